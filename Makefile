@@ -58,12 +58,26 @@ bench-library: ## hits in C++ beside Rust, an LRU with a mutex and TBB's (libtbb
 
 PACKAGES := $(CARGO_TARGET_DIR)/package
 
+# A program without libraries runs anywhere; by glibc, whose allocator gives memory back as the engine
+# tells it to. The target is named so that what runs while it is built is not linked like this.
+HOST = $(shell rustc -vV | sed -n 's/^host: //p')
+STATIC = target.$(HOST).rustflags=["-C","target-feature=+crt-static"]
+PACKAGED = $(CARGO_TARGET_DIR)/$(HOST)/release/cellar
+
 # The folder is made anew: what stands in it is the release.
-package: compilers ## a release in target/package: tar of the server, SBOMs, checksums
+package: compilers ## a release in target/package: tar, .deb, .rpm, image, SBOMs, checksums
 	rm -rf $(PACKAGES)
-	$(CARGO) build --release --locked --package cellar
+	$(CARGO) build --release --locked --package cellar --target $(HOST) --config '$(STATIC)'
 	$(MAKE) sbom
-	packaging/package $(RELEASE)/cellar $(PACKAGES)
+	objcopy --strip-debug $(PACKAGED) $(PACKAGED)-stripped
+	packaging/package $(PACKAGED)-stripped $(PACKAGES)
+
+chart-test: ## the Helm chart: each set of values, and those that are refused (needs helm)
+	$(CARGO) build --release --locked --package cellar
+	deploy/helm/test $(RELEASE)/cellar
+
+package-test: ## install, upgrade, start and remove what `make package` has made (as root)
+	packaging/test $(PACKAGES)
 
 sbom: compilers ## what server and Java client are made of, as CycloneDX, in target/package
 	packaging/sbom $(PACKAGES)
@@ -142,11 +156,13 @@ fuzz: ## the same guided by coverage (nightly), FUZZ_SECONDS (3600) each; the co
 	rustup component add --toolchain nightly rust-src
 	FUZZ_SECONDS=$(FUZZ_SECONDS) fuzz/run $(FUZZ_TARGETS)
 
-soak: tools build ## all sizes, crowds, schedules; the random tests SOAK_ROUNDS (10) times
+soak: tools build ## all sizes, crowds, schedules, 100 stops; the random tests SOAK_ROUNDS (10) times
 	mvn -q -B -f java/pom.xml -pl client test -Dtest=ReplicationModelTest -Dcellar.schedules=200000
 	CELLAR_MATRIX=full CELLAR_BIN=$(RELEASE)/cellar \
 		$(CARGO) test --locked --package cellar --test size_matrix --test hostile_clients -- \
 		--nocapture --test-threads=1
+	CELLAR_STOPS=100 CELLAR_BIN=$(RELEASE)/cellar \
+		$(CARGO) test --locked --package cellar --test server clean_stop
 	CELLAR_COMPLEXITY=full CELLAR_BIN=$(RELEASE)/cellar \
 		$(CARGO) test --locked --package cellar --test complexity -- --nocapture
 	for round in $$(seq $(SOAK_ROUNDS)); do \
@@ -212,4 +228,4 @@ tsan-library: ## the same under ThreadSanitizer (nightly), the standard library 
 ci: ## what continuous integration runs
 	.ci/run
 
-.PHONY: help compilers build run library install-library bench-library package sbom tools check lints test test-tools test-compile test-rust test-java-client test-clients java clients clients-all peers-suites conformance hostile fuzz soak bench compare docs miri tsan loom asan asan-library tsan-library ci
+.PHONY: help compilers build run library install-library bench-library package package-test chart-test sbom tools check lints test test-tools test-compile test-rust test-java-client test-clients java clients clients-all peers-suites conformance hostile fuzz soak bench compare docs miri tsan loom asan asan-library tsan-library ci

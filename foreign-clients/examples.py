@@ -44,14 +44,22 @@ cellar() {{
     case " $* " in
         " top "*) command cellar top --target http://127.0.0.1:{http} "${{@:2}}" ;;
         " migrate "*) command cellar "$@" ;;
+        " healthcheck ") command cellar healthcheck --target http=127.0.0.1:{http} ;;
+        " doctor "*) command cellar "$@" >/dev/null || [ $? = 1 ] ;;
         *" hash-password "* | *" --print-config "* | *" --help "* | *" --version "*) command cellar "$@" ;;
         *) command cellar "$@" --print-config >/dev/null ;;
     esac
 }}
 sudo() {{ "$@"; }}
+# Packages and images are tried by packaging/test, by the same lines.
+dpkg() {{ test -x {root}/packaging/forms/deb; }}
+rpm() {{ test -x {root}/packaging/forms/rpm; }}
+podman() {{ test -x {root}/packaging/forms/image; }}
+# The chart has a test of its own.
+helm() {{ test -e "$3/Chart.yaml"; }}
 # Only looks at the unit, if systemd is installed; nothing of it needs to run.
 systemctl() {{
-    [ "$1" = enable ] && command -v systemd-analyze >/dev/null || return 0
+    [ "$1" = enable ] && [ -d etc/systemd/system ] && command -v systemd-analyze >/dev/null || return 0
     local unit="$PWD/checked/${{@: -1}}.service"
     mkdir -p checked
     sed "s,/usr/local/,$PWD&,; s,/etc/cellar/cellar,$PWD&," etc/systemd/system/*.service >"$unit"

@@ -1,7 +1,8 @@
 //! Acceptor: where connections come in, on a thread of its own, for all event loops.
 //!
-//! It also hears the signals, so neither a new client nor an operator waits for a loop that is held
-//! by a long command. It ends when the drain begins.
+//! It also hears SIGTERM, so neither a new client nor an operator waits for a loop that is held
+//! by a long command. It goes on for `--lame-duck`; then it takes in who has come, closes the
+//! listeners, and only then has the loops drain: who is let go does not come back to this server.
 //!
 //! Why: docs/decisions/0026. Tests: tests/turns.rs, tests/drain.rs, tests/connections.rs.
 
@@ -16,20 +17,23 @@ use crate::entrance::Entrance;
 use crate::handshakes::Antechamber;
 use crate::listener::Listener;
 use crate::mailbox::{Arrival, Mailbox};
+use crate::notify::{self, Notice};
 use crate::poller::{Interest, Poller, Waker};
-use crate::signals::{Hangups, Signals};
+use crate::settings::units::show_duration_ms;
+use crate::signals::Signals;
 use crate::stream::Stream;
 
 /// Token of the waker.
 const WAKE_TOKEN: u64 = u64::MAX;
 /// Token of the signals; a listener's is its number.
 const SIGNAL_TOKEN: u64 = u64::MAX - 1;
-/// Token of SIGHUP.
-const HANGUP_TOKEN: u64 = u64::MAX - 2;
 /// Most listeners.
 pub(crate) const LISTENERS_MAX: usize = 64;
 /// Connections accepted from one address before the next one's turn.
 const ACCEPTS_PER_TURN_MAX: usize = 64;
+/// Turns in which one listener's waiting connections are taken in before it is closed; together
+/// they are as many as may wait.
+const LAST_TURNS_MAX: usize = 64;
 /// Longest sleep.
 const SLEEP_MS: u32 = 60_000;
 /// How long it takes none in when the system has no room for a connection.
@@ -39,8 +43,6 @@ pub(crate) struct Acceptor {
     listeners: Vec<Listener>,
     /// Polled, and never read: the first one is enough.
     _signals: Signals,
-    /// SIGHUP, on a server where nobody else hears it.
-    hangups: Option<Hangups>,
     /// Wakes it when the drain has begun; polled as well.
     _waker: Arc<Waker>,
     entrance: Entrance,
@@ -48,6 +50,8 @@ pub(crate) struct Acceptor {
     handshakes: Option<Antechamber>,
     poller: Poller,
     shut_until_ms: Option<u64>,
+    /// When the drain begins, once it was told to stop.
+    leave_ms: Option<u64>,
     /// Whether the last attempt failed, so that one line in the log tells of a whole series.
     failing: bool,
 }
@@ -66,22 +70,15 @@ impl Acceptor {
         let poller = Poller::new()?;
         poller.add(&waker, WAKE_TOKEN, Interest::Reads)?;
         poller.add(&signals, SIGNAL_TOKEN, Interest::Reads)?;
-        let reads_files = handshakes.is_some() || entrance.state.users.is_some();
-        let hangups = (!reads_files).then(Hangups::take_over).transpose();
-        let hangups =
-            hangups.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::NFILE))?;
-        if let Some(hangups) = &hangups {
-            poller.add(hangups, HANGUP_TOKEN, Interest::Level)?;
-        }
         let acceptor = Acceptor {
             listeners,
             _signals: signals,
-            hangups,
             _waker: waker,
             entrance,
             handshakes,
             poller,
             shut_until_ms: None,
+            leave_ms: None,
             failing: false,
         };
         acceptor.open()?;
@@ -104,32 +101,58 @@ impl Acceptor {
         // Relaxed: it is woken behind it, and a look too early is followed by another.
         while !self.entrance.state.draining.load(Ordering::Relaxed) {
             let now_ms = clock.us() / 1_000;
+            if self.leave_ms.is_some_and(|at| at <= now_ms) {
+                break;
+            }
             self.reopen(now_ms);
-            let until = self
-                .shut_until_ms
-                .map(|until| until.saturating_sub(now_ms) + 1);
-            let sleep_ms = until.and_then(|ms| u32::try_from(ms).ok());
-            let count = self.poller.wait(sleep_ms.unwrap_or(SLEEP_MS))?;
+            let count = self.poller.wait(self.sleep_ms(now_ms))?;
             for index in 0..count {
                 match self.poller.ready(index).token {
                     WAKE_TOKEN => {}
-                    SIGNAL_TOKEN => {
-                        Mailbox::drain(&self.entrance.mailboxes);
-                        return Ok(());
+                    SIGNAL_TOKEN => self.begin_to_leave(clock.us() / 1_000),
+                    listener => {
+                        self.accept(listener as usize, clock);
                     }
-                    HANGUP_TOKEN => self.hear_hangup(),
-                    listener => self.accept(listener as usize, clock),
                 }
             }
         }
+        self.leave(clock);
         Ok(())
     }
 
-    /// Tells that there is nothing that SIGHUP could have read anew.
-    fn hear_hangup(&mut self) {
-        if self.hangups.as_mut().is_some_and(Hangups::take) {
-            tracing::info!("SIGHUP: there are no certificates and no users to read anew");
+    fn sleep_ms(&self, now_ms: u64) -> u32 {
+        let until = self.shut_until_ms.into_iter().chain(self.leave_ms).min();
+        let ms = until.map(|until| until.saturating_sub(now_ms) + 1);
+        let ms = ms.and_then(|ms| u32::try_from(ms).ok());
+        ms.map_or(SLEEP_MS, |ms| ms.min(SLEEP_MS))
+    }
+
+    /// Has probes told that the server is ready no more.
+    fn begin_to_leave(&mut self, now_ms: u64) {
+        let state = &self.entrance.state;
+        let ms = state.settings.lame_duck_ms;
+        // Relaxed: a flag that orders nothing.
+        if !state.leaving.swap(true, Ordering::Relaxed) {
+            self.leave_ms = Some(now_ms.saturating_add(ms));
         }
+        notify::tell(Notice::Stopping);
+        if ms > 0 {
+            let ms = show_duration_ms(ms);
+            tracing::info!("told to stop: not ready any more, and goes on for {ms}");
+        }
+    }
+
+    /// Takes in who has come, closes the listeners, and has the loops finish.
+    fn leave(mut self, clock: &LoopClock) {
+        for index in 0..self.listeners.len() {
+            for _ in 0..LAST_TURNS_MAX {
+                if self.accept(index, clock) < ACCEPTS_PER_TURN_MAX {
+                    break;
+                }
+            }
+        }
+        self.listeners.clear();
+        Mailbox::drain(&self.entrance.mailboxes);
     }
 
     fn open(&self) -> Result<(), Errno> {
@@ -139,21 +162,21 @@ impl Acceptor {
         Ok(())
     }
 
-    /// Accepts what waits at one listener.
-    fn accept(&mut self, index: usize, clock: &LoopClock) {
+    /// Accepts what waits at one listener; how many that were.
+    fn accept(&mut self, index: usize, clock: &LoopClock) -> usize {
         if self.shut_until_ms.is_some() {
-            return;
+            return 0;
         }
         let Some(listener) = self.listeners.get(index) else {
-            return;
+            return 0;
         };
-        for _ in 0..ACCEPTS_PER_TURN_MAX {
+        for accepted in 0..ACCEPTS_PER_TURN_MAX {
             match listener.accept() {
                 Ok(stream) => {
                     self.failing = false;
                     self.let_in(listener, stream);
                 }
-                Err(Errno::AGAIN) => return,
+                Err(Errno::AGAIN) => return accepted,
                 // The client gave up while it waited.
                 Err(Errno::CONNABORTED | Errno::INTR | Errno::PROTO | Errno::PERM) => {}
                 Err(errno) => {
@@ -161,10 +184,12 @@ impl Acceptor {
                     if !std::mem::replace(&mut self.failing, true) {
                         tracing::warn!(error = %errno, "no room for connections; trying on");
                     }
-                    return self.shut(clock.us() / 1_000);
+                    self.shut(clock.us() / 1_000);
+                    return accepted;
                 }
             }
         }
+        ACCEPTS_PER_TURN_MAX
     }
 
     /// Shows a client in, or to where TLS is agreed on first.

@@ -1,6 +1,6 @@
 //! Carriers: how the subcommands reach a server, in plain text or over TLS.
 //!
-//! Tests: tests/top.rs, tests/migrate.rs.
+//! Tests: tests/top.rs, tests/migrate.rs, tests/healthcheck.rs.
 
 use std::io::{Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
@@ -8,9 +8,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use rustls::client::WantsClientCert;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{
+    WebPkiSupportedAlgorithms, ring, verify_tls12_signature, verify_tls13_signature,
+};
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::{
+    ClientConfig, ClientConnection, ConfigBuilder, DigitallySignedStruct, Error as TlsError,
+    RootCertStore, SignatureScheme, StreamOwned,
+};
 
 /// Longest time that a server may be silent.
 pub const PATIENCE: Duration = Duration::from_secs(5);
@@ -59,12 +67,34 @@ pub fn encrypt<S: Carrier>(
     host: &str,
     trust: &Trust,
 ) -> Result<StreamOwned<ClientConnection, S>, String> {
-    let config = config(trust)?;
+    speak(stream, host, config(trust)?)
+}
+
+fn speak<S: Carrier>(
+    stream: S,
+    host: &str,
+    config: Arc<ClientConfig>,
+) -> Result<StreamOwned<ClientConnection, S>, String> {
     let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
     let name = ServerName::try_from(name.trim_matches(['[', ']']).to_owned());
     let name = name.map_err(|error| error.to_string())?;
     let tls = ClientConnection::new(config, name).map_err(|error| error.to_string())?;
     Ok(StreamOwned::new(tls, stream))
+}
+
+/// The same with a server whose certificate nobody looks at: for questions without a secret, whose
+/// answers decide nothing but whether somebody is there.
+///
+/// # Errors
+/// Why that cannot be, in one line.
+pub fn encrypt_to_anyone<S: Carrier>(
+    stream: S,
+    host: &str,
+    trust: &Trust,
+) -> Result<StreamOwned<ClientConnection, S>, String> {
+    let config = ClientConfig::builder().dangerous();
+    let config = config.with_custom_certificate_verifier(Arc::new(Anyone::default()));
+    speak(stream, host, with_identity(config, trust)?)
 }
 
 fn config(trust: &Trust) -> Result<Arc<ClientConfig>, String> {
@@ -74,6 +104,13 @@ fn config(trust: &Trust) -> Result<Arc<ClientConfig>, String> {
         roots.add(certificate).map_err(|error| bad(ca, &error))?;
     }
     let config = ClientConfig::builder().with_root_certificates(roots);
+    with_identity(config, trust)
+}
+
+fn with_identity(
+    config: ConfigBuilder<ClientConfig, WantsClientCert>,
+    trust: &Trust,
+) -> Result<Arc<ClientConfig>, String> {
     Ok(Arc::new(match &trust.identity {
         None => config.with_no_client_auth(),
         Some((shown, path)) => {
@@ -82,6 +119,51 @@ fn config(trust: &Trust) -> Result<Arc<ClientConfig>, String> {
             config.map_err(|error| bad(shown, &error))?
         }
     }))
+}
+
+/// Takes any certificate whose key the server has.
+#[derive(Debug)]
+struct Anyone(WebPkiSupportedAlgorithms);
+
+impl Default for Anyone {
+    fn default() -> Anyone {
+        Anyone(ring::default_provider().signature_verification_algorithms)
+    }
+}
+
+impl ServerCertVerifier for Anyone {
+    fn verify_server_cert(
+        &self,
+        _certificate: &CertificateDer<'_>,
+        _issuers: &[CertificateDer<'_>],
+        _name: &ServerName<'_>,
+        _status: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, TlsError> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, TlsError> {
+        verify_tls12_signature(message, certificate, signed, &self.0)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, TlsError> {
+        verify_tls13_signature(message, certificate, signed, &self.0)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.supported_schemes()
+    }
 }
 
 fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, String> {

@@ -22,7 +22,7 @@ pub enum Error {
         reason: String,
     },
     /// A variable that starts with CELLAR_ is no setting.
-    #[error("environment variable {name}: unknown setting; --help lists all flags")]
+    #[error("environment variable {name}: unknown setting; --help-all lists all flags")]
     UnknownVariable {
         /// The variable.
         name: String,

@@ -8,6 +8,8 @@
 
 pub mod error; // why the daemon does not start
 pub mod protocol; // which protocols are spoken
+pub mod cgroup; // what the control group around this process allows
+mod named_file; // one that an operator has named, read without waiting
 pub mod carrier; // how the subcommands reach a server, in plain text or over TLS
 pub mod settings; // which settings there are, how they are read
 pub mod limits; // limits on a connection, slow readers
@@ -22,7 +24,6 @@ pub mod latency_events; // what took very long, for LATENCY
 pub mod denials; // what clients were refused, for ACL LOG
 pub mod pace; // how much happens each second, over the last second and a half
 pub mod parameters; // what CONFIG GET shows and CONFIG SET takes
-mod named_file; // one that an operator has named, read without waiting
 pub mod tls; // certificates and keys, what is agreed on with them
 pub mod poller; // which sockets are ready
 pub mod stream; // a connection's bytes, plain or encrypted
@@ -51,6 +52,7 @@ pub mod content_types; // where a Content-Type is kept
 pub mod strangers; // who speaks another protocol than its port
 pub mod lifetimes; // how long an item lives that is stored without a time to live
 pub mod state; // what all event loops share
+pub mod changes; // what CONFIG SET and a settings file that is read anew change
 pub mod metrics; // what Prometheus is shown, by which names
 pub mod limits_page; // docs/limits.md, written from the bounds themselves
 pub mod output; // replies of one connection that wait to be written
@@ -61,6 +63,7 @@ pub mod dump; // values as Redis keeps them in files
 pub mod kind; // which kinds of values there are, the deadline of a key that holds a hash
 pub mod pages; // what is answered over HTTP beside the cache
 pub mod execute; // the one place where requests meet the engine
+mod notify; // what the service manager is told
 mod entrance; // who may come in, and what the others are told
 mod handshakes; // how clients of TLS come in, beside the event loops
 mod acceptor; // where connections come in, on a thread of its own, for all event loops
@@ -69,7 +72,11 @@ mod worker; // the event loop and its phases
 mod doorkeeper; // who compares passwords with their hashes, and looks at the file of users
 mod upkeep; // what the cache needs besides requests, on a thread that serves nobody
 mod watchdog; // who notices that the wall clock was set, or that a loop stands still
+mod reload; // who reads the settings file anew at SIGHUP
+mod welcome; // what a terminal is told when the server is ready
 pub mod server; // start, stop, drain
+pub mod doctor; // `cellar doctor`: what keeps a machine from its speed
+pub mod healthcheck; // `cellar healthcheck`
 pub mod hash_password; // `cellar hash-password`
 pub mod top; // what `cellar top` shows
 pub mod migrate; // what an old server is used for that is not here, `cellar migrate check`

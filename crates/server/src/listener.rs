@@ -15,7 +15,7 @@ use crate::settings::address::Address;
 use crate::stream::{Stream, Transport};
 
 /// Connections that wait in the system to be accepted; the system caps it at its own limit.
-const BACKLOG: i32 = 4_096;
+pub const BACKLOG: i32 = 4_096;
 /// What stands between a socket file and the number of who came by it, where a peer is told.
 pub const UID_MARK: &str = " uid=";
 

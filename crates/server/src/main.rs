@@ -5,10 +5,15 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use cellar::settings::load::{Action, load};
-use cellar::{hash_password, logging, migrate, server, top};
+use cellar::{doctor, hash_password, healthcheck, logging, migrate, server, top};
 
 /// Exit status when the server cannot start.
 const REFUSED_STATUS: u8 = 2;
+/// Exit status when there is something that keeps this machine from its speed.
+const FOUND_STATUS: u8 = 1;
+/// Exit status when a server is not ready, whatever the reason: other numbers mean something else
+/// to who runs health checks.
+const UNHEALTHY_STATUS: u8 = 1;
 /// Exit status when an old server is used for something that is not here.
 const MISSING_STATUS: u8 = 1;
 
@@ -31,6 +36,16 @@ fn main() -> ExitCode {
             Err(error) => Err(error),
         },
         Ok(Action::HashPassword) => hash_password::run(),
+        Ok(Action::Doctor(loaded)) => match doctor::run(&loaded.settings) {
+            Ok((text, is_well)) => {
+                let _ = std::io::stdout().write_all(text.as_bytes());
+                return ExitCode::from(if is_well { 0 } else { FOUND_STATUS });
+            }
+            Err(error) => Err(error),
+        },
+        Ok(Action::Healthcheck(options)) => {
+            return healthcheck(options.and_then(|options| healthcheck::run(&options)));
+        }
         Err(error) => Err(error),
     };
     match outcome {
@@ -38,6 +53,20 @@ fn main() -> ExitCode {
         Err(error) => {
             let _ = writeln!(std::io::stderr(), "cellar: {error}");
             ExitCode::from(REFUSED_STATUS)
+        }
+    }
+}
+
+/// Prints the one line of a health check.
+fn healthcheck(outcome: Result<String, String>) -> ExitCode {
+    match outcome {
+        Ok(line) => {
+            let _ = writeln!(std::io::stdout(), "{line}");
+            ExitCode::SUCCESS
+        }
+        Err(reason) => {
+            let _ = writeln!(std::io::stderr(), "cellar: healthcheck: {reason}");
+            ExitCode::from(UNHEALTHY_STATUS)
         }
     }
 }

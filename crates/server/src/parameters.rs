@@ -188,6 +188,13 @@ pub fn page() -> String {
     )
 }
 
+/// Whether CONFIG SET changes the parameter with this name.
+#[must_use]
+pub fn can_change(name: &str) -> bool {
+    let row = TABLE.iter().find(|row| row.name == name);
+    row.is_some_and(|row| !matches!(row.form, Form::Fixed | Form::Unused))
+}
+
 /// The place of the same parameter under its other name: Redis 7 calls listpack what was ziplist.
 fn twin(place: usize) -> Option<usize> {
     let name = TABLE[place].name;
@@ -240,6 +247,8 @@ pub struct Encodings {
 #[derive(Debug)]
 pub struct Parameters {
     values: Mutex<Vec<String>>,
+    /// Held while a change takes effect, before `values`.
+    turn: Mutex<()>,
     databases: usize,
     /// The memory that was reserved at the start.
     memory_bytes: usize,
@@ -257,6 +266,7 @@ impl Parameters {
         };
         Parameters {
             values: Mutex::new(TABLE.iter().map(initial).collect()),
+            turn: Mutex::default(),
             databases: settings.databases,
             kept_bytes: settings.keep.bytes(),
             memory_bytes: settings.memory_bytes,
@@ -331,6 +341,11 @@ impl Parameters {
         }
     }
 
+    /// Held while changes are made and take effect, so that who changes last is heard last.
+    pub fn turn(&self) -> MutexGuard<'_, ()> {
+        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Changes all of these parameters or none, and returns them as they are now.
     ///
     /// # Errors
@@ -380,8 +395,9 @@ fn refused(name: &str, reason: impl Into<Cow<'static, str>>) -> Refused {
     }
 }
 
-/// The value of a parameter that describes this server.
-fn of_settings(name: &str, settings: &Settings) -> String {
+/// The value of a parameter that describes a server with these settings.
+#[must_use]
+pub fn of_settings(name: &str, settings: &Settings) -> String {
     let yes_or_no = |yes: bool| if yes { "yes" } else { "no" }.to_owned();
     let first = |is_wanted: fn(&&Address) -> bool| {
         let mut wanted = settings.resp.iter().filter(is_wanted);

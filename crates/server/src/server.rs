@@ -18,9 +18,11 @@ use crate::handshakes::{Antechamber, GUESTS_MAX};
 use crate::listener::Listener;
 use crate::mailbox::Mailbox;
 use crate::memory;
+use crate::notify::{self, Notice};
 use crate::observer::Observer;
 use crate::poller::Waker;
 use crate::protocol::Protocol;
+use crate::reload::Reload;
 use crate::settings::Settings;
 use crate::settings::address::Address;
 use crate::settings::load::{Loaded, Origin};
@@ -32,6 +34,7 @@ use crate::tls::Keys;
 use crate::upkeep::Upkeep;
 use crate::users::Users;
 use crate::watchdog::Watchdog;
+use crate::welcome;
 use crate::worker::{Common, Worker};
 
 /// Open files besides connections and event loops: standard streams, listeners, signals.
@@ -49,11 +52,10 @@ const FILES_PER_THREAD: usize = 2;
 pub fn run(loaded: &Loaded) -> Result<(), Error> {
     cellar_engine::keep_heap_lean();
     let mut settings = loaded.settings.clone();
-    memory::check(settings.memory_bytes)?;
     fit_open_files(&mut settings, loaded.origin("max-connections"))?;
+    fit_memory(&mut settings)?;
     fit_watchdog(&mut settings, loaded.origin("watchdog"))?;
-    check_default_ttl(&settings)?;
-    check_keep(&settings)?;
+    settings.check()?;
     let tls = make_keys(&settings)?;
     let users = Users::load(&settings)?;
     let listeners = listen(&settings)?;
@@ -72,6 +74,7 @@ pub fn run(loaded: &Loaded) -> Result<(), Error> {
         what: "taking over signals",
         source,
     })?;
+    let settings_bound = settings.clone();
     let mut state = State::observed(cache, settings, clock.wall(), observer);
     state.tls = tls.clone();
     state.users = users;
@@ -79,6 +82,7 @@ pub fn run(loaded: &Loaded) -> Result<(), Error> {
     let upkeep = Upkeep::start(Arc::clone(&state), clock.clone()).map_err(no_thread)?;
     let doorkeeper = Doorkeeper::start(&state, clock.clone()).map_err(no_thread)?;
     let watchdog = Watchdog::start(Arc::clone(&state), signals.told()).map_err(no_thread)?;
+    let reload = Reload::start(loaded, Arc::clone(&state)).map_err(no_thread)?;
     let common = make_common(state, clock)?;
     let acceptor_waker = Arc::clone(&common.acceptor_waker);
     let entrance = Entrance {
@@ -94,6 +98,8 @@ pub fn run(loaded: &Loaded) -> Result<(), Error> {
     let threads = start(make_workers(&common)?)?;
     let acceptor = acceptor.start(common.clock).map_err(no_thread)?;
     tracing::info!("cellar ready {bound} version={}", env!("CARGO_PKG_VERSION"));
+    notify::tell(Notice::Ready);
+    welcome::greet(&settings_bound);
     for thread in threads {
         let done = thread.join().expect("a panic ends the whole process");
         done.map_err(Error::system("waiting for sockets"))?;
@@ -110,18 +116,40 @@ pub fn run(loaded: &Loaded) -> Result<(), Error> {
     if let Some(doorkeeper) = doorkeeper {
         doorkeeper.stop();
     }
+    reload.stop();
     watchdog.stop();
     tracing::info!("cellar stopped");
     Ok(())
+}
+
+/// Chooses the size of the cache if that is the server's, and checks that there is so much memory.
+fn fit_memory(settings: &mut Settings) -> Result<(), Error> {
+    if let Some(said) = memory::settle(settings)? {
+        tracing::info!("{said}");
+    }
+    memory::check(settings.memory_bytes)?;
+    if let Some(warning) = memory::warning(settings) {
+        tracing::warn!("{warning}");
+    }
+    Ok(())
+}
+
+/// Open files that a server with these settings may come to need.
+#[must_use]
+pub fn open_files(settings: &Settings) -> u64 {
+    (settings.max_connections + other_files(settings)) as u64
+}
+
+fn other_files(settings: &Settings) -> usize {
+    let guests = if settings.speaks_tls() { GUESTS_MAX } else { 0 };
+    OTHER_FILES + settings.threads * FILES_PER_THREAD + guests
 }
 
 /// Makes room for all connections in the limit of open files.
 ///
 /// A default number of connections gives way; one that was asked for does not.
 fn fit_open_files(settings: &mut Settings, origin: Origin) -> Result<(), Error> {
-    let guests = if settings.speaks_tls() { GUESTS_MAX } else { 0 };
-    let others = OTHER_FILES + settings.threads * FILES_PER_THREAD + guests;
-    let wanted = (settings.max_connections + others) as u64;
+    let (others, wanted) = (other_files(settings), open_files(settings));
     let limit = getrlimit(Resource::Nofile);
     if limit.current.is_none_or(|current| current >= wanted) {
         return Ok(());
@@ -189,28 +217,6 @@ fn fit_watchdog(settings: &mut Settings, origin: Origin) -> Result<(), Error> {
 fn make_keys(settings: &Settings) -> Result<Option<Arc<Keys>>, Error> {
     let keys = settings.speaks_tls().then(|| Keys::load(settings));
     Ok(keys.transpose()?.map(Arc::new))
-}
-
-/// Checks that there are the databases that have memory of their own, and so much memory.
-fn check_keep(settings: &Settings) -> Result<(), Error> {
-    let checked = settings
-        .keep
-        .check(settings.databases, settings.memory_bytes);
-    checked.map_err(|reason| Error::Setting {
-        flag: "keep",
-        origin: String::new(),
-        reason,
-    })
-}
-
-/// Checks that there are the databases that have a time to live of their own.
-fn check_default_ttl(settings: &Settings) -> Result<(), Error> {
-    let checked = settings.default_ttl.check(settings.databases);
-    checked.map_err(|reason| Error::Setting {
-        flag: "default-ttl",
-        origin: String::new(),
-        reason,
-    })
 }
 
 /// Binds everything that clients may connect to.

@@ -13,9 +13,12 @@ pub mod hosts;
 pub mod default_ttl; // how --default-ttl is written
 pub mod keep; // how --keep is written
 mod secret; // how a password or token is written
+mod values; // how the other values are written
 pub mod table;
 pub mod top;
 pub mod migrate;
+mod help; // what --help says
+pub mod health; // the flags of `cellar healthcheck`
 pub mod load;
 pub mod page;
 
@@ -28,6 +31,8 @@ use self::address::Address;
 use self::default_ttl::DefaultTtl;
 use self::hosts::Hosts;
 use self::keep::Keep;
+use crate::cgroup;
+use crate::error::Error;
 use crate::protocol::Protocol;
 
 pub use self::table::{Row, TABLE};
@@ -63,6 +68,8 @@ pub enum LogFormat {
 pub struct Settings {
     /// Memory of the cache in bytes.
     pub memory_bytes: usize,
+    /// Whether the server is to choose it, which it does at the start.
+    pub memory_is_auto: bool,
     /// Event loops.
     pub threads: usize,
     /// Addresses for the memcached protocol, empty = off.
@@ -115,6 +122,9 @@ pub struct Settings {
     /// Milliseconds after which a client that does not take its replies, or stops in the middle of
     /// a large value, is dropped.
     pub write_timeout_ms: u64,
+    /// Milliseconds for which a server that was told to stop still lets clients in, while probes
+    /// are told that it is not ready.
+    pub lame_duck_ms: u64,
     /// Longest time in milliseconds that a stopping server takes to finish.
     pub drain_timeout_ms: u64,
     /// Whether memory that holds nothing live goes back to the system.
@@ -150,6 +160,25 @@ const CLIENT_MEMORY_BYTES: RangeInclusive<usize> = 64 << 20..=1 << 30;
 const CLIENT_MEMORY_BYTES_MIN: usize = 1 << 20;
 
 impl Settings {
+    /// Checks what settings say of each other: that there are the databases that some name, and so
+    /// much memory.
+    ///
+    /// # Errors
+    /// The setting that asks for what is not there.
+    pub fn check(&self) -> Result<(), Error> {
+        let fail = |flag: &'static str| {
+            move |reason: String| Error::Setting {
+                flag,
+                origin: String::new(),
+                reason,
+            }
+        };
+        let ttl = self.default_ttl.check(self.databases);
+        ttl.map_err(fail("default-ttl"))?;
+        let keep = self.keep.check(self.databases, self.memory_bytes);
+        keep.map_err(fail("keep"))
+    }
+
     /// The addresses at which a protocol is spoken.
     #[must_use]
     pub fn addresses(&self, protocol: Protocol) -> &[Address] {
@@ -191,8 +220,14 @@ impl Settings {
     /// Most bytes outside of the cache's memory that clients have the server hold.
     #[must_use]
     pub fn client_memory_bytes(&self) -> usize {
+        self.client_memory_beside(self.memory_bytes)
+    }
+
+    /// The same beside a cache with so much memory.
+    #[must_use]
+    pub fn client_memory_beside(&self, memory_bytes: usize) -> usize {
         let (least, most) = (*CLIENT_MEMORY_BYTES.start(), *CLIENT_MEMORY_BYTES.end());
-        let share = self.memory_bytes / CLIENT_MEMORY_SHARE;
+        let share = memory_bytes / CLIENT_MEMORY_SHARE;
         self.client_memory_bytes
             .unwrap_or_else(|| share.clamp(least, most))
     }
@@ -221,6 +256,7 @@ impl Default for Settings {
     fn default() -> Settings {
         Settings {
             memory_bytes: 256 << 20,
+            memory_is_auto: false,
             threads: default_threads(),
             memcached: vec![Address::Tcp("127.0.0.1:11211".to_owned())],
             resp: vec![Address::Tcp("127.0.0.1:6379".to_owned())],
@@ -246,6 +282,7 @@ impl Default for Settings {
             idle_timeout_s: 0,
             login_timeout_ms: 10_000,
             write_timeout_ms: 30_000,
+            lame_duck_ms: 0,
             drain_timeout_ms: 5_000,
             release_memory: false,
             expire_effort: 1,
@@ -261,6 +298,34 @@ impl Default for Settings {
 }
 
 /// One event loop per core this process may use.
+/// One for each processor that this process may use, of whose time its control group may leave it
+/// less.
 fn default_threads() -> usize {
-    std::thread::available_parallelism().map_or(1, |n| n.get().min(THREADS_MAX))
+    let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    threads_within(cgroup::cpu_thousandths(Path::new("/")), processors)
+}
+
+/// As many loops as there are whole processors; at least one.
+fn threads_within(cpu_thousandths: Option<u64>, processors: usize) -> usize {
+    let quota = cpu_thousandths.map_or(usize::MAX, |all| (all / cgroup::WHOLE_CPU) as usize);
+    processors.min(quota).clamp(1, THREADS_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_more_loops_than_the_quota_of_processor_time_has_processors() {
+        for (thousandths, expected) in [
+            (None, 8),
+            (Some(100), 1),
+            (Some(1_999), 1),
+            (Some(2_000), 2),
+            (Some(64_000), 8),
+        ] {
+            assert_eq!(threads_within(thousandths, 8), expected, "{thousandths:?}");
+        }
+        assert_eq!(threads_within(None, 1_000), THREADS_MAX);
+    }
 }

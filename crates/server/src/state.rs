@@ -84,7 +84,10 @@ pub struct State {
     /// Seconds after which idle connections are closed; zero for never.
     // Relaxed: a setting that orders nothing.
     pub idle_timeout_s: AtomicU64,
-    /// Whether the server has been told to stop.
+    /// Whether the server was told to stop; it may go on as before for a while.
+    // Relaxed: a flag that orders nothing.
+    pub leaving: AtomicBool,
+    /// Whether it drains.
     // Relaxed: it orders nothing; the loops are told through their mailboxes.
     pub draining: AtomicBool,
     /// Open connections now.
@@ -187,6 +190,7 @@ impl State {
             doorstep: Doorstep::default(),
             users: None,
             idle_timeout_s: AtomicU64::new(settings.idle_timeout_s),
+            leaving: AtomicBool::new(false),
             draining: AtomicBool::new(false),
             settings,
             counters,

@@ -33,7 +33,8 @@ const LOOK_MS: u32 = 100;
 /// Most time that one look counts for: a machine or a process that stood still as a whole is no
 /// loop that does.
 const LOOK_MS_MAX: u64 = 2 * LOOK_MS as u64;
-/// How long a server that was told to stop may take beyond a script and its drain.
+/// How long a server that was told to stop may take beyond --lame-duck, a script and its
+/// drain.
 const STOP_GRACE_MS: u64 = 1_000;
 /// Token of the alarm.
 const ALARM_TOKEN: u64 = 0;
@@ -134,6 +135,7 @@ impl Lookout {
         let settings = &self.state.settings;
         let patience_ms = settings
             .drain_timeout_ms
+            .saturating_add(settings.lame_duck_ms)
             .saturating_add(settings.script_time_ms)
             .saturating_add(STOP_GRACE_MS);
         if self.stopping_ms > patience_ms {

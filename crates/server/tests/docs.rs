@@ -23,8 +23,33 @@ fn check(name: &str, expected: &str) {
 
 #[test]
 fn the_settings_page_is_what_the_table_says() {
-    let settings = cellar::settings::page::page();
+    let settings = cellar::settings::page::page(cellar::parameters::can_change);
     check("config.md", &(settings + &cellar::parameters::page()));
+}
+
+/// Checks a file that packages install.
+fn check_packaged(name: &str, expected: &[u8]) {
+    let text = String::from_utf8(expected.to_vec()).unwrap();
+    check(&format!("../packaging/made/{name}"), &text);
+}
+
+#[test]
+fn the_manual_page_and_the_words_for_shells_are_what_the_flags_say() {
+    let mut manual = Vec::new();
+    let command = || cellar::settings::load::command().name("cellar");
+    clap_mangen::Man::new(command())
+        .render(&mut manual)
+        .unwrap();
+    check_packaged("cellar.1", &manual);
+    for (shell, name) in [
+        (clap_complete::Shell::Bash, "cellar.bash"),
+        (clap_complete::Shell::Zsh, "_cellar"),
+        (clap_complete::Shell::Fish, "cellar.fish"),
+    ] {
+        let mut words = Vec::new();
+        clap_complete::generate(shell, &mut command(), "cellar", &mut words);
+        check_packaged(name, &words);
+    }
 }
 
 #[test]

@@ -161,7 +161,7 @@ fn unknown_names_are_told() {
     check(
         &[],
         &[("CELLAR_MEMROY", "1GiB")],
-        "environment variable CELLAR_MEMROY: unknown setting; --help lists all flags",
+        "environment variable CELLAR_MEMROY: unknown setting; --help-all lists all flags",
     );
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("key.toml");

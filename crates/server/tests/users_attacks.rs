@@ -577,7 +577,10 @@ fn a_hangup_ends_no_server_that_has_nothing_to_read_anew() {
     let daemon = Daemon::start(&[]);
     daemon.signal(Signal::HUP);
     let told = daemon.log_until("SIGHUP").pop().unwrap();
-    assert!(told.contains("no certificates and no users"), "{told}");
+    assert!(
+        told.contains("no settings, no certificates and no users"),
+        "{told}"
+    );
     Client::connect(&daemon).check("PING => +PONG");
 }
 

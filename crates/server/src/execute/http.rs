@@ -7,6 +7,7 @@
 //! Page: docs/http.md. Why: docs/decisions/0020. Tests: tests/http.rs, tests/conformance.rs.
 
 use std::borrow::Cow;
+use std::sync::atomic::Ordering;
 
 use cellar_engine::{Cache, Key};
 use cellar_protocol::http::reply::Stay;
@@ -92,6 +93,8 @@ pub struct Prepared<'a> {
     request: Request<'a>,
     route: Route<'a>,
     key: Option<Key<'a>>,
+    /// Whether nothing has come behind it yet.
+    is_last: bool,
 }
 
 impl<'a> Prepared<'a> {
@@ -131,6 +134,7 @@ fn prepare<'a>(request: Request<'a>, cache: &Cache) -> Prepared<'a> {
         request,
         route,
         key,
+        is_last: false,
     }
 }
 
@@ -144,6 +148,10 @@ fn execute(
 ) -> Flow {
     context.counters.pulse.begin_http();
     let mut call = Call::new(&prepared.request, context, output);
+    // Relaxed: a flag that orders nothing.
+    if prepared.is_last && context.state.leaving.load(Ordering::Relaxed) {
+        call.stay = Stay::Close;
+    }
     let bears_token = match guard::check(&mut call, peer, prepared.route) {
         Ok(bears_token) => bears_token,
         Err(Stop::Failure(failure)) => return call.finish(Err(failure)),

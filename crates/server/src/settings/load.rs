@@ -5,16 +5,21 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::fs::File;
 use std::path::Path;
+use std::sync::Arc;
 
 use clap::error::ErrorKind;
-use clap::{Arg, ArgAction, Command};
+use clap::{Arg, ArgAction, ArgMatches, Command};
 
-use super::{Row, SWITCH, Settings, TABLE, migrate, top};
+use super::{Row, SWITCH, Settings, TABLE, health, help, migrate, top};
 use crate::error::Error;
+use crate::named_file;
 
 /// The subcommand for passwords.
 const HASH_PASSWORD: &str = "hash-password";
+/// The subcommand that looks at the machine.
+const DOCTOR: &str = "doctor";
 /// Longest settings file that is read.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 /// Variables that start with CELLAR_ and are no settings: switches of the tests, and what
@@ -46,6 +51,26 @@ pub struct Loaded {
     /// The settings.
     pub settings: Settings,
     origins: BTreeMap<&'static str, Origin>,
+    given: Arc<Start>,
+}
+
+/// What the process was started with.
+#[derive(Debug, Default)]
+struct Start {
+    file: Option<String>,
+    /// The variables that are settings.
+    variables: BTreeMap<String, String>,
+    /// The flags by their names.
+    flags: BTreeMap<&'static str, String>,
+}
+
+/// How a settings file is read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Occasion {
+    /// At the start, whatever it is: a pipe too.
+    First,
+    /// While the server runs: a regular file, for nothing is waited for.
+    Again,
 }
 
 impl Loaded {
@@ -53,6 +78,42 @@ impl Loaded {
     #[must_use]
     pub fn origin(&self, name: &str) -> Origin {
         self.origins.get(name).copied().unwrap_or(Origin::Default)
+    }
+
+    /// The settings file, if there is one.
+    #[must_use]
+    pub fn file(&self) -> Option<&str> {
+        self.given.file.as_deref()
+    }
+
+    /// The settings as flags, variables and the file say now: the file is read anew.
+    ///
+    /// # Errors
+    /// The first mistake found, as one line; also that the file is no regular one.
+    pub fn again(&self) -> Result<Loaded, Error> {
+        Loaded::of(Arc::clone(&self.given), Occasion::Again)
+    }
+
+    fn of(given: Arc<Start>, occasion: Occasion) -> Result<Loaded, Error> {
+        let mut loaded = Loaded {
+            settings: Settings::default(),
+            origins: BTreeMap::new(),
+            given: Arc::clone(&given),
+        };
+        if let Some(path) = &given.file {
+            read_file(&mut loaded, path, occasion)?;
+        }
+        for row in TABLE {
+            if let Some(text) = given.variables.get(&row.variable()) {
+                loaded.apply(row, text, Origin::Variable, &row.variable())?;
+            }
+        }
+        for row in TABLE {
+            if let Some(text) = given.flags.get(row.name) {
+                loaded.apply(row, text, Origin::Flag, "")?;
+            }
+        }
+        Ok(loaded)
     }
 
     /// All settings as a TOML file, each with its origin.
@@ -66,10 +127,11 @@ impl Loaded {
                 Origin::Variable => row.variable(),
                 Origin::Flag => format!("--{}", row.name),
             };
-            let shown = (row.show)(&self.settings);
-            let value = shown
-                .parse()
-                .map_or(toml::Value::String(shown), toml::Value::Integer);
+            let shown = row.shown(&self.settings);
+            let number = shown.parse::<i64>().ok();
+            // A number with a zero before it is a name, or a mode.
+            let number = number.filter(|number| number.to_string() == shown);
+            let value = number.map_or(toml::Value::String(shown), toml::Value::Integer);
             text.push_str(&format!("{} = {value} # {origin}\n", row.key()));
         }
         text
@@ -103,6 +165,10 @@ pub enum Action {
     MigrateCheck(migrate::MigrateOptions),
     /// Print the hash of a password that comes by standard input.
     HashPassword,
+    /// Tell what keeps this machine from the speed of a server with these settings.
+    Doctor(Box<Loaded>),
+    /// Ask a server whether it is ready; or why there is nobody to ask.
+    Healthcheck(Result<health::HealthOptions, String>),
 }
 
 /// Reads the settings of this process.
@@ -116,7 +182,8 @@ pub fn load(
     variables: impl IntoIterator<Item = (OsString, OsString)>,
 ) -> Result<Action, Error> {
     let arguments = joined_switches(arguments);
-    let matches = match command().try_get_matches_from(arguments) {
+    let asked = command().override_help(help::short());
+    let matches = match asked.try_get_matches_from(arguments) {
         Ok(matches) => matches,
         Err(error) => return usage(&error),
     };
@@ -129,31 +196,46 @@ pub fn load(
     if matches.subcommand_matches(HASH_PASSWORD).is_some() {
         return Ok(Action::HashPassword);
     }
-    let variables = own_variables(variables)?;
-    let mut loaded = Loaded {
-        settings: Settings::default(),
-        origins: BTreeMap::new(),
-    };
-    let file = matches
-        .get_one::<String>("config")
-        .or_else(|| variables.get("CELLAR_CONFIG"));
-    if let Some(path) = file.filter(|path| !path.is_empty()) {
-        read_file(&mut loaded, path)?;
+    if let Some(matches) = matches.subcommand_matches(health::HEALTHCHECK) {
+        let settings = || {
+            let given = given(matches, variables).map_err(|error| error.to_string())?;
+            let loaded = Loaded::of(Arc::new(given), Occasion::First);
+            Ok(loaded.map_err(|error| error.to_string())?.settings)
+        };
+        return Ok(Action::Healthcheck(health::options(matches, settings)));
     }
-    for row in TABLE {
-        if let Some(text) = variables.get(&row.variable()) {
-            loaded.apply(row, text, Origin::Variable, &row.variable())?;
-        }
+    if let Some(matches) = matches.subcommand_matches(DOCTOR) {
+        let loaded = Loaded::of(Arc::new(given(matches, variables)?), Occasion::First)?;
+        return Ok(Action::Doctor(Box::new(loaded)));
     }
-    for row in TABLE {
-        if let Some(text) = matches.get_one::<String>(row.name) {
-            loaded.apply(row, text, Origin::Flag, "")?;
-        }
+    if matches.get_flag("help-all") {
+        return Ok(Action::Print(command().render_long_help().to_string()));
     }
+    let loaded = Loaded::of(Arc::new(given(&matches, variables)?), Occasion::First)?;
     if matches.get_flag("print-config") {
         return Ok(Action::Print(loaded.print()));
     }
     Ok(Action::Run(Box::new(loaded)))
+}
+
+/// What command line and environment say.
+fn given(
+    matches: &ArgMatches,
+    variables: impl IntoIterator<Item = (OsString, OsString)>,
+) -> Result<Start, Error> {
+    let variables = own_variables(variables)?;
+    let file = matches.get_one::<String>("config");
+    let file = file.or_else(|| variables.get("CELLAR_CONFIG")).cloned();
+    let flags = TABLE.iter().filter_map(|row| {
+        // A subcommand may have some of them, or none.
+        let text = matches.try_get_one::<String>(row.name).ok()??;
+        Some((row.name, text.clone()))
+    });
+    Ok(Start {
+        file: file.filter(|path| !path.is_empty()),
+        flags: flags.collect(),
+        variables,
+    })
 }
 
 /// The arguments, `--switch on` as `--switch=on`: a switch alone means on, so what stands behind it
@@ -178,16 +260,53 @@ fn joined_switches(arguments: impl IntoIterator<Item = OsString>) -> Vec<OsStrin
 }
 
 /// The command line, from the table.
-fn command() -> Command {
-    let config = Arg::new("config").long("config").value_name("FILE").help(
-        "Settings file in TOML; its keys are the flags with _ for -. A flag goes before a \
-         CELLAR_* variable, a variable before the file.",
-    );
+#[must_use]
+pub fn command() -> Command {
     let print = Arg::new("print-config")
         .long("print-config")
         .action(ArgAction::SetTrue)
         .help("Prints all settings with their origins as a settings file, and exits.");
-    let rows = TABLE.iter().map(|row| {
+    let help = Arg::new("help-all")
+        .long("help-all")
+        .action(ArgAction::SetTrue)
+        .help("Prints every flag with all that it does.");
+    Command::new("cellar")
+        .version(env!("CARGO_PKG_VERSION"))
+        .about("Cache server for very many small, expiring items")
+        .arg(config_flag())
+        .args(flags())
+        .arg(print)
+        .arg(help)
+        .subcommand(top::command())
+        .subcommand(migrate::command())
+        .subcommand(health::command(config_flag()))
+        .subcommand(
+            Command::new(DOCTOR)
+                .about(
+                    "Tells what would keep this machine from the speed of a server with these \
+                     settings, and the remedy: exit status 0, or 1 if there is something",
+                )
+                .arg(config_flag())
+                .args(flags()),
+        )
+        .subcommand(Command::new(HASH_PASSWORD).about(
+            "Reads a password from standard input and prints its hash, for the file of users",
+        ))
+        .disable_help_subcommand(true)
+        .args_conflicts_with_subcommands(true)
+}
+
+/// The flag for the settings file.
+fn config_flag() -> Arg {
+    Arg::new("config").long("config").value_name("FILE").help(
+        "Settings file in TOML; its keys are the flags with _ for -. A flag goes before a \
+         CELLAR_* variable, a variable before the file.",
+    )
+}
+
+/// A flag for each setting.
+fn flags() -> impl Iterator<Item = Arg> {
+    TABLE.iter().map(|row| {
         let help = format!("{} [default: {}]", row.help, row.default);
         let arg = Arg::new(row.name)
             .long(row.name)
@@ -200,20 +319,7 @@ fn command() -> Command {
         } else {
             arg
         }
-    });
-    Command::new("cellar")
-        .version(env!("CARGO_PKG_VERSION"))
-        .about("Cache server for very many small, expiring items")
-        .arg(config)
-        .args(rows)
-        .arg(print)
-        .subcommand(top::command())
-        .subcommand(migrate::command())
-        .subcommand(Command::new(HASH_PASSWORD).about(
-            "Reads a password from standard input and prints its hash, for the file of users",
-        ))
-        .disable_help_subcommand(true)
-        .args_conflicts_with_subcommands(true)
+    })
 }
 
 /// Help and version are text; every other complaint becomes one line.
@@ -230,7 +336,7 @@ fn usage(error: &clap::Error) -> Result<Action, Error> {
         .next()
         .unwrap_or_default()
         .trim_start_matches("error: ");
-    Err(Error::Usage(format!("{line}; --help lists all flags")))
+    Err(Error::Usage(format!("{line}; --help-all lists all flags")))
 }
 
 /// The variables that are settings.
@@ -254,20 +360,18 @@ fn own_variables(
     Ok(own)
 }
 
-fn read_file(loaded: &mut Loaded, path: &str) -> Result<(), Error> {
+fn read_file(loaded: &mut Loaded, path: &str, occasion: Occasion) -> Result<(), Error> {
     let fail = |reason: String| Error::File {
         path: path.to_owned(),
         reason,
     };
-    let size = std::fs::metadata(Path::new(path))
-        .map_err(|e| fail(e.to_string()))?
-        .len();
-    if size > FILE_BYTES_MAX {
-        return Err(fail(format!(
-            "the file has {size} bytes, at most {FILE_BYTES_MAX} are read"
-        )));
-    }
-    let text = std::fs::read_to_string(Path::new(path)).map_err(|e| fail(e.to_string()))?;
+    let file = match occasion {
+        Occasion::First => File::open(path),
+        Occasion::Again => named_file::open(Path::new(path)).map(|(file, _)| file),
+    };
+    let bytes = file.and_then(|file| named_file::read(file, FILE_BYTES_MAX));
+    let text = String::from_utf8(bytes.map_err(|e| fail(e.to_string()))?);
+    let text = text.map_err(|_| fail("it is no text in UTF-8".to_owned()))?;
     let table: toml::Table = text.parse().map_err(|e: toml::de::Error| {
         let line = e
             .span()
@@ -314,6 +418,8 @@ mod tests {
             Ok(Action::Top(options)) => Err(format!("{options:?}")),
             Ok(Action::MigrateCheck(options)) => Err(format!("{options:?}")),
             Ok(Action::HashPassword) => Err("hash-password".to_owned()),
+            Ok(Action::Doctor(loaded)) => Ok(*loaded),
+            Ok(Action::Healthcheck(options)) => Err(format!("{options:?}")),
             Err(error) => Err(error.to_string()),
         }
     }
@@ -385,7 +491,7 @@ mod tests {
                 vec![],
                 "--memory: \"12QB\" is not a size",
             ),
-            (vec!["--memory"], vec![], "--memory <SIZE>"),
+            (vec!["--memory"], vec![], "--memory <SIZE|auto>"),
             (vec!["--memroy", "1"], vec![], "--memroy"),
             (vec!["stray"], vec![], "stray"),
             (
@@ -425,6 +531,49 @@ mod tests {
     }
 
     #[test]
+    fn help_is_short_unless_all_is_asked_for() {
+        for flag in ["--help", "-h"] {
+            let text = run(&[flag], &[]).unwrap_err();
+            assert!(text.lines().count() < 40, "{text}");
+            assert!(
+                text.contains("--help-all") && !text.contains("\n\n\n"),
+                "{text}"
+            );
+        }
+        let text = run(&["--help-all"], &[]).unwrap_err();
+        for row in TABLE {
+            assert!(
+                text.contains(&format!("--{} ", row.name)) || row.value == SWITCH,
+                "{}",
+                row.name
+            );
+        }
+        let text = run(&["top", "--help"], &[]).unwrap_err();
+        assert!(text.contains("--target"), "{text}");
+    }
+
+    #[test]
+    fn the_doctor_and_the_health_check_read_the_settings() {
+        let loaded = run(
+            &["doctor", "--memory", "3MiB", "--insecure"],
+            &[("CELLAR_THREADS", "4")],
+        );
+        let settings = loaded.unwrap().settings;
+        assert_eq!((settings.memory_bytes, settings.threads), (3 << 20, 4));
+        let path = file("http = \"off\"\nresp = \"[::1]:7\"\n");
+        let asked = run(&["healthcheck", "--config", text_of(&path)], &[]).unwrap_err();
+        assert!(
+            asked.contains("[::1]:7") && asked.contains("Resp"),
+            "{asked}"
+        );
+        let asked = run(&["healthcheck"], &[("CELLAR_HTTP", "here")]).unwrap_err();
+        assert!(
+            asked.starts_with("Err") && asked.contains("CELLAR_HTTP"),
+            "{asked}"
+        );
+    }
+
+    #[test]
     fn variables_of_tests_and_of_kubernetes_are_no_settings() {
         let foreign = [
             ("CELLAR_BLESS", "1"),
@@ -432,6 +581,27 @@ mod tests {
             ("CELLAR_SERVICE_HOST", "10.0.0.1"),
         ];
         assert!(run(&[], &foreign).is_ok());
+    }
+
+    #[test]
+    fn every_printed_value_is_read_as_what_it_was() {
+        let text = "memory = \"auto\"\nthreads = 3\nusers = \"007\"\nunix = \"/a \\\"b\"\n\
+                    unix_mode = \"070\"\nhttp = \"unix:/x,tls:h:1\"\ninsecure = true\n\
+                    lame_duck = \"90s\"\nwatchdog = \"off\"\nmax_value = 7\nkeep = \"3:1MiB\"\n\
+                    default_ttl = \"10m,resp:3=1h\"\nhttp_hosts = \"*\"\ntls_cert = \"1\"\n";
+        let path = file(text);
+        let one = run(&["--config", text_of(&path)], &[]).unwrap();
+        let printed = run(&["--config", text_of(&path), "--print-config"], &[]).unwrap_err();
+        let path = file(&printed);
+        let other = run(&["--config", text_of(&path)], &[]).unwrap();
+        for row in TABLE {
+            assert!(
+                row.is_same(&one.settings, &other.settings),
+                "{}: {printed}",
+                row.name
+            );
+        }
+        assert_eq!(other.settings.users, Some("007".into()));
     }
 
     #[test]

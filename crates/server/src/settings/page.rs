@@ -32,22 +32,33 @@ or `0`. Variables that Kubernetes sets for a service named `cellar` (`CELLAR_SER
 
 Memory outside of `--memory` is summed up in [limits](limits.md).
 
-| flag | variable | key in the file | default | meaning |
-|---|---|---|---|---|
+## While it runs
+
+A setting whose column says so is changed by `CONFIG SET` under the name that stands there, until
+the end of the process, and by the settings file: SIGHUP (`systemctl reload cellar`) has the file
+read anew, and what it says otherwise than before takes effect at once. What flags and variables say
+still goes before it. All others need a restart; if the file has changed one of them, the log names
+it. A file that cannot be used, or is gone, changes nothing and is told in one line. The files that
+`--users` and `--tls-*` name are read anew by themselves.
+
+| flag | variable | key in the file | default | while it runs | meaning |
+|---|---|---|---|---|---|
 ";
 
-/// The page's text.
+/// The page's text; `can_change` says which parameters of CONFIG can be set.
 #[must_use]
-pub fn page() -> String {
+pub fn page(can_change: fn(&str) -> bool) -> String {
     let mut text = HEAD.to_owned();
     for row in TABLE {
+        let parameter = row.parameter.filter(|name| can_change(name));
         text.push_str(&format!(
-            "| `--{} {}` | `{}` | `{}` | {} | {} |\n",
+            "| `--{} {}` | `{}` | `{}` | {} | {} | {} |\n",
             row.name,
             row.value.replace('|', "\\|"),
             row.variable(),
             row.key(),
             row.default,
+            parameter.map_or_else(|| "restart".to_owned(), |name| format!("`{name}`")),
             row.help,
         ));
     }

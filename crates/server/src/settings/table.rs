@@ -4,23 +4,25 @@
 
 use std::path::PathBuf;
 
-use tracing::level_filters::LevelFilter;
-
 use super::address::Address;
 use super::default_ttl::DefaultTtl;
 use super::hosts::Hosts;
 use super::keep::Keep;
 use super::secret::{password, show_secret, token};
 use super::units::{parse_duration_ms, parse_size, show_duration_ms, show_size};
-use super::{
-    CLIENT_MEMORY_BYTES_MIN, CONNECTIONS_MAX, DATABASES_MAX, EXPIRE_EFFORT_MAX, LogFormat, SWITCH,
-    Settings, THREADS_MAX, letters,
+use super::values::{
+    client_memory, effort, level, log_format, mode, non_zero_duration, number, path, paths,
+    show_paths, switch, value_limit,
 };
+use super::{CONNECTIONS_MAX, DATABASES_MAX, LogFormat, SWITCH, Settings, THREADS_MAX, letters};
 
 /// One setting.
 pub struct Row {
     /// The flag without its dashes.
     pub name: &'static str,
+    /// What it is called in CONFIG GET, if it is there; what CONFIG SET can change of these while
+    /// the server runs, a settings file that is read anew changes too.
+    pub parameter: Option<&'static str>,
     /// What kind of value it takes, as shown in the help.
     pub value: &'static str,
     /// The default, as an operator would write it.
@@ -46,6 +48,22 @@ impl Row {
         (self.show)(settings)
     }
 
+    /// Whether it has the same value in both, secrets too.
+    #[must_use]
+    pub fn is_same(&self, one: &Settings, other: &Settings) -> bool {
+        match self.name {
+            "password" => one.password == other.password,
+            "http-token" => one.http_token == other.http_token,
+            _ => (self.show)(one) == (self.show)(other),
+        }
+    }
+
+    /// Gives `to` the value that `from` has; nothing is done about a secret.
+    pub fn copy(&self, from: &Settings, to: &mut Settings) {
+        // What a setting shows it reads, but for secrets, which are refused.
+        let _ = (self.set)(to, &(self.show)(from));
+    }
+
     /// The key in the settings file.
     #[must_use]
     pub fn key(&self) -> String {
@@ -57,22 +75,42 @@ impl Row {
 pub const TABLE: &[Row] = &[
     Row {
         name: "memory",
-        value: "SIZE",
+        parameter: Some("maxmemory"),
+        value: "SIZE|auto",
         default: "256MiB",
-        help: "Memory of the cache: items, index and bookkeeping together.",
-        set: |s, v| put(&mut s.memory_bytes, parse_size(v)),
-        show: |s| show_size(s.memory_bytes),
+        help: "Memory of the cache: items, index and bookkeeping together. auto = what the limit \
+               of its control group leaves after the program, --max-connections and \
+               --client-memory; without such a limit half of the machine's.",
+        set: |s, v| {
+            s.memory_is_auto = v == "auto";
+            let bytes = if s.memory_is_auto {
+                Ok(s.memory_bytes)
+            } else {
+                parse_size(v)
+            };
+            put(&mut s.memory_bytes, bytes)
+        },
+        show: |s| {
+            if s.memory_is_auto {
+                "auto".to_owned()
+            } else {
+                show_size(s.memory_bytes)
+            }
+        },
     },
     Row {
         name: "threads",
+        parameter: Some("io-threads"),
         value: "N",
         default: "one per core",
-        help: "Event loops; each serves its own connections, all share the cache.",
+        help: "Event loops; each serves its own connections, all share the cache. The default is \
+               no more than the control group's quota of processor time has whole processors.",
         set: |s, v| put(&mut s.threads, number(v, 1, THREADS_MAX)),
         show: |s| s.threads.to_string(),
     },
     Row {
         name: "memcached",
+        parameter: None,
         value: "ADDR|off",
         default: "127.0.0.1:11211",
         help: "Address for the memcached protocol, host:port, tls:host:port or unix:/path; several \
@@ -83,6 +121,7 @@ pub const TABLE: &[Row] = &[
     },
     Row {
         name: "resp",
+        parameter: None,
         value: "ADDR|off",
         default: "127.0.0.1:6379",
         help: "Address for the Redis protocol, host:port, tls:host:port or unix:/path; several \
@@ -92,6 +131,7 @@ pub const TABLE: &[Row] = &[
     },
     Row {
         name: "databases",
+        parameter: Some("databases"),
         value: "N",
         default: "16",
         help: "Key spaces that SELECT knows, at most 10000; one that is not used costs nothing. \
@@ -101,6 +141,7 @@ pub const TABLE: &[Row] = &[
     },
     Row {
         name: "keep",
+        parameter: Some("keep"),
         value: "DATABASES:SIZE",
         default: "none",
         help: "Databases with a share of --memory of their own, at least 1 MiB: nothing of these \
@@ -112,6 +153,7 @@ pub const TABLE: &[Row] = &[
     },
     Row {
         name: "password",
+        parameter: Some("requirepass"),
         value: "TEXT|off",
         default: "off",
         help: "What clients of the Redis protocol have to say (AUTH, HELLO) before anything else. \
@@ -121,6 +163,7 @@ pub const TABLE: &[Row] = &[
     },
     Row {
         name: "users",
+        parameter: None,
         value: "FILE|off",
         default: "off",
         help: "File of users in TOML, for all protocols: names, hashes of passwords, roles, \
@@ -141,6 +184,7 @@ pub const TABLE: &[Row] = &[
     },
     Row {
         name: "insecure",
+        parameter: Some("protected-mode"),
         value: SWITCH,
         default: "off",
         help: "Lets addresses that other machines reach be open to whoever comes. Without it each \
@@ -151,6 +195,7 @@ pub const TABLE: &[Row] = &[
     },
     Row {
         name: "notify-keyspace-events",
+        parameter: Some("notify-keyspace-events"),
         value: "LETTERS|off",
         default: "off",
         help: "Which changes of keys are published, in Redis's letters: K (channels called like \
@@ -172,6 +217,7 @@ pub const TABLE: &[Row] = &[
     },
     Row {
         name: "tracking-table-max-keys",
+        parameter: Some("tracking-table-max-keys"),
         value: "N",
         default: "1000000",
         help: "Key names remembered for clients that asked to be told of changes (CLIENT \
@@ -182,6 +228,7 @@ pub const TABLE: &[Row] = &[
     },
     Row {
         name: "http",
+        parameter: None,
         value: "ADDR|off",
         default: "127.0.0.1:8080",
         help: "Address for HTTP, host:port, tls:host:port or unix:/path: the cache under \
@@ -192,6 +239,7 @@ pub const TABLE: &[Row] = &[
     },
     Row {
         name: "http-token",
+        parameter: None,
         value: "TEXT|off",
         default: "off",
         help: "What requests over HTTP have to bear (`Authorization: Bearer ...`), but for \
@@ -202,6 +250,7 @@ pub const TABLE: &[Row] = &[
     },
     Row {
         name: "http-hosts",
+        parameter: None,
         value: "NAMES|*|off",
         default: "off",
         help: "Names that requests over HTTP may have in their field Host besides addresses, \
@@ -214,6 +263,7 @@ pub const TABLE: &[Row] = &[
     },
     Row {
         name: "console-write",
+        parameter: None,
         value: SWITCH,
         default: "off",
         help: "Lets the console change things: without it the console only shows.",
@@ -222,6 +272,7 @@ pub const TABLE: &[Row] = &[
     },
     Row {
         name: "unix",
+        parameter: None,
         value: "PATH|off",
         default: "off",
         help: "UNIX socket for the memcached protocol, short for unix:PATH in --memcached. The \
@@ -242,6 +293,7 @@ pub const TABLE: &[Row] = &[
     },
     Row {
         name: "unix-mode",
+        parameter: Some("unixsocketperm"),
         value: "MODE",
         default: "700",
         help: "Permission bits of the UNIX sockets, in octal.",
@@ -250,6 +302,7 @@ pub const TABLE: &[Row] = &[
     },
     Row {
         name: "tls-cert",
+        parameter: None,
         value: "PATH|off",
         default: "off",
         help: "Certificate for addresses with tls:, in PEM, its issuers behind it; several with \
@@ -260,6 +313,7 @@ pub const TABLE: &[Row] = &[
     },
     Row {
         name: "tls-key",
+        parameter: None,
         value: "PATH|off",
         default: "off",
         help: "Private key of the certificate, in PEM; of several in the same order. A file that \
@@ -269,6 +323,7 @@ pub const TABLE: &[Row] = &[
     },
     Row {
         name: "tls-client-ca",
+        parameter: None,
         value: "PATH|off",
         default: "off",
         help: "Authorities, in PEM, one of which has to have signed the certificate that each \
@@ -278,6 +333,7 @@ pub const TABLE: &[Row] = &[
     },
     Row {
         name: "max-connections",
+        parameter: Some("maxclients"),
         value: "N",
         default: "10000",
         help: "Most connections at one time; a further one is told so and closed. The limit of \
@@ -288,6 +344,7 @@ pub const TABLE: &[Row] = &[
     },
     Row {
         name: "client-memory",
+        parameter: None,
         value: "SIZE|auto",
         default: "auto",
         help: "Most memory beside --memory that clients have the server hold: requests on their \
@@ -302,6 +359,7 @@ pub const TABLE: &[Row] = &[
     },
     Row {
         name: "max-value",
+        parameter: None,
         value: "SIZE|auto",
         default: "auto",
         help: "Longest value, at most 512MiB and half of --memory; auto = 1MiB over memcached's \
@@ -315,6 +373,7 @@ pub const TABLE: &[Row] = &[
     },
     Row {
         name: "idle-timeout",
+        parameter: Some("timeout"),
         value: "DURATION",
         default: "0",
         help: "Closes a connection that sent nothing for this long, to the second; 0 = never.",
@@ -328,6 +387,7 @@ pub const TABLE: &[Row] = &[
     },
     Row {
         name: "login-timeout",
+        parameter: None,
         value: "DURATION",
         default: "10s",
         help: "Where a login is needed, closes a connection on which nobody has logged in for this \
@@ -338,6 +398,7 @@ pub const TABLE: &[Row] = &[
     },
     Row {
         name: "write-timeout",
+        parameter: None,
         value: "DURATION",
         default: "30s",
         help: "Drops a client that leaves its replies unread, or stops in the middle of a request, \
@@ -346,7 +407,19 @@ pub const TABLE: &[Row] = &[
         show: |s| show_duration_ms(s.write_timeout_ms),
     },
     Row {
+        name: "lame-duck",
+        parameter: None,
+        value: "DURATION",
+        default: "0",
+        help: "How long a server that was told to stop (SIGTERM) goes on as before while /readyz \
+               says 503, so that whoever balances the load sends nobody here any more; then it \
+               drains. A second signal ends it at once.",
+        set: |s, v| put(&mut s.lame_duck_ms, parse_duration_ms(v)),
+        show: |s| show_duration_ms(s.lame_duck_ms),
+    },
+    Row {
         name: "drain-timeout",
+        parameter: None,
         value: "DURATION",
         default: "5s",
         help: "Longest time that a server told to stop takes to answer what it has received.",
@@ -355,6 +428,7 @@ pub const TABLE: &[Row] = &[
     },
     Row {
         name: "release-memory",
+        parameter: Some("release-memory"),
         value: SWITCH,
         default: "off",
         help: "Gives memory that holds nothing live back to the system within seconds; what is \
@@ -365,6 +439,7 @@ pub const TABLE: &[Row] = &[
     },
     Row {
         name: "expire-effort",
+        parameter: Some("active-expire-effort"),
         value: "N",
         default: "1",
         help: "How hard the cache looks for expired items whose memory nobody needs, 1 to 10: with \
@@ -375,6 +450,7 @@ pub const TABLE: &[Row] = &[
     },
     Row {
         name: "default-ttl",
+        parameter: Some("default-ttl"),
         value: "DURATION",
         default: "0",
         help: "How long items live that are stored without a time to live; 0 = until they are \
@@ -386,6 +462,7 @@ pub const TABLE: &[Row] = &[
     },
     Row {
         name: "lease-timeout",
+        parameter: None,
         value: "DURATION",
         default: "30s",
         help: "How long the winner of a lease (meta get with N or R) keeps others out before the \
@@ -395,6 +472,7 @@ pub const TABLE: &[Row] = &[
     },
     Row {
         name: "enable-debug-commands",
+        parameter: Some("enable-debug-command"),
         value: SWITCH,
         default: "off",
         help: "Answers DEBUG, with which tests make the server sleep or hold its upkeep. Not for \
@@ -404,6 +482,7 @@ pub const TABLE: &[Row] = &[
     },
     Row {
         name: "script-time-limit",
+        parameter: None,
         value: "DURATION",
         default: "5s",
         help: "Ends a script (EVAL) with an error that runs longer than this; nobody else is \
@@ -413,6 +492,7 @@ pub const TABLE: &[Row] = &[
     },
     Row {
         name: "watchdog",
+        parameter: None,
         value: "DURATION|off",
         default: "1m",
         help: "Ends the process (SIGABRT) when an event loop has stood still for this long: what \
@@ -433,6 +513,7 @@ pub const TABLE: &[Row] = &[
     },
     Row {
         name: "log-level",
+        parameter: None,
         value: "LEVEL",
         default: "info",
         help: "Least severe log lines that are printed: off, error, warn, info, debug, trace.",
@@ -441,6 +522,7 @@ pub const TABLE: &[Row] = &[
     },
     Row {
         name: "log-format",
+        parameter: None,
         value: "text|json",
         default: "text",
         help: "How log lines on standard error look.",
@@ -459,116 +541,6 @@ pub const TABLE: &[Row] = &[
 /// Puts a parsed value in its place.
 fn put<T>(place: &mut T, parsed: Result<T, String>) -> Result<(), String> {
     parsed.map(|value| *place = value)
-}
-
-fn number(text: &str, min: usize, max: usize) -> Result<usize, String> {
-    match text.parse::<usize>() {
-        Ok(n) if (min..=max).contains(&n) => Ok(n),
-        _ => Err(format!("{text:?} is not a number from {min} to {max}")),
-    }
-}
-
-/// A file, or `off` for none.
-fn path(text: &str) -> Result<Option<PathBuf>, String> {
-    match text {
-        "off" => Ok(None),
-        "" => Err("the path is empty; write off for none".to_owned()),
-        path => Ok(Some(PathBuf::from(path))),
-    }
-}
-
-/// Files with commas between them, or `off` for none.
-fn paths(text: &str) -> Result<Vec<PathBuf>, String> {
-    match text {
-        "off" => Ok(Vec::new()),
-        _ if text.split(',').any(str::is_empty) => {
-            Err("a path is empty; write off for none".to_owned())
-        }
-        _ => Ok(text.split(',').map(PathBuf::from).collect()),
-    }
-}
-
-fn show_paths(paths: &[PathBuf]) -> String {
-    if paths.is_empty() {
-        return "off".to_owned();
-    }
-    let paths: Vec<String> = paths
-        .iter()
-        .map(|path| path.display().to_string())
-        .collect();
-    paths.join(",")
-}
-
-/// See `Config::expire_effort` of the engine.
-fn effort(text: &str) -> Result<u8, String> {
-    let effort = number(text, 1, usize::from(EXPIRE_EFFORT_MAX))?;
-    Ok(effort as u8)
-}
-
-fn switch(text: &str) -> Result<bool, String> {
-    match text {
-        "on" => Ok(true),
-        "off" => Ok(false),
-        _ => Err(format!("{text:?} is neither on nor off")),
-    }
-}
-
-fn mode(text: &str) -> Result<u32, String> {
-    match u32::from_str_radix(text, 8) {
-        Ok(bits) if bits <= 0o777 => Ok(bits),
-        _ => Err(format!(
-            "{text:?} is not a file mode; write three octal digits such as 770"
-        )),
-    }
-}
-
-fn value_limit(text: &str) -> Result<Option<usize>, String> {
-    let limit = cellar_engine::Config::VALUE_BYTES_LIMIT;
-    if text == "auto" {
-        return Ok(None);
-    }
-    match parse_size(text)? {
-        0 => Err("a limit of 0 bytes leaves nothing to store".to_owned()),
-        bytes if bytes > limit => Err(format!("{text} is more than {}", show_size(limit))),
-        bytes => Ok(Some(bytes)),
-    }
-}
-
-fn client_memory(text: &str) -> Result<Option<usize>, String> {
-    if text == "auto" {
-        return Ok(None);
-    }
-    match parse_size(text)? {
-        bytes if bytes < CLIENT_MEMORY_BYTES_MIN => Err(format!(
-            "{text} is less than {}",
-            show_size(CLIENT_MEMORY_BYTES_MIN)
-        )),
-        bytes => Ok(Some(bytes)),
-    }
-}
-
-fn non_zero_duration(text: &str) -> Result<u64, String> {
-    match parse_duration_ms(text)? {
-        0 => Err("0 is not allowed here".to_owned()),
-        ms => Ok(ms),
-    }
-}
-
-fn level(text: &str) -> Result<LevelFilter, String> {
-    text.parse()
-        .ok()
-        .filter(|_| !text.starts_with(|c: char| c.is_ascii_digit()))
-        .ok_or_else(|| {
-            format!("{text:?} is not a level; write off, error, warn, info, debug or trace")
-        })
-}
-
-fn log_format(text: &str) -> Result<LogFormat, String> {
-    match text {
-        "text" => Ok(LogFormat::Text),
-        "json" => Ok(LogFormat::Json),
-        _ => Err(format!("{text:?} is not a format; write text or json")),
-    }
 }
 
 #[cfg(test)]

@@ -244,7 +244,8 @@ impl Worker {
     /// Stops accepting; every connection ends after the requests it has sent so far.
     pub(super) fn begin_drain(&mut self) {
         let drain_ms = self.common.state.settings.drain_timeout_ms;
-        // Relaxed: it orders nothing.
+        // Relaxed: flags that order nothing.
+        self.common.state.leaving.store(true, Ordering::Relaxed);
         self.common.state.draining.store(true, Ordering::Relaxed);
         // What was received is answered.
         self.common.state.pause.end();

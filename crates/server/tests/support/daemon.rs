@@ -18,6 +18,15 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 /// the user's shell has set, are not for it.
 const SETTING_PREFIX: &str = "CELLAR_";
 
+/// Flags that a server is started with unless its test says otherwise.
+const DEFAULTS: [[&str; 2]; 5] = [
+    ["--memory", "64MiB"],
+    ["--threads", "2"],
+    ["--memcached", "127.0.0.1:0"],
+    ["--resp", "127.0.0.1:0"],
+    ["--http", "127.0.0.1:0"],
+];
+
 /// A running server; killed when dropped.
 pub(crate) struct Daemon {
     child: Child,
@@ -40,19 +49,33 @@ impl Daemon {
         Daemon::start_in(Path::new("."), flags)
     }
 
-    /// The same, with another working directory.
+    /// The same with this settings file, which says how much memory there is.
+    pub(crate) fn start_of_file(path: &str, flags: &[&str]) -> Daemon {
+        let flags = [&["--config", path], flags].concat();
+        Daemon::start_with(Path::new("."), &DEFAULTS[1..], &flags, &[])
+    }
+
+    /// The same as `start`, with another working directory.
     pub(crate) fn start_in(home: &Path, flags: &[&str]) -> Daemon {
+        Daemon::start_with(home, &DEFAULTS, flags, &[])
+    }
+
+    /// The same as `start`, with these variables.
+    pub(crate) fn start_told(flags: &[&str], variables: &[(&str, &str)]) -> Daemon {
+        Daemon::start_with(Path::new("."), &DEFAULTS, flags, variables)
+    }
+
+    fn start_with(
+        home: &Path,
+        defaults: &[[&'static str; 2]],
+        flags: &[&str],
+        variables: &[(&str, &str)],
+    ) -> Daemon {
         let binary = std::env::var("CELLAR_BIN");
         let binary = binary.as_deref().unwrap_or(env!("CARGO_BIN_EXE_cellar"));
         let mut command = Command::new(binary);
         let mut arguments: Vec<&str> = Vec::new();
-        for pair in [
-            ["--memory", "64MiB"],
-            ["--threads", "2"],
-            ["--memcached", "127.0.0.1:0"],
-            ["--resp", "127.0.0.1:0"],
-            ["--http", "127.0.0.1:0"],
-        ] {
+        for pair in defaults {
             if !flags.contains(&pair[0]) {
                 arguments.extend(pair);
             }
@@ -66,6 +89,7 @@ impl Daemon {
             .current_dir(home)
             .args(arguments)
             .args(flags)
+            .envs(variables.iter().copied())
             .stderr(Stdio::piped())
             .stdin(Stdio::null());
         let mut child = command.spawn().expect("the binary starts");

@@ -71,7 +71,8 @@ pub(in crate::execute) fn decode<'a, T>(
         }
         Decoded::Nothing { used } => return Some((None, used)),
         Decoded::Request { request, used } => {
-            let prepared = prepare(request, cache);
+            let mut prepared = prepare(request, cache);
+            prepared.is_last = used == input.len();
             (wrap(Task::Run(prepared)), prepared.key(), used)
         }
         Decoded::Head {

@@ -1,0 +1,80 @@
+//! Changes: what of the settings changes while the server runs, by CONFIG SET or the settings file.
+//!
+//! Which these are says the table of parameters; the row of a setting names its parameter.
+//!
+//! Tests: tests/resp_admin.rs, tests/reload.rs.
+
+use std::sync::atomic::Ordering;
+
+use crate::parameters::Refused;
+use crate::settings::default_ttl::DefaultTtl;
+use crate::state::State;
+
+/// Gives all of these parameters their values or none, and returns how they are shown.
+///
+/// # Errors
+/// What was refused first.
+pub fn make(
+    state: &State,
+    pairs: &[(&[u8], &[u8])],
+) -> Result<Vec<(&'static str, String)>, Refused> {
+    let _turn = state.parameters.turn();
+    let changed = state.parameters.change(pairs)?;
+    for (name, value) in &changed {
+        take_effect(name, value, state);
+    }
+    Ok(changed)
+}
+
+/// Does what the new value of a parameter asks for.
+fn take_effect(name: &str, value: &str, state: &State) {
+    let number = || value.parse::<i64>().unwrap_or(i64::MAX);
+    match name {
+        "slowlog-log-slower-than" => {
+            state.slow_log.set_threshold_us(number());
+            state.choose_calls();
+        }
+        "latency-monitor-threshold" => {
+            let ms = u64::try_from(number()).unwrap_or(0);
+            state.latency_events.set_threshold_ms(ms);
+            state.choose_calls();
+        }
+        "slowlog-max-len" => {
+            let most = usize::try_from(number()).unwrap_or(usize::MAX);
+            state.slow_log.set_most(most);
+        }
+        "active-expire-effort" => {
+            state
+                .cache
+                .set_expire_effort(u8::try_from(number()).unwrap_or(u8::MAX));
+        }
+        "default-ttl" => {
+            // The parameter has checked the text.
+            if let Ok(ttl) = DefaultTtl::parse(value) {
+                state.lifetimes.change(&ttl);
+            }
+        }
+        "maxmemory" => {
+            let bytes = usize::try_from(number()).unwrap_or(usize::MAX);
+            // The parameter has checked the bounds.
+            let _ = state.cache.set_memory_bytes(bytes);
+        }
+        "timeout" => {
+            let seconds = u64::try_from(number()).unwrap_or(0);
+            state.idle_timeout_s.store(seconds, Ordering::Relaxed);
+        }
+        "release-memory" => state.cache.set_release_memory(value == "yes"),
+        "notify-keyspace-events" => {
+            // The parameter has checked the letters.
+            let _ = state.observer.set_events(value);
+            state.choose_calls();
+        }
+        "tracking-table-max-keys" => {
+            let most = usize::try_from(number()).unwrap_or(usize::MAX);
+            // Zero is no limit.
+            let most = if most == 0 { usize::MAX } else { most };
+            state.observer.tracking.set_keys_max(most);
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,307 @@
+//! Doctor: what would keep this machine, or its control group, from the server's speed, each with
+//! its remedy.
+//!
+//! It reads what the system says and changes nothing. Where the system says nothing, nothing is
+//! wrong. Tests: at the end of this file, over made-up machines; tests/healthcheck.rs.
+
+use std::fs;
+use std::path::Path;
+
+use rustix::process::{Resource, getrlimit};
+
+use crate::cgroup;
+use crate::error::Error;
+use crate::listener::BACKLOG;
+use crate::memory;
+use crate::server::open_files;
+use crate::settings::Settings;
+use crate::settings::units::round_size;
+
+/// What was looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Finding {
+    what: &'static str,
+    /// How it is.
+    state: String,
+    /// What helps, if it is not as it should be.
+    remedy: Option<String>,
+}
+
+/// Looks at this machine for a server with these settings; the lines to print, and whether all is
+/// as it should be.
+///
+/// # Errors
+/// [`Error::Memory`] if there is no size for `--memory auto`.
+pub fn run(settings: &Settings) -> Result<(String, bool), Error> {
+    let mut settings = settings.clone();
+    memory::settle(&mut settings)?;
+    let most = getrlimit(Resource::Nofile).maximum;
+    let findings = look(Path::new("/"), &settings, most);
+    Ok((
+        report(&findings),
+        findings.iter().all(|one| one.remedy.is_none()),
+    ))
+}
+
+fn report(findings: &[Finding]) -> String {
+    let mut text = String::new();
+    for Finding {
+        what,
+        state,
+        remedy,
+    } in findings
+    {
+        let mark = if remedy.is_some() { "!!" } else { "ok" };
+        text.push_str(&format!("{mark}  {what}: {state}\n"));
+        if let Some(remedy) = remedy {
+            text.push_str(&format!("    -> {remedy}\n"));
+        }
+    }
+    text.push_str(
+        match findings.iter().filter(|one| one.remedy.is_some()).count() {
+            0 => "nothing keeps this machine from its speed\n".to_owned(),
+            1 => "one thing could be better\n".to_owned(),
+            n => format!("{n} things could be better\n"),
+        }
+        .as_str(),
+    );
+    text
+}
+
+/// All that is looked at below `root`; `files` is the most open files that this process may have.
+fn look(root: &Path, settings: &Settings, files: Option<u64>) -> Vec<Finding> {
+    let looks = [
+        Some(look_at_files(settings, files)),
+        look_at_huge_pages(root),
+        look_at_swap(root),
+        look_at_memory(root, settings),
+        look_at_processors(root, settings),
+        look_at_backlog(root),
+        look_at_overcommit(root),
+    ];
+    looks.into_iter().flatten().collect()
+}
+
+/// A finding that is right, or has this remedy.
+fn finding(what: &'static str, state: String, is_right: bool, remedy: String) -> Finding {
+    Finding {
+        what,
+        state,
+        remedy: (!is_right).then_some(remedy),
+    }
+}
+
+fn look_at_files(settings: &Settings, most: Option<u64>) -> Finding {
+    let needed = open_files(settings);
+    let allowed = most.map_or("any number".to_owned(), |most| most.to_string());
+    finding(
+        "open files",
+        format!(
+            "{allowed} allowed, {needed} needed for --max-connections {}",
+            settings.max_connections
+        ),
+        most.is_none_or(|most| most >= needed),
+        format!(
+            "ulimit -Hn {needed}, or LimitNOFILE={needed} in its unit; or fewer --max-connections"
+        ),
+    )
+}
+
+fn look_at_huge_pages(root: &Path) -> Option<Finding> {
+    let text = read(root, "sys/kernel/mm/transparent_hugepage/enabled")?;
+    let chosen = text.split(['[', ']']).nth(1)?.to_owned();
+    Some(finding(
+        "huge pages",
+        format!("{chosen}; the server asks for them where memory is in full use"),
+        chosen != "never",
+        "echo madvise >/sys/kernel/mm/transparent_hugepage/enabled, as root".to_owned(),
+    ))
+}
+
+fn look_at_swap(root: &Path) -> Option<Finding> {
+    let text = read(root, "proc/swaps")?;
+    let kib = text
+        .lines()
+        .skip(1)
+        .filter_map(|line| line.split_whitespace().nth(2)?.parse::<usize>().ok());
+    let bytes = kib.sum::<usize>().saturating_mul(1024);
+    let is_out = cgroup::is_without_swap(root);
+    let state = match bytes {
+        0 => "none".to_owned(),
+        _ if is_out => format!("{}, none for its control group", round_size(bytes)),
+        _ => format!(
+            "{}: an item that lies there costs its reader a wait for the disk",
+            round_size(bytes)
+        ),
+    };
+    Some(finding(
+        "swap",
+        state,
+        bytes == 0 || is_out,
+        "swapoff -a, or MemorySwapMax=0 in its unit; sysctl vm.swappiness=1 makes it rare"
+            .to_owned(),
+    ))
+}
+
+fn look_at_memory(root: &Path, settings: &Settings) -> Option<Finding> {
+    let limit = cgroup::memory_bytes(root).filter(|&limit| {
+        // Version 1 writes a number that no machine has where there is no limit.
+        memory::of_machine_by(root).is_none_or(|machine| limit < machine)
+    })?;
+    let beside = memory::beside_bytes(settings, settings.memory_bytes);
+    let needed = settings.memory_bytes + beside;
+    Some(finding(
+        "memory of its control group",
+        format!(
+            "{}; --memory is {}, and what is beside it takes up to {}",
+            round_size(limit),
+            round_size(settings.memory_bytes),
+            round_size(beside),
+        ),
+        needed <= limit,
+        format!(
+            "allow {} (MemoryMax=, --memory of the container), or --memory auto",
+            round_size(needed)
+        ),
+    ))
+}
+
+fn look_at_processors(root: &Path, settings: &Settings) -> Option<Finding> {
+    let all = cgroup::cpu_thousandths(root)?;
+    let (whole, part) = (all / cgroup::WHOLE_CPU, all % cgroup::WHOLE_CPU);
+    let threads = settings.threads as u64;
+    Some(finding(
+        "processor time of its control group",
+        format!("{whole}.{part:03} processors for --threads {threads}"),
+        threads * cgroup::WHOLE_CPU <= all,
+        format!(
+            "--threads {}: loops that have used up the quota stand still until the next period; \
+             or a quota of {threads}",
+            whole.max(1)
+        ),
+    ))
+}
+
+fn look_at_backlog(root: &Path) -> Option<Finding> {
+    let most: i32 = read(root, "proc/sys/net/core/somaxconn")?
+        .trim()
+        .parse()
+        .ok()?;
+    Some(finding(
+        "connections that may wait",
+        format!("{most} (net.core.somaxconn); the server asks for {BACKLOG}"),
+        most >= BACKLOG,
+        format!(
+            "sysctl net.core.somaxconn={BACKLOG}: clients that come at once are not turned away"
+        ),
+    ))
+}
+
+fn look_at_overcommit(root: &Path) -> Option<Finding> {
+    let mode = read(root, "proc/sys/vm/overcommit_memory")?;
+    let mode = mode.trim();
+    Some(finding(
+        "overcommit of memory",
+        format!("{mode} (vm.overcommit_memory)"),
+        mode != "2",
+        "sysctl vm.overcommit_memory=0: the cache reserves addresses that take memory only as they \
+         are used"
+            .to_owned(),
+    ))
+}
+
+fn read(root: &Path, path: &str) -> Option<String> {
+    fs::read_to_string(root.join(path)).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cgroup::tests::machine;
+
+    fn settings() -> Settings {
+        Settings {
+            threads: 2,
+            ..Settings::default()
+        }
+    }
+
+    /// What is wrong with a machine that has these files.
+    fn wrong(files: &[(&str, &str)], most: Option<u64>) -> Vec<&'static str> {
+        let root = machine(files);
+        let findings = look(root.path(), &settings(), most);
+        let wrong = findings.iter().filter(|one| one.remedy.is_some());
+        wrong.map(|one| one.what).collect()
+    }
+
+    const SWAPS: &str = "Filename\tType\tSize\tUsed\tPriority\n/dev/sda2 partition 1048576 0 -2\n";
+    const GROUP: (&str, &str) = ("proc/self/cgroup", "0::/\n");
+
+    #[test]
+    fn each_thing_is_found_where_it_is_wrong_and_not_where_it_is_right() {
+        let max = "sys/fs/cgroup/memory.max";
+        let cpu = "sys/fs/cgroup/cpu.max";
+        let swap = "proc/swaps";
+        let huge = "sys/kernel/mm/transparent_hugepage/enabled";
+        for (bad, good, name) in [
+            (
+                vec![(huge, "always madvise [never]\n")],
+                vec![(huge, "always [madvise] never\n")],
+                "huge pages",
+            ),
+            (
+                vec![(swap, SWAPS)],
+                vec![(swap, "Filename Type Size\n")],
+                "swap",
+            ),
+            (
+                vec![GROUP, (swap, SWAPS)],
+                vec![
+                    GROUP,
+                    (swap, SWAPS),
+                    ("sys/fs/cgroup/memory.swap.max", "0\n"),
+                ],
+                "swap",
+            ),
+            (
+                vec![GROUP, (max, "300000000\n")],
+                vec![GROUP, (max, "500000000\n")],
+                "memory of its control group",
+            ),
+            (
+                vec![GROUP, (cpu, "150000 100000\n")],
+                vec![GROUP, (cpu, "200000 100000\n")],
+                "processor time of its control group",
+            ),
+            (
+                vec![("proc/sys/net/core/somaxconn", "128\n")],
+                vec![("proc/sys/net/core/somaxconn", "4096\n")],
+                "connections that may wait",
+            ),
+            (
+                vec![("proc/sys/vm/overcommit_memory", "2\n")],
+                vec![("proc/sys/vm/overcommit_memory", "1\n")],
+                "overcommit of memory",
+            ),
+        ] {
+            assert_eq!(wrong(&bad, None), [name]);
+            assert_eq!(wrong(&good, None), [""; 0], "{name}");
+        }
+        assert_eq!(wrong(&[], Some(1_024)), ["open files"]);
+        assert_eq!(wrong(&[], Some(1 << 20)), [""; 0]);
+    }
+
+    #[test]
+    fn the_report_has_a_remedy_behind_what_is_wrong() {
+        let root = machine(&[("proc/sys/net/core/somaxconn", "128\n")]);
+        let text = report(&look(root.path(), &settings(), None));
+        assert_eq!(
+            text,
+            "ok  open files: any number allowed, 10132 needed for --max-connections 10000\n\
+             !!  connections that may wait: 128 (net.core.somaxconn); the server asks for \
+             4096\n    -> sysctl net.core.somaxconn=4096: clients that come at once are not turned \
+             away\n\
+             one thing could be better\n"
+        );
+    }
+}

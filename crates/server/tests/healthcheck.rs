@@ -1,0 +1,186 @@
+//! Health check, doctor and help: what the subcommands that ask no secret print, and their status.
+
+use crate::support::daemon::Daemon;
+use crate::support::tls::Authority;
+use crate::support::users::UsersFile;
+
+use std::net::TcpListener;
+use std::process::{Command, Stdio};
+
+use rustix::process::Signal;
+
+/// Status and line of the binary with these arguments and variables, standard output and error
+/// together.
+fn run(arguments: &[&str], variables: &[(&str, &str)]) -> (Option<i32>, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cellar"));
+    for (variable, _) in std::env::vars_os() {
+        if variable.to_string_lossy().starts_with("CELLAR_") {
+            command.env_remove(variable);
+        }
+    }
+    let output = command
+        .args(arguments)
+        .envs(variables.iter().copied())
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let text = [output.stdout, output.stderr].concat();
+    (output.status.code(), String::from_utf8(text).unwrap())
+}
+
+fn check(arguments: &[&str], variables: &[(&str, &str)], status: i32, expected: &str) {
+    let (code, text) = run(&[&["healthcheck"], arguments].concat(), variables);
+    assert!(text.starts_with(expected), "{arguments:?}: {text}");
+    assert_eq!((code, text.lines().count()), (Some(status), 1), "{text}");
+}
+
+#[test]
+fn a_server_is_asked_where_its_settings_have_it_listen() {
+    let folder = tempfile::tempdir().unwrap();
+    let [resp, http] = ["resp", "http"].map(|name| folder.path().join(name));
+    let [resp, http] = [resp, http].map(|path| format!("unix:{}", path.display()));
+    let daemon = Daemon::start(&["--resp", &resp, "--http", &http]);
+    let file = folder.path().join("cellar.toml");
+    std::fs::write(&file, format!("http = \"{http}\"\n")).unwrap();
+    let file = file.to_str().unwrap();
+    let ready = format!("ready: http {http}\n");
+    check(&["--config", file], &[], 0, &ready);
+    check(&[], &[("CELLAR_CONFIG", file)], 0, &ready);
+    check(&[], &[("CELLAR_HTTP", &http)], 0, &ready);
+    let no_http = ("CELLAR_HTTP", "off");
+    check(
+        &[],
+        &[no_http, ("CELLAR_RESP", &resp)],
+        0,
+        "ready: resp unix:",
+    );
+    let memcached = ("CELLAR_MEMCACHED", daemon.address.as_str());
+    let no_resp = ("CELLAR_RESP", "off");
+    let ready = format!("ready: memcached {}\n", daemon.address);
+    check(&[], &[no_http, no_resp, memcached], 0, &ready);
+    let target = format!("memcached={}", daemon.address);
+    check(&["--target", &target], &[], 0, &ready);
+}
+
+#[test]
+fn a_server_that_asks_for_a_login_is_ready_without_one() {
+    let file = UsersFile::of_roles();
+    let flags = file.flags();
+    let daemon = Daemon::start(&[&flags[0], &flags[1]]);
+    for (protocol, address) in [
+        ("memcached", &daemon.address),
+        ("resp", &daemon.resp),
+        ("http", &daemon.http),
+    ] {
+        let target = format!("{protocol}={address}");
+        check(&["--target", &target], &[], 0, "ready: ");
+    }
+}
+
+#[test]
+fn over_tls_any_certificate_is_taken_unless_an_authority_is_given() {
+    let authority = Authority::new();
+    authority.issue("server", "server", &["cache.example", "127.0.0.1"]);
+    authority.issue("other", "other", &["cache.example"]);
+    let [cert, key] = ["server.pem", "server.key"].map(|file| authority.path(file));
+    let tls = "tls:127.0.0.1:0";
+    let daemon = Daemon::start(&[
+        "--tls-cert",
+        &cert,
+        "--tls-key",
+        &key,
+        "--resp",
+        tls,
+        "--http",
+        tls,
+    ]);
+    let (ca, stranger) = (authority.path("ca.pem"), authority.path("other.pem"));
+    for (protocol, address) in [("resp", &daemon.resp), ("http", &daemon.http)] {
+        let target = format!("{protocol}={address}");
+        check(&["--target", &target], &[], 0, "ready: ");
+        check(&["--target", &target, "--tls-ca", &ca], &[], 0, "ready: ");
+        let refused = format!("cellar: healthcheck: {protocol} tls:");
+        check(
+            &["--target", &target, "--tls-ca", &stranger],
+            &[],
+            1,
+            &refused,
+        );
+    }
+}
+
+#[test]
+fn whatever_is_wrong_is_one_line_and_status_1() {
+    let free = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = free.local_addr().unwrap().to_string();
+    drop(free);
+    let nobody = format!("http={address}");
+    let begin = format!("cellar: healthcheck: http {address}: Connection refused");
+    check(&["--target", &nobody], &[], 1, &begin);
+    check(
+        &["--target", "redis://h"],
+        &[],
+        1,
+        "cellar: healthcheck: --target: ",
+    );
+    let gone = "cellar: healthcheck: --config /nonexistent: No such file";
+    check(&["--config", "/nonexistent"], &[], 1, gone);
+    let bad = ("CELLAR_HTTP", "8080");
+    check(
+        &[],
+        &[bad],
+        1,
+        "cellar: healthcheck: --http (from CELLAR_HTTP): ",
+    );
+    let daemon = Daemon::start(&[]);
+    let wrong = format!("http={}", daemon.address);
+    let begin = format!("cellar: healthcheck: http {}: it answers ", daemon.address);
+    check(&["--target", &wrong], &[], 1, &begin);
+}
+
+#[test]
+fn a_server_that_is_to_stop_is_not_ready() {
+    let mut daemon = Daemon::start(&["--lame-duck", "1d", "--drain-timeout", "1s"]);
+    let target = format!("http={}", daemon.http);
+    check(&["--target", &target], &[], 0, "ready: ");
+    daemon.signal(Signal::TERM);
+    daemon.log_until("told to stop");
+    let begin = format!(
+        "cellar: healthcheck: http {}: it answers HTTP/1.1 503",
+        daemon.http
+    );
+    check(&["--target", &target], &[], 1, &begin);
+    daemon.signal(Signal::TERM);
+    assert_eq!(daemon.wait().code(), Some(1));
+}
+
+#[test]
+fn the_doctor_names_each_remedy_and_its_status_says_whether_there_is_one() {
+    let script = format!(
+        "ulimit -Sn 200; ulimit -Hn 200; exec {} doctor --max-connections 5000 --threads 1",
+        env!("CARGO_BIN_EXE_cellar")
+    );
+    let output = Command::new("sh").args(["-c", &script]).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(
+        text.contains(
+            "!!  open files: 200 allowed, 5130 needed for --max-connections 5000\n    \
+                       -> ulimit -Hn 5130, or LimitNOFILE=5130"
+        ),
+        "{text}"
+    );
+    let (code, text) = run(&["doctor", "--max-connections", "10"], &[]);
+    let well = text.ends_with("nothing keeps this machine from its speed\n");
+    assert_eq!(code, Some(i32::from(!well)), "{text}");
+    let (code, text) = run(&["doctor", "--memory", "12QB"], &[]);
+    assert_eq!((code, text.lines().count()), (Some(2), 1), "{text}");
+}
+
+#[test]
+fn a_log_that_is_no_terminal_is_not_told_what_to_type() {
+    let daemon = Daemon::start(&[]);
+    daemon.signal(Signal::HUP);
+    let log = daemon.log_until("SIGHUP").join("\n");
+    assert!(!log.contains("cellar --help"), "{log}");
+}

@@ -1,0 +1,58 @@
+{{- define "cellar.fullname" -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride | trunc 50 | trimSuffix "-" -}}
+{{- else -}}
+{{- $name := default .Chart.Name .Values.nameOverride -}}
+{{- if contains $name .Release.Name -}}
+{{- .Release.Name | trunc 50 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-%s" .Release.Name $name | trunc 50 | trimSuffix "-" -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "cellar.selector" -}}
+app.kubernetes.io/name: {{ default .Chart.Name .Values.nameOverride }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{- define "cellar.labels" -}}
+{{ include "cellar.selector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
+{{- end -}}
+
+{{- define "cellar.image" -}}
+{{- $tag := default .Chart.AppVersion .Values.image.tag -}}
+{{- if .Values.image.registry -}}{{ .Values.image.registry }}/{{- end -}}
+{{ .Values.image.repository }}:{{ $tag }}
+{{- end -}}
+
+{{- define "cellar.secret" -}}
+{{- default (include "cellar.fullname" .) .Values.auth.existingSecret -}}
+{{- end -}}
+
+{{/* Values that contradict each other are told, each with what helps. */}}
+{{- define "cellar.check" -}}
+{{- $auth := .Values.auth -}}
+{{- if and (not $auth.enabled) (not $auth.usersSecret) (not .Values.insecure) -}}
+{{- fail "auth.enabled is false and there is no auth.usersSecret, so anybody could read and change the cache; set insecure to true if that is meant" -}}
+{{- end -}}
+{{- if and .Values.memcached.enabled (not $auth.usersSecret) (not .Values.insecure) -}}
+{{- fail "memcached's protocol has no password of its own: set auth.usersSecret, or insecure to true, or memcached.enabled to false" -}}
+{{- end -}}
+{{- if and $auth.existingSecret (or $auth.password $auth.httpToken) -}}
+{{- fail "auth.existingSecret and auth.password or auth.httpToken are both set; the password stands in one place" -}}
+{{- end -}}
+{{- if and .Values.tls.enabled (not .Values.tls.certificatesSecret) -}}
+{{- fail "tls.enabled needs tls.certificatesSecret, a secret with tls.crt and tls.key" -}}
+{{- end -}}
+{{- if and (ne (toString .Values.pdb.minAvailable) "") (ne (toString .Values.pdb.maxUnavailable) "") -}}
+{{- fail "pdb.minAvailable and pdb.maxUnavailable are both set; a budget has one of them" -}}
+{{- end -}}
+{{- $stop := add .Values.lameDuckSeconds .Values.drainTimeoutSeconds | int -}}
+{{- if le (int .Values.terminationGracePeriodSeconds) $stop -}}
+{{- fail (printf "terminationGracePeriodSeconds has to be more than lameDuckSeconds and drainTimeoutSeconds together, %d" $stop) -}}
+{{- end -}}
+{{- end -}}
