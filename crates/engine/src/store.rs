@@ -17,6 +17,7 @@ mod reclaim;
 mod residence;
 mod drafts; // values that are still being received
 mod keep; // a store of which nothing may leave for want of room
+mod in_place; // items that are written over where they lie
 mod splice; // parts of a value that are written over where they lie
 mod audit; // what a cache holds, counted entry by entry
 
@@ -42,9 +43,6 @@ use crate::stats::ReclaimLag;
 use crate::table::{Candidate, Table};
 use crate::tally::Tally;
 use crate::timescale::Timescale;
-
-/// The part of an extent that may become a hole when its item is written over.
-const EXTENT_HOLE_SHARE: usize = 32;
 
 /// Counts of what happened to items, since the shard was made.
 #[derive(Clone, Copy, Debug, Default)]
@@ -140,7 +138,7 @@ impl Store {
         self.log.resident_bytes() / self.items().max(1)
     }
 
-    /// Finds the item of `key`, whether its time is over or not: where it probably lies, or anywhere.
+    /// Finds the item of `key`, over or not: where it probably lies, or anywhere.
     #[inline]
     pub(crate) fn find_stored_near(
         &self,
@@ -282,95 +280,6 @@ impl Store {
         if self.report.is_wanted() {
             self.report.tell(self.hashed_key_of(layout), happened);
         }
-    }
-
-    /// Whether the item can be written over with one of `spec` where it lies: it fits into the room
-    /// of the old one and the hole behind it, and nobody reads the old value any more. An extent is
-    /// never compacted, so what its new item leaves unused must be little.
-    #[inline]
-    pub(crate) fn fits_in_place(&self, located: &Located, spec: &Spec) -> bool {
-        let segment = self.log.segment(located.segment);
-        let bytes = spec.total_bytes(segment.scale());
-        let old_bytes = located.layout.total_bytes();
-        (bytes <= old_bytes || bytes <= old_bytes + self.hole_behind(located))
-            && segment.accepts(spec.deadline)
-            && !self.log.is_pinned(located.segment)
-            && (!self.log.is_extent(located.segment)
-                || segment.written_bytes() - bytes <= segment.room_bytes() / EXTENT_HOLE_SHARE)
-    }
-
-    /// Bytes of the hole that directly follows an item, which the item may grow into.
-    fn hole_behind(&self, located: &Located) -> usize {
-        let end = located.layout.offset + located.layout.total_bytes();
-        let segment = self.log.segment(located.segment);
-        let start = self.log.start_of(located.segment);
-        if end - start >= segment.written_bytes() {
-            return 0;
-        }
-        match self.log.read(end) {
-            Entry::Hole(bytes) => bytes,
-            _ => 0,
-        }
-    }
-
-    /// Writes an item of `spec` over one for which [`Store::fits_in_place`] holds; returns its
-    /// layout.
-    pub(crate) fn overwrite(
-        &mut self,
-        located: &Located,
-        spec: &Spec,
-        key: &[u8],
-        value: &[u8],
-    ) -> Layout {
-        let (old, segment) = (&located.layout, located.segment);
-        let old_bytes = old.total_bytes();
-        let bytes = spec.total_bytes(self.log.segment(segment).scale());
-        if bytes != old_bytes {
-            // What is left of the item's old room and of the hole behind it becomes one hole.
-            let hole_behind = self.hole_behind(located);
-            let rest = old_bytes + hole_behind - bytes;
-            if rest > 0 {
-                self.log.write(old.offset + bytes, item::hole(rest).bytes());
-            }
-            self.log
-                .segment_mut(segment)
-                .change_holes(rest, hole_behind);
-        }
-        if bytes != old_bytes || spec.deadline != old.deadline {
-            self.log.uncount_item(segment, old_bytes, old.deadline);
-            self.log.count_item(segment, bytes, spec.deadline);
-            let due = |deadline| self.log.segment(segment).due(deadline);
-            self.tally
-                .retime(spec.space, due(old.deadline), due(spec.deadline));
-        }
-        let offset = old.offset;
-        let layout = self.write_front(Room { segment, offset }, spec, key);
-        self.log.write(layout.value_at(), value);
-        layout
-    }
-
-    /// Writes a value of the same length over a plain item's, with another deadline: most stores do
-    /// no more. None, and nothing has changed, if that does not do.
-    #[inline]
-    pub(crate) fn replace_value(
-        &mut self,
-        located: &Located,
-        value: &[u8],
-        deadline: Deadline,
-    ) -> Option<Located> {
-        let mut layout = located.layout;
-        let is_alike = !layout.is_extended() && layout.value_bytes == value.len();
-        if !is_alike || self.log.is_pinned(located.segment) {
-            return None;
-        }
-        if layout.deadline != deadline {
-            if !self.retime(located, deadline) {
-                return None;
-            }
-            layout.deadline = deadline;
-        }
-        self.log.write(layout.value_at(), value);
-        Some(Located { layout, ..*located })
     }
 
     /// Writes header and key into room; returns where everything lies.
