@@ -452,7 +452,8 @@ impl Log {
     /// A segment without memory, which is paid for from here on.
     fn take_fresh(&mut self) -> Option<u32> {
         let bytes = self.segment_bytes();
-        if !self.share.take(bytes) && !(self.release_piece() > 0 && self.share.take(bytes)) {
+        let is_taken = self.share.take(bytes) || self.release_piece() > 0 && self.share.take(bytes);
+        if !is_taken {
             return None;
         }
         let Some(number) = self.find_unused(1) else {

@@ -13,6 +13,7 @@ pub mod status;
 pub mod target;
 pub mod request;
 pub mod chunks;
+mod plain; // heads as nearly all clients send them
 pub mod decode; // how bytes become a request over HTTP, what is refused
 pub mod reply;
 

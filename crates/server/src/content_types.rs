@@ -26,6 +26,17 @@ const COMMON: [&str; 7] = [
     "application/xml",
     "application/x-protobuf",
 ];
+/// The fields that tell of a common type, as its readers see them.
+const BYTES_FIELD: &str = "Content-Type: application/octet-stream\r\n";
+const COMMON_FIELDS: [&str; 7] = [
+    "Content-Type: application/json\r\n",
+    "Content-Type: text/plain; charset=utf-8\r\n",
+    "Content-Type: text/plain\r\n",
+    "Content-Type: text/html; charset=utf-8\r\n",
+    "Content-Type: application/json; charset=utf-8\r\n",
+    "Content-Type: application/xml\r\n",
+    "Content-Type: application/x-protobuf\r\n",
+];
 /// What JSON messages hold unless it is a string.
 pub const JSON: &str = "application/json";
 /// What JSON messages hold if it is a string.
@@ -116,6 +127,19 @@ impl ContentTypes {
         Ok(number << SEEN_SHIFT)
     }
 
+    /// The field that tells of the type that flags stand for, with its line end; none of a type
+    /// that is not common.
+    #[inline]
+    #[must_use]
+    pub fn common_field(flags: u32) -> Option<&'static str> {
+        let number = (flags >> COMMON_SHIFT) as usize;
+        match number {
+            _ if number << COMMON_SHIFT != flags as usize => None,
+            0 => Some(BYTES_FIELD),
+            number => COMMON_FIELDS.get(number - 1).copied(),
+        }
+    }
+
     /// Shows `read` the type that flags stand for.
     #[inline]
     pub fn with<R>(&self, flags: u32, read: impl FnOnce(&str) -> R) -> R {
@@ -172,6 +196,28 @@ mod tests {
         assert_eq!(types.flags(b"image/png"), types.flags(b"image/png"));
         assert_eq!(types.flags(JSON.as_bytes()), Ok(JSON_FLAGS));
         assert_eq!(types.flags(TEXT.as_bytes()), Ok(TEXT_FLAGS));
+    }
+
+    #[test]
+    fn the_field_of_a_common_type_tells_of_it() {
+        let types = ContentTypes::default();
+        types.flags(b"image/png").unwrap();
+        for flags in (0..0x100_u32).chain([1 << SEEN_SHIFT, u32::MAX]) {
+            if let Some(field) = ContentTypes::common_field(flags) {
+                let expected = format!("Content-Type: {}\r\n", shown(&types, flags));
+                assert_eq!(field, expected);
+            }
+        }
+        let common = COMMON
+            .iter()
+            .zip(1_u32..)
+            .map(|(_, number)| number << COMMON_SHIFT);
+        assert!(
+            common
+                .into_iter()
+                .chain([0])
+                .all(|flags| { ContentTypes::common_field(flags).is_some() })
+        );
     }
 
     #[test]

@@ -116,6 +116,26 @@ fn a_name_that_is_not_this_servers_reaches_nothing() {
 }
 
 #[test]
+fn a_name_that_was_right_before_on_the_same_connection_lets_no_other_in() {
+    let daemon = Daemon::start(&[]);
+    let mut http = Http::to(&daemon);
+    for (host, is_right) in [
+        ("localhost", true),
+        ("evil.example", false),
+        ("localhost.evil.example", false),
+        ("127.0.0.1:80", true),
+        ("localhos", false),
+        ("localhost", true),
+        ("", false),
+        ("LOCALHOST", true),
+    ] {
+        http.send(format!("GET /v1/cache/k HTTP/1.1\r\nHost: {host}\r\n\r\n").as_bytes());
+        let status = http.response(false).status;
+        assert_eq!(status, if is_right { 404 } else { 421 }, "{host}");
+    }
+}
+
+#[test]
 fn a_page_of_another_origin_changes_nothing() {
     let daemon = Daemon::start(&["--console-write"]);
     let mut stream = daemon.connect();

@@ -1,7 +1,7 @@
 //! Decode: bytes that arrived become a request, or the reason why they are none.
 //!
-//! A head that is there at once is read at first sight; else its end is looked for line by line,
-//! each byte once ([`Scan`]), and it is read as a whole. Lines end
+//! A head that is there at once is read at first sight, a plain one in one pass; else its end is
+//! looked for line by line, each byte once ([`Scan`]), and it is read as a whole. Lines end
 //! with exactly `\r\n`; there is one `Host`, and at most one statement about the length of the
 //! body. Whatever else is refused, and nothing behind it is read.
 //!
@@ -11,6 +11,7 @@ use std::mem::MaybeUninit;
 
 use httparse::{Header, ParserConfig};
 
+use super::plain;
 use super::request::{Mark, Marks, Method, Request};
 use super::status::Status;
 use super::target::{Target, letters_digits_and};
@@ -165,15 +166,15 @@ enum HeadSoFar<'a> {
 /// Reads the head at the beginning of `input` if it is whole.
 #[inline]
 fn whole_head(input: &[u8], scan: Scan) -> Result<HeadSoFar<'_>, Refused> {
-    let mut fields = [const { MaybeUninit::uninit() }; FIELDS_MAX];
     // Where nothing was looked at before, the whole head is probably there.
     let short = &input[..input.len().min(SHORT_HEAD_BYTES_MAX)];
-    if scan == Scan::default()
-        && let Ok((parsed, bytes)) = parse(short, &mut fields)
-        && ends_lines_plainly(&parsed, &short[..bytes])
-    {
-        let (request, body) = understand(&parsed, &short[..bytes])?;
-        return Ok(HeadSoFar::Read(request, body));
+    if scan == Scan::default() {
+        if let Some((request, body)) = plain_head(short) {
+            return Ok(HeadSoFar::Read(request, body));
+        }
+        if let Some(whole) = parsed_head(short)? {
+            return Ok(whole);
+        }
     }
     Ok(match find_head(input, scan)? {
         Found::Whole(bytes) => {
@@ -182,6 +183,42 @@ fn whole_head(input: &[u8], scan: Scan) -> Result<HeadSoFar<'_>, Refused> {
         }
         Found::Part(scan) => HeadSoFar::Part(scan),
     })
+}
+
+/// Reads a whole head that is plain; none of any other, and of one that is to be refused.
+#[inline]
+fn plain_head(input: &[u8]) -> Option<(Request<'_>, Option<Body>)> {
+    let (method, text, mut at) = plain::request_line(input)?;
+    if memchr::memchr(b'#', text.as_bytes()).is_some() {
+        return None;
+    }
+    let target = Target::of(text)?;
+    let mut facts = Facts::default();
+    for _ in 0..=FIELDS_MAX {
+        let rest = &input[at..];
+        if rest.starts_with(b"\r\n") {
+            let body = facts.finish().ok()?;
+            let head = &input[..at + 2];
+            return Some((facts.request(method, target, head), body));
+        }
+        let (name, value, bytes) = plain::field(rest)?;
+        facts.note(name, value).ok()?;
+        at += bytes;
+    }
+    None
+}
+
+/// Reads a head that is whole, and whose lines end as nearly all do.
+#[inline(never)]
+fn parsed_head(short: &[u8]) -> Result<Option<HeadSoFar<'_>>, Refused> {
+    let mut fields = [const { MaybeUninit::uninit() }; FIELDS_MAX];
+    if let Ok((parsed, bytes)) = parse(short, &mut fields)
+        && ends_lines_plainly(&parsed, &short[..bytes])
+    {
+        let (request, body) = understand(&parsed, &short[..bytes])?;
+        return Ok(Some(HeadSoFar::Read(request, body)));
+    }
+    Ok(None)
 }
 
 enum Found {
@@ -303,18 +340,10 @@ fn understand<'a>(
         facts.marks.insert(Mark::WholeAddress);
     }
     for field in parsed.headers.iter() {
-        facts.note(field)?;
+        facts.note(field.name.as_bytes(), field.value)?;
     }
     let body = facts.finish()?;
-    let request = Request {
-        method,
-        target,
-        marks: facts.marks,
-        host: facts.host,
-        body: &[],
-        head,
-    };
-    Ok((request, body))
+    Ok((facts.request(method, target, head), body))
 }
 
 /// What a parser's error means to the client.
@@ -356,25 +385,37 @@ struct Facts<'a> {
 }
 
 impl<'a> Facts<'a> {
+    /// The request that they are of, without its body.
+    #[inline]
+    fn request(&self, method: Method, target: Target<'a>, head: &'a [u8]) -> Request<'a> {
+        Request {
+            method,
+            target,
+            marks: self.marks,
+            host: self.host,
+            body: &[],
+            head,
+        }
+    }
+
     /// Notes a field if it plays a part.
     #[inline]
-    fn note(&mut self, field: &Header<'a>) -> Result<(), Refused> {
-        let name = field.name.as_bytes();
+    fn note(&mut self, name: &[u8], value: &'a [u8]) -> Result<(), Refused> {
         let is = |wanted: &str| name.eq_ignore_ascii_case(wanted.as_bytes());
         let mark = match name.len() {
             3 if is("age") => Mark::Age,
             4 if is("host") => {
-                check_host(field.value)?;
-                self.host = Some(field.value);
+                check_host(value)?;
+                self.host = Some(value);
                 Mark::Host
             }
-            6 if is("expect") => return self.expect(field.value),
+            6 if is("expect") => return self.expect(value),
             6 if is("origin") => Mark::Origin,
             8 if is("if-match") => Mark::IfMatch,
-            10 if is("connection") => return self.connection(field.value),
+            10 if is("connection") => return self.connection(value),
             11 if is("cache-lease") => Mark::CacheLease,
             12 if is("content-type") => {
-                if field.value.eq_ignore_ascii_case(b"application/json") {
+                if value.eq_ignore_ascii_case(b"application/json") {
                     self.marks.insert(Mark::Json);
                 }
                 Mark::ContentType
@@ -383,19 +424,19 @@ impl<'a> Facts<'a> {
             13 if is("cache-control") => Mark::CacheControl,
             13 if is("if-none-match") => Mark::IfNoneMatch,
             14 if is("content-length") => {
-                self.length = Some(length_of(field.value)?);
+                self.length = Some(length_of(value)?);
                 Mark::ContentLength
             }
             14 if is("sec-fetch-site") => {
                 // A page on another port of the same machine is of the same site, but not ours.
-                if !matches!(field.value, b"same-origin" | b"none") {
+                if !matches!(value, b"same-origin" | b"none") {
                     self.marks.insert(Mark::CrossSite);
                 }
                 return Ok(());
             }
             16 if is("content-encoding") => Mark::ContentEncoding,
             17 if is("transfer-encoding") => {
-                check_coding(field.value)?;
+                check_coding(value)?;
                 Mark::TransferEncoding
             }
             _ => return Ok(()),

@@ -18,6 +18,8 @@ macro_rules! guard {
         "\r\nX-Content-Type-Options: nosniff\r\nCross-Origin-Resource-Policy: same-origin\r\n"
     };
 }
+/// What the head of a usual response has, about.
+const HEAD_BYTES: usize = 512;
 /// The last chunk of a body.
 pub const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
 
@@ -48,8 +50,9 @@ impl<'o> Head<'o> {
         stay: Stay,
         date: &[u8; DATE_BYTES],
     ) -> Head<'o> {
-        out.extend_from_slice(status.line().as_bytes());
-        out.extend_from_slice(b"Date: ");
+        // One look at the room for what nearly all responses need.
+        out.reserve(HEAD_BYTES);
+        out.extend_from_slice(status.line_to_date().as_bytes());
         out.extend_from_slice(date);
         out.extend_from_slice(match stay {
             Stay::Silent => guard!().as_bytes(),
@@ -99,9 +102,12 @@ impl<'o> Head<'o> {
 
     /// Ends the head of a response whose body has so many bytes.
     #[inline]
-    pub fn end(mut self, body_bytes: usize) {
-        self.number("Content-Length: ", body_bytes as u64);
-        self.out.extend_from_slice(b"\r\n");
+    pub fn end(self, body_bytes: usize) {
+        self.out.extend_from_slice(b"Content-Length: ");
+        let mut digits = itoa::Buffer::new();
+        self.out
+            .extend_from_slice(digits.format(body_bytes).as_bytes());
+        self.out.extend_from_slice(b"\r\n\r\n");
     }
 
     /// Ends the head of a response that has no body by its status, or whose body comes in chunks.

@@ -2,7 +2,7 @@
 //!
 //! Source: RFC 9110, section 15; RFC 6585 for 429 and 431.
 
-/// A status code with its line.
+/// A status code with its line, as far as the date behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Status {
     code: u16,
@@ -16,7 +16,7 @@ macro_rules! statuses {
                 #[doc = concat!(stringify!($code), " ", $reason)]
                 pub const $name: Status = Status {
                     code: $code,
-                    line: concat!("HTTP/1.1 ", stringify!($code), " ", $reason, "\r\n"),
+                    line: concat!("HTTP/1.1 ", stringify!($code), " ", $reason, "\r\nDate: "),
                 };
             )*
 
@@ -68,10 +68,9 @@ impl Status {
         self.code
     }
 
-    /// The status line with its end.
+    /// The status line, and the beginning of the field behind it, which tells the date.
     #[inline]
-    #[must_use]
-    pub fn line(self) -> &'static str {
+    pub(super) fn line_to_date(self) -> &'static str {
         self.line
     }
 

@@ -63,6 +63,8 @@ struct Peer {
     asker: Option<Box<Asker>>,
     /// Whose the request is whose body is received, or whose answer goes on.
     under_way: Option<Login>,
+    /// The name of this server that was right first: most clients say the same each time.
+    right_host: Option<Box<[u8]>>,
 }
 
 impl Peer {
@@ -76,6 +78,7 @@ impl Peer {
             source: Source::of(address),
             bore_token: false,
             under_way: None,
+            right_host: None,
         }
     }
 

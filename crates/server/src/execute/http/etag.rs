@@ -14,8 +14,10 @@ use rapidhash::v3::{RapidSecrets, rapidhash_v3_seeded};
 
 use crate::output::PINNED_VALUE_BYTES_MIN;
 
-/// Longest tag with its quotes: a `v` and twenty digits.
-const TEXT_BYTES_MAX: usize = 23;
+/// What begins the field that tells a tag.
+const NAME: &[u8; 6] = b"ETag: ";
+/// Longest field: a tag with its quotes, a `v` and twenty digits, and what stands around it.
+const FIELD_BYTES_MAX: usize = NAME.len() + 23 + 2;
 /// Digits of a hash.
 const HASH_DIGITS: usize = 16;
 
@@ -30,17 +32,34 @@ pub(super) enum Tag {
     Version(u64),
 }
 
-/// A tag's text with its quotes.
-pub(super) struct TagText {
-    bytes: [u8; TEXT_BYTES_MAX],
+/// The field that tells a tag, with its line end.
+pub(super) struct TagField {
+    bytes: [u8; FIELD_BYTES_MAX],
     len: usize,
 }
 
-impl TagText {
+impl TagField {
     #[inline]
     pub(super) fn bytes(&self) -> &[u8] {
         &self.bytes[..self.len]
     }
+}
+
+/// The sixteen hexadecimal digits of a number.
+#[inline]
+fn hex(number: u64) -> [u8; HASH_DIGITS] {
+    // Each half of a byte becomes a byte of its own, and eight of them digits at once.
+    let digits = |half: u32| {
+        let spread = u64::from(half);
+        let spread = (spread | spread << 16) & 0x0000_ffff_0000_ffff;
+        let spread = (spread | spread << 8) & 0x00ff_00ff_00ff_00ff;
+        let spread = (spread | spread << 4) & 0x0f0f_0f0f_0f0f_0f0f;
+        // One for each digit that is a letter.
+        let letters = (spread + 0x0606_0606_0606_0606) >> 4 & 0x0101_0101_0101_0101;
+        spread + 0x3030_3030_3030_3030 + letters * u64::from(b'a' - b'9' - 1)
+    };
+    let (high, low) = (digits((number >> 32) as u32), digits(number as u32));
+    (u128::from(high) << 64 | u128::from(low)).to_be_bytes()
 }
 
 impl Tag {
@@ -68,27 +87,27 @@ impl Tag {
         is_hash.then(|| u64::from_str_radix(inner, 16).ok().map(Tag::Content))?
     }
 
-    /// How it is written.
+    /// The field that tells it.
     #[inline]
-    pub(super) fn text(self) -> TagText {
-        const DIGITS: &[u8; 16] = b"0123456789abcdef";
-        let mut bytes = [b'"'; TEXT_BYTES_MAX];
+    pub(super) fn field(self) -> TagField {
+        const BEGIN: usize = NAME.len() + 1;
+        let mut bytes = *b"ETag: \"................\"\r\n.....";
         let len = match self {
             Tag::Content(hash) => {
-                for (place, byte) in bytes[1..=HASH_DIGITS].iter_mut().enumerate() {
-                    *byte = DIGITS[(hash >> (60 - 4 * place) & 15) as usize];
-                }
-                HASH_DIGITS + 2
+                bytes[BEGIN..BEGIN + HASH_DIGITS].copy_from_slice(&hex(hash));
+                BEGIN + HASH_DIGITS + 3
             }
             Tag::Version(version) => {
                 let mut digits = itoa::Buffer::new();
                 let digits = digits.format(version).as_bytes();
-                bytes[1] = b'v';
-                bytes[2..2 + digits.len()].copy_from_slice(digits);
-                digits.len() + 3
+                bytes[BEGIN] = b'v';
+                let end = BEGIN + 1 + digits.len();
+                bytes[BEGIN + 1..end].copy_from_slice(digits);
+                bytes[end..end + 3].copy_from_slice(b"\"\r\n");
+                end + 3
             }
         };
-        TagText { bytes, len }
+        TagField { bytes, len }
     }
 
     /// Whether it is the tag of an item of this version.
@@ -113,10 +132,19 @@ mod tests {
             Tag::Version(0),
             Tag::Version(u64::MAX),
         ] {
-            assert_eq!(Tag::parse(tag.text().bytes()), Some(tag));
+            let field = tag.field();
+            let text = field.bytes().strip_prefix(NAME).unwrap();
+            let text = text.strip_suffix(b"\r\n").unwrap();
+            assert_eq!(Tag::parse(text), Some(tag));
         }
-        assert_eq!(Tag::Content(255).text().bytes(), b"\"00000000000000ff\"");
-        assert_eq!(Tag::Version(7).text().bytes(), b"\"v7\"");
+        let digits = 0xfedc_ba98_7654_3210;
+        for (tag, text) in [
+            (Tag::Content(255), "ETag: \"00000000000000ff\"\r\n"),
+            (Tag::Content(digits), "ETag: \"fedcba9876543210\"\r\n"),
+            (Tag::Version(7), "ETag: \"v7\"\r\n"),
+        ] {
+            assert_eq!(tag.field().bytes(), text.as_bytes());
+        }
     }
 
     #[test]

@@ -27,6 +27,8 @@ use crate::guesses::{Guess, is_same};
 use crate::pages;
 use crate::users::{LoginResult, Ticket, Users};
 
+/// Longest name of this server that a connection remembers.
+const NOTED_HOST_BYTES_MAX: usize = 64;
 /// Longest name that a refusal repeats.
 const NAME_BYTES_MAX: usize = 255;
 
@@ -69,7 +71,7 @@ const TOO_MANY_LOGINS: Failure = Failure {
 pub(super) fn check(call: &mut Call<'_>, peer: &mut Peer, route: Route<'_>) -> Result<bool, Stop> {
     let state = call.context.state;
     let token = state.settings.http_token.as_str();
-    let is_named_right = is_named_right(call);
+    let is_named_right = is_named_right(call, peer);
     let is_needed = match route {
         Route::Page => pages::asks_for_token(call.request.target.path),
         _ => true,
@@ -176,12 +178,23 @@ fn unauthorized(has_users: bool) -> Failure {
 
 /// Whether the request names this server as it is called.
 #[inline]
-fn is_named_right(call: &Call<'_>) -> bool {
+fn is_named_right(call: &Call<'_>, peer: &mut Peer) -> bool {
     let hosts = &call.context.state.settings.http_hosts;
     let request = call.request;
     // What has no such field is no browser's.
-    request.host.is_none_or(|host| hosts.has(host))
-        && request.authority().is_none_or(|host| hosts.has(host))
+    let is_right = request.host.is_none_or(|host| {
+        peer.right_host.as_deref() == Some(host) || hosts.has(host) && note_right(peer, host)
+    });
+    is_right && request.authority().is_none_or(|host| hosts.has(host))
+}
+
+/// Notes the first name that was right, unless it is long, so that it need not be looked at again.
+#[cold]
+fn note_right(peer: &mut Peer, host: &[u8]) -> bool {
+    if peer.right_host.is_none() && host.len() <= NOTED_HOST_BYTES_MAX {
+        peer.right_host = Some(host.into());
+    }
+    true
 }
 
 /// The refusal of a request that names another server; it says what lets it in.

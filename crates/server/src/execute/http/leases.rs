@@ -133,7 +133,7 @@ fn answer_stub(call: &mut Call<'_>, version: u64, won: bool) {
     head.raw(b"Content-Type: application/json\r\n");
     if won {
         head.raw(b"Cache-Lease: won\r\n")
-            .field("ETag", Tag::Version(version).text().bytes());
+            .raw(Tag::Version(version).field().bytes());
     } else {
         head.raw(b"Cache-Lease: wait\r\nRetry-After: 1\r\n");
     }

@@ -11,7 +11,7 @@ use super::call::{
 use super::conditions::{self, Verdict};
 use super::date;
 use super::etag::Tag;
-use crate::content_types;
+use crate::content_types::{self, ContentTypes};
 use crate::execute::context::Context;
 use crate::output::PINNED_VALUE_BYTES_MIN;
 
@@ -75,8 +75,7 @@ impl<'w> Writer<'w> {
             Verdict::Send => self.value(out, item, tag, fields),
             Verdict::NotModified => {
                 let mut head = Head::begin(out, Status::NOT_MODIFIED, self.stay, &self.date);
-                head.field("ETag", tag.text().bytes())
-                    .raw(fields.as_bytes());
+                head.raw(tag.field().bytes()).raw(fields.as_bytes());
                 self.freshness.write(&mut head, item.deadline, self.context);
                 head.end_without_length();
                 None
@@ -90,15 +89,18 @@ impl<'w> Writer<'w> {
     #[inline]
     fn value(self, out: &mut Vec<u8>, item: Item<'_>, tag: Tag, fields: &str) -> Option<Handle> {
         let mut head = Head::begin(out, Status::OK, self.stay, &self.date);
-        let types = &self.context.state.content_types;
-        types.with(item.flags, |text| {
-            head.field("Content-Type", text.as_bytes());
-        });
+        if let Some(field) = ContentTypes::common_field(item.flags) {
+            head.raw(field.as_bytes());
+        } else {
+            let types = &self.context.state.content_types;
+            types.with(item.flags, |text| {
+                head.field("Content-Type", text.as_bytes());
+            });
+        }
         if !content_types::is_inert(item.flags) {
             head.raw(HARMLESS);
         }
-        head.field("ETag", tag.text().bytes())
-            .raw(fields.as_bytes());
+        head.raw(tag.field().bytes()).raw(fields.as_bytes());
         self.freshness.write(&mut head, item.deadline, self.context);
         head.end(item.value.len());
         if self.is_head {

@@ -179,7 +179,7 @@ pub(super) fn put_value(
 #[inline]
 pub(super) fn answer_put(call: &mut Call<'_>, tag: Tag) {
     let mut head = call.head(Status::NO_CONTENT);
-    head.field("ETag", tag.text().bytes());
+    head.raw(tag.field().bytes());
     head.end_without_length();
 }
 

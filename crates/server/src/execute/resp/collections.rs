@@ -145,6 +145,10 @@ impl Call<'_> {
         let mut value = Vec::new();
         let is_empty = collection.is_empty();
         let deadline = collection.write(&mut value).min(self.default_deadline());
+        if value.len() > self.cache().update_bytes_max() {
+            // It would be copied before it is refused.
+            return Err(too_long());
+        }
         let mut scratch = Vec::new();
         let existed = self.cache().update(key, &mut scratch, |old, scratch| {
             let change = if is_empty {
