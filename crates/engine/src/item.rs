@@ -371,6 +371,45 @@ pub(crate) fn read_short(first_bytes: u64, offset: usize, scale: Timescale) -> O
     })
 }
 
+/// The layout and the flags of an item at `offset` that begins with these sixteen bytes, if flags are
+/// the only rare field that it has and its header ends with these.
+#[inline]
+pub(crate) fn read_flagged(
+    first_bytes: u128,
+    offset: usize,
+    scale: Timescale,
+) -> Option<(Layout, u32)> {
+    let [first, fields, key_bytes, length, more, ..] = first_bytes.to_le_bytes();
+    let flags_bytes = match fields {
+        FIELD_FLAGS_8 => 1,
+        FIELD_FLAGS_32 => 4,
+        _ => return None,
+    };
+    let is_short = length < 0x80;
+    if first != EXTENDED || (!is_short && more >= 0x80) {
+        return None;
+    }
+    let (value_bytes, deadline_from) = if is_short {
+        (usize::from(length), 4)
+    } else {
+        (usize::from(length & 0x7f) | usize::from(more) << 7, 5)
+    };
+    let fields_from = deadline_from + usize::from(scale.width);
+    let bytes_from = |from: usize| first_bytes >> (8 * from);
+    let flags = bytes_from(fields_from) as u32 & (u32::MAX >> (32 - 8 * flags_bytes));
+    let layout = Layout {
+        offset,
+        key_at: offset + fields_from + flags_bytes,
+        key_word: u64::from(key_bytes),
+        value_bytes,
+        deadline: scale.decode(bytes_from(deadline_from) as u64 & never(scale.width)),
+        fields,
+        deadline_at: offset + deadline_from,
+        fields_at: offset + fields_from,
+    };
+    Some((layout, flags))
+}
+
 /// Reads any entry, byte by byte.
 #[inline(never)]
 fn read_slowly(arena: &Arena, offset: usize, scale: Timescale) -> Entry {
@@ -519,10 +558,29 @@ mod tests {
         };
         assert_eq!(layout.spec(&arena), spec, "{scale:?}");
         assert_eq!(layout.total_bytes(), spec.total_bytes(scale));
+        check_sixteen_bytes(&arena, &spec, scale);
         assert!(header.bytes().len() <= HEADER_BYTES_MAX);
         // A handle may read the value while the item becomes a hole.
         assert!(hole(layout.total_bytes()).bytes().len() <= layout.value_at() - 100);
         header.bytes().len()
+    }
+
+    /// Who sees sixteen bytes alone reads the same item, or knows that they do not tell.
+    fn check_sixteen_bytes(arena: &Arena, spec: &Spec, scale: Timescale) {
+        let (first, more) = (arena.first_bytes(100), arena.first_bytes(108));
+        let both = u128::from(first) | u128::from(more) << 64;
+        let short = read_short(first, 100, scale).map(|layout| (layout, 0));
+        let seen = short.or_else(|| read_flagged(both, 100, scale));
+        let keys = if spec.flags == 0 { 1..=250 } else { 0..=255 };
+        let is_told = Spec { flags: 0, ..*spec }
+            == Spec::plain(spec.key_bytes, spec.value_bytes, spec.deadline)
+            && keys.contains(&spec.key_bytes)
+            && spec.value_bytes < 1 << 14
+            && scale.encode(spec.deadline).is_some();
+        assert_eq!(seen.is_some(), is_told, "{spec:?} {scale:?}");
+        if let Some((layout, flags)) = seen {
+            assert_eq!((layout.spec(arena), flags), (*spec, spec.flags));
+        }
     }
 
     #[test]

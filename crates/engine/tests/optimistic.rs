@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use cellar_engine::{
-    Cache, Config, Deadline, DeleteOptions, Instant, ManualClock, SetOptions, Space, Upkeep,
+    Cache, Config, Deadline, DeleteOptions, Instant, Item, ManualClock, SetOptions, Space, Upkeep,
 };
 
 const KEYS: u64 = 8;
@@ -16,6 +16,14 @@ fn options(deadline: Deadline) -> SetOptions {
         deadline,
         ..SetOptions::default()
     }
+}
+
+/// Flags that say the round; none where headers are to have the same length, and in some rounds.
+fn flags(round: u64, same_length: bool) -> u32 {
+    if same_length {
+        return 0;
+    }
+    [0, round as u32 % 256, round as u32][round as usize % 3]
 }
 
 /// A value that says its round in every eighth byte, of a length that depends on it.
@@ -45,6 +53,15 @@ fn overwritten(same_length: bool, memory_bytes: usize) {
     let done = AtomicBool::new(false);
     let stored: [AtomicU64; KEYS as usize] = Default::default();
     let key = |number: u64| number.to_le_bytes();
+    let check = |item: Item<'_>| {
+        let round = round(item.value);
+        assert_eq!(
+            item.flags,
+            flags(round, same_length),
+            "another value's flags"
+        );
+        round
+    };
     std::thread::scope(|scope| {
         for reader in 0..2_u64 {
             let (cache, done, stored) = (&cache, &done, &stored);
@@ -59,10 +76,10 @@ fn overwritten(same_length: bool, memory_bytes: usize) {
                     let found = if at.is_multiple_of(3) {
                         let mut found = None;
                         let one = [cache.key(&name).unwrap()];
-                        cache.get_many(&one, |_, item| found = item.map(|item| round(item.value)));
+                        cache.get_many(&one, |_, item| found = item.map(check));
                         found
                     } else {
-                        cache.get(cache.key(&name).unwrap(), |item| round(item.value))
+                        cache.get(cache.key(&name).unwrap(), check)
                     };
                     let Some(found) = found else { continue };
                     assert!(found >= before, "{found} was read, {before} was stored");
@@ -75,8 +92,12 @@ fn overwritten(same_length: bool, memory_bytes: usize) {
             let number = n % KEYS;
             let name = key(number);
             let value = value(n, same_length);
+            let options = SetOptions {
+                flags: flags(n, same_length),
+                ..SetOptions::default()
+            };
             cache
-                .set(cache.key(&name).unwrap(), &value, &SetOptions::default())
+                .set(cache.key(&name).unwrap(), &value, &options)
                 .unwrap();
             stored[number as usize].store(n, Ordering::Release);
             if n.is_multiple_of(1_000) {

@@ -3,7 +3,7 @@
 //! A get finds its item in index and log while others may change both, copies the value out, and
 //! asks the shard's sequence whether anybody did meanwhile. If so, or if there is more to do
 //! than to copy, the get is done again under the lock: for a miss, an item that is over, one with
-//! rare fields or a long value, a key that the insights sample, and whenever a flush is awaited.
+//! rare fields other than flags or a long value, a key that the insights sample, and whenever a flush is awaited.
 //!
 //! Nothing that was read is trusted before the sequence was asked: offsets and lengths are checked
 //! against the arena, and the value lies in the reader's own memory. The use of the item is noted
@@ -196,7 +196,14 @@ impl ShardCell {
             return None;
         }
         let scale = arena.racing_scale(offset)?;
-        let layout = item::read_short(arena.racing_first_bytes(offset)?, offset, scale)?;
+        let first_bytes = arena.racing_first_bytes(offset)?;
+        let (layout, flags) = match item::read_short(first_bytes, offset, scale) {
+            Some(layout) => (layout, 0),
+            None => {
+                let more = u128::from(arena.racing_first_bytes(offset + 8)?) << 64;
+                item::read_flagged(u128::from(first_bytes) | more, offset, scale)?
+            }
+        };
         let is_it = layout.key_word == key.word() && arena.racing_equal(layout.key_at, key.bytes());
         if !is_it || layout.deadline.has_passed(now) {
             return None;
@@ -210,7 +217,7 @@ impl ShardCell {
         Some(Item {
             value,
             kind: Kind::STRING,
-            flags: 0,
+            flags,
             deadline: layout.deadline,
             pinner: Pinner::Copied,
         })
