@@ -371,8 +371,8 @@ pub(crate) fn read_short(first_bytes: u64, offset: usize, scale: Timescale) -> O
     })
 }
 
-/// The layout and the flags of an item at `offset` that begins with these sixteen bytes, if flags are
-/// the only rare field that it has and its header ends with these.
+/// Layout and flags of an item at `offset` that begins with these sixteen bytes, if flags are the
+/// only rare field that it has and its header ends with these.
 #[inline]
 pub(crate) fn read_flagged(
     first_bytes: u128,

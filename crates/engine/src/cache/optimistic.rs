@@ -1,9 +1,9 @@
 //! Optimistic: reads that take no lock.
 //!
 //! A get finds its item in index and log while others may change both, copies the value out, and
-//! asks the shard's sequence whether anybody did meanwhile. If so, or if there is more to do
-//! than to copy, the get is done again under the lock: for a miss, an item that is over, one with
-//! rare fields other than flags or a long value, a key that the insights sample, and whenever a flush is awaited.
+//! asks the shard's sequence whether anybody did meanwhile. If so, or if there is more to do than to
+//! copy, the get is done again under the lock: for a miss, an item that is over, one with a long
+//! value or rare fields other than flags, a key in the insights' sample, while a flush is awaited.
 //!
 //! Nothing that was read is trusted before the sequence was asked: offsets and lengths are checked
 //! against the arena, and the value lies in the reader's own memory. The use of the item is noted
