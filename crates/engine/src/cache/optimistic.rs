@@ -1,8 +1,8 @@
 //! Optimistic: reads that take no lock.
 //!
 //! A get finds its item in index and log while others may change both, copies the value out, and
-//! asks the shard's sequence whether anybody did meanwhile. If so, or if there is more to do than to
-//! copy, the get is done again under the lock: for a miss, an item that is over, one with a long
+//! asks the shard's sequence whether anybody did meanwhile. If so, or if there is more to do than
+//! to copy, the get is done again under the lock: for a miss, an item that is over, one with a long
 //! value or rare fields other than flags, a key in the insights' sample, while a flush is awaited.
 //!
 //! Nothing that was read is trusted before the sequence was asked: offsets and lengths are checked
