@@ -41,7 +41,7 @@ impl Timescale {
             (self.base_ms / Timescale::GRAIN_MS).checked_sub(made.0 / Timescale::GRAIN_MS)?;
         let is_known = self.base_ms.is_multiple_of(Timescale::GRAIN_MS);
         let fits = is_known && grains < 1 << (u32::BITS - Timescale::WIDTH_BITS);
-        fits.then_some((grains as u32) << Timescale::WIDTH_BITS | u32::from(self.width) + 1)
+        fits.then_some(((grains as u32) << Timescale::WIDTH_BITS) | (u32::from(self.width) + 1))
     }
 
     /// The scale that [`Timescale::pack`] made a number of.
