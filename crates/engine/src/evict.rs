@@ -255,15 +255,7 @@ impl Reclaimer {
         if store.wants_extent(spec, now) && store.release_free() {
             return true;
         }
-        self.review_victim(store, now);
-        if self.victim.is_none() {
-            self.choose(store, now);
-        }
-        if self.victim.is_none() {
-            // Only open segments are left: they may leave as well.
-            store.seal_open();
-            self.choose(store, now);
-        }
+        self.see_to_victim(store, now);
         self.finish_victim(store, copy_bytes, now)
     }
 

@@ -14,7 +14,7 @@ mod memory; // where memory comes from, the bound on it
 mod heap; // what the allocator keeps of memory that was freed
 mod timescale; // how deadlines are written in one segment
 mod racing; // bytes that may be read while they are written
-pub mod sequence; // whether somebody changed a shard while it was read without its lock
+mod sequence; // whether somebody changed a shard while it was read without its lock
 mod arena; // who reads and writes a value outside the lock
 pub mod config; // how a cache is made
 pub mod options; // what a caller may ask of the cache

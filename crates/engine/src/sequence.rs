@@ -16,11 +16,11 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 /// The count; see the module.
 #[derive(Debug)]
-pub struct Sequence(AtomicU64);
+pub(crate) struct Sequence(AtomicU64);
 
 /// A count that a reader noted.
 #[derive(Clone, Copy, Debug)]
-pub struct Seen(u64);
+pub(crate) struct Seen(u64);
 
 impl Default for Sequence {
     fn default() -> Sequence {
@@ -30,14 +30,13 @@ impl Default for Sequence {
 
 impl Sequence {
     /// Nobody is at work.
-    #[must_use]
-    pub fn new() -> Sequence {
+    pub(crate) fn new() -> Sequence {
         Sequence(AtomicU64::new(0))
     }
 
     /// Begins a change. Only one thread at a time, which the shard's lock sees to.
     #[inline]
-    pub fn begin(&self) {
+    pub(crate) fn begin(&self) {
         // Relaxed: only the holder of the lock writes the count.
         let count = self.0.load(Ordering::Relaxed) | 1;
         self.0.store(count, Ordering::Relaxed);
@@ -48,7 +47,7 @@ impl Sequence {
 
     /// Ends a change; the shard stays closed to readers without the lock if it is not `open`.
     #[inline]
-    pub fn end(&self, open: bool) {
+    pub(crate) fn end(&self, open: bool) {
         // Relaxed: as in `begin`.
         let count = self.0.load(Ordering::Relaxed);
         // Release: who finds the count even finds all that was changed.
@@ -57,7 +56,7 @@ impl Sequence {
 
     /// The count, unless somebody is at work.
     #[inline]
-    pub fn seen(&self) -> Option<Seen> {
+    pub(crate) fn seen(&self) -> Option<Seen> {
         // Acquire: pairs with the release in `end`.
         let count = self.0.load(Ordering::Acquire);
         (count & 1 == 0).then_some(Seen(count))
@@ -65,7 +64,7 @@ impl Sequence {
 
     /// Whether nobody began a change since.
     #[inline]
-    pub fn is_still(&self, seen: Seen) -> bool {
+    pub(crate) fn is_still(&self, seen: Seen) -> bool {
         // Acquire, behind all that was read: pairs with the fence in `begin`.
         fence(Ordering::Acquire);
         // Relaxed: the fence before it orders it.

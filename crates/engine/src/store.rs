@@ -147,17 +147,9 @@ impl Store {
     ) -> Option<Located> {
         if let Some(candidate) = candidate
             && self.index.table().is_still(candidate)
-            && let Entry::Item(layout) = self.log.read(candidate.offset())
-            && layout.key_word == key.word()
-            && self.log.bytes(layout.key_at, key.bytes().len()) == key.bytes()
+            && let Some(layout) = self.layout_of(key, candidate.offset())
         {
-            let slot = SlotRef::of(candidate);
-            let segment = self.log.segment_of(layout.offset);
-            return Some(Located {
-                slot,
-                layout,
-                segment,
-            });
+            return Some(self.located(SlotRef::of(candidate), layout));
         }
         self.find_stored(key)
     }
@@ -166,26 +158,35 @@ impl Store {
     #[inline]
     pub(crate) fn find_stored(&self, key: Key<'_>) -> Option<Located> {
         let mut found = None;
-        let (log, word) = (&self.log, key.word());
-        let slot = self
-            .index
-            .find(key.hash(), |offset| match log.read(offset) {
-                Entry::Item(layout)
-                    if layout.key_word == word
-                        && log.bytes(layout.key_at, key.bytes().len()) == key.bytes() =>
-                {
-                    found = Some(layout);
-                    true
-                }
-                _ => false,
-            })?;
-        let layout = found.expect("the slot was found by this layout");
+        let slot = self.index.find(key.hash(), |offset| {
+            found = self.layout_of(key, offset);
+            found.is_some()
+        })?;
+        Some(self.located(slot, found.expect("the slot was found by this layout")))
+    }
+
+    /// The layout of the item at `offset`, if it is the one of `key`.
+    #[inline]
+    fn layout_of(&self, key: Key<'_>, offset: usize) -> Option<Layout> {
+        match self.log.read(offset) {
+            Entry::Item(layout)
+                if layout.key_word == key.word()
+                    && self.log.bytes(layout.key_at, key.bytes().len()) == key.bytes() =>
+            {
+                Some(layout)
+            }
+            _ => None,
+        }
+    }
+
+    #[inline]
+    fn located(&self, slot: SlotRef, layout: Layout) -> Located {
         let segment = self.log.segment_of(layout.offset);
-        Some(Located {
+        Located {
             slot,
             layout,
             segment,
-        })
+        }
     }
 
     /// Whether the item was flushed: with all others, or with its space.
@@ -252,11 +253,7 @@ impl Store {
         let Entry::Item(layout) = self.log.read(offset) else {
             unreachable!("an entry of the index points to an item")
         };
-        Located {
-            slot,
-            layout,
-            segment: self.log.segment_of(offset),
-        }
+        self.located(slot, layout)
     }
 
     /// Removes an item and turns its bytes into a hole.

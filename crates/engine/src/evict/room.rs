@@ -86,6 +86,12 @@ impl Reclaimer {
             }
             return self.victim.is_some();
         }
+        self.see_to_victim(store, now);
+        self.victim.is_some()
+    }
+
+    /// Sees to it that there is a victim that may be emptied for a store, if any segment may.
+    pub(super) fn see_to_victim(&mut self, store: &mut Store, now: Instant) {
         self.review_victim(store, now);
         if self.victim.is_none() {
             self.choose(store, now);
@@ -95,6 +101,5 @@ impl Reclaimer {
             store.seal_open();
             self.choose(store, now);
         }
-        self.victim.is_some()
     }
 }
