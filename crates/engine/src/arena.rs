@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use crate::clock::{Deadline, Instant};
 use crate::error::Error;
 use crate::key::Key;
-use crate::memory::Region;
+use crate::memory::{LINE_BYTES, Region};
 use crate::racing;
 use crate::space::{Kind, Space};
 use crate::timescale::Timescale;
@@ -249,12 +249,16 @@ impl Arena {
     #[inline]
     pub(crate) fn prefetch(&self, offset: usize, len: usize) {
         #[cfg(all(target_arch = "x86_64", not(miri)))]
-        for at in (offset..offset + len).step_by(64) {
+        {
             use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-            // SAFETY: a prefetch has no effect on memory and never faults.
-            unsafe {
-                _mm_prefetch::<_MM_HINT_T0>(self.region.base().wrapping_add(at).cast_const().cast())
-            };
+            let mut line = self.region.base().wrapping_add(offset).cast_const();
+            let mut left = len;
+            while left > 0 {
+                // SAFETY: a prefetch has no effect on memory and never faults.
+                unsafe { _mm_prefetch::<_MM_HINT_T0>(line.cast()) };
+                line = line.wrapping_add(LINE_BYTES);
+                left = left.saturating_sub(LINE_BYTES);
+            }
         }
         #[cfg(not(all(target_arch = "x86_64", not(miri))))]
         let _ = (offset, len);

@@ -13,6 +13,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use crate::error::Error;
 
+/// Bytes in a cache line.
+pub(crate) const LINE_BYTES: usize = 64;
 /// Bytes in one page of memory.
 pub(crate) const PAGE_BYTES: usize = 4096;
 

@@ -8,14 +8,13 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::arena::Arena;
 use crate::key::Key;
+use crate::memory::LINE_BYTES;
 use crate::sequence::Sequence;
 use crate::shard::Shard;
 use crate::table::{Candidate, Table};
 
 /// Cache lines of a shard's lock that every operation uses, from its start.
 const LOCK_LINES: usize = 2;
-/// Bytes in a cache line.
-const LINE_BYTES: usize = 64;
 /// Bytes of an item that are prefetched: those of a middling one, but at least and at most so many.
 pub(super) const PREFETCH_BYTES_MIN: usize = 192;
 const PREFETCH_BYTES_MAX: usize = 640;

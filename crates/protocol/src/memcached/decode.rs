@@ -15,7 +15,7 @@ use super::meta::Meta;
 use super::number;
 use super::refusal::{BAD_DATA, BAD_EXPTIME, BAD_FORMAT, LINE_TOO_LONG, Refused, UNKNOWN};
 use super::request::{Get, Request, Storage, Store, Verb};
-use super::token::{Tokens, Words};
+use super::token::{Tokens, Words, position};
 
 mod admin;
 mod storage;
@@ -94,7 +94,7 @@ type Parsed<'a> = Result<Line<'a>, Refused>;
 #[inline]
 #[must_use]
 pub fn decode<'a>(input: &'a [u8], limits: &Limits) -> Decoded<'a> {
-    let Some(newline) = memchr(b'\n', input) else {
+    let Some(newline) = position(b'\n', input) else {
         return endless(input, limits);
     };
     let used = newline + 1;

@@ -90,13 +90,13 @@ pub fn value_head(
 ) {
     out.extend_from_slice(b"VALUE ");
     out.extend_from_slice(key);
-    out.push(b' ');
     if flags == 0 {
-        out.push(b'0');
+        out.extend_from_slice(b" 0 ");
     } else {
+        out.push(b' ');
         number(out, u64::from(flags));
+        out.push(b' ');
     }
-    out.push(b' ');
     number(out, value_bytes as u64);
     if let Some(version) = version {
         out.push(b' ');

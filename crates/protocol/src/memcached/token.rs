@@ -7,23 +7,40 @@ use memchr::memchr;
 /// Source: MCMC_PARSER_MAX_TOKENS of memcached 1.6.45, less its end mark.
 pub const TOKENS_MAX: usize = 23;
 
-/// Up to this length the end of a token is found faster byte by byte.
-const SHORT_TOKEN_BYTES_MAX: usize = 16;
+/// So far a byte is looked for in words, which finds a near one sooner than the call that finds a
+/// far one sooner.
+const NEAR_BYTES_MAX: usize = 64;
+/// One in each byte of a word.
+const ONES: u64 = u64::from_ne_bytes([1; WORD_BYTES]);
+const WORD_BYTES: usize = size_of::<u64>();
+
+/// The position of the first such byte, which is near as a rule.
+#[inline]
+pub(super) fn position(wanted: u8, text: &[u8]) -> Option<usize> {
+    let pattern = ONES * u64::from(wanted);
+    let near = &text[..text.len().min(NEAR_BYTES_MAX)];
+    let (words, rest) = near.as_chunks::<WORD_BYTES>();
+    let mut at = 0;
+    for word in words {
+        let differs = u64::from_le_bytes(*word) ^ pattern;
+        // The highest bit of each byte without difference; of those above the first one perhaps not.
+        let equal = differs.wrapping_sub(ONES) & !differs & (ONES << 7);
+        if equal != 0 {
+            return Some(at + equal.trailing_zeros() as usize / 8);
+        }
+        at += WORD_BYTES;
+    }
+    match rest.iter().position(|byte| *byte == wanted) {
+        Some(found) => Some(at + found),
+        None if near.len() == text.len() => None,
+        None => memchr(wanted, &text[near.len()..]).map(|found| near.len() + found),
+    }
+}
 
 /// The position of the first space, or the length if there is none.
 #[inline]
 fn first_space(text: &[u8]) -> usize {
-    let near = &text[..text.len().min(SHORT_TOKEN_BYTES_MAX)];
-    if let Some(at) = near.iter().position(|byte| *byte == b' ') {
-        return at;
-    }
-    let far = &text[near.len()..];
-    near.len()
-        + if far.is_empty() {
-            0
-        } else {
-            memchr(b' ', far).unwrap_or(far.len())
-        }
+    position(b' ', text).unwrap_or(text.len())
 }
 
 /// The tokens of a line, from the left.
@@ -119,6 +136,19 @@ impl<'a> Iterator for Words<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_first_of_equal_bytes_is_found_wherever_it_is() {
+        for len in 0..200 {
+            // Bytes that differ from the wanted one by a bit, or by a borrow from below.
+            let mut text: Vec<u8> = (0..len).map(|at| [b'!', 0xa0, 0x1f, 0][at % 4]).collect();
+            assert_eq!(position(b' ', &text), None, "{len}");
+            for at in (0..len).rev() {
+                text[at] = b' ';
+                assert_eq!(position(b' ', &text), Some(at), "{at} of {len}");
+            }
+        }
+    }
 
     #[test]
     fn only_spaces_separate() {

@@ -55,11 +55,14 @@ pub enum Next {
     Again,
 }
 
-/// What was found at the beginning of the input: nothing that is whole; else a task, unless it was
-/// nothing to be done, and its length.
-pub type First<'a, T> = Option<(Option<Ahead<'a, T>>, usize)>;
+/// Length of what was found at the beginning of the input, if that was whole. A task was handed on
+/// unless there was nothing to be done.
+pub type Used = Option<usize>;
 
 /// A task, and what is known of it ahead of its turn.
+///
+/// Decoders hand it to who asked rather than return it: a task is large, and which kind it is they
+/// know, so that no more of it is moved than it has.
 #[derive(Debug)]
 pub struct Ahead<'a, T> {
     /// The task.
@@ -68,6 +71,32 @@ pub struct Ahead<'a, T> {
     pub key: Option<Key<'a>>,
     /// Whether it stores under that key.
     pub stores: bool,
+    /// Length of its bytes.
+    pub used: usize,
+}
+
+impl<'a, T> Ahead<'a, T> {
+    /// A task of whose key nothing is known.
+    #[inline]
+    pub(super) fn keyless(task: T, used: usize) -> Ahead<'a, T> {
+        Ahead {
+            task,
+            key: None,
+            stores: false,
+            used,
+        }
+    }
+
+    /// The same as a task of all protocols'.
+    #[inline]
+    pub(super) fn map<U>(self, wrap: impl FnOnce(T) -> U) -> Ahead<'a, U> {
+        Ahead {
+            task: wrap(self.task),
+            key: self.key,
+            stores: self.stores,
+            used: self.used,
+        }
+    }
 }
 
 /// An answer of which more is to come.

@@ -21,7 +21,7 @@ use cellar_engine::Cache;
 use cellar_protocol::http::Scan;
 use cellar_protocol::memcached::Limits as TextLimits;
 
-use super::context::{Context, First, Flow, Next};
+use super::context::{Ahead, Context, Flow, Next, Used};
 use super::filling::Transfer;
 use super::memcached::intake::Dialect;
 use super::{http, memcached, resp};
@@ -86,39 +86,46 @@ impl Codec {
         }
     }
 
-    /// The first task in `input`.
+    /// Hands the first task in `input` to `found`.
     #[inline]
-    pub fn decode<'a>(&mut self, input: &'a [u8], cache: &Cache) -> First<'a, Task<'a>> {
+    pub fn decode<'a>(
+        &mut self,
+        input: &'a [u8],
+        cache: &Cache,
+        found: impl FnOnce(Ahead<'a, Task<'a>>),
+    ) -> Used {
+        if let Codec::MemcachedFirst(limits) = *self {
+            *self = Codec::of_first(input, limits)?;
+        }
         match self {
             Codec::Memcached(limits) => {
-                memcached::intake::decode(input, limits, cache, Task::Memcached)
+                let found = |ahead: Ahead<'a, _>| found(ahead.map(Task::Memcached));
+                memcached::intake::decode(input, limits, cache, found)
+            }
+            Codec::Resp(codec) => {
+                let found = |ahead: Ahead<'a, _>| found(ahead.map(Task::Resp));
+                codec.decode(input, cache, found)
+            }
+            Codec::Http(scan) => {
+                let found = |ahead: Ahead<'a, _>| found(ahead.map(Task::Http));
+                http::intake::decode(input, scan, cache, found)
             }
             Codec::MemcachedBinary => {
-                memcached::intake::decode_packet(input, cache, Task::Memcached)
+                let found = |ahead: Ahead<'a, _>| found(ahead.map(Task::Memcached));
+                memcached::intake::decode_packet(input, cache, found)
             }
-            Codec::Resp(codec) => codec.decode(input, cache, Task::Resp),
-            Codec::Http(scan) => http::intake::decode(input, scan, cache, Task::Http),
-            Codec::MemcachedFirst(limits) => {
-                let limits = *limits;
-                self.decode_first(input, limits, cache)
-            }
+            Codec::MemcachedFirst(_) => None,
         }
     }
 
     /// Decides what a connection speaks, which it does from then on.
     #[cold]
-    fn decode_first<'a>(
-        &mut self,
-        input: &'a [u8],
-        limits: &'static TextLimits,
-        cache: &Cache,
-    ) -> First<'a, Task<'a>> {
-        *self = match Dialect::of(input) {
-            Dialect::Unknown => return None,
-            Dialect::Text => Codec::Memcached(limits),
-            Dialect::Binary => Codec::MemcachedBinary,
-        };
-        self.decode(input, cache)
+    fn of_first(input: &[u8], limits: &'static TextLimits) -> Option<Codec> {
+        match Dialect::of(input) {
+            Dialect::Unknown => None,
+            Dialect::Text => Some(Codec::Memcached(limits)),
+            Dialect::Binary => Some(Codec::MemcachedBinary),
+        }
     }
 }
 

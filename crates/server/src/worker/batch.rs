@@ -6,7 +6,7 @@
 
 use cellar_engine::Key;
 
-use crate::execute::{Codec, Task};
+use crate::execute::{Ahead, Codec, Task};
 use crate::limits::ARENA_BYTES;
 
 /// Connections that are read from before the first of them is answered: enough for memory to be
@@ -49,6 +49,20 @@ pub(super) struct Step<'a> {
     pub(super) key: Option<Key<'a>>,
     /// Whether it stores under that key.
     pub(super) stores: bool,
+}
+
+impl<'a> Step<'a> {
+    /// The step that a task is, of this span, whose bytes end there.
+    #[inline]
+    pub(super) fn of(ahead: Ahead<'a, Task<'a>>, span: usize, end: usize) -> Step<'a> {
+        Step {
+            span,
+            end,
+            task: ahead.task,
+            key: ahead.key,
+            stores: ahead.stores,
+        }
+    }
 }
 
 /// The arena and its spans.

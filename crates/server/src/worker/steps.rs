@@ -25,19 +25,17 @@ pub(super) fn decode_spans<'a>(
             if steps.len() == STEPS_MAX {
                 return next;
             }
-            let Some(Ahead { task, key, stores }) = decode_next(arena, span, cache) else {
-                break;
-            };
-            let is_last = key.is_none() && task.ends_decoding();
-            steps.push(Step {
-                span: next,
-                end: span.decoded,
-                task,
-                key,
-                stores,
+            let decoded = steps.len();
+            decode_next(arena, span, cache, |ahead, end| {
+                steps.push(Step::of(ahead, next, end));
             });
-            if is_last {
-                break;
+            match steps.last() {
+                Some(step) if steps.len() > decoded => {
+                    if step.key.is_none() && step.task.ends_decoding() {
+                        break;
+                    }
+                }
+                _ => break,
             }
         }
         next += 1;
@@ -45,26 +43,45 @@ pub(super) fn decode_spans<'a>(
     next
 }
 
-/// Decodes a span's next task, if it is whole.
-///
-/// Always inlined: else each task is moved once more on its way into the list.
-#[inline(always)]
-fn decode_next<'a>(arena: &'a [u8], span: &mut Span, cache: &Cache) -> Option<Ahead<'a, Task<'a>>> {
+/// Hands on a span's next task and where it ends, if it is whole.
+#[inline]
+fn decode_next<'a>(
+    arena: &'a [u8],
+    span: &mut Span,
+    cache: &Cache,
+    mut found: impl FnMut(Ahead<'a, Task<'a>>, usize),
+) {
     while span.decoded < span.end {
-        let input = &arena[span.decoded..span.end];
-        let (task, used) = span.codec.decode(input, cache)?;
-        let is_all_used = span.from == span.decoded;
+        let (begin, mut is_found) = (span.decoded, false);
+        let input = &arena[begin..span.end];
+        let used = span.codec.decode(input, cache, |ahead| {
+            is_found = true;
+            let end = begin + ahead.used;
+            found(ahead, end);
+        });
+        let Some(used) = used else {
+            return;
+        };
+        let is_all_used = span.from == begin;
         span.decoded += used;
-        if task.is_some() {
+        if is_found {
             span.found = true;
-            return task;
+            return;
         }
         // Blank lines with nothing before them that is still to be executed: they are done with.
         if is_all_used {
             span.from = span.decoded;
         }
     }
-    None
+}
+
+/// The first step of a span that is alone.
+fn only_step<'a>(arena: &'a [u8], span: &mut Span, cache: &Cache) -> Option<Step<'a>> {
+    let mut step = None;
+    decode_next(arena, span, cache, |ahead, end| {
+        step = Some(Step::of(ahead, 0, end));
+    });
+    step
 }
 
 /// Starts loading what later steps will touch.
@@ -209,23 +226,16 @@ pub(super) fn run_frame(
         stopped: false,
     };
     let paused = context.state().pause.in_force(Instant(now_ms));
-    let ran = match decode_next(&frame, &mut span, context.cache()) {
+    let ran = match only_step(&frame, &mut span, context.cache()) {
         None => Ran::Incomplete,
-        Some(found)
+        Some(step)
             if paused.is_some_and(|paused| {
-                paused.holds(connection.link.effect(&found.task, context))
+                paused.holds(connection.link.effect(&step.task, context))
             }) =>
         {
             Ran::Held
         }
-        Some(found) => {
-            let step = Step {
-                span: 0,
-                end: span.decoded,
-                task: found.task,
-                key: found.key,
-                stores: found.stores,
-            };
+        Some(step) => {
             run(context, &step, &mut span, &frame, connection, now_ms);
             Ran::Whole
         }

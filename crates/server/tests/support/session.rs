@@ -167,9 +167,10 @@ impl Session {
             return (used > 0 || is_whole).then_some(used);
         }
         let mut codec = self.link.codec(state);
-        let found = codec.decode(input, &state.cache);
-        self.link.settle(&codec, found.is_none(), 0);
-        let (found, used) = found?;
+        let mut found = None;
+        let used = codec.decode(input, &state.cache, |ahead| found = Some(ahead));
+        self.link.settle(&codec, used.is_none(), 0);
+        let used = used?;
         if let Some(found) = found {
             match self.link.run(&found.task, context, &mut self.output) {
                 Next::Flow(flow) => self.follow(flow, state),

@@ -8,7 +8,7 @@ use cellar_protocol::http::{self as codec, Body, Decoded, Limits, Refused, Scan}
 
 use super::upload::{Gathered, Rest, Upload, receive, welcome};
 use super::{Peer, Prepared, execute, prepare, refuse};
-use crate::execute::context::{Ahead, Context, First, Flow, Next};
+use crate::execute::context::{Ahead, Context, Flow, Next, Used};
 use crate::execute::filling::{SMALL_VALUE_BYTES_MAX, Transfer};
 use crate::output::Output;
 use crate::pause::Effect;
@@ -58,22 +58,28 @@ pub struct Intake {
 
 /// The first task in `input`, whose head was looked at so far, as one of all protocols'.
 #[inline]
-pub(in crate::execute) fn decode<'a, T>(
+pub(in crate::execute) fn decode<'a>(
     input: &'a [u8],
     scan: &mut Scan,
     cache: &Cache,
-    wrap: impl Fn(Task<'a>) -> T,
-) -> First<'a, T> {
-    let (task, key, used) = match codec::decode(input, std::mem::take(scan), &LIMITS) {
+    found: impl FnOnce(Ahead<'a, Task<'a>>),
+) -> Used {
+    let (task, used) = match codec::decode(input, std::mem::take(scan), &LIMITS) {
         Decoded::Incomplete(looked_at) => {
             *scan = looked_at;
             return None;
         }
-        Decoded::Nothing { used } => return Some((None, used)),
+        Decoded::Nothing { used } => return Some(used),
         Decoded::Request { request, used } => {
             let mut prepared = prepare(request, cache);
             prepared.is_last = used == input.len();
-            (wrap(Task::Run(prepared)), prepared.key(), used)
+            found(Ahead {
+                key: prepared.key(),
+                task: Task::Run(prepared),
+                stores: false,
+                used,
+            });
+            return Some(used);
         }
         Decoded::Head {
             request,
@@ -81,12 +87,12 @@ pub(in crate::execute) fn decode<'a, T>(
             body,
         } => {
             let prepared = prepare(request, cache);
-            (wrap(Task::Body(prepared, body)), None, used)
+            (Task::Body(prepared, body), used)
         }
-        Decoded::Refused(refused) => (wrap(Task::Refuse(refused)), None, input.len()),
+        Decoded::Refused(refused) => (Task::Refuse(refused), input.len()),
     };
-    let stores = false;
-    Some((Some(Ahead { task, key, stores }), used))
+    found(Ahead::keyless(task, used));
+    Some(used)
 }
 
 impl Intake {

@@ -14,7 +14,7 @@ use super::binary::{self, PacketAdmitted, PreparedPacket};
 use super::member::{Admitted, Member};
 use super::upload::{Upload, receive, receive_packet};
 use super::{Prepared, execute, execute_limited, prepare, refuse};
-use crate::execute::context::{Ahead, Context, First, Flow, Next};
+use crate::execute::context::{Ahead, Context, Flow, Next, Used};
 use crate::execute::filling::{LINE_END, SMALL_VALUE_BYTES_MAX, Transfer};
 use crate::execute::permission::{of_memcached, of_packet};
 use crate::output::Output;
@@ -125,27 +125,32 @@ pub struct Intake {
     member: Option<Box<Member>>,
 }
 
-/// The first task in `input`, as one of all protocols'.
+/// Hands the first task in `input` to `found`.
 #[inline]
-pub(in crate::execute) fn decode<'a, T>(
+pub(in crate::execute) fn decode<'a>(
     input: &'a [u8],
     limits: &'static Limits,
     cache: &Cache,
-    wrap: impl Fn(Task<'a>) -> T,
-) -> First<'a, T> {
-    let mut stores = false;
-    let (task, key, used) = match codec::decode(input, limits) {
+    found: impl FnOnce(Ahead<'a, Task<'a>>),
+) -> Used {
+    let (task, used) = match codec::decode(input, limits) {
         Decoded::Incomplete => return None,
         Decoded::Request { request, used } => {
-            stores = matches!(request, codec::Request::Store(_));
+            let stores = matches!(request, codec::Request::Store(_));
             let prepared = prepare(request, cache);
-            (wrap(Task::Run(prepared)), prepared.key(), used)
+            found(Ahead {
+                key: prepared.key(),
+                task: Task::Run(prepared),
+                stores,
+                used,
+            });
+            return Some(used);
         }
         Decoded::Upload {
             storage,
             used,
             value_bytes,
-        } => (wrap(Task::Upload(storage, value_bytes)), None, used),
+        } => (Task::Upload(storage, value_bytes), used),
         Decoded::Refused(refused) => {
             let there = input.len() - refused.used;
             let beyond = refused.swallow.saturating_sub(there);
@@ -155,46 +160,45 @@ pub(in crate::execute) fn decode<'a, T>(
                 beyond,
                 limits,
             };
-            (wrap(refuse), None, used)
+            (refuse, used)
         }
     };
-    Some((Some(Ahead { task, key, stores }), used))
+    found(Ahead::keyless(task, used));
+    Some(used)
 }
 
 /// The same of a connection that speaks the binary protocol.
 #[inline]
-pub(in crate::execute) fn decode_packet<'a, T>(
+pub(in crate::execute) fn decode_packet<'a>(
     input: &'a [u8],
     cache: &Cache,
-    wrap: impl Fn(Task<'a>) -> T,
-) -> First<'a, T> {
-    let (task, key, used) = match packets::decode(input, SMALL_VALUE_BYTES_MAX) {
+    found: impl FnOnce(Ahead<'a, Task<'a>>),
+) -> Used {
+    let (task, used) = match packets::decode(input, SMALL_VALUE_BYTES_MAX) {
         PacketDecoded::Incomplete => return None,
         PacketDecoded::Packet { packet, used } => {
             let key = packet.item_key().and_then(|key| cache.key(key).ok());
-            (
-                wrap(Task::Packet(PreparedPacket { packet, key })),
+            found(Ahead {
+                task: Task::Packet(PreparedPacket { packet, key }),
                 key,
+                stores: false,
                 used,
-            )
+            });
+            return Some(used);
         }
         PacketDecoded::Upload {
             packet,
             used,
             value_bytes,
-        } => (wrap(Task::PacketUpload(packet, value_bytes)), None, used),
+        } => (Task::PacketUpload(packet, value_bytes), used),
         PacketDecoded::Refused(refused) => {
             let there = refused.swallow.min(input.len() - refused.used);
             let used = refused.used + there;
-            (
-                wrap(Task::PacketRefused(refused, refused.swallow - there)),
-                None,
-                used,
-            )
+            (Task::PacketRefused(refused, refused.swallow - there), used)
         }
     };
-    let stores = false;
-    Some((Some(Ahead { task, key, stores }), used))
+    found(Ahead::keyless(task, used));
+    Some(used)
 }
 
 impl Intake {

@@ -17,7 +17,7 @@ use self::upload::{Tail, Upload, receive};
 use super::session::Session;
 use super::{Prepared, execute, prepare, refuse};
 use crate::client::Client;
-use crate::execute::context::{Ahead, Context, First, Flow, Next};
+use crate::execute::context::{Ahead, Context, Flow, Next, Used};
 use crate::execute::filling::Transfer;
 use crate::output::Output;
 use crate::pause::Effect;
@@ -94,41 +94,51 @@ pub struct Codec {
 impl Codec {
     /// The first task in `input`, as one of all protocols'.
     #[inline]
-    pub(in crate::execute) fn decode<'a, T>(
+    pub(in crate::execute) fn decode<'a>(
         &mut self,
         input: &'a [u8],
         cache: &Cache,
-        wrap: impl Fn(Task<'a>) -> T,
-    ) -> First<'a, T> {
+        found: impl FnOnce(Ahead<'a, Task<'a>>),
+    ) -> Used {
         if let Some(args) = self.tail {
-            return self.decode_tail(input, args, wrap);
+            return self.decode_tail(input, args, found);
         }
         let Some(plain) = wire::decode_plain(input, &self.limits) else {
-            return self.decode_any(input, cache, wrap);
+            return self.decode_any(input, cache, found);
         };
         // What was looked at belonged to these bytes.
         self.scan = Scan::default();
-        let (task, key, used, stores) = match plain {
+        match plain {
             Plain::Get { key, used } => {
                 let get = PlainGet::of(key, self.space, cache);
-                (wrap(Task::Get(get)), get.key, used, false)
+                found(Ahead {
+                    key: Some(get.key),
+                    task: Task::Get(get),
+                    stores: false,
+                    used,
+                });
+                Some(used)
             }
             Plain::Set { key, value, used } => {
                 let set = PlainSet::of(key, value, self.space, cache);
-                (wrap(Task::Set(set)), set.key, used, true)
+                found(Ahead {
+                    key: Some(set.key),
+                    task: Task::Set(set),
+                    stores: true,
+                    used,
+                });
+                Some(used)
             }
-        };
-        let key = Some(key);
-        Some((Some(Ahead { task, key, stores }), used))
+        }
     }
 
     /// The same for what is not plain.
-    fn decode_any<'a, T>(
+    fn decode_any<'a>(
         &mut self,
         input: &'a [u8],
         cache: &Cache,
-        wrap: impl Fn(Task<'a>) -> T,
-    ) -> First<'a, T> {
+        found: impl FnOnce(Ahead<'a, Task<'a>>),
+    ) -> Used {
         let limits = self.limits;
         let scan = std::mem::take(&mut self.scan);
         let mut key = None;
@@ -137,7 +147,7 @@ impl Codec {
                 self.scan = scan;
                 return None;
             }
-            Decoded::Nothing { used } => return Some((None, used)),
+            Decoded::Nothing { used } => return Some(used),
             Decoded::Request { request, used } => {
                 let prepared = prepare(request, self.space, cache);
                 key = prepared.key();
@@ -160,18 +170,24 @@ impl Codec {
             }
             Decoded::Refused { message, used } => (Task::Refuse { message, limits }, used),
         };
-        let (task, stores) = (wrap(task), false);
-        Some((Some(Ahead { task, key, stores }), used))
+        let stores = false;
+        found(Ahead {
+            task,
+            key,
+            stores,
+            used,
+        });
+        Some(used)
     }
 
     /// The arguments behind the value of a SET.
     #[cold]
-    fn decode_tail<'a, T>(
+    fn decode_tail<'a>(
         &mut self,
         input: &'a [u8],
         args: usize,
-        wrap: impl Fn(Task<'a>) -> T,
-    ) -> First<'a, T> {
+        found: impl FnOnce(Ahead<'a, Task<'a>>),
+    ) -> Used {
         let limits = self.limits;
         let (task, used) = match wire::decode_tail(input, args, &limits) {
             wire::Tail::Incomplete => return None,
@@ -179,8 +195,8 @@ impl Codec {
             wire::Tail::Refused { message } => (Task::Refuse { message, limits }, input.len()),
         };
         self.tail = None;
-        let (task, key, stores) = (wrap(task), None, false);
-        Some((Some(Ahead { task, key, stores }), used))
+        found(Ahead::keyless(task, used));
+        Some(used)
     }
 }
 
