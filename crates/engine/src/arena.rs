@@ -20,12 +20,16 @@ use crate::racing;
 use crate::space::{Kind, Space};
 use crate::timescale::Timescale;
 
+/// Beside a segment's pins: uses of its items do not count yet.
+const YOUNG: u32 = 1 << 31;
+
 /// One shard's log memory: a reserved range cut into segments of equal size.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Arena {
     segment_shift: u32,
     region: Region,
+    /// How many use each segment, and [`YOUNG`].
     pins: Box<[AtomicU32]>,
     /// How deadlines are written in each segment, see [`Timescale::pack`]; zero where items are
     /// read under the lock only.
@@ -80,7 +84,7 @@ impl Arena {
     pub(crate) fn is_pinned(&self, segment: u32) -> bool {
         // Acquire: pairs with the release of the last unpin, so that the reader's accesses are over
         // before the shard reuses the bytes.
-        self.pins[segment as usize].load(Ordering::Acquire) != 0
+        self.pins[segment as usize].load(Ordering::Acquire) & !YOUNG != 0
     }
 
     /// Counts one more user of the segment; only under the shard's lock.
@@ -93,6 +97,25 @@ impl Arena {
     fn unpin(&self, segment: u32) {
         // Release: see `is_pinned`.
         self.pins[segment as usize].fetch_sub(1, Ordering::Release);
+    }
+
+    /// Sets whether uses of the segment's items do not count yet; only under the shard's lock.
+    pub(crate) fn set_young(&self, segment: u32, is_young: bool) {
+        let pins = &self.pins[segment as usize];
+        // Relaxed: a use that counts or not orders nothing.
+        if is_young {
+            pins.fetch_or(YOUNG, Ordering::Relaxed);
+        } else {
+            pins.fetch_and(!YOUNG, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether uses of the item at `offset` do not count yet; needs no lock.
+    #[inline]
+    pub(crate) fn is_young(&self, offset: usize) -> bool {
+        let pins = self.pins.get(offset >> self.segment_shift);
+        // Relaxed: as in `set_young`.
+        pins.is_some_and(|pins| pins.load(Ordering::Relaxed) & YOUNG != 0)
     }
 
     /// Lets the segment's items be read without the lock, with deadlines written in `scale`, or

@@ -188,9 +188,9 @@ impl Index {
 
     /// Counts a use of the item. Writes nothing once the count is full, so hot lines stay clean.
     #[inline]
-    pub(crate) fn mark_used(&self, slot: SlotRef) {
+    pub(crate) fn mark_used(&self, slot: SlotRef, counts: impl FnOnce() -> bool) {
         let word = self.load(slot);
-        let used = with_use(word);
+        let used = with_use(word, counts);
         if used != word {
             self.save(slot, used);
         }
@@ -624,7 +624,7 @@ mod tests {
         let slot = index.find_at(hash(3), 30).unwrap();
         assert!(!index.is_fetched(slot));
         for expected in [1, 2, 3, 3] {
-            index.mark_used(slot);
+            index.mark_used(slot, || true);
             assert_eq!(index.frequency(slot), expected);
         }
         assert!(index.is_fetched(slot));

@@ -26,9 +26,10 @@ mod index; // how a key is found, how the index grows
 mod deaths; // when the bytes of a segment die
 mod calendar; // how many items are over at a moment
 mod segment; // what a segment is
+mod policy; // the numbers of S3-FIFO that eviction and the simulations share
 mod log; // where an item is written, how segments come and go
 mod ghost; // which keys left the small queue not long ago
-mod policy; // the numbers of S3-FIFO that eviction and the simulations share
+
 mod sample; // which requests the insights see, and what they may cost
 mod history; // what became of sampled keys, long after their items left
 mod simulation; // a miniature of this cache at another memory size, fed with a sample of the keys

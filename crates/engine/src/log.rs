@@ -25,6 +25,7 @@ use crate::calendar::{Hand, Horizon};
 use crate::clock::{Deadline, Instant};
 use crate::item::{self, Entry, Layout};
 use crate::memory::{Budget, PAGE_BYTES, whole_pages};
+use crate::policy::young_bytes;
 use crate::segment::{DEATHS_BYTES, Queue, STREAMS, Segment, Stream, Use};
 use crate::timescale::{Recent, Timescale};
 
@@ -90,6 +91,9 @@ pub(crate) struct Log {
     buried_bytes: usize,
     /// What segments get that are opened.
     horizon: Horizon,
+    /// Those of the small queue that were opened last, oldest first: uses of their items do not
+    /// count yet.
+    young: VecDeque<u32>,
     /// Whether a segment was opened since the flag was last taken.
     rolled: bool,
     /// The stretch to be looked at next for a huge page.
@@ -138,6 +142,7 @@ impl Log {
             deaths_bytes: 0,
             buried_bytes: 0,
             horizon: Hand::new().horizon(),
+            young: VecDeque::new(),
             rolled: false,
             next_stretch: 0,
             growing_huge: None,
@@ -412,7 +417,26 @@ impl Log {
         self.touched[at] = touched;
         self.queue_bytes[stream.queue as usize] += room_bytes;
         self.rolled = true;
+        self.age(stream, number);
         true
+    }
+
+    /// Begins the youth of a segment that was just opened, and ends that of older ones.
+    fn age(&mut self, stream: Stream, opened: u32) {
+        let is_young = stream == Stream::from(Queue::Small);
+        self.arena.set_young(opened, is_young);
+        // It may have been emptied before its youth was over.
+        self.young.retain(|&number| number != opened);
+        if !is_young {
+            return;
+        }
+        self.young.push_back(opened);
+        let young_max = young_bytes(self.queue_bytes.iter().sum()) >> self.arena.segment_shift();
+        while self.young.len() > young_max {
+            if let Some(grown) = self.young.pop_front() {
+                self.arena.set_young(grown, false);
+            }
+        }
     }
 
     /// Whether a segment was opened since the last call.

@@ -1,6 +1,6 @@
 //! Policy: the numbers of S3-FIFO that eviction and the simulations share.
 //!
-//! Why: docs/decisions/0005. Tests: tests/evict.rs, tests/insight.rs.
+//! Why: docs/decisions/0005, 0055. Tests: tests/evict.rs, tests/insight.rs.
 
 use crate::segment::Queue;
 
@@ -8,6 +8,16 @@ use crate::segment::Queue;
 pub(crate) const SMALL_PERCENT: usize = 10;
 /// As many ghosts as items, up to this share of memory, in percent.
 pub(crate) const GHOSTS_PERCENT_MAX: usize = 2;
+/// The part of the small queue, in percent, whose items were stored so lately that their uses do
+/// not count: those belong together with the store, as when an object is read some times while it
+/// is worked on, and say nothing of what comes later.
+const YOUNG_PERCENT: usize = 40;
+
+/// Bytes of the young, where both queues have so many.
+pub(crate) fn young_bytes(queue_bytes: usize) -> usize {
+    queue_bytes * SMALL_PERCENT / 100 * YOUNG_PERCENT / 100
+}
+
 /// Items of more than so many times the mean size need two reads to stay, of so many three: in
 /// their place, several others could stay.
 const LARGE_MEANS: [usize; 2] = [2, 8];

@@ -1,8 +1,9 @@
 //! Simulation: a miniature of this cache at another memory size, fed with a sample of the keys.
 //!
 //! It keeps no values, only one record for each sampled item: bytes, deadline, position in one
-//! of the two queues of S3-FIFO, by the rules of `evict.rs`, one item at a time. Its memory is that
-//! of the imagined cache times the sampling rate, so it fills and evicts as that cache would.
+//! of the two queues of S3-FIFO, by the rules of `evict.rs`, one item at a time. Those of the small
+//! queue whose reads do not count yet are a list of their own. Its memory is that of the imagined
+//! cache times the sampling rate, so it fills and evicts as that cache would.
 //! Expired items give their memory back when their time comes, before live ones leave.
 //!
 //! Records are bounded: when they run out, the rate is lowered and the keys that fall out of the
@@ -16,7 +17,7 @@ use std::collections::BinaryHeap;
 
 use crate::ghost::Ghosts;
 use crate::log::{TABLE_ENTRY_BYTES, extent_bytes, is_better_off_alone};
-use crate::policy::{GHOSTS_PERCENT_MAX, SMALL_PERCENT, reads_needed};
+use crate::policy::{GHOSTS_PERCENT_MAX, SMALL_PERCENT, reads_needed, young_bytes};
 use crate::sample::{Coarse, part};
 use crate::segment::Queue;
 
@@ -54,6 +55,27 @@ const DUE_PER_RECORD: usize = 2;
 /// Not a record.
 const NONE: u16 = u16::MAX;
 
+/// How far an item has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// In the small queue, stored so lately that reads do not count.
+    Young = 0,
+    /// In the small queue.
+    Grown = 1,
+    /// In the main queue.
+    Main = 2,
+}
+
+impl Stage {
+    /// The queue that it is part of.
+    fn queue(self) -> Queue {
+        match self {
+            Stage::Young | Stage::Grown => Queue::Small,
+            Stage::Main => Queue::Main,
+        }
+    }
+}
+
 /// A sampled item.
 #[derive(Clone, Copy, Debug)]
 struct Record {
@@ -64,7 +86,7 @@ struct Record {
     due: Coarse,
     before: u16,
     after: u16,
-    queue: Queue,
+    stage: Stage,
     frequency: u8,
     is_live: bool,
     /// The real cache missed what is here: the store to come is its refill.
@@ -79,6 +101,13 @@ const _: () = assert!(
 impl Record {
     fn hash(&self) -> u64 {
         u64::from(self.hash[0]) << 32 | u64::from(self.hash[1])
+    }
+
+    /// Counts a use, if uses count yet.
+    fn mark_used(&mut self) {
+        if self.stage != Stage::Young {
+            self.frequency = (self.frequency + 1).min(FREQUENCY_MAX);
+        }
     }
 }
 
@@ -107,7 +136,8 @@ pub(crate) struct Simulation {
     free: u16,
     /// Open addressing: where a record's number stands.
     table: Box<[u16]>,
-    queues: [Fifo; 2],
+    /// One for each stage.
+    lists: [Fifo; 3],
     items: usize,
     ghosts: Ghosts,
     due: BinaryHeap<Reverse<(Coarse, u16)>>,
@@ -124,7 +154,7 @@ impl Simulation {
             records: Vec::with_capacity(records_max),
             free: NONE,
             table: vec![NONE; (records_max * 3 / 2).next_power_of_two()].into_boxed_slice(),
-            queues: [EMPTY; 2],
+            lists: [EMPTY; 3],
             items: 0,
             ghosts: Ghosts::none(),
             due: BinaryHeap::new(),
@@ -160,7 +190,7 @@ impl Simulation {
             return false;
         };
         let record = self.record(id);
-        record.frequency = (record.frequency + 1).min(FREQUENCY_MAX);
+        record.mark_used();
         record.is_refilled = !real_hit;
         true
     }
@@ -175,15 +205,15 @@ impl Simulation {
         if std::mem::take(&mut record.is_refilled) {
             return;
         }
-        let (queue, before) = (record.queue, record.bytes);
+        let (stage, before) = (record.stage, record.bytes);
         record.bytes = bytes;
-        let sum = &mut self.queues[queue as usize].bytes;
+        let sum = &mut self.lists[stage as usize].bytes;
         *sum = *sum + u64::from(bytes) - u64::from(before);
         self.set_deadline(id, deadline);
         if bytes > before {
             // It does not fit where it was.
             self.unlink(id);
-            self.append(id, queue);
+            self.append_anew(id, stage.queue());
             self.make_room(0, now);
         }
     }
@@ -192,7 +222,7 @@ impl Simulation {
     pub(crate) fn touch(&mut self, hash: u64, deadline: Coarse, now: Coarse) {
         if let Some(id) = self.live(hash, now) {
             let record = self.record(id);
-            record.frequency = (record.frequency + 1).min(FREQUENCY_MAX);
+            record.mark_used();
             self.set_deadline(id, deadline);
         }
     }
@@ -249,7 +279,7 @@ impl Simulation {
             due: Coarse::NEVER,
             before: NONE,
             after: NONE,
-            queue,
+            stage: Stage::Young,
             frequency: 0,
             is_live: true,
             is_refilled: false,
@@ -257,7 +287,7 @@ impl Simulation {
         let position = self.position_of(hash, |id| id == NONE);
         self.table[position] = id;
         self.items += 1;
-        self.append(id, queue);
+        self.append_anew(id, queue);
         self.set_deadline(id, deadline);
     }
 
@@ -282,7 +312,7 @@ impl Simulation {
         let room = (self.capacity.bytes as f64 * share) as u64;
         let ghost_bytes_max = room * GHOSTS_PERCENT_MAX as u64 / 100;
         loop {
-            let [small, main] = self.queues.map(|queue| queue.bytes);
+            let [small, main] = self.queue_bytes();
             let ghost_bytes = (self.items * size_of::<u16>()) as u64;
             let held = small + main + ghost_bytes.min(ghost_bytes_max);
             if held + bytes <= room || self.items == 0 {
@@ -310,29 +340,30 @@ impl Simulation {
     /// Takes the oldest item of a queue, or of the other if that is empty: it leaves, or moves on
     /// because it was read.
     fn evict_one(&mut self, queue: Queue, room: usize) {
-        let mut id = self.queues[queue as usize].first;
-        if id == NONE {
-            let other = match queue {
-                Queue::Small => Queue::Main,
-                Queue::Main => Queue::Small,
-            };
-            id = self.queues[other as usize].first;
-        }
+        let order = match queue {
+            Queue::Small => [Stage::Grown, Stage::Young, Stage::Main],
+            Queue::Main => [Stage::Main, Stage::Grown, Stage::Young],
+        };
+        let mut oldest = order.iter().map(|&stage| self.lists[stage as usize].first);
+        let Some(id) = oldest.find(|&id| id != NONE) else {
+            return;
+        };
         let record = self.records[usize::from(id)];
         let bytes = (record.bytes as usize).saturating_sub(SLOT_BYTES);
-        let reads_needed = reads_needed(record.queue, bytes, room, self.items);
+        let queue = record.stage.queue();
+        let reads_needed = reads_needed(queue, bytes, room, self.items);
         if record.frequency < reads_needed {
-            if record.queue == Queue::Small {
+            if queue == Queue::Small {
                 self.ghosts.insert(record.hash());
             }
             return self.remove(id);
         }
-        self.record(id).frequency = match record.queue {
+        self.record(id).frequency = match queue {
             Queue::Small => 0,
             Queue::Main => record.frequency - reads_needed,
         };
         self.unlink(id);
-        self.append(id, Queue::Main);
+        self.append(id, Stage::Main);
     }
 
     /// Removes the items whose time has come.
@@ -440,11 +471,11 @@ impl Simulation {
         let Record {
             before,
             after,
-            queue,
+            stage,
             bytes,
             ..
         } = self.records[usize::from(id)];
-        let fifo = &mut self.queues[queue as usize];
+        let fifo = &mut self.lists[stage as usize];
         fifo.bytes -= u64::from(bytes);
         if before == NONE {
             fifo.first = after;
@@ -460,12 +491,32 @@ impl Simulation {
         }
     }
 
-    fn append(&mut self, id: u16, queue: Queue) {
-        let last = self.queues[queue as usize].last;
+    /// Bytes of the items in both queues.
+    fn queue_bytes(&self) -> [u64; 2] {
+        let [young, grown, main] = self.lists.map(|list| list.bytes);
+        [young + grown, main]
+    }
+
+    /// Appends an item that was just stored, so that older ones may become grown.
+    fn append_anew(&mut self, id: u16, queue: Queue) {
+        if queue == Queue::Main {
+            return self.append(id, Stage::Main);
+        }
+        self.append(id, Stage::Young);
+        let most = young_bytes(self.queue_bytes().iter().sum::<u64>() as usize) as u64;
+        while self.lists[Stage::Young as usize].bytes > most {
+            let oldest = self.lists[Stage::Young as usize].first;
+            self.unlink(oldest);
+            self.append(oldest, Stage::Grown);
+        }
+    }
+
+    fn append(&mut self, id: u16, stage: Stage) {
+        let last = self.lists[stage as usize].last;
         let record = self.record(id);
-        (record.queue, record.before, record.after) = (queue, last, NONE);
+        (record.stage, record.before, record.after) = (stage, last, NONE);
         let bytes = u64::from(record.bytes);
-        let fifo = &mut self.queues[queue as usize];
+        let fifo = &mut self.lists[stage as usize];
         fifo.bytes += bytes;
         fifo.last = id;
         if last == NONE {
@@ -502,14 +553,14 @@ mod tests {
     /// Checks that index, queues, free list and sums agree.
     fn check(simulation: &Simulation) {
         let mut seen = 0;
-        for (queue, fifo) in [Queue::Small, Queue::Main]
+        for (stage, fifo) in [Stage::Young, Stage::Grown, Stage::Main]
             .into_iter()
-            .zip(simulation.queues)
+            .zip(simulation.lists)
         {
             let (mut id, mut before, mut bytes) = (fifo.first, NONE, 0);
             while id != NONE {
                 let record = &simulation.records[usize::from(id)];
-                assert!(record.is_live && record.queue == queue && record.before == before);
+                assert!(record.is_live && record.stage == stage && record.before == before);
                 assert!(part(record.hash()) < simulation.below);
                 assert_eq!(simulation.find(record.hash()), Some(id));
                 bytes += u64::from(record.bytes);
@@ -558,7 +609,7 @@ mod tests {
             }
             if step % 97 == 0 {
                 check(&simulation);
-                let held: u64 = simulation.queues.iter().map(|queue| queue.bytes).sum();
+                let held: u64 = simulation.lists.iter().map(|list| list.bytes).sum();
                 assert!(held as usize <= CAPACITY.bytes);
             }
         }

@@ -495,7 +495,8 @@ impl Store {
     /// Counts a use of the item: for eviction, and its last access if that is kept.
     #[inline]
     pub(crate) fn mark_used(&mut self, located: &Located, now: Instant) {
-        self.index.mark_used(located.slot);
+        let counts = || !self.log.arena().is_young(located.layout.offset);
+        self.index.mark_used(located.slot, counts);
         if located.layout.is_extended()
             && let Some(patch) = located.layout.patch_access((now.0 / 1000) as u32)
         {

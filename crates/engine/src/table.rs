@@ -252,8 +252,8 @@ impl Table {
     /// Counts a use of a candidate's item, unless its slot has changed; needs no lock. Writes
     /// nothing once the count is full.
     #[inline]
-    pub(crate) fn mark_used(&self, candidate: Candidate) {
-        let used = with_use(candidate.word);
+    pub(crate) fn mark_used(&self, candidate: Candidate, counts: impl FnOnce() -> bool) {
+        let used = with_use(candidate.word, counts);
         if used != candidate.word {
             let slot = &self.slots()[candidate.number];
             // Relaxed: a count that orders nothing. Whoever holds the lock writes slots without an
@@ -266,9 +266,9 @@ impl Table {
 
 /// A slot's word after one more use of its item.
 #[inline]
-pub(crate) fn with_use(word: u64) -> u64 {
+pub(crate) fn with_use(word: u64, counts: impl FnOnce() -> bool) -> u64 {
     let full = FREQUENCY_MAX << FREQUENCY_SHIFT;
-    let raised = if word & full == full {
+    let raised = if word & full == full || !counts() {
         word
     } else {
         word + (1 << FREQUENCY_SHIFT)

@@ -72,6 +72,33 @@ fn what_is_read_outlives_a_scan_of_what_is_not() {
 }
 
 #[test]
+fn reads_that_come_with_the_store_keep_nothing() {
+    // Some 8,000 items, of which the small queue has 800.
+    let timed = Timed::new(1 << 20);
+    let store = |number: usize| {
+        let stored = timed.set(&format!("key {number}"), &[1; 100], None);
+        stored.unwrap();
+    };
+    let is_there = |number: usize| timed.get(&format!("key {number}")).is_some();
+    let (at_once, later) = (0, 5);
+    for number in 0..150_000 {
+        store(number);
+        let before = number.saturating_sub(500);
+        assert!(number % 10 != at_once || is_there(number));
+        assert!(before % 10 != later || is_there(before));
+    }
+    // Longer ago than all of them can stay: what is left of them is in the main queue.
+    let long_ago = 120_000..130_000;
+    let kept = |kind| {
+        let numbers = long_ago.clone().filter(|number| number % 10 == kind);
+        numbers.filter(|number| is_there(*number)).count()
+    };
+    // One may come back in time for a ghost that has its fingerprint.
+    assert!(kept(at_once) < 20);
+    assert_eq!(kept(later), 1_000);
+}
+
+#[test]
 fn expired_items_make_room_before_live_ones_leave() {
     let timed = Timed::new(8 << 20);
     for number in 0..15_000 {

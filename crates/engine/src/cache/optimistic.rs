@@ -213,7 +213,7 @@ impl ShardCell {
         if !self.lock.sequence.is_still(seen) {
             return None;
         }
-        self.table.mark_used(candidate);
+        self.table.mark_used(candidate, || !arena.is_young(offset));
         Some(Item {
             value,
             kind: Kind::STRING,

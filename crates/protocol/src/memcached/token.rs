@@ -23,7 +23,7 @@ pub(super) fn position(wanted: u8, text: &[u8]) -> Option<usize> {
     let mut at = 0;
     for word in words {
         let differs = u64::from_le_bytes(*word) ^ pattern;
-        // The highest bit of each byte without difference; of those above the first one perhaps not.
+        // The highest bit of each byte without difference; above the first one perhaps of others.
         let equal = differs.wrapping_sub(ONES) & !differs & (ONES << 7);
         if equal != 0 {
             return Some(at + equal.trailing_zeros() as usize / 8);
