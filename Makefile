@@ -185,12 +185,12 @@ docs: ## write the generated pages in docs/ anew, then the API pages
 	CELLAR_BLESS=1 $(CARGO) test --locked --package cellar-capi --test header
 	$(CARGO) doc --locked --workspace --no-deps
 
-miri: ## the engine's unit, handle, model and stress tests under Miri (nightly; 15 minutes)
+miri: ## the engine's unit, handle, model and stress tests under Miri (nightly; an hour)
 	rustup component add --toolchain nightly miri rust-src
 	MIRIFLAGS=-Zmiri-disable-isolation PROPTEST_CASES=2 $(CARGO) +nightly miri test \
 		--package cellar-engine --lib --test handles --test optimistic --test stress --test model
 
-tsan: ## the engine's stress test under ThreadSanitizer (nightly)
+tsan: ## threads on one cache under ThreadSanitizer (nightly; 4 minutes)
 	rustup component add --toolchain nightly rust-src
 	RUSTFLAGS=-Zsanitizer=thread $(CARGO) +nightly test -Zbuild-std \
 		--target x86_64-unknown-linux-gnu --package cellar-engine --test optimistic --test stress
