@@ -19,6 +19,7 @@ const PANELS = [
   'hot-keys',
   'connections',
   'look-up',
+  'events',
   'settings',
 ];
 const POSITIVE = /[1-9]/;
@@ -251,6 +252,57 @@ describe('under load', { concurrency: 4 }, () => {
       const label = await page.getAttribute('#throughput .chart', 'aria-label');
       assert.match(label, /^Requests per second by protocol\. At \d\d:\d\d:\d\d: memcached/u);
     }));
+});
+
+describe('a page that opens', () => {
+  let server;
+  before(async () => {
+    server = await Server.start();
+  });
+  after(() => server?.stop());
+
+  test('shows at once what was before, and what happened', async () => {
+    const traffic = await Traffic.start(server);
+    const remembered = async (step) =>
+      (await fetch(`${server.url}v1/console/history?step=${step}`)).json();
+    // Traffic for some seconds, which nobody looks at, and then none.
+    const busySeconds = async () =>
+      (await remembered('1s')).columns.resp.filter((rate) => rate > 100).length;
+    while ((await busySeconds()) < 4) await new Promise((resolve) => setTimeout(resolve, 200));
+    await traffic.stop();
+    const client = await server.client();
+    await client.flushDb();
+    await client.configSet('timeout', '77');
+    await client.close();
+    const flushed = async () =>
+      (await remembered('1s')).events.some(({ kind }) => kind === 'flush');
+    while (!(await flushed())) await new Promise((resolve) => setTimeout(resolve, 100));
+    await browser.with(server, {}, async (page) => {
+      // The first thing that is drawn has it: not the second answer, which comes a second later.
+      await page.waitForFunction(
+        () => document.querySelectorAll('#event-list li').length === 3,
+      );
+      const first = await page.evaluate(() => ({
+        events: document.querySelector('#event-list').innerText,
+        misses: document.querySelector('#hits tbody').innerText,
+        latency: document.querySelector('#latency tbody').innerText,
+        figures: [...document.querySelectorAll('.figure-value')].map((node) => node.innerText),
+        peak: document.querySelector('#throughput .chart').getAttribute('aria-label'),
+      }));
+      for (const words of [/changed: timeout=77/u, /Flushed/u, /started, version/u]) {
+        assert.match(first.events, words);
+      }
+      assert.match(first.misses, /evicted\s+[1-9]/u);
+      assert.match(first.latency, /[µm]s/u);
+      assert.ok(first.figures.every((text) => text !== '–'), first.figures.join(' '));
+      await isDrawn(page, 'throughput', 'resp');
+      await isDrawn(page, 'throughput', 'event');
+      await isDrawn(page, 'hits', 'good');
+      const asked = page.waitForResponse((one) => one.url().endsWith('history?step=1m'));
+      await page.check('#span [value="86400"]');
+      assert.equal((await (await asked).json()).step_ms, 60_000);
+    });
+  });
 });
 
 describe('an empty server', () => {

@@ -6,6 +6,7 @@
 
 use std::sync::atomic::Ordering;
 
+use crate::history::events::EventKind;
 use crate::parameters::Refused;
 use crate::settings::default_ttl::DefaultTtl;
 use crate::state::State;
@@ -22,6 +23,9 @@ pub fn make(
     let changed = state.parameters.change(pairs)?;
     for (name, value) in &changed {
         take_effect(name, value, state);
+        let told = format!("{name}={value}");
+        let now_ms = state.cache.now().0;
+        state.history.tell(EventKind::Config, now_ms, &told);
     }
     Ok(changed)
 }

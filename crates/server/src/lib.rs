@@ -22,6 +22,7 @@ pub mod error_stats; // how many error replies went to clients of Redis, by thei
 pub mod slow_log; // which commands were slow
 pub mod latency_events; // what took very long, for LATENCY
 pub mod denials; // what clients were refused, for ACL LOG
+pub mod history; // what the server did in the last 24 hours, and what happened meanwhile
 pub mod pace; // how much happens each second, over the last second and a half
 pub mod parameters; // what CONFIG GET shows and CONFIG SET takes
 pub mod tls; // certificates and keys, what is agreed on with them
@@ -70,6 +71,7 @@ mod acceptor; // where connections come in, on a thread of its own, for all even
 mod connection; // how far one client has come
 mod worker; // the event loop and its phases
 mod doorkeeper; // who compares passwords with their hashes, and looks at the file of users
+mod recorder; // who keeps the history, on a thread that serves nobody
 mod upkeep; // what the cache needs besides requests, on a thread that serves nobody
 mod watchdog; // who notices that the wall clock was set, or that a loop stands still
 mod reload; // who reads the settings file anew at SIGHUP

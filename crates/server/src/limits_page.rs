@@ -1,5 +1,6 @@
 //! Page: docs/limits.md, written from the bounds themselves.
 
+use crate::history::HISTORY_BYTES_MAX;
 use crate::limits::{
     ARENA_BYTES, CONNECTION_BYTES, HANDSHAKE_BYTES_MAX, HANDSHAKES_MAX, INBOX_BYTES_MAX,
     PREFIX_BYTES_MAX, PROGRAM_BYTES, QUEUED_BYTES_MAX, REPLY_BYTES_MAX, RESULT_BYTES_MAX,
@@ -70,6 +71,11 @@ pub fn page() -> String {
         ("sources of scripts", SOURCE_BYTES_MAX, ""),
         ("libraries of functions", LIBRARY_BYTES_MAX, ""),
         ("names remembered for CLIENT TRACKING", TABLE_BYTES_MAX, ""),
+        (
+            "what the console is told of the last 24 hours",
+            HISTORY_BYTES_MAX,
+            "",
+        ),
     ];
     let client = [
         (

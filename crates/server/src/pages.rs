@@ -16,6 +16,7 @@ use crate::users::User;
 mod query;
 pub mod metrics;
 pub mod status; // what the console's figures are, as JSON
+pub mod history; // what it did and what happened before, as JSON
 mod console; // how the console's files are served, who may see them
 mod access;
 mod key;
@@ -118,6 +119,7 @@ pub const TABLE: &[PageRow] = &[
     row("/readyz", true),
     row("/metrics", false),
     row("/v1/console/status", false),
+    row("/v1/console/history", false),
     PageRow {
         writes: Some("DELETE"),
         ..row("/v1/console/key", false)
@@ -183,6 +185,7 @@ pub fn answer(request: &PageRequest<'_>, state: &State) -> Page {
         "/readyz" => Page::text(200, "ready\n"),
         "/metrics" => metrics::page(state),
         "/v1/console/status" => status::page(request.user, state),
+        "/v1/console/history" => history::page(request, state),
         "/v1/console/key" => key::answer(request, state),
         _ => not_found(),
     }

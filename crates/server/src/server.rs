@@ -22,6 +22,7 @@ use crate::notify::{self, Notice};
 use crate::observer::Observer;
 use crate::poller::Waker;
 use crate::protocol::Protocol;
+use crate::recorder::Recorder;
 use crate::reload::Reload;
 use crate::settings::Settings;
 use crate::settings::address::Address;
@@ -80,6 +81,7 @@ pub fn run(loaded: &Loaded) -> Result<(), Error> {
     state.users = users;
     let state = Arc::new(state);
     let upkeep = Upkeep::start(Arc::clone(&state), clock.clone()).map_err(no_thread)?;
+    let recorder = Recorder::start(Arc::clone(&state), clock.clone()).map_err(no_thread)?;
     let doorkeeper = Doorkeeper::start(&state, clock.clone()).map_err(no_thread)?;
     let watchdog = Watchdog::start(Arc::clone(&state), signals.told()).map_err(no_thread)?;
     let reload = Reload::start(loaded, Arc::clone(&state)).map_err(no_thread)?;
@@ -113,6 +115,7 @@ pub fn run(loaded: &Loaded) -> Result<(), Error> {
         done.map_err(Error::system("waiting for handshakes"))?;
     }
     upkeep.stop();
+    recorder.stop();
     if let Some(doorkeeper) = doorkeeper {
         doorkeeper.stop();
     }

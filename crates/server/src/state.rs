@@ -19,6 +19,7 @@ use crate::error_stats::Errors;
 use crate::events::Class;
 use crate::gate::Gates;
 use crate::guesses::Guesses;
+use crate::history::History;
 use crate::latency_events::LatencyEvents;
 use crate::lifetimes::Lifetimes;
 use crate::monitors::Monitors;
@@ -110,6 +111,8 @@ pub struct State {
     pub denials: DenialLog,
     /// How much happens each second.
     pub pace: Pace,
+    /// What happened in the last 24 hours.
+    pub history: History,
     /// Error replies by their codes.
     pub errors: Errors,
     /// Whether upkeep rests, for tests.
@@ -177,6 +180,7 @@ impl State {
             monitors: Monitors::default(),
             denials: DenialLog::default(),
             pace: Pace::default(),
+            history: History::default(),
             errors: Errors::default(),
             upkeep_rests: AtomicBool::new(false),
             used_bytes_peak: AtomicU64::new(0),

@@ -1,7 +1,8 @@
 //! Top: `cellar top`, the figures of a running server live in a terminal.
 //!
 //! A thread asks the server for its status (`/v1/console/status`); two answers make a look, which
-//! is drawn. A server that does not answer is told about and asked again; the figures stay.
+//! is drawn behind what the server remembers (`/v1/console/history`). A server that does not
+//! answer is told about and asked again; the figures stay.
 //!
 //! Tests: tests/top.rs, and at the end of the children.
 
@@ -22,7 +23,7 @@ use ratatui::crossterm::execute;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use self::draw::{Scene, draw, plain};
-use self::fetch::{Fetcher, fetch};
+use self::fetch::{Fetcher, TopAnswer, fetch, remembered};
 use self::look::Look;
 use crate::error::Error;
 use crate::settings::top::TopOptions;
@@ -77,10 +78,12 @@ fn once(options: &TopOptions) -> Result<(), Error> {
     let first = Look::first(ask()?);
     std::thread::sleep(Duration::from_millis(options.interval_ms));
     let look = first.next(ask()?);
+    let mut history = remembered(options);
+    history.push(look.requests() as u64);
     let scene = Scene {
         target: &options.target.to_string(),
         look: Some(&look),
-        history: &[look.requests() as u64],
+        history: &history,
         trouble: None,
     };
     // A reader that has seen enough is no error.
@@ -97,10 +100,14 @@ struct View {
 }
 
 impl View {
-    fn take(&mut self, answer: Result<crate::pages::status::Status, String>) {
+    fn take(&mut self, answer: Result<TopAnswer, String>) {
         match answer {
             Err(reason) => self.trouble = Some(reason),
-            Ok(status) => {
+            Ok(TopAnswer { status, before }) => {
+                if !before.is_empty() {
+                    let first = before.len().saturating_sub(HISTORY_MAX);
+                    self.history = before[first..].to_vec();
+                }
                 let look = match self.look.take() {
                     Some(look) => look.next(status),
                     None => Look::first(status),
@@ -180,10 +187,16 @@ mod tests {
         for uptime_ms in [1_000, 2_000] {
             let mut status = Status::default();
             status.server.uptime_ms = uptime_ms;
-            view.take(Ok(status));
+            let before = if uptime_ms == 1_000 {
+                vec![7; 300]
+            } else {
+                Vec::new()
+            };
+            view.take(Ok(TopAnswer { status, before }));
         }
         assert!(view.trouble.is_none());
-        assert_eq!(view.history.len(), 1);
+        assert_eq!(view.history.len(), HISTORY_MAX);
+        assert_eq!(view.history[HISTORY_MAX - 2..], [7, 0]);
         view.take(Err("refused".to_owned()));
         assert!(view.look.is_some());
         assert_eq!(view.trouble.as_deref(), Some("refused"));

@@ -291,6 +291,7 @@ const HTTP_OTHERS: &[&str] = &[
     "GET /healthz",
     "GET /readyz",
     "GET /metrics",
+    "GET /v1/console/history",
     "GET /v1/console/status",
 ];
 

@@ -127,6 +127,7 @@ fn a_token_is_asked_for_wherever_there_is_data() {
         "GET /v1/cache/k",
         "DELETE /v1/cache/k",
         "GET /metrics",
+        "GET /v1/console/history",
         "GET /v1/console/status",
         "POST /v1/cache",
     ] {

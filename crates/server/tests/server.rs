@@ -17,6 +17,7 @@ mod crash;
 mod default_ttl;
 mod drain;
 mod healthcheck;
+mod history;
 mod http;
 mod http_attacks;
 mod http_hostile;

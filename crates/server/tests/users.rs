@@ -658,6 +658,7 @@ fn http_asks_for_a_user_with_each_request() {
     );
     for line in [
         "GET /metrics",
+        "GET /v1/console/history",
         "GET /v1/console/status",
         "GET /v1/console/key?key=a",
     ] {

@@ -13,6 +13,7 @@ const Y_AXIS_PX = 58;
 /** Room at the right for one half of the last label. */
 const RIGHT_PX = 28;
 const charts = new Set();
+let events = [];
 const probe = element("span", { hidden: "" });
 
 /** A token's colour as the canvas wants it. */
@@ -25,6 +26,31 @@ function paint(token, alpha = 1) {
 /** Draws everything anew, in the colours that hold from now on. */
 export function repaint() {
   for (const chart of charts) chart.redraw(false, true);
+}
+
+/** Marks what happened in all charts over time. */
+export function showEvents(newest) {
+  events = newest;
+}
+
+/** A thin line at each moment at which something happened. */
+function drawEvents(chart) {
+  const { left, top, width, height } = chart.bbox;
+  const { min, max } = chart.scales.x;
+  chart.ctx.save();
+  chart.ctx.strokeStyle = paint("event");
+  chart.ctx.lineWidth = devicePixelRatio;
+  chart.ctx.setLineDash([4 * devicePixelRatio, 3 * devicePixelRatio]);
+  for (const { unix_ms } of events) {
+    const time = unix_ms / 1000;
+    if (!(time >= min && time <= max)) continue;
+    const x = left + ((time - min) / (max - min)) * width;
+    chart.ctx.beginPath();
+    chart.ctx.moveTo(x, top);
+    chart.ctx.lineTo(x, top + height);
+    chart.ctx.stroke();
+  }
+  chart.ctx.restore();
 }
 
 /** An axis in the page's type and colours. */
@@ -152,7 +178,7 @@ export class TimeChart {
           ),
         ],
         series: [{}, ...order.map((one) => line(this.#look(one)))],
-        hooks: { setCursor: [() => this.#writeLegend()] },
+        hooks: { setCursor: [() => this.#writeLegend()], draw: [drawEvents] },
       },
       [[], ...series.map(() => [])],
     );
@@ -172,10 +198,14 @@ export class TimeChart {
 
   /** Draws what the history holds now. */
   update() {
-    const columns = this.#columns.map((name) => this.#history.column(name));
+    const columns = this.#columns.map((name) => this.#column(name));
     const drawn = this.#stacked ? stack(columns).reverse() : columns;
-    this.#chart.setData([this.#history.column("time"), ...drawn]);
+    this.#chart.setData([this.#column("time"), ...drawn]);
     this.#writeLegend();
+  }
+
+  #column(name) {
+    return this.#history.column(name, this.#span_s);
   }
 
   #look(one) {
@@ -191,9 +221,9 @@ export class TimeChart {
 
   #writeLegend() {
     if (!this.#chart) return;
-    const times = this.#history.column("time");
+    const times = this.#column("time");
     const index = this.#chart.cursor.idx ?? times.length - 1;
-    const values = this.#columns.map((name) => this.#history.column(name)[index]);
+    const values = this.#columns.map((name) => this.#column(name)[index]);
     this.#showValues(values.map(this.#format));
     const shown = this.#series.map((one, at) => `${one.label} ${this.#format(values[at])}`);
     const moment = times[index] ? ` At ${clock(times[index])}: ${shown.join(", ")}.` : "";

@@ -1,6 +1,8 @@
-// History: the last 15 minutes, one row of figures for each answer of the server.
+// History: the last 15 minutes, one row of figures for each answer of the server, and 24 hours by
+// the minute.
 //
-// The server counts from its start; the figures here are differences between two answers. Where
+// The page begins with what the server remembers (`load`). From then on it goes on by itself: the
+// server counts from its start, and the figures here are differences between two answers. Where
 // answers are missing stands one row of nulls, so that lines break there.
 
 import { difference, quantile, sum } from "./histogram.js";
@@ -12,11 +14,16 @@ export const REASONS = ["never_stored", "expired", "evicted", "deleted"];
 /** What memory holds. */
 export const STATES = ["live", "dead", "index", "overhead", "buffer", "free"];
 
-const SPAN_S = 15 * 60;
+/** Time for which there is a row for each second. */
+export const SECONDS_SPAN_S = 15 * 60;
 /** How far back whole answers are kept, for figures over a stretch of time. */
 const ANSWERS_SPAN_S = 61;
 /** Answers further apart than this leave a gap. */
 const GAP_S = 4;
+/** Answers closer to each other than this make no row: rates would be those of a moment. */
+const STEP_MS_MIN = 500;
+/** Minutes further apart than this leave a gap. */
+const MINUTE_GAP_S = 150;
 const QUANTILES = { p50: 0.5, p99: 0.99, p999: 0.999 };
 
 /** How much a count rose each second; null after a restart, or where there is no earlier count. */
@@ -58,6 +65,9 @@ function derive(status, before) {
   for (const [name, q] of Object.entries(QUANTILES)) {
     figures[name] = quantile(sum(latencies), q);
   }
+  for (const reason of REASONS) {
+    put(`missed_${reason}`, status.misses[reason], before.misses[reason]);
+  }
   for (const name of ["gets", "hits", "misses", "sets"]) {
     put(name, status.operations[name], before.operations[name]);
   }
@@ -87,9 +97,73 @@ export function busyShares(status, before, elapsed_s) {
   });
 }
 
-/** Rows of figures as columns, and the last whole answers. */
-export class History {
+/** Rows of figures as columns. */
+class Rows {
   #columns = new Map();
+  #gap_s;
+
+  constructor(gap_s) {
+    this.#gap_s = gap_s;
+  }
+
+  last(name) {
+    return this.#columns.get(name)?.at(-1) ?? null;
+  }
+
+  column(name) {
+    return this.#columns.get(name) ?? [];
+  }
+
+  /** Adds a row; charts want time to rise, so where the clock was set back they begin anew. */
+  push(figures) {
+    if (figures.time <= this.last("time")) this.#columns.clear();
+    const rows = this.column("time").length;
+    for (const [name, value] of Object.entries(figures)) {
+      if (!this.#columns.has(name)) this.#columns.set(name, Array(rows).fill(null));
+      this.#columns.get(name).push(value);
+    }
+  }
+
+  pushGap() {
+    const end = this.last("time");
+    if (end === null) return;
+    const gap = Object.fromEntries([...this.#columns.keys()].map((name) => [name, null]));
+    this.push({ ...gap, time: end + 0.5 });
+  }
+
+  /** Takes rows of the server in place of all that are not older than those. */
+  take(columns) {
+    const { time_unix_ms: times_ms, ...others } = columns;
+    if (times_ms.length === 0) return;
+    this.#keep((time) => time < times_ms[0] / 1000);
+    const names = Object.keys(others);
+    times_ms.forEach((time_ms, row) => {
+      const time = time_ms / 1000;
+      if (time - (this.last("time") ?? time) > this.#gap_s) this.pushGap();
+      this.push({ time, ...Object.fromEntries(names.map((name) => [name, others[name][row]])) });
+    });
+  }
+
+  /** Drops what is older than that. */
+  trim(oldest) {
+    if (this.column("time")[0] < oldest) this.#keep((time) => time >= oldest);
+  }
+
+  #keep(isKept) {
+    const kept = this.column("time").map(isKept);
+    for (const [name, column] of this.#columns) {
+      this.#columns.set(
+        name,
+        column.filter((_, row) => kept[row]),
+      );
+    }
+  }
+}
+
+/** What is known of the server: rows of seconds and of minutes, and the last whole answers. */
+export class History {
+  #seconds = new Rows(GAP_S);
+  #minutes = new Rows(MINUTE_GAP_S);
   #answers = [];
 
   /** The last answer, or null. */
@@ -97,14 +171,21 @@ export class History {
     return this.#answers.at(-1) ?? null;
   }
 
-  /** The last value of a column, or null. */
-  last(name) {
-    return this.#columns.get(name)?.at(-1) ?? null;
+  /** Whether there is something that the server remembers and this does not. */
+  misses(status) {
+    const before = this.status;
+    if (!before || isAnotherRun(status, before)) return true;
+    return status.server.uptime_ms - before.server.uptime_ms > GAP_S * 1000;
   }
 
-  /** A column, oldest value first. */
-  column(name) {
-    return this.#columns.get(name) ?? [];
+  /** The last value of a column, or null. */
+  last(name) {
+    return this.#seconds.last(name);
+  }
+
+  /** A column, oldest value first; for a longer time than 15 minutes that of minutes. */
+  column(name, span_s = SECONDS_SPAN_S) {
+    return (span_s > SECONDS_SPAN_S ? this.#minutes : this.#seconds).column(name);
   }
 
   /** The mean of a column's last values; null if there is none. */
@@ -115,16 +196,28 @@ export class History {
     return known.length === 0 ? null : known.reduce((all, one) => all + one, 0) / known.length;
   }
 
+  /** Takes what the server remembers by the second. */
+  load({ columns, earlier }) {
+    this.#seconds.take(columns);
+    this.#answers = earlier;
+  }
+
+  /** Takes what it remembers by the minute. */
+  loadMinutes({ columns }) {
+    this.#minutes = new Rows(MINUTE_GAP_S);
+    this.#minutes.take(columns);
+  }
+
   /** Takes an answer of the server. */
   add(status) {
     const before = this.status;
     if (before && isAnotherRun(status, before)) {
       this.#answers = [];
-      this.#pushGap();
+      this.#seconds.pushGap();
     } else if (before) {
       const silent_ms = status.server.uptime_ms - before.server.uptime_ms;
-      if (silent_ms > GAP_S * 1000) this.#pushGap();
-      if (silent_ms > 0) this.#push(derive(status, before));
+      if (silent_ms > GAP_S * 1000) this.#seconds.pushGap();
+      if (silent_ms >= STEP_MS_MIN) this.#push(derive(status, before));
     }
     this.#answers.push(status);
     const oldest_ms = status.server.uptime_ms - ANSWERS_SPAN_S * 1000;
@@ -140,28 +233,8 @@ export class History {
   }
 
   #push(figures) {
-    // Charts want time to rise; where the server's clock was set back, they begin anew.
-    if (figures.time <= this.last("time")) this.#columns.clear();
-    for (const [name, value] of Object.entries(figures)) {
-      if (!this.#columns.has(name)) this.#columns.set(name, []);
-      this.#columns.get(name).push(value);
-    }
-    this.#trim(figures.time - SPAN_S);
-  }
-
-  #pushGap() {
-    const end = this.last("time");
-    if (end === null) return;
-    const gap = Object.fromEntries([...this.#columns.keys()].map((name) => [name, null]));
-    this.#push({ ...gap, time: end + 0.5 });
-  }
-
-  #trim(oldest) {
-    const old = this.column("time").findIndex((time) => time >= oldest);
-    if (old <= 0) return;
-    for (const column of this.#columns.values()) {
-      column.splice(0, old);
-    }
+    this.#seconds.push(figures);
+    this.#seconds.trim(figures.time - SECONDS_SPAN_S);
   }
 }
 

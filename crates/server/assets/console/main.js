@@ -1,11 +1,12 @@
 // The console: asks the server each second and shows its answers in panels.
 
-import { repaint } from "./chart.js";
+import { repaint, showEvents, TimeChart } from "./chart.js";
 import { ConnectionState } from "./connection_state.js";
 import { choice } from "./dom.js";
-import { History } from "./history.js";
+import { History, SECONDS_SPAN_S } from "./history.js";
 import { Connections } from "./panels/connections.js";
 import { Expiry } from "./panels/expiry.js";
+import { Events } from "./panels/events.js";
 import { Figures } from "./panels/figures.js";
 import { Hits } from "./panels/hits.js";
 import { HotKeys } from "./panels/hot_keys.js";
@@ -15,12 +16,14 @@ import { Memory } from "./panels/memory.js";
 import { Settings } from "./panels/settings.js";
 import { Throughput } from "./panels/throughput.js";
 import { WhatIf } from "./panels/what_if.js";
-import { Poller } from "./poller.js";
+import { askHistory, Poller } from "./poller.js";
 
+const MINUTE_MS = 60_000;
 const history = new History();
 const lookUp = new LookUp();
 const panels = [
   new Figures(history),
+  new Events(),
   new Throughput(history),
   new Latency(history),
   new Hits(history),
@@ -32,21 +35,40 @@ const panels = [
   lookUp,
   new Settings(),
 ];
+const timeCharts = panels.map(({ chart }) => chart).filter((chart) => chart instanceof TimeChart);
 
 const state = new ConnectionState(() => poller.askNow());
 const poller = new Poller({
   onState: (name, details) => state.set(name, details),
-  onStatus: (status) => {
+  onStatus: async (status) => {
+    // What the server remembers comes first, so that the page is whole at once.
+    const remembered = history.misses(status) ? await askHistory("1s") : null;
+    if (remembered) history.load(remembered);
     history.add(status);
     state.update(status);
+    showEvents(status.events);
     for (const panel of panels) panel.update(status);
+    if (span_s > SECONDS_SPAN_S) refreshMinutes();
   },
 });
 
+let span_s = 300;
+let minutesAsked_ms = -Infinity;
+
+/** Asks for the rows of minutes, if that is a minute ago. */
+async function refreshMinutes() {
+  if (performance.now() - minutesAsked_ms < MINUTE_MS) return;
+  minutesAsked_ms = performance.now();
+  const remembered = await askHistory("1m");
+  if (!remembered) return;
+  history.loadMinutes(remembered);
+  for (const chart of timeCharts) chart.update();
+}
+
 function showSpan(seconds) {
-  for (const panel of panels) {
-    if (panel.chart && "span_s" in panel.chart) panel.chart.span_s = Number(seconds);
-  }
+  span_s = Number(seconds);
+  for (const chart of timeCharts) chart.span_s = span_s;
+  if (span_s > SECONDS_SPAN_S) refreshMinutes();
 }
 
 function setTheme(theme) {

@@ -4,6 +4,7 @@
 // gone -> live by itself. 401 leads to token, 403 to refused; a hidden page asks nothing.
 
 const STATUS_URL = "/v1/console/status";
+const HISTORY_URL = "/v1/console/history";
 const PACE_MS = 1000;
 const WAIT_MS_MAX = 15_000;
 const PATIENCE_MS = 5000;
@@ -14,6 +15,17 @@ export function request(url, options = {}) {
   const token = sessionStorage.getItem(TOKEN_KEY);
   const headers = token ? { Authorization: `Bearer ${token}` } : {};
   return fetch(url, { ...options, headers, cache: "no-store", credentials: "same-origin" });
+}
+
+/** What the server remembers, by steps of "1s" or "1m"; null if it does not tell. */
+export async function askHistory(step) {
+  try {
+    const signal = AbortSignal.timeout(PATIENCE_MS);
+    const response = await request(`${HISTORY_URL}?step=${step}`, { signal });
+    return response.ok ? await response.json() : null;
+  } catch {
+    return null;
+  }
 }
 
 /** Keeps a token, or a user and a password, until the tab is closed. */
@@ -65,12 +77,14 @@ export class Poller {
     if (round === this.#round) this.#take(outcome, start);
   }
 
-  #take({ code, status }, start) {
+  async #take({ code, status }, start) {
     if (status) {
       this.#failures = 0;
       this.onState("live");
-      this.onStatus(status);
-      this.#askIn(Math.max(0, PACE_MS - (performance.now() - start)));
+      const round = this.#round;
+      await this.onStatus(status);
+      const wait_ms = Math.max(0, PACE_MS - (performance.now() - start));
+      if (round === this.#round) this.#askIn(wait_ms);
     } else if (code === 401) {
       this.onState("token");
     } else if (code === 403) {

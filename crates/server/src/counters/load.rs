@@ -118,6 +118,39 @@ impl Latencies {
     pub fn count(&self) -> u64 {
         self.bins.iter().sum()
     }
+
+    /// What was counted since `earlier`.
+    #[must_use]
+    pub fn since(&self, earlier: &Latencies) -> Latencies {
+        let counted = |bin: usize| self.bins[bin].saturating_sub(earlier.bins[bin]);
+        Latencies {
+            bins: std::array::from_fn(counted),
+            sum_us: self.sum_us.wrapping_sub(earlier.sum_us),
+        }
+    }
+}
+
+/// What this share of all requests in the bins stayed within, in microseconds; none without
+/// requests.
+#[must_use]
+pub fn quantile_us(bins: &[u64; BINS], share: f64) -> Option<f64> {
+    (bins.iter().any(|&count| count > 0)).then(|| quantile(&BOUNDS_US, bins, share))
+}
+
+/// The value that this share of all stays below, by straight lines through the bins; what lies in
+/// the last bin counts as the last bound.
+#[must_use]
+pub fn quantile(bounds: &[u64], counts: &[u64], share: f64) -> f64 {
+    let all: u64 = counts.iter().sum();
+    let (mut left, mut from) = (all as f64 * share, 0.0);
+    for (&bound, &count) in bounds.iter().zip(counts) {
+        let (bound, count) = (bound as f64, count as f64);
+        if left <= count && count > 0.0 {
+            return from + (bound - from) * left / count;
+        }
+        (left, from) = (left - count, bound);
+    }
+    from
 }
 
 impl LoadTotals {

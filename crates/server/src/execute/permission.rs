@@ -168,7 +168,7 @@ pub fn of_packet(asks: Asks) -> Need {
 pub fn of_path(path: &str, method: Method) -> Need {
     let only_reads = matches!(method, Method::Get | Method::Head);
     match path {
-        "/metrics" | "/v1/console/status" => Need::Anybody,
+        "/metrics" | "/v1/console/status" | "/v1/console/history" => Need::Anybody,
         "/v1/cache/batch/get" => Need::Read,
         _ if only_reads => Need::Read,
         _ => Need::Write,

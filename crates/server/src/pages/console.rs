@@ -58,6 +58,7 @@ static ASSETS: &[Asset] = &[
     asset!("chart.js", SCRIPT),
     asset!("connection_state.js", SCRIPT),
     asset!("panels/connections.js", SCRIPT),
+    asset!("panels/events.js", SCRIPT),
     asset!("panels/expiry.js", SCRIPT),
     asset!("panels/figures.js", SCRIPT),
     asset!("panels/hits.js", SCRIPT),

@@ -7,12 +7,14 @@
 
 use std::sync::atomic::Ordering;
 
-use cellar_engine::{ExpiryTimeline, Leaving, MissRatioCurve};
+use cellar_engine::{ExpiryTimeline, Instant, Leaving, MissRatioCurve, Stats};
 use serde::{Deserialize, Serialize};
 
 use super::Page;
 use super::query::{self, text_of};
+use crate::counters::Totals;
 use crate::counters::load::{BOUNDS_US, Latencies, PerProtocol};
+use crate::history::events::{EventKind, PastEvent};
 use crate::metrics::facts::{Facts, lag_bounds_ms};
 use crate::protocol::Protocol;
 use crate::settings::TABLE;
@@ -22,6 +24,8 @@ use crate::users::{Role, User};
 
 /// Hottest keys shown.
 const HOT_KEYS_MAX: usize = 20;
+/// Events shown.
+const EVENTS_MAX: usize = 100;
 /// Bytes shown of a key.
 const KEY_BYTES_MAX: usize = 250;
 
@@ -52,6 +56,8 @@ pub struct Status {
     pub connections: Connections,
     /// The event loops.
     pub threads: Vec<Thread>,
+    /// What happened lately, beside requests; the newest last.
+    pub events: Vec<Event>,
     /// Expired items by the time from their deadline until their memory was taken back, in
     /// milliseconds.
     pub reclaim_lag_ms: Histogram,
@@ -283,6 +289,21 @@ pub struct Thread {
     pub connections: u64,
 }
 
+/// Something that happened, or that happened several times in a row.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Event {
+    /// Unix time in milliseconds.
+    pub unix_ms: u64,
+    /// When it happened last.
+    pub until_unix_ms: u64,
+    /// `started`, `flush`, `config`, `shed`, `slow`, `refused`, `stalled`.
+    pub kind: String,
+    /// How often.
+    pub count: u64,
+    /// The version that was started, the setting that was changed.
+    pub detail: String,
+}
+
 /// One setting.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Setting {
@@ -311,13 +332,8 @@ impl Status {
         Status {
             server: server(&facts),
             requests: by_protocol(|protocol| load.latency[protocol as usize].count()),
-            operations: operations(&facts),
-            misses: Misses {
-                never_stored: facts.engine.missed_never_stored,
-                expired: facts.engine.missed_expired,
-                evicted: facts.engine.missed_evicted,
-                deleted: facts.engine.missed_deleted,
-            },
+            operations: operations(&facts.totals),
+            misses: misses(&facts.engine),
             latency_us: by_protocol(|protocol| latency(&load.latency[protocol as usize])),
             memory: memory(&facts),
             items: Items {
@@ -335,6 +351,7 @@ impl Status {
                 refused: facts.totals.connections_rejected,
             },
             threads: threads(&facts),
+            events: events(state),
             reclaim_lag_ms: Histogram {
                 bounds: lag_bounds_ms(),
                 counts: facts.lag.items.to_vec(),
@@ -356,8 +373,29 @@ impl Status {
         });
         if user.role < Role::Admin {
             self.settings.clear();
+            hide_settings(&mut self.events);
         }
     }
+}
+
+/// Takes out the events that tell how the server is set up.
+pub(super) fn hide_settings(events: &mut Vec<Event>) {
+    events.retain(|event| event.kind != EventKind::Config.name());
+}
+
+/// What happened, the newest last.
+pub(super) fn events(state: &State) -> Vec<Event> {
+    let all = state.history.events();
+    let unix_ms = |at_ms| state.wall.unix_ms(Instant(at_ms));
+    let event = |event: &PastEvent| Event {
+        unix_ms: unix_ms(event.from_ms),
+        until_unix_ms: unix_ms(event.until_ms),
+        kind: event.kind.name().to_owned(),
+        count: event.count,
+        detail: event.detail.to_string(),
+    };
+    let first = all.len().saturating_sub(EVENTS_MAX);
+    all[first..].iter().map(event).collect()
 }
 
 fn server(facts: &Facts<'_>) -> Server {
@@ -378,7 +416,7 @@ fn server(facts: &Facts<'_>) -> Server {
     }
 }
 
-fn by_protocol<T>(of: impl Fn(Protocol) -> T) -> ByProtocol<T> {
+pub(super) fn by_protocol<T>(of: impl Fn(Protocol) -> T) -> ByProtocol<T> {
     ByProtocol {
         memcached: of(Protocol::Memcached),
         resp: of(Protocol::Resp),
@@ -390,8 +428,16 @@ fn each_protocol(numbers: &PerProtocol) -> ByProtocol<u64> {
     by_protocol(|protocol| numbers[protocol as usize])
 }
 
-fn operations(facts: &Facts<'_>) -> Operations {
-    let totals = &facts.totals;
+pub(super) fn misses(engine: &Stats) -> Misses {
+    Misses {
+        never_stored: engine.missed_never_stored,
+        expired: engine.missed_expired,
+        evicted: engine.missed_evicted,
+        deleted: engine.missed_deleted,
+    }
+}
+
+pub(super) fn operations(totals: &Totals) -> Operations {
     Operations {
         gets: totals.get_hits + totals.get_misses,
         hits: totals.get_hits,
@@ -402,7 +448,7 @@ fn operations(facts: &Facts<'_>) -> Operations {
     }
 }
 
-fn latency(latencies: &Latencies) -> Latency {
+pub(super) fn latency(latencies: &Latencies) -> Latency {
     Latency {
         count: latencies.count(),
         sum: latencies.sum_us,

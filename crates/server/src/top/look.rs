@@ -1,5 +1,6 @@
 //! Look: two statuses of a server, and what happened between them.
 
+use crate::counters::load::quantile;
 use crate::pages::status::{Latency, Operations, Status};
 use crate::protocol::Protocol;
 
@@ -128,21 +129,6 @@ impl Look {
         };
         (0..self.now.threads.len()).map(thread).collect()
     }
-}
-
-/// The value that this share of all stays below, by straight lines through the bins; what lies in
-/// the last bin counts as the last bound.
-fn quantile(bounds: &[u64], counts: &[u64], share: f64) -> f64 {
-    let all: u64 = counts.iter().sum();
-    let (mut left, mut from) = (all as f64 * share, 0.0);
-    for (&bound, &count) in bounds.iter().zip(counts) {
-        let (bound, count) = (bound as f64, count as f64);
-        if left <= count && count > 0.0 {
-            return from + (bound - from) * left / count;
-        }
-        (left, from) = (left - count, bound);
-    }
-    from
 }
 
 #[cfg(test)]

@@ -345,4 +345,6 @@ pub(crate) const HTTP: &[Row] = rows! {
     "/metrics": "sums over the shards", "none", "a constant number of sums", ["/metrics"];
     "/v1/console/status /v1/console/key": "sums over the shards", "none",
         "a constant number of sums", ["/v1/console/status"];
+    "/v1/console/history": "1,440 rows of 40 figures", "none", "a constant number of rows",
+        ["/v1/console/history?step=1m"];
 };

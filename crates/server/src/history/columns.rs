@@ -1,0 +1,173 @@
+//! Columns: the figures of a row, one table row a figure.
+//!
+//! Counts become rates; what is a level is that at the end of the time. A figure that is not known,
+//! such as a hit ratio without reads, is no number.
+
+use cellar_engine::Stats;
+
+use super::Snapshot;
+use crate::counters::load::{Latencies, PerProtocol, quantile_us};
+use crate::protocol::Protocol;
+
+/// One figure of a row.
+#[derive(Clone, Copy, Debug)]
+pub struct Column {
+    /// Its name.
+    pub name: &'static str,
+    /// What one of it is.
+    pub unit: &'static str,
+    /// What it says.
+    pub help: &'static str,
+    /// Takes it out of two snapshots.
+    read: fn(&Interval<'_>) -> Option<f64>,
+}
+
+/// The figures of a row, in the order of [`COLUMNS`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RowFigures(pub [f32; COLUMNS.len()]);
+
+/// What lies between two snapshots.
+pub(super) struct Interval<'a> {
+    now: &'a Snapshot,
+    before: &'a Snapshot,
+    seconds: f64,
+    latency: [Latencies; Protocol::COUNT],
+}
+
+const MEMCACHED: usize = Protocol::Memcached as usize;
+const RESP: usize = Protocol::Resp as usize;
+const HTTP: usize = Protocol::Http as usize;
+
+macro_rules! columns {
+    ($($name:ident $unit:literal $help:literal: $read:expr;)*) => {
+        /// All figures.
+        pub const COLUMNS: &[Column] = &[$(Column {
+            name: stringify!($name),
+            unit: $unit,
+            help: $help,
+            read: $read,
+        },)*];
+    };
+}
+
+columns! {
+    requests "1/s" "Requests over all protocols.": |step| step.rate(|one| one.load.requests());
+    memcached "1/s" "Requests over memcached's protocol.": |step| step.requests(MEMCACHED);
+    resp "1/s" "Requests over Redis's.": |step| step.requests(RESP);
+    http "1/s" "Requests over HTTP.": |step| step.requests(HTTP);
+    p50 "us" "What half of all requests stayed within.": |step| step.all_within(0.5);
+    p99 "us" "What 99 of 100 did.": |step| step.all_within(0.99);
+    p999 "us" "What 999 of 1,000 did.": |step| step.all_within(0.999);
+    memcached_p50 "us" "The same of memcached's protocol.": |step| step.within(MEMCACHED, 0.5);
+    memcached_p99 "us" "": |step| step.within(MEMCACHED, 0.99);
+    memcached_p999 "us" "": |step| step.within(MEMCACHED, 0.999);
+    resp_p50 "us" "The same of Redis's.": |step| step.within(RESP, 0.5);
+    resp_p99 "us" "": |step| step.within(RESP, 0.99);
+    resp_p999 "us" "": |step| step.within(RESP, 0.999);
+    http_p50 "us" "The same of HTTP.": |step| step.within(HTTP, 0.5);
+    http_p99 "us" "": |step| step.within(HTTP, 0.99);
+    http_p999 "us" "": |step| step.within(HTTP, 0.999);
+    gets "1/s" "Keys asked for.": |step| step.rate(reads);
+    hits "1/s" "Of those, keys found.": |step| step.rate(|one| one.totals.get_hits);
+    misses "1/s" "And keys not found.": |step| step.rate(|one| one.totals.get_misses);
+    hit_ratio "share" "The share of reads that found their key.": |step| step.hit_ratio();
+    missed_never_stored "1/s" "Misses of keys that nobody stored; an estimate.":
+        |step| step.rate(|one| one.engine.missed_never_stored);
+    missed_expired "1/s" "Misses of items whose deadline had passed; an estimate.":
+        |step| step.rate(|one| one.engine.missed_expired);
+    missed_evicted "1/s" "Misses of items that had to make room; an estimate.":
+        |step| step.rate(|one| one.engine.missed_evicted);
+    missed_deleted "1/s" "Misses of items that were deleted or flushed; an estimate.":
+        |step| step.rate(|one| one.engine.missed_deleted);
+    sets "1/s" "Storage commands.": |step| step.rate(|one| one.totals.cmd_set);
+    stored "1/s" "Items stored.": |step| step.rate(|one| one.engine.items_total);
+    evicted "1/s" "Live items that left because memory was needed.":
+        |step| step.rate(|one| one.engine.evicted);
+    expired "1/s" "Expired items whose memory was taken back.":
+        |step| step.rate(|one| one.engine.expired);
+    items "items" "Items.": |step| level(step.now.engine.items);
+    live_bytes "bytes" "Live items.": |step| level(step.now.engine.live_bytes);
+    dead_bytes "bytes" "Expired, deleted and overwritten items.":
+        |step| level(step.now.engine.dead_bytes);
+    index_bytes "bytes" "The index.": |step| level(step.now.engine.index_bytes);
+    overhead_bytes "bytes" "Other bookkeeping.": |step| level(step.now.engine.overhead_bytes);
+    buffer_bytes "bytes" "Buffers of connections.": |step| level(step.now.load.buffer_bytes);
+    free_bytes "bytes" "What is left of the configured memory.":
+        |step| level(free(&step.now.engine));
+    connections "connections" "Open connections.": |step| level(step.clients().iter().sum());
+    memcached_clients "connections" "Of those, over memcached's protocol.":
+        |step| level(step.clients()[MEMCACHED]);
+    resp_clients "connections" "Over Redis's.": |step| level(step.clients()[RESP]);
+    http_clients "connections" "Over HTTP.": |step| level(step.clients()[HTTP]);
+    busiest "share" "The share of its time that the busiest event loop had something to do.":
+        |step| step.busiest();
+}
+
+fn reads(snapshot: &Snapshot) -> u64 {
+    snapshot.totals.get_hits + snapshot.totals.get_misses
+}
+
+fn free(engine: &Stats) -> u64 {
+    let used = engine.live_bytes + engine.dead_bytes + engine.index_bytes + engine.overhead_bytes;
+    engine.memory_bytes.saturating_sub(used)
+}
+
+fn level(number: u64) -> Option<f64> {
+    Some(number as f64)
+}
+
+impl<'a> Interval<'a> {
+    pub(super) fn new(now: &'a Snapshot, before: &'a Snapshot) -> Interval<'a> {
+        let latency = |place: usize| now.load.latency[place].since(&before.load.latency[place]);
+        Interval {
+            now,
+            before,
+            seconds: now.at_ms.saturating_sub(before.at_ms).max(1) as f64 / 1_000.0,
+            latency: std::array::from_fn(latency),
+        }
+    }
+
+    pub(super) fn figures(&self) -> RowFigures {
+        RowFigures(std::array::from_fn(|place| {
+            (COLUMNS[place].read)(self).map_or(f32::NAN, |figure| figure as f32)
+        }))
+    }
+
+    fn growth(&self, count: impl Fn(&Snapshot) -> u64) -> f64 {
+        count(self.now).saturating_sub(count(self.before)) as f64
+    }
+
+    fn rate(&self, count: impl Fn(&Snapshot) -> u64) -> Option<f64> {
+        Some(self.growth(count) / self.seconds)
+    }
+
+    fn requests(&self, protocol: usize) -> Option<f64> {
+        Some(self.latency[protocol].count() as f64 / self.seconds)
+    }
+
+    fn within(&self, protocol: usize, share: f64) -> Option<f64> {
+        quantile_us(&self.latency[protocol].bins, share)
+    }
+
+    fn all_within(&self, share: f64) -> Option<f64> {
+        let bins = std::array::from_fn(|bin| self.latency.iter().map(|one| one.bins[bin]).sum());
+        let all = Latencies { bins, sum_us: 0 };
+        quantile_us(&all.bins, share)
+    }
+
+    fn hit_ratio(&self) -> Option<f64> {
+        let all = self.growth(reads);
+        (all > 0.0).then(|| self.growth(|one| one.totals.get_hits) / all)
+    }
+
+    fn clients(&self) -> &PerProtocol {
+        &self.now.load.connections
+    }
+
+    fn busiest(&self) -> Option<f64> {
+        let us = self.seconds * 1e6;
+        let loops = self.now.loops.iter().zip(&self.before.loops);
+        let busy = loops.map(|(now, before)| now.busy_us.saturating_sub(before.busy_us) as f64);
+        busy.reduce(f64::max).map(|busy| (busy / us).min(1.0))
+    }
+}
