@@ -79,6 +79,12 @@ chart-test: ## the Helm chart: each set of values, and those that are refused (n
 package-test: ## install, upgrade, start and remove what `make package` has made (as root)
 	packaging/test $(PACKAGES)
 
+release: ## VERSION=1.2.3: write it to all its places and CHANGELOG.md, commit, tag; sends nothing
+	packaging/release $(or $(VERSION),$(error VERSION=1.2.3 is missing))
+
+libraries: compilers ## crates and Maven modules as they are published, in target/libraries
+	packaging/libraries $(CARGO_TARGET_DIR)/libraries
+
 sbom: compilers ## what server and Java client are made of, as CycloneDX, in target/package
 	packaging/sbom $(PACKAGES)
 
@@ -228,4 +234,4 @@ tsan-library: ## the same under ThreadSanitizer (nightly), the standard library 
 ci: ## what continuous integration runs
 	.ci/run
 
-.PHONY: help compilers build run library install-library bench-library package package-test chart-test sbom tools check lints test test-tools test-compile test-rust test-java-client test-clients java clients clients-all peers-suites conformance hostile fuzz soak bench compare docs miri tsan loom asan asan-library tsan-library ci
+.PHONY: help compilers build run library install-library bench-library package package-test chart-test release libraries sbom tools check lints test test-tools test-compile test-rust test-java-client test-clients java clients clients-all peers-suites conformance hostile fuzz soak bench compare docs miri tsan loom asan asan-library tsan-library ci
