@@ -62,15 +62,28 @@ PACKAGES := $(CARGO_TARGET_DIR)/package
 # tells it to. The target is named so that what runs while it is built is not linked like this.
 HOST = $(shell rustc -vV | sed -n 's/^host: //p')
 STATIC = target.$(HOST).rustflags=["-C","target-feature=+crt-static"]
-PACKAGED = $(CARGO_TARGET_DIR)/$(HOST)/release/cellar
+PACKAGED = $(CARGO_TARGET_DIR)/$(HOST)/release
 
-# The folder is made anew: what stands in it is the release.
+# The folder is made anew: what stands in it is the release. The load generator comes alone.
 package: compilers ## a release in target/package: tar, .deb, .rpm, image, SBOMs, checksums
 	rm -rf $(PACKAGES)
 	$(CARGO) build --release --locked --package cellar --target $(HOST) --config '$(STATIC)'
 	$(MAKE) sbom
-	objcopy --strip-debug $(PACKAGED) $(PACKAGED)-stripped
-	packaging/package $(PACKAGED)-stripped $(PACKAGES)
+	objcopy --strip-debug $(PACKAGED)/cellar $(PACKAGED)/cellar-stripped
+	packaging/package $(PACKAGED)/cellar-stripped $(PACKAGES)
+
+package-bench: compilers ## the load generator alone, in target/package/bench: tar and .deb
+	$(CARGO) build --release --locked --package cellar-bench --target $(HOST) --config '$(STATIC)'
+	objcopy --strip-debug $(PACKAGED)/cellar-bench $(PACKAGED)/cellar-bench-stripped
+	packaging/package $(PACKAGED)/cellar-bench-stripped $(PACKAGES)/bench cellar-bench
+
+package-twice: compilers ## whether packing the same sources from nothing again gives the same bytes
+	packaging/twice $(CARGO_TARGET_DIR)/twice
+
+# The link of a release, of what the tests have compiled: seconds, not minutes.
+smoke: ## links the server statically, packs it as .deb, starts both
+	packaging/static $(CARGO_TARGET_DIR)/smoke/cellar
+	packaging/smoke $(CARGO_TARGET_DIR)/smoke/cellar $(CARGO_TARGET_DIR)/smoke/package
 
 chart-test: ## the Helm chart: each set of values, and those that are refused (needs helm)
 	$(CARGO) build --release --locked --package cellar
@@ -133,6 +146,7 @@ test-java-client:
 	BINARIES=debug $(TIMED) test-java-client nice foreign-clients/run --only java_client
 
 test-clients:
+	$(TIMED) smoke nice $(MAKE) smoke
 	$(TIMED) lints nice $(MAKE) lints
 	BINARIES=debug $(TIMED) test-clients foreign-clients/run --but java_client --jobs 2
 
@@ -234,4 +248,4 @@ tsan-library: ## the same under ThreadSanitizer (nightly), the standard library 
 ci: ## what continuous integration runs
 	.ci/run
 
-.PHONY: help compilers build run library install-library bench-library package package-test chart-test release libraries sbom tools check lints test test-tools test-compile test-rust test-java-client test-clients java clients clients-all peers-suites conformance hostile fuzz soak bench compare docs miri tsan loom asan asan-library tsan-library ci
+.PHONY: help compilers build run library install-library bench-library package package-bench package-twice smoke package-test chart-test release libraries sbom tools check lints test test-tools test-compile test-rust test-java-client test-clients java clients clients-all peers-suites conformance hostile fuzz soak bench compare docs miri tsan loom asan asan-library tsan-library ci

@@ -106,8 +106,8 @@ fn a_release_writes_its_version_everywhere_and_is_tagged() {
     // Whatever names the product and its old version on one line would have been forgotten.
     let old = old.replace('.', "\\.");
     let left = copy.run(&format!(
-        "git grep -nIiE 'cellar[^ ]{{0,20}}[-:= ]\"?v?{old}' -- . ':!CHANGELOG.md' ':!docs/benchmarks' \
-         ':!bench' ':!crates/bench'"
+        "git grep -nIiE 'cellar[^ ]{{0,20}}[-:= ]\"?v?{old}' -- . ':!CHANGELOG.md' \
+         ':!docs/benchmarks' ':!bench' ':!crates/bench'"
     ));
     assert_eq!(String::from_utf8_lossy(&left.stdout), "");
     let locked = "cargo metadata --locked --offline --no-deps --format-version 1";
