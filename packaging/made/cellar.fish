@@ -1,6 +1,6 @@
 # Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
 function __fish_cellar_global_optspecs
-    string join \n config= memory= threads= memcached= resp= databases= keep= password= users= insecure= notify-keyspace-events= tracking-table-max-keys= http= http-token= http-hosts= console-write= unix= unix-mode= tls-cert= tls-key= tls-client-ca= max-connections= client-memory= max-value= idle-timeout= login-timeout= write-timeout= lame-duck= drain-timeout= release-memory= expire-effort= default-ttl= lease-timeout= enable-debug-commands= script-time-limit= watchdog= log-level= log-format= print-config help-all h/help V/version
+    string join \n config= memory= threads= memcached= resp= databases= keep= password= users= insecure= notify-keyspace-events= tracking-table-max-keys= http= http-token= http-hosts= console-write= unix= unix-mode= tls-cert= tls-key= tls-client-ca= max-connections= client-memory= max-value= idle-timeout= login-timeout= write-timeout= lame-duck= drain-timeout= release-memory= expire-effort= default-ttl= lease-timeout= enable-debug-commands= script-time-limit= watchdog= otlp= otlp-interval= log-level= log-format= print-config help-all h/help V/version
 end
 
 function __fish_cellar_needs_command
@@ -60,6 +60,8 @@ complete -c cellar -n "__fish_cellar_needs_command" -l lease-timeout -d 'How lon
 complete -c cellar -n "__fish_cellar_needs_command" -l enable-debug-commands -d 'Answers DEBUG, with which tests make the server sleep or hold its upkeep. Not for servers that others use. [default: off]' -r
 complete -c cellar -n "__fish_cellar_needs_command" -l script-time-limit -d 'Ends a script (EVAL) with an error that runs longer than this; nobody else is served meanwhile. What it has written stays. [default: 5s]' -r
 complete -c cellar -n "__fish_cellar_needs_command" -l watchdog -d 'Ends the process (SIGABRT) when an event loop has stood still for this long: what started it starts it anew. More than --script-time-limit. A loop that stands still for a second is logged and counted in any case. [default: 1m]' -r
+complete -c cellar -n "__fish_cellar_needs_command" -l otlp -d 'Sends all figures of /metrics to a collector of OpenTelemetry, by OTLP over HTTP: http://127.0.0.1:4318. Beyond this machine it is for a collector beside the server to encrypt. [default: off]' -r
+complete -c cellar -n "__fish_cellar_needs_command" -l otlp-interval -d 'How often; at least 1s. [default: 1m]' -r
 complete -c cellar -n "__fish_cellar_needs_command" -l log-level -d 'Least severe log lines that are printed: off, error, warn, info, debug, trace. [default: info]' -r
 complete -c cellar -n "__fish_cellar_needs_command" -l log-format -d 'How log lines on standard error look. [default: text]' -r
 complete -c cellar -n "__fish_cellar_needs_command" -l print-config -d 'Prints all settings with their origins as a settings file, and exits.'
@@ -129,6 +131,8 @@ complete -c cellar -n "__fish_cellar_using_subcommand doctor" -l lease-timeout -
 complete -c cellar -n "__fish_cellar_using_subcommand doctor" -l enable-debug-commands -d 'Answers DEBUG, with which tests make the server sleep or hold its upkeep. Not for servers that others use. [default: off]' -r
 complete -c cellar -n "__fish_cellar_using_subcommand doctor" -l script-time-limit -d 'Ends a script (EVAL) with an error that runs longer than this; nobody else is served meanwhile. What it has written stays. [default: 5s]' -r
 complete -c cellar -n "__fish_cellar_using_subcommand doctor" -l watchdog -d 'Ends the process (SIGABRT) when an event loop has stood still for this long: what started it starts it anew. More than --script-time-limit. A loop that stands still for a second is logged and counted in any case. [default: 1m]' -r
+complete -c cellar -n "__fish_cellar_using_subcommand doctor" -l otlp -d 'Sends all figures of /metrics to a collector of OpenTelemetry, by OTLP over HTTP: http://127.0.0.1:4318. Beyond this machine it is for a collector beside the server to encrypt. [default: off]' -r
+complete -c cellar -n "__fish_cellar_using_subcommand doctor" -l otlp-interval -d 'How often; at least 1s. [default: 1m]' -r
 complete -c cellar -n "__fish_cellar_using_subcommand doctor" -l log-level -d 'Least severe log lines that are printed: off, error, warn, info, debug, trace. [default: info]' -r
 complete -c cellar -n "__fish_cellar_using_subcommand doctor" -l log-format -d 'How log lines on standard error look. [default: text]' -r
 complete -c cellar -n "__fish_cellar_using_subcommand doctor" -s h -l help -d 'Print help'

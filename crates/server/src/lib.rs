@@ -71,6 +71,7 @@ mod acceptor; // where connections come in, on a thread of its own, for all even
 mod connection; // how far one client has come
 mod worker; // the event loop and its phases
 mod doorkeeper; // who compares passwords with their hashes, and looks at the file of users
+mod exporter; // who sends the figures to a collector of OpenTelemetry
 mod recorder; // who keeps the history, on a thread that serves nobody
 mod upkeep; // what the cache needs besides requests, on a thread that serves nobody
 mod watchdog; // who notices that the wall clock was set, or that a loop stands still

@@ -13,6 +13,7 @@ pub mod own;
 pub mod memcached;
 pub mod redis;
 pub mod page;
+pub mod otlp; // the same for collectors of OpenTelemetry
 
 use self::facts::Facts;
 use self::text::{Family, Text};

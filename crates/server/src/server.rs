@@ -13,6 +13,7 @@ use crate::clock::LoopClock;
 use crate::doorkeeper::Doorkeeper;
 use crate::entrance::Entrance;
 use crate::error::Error;
+use crate::exporter::Exporter;
 use crate::exposure::Exposure;
 use crate::handshakes::{Antechamber, GUESTS_MAX};
 use crate::listener::Listener;
@@ -82,6 +83,7 @@ pub fn run(loaded: &Loaded) -> Result<(), Error> {
     let state = Arc::new(state);
     let upkeep = Upkeep::start(Arc::clone(&state), clock.clone()).map_err(no_thread)?;
     let recorder = Recorder::start(Arc::clone(&state), clock.clone()).map_err(no_thread)?;
+    let exporter = Exporter::start(&state).map_err(no_thread)?;
     let doorkeeper = Doorkeeper::start(&state, clock.clone()).map_err(no_thread)?;
     let watchdog = Watchdog::start(Arc::clone(&state), signals.told()).map_err(no_thread)?;
     let reload = Reload::start(loaded, Arc::clone(&state)).map_err(no_thread)?;
@@ -116,6 +118,7 @@ pub fn run(loaded: &Loaded) -> Result<(), Error> {
     }
     upkeep.stop();
     recorder.stop();
+    drop(exporter);
     if let Some(doorkeeper) = doorkeeper {
         doorkeeper.stop();
     }

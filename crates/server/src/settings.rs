@@ -10,6 +10,7 @@ pub mod address; // where clients come in, as an operator writes it
 pub mod units;
 pub mod letters;
 pub mod hosts;
+pub mod collector; // where figures are sent, as an operator writes it
 pub mod default_ttl; // how --default-ttl is written
 pub mod keep; // how --keep is written
 mod secret; // how a password or token is written
@@ -28,6 +29,7 @@ use std::path::{Path, PathBuf};
 use tracing::level_filters::LevelFilter;
 
 use self::address::Address;
+use self::collector::Collector;
 use self::default_ttl::DefaultTtl;
 use self::hosts::Hosts;
 use self::keep::Keep;
@@ -127,6 +129,10 @@ pub struct Settings {
     pub lame_duck_ms: u64,
     /// Longest time in milliseconds that a stopping server takes to finish.
     pub drain_timeout_ms: u64,
+    /// Who is sent the figures.
+    pub otlp: Option<Collector>,
+    /// Milliseconds from one time to the next.
+    pub otlp_interval_ms: u64,
     /// Whether memory that holds nothing live goes back to the system.
     pub release_memory: bool,
     /// How hard upkeep looks for what is overdue, 1 to 10.
@@ -284,6 +290,8 @@ impl Default for Settings {
             write_timeout_ms: 30_000,
             lame_duck_ms: 0,
             drain_timeout_ms: 5_000,
+            otlp: None,
+            otlp_interval_ms: 60_000,
             release_memory: false,
             expire_effort: 1,
             default_ttl: DefaultTtl::default(),

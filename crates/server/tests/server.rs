@@ -30,6 +30,7 @@ mod metrics;
 mod migrate;
 mod monitor;
 mod notify;
+mod otlp;
 mod pause;
 mod reload;
 mod resp;

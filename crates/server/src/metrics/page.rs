@@ -15,6 +15,11 @@ A count only grows, from zero at start; a gauge goes up and down; a histogram co
 figures are shown in three places: at `/metrics` over HTTP for Prometheus, by memcached's `stats`,
 where `stats reset` sets counts back, and, those that an operator looks at, on the console and by
 `cellar top`. `deploy/` has a Grafana dashboard and alert rules on them.
+
+With `--otlp http://127.0.0.1:4318` all that `/metrics` shows is also sent to a collector of
+OpenTelemetry, every `--otlp-interval`, under the same names: OTLP over HTTP in Protocol Buffers,
+counts as cumulative sums from the server's start. A thread that serves nobody does it; a collector
+that does not take the figures is told of in the log once.
 ";
 
 const COLUMNS: &str = "\

@@ -42,7 +42,13 @@ const GROUPS: &[Group] = &[
             ("threads", "event loops"),
             ("keep", "databases of which nothing is evicted"),
         ],
-        more: &["client-memory", "max-value", "databases", "release-memory"],
+        more: &[
+            "client-memory",
+            "max-value",
+            "databases",
+            "release-memory",
+            "tracking-table-max-keys",
+        ],
     },
     Group {
         title: "Where clients come in: host:port, tls:host:port, unix:/path, several with commas",
@@ -96,8 +102,9 @@ const GROUPS: &[Group] = &[
             ("log-format", "how log lines look"),
         ],
         more: &[
+            "otlp",
+            "otlp-interval",
             "notify-keyspace-events",
-            "tracking-table-max-keys",
             "enable-debug-commands",
         ],
     },

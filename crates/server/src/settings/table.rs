@@ -5,6 +5,7 @@
 use std::path::PathBuf;
 
 use super::address::Address;
+use super::collector::{Collector, interval};
 use super::default_ttl::DefaultTtl;
 use super::hosts::Hosts;
 use super::keep::Keep;
@@ -512,6 +513,30 @@ pub const TABLE: &[Row] = &[
         },
     },
     Row {
+        name: "otlp",
+        parameter: None,
+        value: "URL|off",
+        default: "off",
+        help: "Sends all figures of /metrics to a collector of OpenTelemetry, by OTLP over HTTP: \
+               http://127.0.0.1:4318. Beyond this machine it is for a collector beside the server \
+               to encrypt.",
+        set: |s, v| put(&mut s.otlp, Collector::parse(v)),
+        show: |s| {
+            s.otlp
+                .as_ref()
+                .map_or("off".to_owned(), Collector::to_string)
+        },
+    },
+    Row {
+        name: "otlp-interval",
+        parameter: None,
+        value: "DURATION",
+        default: "1m",
+        help: "How often; at least 1s.",
+        set: |s, v| put(&mut s.otlp_interval_ms, interval(v)),
+        show: |s| show_duration_ms(s.otlp_interval_ms),
+    },
+    Row {
         name: "log-level",
         parameter: None,
         value: "LEVEL",
@@ -610,6 +635,13 @@ mod tests {
             ("watchdog", "on"),
             ("watchdog", "10"),
             ("release-memory", "yes"),
+            ("otlp", "https://collector"),
+            ("otlp", "127.0.0.1:4318"),
+            ("otlp", "http://"),
+            ("otlp", "http://a b:1"),
+            ("otlp", "http://a:b"),
+            ("otlp-interval", "10ms"),
+            ("otlp-interval", "60"),
             ("log-level", "loud"),
             ("log-level", "3"),
             ("log-format", "xml"),
