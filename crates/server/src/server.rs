@@ -81,9 +81,7 @@ pub fn run(loaded: &Loaded) -> Result<(), Error> {
     state.tls = tls.clone();
     state.users = users;
     let state = Arc::new(state);
-    let upkeep = Upkeep::start(Arc::clone(&state), clock.clone()).map_err(no_thread)?;
-    let recorder = Recorder::start(Arc::clone(&state), clock.clone()).map_err(no_thread)?;
-    let exporter = Exporter::start(&state).map_err(no_thread)?;
+    let beside = Beside::start(&state, &clock).map_err(no_thread)?;
     let doorkeeper = Doorkeeper::start(&state, clock.clone()).map_err(no_thread)?;
     let watchdog = Watchdog::start(Arc::clone(&state), signals.told()).map_err(no_thread)?;
     let reload = Reload::start(loaded, Arc::clone(&state)).map_err(no_thread)?;
@@ -116,9 +114,7 @@ pub fn run(loaded: &Loaded) -> Result<(), Error> {
         let done = handshakes.join().expect("a panic ends the whole process");
         done.map_err(Error::system("waiting for handshakes"))?;
     }
-    upkeep.stop();
-    recorder.stop();
-    drop(exporter);
+    beside.stop();
     if let Some(doorkeeper) = doorkeeper {
         doorkeeper.stop();
     }
@@ -126,6 +122,28 @@ pub fn run(loaded: &Loaded) -> Result<(), Error> {
     watchdog.stop();
     tracing::info!("cellar stopped");
     Ok(())
+}
+
+/// Threads that serve nobody and wait for nobody.
+struct Beside {
+    upkeep: Upkeep,
+    recorder: Recorder,
+    _exporter: Option<Exporter>,
+}
+
+impl Beside {
+    fn start(state: &Arc<State>, clock: &LoopClock) -> std::io::Result<Beside> {
+        Ok(Beside {
+            upkeep: Upkeep::start(Arc::clone(state), clock.clone())?,
+            recorder: Recorder::start(Arc::clone(state), clock.clone())?,
+            _exporter: Exporter::start(state)?,
+        })
+    }
+
+    fn stop(self) {
+        self.upkeep.stop();
+        self.recorder.stop();
+    }
 }
 
 /// Chooses the size of the cache if that is the server's, and checks that there is so much memory.
