@@ -4,6 +4,7 @@
 use crate::support::daemon::{self, Daemon, PATIENCE, check, expect_end, hit, set};
 use crate::support::http::Http;
 use crate::support::stubborn::{Crowd, Way, way};
+use crate::support::tls::{self, Authority};
 
 use std::io::{IoSlice, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
@@ -13,6 +14,7 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::net::{
@@ -218,6 +220,44 @@ fn listeners_and_clients_go_over_and_a_session_ends_cleanly() {
     new.signal(Signal::TERM);
     assert_eq!(new.wait().code(), Some(0));
     assert!(!Path::new(&file).exists() && !Path::new(&place.control()).exists());
+}
+
+#[test]
+fn over_tls_clients_end_cleanly_and_come_in_again_at_the_successor() {
+    let place = Place::new();
+    let authority = Authority::new();
+    authority.issue("one", "one", &["localhost"]);
+    let files = [authority.path("one.pem"), authority.path("one.key")];
+    let files = ["--tls-cert", &files[0], "--tls-key", &files[1]];
+    let flags = [&["--memcached", "tls:127.0.0.1:0"][..], &files].concat();
+    let mut old = place.start(&flags);
+    let config = Arc::new(authority.client(&[&rustls::version::TLS13]));
+    let connect = |daemon: &Daemon| tls::connect(&daemon.address, "localhost", &config);
+    let mut client = connect(&old);
+    check(&mut client, b"mn\r\n", b"MN\r\n");
+    let new = place.succeed(&mut old, &files);
+    tls::expect_close(&mut client);
+    check(&mut connect(&new), b"mn\r\n", b"MN\r\n");
+}
+
+#[test]
+fn a_successor_gets_no_more_clients_than_it_may_have() {
+    let place = Place::new();
+    let mut old = place.start(&[]);
+    let mut clients: Vec<_> = (0..8).map(|_| old.connect()).collect();
+    for client in &mut clients {
+        check(client, b"mn\r\n", b"MN\r\n");
+    }
+    let _new = place.succeed(&mut old, &["--max-connections", "5"]);
+    let mut kept = 0;
+    for client in &mut clients {
+        // What cannot be written is at its end.
+        let _ = client.write_all(b"mn\r\n");
+        let mut answer = Vec::new();
+        let read = client.take(4).read_to_end(&mut answer);
+        kept += usize::from(read.is_ok() && answer == b"MN\r\n");
+    }
+    assert_eq!(kept, 5);
 }
 
 #[test]
