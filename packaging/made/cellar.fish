@@ -1,6 +1,7 @@
 # Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
 function __fish_cellar_global_optspecs
     string join \n config= memory= threads= memcached= resp= databases= keep= password= users= insecure= notify-keyspace-events= tracking-table-max-keys= http= http-token= http-hosts= console-write= unix= unix-mode= tls-cert= tls-key= tls-client-ca= max-connections= client-memory= max-value= idle-timeout= login-timeout= write-timeout= lame-duck= drain-timeout= release-memory= expire-effort= default-ttl= lease-timeout= enable-debug-commands= script-time-limit= watchdog= otlp= otlp-interval= log-level= log-format= print-config help-all h/help V/version
+    string join \n config= memory= threads= memcached= resp= databases= keep= password= users= insecure= notify-keyspace-events= tracking-table-max-keys= http= http-token= http-hosts= console-write= unix= unix-mode= control= takeover= tls-cert= tls-key= tls-client-ca= max-connections= client-memory= max-value= idle-timeout= login-timeout= write-timeout= lame-duck= drain-timeout= release-memory= expire-effort= default-ttl= lease-timeout= enable-debug-commands= script-time-limit= watchdog= log-level= log-format= print-config help-all h/help V/version
 end
 
 function __fish_cellar_needs_command
@@ -42,6 +43,8 @@ complete -c cellar -n "__fish_cellar_needs_command" -l http-hosts -d 'Names that
 complete -c cellar -n "__fish_cellar_needs_command" -l console-write -d 'Lets the console change things: without it the console only shows. [default: off]' -r
 complete -c cellar -n "__fish_cellar_needs_command" -l unix -d 'UNIX socket for the memcached protocol, short for unix:PATH in --memcached. The socket file of a server that is gone is replaced, that of a living one is an error. [default: off]' -r
 complete -c cellar -n "__fish_cellar_needs_command" -l unix-mode -d 'Permission bits of the UNIX sockets, in octal. [default: 700]' -r
+complete -c cellar -n "__fish_cellar_needs_command" -l control -d 'UNIX socket by which a successor takes over (--takeover), for programs of the same user alone. [default: off]' -r
+complete -c cellar -n "__fish_cellar_needs_command" -l takeover -d 'Takes over from the server at --control: its listening sockets, with whoever waits there, and its clients. It serves until this one is ready, and goes on if that fails. Items do not come along: the cache starts empty. [default: off]' -r
 complete -c cellar -n "__fish_cellar_needs_command" -l tls-cert -d 'Certificate for addresses with tls:, in PEM, its issuers behind it; several with commas between them, chosen by the name that the client asks for, else the first. Read anew on SIGHUP, and when the file has changed. [default: off]' -r
 complete -c cellar -n "__fish_cellar_needs_command" -l tls-key -d 'Private key of the certificate, in PEM; of several in the same order. A file that every user of the machine can read is refused. [default: off]' -r
 complete -c cellar -n "__fish_cellar_needs_command" -l tls-client-ca -d 'Authorities, in PEM, one of which has to have signed the certificate that each client over TLS then has to show. [default: off]' -r
@@ -113,6 +116,8 @@ complete -c cellar -n "__fish_cellar_using_subcommand doctor" -l http-hosts -d '
 complete -c cellar -n "__fish_cellar_using_subcommand doctor" -l console-write -d 'Lets the console change things: without it the console only shows. [default: off]' -r
 complete -c cellar -n "__fish_cellar_using_subcommand doctor" -l unix -d 'UNIX socket for the memcached protocol, short for unix:PATH in --memcached. The socket file of a server that is gone is replaced, that of a living one is an error. [default: off]' -r
 complete -c cellar -n "__fish_cellar_using_subcommand doctor" -l unix-mode -d 'Permission bits of the UNIX sockets, in octal. [default: 700]' -r
+complete -c cellar -n "__fish_cellar_using_subcommand doctor" -l control -d 'UNIX socket by which a successor takes over (--takeover), for programs of the same user alone. [default: off]' -r
+complete -c cellar -n "__fish_cellar_using_subcommand doctor" -l takeover -d 'Takes over from the server at --control: its listening sockets, with whoever waits there, and its clients. It serves until this one is ready, and goes on if that fails. Items do not come along: the cache starts empty. [default: off]' -r
 complete -c cellar -n "__fish_cellar_using_subcommand doctor" -l tls-cert -d 'Certificate for addresses with tls:, in PEM, its issuers behind it; several with commas between them, chosen by the name that the client asks for, else the first. Read anew on SIGHUP, and when the file has changed. [default: off]' -r
 complete -c cellar -n "__fish_cellar_using_subcommand doctor" -l tls-key -d 'Private key of the certificate, in PEM; of several in the same order. A file that every user of the machine can read is refused. [default: off]' -r
 complete -c cellar -n "__fish_cellar_using_subcommand doctor" -l tls-client-ca -d 'Authorities, in PEM, one of which has to have signed the certificate that each client over TLS then has to show. [default: off]' -r

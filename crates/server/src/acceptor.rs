@@ -3,8 +3,12 @@
 //! It also hears SIGTERM, so neither a new client nor an operator waits for a loop that is held
 //! by a long command. It goes on for `--lame-duck`; then it takes in who has come, closes the
 //! listeners, and only then has the loops drain: who is let go does not come back to this server.
+//! A successor that takes over gets the listeners as they are ([`succeed`]).
 //!
-//! Why: docs/decisions/0026. Tests: tests/turns.rs, tests/drain.rs, tests/connections.rs.
+//! Why: docs/decisions/0026, 0056. Tests: tests/turns.rs, tests/drain.rs, tests/connections.rs,
+//! tests/takeover.rs.
+
+pub(crate) mod succeed; // how a successor takes over
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -12,6 +16,7 @@ use std::thread::{self, JoinHandle};
 
 use rustix::io::Errno;
 
+use self::succeed::Ceremony;
 use crate::clock::LoopClock;
 use crate::entrance::Entrance;
 use crate::handshakes::Antechamber;
@@ -27,6 +32,10 @@ use crate::stream::Stream;
 const WAKE_TOKEN: u64 = u64::MAX;
 /// Token of the signals; a listener's is its number.
 const SIGNAL_TOKEN: u64 = u64::MAX - 1;
+/// Token of the socket of --control.
+const DOOR_TOKEN: u64 = u64::MAX - 2;
+/// Token of a successor.
+const SUCCESSOR_TOKEN: u64 = u64::MAX - 3;
 /// Most listeners.
 pub(crate) const LISTENERS_MAX: usize = 64;
 /// Connections accepted from one address before the next one's turn.
@@ -38,6 +47,7 @@ const LAST_TURNS_MAX: usize = 64;
 const SLEEP_MS: u32 = 60_000;
 /// How long it takes none in when the system has no room for a connection.
 const SHUT_MS: u64 = 100;
+
 /// Listeners and signals.
 pub(crate) struct Acceptor {
     listeners: Vec<Listener>,
@@ -52,6 +62,8 @@ pub(crate) struct Acceptor {
     shut_until_ms: Option<u64>,
     /// When the drain begins, once it was told to stop.
     leave_ms: Option<u64>,
+    /// How a successor takes over, if one may.
+    ceremony: Option<Ceremony>,
     /// Whether the last attempt failed, so that one line in the log tells of a whole series.
     failing: bool,
 }
@@ -66,10 +78,14 @@ impl Acceptor {
         signals: Signals,
         waker: Arc<Waker>,
         (entrance, handshakes): (Entrance, Option<Antechamber>),
+        ceremony: Option<Ceremony>,
     ) -> Result<Acceptor, Errno> {
         let poller = Poller::new()?;
         poller.add(&waker, WAKE_TOKEN, Interest::Reads)?;
         poller.add(&signals, SIGNAL_TOKEN, Interest::Reads)?;
+        if let Some(ceremony) = &ceremony {
+            poller.add(ceremony.door(), DOOR_TOKEN, Interest::Level)?;
+        }
         let acceptor = Acceptor {
             listeners,
             _signals: signals,
@@ -79,6 +95,7 @@ impl Acceptor {
             poller,
             shut_until_ms: None,
             leave_ms: None,
+            ceremony,
             failing: false,
         };
         acceptor.open()?;
@@ -101,19 +118,28 @@ impl Acceptor {
         // Relaxed: it is woken behind it, and a look too early is followed by another.
         while !self.entrance.state.draining.load(Ordering::Relaxed) {
             let now_ms = clock.us() / 1_000;
-            if self.leave_ms.is_some_and(|at| at <= now_ms) {
+            let is_quiet = self.is_quiet();
+            if !is_quiet && self.leave_ms.is_some_and(|at| at <= now_ms) {
                 break;
             }
-            self.reopen(now_ms);
+            if !is_quiet {
+                self.reopen(now_ms);
+            }
             let count = self.poller.wait(self.sleep_ms(now_ms))?;
             for index in 0..count {
                 match self.poller.ready(index).token {
                     WAKE_TOKEN => {}
                     SIGNAL_TOKEN => self.begin_to_leave(clock.us() / 1_000),
+                    DOOR_TOKEN => self.greet(clock.us() / 1_000),
+                    SUCCESSOR_TOKEN => self.hear(clock.us() / 1_000),
                     listener => {
                         self.accept(listener as usize, clock);
                     }
                 }
+            }
+            if self.go_on_ceding(clock.us() / 1_000) {
+                self.let_go();
+                return Ok(());
             }
         }
         self.leave(clock);
@@ -121,7 +147,13 @@ impl Acceptor {
     }
 
     fn sleep_ms(&self, now_ms: u64) -> u32 {
-        let until = self.shut_until_ms.into_iter().chain(self.leave_ms).min();
+        let ceremony = self.ceremony.as_ref();
+        let until = if self.is_quiet() {
+            ceremony.and_then(Ceremony::until_ms)
+        } else {
+            let until = self.shut_until_ms.into_iter().chain(self.leave_ms);
+            until.chain(ceremony.and_then(Ceremony::until_ms)).min()
+        };
         let ms = until.map(|until| until.saturating_sub(now_ms) + 1);
         let ms = ms.and_then(|ms| u32::try_from(ms).ok());
         ms.map_or(SLEEP_MS, |ms| ms.min(SLEEP_MS))
@@ -129,12 +161,15 @@ impl Acceptor {
 
     /// Has probes told that the server is ready no more.
     fn begin_to_leave(&mut self, now_ms: u64) {
+        // One that has begun to take over goes on: this server ends in any case.
+        if !self.is_quiet() {
+            self.abandon("it was told to stop");
+        }
         let state = &self.entrance.state;
         let ms = state.settings.lame_duck_ms;
         // Relaxed: a flag that orders nothing.
-        if !state.leaving.swap(true, Ordering::Relaxed) {
-            self.leave_ms = Some(now_ms.saturating_add(ms));
-        }
+        state.leaving.store(true, Ordering::Relaxed);
+        self.leave_ms.get_or_insert(now_ms.saturating_add(ms));
         notify::tell(Notice::Stopping);
         if ms > 0 {
             let ms = show_duration_ms(ms);
@@ -144,6 +179,7 @@ impl Acceptor {
 
     /// Takes in who has come, closes the listeners, and has the loops finish.
     fn leave(mut self, clock: &LoopClock) {
+        self.abandon("it was told to stop");
         for index in 0..self.listeners.len() {
             for _ in 0..LAST_TURNS_MAX {
                 if self.accept(index, clock) < ACCEPTS_PER_TURN_MAX {

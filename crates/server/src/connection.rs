@@ -183,6 +183,22 @@ impl Connection {
         !self.backlog && self.unfinished.is_none()
     }
 
+    /// Whether another process can go on with it: nothing of a request or reply is under way, and
+    /// nothing is kept for it that one which just came does not have.
+    pub(crate) fn can_move(&mut self, state: &State) -> bool {
+        let rests = self.waiter.is_some() || self.waits_for.is_some() || self.is_parked;
+        let writes = self.unsent || self.blocked || !self.output.is_empty();
+        let reads = !self.is_through()
+            || !self.leftover.is_empty()
+            || self.input != Input::Requests
+            || self.is_waiting
+            || self.link.makes_room()
+            || self.link.transfer().is_some();
+        let is_open = matches!(self.ending, Ending::No | Ending::AfterRequests);
+        let is_busy = rests || writes || reads || self.is_held;
+        is_open && !is_busy && self.stream.can_move() && self.link.is_as_new(state)
+    }
+
     /// Whether the request under way was begun by a user who is gone since, or may do something
     /// else.
     pub(crate) fn has_lost_user(&self, state: &State) -> bool {

@@ -56,6 +56,14 @@ pub enum Error {
         /// What the system says.
         reason: String,
     },
+    /// A socket that the service manager passed cannot be used.
+    #[error("socket {name:?} of the service manager: {reason}")]
+    Socket {
+        /// What it is called.
+        name: String,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// A certificate, a key or an authority cannot be used.
     #[error("--{flag} {path}: {reason}")]
     TlsFile {
@@ -75,6 +83,9 @@ pub enum Error {
     /// The server that `cellar migrate check` is to ask does not say what it is used for.
     #[error("migrate check: {0}")]
     Migrate(String),
+    /// The listeners of the server that runs cannot be taken over.
+    #[error("--takeover: {0}")]
+    Takeover(String),
     /// A system call that always works did not.
     #[error("{what}: {source}")]
     System {

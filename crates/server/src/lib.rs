@@ -29,10 +29,12 @@ pub mod tls; // certificates and keys, what is agreed on with them
 pub mod poller; // which sockets are ready
 pub mod stream; // a connection's bytes, plain or encrypted
 pub mod signals; // SIGTERM and SIGINT ask the server to finish and exit
+pub mod open_sockets; // listening sockets that were there before this process
 pub mod listener; // sockets, accepting, UNIX sockets
 pub mod exposure; // which listeners may be open to others
 pub mod budget; // what all clients together hold, who leaves for it
 pub mod mailbox; // what one event loop tells another
+mod cession; // what the event loops give up for a successor
 pub mod gate; // how one event loop gets to be the only one that executes
 pub mod guesses; // how often a password or token may be wrong
 pub mod crowd; // who is there by where they come from, which source has most
@@ -65,8 +67,10 @@ pub mod kind; // which kinds of values there are, the deadline of a key that hol
 pub mod pages; // what is answered over HTTP beside the cache
 pub mod execute; // the one place where requests meet the engine
 mod notify; // what the service manager is told
+mod inherited; // sockets that a service manager passes and keeps
 mod entrance; // who may come in, and what the others are told
 mod handshakes; // how clients of TLS come in, beside the event loops
+mod handover; // what an old server and its successor say to each other
 mod acceptor; // where connections come in, on a thread of its own, for all event loops
 mod connection; // how far one client has come
 mod worker; // the event loop and its phases

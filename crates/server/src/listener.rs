@@ -1,4 +1,5 @@
-//! Listeners: the addresses and socket files where clients come in.
+//! Listeners: the addresses and socket files where clients come in, made here or open already
+//! ([`OpenSockets`]).
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -10,6 +11,7 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
 
 use crate::error::Error;
+use crate::open_sockets::{OpenSockets, place_of};
 use crate::protocol::Protocol;
 use crate::settings::address::Address;
 use crate::stream::{Stream, Transport};
@@ -29,13 +31,15 @@ pub struct Listener {
     pub protocol: Protocol,
     /// The address in effect.
     pub address: Address,
+    /// Whether it was open before this process.
+    pub is_inherited: bool,
     /// The socket file to remove at the end.
-    _file: Option<SocketFile>,
+    file: Option<SocketFile>,
 }
 
 /// A socket file, known by its inode: a file that took its place is somebody else's.
 #[derive(Debug)]
-struct SocketFile {
+pub(crate) struct SocketFile {
     path: PathBuf,
     device_and_inode: (u64, u64),
 }
@@ -48,17 +52,92 @@ impl Drop for SocketFile {
     }
 }
 
+impl SocketFile {
+    /// The one that is there now.
+    fn at(path: &Path) -> Option<SocketFile> {
+        let device_and_inode = device_and_inode(path)?;
+        Some(SocketFile {
+            path: path.to_owned(),
+            device_and_inode,
+        })
+    }
+
+    /// Leaves the file where it is: another process listens there.
+    pub(crate) fn forget(mut self) {
+        self.path = PathBuf::new();
+    }
+}
+
 impl Listener {
     /// Listens at an address: on all that a name stands for, or on a socket file with permission
-    /// bits `mode`.
+    /// bits `mode`; by a socket that is open already where there is one.
     ///
     /// # Errors
     /// [`Error::Listen`] if the name means nothing, an address cannot be taken or a file not made.
-    pub fn at(protocol: Protocol, address: &Address, mode: u32) -> Result<Vec<Listener>, Error> {
+    pub fn at(
+        protocol: Protocol,
+        address: &Address,
+        mode: u32,
+        open: &mut OpenSockets,
+    ) -> Result<Vec<Listener>, Error> {
         match address {
-            Address::Tcp(name) => Listener::tcp(protocol, name, Address::Tcp),
-            Address::Tls(name) => Listener::tcp(protocol, name, Address::Tls),
-            Address::Unix(path) => Ok(vec![Listener::unix(protocol, path, mode)?]),
+            Address::Tcp(name) => Listener::tcp(protocol, name, Address::Tcp, open),
+            Address::Tls(name) => Listener::tcp(protocol, name, Address::Tls, open),
+            Address::Unix(path) => match open.take(address) {
+                Some(socket) => Ok(vec![Listener::inherited(protocol, address, socket)?]),
+                None => Ok(vec![Listener::unix(protocol, path, mode)?]),
+            },
+        }
+    }
+
+    /// Listens at `address` by a socket that was open before this process. Its file is whose it
+    /// was.
+    fn inherited(
+        protocol: Protocol,
+        address: &Address,
+        socket: OwnedFd,
+    ) -> Result<Listener, Error> {
+        let is_file = address.file().is_some();
+        let set_up = || -> Result<(), Errno> {
+            rustix::io::ioctl_fionbio(&socket, true)?;
+            if is_file {
+                return Ok(());
+            }
+            set_tcp_options(&socket)
+        };
+        set_up().map_err(|errno| Error::Listen {
+            flag: protocol.name(),
+            address: address.to_string(),
+            reason: reason(errno),
+        })?;
+        Ok(Listener {
+            socket,
+            transport: if is_file {
+                Transport::Unix
+            } else {
+                Transport::Tcp
+            },
+            protocol,
+            address: address.clone(),
+            is_inherited: true,
+            file: None,
+        })
+    }
+
+    /// Makes the file of an inherited socket this process's, with permission bits `mode`: it is
+    /// removed at the end.
+    pub(crate) fn adopt_file(&mut self, mode: u32) {
+        if let Some(path) = self.address.file().filter(|_| self.is_inherited) {
+            // Whose it was has set others, which are as good.
+            let _ = rustix::fs::chmod(path, Mode::from_raw_mode(mode));
+            self.file = SocketFile::at(path);
+        }
+    }
+
+    /// Leaves its socket file at the end: another process listens there.
+    pub fn keep_file(&mut self) {
+        if let Some(file) = self.file.take() {
+            file.forget();
         }
     }
 
@@ -67,6 +146,7 @@ impl Listener {
         protocol: Protocol,
         name: &str,
         show: fn(String) -> Address,
+        open: &mut OpenSockets,
     ) -> Result<Vec<Listener>, Error> {
         let fail = |reason: String| Error::Listen {
             flag: protocol.name(),
@@ -78,6 +158,11 @@ impl Listener {
             .map_err(|error| fail(error.to_string()))?;
         let mut listeners: Vec<Listener> = Vec::new();
         for one in resolved {
+            if let Some(socket) = open.take_at(one) {
+                let address = show(one.to_string());
+                listeners.push(Listener::inherited(protocol, &address, socket)?);
+                continue;
+            }
             let listener = Listener::tcp_at(protocol, one, show);
             listeners.push(listener.map_err(|errno| fail(reason(errno)))?);
         }
@@ -97,14 +182,12 @@ impl Listener {
         } else {
             AddressFamily::INET6
         };
-        let socket = stream_socket(family)?;
+        let socket = new_socket(family, SocketType::STREAM)?;
         sockopt::set_socket_reuseaddr(&socket, true)?;
         if address.is_ipv6() {
             sockopt::set_ipv6_v6only(&socket, true)?;
         }
-        // Accepted sockets inherit both. Keep-alive finds clients that went without a word.
-        sockopt::set_tcp_nodelay(&socket, true)?;
-        sockopt::set_socket_keepalive(&socket, true)?;
+        set_tcp_options(&socket)?;
         rustix::net::bind(&socket, &address)?;
         rustix::net::listen(&socket, BACKLOG)?;
         let bound = SocketAddr::try_from(rustix::net::getsockname(&socket)?)?;
@@ -113,40 +196,27 @@ impl Listener {
             transport: Transport::Tcp,
             protocol,
             address: show(bound.to_string()),
-            _file: None,
+            is_inherited: false,
+            file: None,
         })
     }
 
     /// Listens on a UNIX socket file with permission bits `mode`.
-    ///
-    /// The file of a server that is gone is replaced; it is an error if a server answers there.
     fn unix(protocol: Protocol, path: &Path, mode: u32) -> Result<Listener, Error> {
-        let fail = |reason: String| Error::Listen {
+        let made = listen_on_file(path, mode, SocketType::STREAM);
+        let (socket, file) = made.map_err(|reason| Error::Listen {
             flag: protocol.name(),
             address: Address::Unix(path.to_owned()).to_string(),
             reason,
-        };
-        remove_dead_socket(path).map_err(fail)?;
-        let bind = || -> Result<Listener, Errno> {
-            let socket = stream_socket(AddressFamily::UNIX)?;
-            rustix::net::bind(&socket, &SocketAddrUnix::new(path)?)?;
-            let device_and_inode = device_and_inode(path).ok_or(Errno::NOENT)?;
-            let file = Some(SocketFile {
-                path: path.to_owned(),
-                device_and_inode,
-            });
-            // Nobody can connect before the call to listen, so the mode holds from the start.
-            rustix::fs::chmod(path, Mode::from_raw_mode(mode))?;
-            rustix::net::listen(&socket, BACKLOG)?;
-            Ok(Listener {
-                socket,
-                transport: Transport::Unix,
-                protocol,
-                address: Address::Unix(path.to_owned()),
-                _file: file,
-            })
-        };
-        bind().map_err(|errno| fail(reason(errno)))
+        })?;
+        Ok(Listener {
+            socket,
+            transport: Transport::Unix,
+            protocol,
+            address: Address::Unix(path.to_owned()),
+            is_inherited: false,
+            file: Some(file),
+        })
     }
 
     /// Takes one waiting connection; it does not block.
@@ -220,6 +290,15 @@ pub fn local_address(stream: &Stream) -> String {
     })
 }
 
+/// A connection's peer as [`Listener::peer_of`] has it, of one whose listener is not known.
+#[must_use]
+pub fn came_from(stream: &Stream) -> String {
+    match stream.transport() {
+        Transport::Tcp => peer_address(stream),
+        Transport::Unix => local_address(stream),
+    }
+}
+
 /// The user whose program is at the other end of a socket file, as the system knows it.
 #[must_use]
 pub fn peer_uid(stream: &Stream) -> Option<u32> {
@@ -247,27 +326,64 @@ impl AsFd for Listener {
     }
 }
 
-fn stream_socket(family: AddressFamily) -> Result<OwnedFd, Errno> {
+fn new_socket(family: AddressFamily, kind: SocketType) -> Result<OwnedFd, Errno> {
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-    rustix::net::socket_with(family, SocketType::STREAM, flags, None)
+    rustix::net::socket_with(family, kind, flags, None)
+}
+
+/// Accepted sockets inherit both. Keep-alive finds clients that went without a word.
+fn set_tcp_options(socket: &OwnedFd) -> Result<(), Errno> {
+    sockopt::set_tcp_nodelay(socket, true)?;
+    sockopt::set_socket_keepalive(socket, true)
+}
+
+/// A socket of this kind that listens on a file with permission bits `mode`.
+///
+/// The file of a server that is gone is replaced; it is an error if a server answers there.
+pub(crate) fn listen_on_file(
+    path: &Path,
+    mode: u32,
+    kind: SocketType,
+) -> Result<(OwnedFd, SocketFile), String> {
+    remove_dead_socket(path, kind)?;
+    let bind = || -> Result<(OwnedFd, SocketFile), Errno> {
+        let socket = new_socket(AddressFamily::UNIX, kind)?;
+        rustix::net::bind(&socket, &SocketAddrUnix::new(path)?)?;
+        let file = SocketFile::at(path).ok_or(Errno::NOENT)?;
+        // Nobody can connect before the call to listen, so the mode holds from the start.
+        rustix::fs::chmod(path, Mode::from_raw_mode(mode))?;
+        rustix::net::listen(&socket, BACKLOG)?;
+        Ok((socket, file))
+    };
+    bind().map_err(reason)
+}
+
+/// The socket file at which a socket listens that was open before this process.
+pub(crate) fn inherited_file(socket: impl AsFd) -> Option<SocketFile> {
+    place_of(socket)?.file().and_then(SocketFile::at)
+}
+
+/// A connection to a socket file.
+pub(crate) fn connect_to_file(path: &Path, kind: SocketType) -> Result<OwnedFd, Errno> {
+    let socket = new_socket(AddressFamily::UNIX, kind)?;
+    rustix::net::connect(&socket, &SocketAddrUnix::new(path)?)?;
+    Ok(socket)
 }
 
 /// Removes the socket file of a server that is gone.
-fn remove_dead_socket(path: &Path) -> Result<(), String> {
+fn remove_dead_socket(path: &Path, kind: SocketType) -> Result<(), String> {
     let Ok(metadata) = std::fs::symlink_metadata(path) else {
         return Ok(());
     };
     if !metadata.file_type().is_socket() {
         return Err("a file that is no socket is there".to_owned());
     }
-    let call = || -> Result<(), Errno> {
-        let socket = stream_socket(AddressFamily::UNIX)?;
-        rustix::net::connect(&socket, &SocketAddrUnix::new(path)?)
-    };
-    match call() {
+    match connect_to_file(path, kind) {
         Err(Errno::CONNREFUSED) => std::fs::remove_file(path).map_err(|error| error.to_string()),
-        // A full backlog is somebody's.
-        Ok(()) | Err(Errno::AGAIN) => Err("another server answers there".to_owned()),
+        // A full backlog is somebody's, and so is a socket of another kind.
+        Ok(_) | Err(Errno::AGAIN | Errno::PROTOTYPE) => {
+            Err("another server answers there".to_owned())
+        }
         Err(errno) => Err(reason(errno)),
     }
 }
@@ -295,10 +411,13 @@ mod tests {
 
     #[test]
     fn port_zero_tells_the_port_it_took_and_a_taken_port_is_an_error() {
-        let listeners = Listener::tcp(Protocol::Memcached, "127.0.0.1:0", Address::Tcp).unwrap();
+        let any = Address::Tcp("127.0.0.1:0".to_owned());
+        let mut open = OpenSockets::default();
+        let listeners = Listener::at(Protocol::Memcached, &any, 0, &mut open).unwrap();
         assert!(listeners[0].is_local());
         let taken = listeners[0].address.to_string();
-        let error = Listener::tcp(Protocol::Memcached, &taken, Address::Tls).unwrap_err();
+        let error =
+            Listener::tcp(Protocol::Memcached, &taken, Address::Tls, &mut open).unwrap_err();
         assert!(
             error.to_string().contains("is taken by another server"),
             "{error}"
@@ -327,6 +446,54 @@ mod tests {
         std::fs::write(&path, "precious").unwrap();
         let error = Listener::unix(Protocol::Memcached, &path, 0o600).unwrap_err();
         assert!(error.to_string().contains("no socket"), "{error}");
+    }
+
+    #[test]
+    fn a_socket_that_is_open_already_is_listened_at_and_those_who_wait_are_let_in() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("open.sock");
+        let file = std::os::unix::net::UnixListener::bind(&path).unwrap();
+        let tcp = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let place = Address::Tls(tcp.local_addr().unwrap().to_string());
+        let _waiting = std::net::TcpStream::connect(tcp.local_addr().unwrap()).unwrap();
+        let mut open = OpenSockets::default();
+        open.add(file.into()).unwrap();
+        open.add(tcp.into()).unwrap();
+        for address in [place, Address::Unix(path.clone())] {
+            let listeners = Listener::at(Protocol::Resp, &address, 0o640, &mut open).unwrap();
+            let listener = &listeners[0];
+            assert_eq!((listeners.len(), &listener.address), (1, &address));
+            assert!(listener.is_inherited);
+            assert_eq!(listener.accept().is_ok(), listener.is_tls());
+            assert_eq!(listener.accept().unwrap_err(), Errno::AGAIN);
+        }
+        assert!(
+            open.places().is_empty() && path.exists(),
+            "its file is another's"
+        );
+        open.add(
+            std::os::unix::net::UnixListener::bind(path.with_extension("2"))
+                .unwrap()
+                .into(),
+        )
+        .unwrap();
+        let address = Address::Unix(path.with_extension("2"));
+        let mut listeners = Listener::at(Protocol::Resp, &address, 0o640, &mut open).unwrap();
+        listeners[0].adopt_file(0o640);
+        let mode = std::fs::metadata(path.with_extension("2")).unwrap().mode() & 0o777;
+        assert_eq!(mode, 0o640);
+        drop(listeners);
+        assert!(!path.with_extension("2").exists());
+    }
+
+    #[test]
+    fn a_kept_file_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("kept.sock");
+        let mut listener = Listener::unix(Protocol::Memcached, &path, 0o600).unwrap();
+        listener.keep_file();
+        drop(listener);
+        assert!(path.exists());
     }
 
     #[test]

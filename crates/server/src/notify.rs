@@ -1,20 +1,28 @@
 //! Notify: what the service manager that started the server is told: that it is ready, reads its
-//! settings anew, or stops.
+//! settings anew, stops, or has a successor; and which sockets it is to keep for the next start.
 //!
 //! systemd names a socket in a variable; without one nobody is told. A manager that does not listen
-//! is no reason to do anything else. Source: sd_notify(3). Tests: tests/notify.rs.
+//! is no reason to do anything else. Source: sd_notify(3). Tests: tests/notify.rs,
+//! tests/activation.rs.
 
 use std::env;
 use std::ffi::OsStr;
-use std::io;
-use std::os::linux::net::SocketAddrExt;
+use std::io::IoSlice;
+use std::mem::MaybeUninit;
+use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::net::{SocketAddr, UnixDatagram};
 
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix,
+    SocketFlags, SocketType, sendmsg_addr, socket_with,
+};
 use rustix::time::{ClockId, clock_gettime};
 
 /// The variable that names the socket.
 const VARIABLE: &str = "NOTIFY_SOCKET";
+/// The variable that says how many files are kept for the service.
+const STORE_VARIABLE: &str = "FDSTORE";
 
 /// What there is to tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,13 +33,38 @@ pub(crate) enum Notice {
     Reloading,
     /// It was told to stop.
     Stopping,
+    /// Another process takes its place.
+    Successor(i32),
 }
 
 /// Tells it.
 pub(crate) fn tell(notice: Notice) {
     if let Some(name) = env::var_os(VARIABLE) {
         // Nobody is left to hear that it was not heard.
-        let _ = send(&name, &text(notice));
+        let _ = send(&name, &text(notice), None);
+    }
+}
+
+/// Whether it keeps sockets over a restart.
+pub(crate) fn keeps_sockets() -> bool {
+    let most = env::var(STORE_VARIABLE).ok();
+    let most = most.and_then(|most| most.parse::<u32>().ok());
+    most.is_some_and(|most| most > 0) && env::var_os(VARIABLE).is_some()
+}
+
+/// Has it keep a socket, under this name, and pass it to the next server that it starts; whether
+/// it was told.
+pub(crate) fn keep(name: &str, socket: BorrowedFd<'_>) -> bool {
+    let text = format!("FDSTORE=1\nFDNAME={name}");
+    let told = env::var_os(VARIABLE).map(|to| send(&to, &text, Some(socket)));
+    told.is_some_and(|told| told.is_ok())
+}
+
+/// Has it close a socket that it has kept.
+pub(crate) fn keep_no_more(name: &str) {
+    if let Some(to) = env::var_os(VARIABLE) {
+        let text = format!("FDSTOREREMOVE=1\nFDNAME={name}");
+        let _ = send(&to, &text, None);
     }
 }
 
@@ -39,6 +72,7 @@ fn text(notice: Notice) -> String {
     match notice {
         Notice::Ready => "READY=1".to_owned(),
         Notice::Stopping => "STOPPING=1".to_owned(),
+        Notice::Successor(pid) => format!("MAINPID={pid}"),
         Notice::Reloading => {
             let now = clock_gettime(ClockId::Monotonic);
             let us = now.tv_sec * 1_000_000 + now.tv_nsec / 1_000;
@@ -47,13 +81,20 @@ fn text(notice: Notice) -> String {
     }
 }
 
-fn send(name: &OsStr, text: &str) -> io::Result<()> {
+fn send(name: &OsStr, text: &str, file: Option<BorrowedFd<'_>>) -> Result<(), Errno> {
     let address = match name.as_bytes() {
         // A name that begins so is in no folder.
-        [b'@', rest @ ..] => SocketAddr::from_abstract_name(rest)?,
-        _ => SocketAddr::from_pathname(name)?,
+        [b'@', rest @ ..] => SocketAddrUnix::new_abstract_name(rest)?,
+        path => SocketAddrUnix::new(path)?,
     };
-    let socket = UnixDatagram::unbound()?;
-    socket.set_nonblocking(true)?;
-    socket.send_to_addr(text.as_bytes(), &address).map(drop)
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::DGRAM, flags, None)?;
+    let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = SendAncillaryBuffer::new(&mut room);
+    let files = file.as_slice();
+    if !files.is_empty() {
+        control.push(SendAncillaryMessage::ScmRights(files));
+    }
+    let bytes = [IoSlice::new(text.as_bytes())];
+    sendmsg_addr(&socket, &address, &bytes, &mut control, SendFlags::NOSIGNAL).map(drop)
 }

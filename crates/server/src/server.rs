@@ -1,6 +1,7 @@
 //! Server: from settings to serving loops, and to the end of the drain.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::thread;
 
 use cellar_engine::{Cache, Config};
@@ -8,6 +9,7 @@ use rustix::process::{
     DumpableBehavior, Resource, Rlimit, getrlimit, set_dumpable_behavior, setrlimit,
 };
 
+use crate::acceptor::succeed::Ceremony;
 use crate::acceptor::{Acceptor, LISTENERS_MAX};
 use crate::clock::LoopClock;
 use crate::doorkeeper::Doorkeeper;
@@ -15,12 +17,15 @@ use crate::entrance::Entrance;
 use crate::error::Error;
 use crate::exporter::Exporter;
 use crate::exposure::Exposure;
+use crate::handover::control::Control;
 use crate::handshakes::{Antechamber, GUESTS_MAX};
+use crate::inherited::Inherited;
 use crate::listener::Listener;
 use crate::mailbox::Mailbox;
 use crate::memory;
 use crate::notify::{self, Notice};
 use crate::observer::Observer;
+use crate::open_sockets::OpenSockets;
 use crate::poller::Waker;
 use crate::protocol::Protocol;
 use crate::recorder::Recorder;
@@ -54,14 +59,20 @@ const FILES_PER_THREAD: usize = 2;
 pub fn run(loaded: &Loaded) -> Result<(), Error> {
     cellar_engine::keep_heap_lean();
     let mut settings = loaded.settings.clone();
+    let mut open = OpenSockets::default();
+    let inherited = Inherited::take(&mut settings, &mut open)?;
     fit_open_files(&mut settings, loaded.origin("max-connections"))?;
     fit_memory(&mut settings)?;
     fit_watchdog(&mut settings, loaded.origin("watchdog"))?;
     settings.check()?;
     let tls = make_keys(&settings)?;
     let users = Users::load(&settings)?;
-    let listeners = listen(&settings)?;
+    let mut control = Control::begin(&settings, &mut open)?;
+    let mut listeners = listen(&settings, &mut open)?;
+    control.check(&listeners, &open.places())?;
+    drop(open);
     check_exposure(&settings, &listeners)?;
+    inherited.keep(&mut listeners);
     hide_memory(&settings);
     let bound = describe(&listeners);
     warn_of_open_listeners(&settings, &listeners);
@@ -72,6 +83,7 @@ pub fn run(loaded: &Loaded) -> Result<(), Error> {
     let clock = LoopClock::new();
     let observer = Arc::new(Observer::new(&settings));
     let cache = make_cache(&settings, &clock, Arc::clone(&observer))?;
+    control.take(settings.max_connections)?;
     let signals = Signals::take_over().map_err(|source| Error::System {
         what: "taking over signals",
         source,
@@ -81,24 +93,13 @@ pub fn run(loaded: &Loaded) -> Result<(), Error> {
     state.tls = tls.clone();
     state.users = users;
     let state = Arc::new(state);
-    let beside = Beside::start(&state, &clock).map_err(no_thread)?;
-    let doorkeeper = Doorkeeper::start(&state, clock.clone()).map_err(no_thread)?;
-    let watchdog = Watchdog::start(Arc::clone(&state), signals.told()).map_err(no_thread)?;
-    let reload = Reload::start(loaded, Arc::clone(&state)).map_err(no_thread)?;
-    let common = make_common(state, clock)?;
-    let acceptor_waker = Arc::clone(&common.acceptor_waker);
-    let entrance = Entrance {
-        state: Arc::clone(&common.state),
-        mailboxes: Arc::clone(&common.mailboxes),
-    };
-    let handshakes =
-        tls.map(|keys| Antechamber::start(entrance.clone(), keys, common.clock.clone()));
-    let (antechamber, handshakes) = handshakes.transpose().map_err(no_thread)?.unzip();
-    let ways = (entrance, antechamber.clone());
-    let acceptor = Acceptor::new(listeners, signals, Arc::clone(&acceptor_waker), ways);
-    let acceptor = acceptor.map_err(Error::system("making the acceptor"))?;
+    let told = signals.told();
+    let common = make_common(Arc::clone(&state), clock)?;
+    let (acceptor, antechamber) = make_acceptor(listeners, signals, &common, &mut control)?;
+    let helpers = Helpers::start(loaded, &common, told)?;
     let threads = start(make_workers(&common)?)?;
-    let acceptor = acceptor.start(common.clock).map_err(no_thread)?;
+    let acceptor_waker = Arc::clone(&common.acceptor_waker);
+    let acceptor = begin(acceptor, control, common.clock)?;
     tracing::info!("cellar ready {bound} version={}", env!("CARGO_PKG_VERSION"));
     notify::tell(Notice::Ready);
     welcome::greet(&settings_bound);
@@ -109,41 +110,88 @@ pub fn run(loaded: &Loaded) -> Result<(), Error> {
     acceptor_waker.wake();
     let done = acceptor.join().expect("a panic ends the whole process");
     done.map_err(Error::system("waiting for connections"))?;
-    if let (Some(antechamber), Some(handshakes)) = (antechamber, handshakes) {
+    if let Some((antechamber, handshakes)) = antechamber {
         antechamber.stop();
         let done = handshakes.join().expect("a panic ends the whole process");
         done.map_err(Error::system("waiting for handshakes"))?;
     }
-    beside.stop();
-    if let Some(doorkeeper) = doorkeeper {
-        doorkeeper.stop();
-    }
-    reload.stop();
-    watchdog.stop();
+    helpers.stop();
     tracing::info!("cellar stopped");
     Ok(())
 }
 
-/// Threads that serve nobody and wait for nobody.
-struct Beside {
+/// Threads that serve nobody.
+struct Helpers {
     upkeep: Upkeep,
     recorder: Recorder,
     _exporter: Option<Exporter>,
+    doorkeeper: Option<Doorkeeper>,
+    watchdog: Watchdog,
+    reload: Reload,
 }
 
-impl Beside {
-    fn start(state: &Arc<State>, clock: &LoopClock) -> std::io::Result<Beside> {
-        Ok(Beside {
-            upkeep: Upkeep::start(Arc::clone(state), clock.clone())?,
-            recorder: Recorder::start(Arc::clone(state), clock.clone())?,
-            _exporter: Exporter::start(state)?,
-        })
+impl Helpers {
+    /// Starts them; `told` says whether a signal asked the server to stop.
+    fn start(loaded: &Loaded, common: &Common, told: Arc<AtomicBool>) -> Result<Helpers, Error> {
+        let (state, clock) = (&common.state, &common.clock);
+        let start = || -> std::io::Result<Helpers> {
+            Ok(Helpers {
+                upkeep: Upkeep::start(Arc::clone(state), clock.clone())?,
+                recorder: Recorder::start(Arc::clone(state), clock.clone())?,
+                _exporter: Exporter::start(state)?,
+                doorkeeper: Doorkeeper::start(state, clock.clone())?,
+                watchdog: Watchdog::start(Arc::clone(state), told)?,
+                reload: Reload::start(loaded, Arc::clone(state))?,
+            })
+        };
+        start().map_err(no_thread)
     }
 
+    /// Stops them and waits for their ends.
     fn stop(self) {
         self.upkeep.stop();
         self.recorder.stop();
+        if let Some(doorkeeper) = self.doorkeeper {
+            doorkeeper.stop();
+        }
+        self.reload.stop();
+        self.watchdog.stop();
     }
+}
+
+type Handshaking = (Antechamber, Running);
+
+/// Makes what lets clients in, which does not yet.
+fn make_acceptor(
+    listeners: Vec<Listener>,
+    signals: Signals,
+    common: &Common,
+    control: &mut Control,
+) -> Result<(Acceptor, Option<Handshaking>), Error> {
+    let entrance = Entrance {
+        state: Arc::clone(&common.state),
+        mailboxes: Arc::clone(&common.mailboxes),
+    };
+    let keys = common.state.tls.clone();
+    let handshakes =
+        keys.map(|keys| Antechamber::start(entrance.clone(), keys, common.clock.clone()));
+    let handshakes = handshakes.transpose().map_err(no_thread)?;
+    let antechamber = handshakes.as_ref().map(|(antechamber, _)| antechamber);
+    let ways = (entrance, antechamber.cloned());
+    let succession = control.succession(common.state.settings.drain_timeout_ms);
+    let ceremony = succession.map(|one| Ceremony::new(one, Arc::clone(&common.cession)));
+    let waker = Arc::clone(&common.acceptor_waker);
+    let acceptor = Acceptor::new(listeners, signals, waker, ways, ceremony);
+    let acceptor = acceptor.map_err(Error::system("making the acceptor"))?;
+    Ok((acceptor, handshakes))
+}
+
+/// Has clients let in, once an old server has let go, if there is one.
+fn begin(mut acceptor: Acceptor, control: Control, clock: LoopClock) -> Result<Running, Error> {
+    if let Some(clients) = control.finish()? {
+        acceptor.take_over(clients);
+    }
+    acceptor.start(clock).map_err(no_thread)
 }
 
 /// Chooses the size of the cache if that is the server's, and checks that there is so much memory.
@@ -244,11 +292,11 @@ fn make_keys(settings: &Settings) -> Result<Option<Arc<Keys>>, Error> {
 }
 
 /// Binds everything that clients may connect to.
-fn listen(settings: &Settings) -> Result<Vec<Listener>, Error> {
+fn listen(settings: &Settings, open: &mut OpenSockets) -> Result<Vec<Listener>, Error> {
     let mut listeners = Vec::new();
     for protocol in Protocol::ALL {
         for address in settings.addresses(protocol) {
-            listeners.extend(Listener::at(protocol, address, settings.unix_mode)?);
+            listeners.extend(Listener::at(protocol, address, settings.unix_mode, open)?);
         }
     }
     if let Some(path) = &settings.unix {
@@ -257,6 +305,7 @@ fn listen(settings: &Settings) -> Result<Vec<Listener>, Error> {
             Protocol::Memcached,
             &address,
             settings.unix_mode,
+            open,
         )?);
     }
     let reason = match listeners.len() {
@@ -438,6 +487,7 @@ fn make_common(state: Arc<State>, clock: LoopClock) -> Result<Common, Error> {
     Ok(Common {
         state,
         mailboxes,
+        cession: Arc::default(),
         clock,
         acceptor_waker,
     })

@@ -104,6 +104,10 @@ pub struct Settings {
     pub unix: Option<PathBuf>,
     /// Permission bits of socket files.
     pub unix_mode: u32,
+    /// UNIX socket by which a successor takes over.
+    pub control: Option<PathBuf>,
+    /// Whether to take over from the server at `control`.
+    pub takeover: bool,
     /// Certificates of the server, each with its issuers behind it.
     pub tls_cert: Vec<PathBuf>,
     /// Their keys, in the same order.
@@ -182,7 +186,12 @@ impl Settings {
         let ttl = self.default_ttl.check(self.databases);
         ttl.map_err(fail("default-ttl"))?;
         let keep = self.keep.check(self.databases, self.memory_bytes);
-        keep.map_err(fail("keep"))
+        keep.map_err(fail("keep"))?;
+        if self.takeover && self.control.is_none() {
+            let reason = "needs --control PATH, the socket of the server to take over from";
+            return Err(fail("takeover")(reason.to_owned()));
+        }
+        Ok(())
     }
 
     /// The addresses at which a protocol is spoken.
@@ -279,6 +288,8 @@ impl Default for Settings {
             tracking_table_max_keys: 1_000_000,
             unix: None,
             unix_mode: 0o700,
+            control: None,
+            takeover: false,
             tls_cert: Vec::new(),
             tls_key: Vec::new(),
             tls_client_ca: None,

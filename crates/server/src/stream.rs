@@ -121,6 +121,13 @@ impl Stream {
         encrypted.map_or(0, |encrypted| encrypted.held_bytes())
     }
 
+    /// Whether its bytes are the socket's, and the peer may send more: then another process can go
+    /// on with the socket.
+    #[must_use]
+    pub fn can_move(&self) -> bool {
+        self.encrypted.is_none() && !self.is_leaving()
+    }
+
     /// What carries it.
     #[must_use]
     pub fn transport(&self) -> Transport {

@@ -19,6 +19,7 @@ mod threshold; // connections that have to log in
 mod rest; // connections whose command waits for a value
 mod serve;
 mod timers;
+mod cede; // connections that go to a successor
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -29,6 +30,7 @@ use rustix::io::Errno;
 use self::batch::Batch;
 use self::lineup::Lineup;
 use self::table::ConnectionTable;
+use crate::cession::Cession;
 use crate::clock::LoopClock;
 use crate::connection::{Connection, Ending};
 use crate::counters::Counters;
@@ -55,6 +57,7 @@ const DELIVERIES_MAX: usize = 256;
 pub(crate) struct Common {
     pub(crate) state: Arc<State>,
     pub(crate) mailboxes: Arc<Vec<Mailbox>>,
+    pub(crate) cession: Arc<Cession>,
     pub(crate) clock: LoopClock,
     /// Wakes the acceptor.
     pub(crate) acceptor_waker: Arc<Waker>,
@@ -93,6 +96,7 @@ pub(crate) struct Worker {
     deliveries_left: usize,
     timers: timers::Timers,
     wait_times: rest::WaitTimes,
+    ceding: cede::Ceding,
 }
 
 impl Worker {
@@ -125,6 +129,7 @@ impl Worker {
             deliveries_left: DELIVERIES_MAX,
             timers: timers::Timers::starting_at(now_ms),
             wait_times: rest::WaitTimes::default(),
+            ceding: cede::Ceding::default(),
             common,
         })
     }
@@ -158,6 +163,9 @@ impl Worker {
                 self.note_turn();
             }
             self.run_timers();
+            if self.ceding.is_under_way() {
+                self.go_on_ceding();
+            }
             self.counters.pulse.beat();
         }
         self.close_all();
@@ -176,6 +184,7 @@ impl Worker {
             .wait_ms(self.now_ms)
             .min(waits_ms)
             .min(self.pause_left_ms())
+            .min(self.ceding.wait_ms())
     }
 
     /// Counts what a turn has answered, and how long it took.
@@ -257,6 +266,7 @@ impl Worker {
         if self.mailbox().was_asked_to_shed() {
             self.shed();
         }
+        self.note_cession();
         if self.mailbox().is_draining() && !self.is_draining() {
             self.begin_drain();
         }
@@ -264,6 +274,8 @@ impl Worker {
 
     /// Makes a connection of who came.
     fn take_over(&mut self, arrival: Arrival) {
+        // One that comes back behind a cession is posted when it is over.
+        self.note_cession();
         let Arrival {
             stream,
             protocol,
@@ -288,6 +300,8 @@ impl Worker {
         self.counters.load.note_opened(protocol);
         if self.is_draining() {
             self.begin_ending(slot);
+        } else if self.ceding.is_under_way() {
+            self.cede(slot);
         }
         // Its first requests may have come with its handshake.
         self.enqueue(slot);
@@ -398,25 +412,30 @@ impl Worker {
 
     /// Closes a connection and lets go of all it held.
     fn close(&mut self, slot: u32) {
-        if let Some(mut connection) = self.table.remove(slot) {
-            if connection.is_held {
-                self.common.state.pause.note_released(1);
-            }
-            self.common
-                .state
-                .note_transfer(connection.transfer_bytes, 0);
-            self.forget_held(&connection);
-            if let Some(number) = connection.doorstep.take() {
-                self.common.state.doorstep.leave(number);
-            }
-            let protocol = connection.link.protocol();
-            self.counters.load.note_closed(protocol);
-            connection.link.end(&self.common.state);
-            if let Some(waiter) = connection.waiter.take() {
-                self.forget_waiter(&waiter);
-            }
-            self.forget();
+        drop(self.take_out(slot));
+    }
+
+    /// Takes a connection out, which holds nothing any more.
+    fn take_out(&mut self, slot: u32) -> Option<Connection> {
+        let mut connection = self.table.remove(slot)?;
+        if connection.is_held {
+            self.common.state.pause.note_released(1);
         }
+        self.common
+            .state
+            .note_transfer(connection.transfer_bytes, 0);
+        self.forget_held(&connection);
+        if let Some(number) = connection.doorstep.take() {
+            self.common.state.doorstep.leave(number);
+        }
+        let protocol = connection.link.protocol();
+        self.counters.load.note_closed(protocol);
+        connection.link.end(&self.common.state);
+        if let Some(waiter) = connection.waiter.take() {
+            self.forget_waiter(&waiter);
+        }
+        self.forget();
+        Some(connection)
     }
 
     /// Notes that there is one connection less.

@@ -7,6 +7,7 @@
 mod support;
 
 mod acl_log;
+mod activation;
 mod before_login;
 mod clean_stop;
 mod client_memory;
@@ -67,6 +68,7 @@ mod socket_users;
 mod startup_errors;
 mod status;
 mod strangers;
+mod takeover;
 mod tls;
 mod top;
 mod turns;

@@ -6,6 +6,7 @@ pub(crate) mod resident;
 pub(crate) mod resp;
 pub(crate) mod scripts;
 pub(crate) mod session;
+pub(crate) mod stubborn;
 pub(crate) mod tls;
 pub(crate) mod users;
 pub(crate) mod vitals;

@@ -82,6 +82,11 @@ impl Peer {
         }
     }
 
+    /// Whether nobody asked who it is.
+    fn is_as_new(&self) -> bool {
+        self.asker.is_none() && !self.is_asked
+    }
+
     /// Whether it has to say who it is, and has not.
     #[inline]
     fn is_stranger(&self) -> bool {

@@ -401,6 +401,16 @@ impl Link {
         }
     }
 
+    /// Whether nothing is kept that a connection which just came does not have.
+    #[must_use]
+    pub fn is_as_new(&self, state: &State) -> bool {
+        match self {
+            Link::Memcached(intake) => intake.is_as_new(),
+            Link::Resp(intake) => intake.is_as_new(state),
+            Link::Http(intake) => intake.is_as_new(),
+        }
+    }
+
     /// The client as others see it; none where nobody does.
     #[inline]
     #[must_use]

@@ -58,7 +58,14 @@ const GROUPS: &[Group] = &[
             ("http", "HTTP: the cache, figures, the console"),
             ("max-connections", "most at one time"),
         ],
-        more: &["unix", "unix-mode", "http-hosts", "console-write"],
+        more: &[
+            "unix",
+            "unix-mode",
+            "http-hosts",
+            "console-write",
+            "control",
+            "takeover",
+        ],
     },
     Group {
         title: "Who comes in",

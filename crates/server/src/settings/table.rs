@@ -302,6 +302,27 @@ pub const TABLE: &[Row] = &[
         show: |s| format!("{:o}", s.unix_mode),
     },
     Row {
+        name: "control",
+        parameter: None,
+        value: "PATH|off",
+        default: "off",
+        help: "UNIX socket by which a successor takes over (--takeover), for programs of the same \
+               user alone.",
+        set: |s, v| put(&mut s.control, path(v)),
+        show: |s| show_paths(s.control.as_slice()),
+    },
+    Row {
+        name: "takeover",
+        parameter: None,
+        value: SWITCH,
+        default: "off",
+        help: "Takes over from the server at --control: its listening sockets, with whoever waits \
+               there, and its clients. It serves until this one is ready, and goes on if that \
+               fails. Items do not come along: the cache starts empty.",
+        set: |s, v| put(&mut s.takeover, switch(v)),
+        show: |s| if s.takeover { "on" } else { "off" }.to_owned(),
+    },
+    Row {
         name: "tls-cert",
         parameter: None,
         value: "PATH|off",
@@ -615,6 +636,8 @@ mod tests {
             ("http-hosts", "cache.example:80"),
             ("console-write", "yes"),
             ("unix", ""),
+            ("control", ""),
+            ("takeover", "yes"),
             ("tls-cert", "a.pem,,b.pem"),
             ("tls-key", ""),
             ("tls-client-ca", ""),

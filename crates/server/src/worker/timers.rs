@@ -275,9 +275,13 @@ impl Worker {
         self.enqueue(slot);
     }
 
-    /// Ends a draining connection once nothing more of it is there.
+    /// Ends a draining connection once nothing more of it is there, or has a successor go on with
+    /// it.
     #[inline]
     pub(super) fn end_if_drained(&mut self, slot: u32) {
+        if self.ceding.is_under_way() && self.try_to_move(slot) {
+            return;
+        }
         let Some(connection) = self.table.get_mut(slot) else {
             return;
         };

@@ -4,6 +4,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, channel};
@@ -52,17 +53,35 @@ impl Daemon {
     /// The same with this settings file, which says how much memory there is.
     pub(crate) fn start_of_file(path: &str, flags: &[&str]) -> Daemon {
         let flags = [&["--config", path], flags].concat();
-        Daemon::start_with(Path::new("."), &DEFAULTS[1..], &flags, &[])
+        Daemon::start_with(Path::new("."), &DEFAULTS[1..], &flags, &[], Vec::new())
     }
 
     /// The same as `start`, with another working directory.
     pub(crate) fn start_in(home: &Path, flags: &[&str]) -> Daemon {
-        Daemon::start_with(home, &DEFAULTS, flags, &[])
+        Daemon::start_with(home, &DEFAULTS, flags, &[], Vec::new())
     }
 
     /// The same as `start`, with these variables.
     pub(crate) fn start_told(flags: &[&str], variables: &[(&str, &str)]) -> Daemon {
-        Daemon::start_with(Path::new("."), &DEFAULTS, flags, variables)
+        Daemon::start_with(Path::new("."), &DEFAULTS, flags, variables, Vec::new())
+    }
+
+    /// The same, with sockets that a service manager passes, at most two, by these names; they
+    /// stand where standard input and output do elsewhere.
+    pub(crate) fn start_passed(
+        sockets: Vec<OwnedFd>,
+        names: &str,
+        flags: &[&str],
+        variables: &[(&str, &str)],
+    ) -> Daemon {
+        let count = sockets.len().to_string();
+        let passed = [
+            ("LISTEN_FDS", count.as_str()),
+            ("LISTEN_FDS_FIRST_FD", "0"),
+            ("LISTEN_FDNAMES", names),
+        ];
+        let variables = [&passed, variables].concat();
+        Daemon::start_with(Path::new("."), &DEFAULTS, flags, &variables, sockets)
     }
 
     fn start_with(
@@ -70,6 +89,7 @@ impl Daemon {
         defaults: &[[&'static str; 2]],
         flags: &[&str],
         variables: &[(&str, &str)],
+        sockets: Vec<OwnedFd>,
     ) -> Daemon {
         let binary = std::env::var("CELLAR_BIN");
         let binary = binary.as_deref().unwrap_or(env!("CARGO_BIN_EXE_cellar"));
@@ -92,6 +112,13 @@ impl Daemon {
             .envs(variables.iter().copied())
             .stderr(Stdio::piped())
             .stdin(Stdio::null());
+        let mut sockets = sockets.into_iter().map(Stdio::from);
+        if let Some(first) = sockets.next() {
+            command.stdin(first);
+        }
+        if let Some(second) = sockets.next() {
+            command.stdout(second);
+        }
         let mut child = command.spawn().expect("the binary starts");
         let log = lines_of(child.stderr.take().expect("it is piped"));
         let mut earlier = Vec::new();

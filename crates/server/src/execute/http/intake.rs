@@ -120,6 +120,11 @@ impl Intake {
         self.peer.is_stranger()
     }
 
+    /// Whether nothing is kept that a connection which just came does not have.
+    pub(in crate::execute) fn is_as_new(&self) -> bool {
+        self.peer.is_as_new() && self.rest.is_none()
+    }
+
     /// Becomes a user's who is known without a password.
     pub(in crate::execute) fn become_of(&mut self, standing: Standing) {
         if let Some(asker) = &mut self.peer.asker {

@@ -228,6 +228,11 @@ impl Intake {
         codec::is_still_incomplete(input, looked_at, self.limits())
     }
 
+    /// Whether nothing is kept that a connection which just came does not have.
+    pub(in crate::execute) fn is_as_new(&self) -> bool {
+        self.member.is_none() && self.upload.is_none()
+    }
+
     /// Whether it has to log in, and has not.
     #[inline]
     pub(in crate::execute) fn is_stranger(&self) -> bool {

@@ -234,6 +234,11 @@ impl Intake {
         !self.session.standing.is_known()
     }
 
+    /// Whether nothing is kept that a connection which just came does not have.
+    pub(in crate::execute) fn is_as_new(&self, state: &State) -> bool {
+        self.session.is_as_new(state) && self.upload.is_none() && self.tail.is_none()
+    }
+
     /// The client as others see it.
     #[inline]
     pub(in crate::execute) fn client(&self) -> &Client {

@@ -128,6 +128,23 @@ impl Session {
         Standing::of_new(state.users.as_deref(), !state.settings.password.is_empty())
     }
 
+    /// Whether the client has set up nothing.
+    pub(super) fn is_as_new(&self, state: &State) -> bool {
+        let has_logged_in = state.users.is_some() || !state.settings.password.is_empty();
+        let hears = self.tracked.is_on || self.monitors || !self.subscriptions.is_empty();
+        let is_within = self.transaction.is_some() || self.watched.held_bytes() > 0;
+        let facts = self.client.facts();
+        let told = [&facts.name, &facts.library, &facts.library_version];
+        // Relaxed: a wish, which its own thread notes.
+        let mut wishes = self.client.wishes.iter();
+        let is_modest = self.proto == Proto::V2
+            && self.database == 0
+            && self.reply_mode == ReplyMode::On
+            && told.iter().all(|fact| fact.is_empty())
+            && wishes.all(|wish| !wish.load(Ordering::Relaxed));
+        is_modest && !has_logged_in && !hears && !is_within
+    }
+
     /// Becomes a user's. What another user has set up that hears of keys is over.
     pub(super) fn log_in(&mut self, login: Login, users: &Users, state: &State) {
         let before = self.standing.last_user();

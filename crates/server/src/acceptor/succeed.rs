@@ -1,0 +1,207 @@
+//! Succeed: how a successor takes over from this server.
+//!
+//! What is said is [`handover`](crate::handover)'s. Here is what this server does: it looks away
+//! from its listeners, where clients wait from then on, has the loops give up their connections,
+//! and lets go of all at `go`. Whatever goes wrong before, it looks at the listeners again and
+//! takes the connections back.
+
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::{Acceptor, SUCCESSOR_TOKEN};
+use crate::cession::Cession;
+use crate::handover::cede::{Phase, Reaction, Succession};
+use crate::mailbox::{Arrival, Mailbox};
+use crate::notify::{self, Notice};
+use crate::poller::Interest;
+use crate::state::State;
+
+/// What a takeover needs.
+pub(crate) struct Ceremony {
+    succession: Succession,
+    cession: Arc<Cession>,
+    /// Whether upkeep rested before it began.
+    upkeep_rested: bool,
+    is_over: bool,
+}
+
+impl Ceremony {
+    /// By this conversation and with what the loops give up.
+    pub(crate) fn new(succession: Succession, cession: Arc<Cession>) -> Ceremony {
+        Ceremony {
+            succession,
+            cession,
+            upkeep_rested: false,
+            is_over: false,
+        }
+    }
+
+    pub(super) fn door(&self) -> BorrowedFd<'_> {
+        self.succession.door()
+    }
+
+    pub(super) fn until_ms(&self) -> Option<u64> {
+        self.succession.until_ms()
+    }
+
+    fn is_quiet(&self) -> bool {
+        self.succession.stage().is_some_and(Phase::is_quiet)
+    }
+
+    /// What has to be done with the items once nothing runs any more and before the successor has
+    /// them: nothing in the background touches them.
+    fn seal(&mut self, state: &State) {
+        self.upkeep_rested = state.upkeep_rests.swap(true, Ordering::Relaxed);
+    }
+
+    /// Undoes that.
+    fn unseal(&self, state: &State) {
+        state
+            .upkeep_rests
+            .store(self.upkeep_rested, Ordering::Relaxed);
+    }
+}
+
+impl Acceptor {
+    /// Goes on where another server has let go: with its socket files and its clients.
+    pub(crate) fn take_over(&mut self, clients: Vec<Arrival>) {
+        if let Some(ceremony) = &mut self.ceremony {
+            ceremony.succession.adopt_file();
+        }
+        let state = &self.entrance.state;
+        for listener in &mut self.listeners {
+            listener.adopt_file(state.settings.unix_mode);
+        }
+        for client in clients {
+            self.entrance.let_in(client, &state.acceptor);
+        }
+    }
+
+    /// Whether nobody is taken in, because a successor takes over.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.ceremony.as_ref().is_some_and(Ceremony::is_quiet)
+    }
+
+    /// Lets somebody in who wants to take over.
+    pub(super) fn greet(&mut self, now_ms: u64) {
+        let is_leaving = self.leave_ms.is_some();
+        let Some(ceremony) = &mut self.ceremony else {
+            return;
+        };
+        if let Some(channel) = ceremony.succession.greet(is_leaving, now_ms) {
+            let added = self.poller.add(channel, SUCCESSOR_TOKEN, Interest::Level);
+            if let Err(errno) = added {
+                self.abandon(&std::io::Error::from(errno).to_string());
+            }
+        }
+    }
+
+    /// Hears what the successor says, and does it.
+    pub(super) fn hear(&mut self, now_ms: u64) {
+        let Some(ceremony) = &mut self.ceremony else {
+            return;
+        };
+        match ceremony.succession.hear(&self.listeners, now_ms) {
+            Reaction::Nothing => {}
+            Reaction::Yield => self.begin_to_yield(),
+            Reaction::Over => ceremony.is_over = true,
+            Reaction::Abandon(reason) => self.abandon(&reason),
+        }
+    }
+
+    /// Takes nobody in any more, and has the loops come to rest.
+    fn begin_to_yield(&mut self) {
+        let state = &self.entrance.state;
+        // Relaxed: a flag that orders nothing.
+        state.leaving.store(true, Ordering::Relaxed);
+        for listener in &self.listeners {
+            let _ = self.poller.remove(listener);
+        }
+        if let Some(ceremony) = &self.ceremony {
+            ceremony.cession.begin(&self.entrance.mailboxes);
+        }
+    }
+
+    /// Goes on with a takeover that is under way; whether the successor serves.
+    pub(super) fn go_on_ceding(&mut self, now_ms: u64) -> bool {
+        let Some(ceremony) = &mut self.ceremony else {
+            return false;
+        };
+        let stage = ceremony.succession.stage();
+        let loops = self.entrance.mailboxes.len();
+        let late = ceremony.until_ms().is_some_and(|until| until <= now_ms);
+        if ceremony.is_over {
+            return true;
+        } else if stage == Some(Phase::Yielding) && ceremony.cession.settled() == loops {
+            self.give(now_ms);
+        } else if late {
+            self.abandon("it took too long");
+        }
+        false
+    }
+
+    /// Gives the successor everything, now that no loop runs a request.
+    fn give(&mut self, now_ms: u64) {
+        let Some(ceremony) = &mut self.ceremony else {
+            return;
+        };
+        ceremony.seal(&self.entrance.state);
+        let clients = ceremony.cession.take();
+        let (others, next) = ceremony.succession.give(clients, now_ms);
+        // The loops end them.
+        for client in others {
+            self.entrance.let_in(client, &self.entrance.state.acceptor);
+        }
+        if let Reaction::Abandon(reason) = next {
+            self.abandon(&reason);
+        }
+    }
+
+    /// Goes on as before, if a successor was there.
+    pub(super) fn abandon(&mut self, reason: &str) {
+        let Some(ceremony) = &mut self.ceremony else {
+            return;
+        };
+        let Some(stage) = ceremony.succession.stage() else {
+            return;
+        };
+        let mut clients = ceremony.succession.abandon(reason);
+        if !stage.is_quiet() {
+            return;
+        }
+        let state = &self.entrance.state;
+        if stage == Phase::Given {
+            ceremony.unseal(state);
+        }
+        // Relaxed: a flag that orders nothing.
+        state
+            .leaving
+            .store(self.leave_ms.is_some(), Ordering::Relaxed);
+        clients.extend(ceremony.cession.end(&self.entrance.mailboxes));
+        for client in clients {
+            self.entrance.let_in(client, &self.entrance.state.acceptor);
+        }
+        if let Err(errno) = self.open() {
+            tracing::warn!(error = %errno, "no room for connections; trying on");
+            self.shut_until_ms = Some(0);
+        }
+    }
+
+    /// Lets go of everything: the successor serves.
+    pub(super) fn let_go(mut self) {
+        let Some(ceremony) = self.ceremony.take() else {
+            return;
+        };
+        let pid = ceremony.succession.pid().unwrap_or_default();
+        let listeners = self.listeners.len();
+        for listener in &mut self.listeners {
+            listener.keep_file();
+        }
+        self.listeners.clear();
+        notify::tell(Notice::Successor(pid));
+        let clients = ceremony.succession.let_go();
+        tracing::info!(pid, listeners, clients, "handed over to a successor");
+        Mailbox::drain(&self.entrance.mailboxes);
+    }
+}

@@ -1,0 +1,108 @@
+//! Control: what a server begins with: a socket of its own for successors, or that of the server
+//! from which it takes over.
+
+use super::cede::Succession;
+use super::claim::{Offer, Predecessor};
+use super::door::Door;
+use crate::error::Error;
+use crate::listener::Listener;
+use crate::mailbox::Arrival;
+use crate::open_sockets::OpenSockets;
+use crate::settings::Settings;
+use crate::settings::address::Address;
+
+/// Where successors ask, and who is asked.
+#[derive(Debug, Default)]
+pub(crate) struct Control {
+    door: Option<Door>,
+    claim: Option<Predecessor>,
+    /// Where the old server listens.
+    offered: Vec<Address>,
+}
+
+impl Control {
+    /// As the settings say; the sockets of an old server come into `open`.
+    ///
+    /// # Errors
+    /// Why there is nobody to take over from, or that there is somebody.
+    pub(crate) fn begin(settings: &Settings, open: &mut OpenSockets) -> Result<Control, Error> {
+        let Some(path) = &settings.control else {
+            return Ok(Control::default());
+        };
+        if !settings.takeover {
+            let door = Some(Door::make(path)?);
+            return Ok(Control {
+                door,
+                ..Control::default()
+            });
+        }
+        let Offer {
+            claim,
+            door,
+            places,
+        } = Predecessor::ask(path, open)?;
+        Ok(Control {
+            door: Some(door),
+            claim: Some(claim),
+            offered: places,
+        })
+    }
+
+    /// Checks that there is something in common with the old server, of whose sockets these are
+    /// `left`, and tells of the differences.
+    ///
+    /// # Errors
+    /// [`Error::Takeover`] if there is nothing.
+    pub(crate) fn check(&self, listeners: &[Listener], left: &[Address]) -> Result<(), Error> {
+        if self.claim.is_none() {
+            return Ok(());
+        }
+        let theirs = Address::show_all(&self.offered);
+        if self.offered.iter().all(|one| left.contains(one)) {
+            return Err(Error::Takeover(format!(
+                "the old server listens at {theirs}, this one at none of these"
+            )));
+        }
+        if !left.is_empty() {
+            let addresses = Address::show_all(left);
+            tracing::warn!("not listened at any more: {addresses}");
+        }
+        let new = listeners.iter().filter(|one| !one.is_inherited);
+        let new: Vec<Address> = new.map(|one| one.address.clone()).collect();
+        if !new.is_empty() {
+            let addresses = Address::show_all(&new);
+            tracing::info!("listened at beside the old server's: {addresses}");
+        }
+        Ok(())
+    }
+
+    /// Has the old server come to rest, now that all that can fail has been done.
+    ///
+    /// # Errors
+    /// [`Error::Takeover`] if it goes on.
+    pub(crate) fn take(&mut self, clients_max: usize) -> Result<(), Error> {
+        let claim = self.claim.as_mut();
+        claim.map_or(Ok(()), |claim| claim.take(clients_max))
+    }
+
+    /// How a successor takes over from this server.
+    pub(crate) fn succession(&mut self, drain_ms: u64) -> Option<Succession> {
+        let door = self.door.take()?;
+        Some(Succession::new(door, drain_ms))
+    }
+
+    /// Has the old server let go; its clients, if there is one.
+    ///
+    /// # Errors
+    /// [`Error::Takeover`] if it goes on.
+    pub(crate) fn finish(self) -> Result<Option<Vec<Arrival>>, Error> {
+        let Some(claim) = self.claim else {
+            return Ok(None);
+        };
+        let (pid, version) = (claim.pid, claim.server.clone());
+        let clients = claim.begin()?;
+        let count = clients.len();
+        tracing::info!(pid, version, clients = count, "took over");
+        Ok(Some(clients))
+    }
+}

@@ -1,0 +1,142 @@
+//! Cede: connections that go to a successor, between two requests.
+//!
+//! A connection goes over as its socket if nothing of it is under way and nothing is kept for it
+//! ([`Connection::can_move`](crate::connection::Connection::can_move)): what its client has sent
+//! and nobody has read, the successor reads. All others are drained. Once each of them has nothing
+//! left to execute the loop has settled: it writes what waits, and runs no request any more.
+//!
+//! Why: docs/decisions/0056. Tests: tests/takeover.rs.
+
+use std::sync::atomic::Ordering;
+
+use super::Worker;
+use crate::connection::{Connection, Ending};
+use crate::listener::came_from;
+use crate::mailbox::{Arrival, Mailbox};
+
+/// Longest time that is waited for the rest of a request.
+const REST_MS: u64 = 100;
+/// How long the loop sleeps at most until it has settled.
+const LOOK_MS: u32 = 5;
+
+/// A cession as one loop sees it.
+#[derive(Debug, Default)]
+pub(super) struct Ceding {
+    /// The number that was seen last, odd if one is under way.
+    number: u64,
+    /// When half a request is not waited for any more.
+    cut_ms: u64,
+    has_settled: bool,
+}
+
+impl Ceding {
+    /// Whether a successor takes over.
+    #[inline]
+    pub(super) fn is_under_way(&self) -> bool {
+        self.number % 2 == 1
+    }
+
+    /// How long the loop may sleep.
+    #[inline]
+    pub(super) fn wait_ms(&self) -> u32 {
+        if self.is_under_way() && !self.has_settled {
+            LOOK_MS
+        } else {
+            u32::MAX
+        }
+    }
+}
+
+impl Worker {
+    /// Notices a cession's beginning and its end.
+    pub(super) fn note_cession(&mut self) {
+        let number = self.common.cession.number();
+        if number == self.ceding.number {
+            return;
+        }
+        self.ceding = Ceding {
+            number,
+            cut_ms: self.now_ms + REST_MS,
+            has_settled: false,
+        };
+        if self.ceding.is_under_way() {
+            // What was received is answered.
+            self.common.state.pause.end();
+            for slot in self.table.slots() {
+                self.cede(slot);
+            }
+        }
+    }
+
+    /// Gives a connection up if it can go over; else it ends after the requests that are there.
+    #[cold]
+    pub(super) fn cede(&mut self, slot: u32) {
+        if self.try_to_move(slot) {
+            return;
+        }
+        if !self.ceding.has_settled {
+            return self.begin_ending(slot);
+        }
+        if let Some(connection) = self.table.get_mut(slot) {
+            connection.end_after_output();
+            self.try_to_end(slot);
+        }
+    }
+
+    /// Gives a connection up if it can go over; whether it did.
+    #[cold]
+    pub(super) fn try_to_move(&mut self, slot: u32) -> bool {
+        let state = &self.common.state;
+        let can_move = |connection: &mut Connection| connection.can_move(state);
+        if self.ceding.has_settled || !self.table.get_mut(slot).is_some_and(can_move) {
+            return false;
+        }
+        let Some(connection) = self.take_out(slot) else {
+            return false;
+        };
+        // The socket stays open elsewhere, so it would be reported on.
+        let _ = self.poller.remove(&connection.stream);
+        let arrival = Arrival {
+            protocol: connection.link.protocol(),
+            peer: came_from(&connection.stream),
+            stream: connection.stream,
+        };
+        if let Some(arrival) = self.common.cession.give(self.ceding.number, arrival) {
+            // The successor did not come.
+            self.common
+                .state
+                .connections
+                .fetch_add(1, Ordering::Relaxed);
+            Mailbox::post(&self.common.mailboxes, arrival);
+        }
+        true
+    }
+
+    /// Looks whether all is settled.
+    #[cold]
+    pub(super) fn go_on_ceding(&mut self) {
+        if self.ceding.has_settled {
+            return;
+        }
+        let is_late = self.ceding.cut_ms <= self.now_ms;
+        // Some may wait in the mailbox.
+        let mut is_busy = self.mailbox().connections() > self.table.len();
+        for slot in self.table.slots() {
+            let Some(connection) = self.table.get_mut(slot) else {
+                continue;
+            };
+            let is_open = matches!(connection.ending, Ending::No | Ending::AfterRequests);
+            if is_open && is_late {
+                connection.end_after_output();
+                self.try_to_end(slot);
+            } else {
+                is_busy |= is_open;
+            }
+        }
+        if !is_busy || is_late {
+            self.ceding.has_settled = true;
+            self.common.cession.settle(self.ceding.number);
+            self.common.acceptor_waker.wake();
+        }
+    }
+}
