@@ -73,6 +73,7 @@ mod worker; // the event loop and its phases
 mod doorkeeper; // who compares passwords with their hashes, and looks at the file of users
 mod upkeep; // what the cache needs besides requests, on a thread that serves nobody
 mod watchdog; // who notices that the wall clock was set, or that a loop stands still
+mod membership; // who keeps the map of the cluster in force
 mod reload; // who reads the settings file anew at SIGHUP
 mod welcome; // what a terminal is told when the server is ready
 pub mod server; // start, stop, drain

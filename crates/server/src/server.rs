@@ -17,6 +17,7 @@ use crate::exposure::Exposure;
 use crate::handshakes::{Antechamber, GUESTS_MAX};
 use crate::listener::Listener;
 use crate::mailbox::Mailbox;
+use crate::membership::Membership;
 use crate::memory;
 use crate::notify::{self, Notice};
 use crate::observer::Observer;
@@ -55,6 +56,7 @@ pub fn run(loaded: &Loaded) -> Result<(), Error> {
     fit_open_files(&mut settings, loaded.origin("max-connections"))?;
     fit_memory(&mut settings)?;
     fit_watchdog(&mut settings, loaded.origin("watchdog"))?;
+    fit_databases(&mut settings, loaded.origin("databases"))?;
     settings.check()?;
     let tls = make_keys(&settings)?;
     let users = Users::load(&settings)?;
@@ -82,6 +84,7 @@ pub fn run(loaded: &Loaded) -> Result<(), Error> {
     let upkeep = Upkeep::start(Arc::clone(&state), clock.clone()).map_err(no_thread)?;
     let doorkeeper = Doorkeeper::start(&state, clock.clone()).map_err(no_thread)?;
     let watchdog = Watchdog::start(Arc::clone(&state), signals.told()).map_err(no_thread)?;
+    let membership = Membership::start(&state)?;
     let reload = Reload::start(loaded, Arc::clone(&state)).map_err(no_thread)?;
     let common = make_common(state, clock)?;
     let acceptor_waker = Arc::clone(&common.acceptor_waker);
@@ -117,6 +120,9 @@ pub fn run(loaded: &Loaded) -> Result<(), Error> {
         doorkeeper.stop();
     }
     reload.stop();
+    if let Some(membership) = membership {
+        membership.stop();
+    }
     watchdog.stop();
     tracing::info!("cellar stopped");
     Ok(())
@@ -210,6 +216,22 @@ fn fit_watchdog(settings: &mut Settings, origin: Origin) -> Result<(), Error> {
         });
     }
     settings.watchdog_ms = settings.script_time_ms.saturating_mul(2);
+    Ok(())
+}
+
+/// A node of a cluster has one database: a default gives way, a number that was asked for does not.
+fn fit_databases(settings: &mut Settings, origin: Origin) -> Result<(), Error> {
+    if settings.cluster.is_none() || settings.databases == 1 {
+        return Ok(());
+    }
+    if origin != Origin::Default {
+        return Err(Error::Setting {
+            flag: "databases",
+            origin: String::new(),
+            reason: "a node of a cluster (--cluster) has database 0 alone".to_owned(),
+        });
+    }
+    settings.databases = 1;
     Ok(())
 }
 

@@ -121,6 +121,12 @@ impl Stream {
         encrypted.map_or(0, |encrypted| encrypted.held_bytes())
     }
 
+    /// Whether it is encrypted.
+    #[must_use]
+    pub fn is_encrypted(&self) -> bool {
+        self.encrypted.is_some()
+    }
+
     /// What carries it.
     #[must_use]
     pub fn transport(&self) -> Transport {

@@ -10,6 +10,7 @@ mod acl_log;
 mod before_login;
 mod clean_stop;
 mod client_memory;
+mod cluster;
 mod collections;
 mod connections;
 mod console;

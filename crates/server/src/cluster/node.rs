@@ -33,14 +33,10 @@ pub struct Announced {
 }
 
 impl Node {
-    /// Forty hexadecimal digits that its name alone decides, so that they outlast a restart.
+    /// What clients of Redis Cluster call it.
     #[must_use]
     pub fn id(&self) -> String {
-        let mut id: String = (0..3)
-            .map(|part| format!("{:016x}", seed(&self.name, part)))
-            .collect();
-        id.truncate(40);
-        id
+        id_of(&self.name)
     }
 }
 
@@ -120,6 +116,15 @@ fn check_address(address: &Address) -> Result<(), String> {
         )),
         Some(_) => Ok(()),
     }
+}
+
+/// Forty hexadecimal digits that a node's name alone decides, so that they outlast a restart.
+#[must_use]
+pub fn id_of(name: &str) -> String {
+    let parts = (0..3).map(|part| format!("{:016x}", seed(name, part)));
+    let mut id: String = parts.collect();
+    id.truncate(40);
+    id
 }
 
 /// Where a client connects to.

@@ -56,6 +56,74 @@ fn crc16(bytes: &[u8]) -> u16 {
     })
 }
 
+/// Words of a set of slots.
+const WORDS: usize = SLOTS as usize / 64;
+
+/// Some of the slots.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SlotSet(Box<[u64; WORDS]>);
+
+impl Default for SlotSet {
+    fn default() -> SlotSet {
+        SlotSet(Box::new([0; WORDS]))
+    }
+}
+
+impl SlotSet {
+    /// The slots for which `is_in` holds.
+    #[must_use]
+    pub fn of(is_in: impl Fn(u16) -> bool) -> SlotSet {
+        let mut set = SlotSet::default();
+        for slot in (0..SLOTS).filter(|slot| is_in(*slot)) {
+            set.0[usize::from(slot / 64)] |= 1 << (slot % 64);
+        }
+        set
+    }
+
+    /// Whether a slot is among them.
+    #[inline]
+    #[must_use]
+    pub fn has(&self, slot: u16) -> bool {
+        self.0[usize::from(slot / 64) % WORDS] >> (slot % 64) & 1 == 1
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn count(&self) -> u32 {
+        self.0.iter().map(|word| word.count_ones()).sum()
+    }
+
+    /// Those that are also in the other.
+    #[must_use]
+    pub fn and(&self, other: &SlotSet) -> SlotSet {
+        self.combine(other, |one, other| one & other)
+    }
+
+    /// These and those of the other.
+    #[must_use]
+    pub fn or(&self, other: &SlotSet) -> SlotSet {
+        self.combine(other, |one, other| one | other)
+    }
+
+    /// Those that are not in the other.
+    #[must_use]
+    pub fn without(&self, other: &SlotSet) -> SlotSet {
+        self.combine(other, |one, other| one & !other)
+    }
+
+    /// Its bits, 64 slots a word, the lowest first.
+    pub fn words(&self) -> impl Iterator<Item = u64> {
+        self.0.iter().copied()
+    }
+
+    fn combine(&self, other: &SlotSet, by: impl Fn(u64, u64) -> u64) -> SlotSet {
+        let mut set = self.clone();
+        let words = set.0.iter_mut().zip(other.0.iter());
+        words.for_each(|(one, other)| *one = by(*one, *other));
+        set
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -52,7 +52,14 @@ const GROUPS: &[Group] = &[
             ("http", "HTTP: the cache, figures, the console"),
             ("max-connections", "most at one time"),
         ],
-        more: &["unix", "unix-mode", "http-hosts", "console-write"],
+        more: &[
+            "unix",
+            "unix-mode",
+            "http-hosts",
+            "console-write",
+            "cluster",
+            "node",
+        ],
     },
     Group {
         title: "Who comes in",

@@ -26,6 +26,21 @@ pub(super) fn path(text: &str) -> Result<Option<PathBuf>, String> {
     }
 }
 
+/// What a node of a cluster is called, or `none`.
+pub(super) fn node_name(text: &str) -> Result<String, String> {
+    /// Longest name.
+    const BYTES_MAX: usize = 64;
+    let is_taken = |byte: u8| byte.is_ascii_alphanumeric() || b"._-:".contains(&byte);
+    match text {
+        "none" => Ok(String::new()),
+        "" => Err("the name is empty; write none for none".to_owned()),
+        _ if text.len() <= BYTES_MAX && text.bytes().all(is_taken) => Ok(text.to_owned()),
+        _ => Err(format!(
+            "{text:?} is no name of a node: 1 to {BYTES_MAX} letters, digits and . _ - :"
+        )),
+    }
+}
+
 /// Files with commas between them, or `off` for none.
 pub(super) fn paths(text: &str) -> Result<Vec<PathBuf>, String> {
     match text {

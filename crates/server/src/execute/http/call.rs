@@ -7,7 +7,7 @@ use cellar_engine::{Deadline, Error, Key};
 use cellar_protocol::http::reply::{DATE_BYTES, Head, Stay};
 use cellar_protocol::http::{Mark, Method, Refused, Request, Status};
 
-use super::date;
+use super::{date, elsewhere};
 use crate::execute::context::{Context, Flow};
 use crate::execute::permission::{Need, check};
 use crate::output::Output;
@@ -22,6 +22,8 @@ pub(super) struct Call<'c> {
     pub(super) context: Context<'c>,
     pub(super) output: &'c mut Output,
     pub(super) stay: Stay,
+    /// Whether who asks came over TLS.
+    pub(super) is_tls: bool,
     /// The login of who asks, on a server with users.
     pub(super) login: Option<Login>,
 }
@@ -35,7 +37,7 @@ pub(super) struct Failure {
     /// A sentence for people; without control characters, quotes or backslashes.
     pub(super) message: Cow<'static, str>,
     /// Further fields, each with its line end.
-    pub(super) fields: &'static str,
+    pub(super) fields: Cow<'static, str>,
 }
 
 /// What came of a request: answered, or not done.
@@ -46,11 +48,21 @@ pub(super) const DONE: Outcome = Ok(Flow::Continue);
 
 impl Failure {
     pub(super) const fn new(status: Status, code: &'static str, message: &'static str) -> Failure {
+        Failure::with(status, code, message, "")
+    }
+
+    /// The same with further fields, each with its line end.
+    pub(super) const fn with(
+        status: Status,
+        code: &'static str,
+        message: &'static str,
+        fields: &'static str,
+    ) -> Failure {
         Failure {
             status,
             code,
             message: Cow::Borrowed(message),
-            fields: "",
+            fields: Cow::Borrowed(fields),
         }
     }
 
@@ -64,7 +76,7 @@ impl Failure {
             status: Status::METHOD_NOT_ALLOWED,
             code: "method_not_allowed",
             message: Cow::Borrowed("this path has no such method"),
-            fields,
+            fields: Cow::Borrowed(fields),
         }
     }
 }
@@ -140,6 +152,7 @@ impl<'c> Call<'c> {
             context,
             output,
             stay: stay_of(request),
+            is_tls: false,
             login: None,
         }
     }
@@ -162,6 +175,22 @@ impl<'c> Call<'c> {
         }
         self.check_key(bytes)?;
         Ok(self.context.cache().key(bytes)?)
+    }
+
+    /// The same of a key that this node keeps.
+    pub(super) fn key_here<'k>(&self, bytes: &'k [u8]) -> Result<Key<'k>, Failure> {
+        let key = self.key(bytes)?;
+        self.check_slot(bytes)?;
+        Ok(key)
+    }
+
+    /// Whether this node keeps a key.
+    #[inline]
+    pub(super) fn check_slot(&self, key: &[u8]) -> Result<(), Failure> {
+        if self.context.serves(key) {
+            return Ok(());
+        }
+        Err(elsewhere::failure(self, key))
     }
 
     /// Whether the user who asks may use a key.
@@ -211,7 +240,7 @@ impl<'c> Call<'c> {
 
     /// Answers that a request is not done.
     pub(super) fn answer_failure(&mut self, failure: &Failure) {
-        if failure.status.code() != Status::NOT_FOUND.code() {
+        if ![Status::NOT_FOUND.code(), Status::MOVED.code()].contains(&failure.status.code()) {
             self.context.counters.protocol_errors.add(1);
         }
         let head = self.is_head();
