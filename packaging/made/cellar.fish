@@ -1,6 +1,6 @@
 # Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
 function __fish_cellar_global_optspecs
-    string join \n config= memory= threads= memcached= resp= databases= keep= password= users= insecure= notify-keyspace-events= tracking-table-max-keys= http= http-token= http-hosts= console-write= unix= unix-mode= tls-cert= tls-key= tls-client-ca= max-connections= client-memory= max-value= idle-timeout= login-timeout= write-timeout= lame-duck= drain-timeout= release-memory= expire-effort= default-ttl= lease-timeout= enable-debug-commands= script-time-limit= watchdog= log-level= log-format= print-config help-all h/help V/version
+    string join \n config= memory= threads= memcached= resp= databases= keep= password= users= insecure= notify-keyspace-events= tracking-table-max-keys= http= http-token= http-hosts= console-write= unix= unix-mode= tls-cert= tls-key= tls-client-ca= max-connections= client-memory= max-value= idle-timeout= login-timeout= write-timeout= lame-duck= drain-timeout= release-memory= expire-effort= default-ttl= lease-timeout= enable-debug-commands= script-time-limit= watchdog= cluster= node= log-level= log-format= print-config help-all h/help V/version
 end
 
 function __fish_cellar_needs_command
@@ -60,6 +60,8 @@ complete -c cellar -n "__fish_cellar_needs_command" -l lease-timeout -d 'How lon
 complete -c cellar -n "__fish_cellar_needs_command" -l enable-debug-commands -d 'Answers DEBUG, with which tests make the server sleep or hold its upkeep. Not for servers that others use. [default: off]' -r
 complete -c cellar -n "__fish_cellar_needs_command" -l script-time-limit -d 'Ends a script (EVAL) with an error that runs longer than this; nobody else is served meanwhile. What it has written stays. [default: 5s]' -r
 complete -c cellar -n "__fish_cellar_needs_command" -l watchdog -d 'Ends the process (SIGABRT) when an event loop has stood still for this long: what started it starts it anew. More than --script-time-limit. A loop that stands still for a second is logged and counted in any case. [default: 1m]' -r
+complete -c cellar -n "__fish_cellar_needs_command" -l cluster -d 'Makes this server a node of a cluster whose nodes are listed in a file, file:PATH, read anew when it changes: a line is a node\'s name, resp=ADDR memcached=ADDR http=ADDR as its clients reach it (tls:ADDR behind a comma for those over TLS), and weight=N. Each key is kept by one node, by the slots of Redis Cluster; database 0 alone is there. See docs/guide/many-machines.md. [default: off]' -r
+complete -c cellar -n "__fish_cellar_needs_command" -l node -d 'What this node is called in the list of --cluster. [default: none]' -r
 complete -c cellar -n "__fish_cellar_needs_command" -l log-level -d 'Least severe log lines that are printed: off, error, warn, info, debug, trace. [default: info]' -r
 complete -c cellar -n "__fish_cellar_needs_command" -l log-format -d 'How log lines on standard error look. [default: text]' -r
 complete -c cellar -n "__fish_cellar_needs_command" -l print-config -d 'Prints all settings with their origins as a settings file, and exits.'
@@ -129,6 +131,8 @@ complete -c cellar -n "__fish_cellar_using_subcommand doctor" -l lease-timeout -
 complete -c cellar -n "__fish_cellar_using_subcommand doctor" -l enable-debug-commands -d 'Answers DEBUG, with which tests make the server sleep or hold its upkeep. Not for servers that others use. [default: off]' -r
 complete -c cellar -n "__fish_cellar_using_subcommand doctor" -l script-time-limit -d 'Ends a script (EVAL) with an error that runs longer than this; nobody else is served meanwhile. What it has written stays. [default: 5s]' -r
 complete -c cellar -n "__fish_cellar_using_subcommand doctor" -l watchdog -d 'Ends the process (SIGABRT) when an event loop has stood still for this long: what started it starts it anew. More than --script-time-limit. A loop that stands still for a second is logged and counted in any case. [default: 1m]' -r
+complete -c cellar -n "__fish_cellar_using_subcommand doctor" -l cluster -d 'Makes this server a node of a cluster whose nodes are listed in a file, file:PATH, read anew when it changes: a line is a node\'s name, resp=ADDR memcached=ADDR http=ADDR as its clients reach it (tls:ADDR behind a comma for those over TLS), and weight=N. Each key is kept by one node, by the slots of Redis Cluster; database 0 alone is there. See docs/guide/many-machines.md. [default: off]' -r
+complete -c cellar -n "__fish_cellar_using_subcommand doctor" -l node -d 'What this node is called in the list of --cluster. [default: none]' -r
 complete -c cellar -n "__fish_cellar_using_subcommand doctor" -l log-level -d 'Least severe log lines that are printed: off, error, warn, info, debug, trace. [default: info]' -r
 complete -c cellar -n "__fish_cellar_using_subcommand doctor" -l log-format -d 'How log lines on standard error look. [default: text]' -r
 complete -c cellar -n "__fish_cellar_using_subcommand doctor" -s h -l help -d 'Print help'
