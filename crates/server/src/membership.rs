@@ -18,7 +18,7 @@ use std::thread::{Builder, JoinHandle};
 use self::file::ListFile;
 use self::keeper::Keeper;
 use crate::error::Error;
-use crate::settings::source::Source;
+use crate::settings::source::ListSource;
 use crate::state::State;
 
 /// The running threads.
@@ -41,7 +41,7 @@ impl Membership {
         let keeper = Arc::new(Keeper::new(Arc::clone(state), Arc::clone(cluster)));
         let (stop, stopped) = channel();
         let follower = match source {
-            Source::File(path) => {
+            ListSource::File(path) => {
                 let mut file = ListFile::at(path);
                 let first = file.read(&keeper);
                 first.map_err(|reason| Error::Setting {

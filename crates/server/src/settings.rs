@@ -32,7 +32,7 @@ use self::address::Address;
 use self::default_ttl::DefaultTtl;
 use self::hosts::Hosts;
 use self::keep::Keep;
-use self::source::Source;
+use self::source::ListSource;
 use crate::cgroup;
 use crate::error::Error;
 use crate::protocol::Protocol;
@@ -144,7 +144,7 @@ pub struct Settings {
     /// Milliseconds after which an event loop that stands still ends the process; 0 = never.
     pub watchdog_ms: u64,
     /// Where the list of the cluster's nodes comes from; none = this server is alone.
-    pub cluster: Option<Source>,
+    pub cluster: Option<ListSource>,
     /// What this node is called in it; empty = nothing.
     pub node: String,
     /// Least severe log lines that are printed.

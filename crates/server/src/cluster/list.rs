@@ -8,9 +8,10 @@
 //! beta   resp=10.0.0.2:6379  weight=2
 //! ```
 
-use super::node::{Announced, Node, check_name, check_weight};
+use super::node::{Announced, Node, check_weight};
 use crate::protocol::Protocol;
 use crate::settings::address::Address;
+use crate::settings::source::check_node_name;
 
 /// Most nodes of a cluster.
 pub const NODES_MAX: usize = 1_000;
@@ -82,7 +83,7 @@ impl NodeList {
 }
 
 fn check(node: &Node) -> Result<(), String> {
-    check_name(&node.name)?;
+    check_node_name(&node.name)?;
     check_weight(node.weight.into())?;
     if node.announced.is_empty() {
         return Err("it has no address".to_owned());
@@ -113,7 +114,7 @@ fn check_addresses(nodes: &[Node]) -> Result<(), String> {
 fn parse_node(line: &str) -> Result<Node, String> {
     let mut words = line.split_whitespace();
     let name = words.next().unwrap_or_default().to_owned();
-    check_name(&name)?;
+    check_node_name(&name)?;
     let (mut weight, mut announced) = (1, Announced::default());
     for word in words {
         let (key, value) = word.split_once('=').ok_or_else(|| unknown(word))?;

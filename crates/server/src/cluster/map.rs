@@ -31,7 +31,7 @@ pub struct Owners(Box<[u16]>);
 
 /// Slots that follow one another and belong to one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Run {
+pub struct SlotRun {
     /// The first of them.
     pub first: u16,
     /// The last of them.
@@ -61,13 +61,13 @@ impl Owners {
 
     /// All slots in runs, in order.
     #[must_use]
-    pub fn runs(&self) -> Vec<Run> {
-        let mut runs: Vec<Run> = Vec::new();
+    pub fn runs(&self) -> Vec<SlotRun> {
+        let mut runs: Vec<SlotRun> = Vec::new();
         for slot in 0..SLOTS {
             let node = self.node(slot);
             match runs.last_mut() {
                 Some(run) if run.node == node => run.last = slot,
-                _ => runs.push(Run {
+                _ => runs.push(SlotRun {
                     first: slot,
                     last: slot,
                     node,
@@ -99,36 +99,36 @@ impl Piece {
 
 /// A piece at its node: the greatest is what the node would rather be without.
 #[derive(Clone, Copy, Debug)]
-struct Placed {
+struct Tenant {
     cost: u64,
     piece: Piece,
 }
 
-impl Ord for Placed {
-    fn cmp(&self, other: &Placed) -> Ordering {
+impl Ord for Tenant {
+    fn cmp(&self, other: &Tenant) -> Ordering {
         (self.cost, self.piece.first).cmp(&(other.cost, other.piece.first))
     }
 }
 
-impl PartialOrd for Placed {
-    fn partial_cmp(&self, other: &Placed) -> Option<Ordering> {
+impl PartialOrd for Tenant {
+    fn partial_cmp(&self, other: &Tenant) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Placed {
-    fn eq(&self, other: &Placed) -> bool {
+impl PartialEq for Tenant {
+    fn eq(&self, other: &Tenant) -> bool {
         self.cmp(other) == Ordering::Equal
     }
 }
 
-impl Eq for Placed {}
+impl Eq for Tenant {}
 
 /// A node while slots are placed.
 struct Holder {
     room: u64,
     taken: u64,
-    placed: BinaryHeap<Placed>,
+    placed: BinaryHeap<Tenant>,
 }
 
 struct Matching {
@@ -162,7 +162,7 @@ impl Matching {
         let ranking = &self.rankings[usize::from(piece.first / BLOCK_SLOTS)];
         let (cost, node) = ranking[usize::from(piece.refused)];
         let holder = &mut self.holders[usize::from(node)];
-        holder.placed.push(Placed { cost, piece });
+        holder.placed.push(Tenant { cost, piece });
         holder.taken += u64::from(piece.slots);
         while holder.taken > holder.room {
             let over = holder.taken - holder.room;
@@ -177,7 +177,7 @@ impl Matching {
                     slots: left,
                     ..worst.piece
                 };
-                holder.placed.push(Placed { piece, ..worst });
+                holder.placed.push(Tenant { piece, ..worst });
             }
             waiting.push(Piece {
                 first: worst.piece.first + left,
@@ -190,7 +190,7 @@ impl Matching {
     fn owners(self) -> Owners {
         let mut owners = vec![0; usize::from(SLOTS)].into_boxed_slice();
         for (node, holder) in (0..).zip(&self.holders) {
-            for Placed { piece, .. } in &holder.placed {
+            for Tenant { piece, .. } in &holder.placed {
                 let (first, end) = (piece.first, piece.first + piece.slots);
                 owners[usize::from(first)..usize::from(end)].fill(node);
             }

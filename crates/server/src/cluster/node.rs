@@ -5,8 +5,6 @@ use std::fmt;
 use crate::protocol::Protocol;
 use crate::settings::address::Address;
 
-/// Longest name.
-pub const NAME_BYTES_MAX: usize = 64;
 /// Largest weight.
 pub const WEIGHT_MAX: u32 = 10_000;
 
@@ -147,20 +145,6 @@ impl fmt::Display for Place<'_> {
             write!(f, "{host}:{port}")
         }
     }
-}
-
-/// Checks a node's name.
-///
-/// # Errors
-/// How a name is written.
-pub fn check_name(name: &str) -> Result<(), String> {
-    let is_taken = |byte: u8| byte.is_ascii_alphanumeric() || b"._-:".contains(&byte);
-    if name.is_empty() || name.len() > NAME_BYTES_MAX || !name.bytes().all(is_taken) {
-        return Err(format!(
-            "{name:?} is no name of a node: 1 to {NAME_BYTES_MAX} letters, digits and . _ - :"
-        ));
-    }
-    Ok(())
 }
 
 /// Checks a weight.

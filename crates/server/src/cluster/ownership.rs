@@ -1,7 +1,7 @@
 //! Ownership: which slots this node serves now, as event loops read it without a lock.
 //!
 //! One bit for each slot, and the moment until which the lease holds. Bits and table change only
-//! while no loop executes ([`Gates::shut_out`](crate::gate::Gates::shut_out)), so that what one
+//! while no loop executes (`gate.rs`), so that what one
 //! batch of requests sees is one map; the lease ends by itself.
 //!
 //! Invariant: no request is answered that was executed after the lease had ended, or on a slot
@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::slot::{SLOTS, SlotSet};
-use super::table::Table;
+use super::table::SlotTable;
 
 /// Words of the bits of all slots.
 const WORDS: usize = SLOTS as usize / 64;
@@ -34,7 +34,7 @@ pub struct Cluster {
     // Relaxed: as `serves`.
     losses: AtomicU64,
     /// Held for a moment, by loops and by who changes it.
-    table: Mutex<Option<Arc<Table>>>,
+    table: Mutex<Option<Arc<SlotTable>>>,
     /// What is counted.
     pub counts: ClusterCounts,
 }
@@ -76,6 +76,7 @@ impl Cluster {
     #[inline]
     #[must_use]
     pub fn serves(&self, slot: u16) -> bool {
+        // Relaxed: see where it is declared.
         let word = self.serves[usize::from(slot / 64) % WORDS].load(Ordering::Relaxed);
         word >> (slot % 64) & 1 == 1
     }
@@ -83,6 +84,7 @@ impl Cluster {
     /// How many slots this node serves.
     #[must_use]
     pub fn served(&self) -> u32 {
+        // Relaxed: as in `serves`.
         let words = self.serves.iter();
         words
             .map(|word| word.load(Ordering::Relaxed).count_ones())
@@ -122,7 +124,7 @@ impl Cluster {
 
     /// The map in force; none before there was one.
     #[must_use]
-    pub fn table(&self) -> Option<Arc<Table>> {
+    pub fn table(&self) -> Option<Arc<SlotTable>> {
         self.table
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -136,7 +138,8 @@ impl Cluster {
     }
 
     /// Changes what is served, and by which map. Only while no loop executes.
-    pub fn change(&self, serves: &SlotSet, table: Option<Arc<Table>>, has_lost: bool) {
+    pub fn change(&self, serves: &SlotSet, table: Option<Arc<SlotTable>>, has_lost: bool) {
+        // Relaxed: as in `serves`.
         for (word, bits) in self.serves.iter().zip(serves.words()) {
             word.store(bits, Ordering::Relaxed);
         }

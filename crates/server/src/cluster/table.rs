@@ -10,13 +10,13 @@ use cellar_protocol::resp::{Proto, Reply};
 use serde_json::json;
 
 use super::list::NodeList;
-use super::map::{Owners, Run};
+use super::map::{Owners, SlotRun};
 use super::node::{Node, Place};
 use crate::protocol::Protocol;
 
 /// A map in force, and how it is told.
 #[derive(Debug)]
-pub struct Table {
+pub struct SlotTable {
     /// The nodes.
     pub list: NodeList,
     /// Which of them each slot belongs to.
@@ -26,13 +26,13 @@ pub struct Table {
     /// How many maps there were, this one counted.
     pub version: u64,
     ids: Vec<String>,
-    plain: Told,
-    tls: Told,
+    plain: Forms,
+    tls: Forms,
 }
 
 /// What clients of one kind are told.
 #[derive(Debug)]
-struct Told {
+struct Forms {
     slots_v2: Vec<u8>,
     slots_v3: Vec<u8>,
     shards_v2: Vec<u8>,
@@ -42,16 +42,16 @@ struct Told {
     document: Vec<u8>,
 }
 
-impl Table {
+impl SlotTable {
     /// The table of a list, for the node of this name.
     #[must_use]
-    pub fn of(list: NodeList, name: &str, version: u64) -> Table {
+    pub fn of(list: NodeList, name: &str, version: u64) -> SlotTable {
         let owners = Owners::of(&list);
         let me = list.find(name).and_then(|place| u16::try_from(place).ok());
         let ids: Vec<String> = list.nodes().iter().map(Node::id).collect();
         let runs = owners.runs();
         let told = |is_tls| {
-            let writer = Writer {
+            let writer = FormWriter {
                 nodes: list.nodes(),
                 ids: &ids,
                 runs: &runs,
@@ -59,10 +59,10 @@ impl Table {
                 version,
                 is_tls,
             };
-            writer.told()
+            writer.forms()
         };
         let (plain, tls) = (told(false), told(true));
-        Table {
+        SlotTable {
             list,
             owners,
             me,
@@ -73,7 +73,7 @@ impl Table {
         }
     }
 
-    fn told(&self, is_tls: bool) -> &Told {
+    fn told(&self, is_tls: bool) -> &Forms {
         if is_tls { &self.tls } else { &self.plain }
     }
 
@@ -139,18 +139,18 @@ impl Table {
 }
 
 /// What the forms are written from.
-struct Writer<'t> {
+struct FormWriter<'t> {
     nodes: &'t [Node],
     ids: &'t [String],
-    runs: &'t [Run],
+    runs: &'t [SlotRun],
     me: Option<u16>,
     version: u64,
     is_tls: bool,
 }
 
-impl Writer<'_> {
-    fn told(&self) -> Told {
-        Told {
+impl FormWriter<'_> {
+    fn forms(&self) -> Forms {
+        Forms {
             slots_v2: self.slots(Proto::V2),
             slots_v3: self.slots(Proto::V3),
             shards_v2: self.shards(Proto::V2),
@@ -308,9 +308,9 @@ fn host_ip(host: &str) -> &str {
 mod tests {
     use super::*;
 
-    fn table() -> Table {
+    fn table() -> SlotTable {
         let text = "a resp=10.0.0.1:1,tls:cache:2 memcached=10.0.0.1:3\nb resp=[::1]:4 http=h:5";
-        Table::of(NodeList::parse(text).unwrap(), "b", 7)
+        SlotTable::of(NodeList::parse(text).unwrap(), "b", 7)
     }
 
     #[test]

@@ -25,8 +25,8 @@ use crate::users::Login;
 mod date;
 mod etag; // ETags and conditions
 pub mod route; // which paths there are over HTTP, what they do
-mod elsewhere; // where else a key is
 mod call;
+mod elsewhere; // where else a key is
 mod asker; // which user asks over HTTP
 mod guard; // who may ask over HTTP: names, origins, tokens
 mod conditions;

@@ -20,17 +20,17 @@ const BYTES_MAX: u64 = 1 << 20;
 pub(super) struct ListFile {
     path: PathBuf,
     /// What the system said of the one that was read last, or why it was not.
-    seen: Result<Stamp, String>,
+    seen: Result<ListStamp, String>,
 }
 
 /// By which a file is known to be another one: device, number, length, and when it changed.
 #[derive(Debug, PartialEq, Eq)]
-struct Stamp([i64; 5]);
+struct ListStamp([i64; 5]);
 
-impl Stamp {
-    fn of(facts: &Metadata) -> Stamp {
+impl ListStamp {
+    fn of(facts: &Metadata) -> ListStamp {
         let number = |number: u64| number.cast_signed();
-        Stamp([
+        ListStamp([
             number(facts.dev()),
             number(facts.ino()),
             number(facts.size()),
@@ -56,7 +56,7 @@ impl ListFile {
         let read = self.bytes();
         self.seen = read.as_ref().map_or_else(
             |error| Err(error.to_string()),
-            |(facts, _)| Ok(Stamp::of(facts)),
+            |(facts, _)| Ok(ListStamp::of(facts)),
         );
         let (_, bytes) = read.map_err(|error| error.to_string())?;
         let text = String::from_utf8(bytes).map_err(|_| "it is no text".to_owned())?;
@@ -75,7 +75,7 @@ impl ListFile {
             let now = std::fs::metadata(&self.path);
             let now = now.map_or_else(
                 |error| Err(error.to_string()),
-                |facts| Ok(Stamp::of(&facts)),
+                |facts| Ok(ListStamp::of(&facts)),
             );
             if now != self.seen {
                 let outcome = self.read(keeper);

@@ -13,7 +13,7 @@ use crate::cluster::Cluster;
 use crate::cluster::holdings::Holdings;
 use crate::cluster::list::NodeList;
 use crate::cluster::slot::{SlotSet, slot_of};
-use crate::cluster::table::Table;
+use crate::cluster::table::SlotTable;
 use crate::protocol::Protocol;
 use crate::pubsub::Kind;
 use crate::settings::address::Address;
@@ -63,7 +63,7 @@ impl Keeper {
             return Ok(());
         }
         let version = before.map_or(1, |before| before.version + 1);
-        let table = Arc::new(Table::of(list, &self.cluster.name, version));
+        let table = Arc::new(SlotTable::of(list, &self.cluster.name, version));
         let owned = SlotSet::of(|slot| table.me == Some(table.owners.node(slot)));
         let (nodes, slots) = (table.list.nodes().len(), owned.count());
         if table.me.is_none() {
@@ -100,7 +100,7 @@ impl Keeper {
     }
 
     /// Changes the holdings, and with them what is served.
-    pub(super) fn change(&self, table: Option<Arc<Table>>, change: impl FnOnce(&mut Holdings)) {
+    pub(super) fn change(&self, table: Option<Arc<SlotTable>>, change: impl FnOnce(&mut Holdings)) {
         let mut slots = self.lock();
         let before = slots.holdings.served().clone();
         change(&mut slots.holdings);

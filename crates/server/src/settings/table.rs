@@ -9,7 +9,7 @@ use super::default_ttl::DefaultTtl;
 use super::hosts::Hosts;
 use super::keep::Keep;
 use super::secret::{password, show_secret, token};
-use super::source::Source;
+use super::source::ListSource;
 use super::units::{parse_duration_ms, parse_size, show_duration_ms, show_size};
 use super::values::{
     client_memory, effort, level, log_format, mode, node_name, non_zero_duration, number, path,
@@ -522,8 +522,8 @@ pub const TABLE: &[Row] = &[
                http=ADDR as its clients reach it (tls:ADDR behind a comma for those over TLS), and \
                weight=N. Each key is kept by one node, by the slots of Redis Cluster; database 0 \
                alone is there. See docs/guide/many-machines.md.",
-        set: |s, v| put(&mut s.cluster, Source::parse(v)),
-        show: |s| Source::show(s.cluster.as_ref()),
+        set: |s, v| put(&mut s.cluster, ListSource::parse(v)),
+        show: |s| ListSource::show(s.cluster.as_ref()),
     },
     Row {
         name: "node",

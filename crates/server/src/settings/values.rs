@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use tracing::level_filters::LevelFilter;
 
+use super::source::check_node_name;
 use super::units::{parse_duration_ms, parse_size, show_size};
 use super::{CLIENT_MEMORY_BYTES_MIN, EXPIRE_EFFORT_MAX, LogFormat};
 
@@ -28,16 +29,9 @@ pub(super) fn path(text: &str) -> Result<Option<PathBuf>, String> {
 
 /// What a node of a cluster is called, or `none`.
 pub(super) fn node_name(text: &str) -> Result<String, String> {
-    /// Longest name.
-    const BYTES_MAX: usize = 64;
-    let is_taken = |byte: u8| byte.is_ascii_alphanumeric() || b"._-:".contains(&byte);
     match text {
         "none" => Ok(String::new()),
-        "" => Err("the name is empty; write none for none".to_owned()),
-        _ if text.len() <= BYTES_MAX && text.bytes().all(is_taken) => Ok(text.to_owned()),
-        _ => Err(format!(
-            "{text:?} is no name of a node: 1 to {BYTES_MAX} letters, digits and . _ - :"
-        )),
+        name => check_node_name(name).map(|()| name.to_owned()),
     }
 }
 

@@ -7,7 +7,7 @@ use cellar_engine::{Deadline, Error, Key};
 use cellar_protocol::http::reply::{DATE_BYTES, Head, Stay};
 use cellar_protocol::http::{Mark, Method, Refused, Request, Status};
 
-use super::{date, elsewhere};
+use super::date;
 use crate::execute::context::{Context, Flow};
 use crate::execute::permission::{Need, check};
 use crate::output::Output;
@@ -175,22 +175,6 @@ impl<'c> Call<'c> {
         }
         self.check_key(bytes)?;
         Ok(self.context.cache().key(bytes)?)
-    }
-
-    /// The same of a key that this node keeps.
-    pub(super) fn key_here<'k>(&self, bytes: &'k [u8]) -> Result<Key<'k>, Failure> {
-        let key = self.key(bytes)?;
-        self.check_slot(bytes)?;
-        Ok(key)
-    }
-
-    /// Whether this node keeps a key.
-    #[inline]
-    pub(super) fn check_slot(&self, key: &[u8]) -> Result<(), Failure> {
-        if self.context.serves(key) {
-            return Ok(());
-        }
-        Err(elsewhere::failure(self, key))
     }
 
     /// Whether the user who asks may use a key.

@@ -5,6 +5,7 @@
 use std::borrow::Cow;
 use std::sync::atomic::Ordering;
 
+use cellar_engine::Key;
 use cellar_protocol::http::Status;
 
 use super::call::{Call, Failure};
@@ -18,9 +19,27 @@ const NOT_SERVED: Failure = Failure::with(
     "Retry-After: 1\r\n",
 );
 
+impl Call<'_> {
+    /// The hashed key of bytes from a request, if this node keeps it.
+    pub(super) fn key_here<'k>(&self, bytes: &'k [u8]) -> Result<Key<'k>, Failure> {
+        let key = self.key(bytes)?;
+        self.check_slot(bytes)?;
+        Ok(key)
+    }
+
+    /// Whether this node keeps a key.
+    #[inline]
+    pub(super) fn check_slot(&self, key: &[u8]) -> Result<(), Failure> {
+        if self.context.serves(key) {
+            return Ok(());
+        }
+        Err(failure(self, key))
+    }
+}
+
 /// Why a key is not this node's.
 #[cold]
-pub(super) fn failure(call: &Call<'_>, key: &[u8]) -> Failure {
+fn failure(call: &Call<'_>, key: &[u8]) -> Failure {
     let Some(cluster) = &call.context.state.cluster else {
         return NOT_SERVED;
     };

@@ -12,7 +12,7 @@ use cellar_protocol::resp::{Proto, Reply};
 use crate::cluster::Cluster;
 use crate::cluster::node::id_of;
 use crate::cluster::slot::{SLOTS, slot_of};
-use crate::cluster::table::Table;
+use crate::cluster::table::SlotTable;
 use crate::execute::context::Context;
 use crate::execute::resp::call::steps::{Progress, Work};
 use crate::execute::resp::call::{Call, DONE, Outcome};
@@ -28,7 +28,7 @@ fn cluster<'c>(call: &Call<'c>) -> Result<&'c Cluster, Failure> {
     call.context.state.cluster.as_deref().ok_or(DISABLED)
 }
 
-fn table(call: &Call<'_>) -> Result<Option<Arc<Table>>, Failure> {
+fn table(call: &Call<'_>) -> Result<Option<Arc<SlotTable>>, Failure> {
     Ok(cluster(call)?.table())
 }
 
