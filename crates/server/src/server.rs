@@ -52,12 +52,7 @@ const FILES_PER_THREAD: usize = 2;
 /// If an event loop has panicked and the process lives on, which its panic hook forbids.
 pub fn run(loaded: &Loaded) -> Result<(), Error> {
     cellar_engine::keep_heap_lean();
-    let mut settings = loaded.settings.clone();
-    fit_open_files(&mut settings, loaded.origin("max-connections"))?;
-    fit_memory(&mut settings)?;
-    fit_watchdog(&mut settings, loaded.origin("watchdog"))?;
-    fit_databases(&mut settings, loaded.origin("databases"))?;
-    settings.check()?;
+    let mut settings = fit(loaded)?;
     let tls = make_keys(&settings)?;
     let users = Users::load(&settings)?;
     let listeners = listen(&settings)?;
@@ -126,6 +121,17 @@ pub fn run(loaded: &Loaded) -> Result<(), Error> {
     watchdog.stop();
     tracing::info!("cellar stopped");
     Ok(())
+}
+
+/// The settings as the machine and each other let them be.
+fn fit(loaded: &Loaded) -> Result<Settings, Error> {
+    let mut settings = loaded.settings.clone();
+    fit_open_files(&mut settings, loaded.origin("max-connections"))?;
+    fit_memory(&mut settings)?;
+    fit_watchdog(&mut settings, loaded.origin("watchdog"))?;
+    fit_databases(&mut settings, loaded.origin("databases"))?;
+    settings.check()?;
+    Ok(settings)
 }
 
 /// Chooses the size of the cache if that is the server's, and checks that there is so much memory.

@@ -226,7 +226,7 @@ fn negative_log2(bits: u64) -> u64 {
     let mut mantissa = (number << (127 - whole)) >> 64;
     let mut log = u64::from(whole);
     for _ in 0..LOG_BITS {
-        mantissa = mantissa * mantissa >> 63;
+        mantissa = (mantissa * mantissa) >> 63;
         let bit = (mantissa >> 64) as u64;
         mantissa >>= bit;
         log = log << 1 | bit;

@@ -133,9 +133,10 @@ impl Keeper {
     /// Who waits for a key of these slots waits here no longer. Nobody executes meanwhile.
     fn end_waits(&self, lost: &SlotSet) {
         let observer = &self.state.observer;
-        let is_lost = |name: &Box<[u8]>| lost.has(slot_of(name));
         for waiter in observer.waiters.all() {
-            if waiter.names().iter().any(is_lost) && observer.end_wait(&waiter, WaitEnd::Moved) {
+            let mut names = waiter.names().iter();
+            let has_lost = names.any(|name| lost.has(slot_of(name)));
+            if has_lost && observer.end_wait(&waiter, WaitEnd::Moved) {
                 waiter.request.client.call();
             }
         }

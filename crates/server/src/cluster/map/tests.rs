@@ -1,3 +1,5 @@
+//! Tests of the map: balance, moves, weights, and that it stays what it is.
+
 use super::*;
 use crate::cluster::node::{Announced, Node};
 use crate::settings::address::Address;

@@ -77,14 +77,12 @@ impl Upload {
         };
         // The slot may have become another node's while the value came.
         let noreply = matches!(form, AnswerForm::Classic { noreply: true });
-        match form {
-            AnswerForm::Packet(head) => {
-                if elsewhere::refused_packet(head, &key, context, output) {
-                    return;
-                }
-            }
-            _ if elsewhere::refused(&key, noreply, context, output) => return,
-            _ => {}
+        let is_refused = match form {
+            AnswerForm::Packet(head) => elsewhere::refused_packet(head, &key, context, output),
+            _ => elsewhere::refused(&key, noreply, context, output),
+        };
+        if is_refused {
+            return;
         }
         let key = context.key(&key);
         let result = order.run(key, ValueSource::Draft(draft), context);
