@@ -178,29 +178,7 @@ fn a_transaction_is_for_keys_of_one_slot_that_is_served_here() {
 fn the_forms_of_the_map_agree_with_each_other() {
     let nodes = Nodes::start(3);
     let mut client = nodes.client(1);
-    let Value::Array(runs) = client.run("CLUSTER SLOTS") else {
-        panic!("no array");
-    };
-    let mut next = 0;
-    for run in &runs {
-        let Value::Array(parts) = run else {
-            panic!("no run");
-        };
-        let [
-            Value::Integer(first),
-            Value::Integer(last),
-            Value::Array(node),
-        ] = &parts[..]
-        else {
-            panic!("no run: {}", run.shown());
-        };
-        assert_eq!(*first, next);
-        next = last + 1;
-        let place = format!("{}{}", node[0].shown(), node[1].shown());
-        let named = nodes.daemons.iter().find(|node| node.resp == place);
-        assert!(named.is_some(), "{place}");
-    }
-    assert_eq!(next, 16_384);
+    let runs = checked_runs(&nodes, &mut client);
     let text = client.run("CLUSTER NODES").shown();
     assert_eq!(text.lines().count(), 3);
     let mine = text.lines().find(|line| line.contains("myself,master"));
@@ -208,7 +186,7 @@ fn the_forms_of_the_map_agree_with_each_other() {
     assert!(mine.unwrap().starts_with(&id), "{text}");
     assert_eq!(id.len(), 40);
     let in_nodes: usize = text.lines().map(|line| line.split(' ').count() - 8).sum();
-    assert_eq!(in_nodes, runs.len());
+    assert_eq!(in_nodes, runs);
     client.check(
         "READONLY => +OK\nREADWRITE => +OK\nASKING => +OK\nCLUSTER LINKS => []\n\
          SELECT 0 => +OK\nSELECT 1 => -ERR SELECT is not allowed in cluster mode\n\
@@ -250,7 +228,35 @@ fn the_forms_of_the_map_agree_with_each_other() {
     let runs_told: usize = slots
         .map(|node| node["slots"].as_array().unwrap().len())
         .sum();
-    assert_eq!(runs_told, runs.len());
+    assert_eq!(runs_told, runs);
+}
+
+/// Checks that CLUSTER SLOTS covers all slots in order, and names the nodes; how many runs it has.
+fn checked_runs(nodes: &Nodes, client: &mut Client) -> usize {
+    let Value::Array(runs) = client.run("CLUSTER SLOTS") else {
+        panic!("no array");
+    };
+    let mut next = 0;
+    for run in &runs {
+        let Value::Array(parts) = run else {
+            panic!("no run");
+        };
+        let [
+            Value::Integer(first),
+            Value::Integer(last),
+            Value::Array(node),
+        ] = &parts[..]
+        else {
+            panic!("no run: {}", run.shown());
+        };
+        assert_eq!(*first, next);
+        next = last + 1;
+        let place = format!("{}{}", node[0].shown(), node[1].shown());
+        let named = nodes.daemons.iter().find(|node| node.resp == place);
+        assert!(named.is_some(), "{place}");
+    }
+    assert_eq!(next, 16_384);
+    runs.len()
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Cluster: what Prometheus is shown of this node's part in a cluster.
 //!
-//! A server that is alone shows the families without a sample.
+//! A server that is alone shows the families without a sample, but for what alerts read.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -75,7 +75,12 @@ pub const FAMILIES: &[Family] = &[
         labels: "",
         help: "Whether the last list of nodes could not be used, so that the map before it is in \
                force: 1, or 0.",
-        write: |facts, samples| count(facts, samples, |counts| &counts.is_bad),
+        write: |facts, samples| {
+            let cluster = facts.state.cluster.as_ref();
+            // Relaxed: a figure to look at.
+            let is_bad = cluster.map(|cluster| cluster.counts.is_bad.load(Ordering::Relaxed));
+            samples.one(is_bad.unwrap_or(0));
+        },
     },
     Family {
         name: "cellar_cluster_bad_lists_total",
