@@ -43,6 +43,7 @@ _cellar() {
         cellar)
             opts="-h -V --config --memory --threads --memcached --resp --databases --keep --password --users --insecure --notify-keyspace-events --tracking-table-max-keys --http --http-token --http-hosts --console-write --unix --unix-mode --tls-cert --tls-key --tls-client-ca --max-connections --client-memory --max-value --idle-timeout --login-timeout --write-timeout --lame-duck --drain-timeout --release-memory --expire-effort --default-ttl --lease-timeout --enable-debug-commands --script-time-limit --watchdog --otlp --otlp-interval --log-level --log-format --print-config --help-all --help --version top migrate healthcheck doctor hash-password"
             opts="-h -V --config --memory --threads --memcached --resp --databases --keep --password --users --insecure --notify-keyspace-events --tracking-table-max-keys --http --http-token --http-hosts --console-write --unix --unix-mode --control --takeover --tls-cert --tls-key --tls-client-ca --max-connections --client-memory --max-value --idle-timeout --login-timeout --write-timeout --lame-duck --drain-timeout --release-memory --expire-effort --default-ttl --lease-timeout --enable-debug-commands --script-time-limit --watchdog --log-level --log-format --print-config --help-all --help --version top migrate healthcheck doctor hash-password"
+            opts="-h -V --config --memory --threads --memcached --resp --databases --keep --password --users --insecure --notify-keyspace-events --tracking-table-max-keys --http --http-token --http-hosts --console-write --unix --unix-mode --tls-cert --tls-key --tls-client-ca --max-connections --client-memory --max-value --idle-timeout --login-timeout --write-timeout --lame-duck --drain-timeout --release-memory --expire-effort --default-ttl --lease-timeout --enable-debug-commands --script-time-limit --watchdog --cluster --node --log-level --log-format --print-config --help-all --help --version top migrate healthcheck doctor hash-password"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -205,6 +206,11 @@ _cellar() {
                     return 0
                     ;;
                 --otlp-interval)
+                --cluster)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --node)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -226,6 +232,7 @@ _cellar() {
         cellar__subcmd__doctor)
             opts="-h --config --memory --threads --memcached --resp --databases --keep --password --users --insecure --notify-keyspace-events --tracking-table-max-keys --http --http-token --http-hosts --console-write --unix --unix-mode --tls-cert --tls-key --tls-client-ca --max-connections --client-memory --max-value --idle-timeout --login-timeout --write-timeout --lame-duck --drain-timeout --release-memory --expire-effort --default-ttl --lease-timeout --enable-debug-commands --script-time-limit --watchdog --otlp --otlp-interval --log-level --log-format --help"
             opts="-h --config --memory --threads --memcached --resp --databases --keep --password --users --insecure --notify-keyspace-events --tracking-table-max-keys --http --http-token --http-hosts --console-write --unix --unix-mode --control --takeover --tls-cert --tls-key --tls-client-ca --max-connections --client-memory --max-value --idle-timeout --login-timeout --write-timeout --lame-duck --drain-timeout --release-memory --expire-effort --default-ttl --lease-timeout --enable-debug-commands --script-time-limit --watchdog --log-level --log-format --help"
+            opts="-h --config --memory --threads --memcached --resp --databases --keep --password --users --insecure --notify-keyspace-events --tracking-table-max-keys --http --http-token --http-hosts --console-write --unix --unix-mode --tls-cert --tls-key --tls-client-ca --max-connections --client-memory --max-value --idle-timeout --login-timeout --write-timeout --lame-duck --drain-timeout --release-memory --expire-effort --default-ttl --lease-timeout --enable-debug-commands --script-time-limit --watchdog --cluster --node --log-level --log-format --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -388,6 +395,11 @@ _cellar() {
                     return 0
                     ;;
                 --otlp-interval)
+                --cluster)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --node)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

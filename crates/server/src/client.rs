@@ -52,6 +52,8 @@ pub struct Seat {
     pub file: i32,
     /// The user that it runs as, if it came by a socket file.
     pub uid: Option<u32>,
+    /// Whether it came over TLS.
+    pub is_tls: bool,
     /// Whose certificate it has shown, if it has.
     pub owner: Option<Arc<Owner>>,
 }

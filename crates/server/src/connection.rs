@@ -80,6 +80,8 @@ pub(crate) struct Connection {
     pub(crate) is_held: bool,
     /// The answer that goes on when there is room for it, before the next request.
     pub(crate) unfinished: Option<Box<dyn Unfinished>>,
+    /// How often slots had been lost when it began.
+    pub(crate) losses: u64,
     pub(crate) output: Output,
     pub(crate) ending: Ending,
     /// What is known of how it begins.
@@ -127,6 +129,7 @@ impl Connection {
             is_parked: false,
             is_held: false,
             unfinished: None,
+            losses: 0,
             output: Output::default(),
             ending: Ending::No,
             beginning: Beginning::default(),

@@ -3,6 +3,8 @@
 //! What touches several shards at once and has to look like one step (EXEC, scripts, RENAME, MSET)
 //! runs alone: every other loop stands outside its gate meanwhile. A loop is inside while it
 //! executes the requests of one turn, which takes two stores; only who wants to be alone waits.
+//! A thread that is no loop shuts the [`Door`] in front of the gates: it waits until each loop has
+//! ended its stay, whoever was alone in it.
 //!
 //! Invariant: while `alone` is set and no loop is marked as inside, nobody executes but its setter.
 //! Why: docs/decisions/0016. Tests: at the end of this file.
@@ -30,6 +32,37 @@ pub struct Gates {
     alone: AtomicBool,
     /// Held by who is alone; the others wait for it.
     turn: Mutex<()>,
+    /// What threads shut that are no loops; none if there are no such threads.
+    door: Option<Door>,
+}
+
+/// What keeps all loops out while a thread that is none changes what they go by.
+#[derive(Debug)]
+struct Door {
+    stays: Box<[Inside]>,
+    // SeqCst: as `Gates::alone`.
+    is_shut: AtomicBool,
+    /// Held by who has shut it; the loops wait for it.
+    turn: Mutex<()>,
+}
+
+impl Door {
+    #[inline]
+    fn come_in(&self, index: usize) {
+        // SeqCst: as in `Gates::go_in`.
+        self.stays[index].0.store(true, Ordering::SeqCst);
+        while self.is_shut.load(Ordering::SeqCst) {
+            self.leave(index);
+            drop(self.turn.lock().unwrap_or_else(PoisonError::into_inner));
+            self.stays[index].0.store(true, Ordering::SeqCst);
+        }
+    }
+
+    #[inline]
+    fn leave(&self, index: usize) {
+        // Release: who sees the mark gone sees all that was done in the stay.
+        self.stays[index].0.store(false, Ordering::Release);
+    }
 }
 
 /// A loop's stay inside its gate.
@@ -40,6 +73,8 @@ pub struct Pass<'g> {
     is_alone: Cell<bool>,
     /// Whether something was done that does not take constant time.
     is_heavy: Cell<bool>,
+    /// Whether the lease of this node held when the stay began.
+    is_leased: Cell<bool>,
 }
 
 impl Gates {
@@ -50,19 +85,54 @@ impl Gates {
             inside: (0..loops).map(|_| Inside::default()).collect(),
             alone: AtomicBool::new(false),
             turn: Mutex::default(),
+            door: None,
         }
+    }
+
+    /// The same with a door in front of them, which other threads may shut.
+    #[must_use]
+    pub fn with_door(loops: usize) -> Gates {
+        let door = Door {
+            stays: (0..loops).map(|_| Inside::default()).collect(),
+            is_shut: AtomicBool::new(false),
+            turn: Mutex::default(),
+        };
+        Gates {
+            door: Some(door),
+            ..Gates::new(loops)
+        }
+    }
+
+    /// Runs `run`, on a thread that is no loop, while no loop executes; what it does is done by
+    /// the next stay of each.
+    ///
+    /// # Panics
+    /// If there is no door.
+    pub fn shut_out<R>(&self, run: impl FnOnce() -> R) -> R {
+        let door = self.door.as_ref().expect("the gates were made with a door");
+        let turn = door.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        door.is_shut.store(true, Ordering::SeqCst);
+        wait_until_outside(&door.stays);
+        let result = run();
+        door.is_shut.store(false, Ordering::SeqCst);
+        drop(turn);
+        result
     }
 
     /// Goes inside with loop `index`; waits while another loop is alone.
     #[inline]
     #[must_use]
     pub fn enter(&self, index: usize) -> Pass<'_> {
+        if let Some(door) = &self.door {
+            door.come_in(index);
+        }
         self.go_in(index);
         Pass {
             gates: self,
             index,
             is_alone: Cell::new(false),
             is_heavy: Cell::new(false),
+            is_leased: Cell::new(true),
         }
     }
 
@@ -90,17 +160,17 @@ impl Gates {
     fn take_turn(&self) -> MutexGuard<'_, ()> {
         self.turn.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
 
-    fn wait_until_outside(&self) {
-        for inside in &self.inside {
-            let mut spins = 0;
-            while inside.0.load(Ordering::SeqCst) {
-                if spins < SPINS {
-                    spins += 1;
-                    spin_loop();
-                } else {
-                    yield_now();
-                }
+fn wait_until_outside(marks: &[Inside]) {
+    for inside in marks {
+        let mut spins = 0;
+        while inside.0.load(Ordering::SeqCst) {
+            if spins < SPINS {
+                spins += 1;
+                spin_loop();
+            } else {
+                yield_now();
             }
         }
     }
@@ -120,6 +190,18 @@ impl Pass<'_> {
         self.is_heavy.take()
     }
 
+    /// Notes whether the lease of this node holds, as the stay begins.
+    #[inline]
+    pub fn note_leased(&self, is_leased: bool) {
+        self.is_leased.set(is_leased);
+    }
+
+    /// Whether it held.
+    #[inline]
+    pub fn is_leased(&self) -> bool {
+        self.is_leased.get()
+    }
+
     /// Runs `run` while no other loop executes. Inside itself it just runs.
     ///
     /// Cost: nothing with one loop; else a wait for what the other loops are executing, at most
@@ -132,7 +214,7 @@ impl Pass<'_> {
         gates.go_out(self.index);
         let turn = gates.take_turn();
         gates.alone.store(true, Ordering::SeqCst);
-        gates.wait_until_outside();
+        wait_until_outside(&gates.inside);
         let result = run();
         gates.alone.store(false, Ordering::SeqCst);
         drop(turn);
@@ -146,6 +228,9 @@ impl Drop for Pass<'_> {
     fn drop(&mut self) {
         if self.gates.inside.len() > 1 {
             self.gates.go_out(self.index);
+        }
+        if let Some(door) = &self.gates.door {
+            door.leave(self.index);
         }
     }
 }
@@ -184,5 +269,36 @@ mod tests {
             }
         });
         assert_eq!(first.into_inner(), 2_000 * LOOPS as u64);
+    }
+
+    #[test]
+    fn who_shuts_the_door_finds_nobody_between_two_steps_of_who_is_alone() {
+        for loops in [1, 3] {
+            let gates = Gates::with_door(loops);
+            let (first, second) = (AtomicU64::new(0), AtomicU64::new(0));
+            std::thread::scope(|scope| {
+                for index in 0..loops {
+                    let (gates, first, second) = (&gates, &first, &second);
+                    scope.spawn(move || {
+                        for turn in 0..2_000 {
+                            let pass = gates.enter(index);
+                            first.fetch_add(1, Ordering::Relaxed);
+                            if turn % 3 == 0 {
+                                // Who waits to be alone has not left.
+                                pass.alone(spin_loop);
+                            }
+                            second.fetch_add(1, Ordering::Relaxed);
+                        }
+                    });
+                }
+                for _ in 0..200 {
+                    gates.shut_out(|| {
+                        let counts = first.load(Ordering::Relaxed);
+                        assert_eq!(counts, second.load(Ordering::Relaxed));
+                    });
+                }
+            });
+            assert_eq!(first.into_inner(), 2_000 * loops as u64);
+        }
     }
 }

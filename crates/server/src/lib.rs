@@ -12,6 +12,7 @@ pub mod cgroup; // what the control group around this process allows
 mod named_file; // one that an operator has named, read without waiting
 pub mod carrier; // how the subcommands reach a server, in plain text or over TLS
 pub mod settings; // which settings there are, how they are read
+pub mod cluster; // which node of a cluster keeps which key
 pub mod limits; // limits on a connection, slow readers
 pub mod memory; // how much memory the machine or the control group has
 pub mod process; // what the system knows about this process and its machine
@@ -79,6 +80,7 @@ mod exporter; // who sends the figures to a collector of OpenTelemetry
 mod recorder; // who keeps the history, on a thread that serves nobody
 mod upkeep; // what the cache needs besides requests, on a thread that serves nobody
 mod watchdog; // who notices that the wall clock was set, or that a loop stands still
+mod membership; // who keeps the map of the cluster in force
 mod reload; // who reads the settings file anew at SIGHUP
 mod welcome; // what a terminal is told when the server is ready
 pub mod server; // start, stop, drain

@@ -10,6 +10,7 @@ pub mod facts;
 pub mod text;
 pub mod tables;
 pub mod own;
+pub mod cluster;
 pub mod memcached;
 pub mod redis;
 pub mod page;
@@ -23,7 +24,12 @@ use crate::state::State;
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// All families beside the figures of the tables, in the order in which they are shown.
-pub const FAMILIES: [&[Family]; 3] = [own::FAMILIES, memcached::FAMILIES, redis::FAMILIES];
+pub const FAMILIES: [&[Family]; 4] = [
+    own::FAMILIES,
+    cluster::FAMILIES,
+    memcached::FAMILIES,
+    redis::FAMILIES,
+];
 
 /// All figures of a daemon in Prometheus's text format.
 #[must_use]

@@ -38,6 +38,8 @@ pub struct PageRequest<'a> {
     pub body: &'a [u8],
     /// Whether the peer is a program on this machine.
     pub peer_is_loopback: bool,
+    /// Whether the peer came over TLS.
+    pub is_tls: bool,
     /// The field Host.
     pub host: Option<&'a [u8]>,
     /// Whether it bears the token that the operator asks for; false where none is asked for.
@@ -120,6 +122,7 @@ pub const TABLE: &[PageRow] = &[
     row("/metrics", false),
     row("/v1/console/status", false),
     row("/v1/console/history", false),
+    row("/v1/cluster", false),
     PageRow {
         writes: Some("DELETE"),
         ..row("/v1/console/key", false)
@@ -186,8 +189,22 @@ pub fn answer(request: &PageRequest<'_>, state: &State) -> Page {
         "/metrics" => metrics::page(state),
         "/v1/console/status" => status::page(request.user, state),
         "/v1/console/history" => history::page(request, state),
+        "/v1/cluster" => cluster_page(request, state),
         "/v1/console/key" => key::answer(request, state),
         _ => not_found(),
+    }
+}
+
+/// The nodes of the cluster and their slots; none of a server that is alone.
+fn cluster_page(request: &PageRequest<'_>, state: &State) -> Page {
+    let table = state.cluster.as_ref().and_then(|cluster| cluster.table());
+    let document = table.map(|table| table.document(request.is_tls).to_vec());
+    let nobody = || b"{\"version\":0,\"node\":null,\"nodes\":[]}\n".to_vec();
+    Page {
+        status: 200,
+        content_type: "application/json",
+        headers: vec![("Cache-Control", "no-store".to_owned())],
+        body: Cow::Owned(document.unwrap_or_else(nobody)),
     }
 }
 
@@ -218,6 +235,7 @@ mod tests {
             query: "",
             body: b"",
             peer_is_loopback,
+            is_tls: false,
             host: Some(b"127.0.0.1:8080"),
             bears_token,
             has_users: false,

@@ -175,6 +175,17 @@ impl PubSub {
         kind.channels(&registry).keys().for_each(|name| each(name));
     }
 
+    /// All who listen to channels of a kind whose names are meant.
+    #[must_use]
+    pub fn listeners_of(&self, kind: Kind, is_meant: impl Fn(&[u8]) -> bool) -> Vec<Arc<Client>> {
+        let registry = self.read();
+        let channels = kind.channels(&registry).iter();
+        let meant = channels.filter(|(name, _)| is_meant(name));
+        meant
+            .flat_map(|(_, clients)| clients.values().cloned())
+            .collect()
+    }
+
     /// How many listen to a channel by its name.
     #[must_use]
     pub fn listeners(&self, kind: Kind, channel: &[u8]) -> usize {

@@ -22,6 +22,7 @@ use crate::handshakes::{Antechamber, GUESTS_MAX};
 use crate::inherited::Inherited;
 use crate::listener::Listener;
 use crate::mailbox::Mailbox;
+use crate::membership::Membership;
 use crate::memory;
 use crate::notify::{self, Notice};
 use crate::observer::Observer;
@@ -61,10 +62,7 @@ pub fn run(loaded: &Loaded) -> Result<(), Error> {
     let mut settings = loaded.settings.clone();
     let mut open = OpenSockets::default();
     let inherited = Inherited::take(&mut settings, &mut open)?;
-    fit_open_files(&mut settings, loaded.origin("max-connections"))?;
-    fit_memory(&mut settings)?;
-    fit_watchdog(&mut settings, loaded.origin("watchdog"))?;
-    settings.check()?;
+    fit(&mut settings, loaded)?;
     let tls = make_keys(&settings)?;
     let users = Users::load(&settings)?;
     let mut control = Control::begin(&settings, &mut open)?;
@@ -128,12 +126,14 @@ struct Helpers {
     doorkeeper: Option<Doorkeeper>,
     watchdog: Watchdog,
     reload: Reload,
+    membership: Option<Membership>,
 }
 
 impl Helpers {
     /// Starts them; `told` says whether a signal asked the server to stop.
     fn start(loaded: &Loaded, common: &Common, told: Arc<AtomicBool>) -> Result<Helpers, Error> {
         let (state, clock) = (&common.state, &common.clock);
+        let membership = Membership::start(state)?;
         let start = || -> std::io::Result<Helpers> {
             Ok(Helpers {
                 upkeep: Upkeep::start(Arc::clone(state), clock.clone())?,
@@ -142,6 +142,7 @@ impl Helpers {
                 doorkeeper: Doorkeeper::start(state, clock.clone())?,
                 watchdog: Watchdog::start(Arc::clone(state), told)?,
                 reload: Reload::start(loaded, Arc::clone(state))?,
+                membership,
             })
         };
         start().map_err(no_thread)
@@ -155,6 +156,9 @@ impl Helpers {
             doorkeeper.stop();
         }
         self.reload.stop();
+        if let Some(membership) = self.membership {
+            membership.stop();
+        }
         self.watchdog.stop();
     }
 }
@@ -192,6 +196,15 @@ fn begin(mut acceptor: Acceptor, control: Control, clock: LoopClock) -> Result<R
         acceptor.take_over(clients);
     }
     acceptor.start(clock).map_err(no_thread)
+}
+
+/// Fits the settings to what the machine and each other let them be.
+fn fit(settings: &mut Settings, loaded: &Loaded) -> Result<(), Error> {
+    fit_open_files(settings, loaded.origin("max-connections"))?;
+    fit_memory(settings)?;
+    fit_watchdog(settings, loaded.origin("watchdog"))?;
+    fit_databases(settings, loaded.origin("databases"))?;
+    settings.check()
 }
 
 /// Chooses the size of the cache if that is the server's, and checks that there is so much memory.
@@ -282,6 +295,22 @@ fn fit_watchdog(settings: &mut Settings, origin: Origin) -> Result<(), Error> {
         });
     }
     settings.watchdog_ms = settings.script_time_ms.saturating_mul(2);
+    Ok(())
+}
+
+/// A node of a cluster has one database: a default gives way, a number that was asked for does not.
+fn fit_databases(settings: &mut Settings, origin: Origin) -> Result<(), Error> {
+    if settings.cluster.is_none() || settings.databases == 1 {
+        return Ok(());
+    }
+    if origin != Origin::Default {
+        return Err(Error::Setting {
+            flag: "databases",
+            origin: String::new(),
+            reason: "a node of a cluster (--cluster) has database 0 alone".to_owned(),
+        });
+    }
+    settings.databases = 1;
     Ok(())
 }
 

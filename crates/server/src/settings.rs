@@ -6,6 +6,7 @@
 //!
 //! Tests: settings/table.rs, tests/startup_errors.rs, tests/docs.rs.
 
+pub mod source; // where a cluster's list of nodes comes from
 pub mod address; // where clients come in, as an operator writes it
 pub mod units;
 pub mod letters;
@@ -33,6 +34,7 @@ use self::collector::Collector;
 use self::default_ttl::DefaultTtl;
 use self::hosts::Hosts;
 use self::keep::Keep;
+use self::source::ListSource;
 use crate::cgroup;
 use crate::error::Error;
 use crate::protocol::Protocol;
@@ -151,6 +153,10 @@ pub struct Settings {
     pub script_time_ms: u64,
     /// Milliseconds after which an event loop that stands still ends the process; 0 = never.
     pub watchdog_ms: u64,
+    /// Where the list of the cluster's nodes comes from; none = this server is alone.
+    pub cluster: Option<ListSource>,
+    /// What this node is called in it; empty = nothing.
+    pub node: String,
     /// Least severe log lines that are printed.
     pub log_level: LevelFilter,
     /// How log lines look.
@@ -191,7 +197,16 @@ impl Settings {
             let reason = "needs --control PATH, the socket of the server to take over from";
             return Err(fail("takeover")(reason.to_owned()));
         }
-        Ok(())
+        self.check_cluster().map_err(fail("node"))
+    }
+
+    /// Checks that a node of a cluster has a name, and no other server has one.
+    fn check_cluster(&self) -> Result<(), String> {
+        match (&self.cluster, self.node.is_empty()) {
+            (Some(_), true) => Err("a node of a cluster (--cluster) needs a name".to_owned()),
+            (None, false) => Err("only a node of a cluster (--cluster) has a name".to_owned()),
+            _ => Ok(()),
+        }
     }
 
     /// The addresses at which a protocol is spoken.
@@ -310,6 +325,8 @@ impl Default for Settings {
             enable_debug_commands: false,
             script_time_ms: 5_000,
             watchdog_ms: 60_000,
+            cluster: None,
+            node: String::new(),
             log_level: LevelFilter::INFO,
             log_format: LogFormat::Text,
         }

@@ -9,6 +9,7 @@ use cellar_engine::{Cache, Instant};
 use crate::budget::Budget;
 use crate::client::Clients;
 use crate::clock::WallClock;
+use crate::cluster::Cluster;
 use crate::content_types::ContentTypes;
 use crate::counters::times::{Times, TimesByCommand};
 use crate::counters::{Calls, Counters, Totals};
@@ -42,6 +43,8 @@ const TRANSFER_SHARE: u64 = 4;
 pub struct State {
     /// The cache.
     pub cache: Cache,
+    /// This node's part in its cluster; none of a server that is alone.
+    pub cluster: Option<Arc<Cluster>>,
     /// What the operator chose.
     pub settings: Settings,
     /// One entry per event loop.
@@ -163,12 +166,21 @@ impl State {
             .collect();
         let budget = Budget::new(settings.client_memory_bytes(), settings.threads);
         let budget = Arc::new(budget);
+        let cluster = settings.cluster.as_ref().map(|source| {
+            let cluster = Cluster::new(&settings.node, source.has_leases());
+            Arc::new(cluster)
+        });
+        let gates = match &cluster {
+            Some(_) => Gates::with_door(settings.threads),
+            None => Gates::new(settings.threads),
+        };
         let state = State {
             cache,
+            cluster,
             acceptor: Arc::default(),
             handshakes: Arc::default(),
             tls: None,
-            gates: Gates::new(settings.threads),
+            gates,
             pause: Pause::default(),
             lifetimes: Lifetimes::new(&settings.default_ttl, observer.databases().count()),
             databases: observer.databases().clone(),
@@ -205,6 +217,22 @@ impl State {
         };
         state.choose_calls();
         state
+    }
+
+    /// How often this node of a cluster has lost slots; what began before has to end.
+    #[inline]
+    #[must_use]
+    pub fn losses(&self) -> u64 {
+        self.cluster.as_ref().map_or(0, |cluster| cluster.losses())
+    }
+
+    /// How Redis calls what this server is: one alone, or a node of a cluster.
+    #[must_use]
+    pub fn mode(&self) -> &'static str {
+        match self.cluster {
+            None => "standalone",
+            Some(_) => "cluster",
+        }
     }
 
     /// The settings with what CONFIG SET has changed since the start.

@@ -128,6 +128,12 @@ impl Stream {
         self.encrypted.is_none() && !self.is_leaving()
     }
 
+    /// Whether it is encrypted.
+    #[must_use]
+    pub fn is_encrypted(&self) -> bool {
+        self.encrypted.is_some()
+    }
+
     /// What carries it.
     #[must_use]
     pub fn transport(&self) -> Transport {

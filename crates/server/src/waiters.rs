@@ -32,6 +32,8 @@ pub enum WaitEnd {
     TimeOut,
     /// Somebody has ended it with an error.
     Unblocked,
+    /// Its keys have become another node's; it asks again and is told whose.
+    Moved,
 }
 
 /// What a key has to hold for somebody who waits.
@@ -90,6 +92,12 @@ impl WaitRequest {
 }
 
 impl Waiter {
+    /// The keys that it waits for.
+    #[must_use]
+    pub fn names(&self) -> &[Box<[u8]>] {
+        self.request.names()
+    }
+
     /// Bytes of memory that it takes.
     #[must_use]
     pub fn held_bytes(&self) -> usize {
@@ -125,6 +133,7 @@ impl Waiter {
         let mut reply = Reply::new(&mut bytes, self.request.proto);
         match end {
             WaitEnd::TimeOut => reply.null_array(),
+            WaitEnd::Moved => reply.error("CLUSTERDOWN Hash slot not served"),
             WaitEnd::Unblocked => reply.error("UNBLOCKED client unblocked via CLIENT UNBLOCK"),
         }
         self.answer(bytes);
@@ -371,6 +380,12 @@ impl Waiters {
     #[must_use]
     pub fn of_client(&self, id: u64) -> Option<Arc<Waiter>> {
         lock(&self.by_client).get(&id).cloned()
+    }
+
+    /// All who wait.
+    #[must_use]
+    pub fn all(&self) -> Vec<Arc<Waiter>> {
+        lock(&self.by_client).values().cloned().collect()
     }
 
     /// Clients that wait, those of them who do not wait for ever, and names waited for.

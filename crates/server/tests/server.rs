@@ -11,6 +11,7 @@ mod activation;
 mod before_login;
 mod clean_stop;
 mod client_memory;
+mod cluster;
 mod collections;
 mod connections;
 mod console;

@@ -37,6 +37,7 @@ statuses! {
     CREATED 201 "Created";
     NO_CONTENT 204 "No Content";
     NOT_MODIFIED 304 "Not Modified";
+    MOVED 307 "Temporary Redirect";
     BAD_REQUEST 400 "Bad Request";
     UNAUTHORIZED 401 "Unauthorized";
     FORBIDDEN 403 "Forbidden";

@@ -83,6 +83,8 @@ pub const COMMANDS: &[Command] = commands! {
     "lru_crawler metadump" "all|hash|<class>,..." "0.1": "Lists all keys with their facts.";
     "lru_crawler mgdump" "all|hash|<class>,..." "0.1": "Lists all keys as mg commands.";
     "verbosity" "<level> [noreply]" "0.1": "Accepted; the log is set where the server is started.";
+    "config get cluster" "" "0.1"
+        : "Lists the nodes of the cluster as host|ip|port, for clients with auto-discovery.";
     "version" "" "0.1": "Shows the version of memcached that is answered for, and of this server.";
     "quit" "" "0.1": "Ends the connection.";
 };

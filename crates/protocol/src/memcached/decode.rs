@@ -250,6 +250,9 @@ fn parse(line: &[u8]) -> Parsed<'_> {
         b"touch" => touch(tokens),
         b"quit" => Ok(Line::Whole(Request::Quit)),
         b"version" => Ok(Line::Whole(Request::Version)),
+        b"config" if { tokens }.eq([b"get".as_slice(), b"cluster"]) => {
+            Ok(Line::Whole(Request::Cluster))
+        }
         b"stats" => admin::stats(tokens).map(Line::Whole),
         b"watch" => Err(Refused::line("CLIENT_ERROR watch commands not allowed")),
         _ => admin::other(line).map(Line::Whole),

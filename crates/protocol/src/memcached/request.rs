@@ -206,6 +206,8 @@ pub enum Request<'a> {
         /// Whether the client wants no answer.
         noreply: bool,
     },
+    /// config get cluster
+    Cluster,
     /// version
     Version,
     /// stats

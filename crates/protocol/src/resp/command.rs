@@ -96,6 +96,7 @@ impl Command {
             Verb::CommandDocs | Verb::CommandGetkeys | Verb::CommandGetkeysandflags => {
                 &["connection"]
             }
+            Verb::Readonly | Verb::Readwrite | Verb::Asking => &["connection"],
             Verb::CommandInfo | Verb::CommandList | Verb::CommandHelp => &["connection"],
             // A container's subcommands tell it.
             Verb::PubsubHelp => &[],
@@ -223,7 +224,7 @@ pub enum Group {
     Connection,
     /// The server.
     Server,
-    /// The cluster there is not.
+    /// Several servers as one.
     Cluster,
 }
 

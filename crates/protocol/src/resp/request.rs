@@ -57,23 +57,27 @@ impl<'a> Request<'a> {
     #[inline]
     pub fn key_places(&self) -> impl Iterator<Item = usize> + use<> {
         let keys = self.command.map_or(Keys::NONE, |command| command.keys);
-        let (first, end) = if keys.count == 0 {
-            span(keys, self.args.len())
-        } else {
-            counted(keys, &self.args)
-        };
-        let before = (keys.count > 0 && keys.first > 0).then_some(1);
-        let places = (first..end).step_by(usize::from(keys.step.unsigned_abs()).max(1));
-        before
-            .into_iter()
-            .chain(places)
-            .chain(stored_place(keys, &self.args))
+        key_places(keys, &self.args)
     }
 
     /// Appends the request as an array of bulk strings, as [`super::decode`] reads it.
     pub fn write(&self, out: &mut Vec<u8>) {
         write_frame(&self.args, out);
     }
+}
+
+/// The places of the keys of a command among these arguments; none where they are malformed.
+#[inline]
+pub fn key_places(keys: Keys, args: &[&[u8]]) -> impl Iterator<Item = usize> + use<> {
+    let (first, end) = if keys.count == 0 {
+        span(keys, args.len())
+    } else {
+        counted(keys, args)
+    };
+    let before = (keys.count > 0 && keys.first > 0).then_some(1);
+    let places = (first..end).step_by(usize::from(keys.step.unsigned_abs()).max(1));
+    let all = before.into_iter().chain(places);
+    all.chain(stored_place(keys, args))
 }
 
 /// Appends these arguments as an array of bulk strings.

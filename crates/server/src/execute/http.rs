@@ -26,6 +26,7 @@ mod date;
 mod etag; // ETags and conditions
 pub mod route; // which paths there are over HTTP, what they do
 mod call;
+mod elsewhere; // where else a key is
 mod asker; // which user asks over HTTP
 mod guard; // who may ask over HTTP: names, origins, tokens
 mod conditions;
@@ -53,6 +54,8 @@ use route::Route;
 struct Peer {
     /// Whether it is a program on this machine.
     is_loopback: bool,
+    /// Whether it came over TLS.
+    is_tls: bool,
     /// Where it guesses from.
     source: Source,
     /// Whether its last token was the right one.
@@ -75,6 +78,7 @@ impl Peer {
             asker: has_users.then(|| Box::new(Asker::at(address))),
             is_asked: has_users,
             is_loopback: is_of_this_machine(address),
+            is_tls: false,
             source: Source::of(address),
             bore_token: false,
             under_way: None,
@@ -156,6 +160,7 @@ fn execute(
 ) -> Flow {
     context.counters.pulse.begin_http();
     let mut call = Call::new(&prepared.request, context, output);
+    call.is_tls = peer.is_tls;
     // Relaxed: a flag that orders nothing.
     if prepared.is_last && context.state.leaving.load(Ordering::Relaxed) {
         call.stay = Stay::Close;
@@ -199,21 +204,22 @@ fn run(call: &mut Call<'_>, prepared: &Prepared<'_>) -> Outcome {
     match (prepared.route, prepared.key) {
         (Route::Entry(_), Some(key)) => {
             call.check_key(key.bytes())?;
+            call.check_slot(key.bytes())?;
             entry(call, key)
         }
         (Route::Entry(text), None) => {
             let bytes = key_bytes(text)?;
-            let key = call.key(&bytes)?;
+            let key = call.key_here(&bytes)?;
             entry(call, key)
         }
         (Route::Increment(text), _) => {
             let bytes = key_bytes(text)?;
-            let key = call.key(&bytes)?;
+            let key = call.key_here(&bytes)?;
             count::increment(call, key)
         }
         (Route::Invalidate(text), _) => {
             let bytes = key_bytes(text)?;
-            let key = call.key(&bytes)?;
+            let key = call.key_here(&bytes)?;
             leases::invalidate(call, key)
         }
         (Route::Collection, _) if call.request.method == Method::Post => message::post(call),
@@ -258,6 +264,7 @@ fn page(call: &mut Call<'_>, peer: &Peer, bears_token: bool) -> Outcome {
             query: request.target.query,
             body: request.body,
             peer_is_loopback: peer.is_loopback,
+            is_tls: peer.is_tls,
             host: request.host,
             bears_token,
             has_users: call.context.state.users.is_some(),

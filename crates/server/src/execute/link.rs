@@ -184,6 +184,7 @@ impl Link {
                     local: local_address(stream),
                     file: stream.as_raw_fd(),
                     uid,
+                    is_tls: stream.is_encrypted(),
                     owner: owner.clone(),
                 };
                 let client = state.clients.add(seat, Some(home), now_ms);
@@ -191,6 +192,11 @@ impl Link {
             }
             Protocol::Http => Link::Http(http::Intake::new(&told, state)),
         };
+        if let Link::Http(intake) = &mut link
+            && stream.is_encrypted()
+        {
+            intake.note_tls();
+        }
         link.log_in_unasked(owner.as_ref(), uid, state);
         link
     }

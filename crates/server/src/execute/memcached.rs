@@ -14,6 +14,7 @@ use super::context::{Context, Flow};
 use crate::output::Output;
 use crate::users::User;
 
+mod elsewhere; // what is answered when another node keeps the key
 mod read;
 mod store;
 mod change;
@@ -57,6 +58,10 @@ fn prepare<'a>(request: Request<'a>, cache: &Cache) -> Prepared<'a> {
 #[inline]
 fn execute(prepared: &Prepared<'_>, context: Context<'_>, output: &mut Output) -> Flow {
     context.counters.pulse.begin_memcached();
+    let is_node = context.state.cluster.is_some();
+    if is_node && elsewhere::answered(&prepared.request, context, output) {
+        return Flow::Continue;
+    }
     match (&prepared.request, prepared.key) {
         (Request::Get(get), Some(key)) => return read::get(get, key, context, output),
         (Request::Store(request), Some(key)) => store::classic(request, key, context, output),
@@ -134,6 +139,7 @@ fn execute_for(
         Request::FlushAll { delay, noreply } => {
             change::flush_all(*delay, *noreply, context, output);
         }
+        Request::Cluster => elsewhere::nodes(context, output),
         Request::Version => reply::text_line(output.bytes(), &format!("VERSION {VERSION}")),
         Request::Stats(group) => stats::show(*group, user, context, output),
         Request::List { form, all } => return list::start((*form, user), *all, context, output),

@@ -66,7 +66,8 @@ needs! {
         ClientTracking ClientCaching ClientGetredir ClientTrackinginfo
         Unsubscribe Punsubscribe Sunsubscribe PubsubChannels PubsubShardchannels PubsubNumpat
         AclWhoami AclCat Info Time Lastsave Role Wait Waitaof
-        ClusterInfo ClusterKeyslot ClusterMyid ClusterNodes ClusterShards ClusterSlots
+        ClusterInfo ClusterKeyslot ClusterMyid ClusterMyshardid ClusterNodes ClusterShards
+        ClusterSlots ClusterLinks Readonly Readwrite Asking
         Command CommandCount CommandDocs CommandGetkeys CommandGetkeysandflags CommandInfo
         CommandList
         MemoryDoctor MemoryStats
@@ -100,6 +101,7 @@ needs! {
         Geoadd Geosearchstore Georadius Georadiusbymember;
     Hear: Subscribe Psubscribe Ssubscribe PubsubNumsub PubsubShardnumsub;
     Send: Publish Spublish;
+    Everything: ClusterCountkeysinslot ClusterGetkeysinslot;
     Admin: Eval Evalsha EvalRo EvalshaRo ScriptLoad ScriptExists Fcall FcallRo FunctionList
         FunctionStats FunctionDump ClientList
         AclList AclUsers AclGetuser AclDryrun ConfigGet
@@ -133,6 +135,7 @@ pub fn of_memcached(request: &memcached::Request<'_>) -> Need {
             Need::Read
         }
         Request::MetaNoop
+        | Request::Cluster
         | Request::Version
         | Request::Stats(_)
         | Request::Okay { .. }
@@ -168,7 +171,7 @@ pub fn of_packet(asks: Asks) -> Need {
 pub fn of_path(path: &str, method: Method) -> Need {
     let only_reads = matches!(method, Method::Get | Method::Head);
     match path {
-        "/metrics" | "/v1/console/status" | "/v1/console/history" => Need::Anybody,
+        "/metrics" | "/v1/cluster" | "/v1/console/status" | "/v1/console/history" => Need::Anybody,
         "/v1/cache/batch/get" => Need::Read,
         _ if only_reads => Need::Read,
         _ => Need::Write,

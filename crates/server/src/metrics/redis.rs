@@ -112,7 +112,8 @@ families! {
     "redis_cpu_sys_seconds_total" Count "Time on the processor in the system.":
         |facts| seconds(facts.cpu.system_us, 1e6);
     "redis_connected_slaves" Gauge "Always 0: there is no replication.": |_| 0;
-    "redis_cluster_enabled" Gauge "Always 0: there is no cluster.": |_| 0;
+    "redis_cluster_enabled" Gauge "Whether this server is a node of a cluster: 1, or 0.":
+        |facts| u64::from(facts.state.cluster.is_some());
     "redis_loading_dump_file" Gauge "Always 0: nothing is loaded.": |_| 0;
     "redis_rdb_changes_since_last_save" Gauge "Always 0: nothing is saved.": |_| 0;
 }
@@ -121,10 +122,10 @@ fn fragmentation(facts: &Facts<'_>) -> f64 {
     facts.resident_bytes as f64 / facts.used_bytes().max(1) as f64
 }
 
-fn info(_facts: &Facts<'_>, samples: &mut Samples<'_>) {
+fn info(facts: &Facts<'_>, samples: &mut Samples<'_>) {
     let labels = [
         ("redis_version", REDIS_VERSION),
-        ("redis_mode", "standalone"),
+        ("redis_mode", facts.state.mode()),
         ("role", "master"),
         ("os", &process::system()),
     ];

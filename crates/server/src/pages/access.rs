@@ -69,6 +69,7 @@ mod tests {
                 query: "",
                 body: b"",
                 peer_is_loopback,
+                is_tls: false,
                 host: Some(host.as_bytes()),
                 bears_token,
                 has_users: false,

@@ -14,6 +14,8 @@ use serde::Serialize;
 
 use super::query::{self, text_of};
 use super::{Page, PageRequest};
+use crate::cluster::Cluster;
+use crate::cluster::slot::slot_of;
 use crate::collection::{Hash, List, Set, SortedSet};
 use crate::events::Class;
 use crate::kind::{self, HASH, LIST, SET, SORTED_SET};
@@ -73,6 +75,10 @@ pub(super) fn answer(request: &PageRequest<'_>, state: &State) -> Page {
             "no_permission",
             "this user may not do this to this key",
         );
+    }
+    let serves = |cluster: &Cluster| cluster.is_leased() && cluster.serves(slot_of(&key));
+    if !state.cluster.as_deref().is_none_or(serves) {
+        return Page::error(409, "moved", "another node of the cluster keeps this key");
     }
     let Ok(key) = state.cache.key_in(state.databases.space(database), &key) else {
         return Page::error(400, "bad_key", "the key is too long");

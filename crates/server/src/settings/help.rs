@@ -65,6 +65,8 @@ const GROUPS: &[Group] = &[
             "console-write",
             "control",
             "takeover",
+            "cluster",
+            "node",
         ],
     },
     Group {

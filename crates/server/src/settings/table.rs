@@ -10,10 +10,11 @@ use super::default_ttl::DefaultTtl;
 use super::hosts::Hosts;
 use super::keep::Keep;
 use super::secret::{password, show_secret, token};
+use super::source::ListSource;
 use super::units::{parse_duration_ms, parse_size, show_duration_ms, show_size};
 use super::values::{
-    client_memory, effort, level, log_format, mode, non_zero_duration, number, path, paths,
-    show_paths, switch, value_limit,
+    client_memory, effort, level, log_format, mode, node_name, non_zero_duration, number, path,
+    paths, show_paths, switch, value_limit,
 };
 use super::{CONNECTIONS_MAX, DATABASES_MAX, LogFormat, SWITCH, Settings, THREADS_MAX, letters};
 
@@ -556,6 +557,34 @@ pub const TABLE: &[Row] = &[
         help: "How often; at least 1s.",
         set: |s, v| put(&mut s.otlp_interval_ms, interval(v)),
         show: |s| show_duration_ms(s.otlp_interval_ms),
+    },
+    Row {
+        name: "cluster",
+        parameter: None,
+        value: "SOURCE|off",
+        default: "off",
+        help: "Makes this server a node of a cluster whose nodes are listed in a file, file:PATH, \
+               read anew when it changes: a line is a node's name, resp=ADDR memcached=ADDR \
+               http=ADDR as its clients reach it (tls:ADDR behind a comma for those over TLS), and \
+               weight=N. Each key is kept by one node, by the slots of Redis Cluster; database 0 \
+               alone is there. See docs/guide/many-machines.md.",
+        set: |s, v| put(&mut s.cluster, ListSource::parse(v)),
+        show: |s| ListSource::show(s.cluster.as_ref()),
+    },
+    Row {
+        name: "node",
+        parameter: None,
+        value: "NAME",
+        default: "none",
+        help: "What this node is called in the list of --cluster.",
+        set: |s, v| put(&mut s.node, node_name(v)),
+        show: |s| {
+            if s.node.is_empty() {
+                "none".to_owned()
+            } else {
+                s.node.clone()
+            }
+        },
     },
     Row {
         name: "log-level",

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use tracing::level_filters::LevelFilter;
 
+use super::source::check_node_name;
 use super::units::{parse_duration_ms, parse_size, show_size};
 use super::{CLIENT_MEMORY_BYTES_MIN, EXPIRE_EFFORT_MAX, LogFormat};
 
@@ -23,6 +24,14 @@ pub(super) fn path(text: &str) -> Result<Option<PathBuf>, String> {
         "off" => Ok(None),
         "" => Err("the path is empty; write off for none".to_owned()),
         path => Ok(Some(PathBuf::from(path))),
+    }
+}
+
+/// What a node of a cluster is called, or `none`.
+pub(super) fn node_name(text: &str) -> Result<String, String> {
+    match text {
+        "none" => Ok(String::new()),
+        name => check_node_name(name).map(|()| name.to_owned()),
     }
 }
 

@@ -141,7 +141,7 @@ pub(super) fn run(
             if matches!(flow, Flow::Wait(_)) {
                 span.from = begin;
             }
-            follow(flow, span, connection);
+            follow(context, flow, span, connection);
         }
         Next::Feed => {
             connection.start_transfer(now_ms);
@@ -158,7 +158,8 @@ pub(super) fn run(
 }
 
 /// Goes on as an execution said.
-fn follow(flow: Flow, span: &mut Span, connection: &mut Connection) {
+fn follow(context: Context<'_>, flow: Flow, span: &mut Span, connection: &mut Connection) {
+    connection.losses = context.state().losses();
     let is_last = matches!(flow, Flow::Close);
     if connection.follow(flow) {
         span.stopped = true;
@@ -180,7 +181,7 @@ pub(super) fn feed(
     let (used, flow) = connection.link.feed(input, context, &mut connection.output);
     span.from += used;
     match flow {
-        Some(flow) => follow(flow, span, connection),
+        Some(flow) => follow(context, flow, span, connection),
         None => return false,
     }
     true

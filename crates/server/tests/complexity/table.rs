@@ -263,8 +263,14 @@ pub(crate) const RESP: &[Row] = rows! {
         ["ACL LOG 128"];
     "acl|dryrun acl|getuser acl|list acl|users": "one pass over the users", "10,000 users",
         "answers at once", ["ACL LIST"];
-    "cluster cluster|info cluster|keyslot cluster|myid cluster|nodes cluster|shards cluster|slots \
-     cluster|help": "nothing", "none", "there is no cluster", ["CLUSTER INFO"];
+    "cluster cluster|info cluster|keyslot cluster|myid cluster|myshardid cluster|links \
+     cluster|help readonly readwrite asking": "nothing", "none", "answers at once",
+        ["CLUSTER INFO"];
+    "cluster|nodes cluster|shards cluster|slots": "a copy of what was written with the map",
+        "1,000 nodes", "answers at once", ["CLUSTER SLOTS"];
+    "cluster|countkeysinslot cluster|getkeysinslot": "one pass over all keys", "a million keys",
+        "2,048 buckets a step; at most 10,000 keys are listed",
+        ["CLUSTER COUNTKEYSINSLOT 1", "CLUSTER GETKEYSINSLOT 1 10"];
     "command command|count command|getkeys command|getkeysandflags command|info command|list \
      command|help command|docs": "one row a name", "16,382 names",
         "at most 16,384 arguments; COMMAND INFO has 4,096 a step",
@@ -314,6 +320,8 @@ pub(crate) const MEMCACHED: &[Row] = rows! {
         "16 KiB of answer or 4,096 buckets a step",
         ["lru_crawler mgdump all"];
     "verbosity version quit": "nothing", "none", "answers at once", ["version"];
+    "config get cluster": "a copy of what was written with the map", "1,000 nodes",
+        "answers at once", ["config get cluster"];
 };
 
 /// Requests of memcached's binary protocol: what they ask for is probed above.
@@ -343,6 +351,8 @@ pub(crate) const HTTP: &[Row] = rows! {
         "more are refused", ["/v1/cache/batch/put {messages}"];
     "/healthz /readyz": "nothing", "none", "answers at once", ["/healthz"];
     "/metrics": "sums over the shards", "none", "a constant number of sums", ["/metrics"];
+    "/v1/cluster": "a copy of what was written with the map", "1,000 nodes",
+        "answers at once", ["/v1/cluster"];
     "/v1/console/status /v1/console/key": "sums over the shards", "none",
         "a constant number of sums", ["/v1/console/status"];
     "/v1/console/history": "1,440 rows of 40 figures", "none", "a constant number of rows",

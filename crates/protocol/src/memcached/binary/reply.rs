@@ -16,6 +16,8 @@ pub enum PacketStatus {
     TooLarge,
     /// The packet's parts are not those of its opcode.
     Invalid,
+    /// Another node keeps the key.
+    NotMine,
     /// The condition of a store did not hold.
     NotStored,
     /// The value to count is no number.
@@ -42,6 +44,7 @@ impl PacketStatus {
             PacketStatus::Invalid => 4,
             PacketStatus::NotStored => 5,
             PacketStatus::NotANumber => 6,
+            PacketStatus::NotMine => 7,
             PacketStatus::Denied => 0x20,
             PacketStatus::Unknown => 0x81,
             PacketStatus::NoMemory => 0x82,
@@ -60,6 +63,7 @@ impl PacketStatus {
             PacketStatus::Invalid => b"Invalid arguments",
             PacketStatus::NotStored => b"Not stored.",
             PacketStatus::NotANumber => b"Non-numeric server-side value for incr or decr",
+            PacketStatus::NotMine => b"Another node keeps the key",
             PacketStatus::Denied => b"Auth failure.",
             PacketStatus::Unknown => b"Unknown command",
             PacketStatus::NoMemory => b"Out of memory",

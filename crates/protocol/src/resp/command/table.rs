@@ -478,13 +478,27 @@ commands! {
             "Tells the connection's user.";
         AclHelp "help" 2 [LOADING STALE] NONE Server "6.0.0" "Lists the subcommands.";
     };
-    Cluster "cluster" -2 [] NONE Cluster "3.0.0" "Answers that there is no cluster." {
+    Readonly "readonly" 1 [LOADING STALE FAST] NONE Cluster "3.0.0"
+        "Answers OK on a node of a cluster, where each key has one node alone.";
+    Readwrite "readwrite" 1 [LOADING STALE FAST] NONE Cluster "3.0.0"
+        "Answers OK on a node of a cluster, where each key has one node alone.";
+    Asking "asking" 1 [FAST] NONE Cluster "3.0.0"
+        "Answers OK on a node of a cluster: no slot is between two nodes.";
+    Cluster "cluster" -2 [] NONE Cluster "3.0.0" "Tells which node keeps which keys." {
         ClusterInfo "info" 2 [STALE] NONE Cluster "3.0.0" "Shows the state of the cluster.";
         ClusterKeyslot "keyslot" 3 [STALE] NONE Cluster "3.0.0" "Tells a key's slot.";
         ClusterMyid "myid" 2 [STALE] NONE Cluster "3.0.0" "Tells this node's name.";
         ClusterNodes "nodes" 2 [STALE] NONE Cluster "3.0.0" "Lists the nodes.";
         ClusterShards "shards" 2 [STALE] NONE Cluster "7.0.0" "Lists the shards.";
         ClusterSlots "slots" 2 [STALE] NONE Cluster "3.0.0" "Lists the slots.";
+        ClusterMyshardid "myshardid" 2 [STALE] NONE Cluster "7.2.0"
+            "Tells this node's name, for it is a shard alone.";
+        ClusterLinks "links" 2 [STALE] NONE Cluster "7.0.0"
+            "Lists the links between nodes, of which there are none.";
+        ClusterCountkeysinslot "countkeysinslot" 3 [STALE] NONE Cluster "3.0.0"
+            "Counts the keys in a slot.";
+        ClusterGetkeysinslot "getkeysinslot" 4 [STALE] NONE Cluster "3.0.0"
+            "Lists keys in a slot.";
         ClusterHelp "help" 2 [LOADING STALE] NONE Cluster "5.0.0" "Lists the subcommands.";
     };
     Command "command" -1 [LOADING STALE] NONE Server "2.8.13" "Describes all commands." {

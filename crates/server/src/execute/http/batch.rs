@@ -28,6 +28,9 @@ const TOO_MANY: Failure = Failure::new(
     "a batch has at most 1000 keys",
 );
 
+/// An item whose key another node of the cluster keeps: a batch is not sent elsewhere as a whole.
+const ELSEWHERE: Failure = Failure::new(Status::CONFLICT, "moved", "");
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Ids {
@@ -110,6 +113,9 @@ fn append_item(out: &mut Vec<u8>, id: &str, context: Context<'_>) {
         Ok(key) => key,
         Err(error) => return append_failure(out, id, &error.into()),
     };
+    if !context.serves(id.as_bytes()) {
+        return append_failure(out, id, &ELSEWHERE);
+    }
     match message::read(key, context) {
         Ok(value) if value.len() > BATCH_VALUE_BYTES_MAX => {
             let failure = Failure::new(Status::CONFLICT, "too_large_for_json", "");
@@ -173,7 +179,9 @@ pub(super) fn put(call: &mut Call<'_>) -> Outcome {
     let mut failed = Vec::new();
     let mut stored = 0_usize;
     for (item, message) in items.iter().zip(&messages) {
-        match message.store(When::Always, call.context) {
+        let here = call.context.serves(item.id.as_bytes());
+        let here = if here { Ok(()) } else { Err(ELSEWHERE) };
+        match here.and_then(|()| message.store(When::Always, call.context)) {
             Ok(()) => stored += 1,
             Err(failure) => {
                 if !failed.is_empty() {

@@ -22,6 +22,8 @@ pub(super) struct Call<'c> {
     pub(super) context: Context<'c>,
     pub(super) output: &'c mut Output,
     pub(super) stay: Stay,
+    /// Whether who asks came over TLS.
+    pub(super) is_tls: bool,
     /// The login of who asks, on a server with users.
     pub(super) login: Option<Login>,
 }
@@ -35,7 +37,7 @@ pub(super) struct Failure {
     /// A sentence for people; without control characters, quotes or backslashes.
     pub(super) message: Cow<'static, str>,
     /// Further fields, each with its line end.
-    pub(super) fields: &'static str,
+    pub(super) fields: Cow<'static, str>,
 }
 
 /// What came of a request: answered, or not done.
@@ -46,11 +48,21 @@ pub(super) const DONE: Outcome = Ok(Flow::Continue);
 
 impl Failure {
     pub(super) const fn new(status: Status, code: &'static str, message: &'static str) -> Failure {
+        Failure::with(status, code, message, "")
+    }
+
+    /// The same with further fields, each with its line end.
+    pub(super) const fn with(
+        status: Status,
+        code: &'static str,
+        message: &'static str,
+        fields: &'static str,
+    ) -> Failure {
         Failure {
             status,
             code,
             message: Cow::Borrowed(message),
-            fields: "",
+            fields: Cow::Borrowed(fields),
         }
     }
 
@@ -64,7 +76,7 @@ impl Failure {
             status: Status::METHOD_NOT_ALLOWED,
             code: "method_not_allowed",
             message: Cow::Borrowed("this path has no such method"),
-            fields,
+            fields: Cow::Borrowed(fields),
         }
     }
 }
@@ -140,6 +152,7 @@ impl<'c> Call<'c> {
             context,
             output,
             stay: stay_of(request),
+            is_tls: false,
             login: None,
         }
     }
@@ -211,7 +224,7 @@ impl<'c> Call<'c> {
 
     /// Answers that a request is not done.
     pub(super) fn answer_failure(&mut self, failure: &Failure) {
-        if failure.status.code() != Status::NOT_FOUND.code() {
+        if ![Status::NOT_FOUND.code(), Status::MOVED.code()].contains(&failure.status.code()) {
             self.context.counters.protocol_errors.add(1);
         }
         let head = self.is_head();

@@ -42,12 +42,12 @@ const UNAUTHORIZED: Failure = Failure {
     status: Status::UNAUTHORIZED,
     code: "unauthorized",
     message: Cow::Borrowed("this server asks for its token"),
-    fields: "WWW-Authenticate: Bearer\r\n",
+    fields: Cow::Borrowed("WWW-Authenticate: Bearer\r\n"),
 };
 
 pub(super) const UNKNOWN_USER: Failure = Failure {
     message: Cow::Borrowed("this server asks for a user and a password"),
-    fields: pages::USER_CHALLENGE,
+    fields: Cow::Borrowed(pages::USER_CHALLENGE),
     ..UNAUTHORIZED
 };
 
@@ -55,14 +55,14 @@ const TOO_MANY_GUESSES: Failure = Failure {
     status: Status::TOO_MANY_REQUESTS,
     code: "too_many_guesses",
     message: Cow::Borrowed("too many wrong tokens came from this address; wait before the next"),
-    fields: "Retry-After: 1\r\n",
+    fields: Cow::Borrowed("Retry-After: 1\r\n"),
 };
 
 const TOO_MANY_LOGINS: Failure = Failure {
     status: Status::UNAVAILABLE,
     code: "too_many_logins",
     message: Cow::Borrowed("too many passwords wait to be compared; try again"),
-    fields: "Retry-After: 1\r\n",
+    fields: Cow::Borrowed("Retry-After: 1\r\n"),
 };
 
 /// Checks who asks; whether the request bears the token, or is a user's. Pages ask by themselves:

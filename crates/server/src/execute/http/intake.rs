@@ -114,6 +114,11 @@ impl Intake {
         }
     }
 
+    /// Notes that the client came over TLS.
+    pub(in crate::execute) fn note_tls(&mut self) {
+        self.peer.is_tls = true;
+    }
+
     /// Whether its requests have to say who asks, and none was right so far.
     #[inline]
     pub(in crate::execute) fn is_stranger(&self) -> bool {

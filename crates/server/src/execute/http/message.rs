@@ -220,6 +220,7 @@ pub(super) fn post(call: &mut Call<'_>) -> Outcome {
     let [] = parameters::take(&call.request.target, [])?;
     let message: Message<'_> = document(call)?;
     let checked = message.check(call)?;
+    call.check_slot(message.id.as_bytes())?;
     checked.store(call.when(checked.key)?, call.context)?;
     let mut head = call.head(Status::CREATED);
     head.location("/v1/cache/", message.id.as_bytes());
@@ -234,7 +235,7 @@ pub(super) fn get(call: &mut Call<'_>) -> Outcome {
         "bad_parameter",
         "the parameter id says which key",
     ))?;
-    let key = call.key(id.as_bytes())?;
+    let key = call.key_here(id.as_bytes())?;
     let value = read(key, call.context)?;
     if value.len() > DOCUMENT_BYTES_MAX {
         let message = "the value is too long for JSON; its own path has it";

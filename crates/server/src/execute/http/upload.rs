@@ -41,6 +41,8 @@ pub(super) struct Upload {
     request: Kept,
     key: Box<[u8]>,
     order: StoreOrder,
+    /// Whether its client came over TLS.
+    is_tls: bool,
 }
 
 /// A request whose body is being gathered.
@@ -84,6 +86,7 @@ pub(super) fn receive(
     output: &mut Output,
 ) -> Result<Rest, Next> {
     let mut call = Call::new(&prepared.request, context, output);
+    call.is_tls = peer.is_tls;
     let may = match guard::check(&mut call, peer, prepared.route) {
         Ok(_) => super::check(&call, prepared.route),
         Err(guard::Stop::Failure(failure)) => Err(failure),
@@ -162,7 +165,7 @@ fn refuse_body(call: &mut Call<'_>, failure: &Failure, body: Body) -> Next {
 
 fn upload(call: &Call<'_>, text: &str, bytes: usize) -> Result<Upload, Failure> {
     let key_bytes = super::key_bytes(text)?;
-    let key = call.key(&key_bytes)?;
+    let key = call.key_here(&key_bytes)?;
     let order = write::order(call, key)?;
     let room = call.context.cache().reserve(key, bytes);
     let room =
@@ -172,6 +175,7 @@ fn upload(call: &Call<'_>, text: &str, bytes: usize) -> Result<Upload, Failure> 
         request: Kept::of(call.request),
         key: key_bytes.into(),
         order,
+        is_tls: call.is_tls,
     })
 }
 
@@ -210,12 +214,15 @@ impl Upload {
             request,
             key,
             order,
+            is_tls,
         } = self;
         let request = request.with_body(&[]);
         let mut call = Call::new(&request, context, output);
+        call.is_tls = is_tls;
         let value_bytes = filling.value_bytes();
         let mut draft = filling.finish();
-        let outcome = call.key(&key).and_then(|key| {
+        // The slot may have become another node's while the value came.
+        let outcome = call.key_here(&key).and_then(|key| {
             // A small one comes this way if its client has waited for leave to send it.
             let tag = Tag::of_content(small_part(draft.value_mut()), order.options.flags);
             let source = ValueSource::Draft(draft);

@@ -13,6 +13,7 @@ use cellar_protocol::memcached::binary::{
 };
 use cellar_protocol::memcached::{Stats, Verb};
 
+use super::elsewhere;
 use super::member::Member;
 use super::read::How;
 use super::store::Order;
@@ -63,6 +64,10 @@ fn execute(
     let Some(key) = *key else {
         return execute_other(packet, user, context, output);
     };
+    let is_node = context.state.cluster.is_some();
+    if is_node && elsewhere::answered_packet(packet, context, output) {
+        return Flow::Continue;
+    }
     match packet.asks {
         Asks::Get { with_key, touch } => {
             get(packet.head, key, (with_key, touch), context, output);

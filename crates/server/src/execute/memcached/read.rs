@@ -116,6 +116,10 @@ fn read_some(words: &mut Words<'_>, how: How, context: Context<'_>, output: &mut
 fn plain(key: Key<'_>, context: Context<'_>, output: &mut Output) -> usize {
     let counters = context.counters;
     counters.cmd_get.add(1);
+    if !context.serves(key.bytes()) {
+        counters.get_misses.add(1);
+        return 0;
+    }
     let out = output.bytes();
     // What is no string does not exist for this protocol.
     let found = context.cache().get(key, |item| {
@@ -159,7 +163,11 @@ pub(super) fn find<R>(
         no_lease: true,
         ..Lookup::default()
     };
-    let found = context.cache().lookup(key, &lookup, read);
+    let found = if context.serves(key.bytes()) {
+        context.cache().lookup(key, &lookup, read)
+    } else {
+        Ok(None)
+    };
     let (asked, hits, misses) = if how.touch.is_some() {
         (
             &counters.cmd_touch,

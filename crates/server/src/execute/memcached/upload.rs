@@ -9,6 +9,7 @@ use cellar_protocol::memcached::refusal::BAD_DATA;
 use cellar_protocol::memcached::{OwnedMeta, Storage, reply};
 
 use super::binary;
+use super::elsewhere;
 use super::store::{self, Order};
 use crate::execute::context::{Context, Next};
 use crate::execute::filling::{Filling, LINE_END, ValueSource};
@@ -74,6 +75,15 @@ impl Upload {
             }
             return;
         };
+        // The slot may have become another node's while the value came.
+        let noreply = matches!(form, AnswerForm::Classic { noreply: true });
+        let is_refused = match form {
+            AnswerForm::Packet(head) => elsewhere::refused_packet(head, &key, context, output),
+            _ => elsewhere::refused(&key, noreply, context, output),
+        };
+        if is_refused {
+            return;
+        }
         let key = context.key(&key);
         let result = order.run(key, ValueSource::Draft(draft), context);
         match &form {
@@ -103,6 +113,9 @@ pub(super) fn receive_packet(
     context: Context<'_>,
     output: &mut Output,
 ) -> Result<Box<Upload>, Next> {
+    if elsewhere::answered_packet(packet, context, output) {
+        return Err(Next::Skip(value_bytes));
+    }
     let Some(order) = binary::order(packet, context) else {
         return Err(Next::Skip(value_bytes));
     };
@@ -127,6 +140,11 @@ pub(super) fn receive(
     output: &mut Output,
 ) -> Result<Box<Upload>, Next> {
     match storage {
+        Storage::Classic(store)
+            if elsewhere::refused(store.key, store.noreply, context, output) =>
+        {
+            Err(Next::Skip(value_bytes + LINE_END.len()))
+        }
         Storage::Classic(store) => {
             let order = Order::classic(store, context);
             let form = AnswerForm::Classic {
@@ -136,6 +154,9 @@ pub(super) fn receive(
             start(key, value_bytes, (order, form), context, output)
         }
         Storage::Meta { meta, verb } => context.with_key(meta, None, |key| {
+            if elsewhere::refused(key.bytes(), false, context, output) {
+                return Err(Next::Skip(value_bytes + LINE_END.len()));
+            }
             let order = Order::meta(meta, *verb, context);
             let form = AnswerForm::Meta(meta.to_owned());
             start(key, value_bytes, (order, form), context, output)

@@ -6,6 +6,7 @@
 pub(super) mod info;
 pub(super) mod config;
 pub(super) mod acl;
+pub(super) mod cluster;
 mod key_roles; // what commands do with their keys
 pub(super) mod commands;
 pub(super) mod memory;
@@ -87,12 +88,6 @@ pub(super) fn shutdown(call: &mut Call<'_>) -> Outcome {
     );
     call.session.client.stop_server();
     Ok(Flow::Close)
-}
-
-pub(super) fn no_cluster(_call: &mut Call<'_>) -> Outcome {
-    Err(Failure::text(
-        "ERR This instance has cluster support disabled",
-    ))
 }
 
 /// Bytes that items and bookkeeping take, and the most they took when somebody asked.

@@ -265,8 +265,16 @@ handlers! {
     Lastsave => admin::last_save;
     Role => admin::role;
     Shutdown => admin::shutdown;
-    ClusterInfo ClusterKeyslot ClusterMyid ClusterNodes ClusterShards ClusterSlots
-        => admin::no_cluster;
+    ClusterInfo => admin::cluster::info;
+    ClusterKeyslot => admin::cluster::key_slot;
+    ClusterMyid ClusterMyshardid => admin::cluster::my_id;
+    ClusterNodes => admin::cluster::nodes;
+    ClusterShards => admin::cluster::shards;
+    ClusterSlots => admin::cluster::slots;
+    ClusterLinks => admin::cluster::links;
+    ClusterCountkeysinslot => admin::cluster::count_keys;
+    ClusterGetkeysinslot => admin::cluster::keys;
+    Readonly Readwrite Asking => admin::cluster::accepted;
     ObjectHelp PubsubHelp ScriptHelp FunctionHelp ClientHelp AclHelp ClusterHelp CommandHelp
     ConfigHelp LatencyHelp MemoryHelp SlowlogHelp
         => help::help;

@@ -12,8 +12,8 @@ use super::call::{Call, DONE, Outcome};
 use super::failure::Failure;
 use super::session::note_queued;
 
-use super::run;
 use super::session::queue::Transaction;
+use super::{run, slots};
 use crate::limits::REPLY_BYTES_MAX;
 
 /// Whether a command runs at once, even between MULTI and EXEC.
@@ -52,6 +52,10 @@ pub(super) fn exec(call: &mut Call<'_>) -> Outcome {
         return Err(Failure::text(
             "EXECABORT Transaction discarded because of previous errors.",
         ));
+    }
+    if let Err(failure) = slots::check_transaction(&transaction, call.session, call.context) {
+        call.session.unwatch(call.context.state);
+        return Err(failure);
     }
     call.alone(|call| {
         let is_clean = call.session.unwatch(call.context.state);

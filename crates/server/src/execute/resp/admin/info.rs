@@ -1,7 +1,7 @@
 //! INFO: the server's figures in sections, with the names that monitoring of Redis reads.
 //!
 //! What has no counterpart here and is looked for by exporters or libraries stands at the value
-//! that says so: no replica, nothing saved, not loading, no cluster.
+//! that says so: no replica, nothing saved, not loading.
 
 use std::fmt::{Display, Write};
 use std::sync::PoisonError;
@@ -48,7 +48,10 @@ const SECTIONS: [Section; 13] = [
     ("Commandstats", false, command_stats),
     ("Latencystats", false, latency_stats),
     ("Errorstats", true, error_stats),
-    ("Cluster", true, |_, text| text.field("cluster_enabled", 0)),
+    ("Cluster", true, |facts, text| {
+        let is_node = facts.call.context.state.cluster.is_some();
+        text.field("cluster_enabled", u8::from(is_node));
+    }),
     ("Keyspace", true, keyspace),
 ];
 
@@ -158,7 +161,7 @@ fn server(facts: &InfoFacts<'_>, text: &mut InfoText) {
         ("redis_git_sha1", "00000000"),
         ("redis_git_dirty", "0"),
         ("redis_build_id", "0"),
-        ("redis_mode", "standalone"),
+        ("redis_mode", state.mode()),
     ]);
     text.field("os", process::system());
     text.field("arch_bits", usize::BITS);

@@ -73,6 +73,9 @@ pub(in crate::execute::resp) fn select(call: &mut Call<'_>) -> Outcome {
 pub(in crate::execute::resp) fn database(call: &Call<'_>, number: &[u8]) -> Result<u32, Failure> {
     let number = parse_integer(number).ok_or(Failure::NotInteger)?;
     let number = i32::try_from(number).map_err(|_| OUTSIDE_OF_INT)?;
+    if number != 0 && call.context.state.cluster.is_some() {
+        return Err(Failure::text("ERR SELECT is not allowed in cluster mode"));
+    }
     let number = u32::try_from(number).ok();
     let number = number.filter(|&n| (n as usize) < call.context.state.databases.count());
     let number = number.ok_or(Failure::text("ERR DB index is out of range"))?;
@@ -127,6 +130,7 @@ pub(in crate::execute::resp) fn hello(call: &mut Call<'_>) -> Outcome {
     }
     call.session.set_proto(proto);
     let (number, id) = (i64::from(proto == Proto::V3) + 2, call.session.client.id);
+    let mode = call.context.state.mode();
     let mut reply = call.reply();
     reply.map(7);
     for (field, value) in [("server", "redis"), ("version", REDIS_VERSION)] {
@@ -137,7 +141,7 @@ pub(in crate::execute::resp) fn hello(call: &mut Call<'_>) -> Outcome {
     reply.integer(number);
     reply.bulk(b"id");
     reply.integer(i64::try_from(id).unwrap_or(i64::MAX));
-    for (field, value) in [("mode", "standalone"), ("role", "master")] {
+    for (field, value) in [("mode", mode), ("role", "master")] {
         reply.bulk(field.as_bytes());
         reply.bulk(value.as_bytes());
     }

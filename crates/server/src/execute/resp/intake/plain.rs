@@ -66,7 +66,8 @@ impl<'a> PlainSet<'a> {
 /// looked at.
 #[inline]
 fn is_still_plain(key: Key<'_>, session: &Session, context: Context<'_>) -> bool {
-    session.is_plain() && key.space() == session.space(context.state)
+    let is_plain = session.is_plain() && key.space() == session.space(context.state);
+    is_plain && context.serves(key.bytes())
 }
 
 /// Runs a GET and appends its reply.

@@ -6,13 +6,14 @@ use std::sync::Arc;
 
 use cellar_engine::{Draft, Error};
 use cellar_protocol::resp::command::find;
-use cellar_protocol::resp::{Reply, Verb};
+use cellar_protocol::resp::{Command, Reply, Verb};
 
 use crate::execute::context::{Context, Next};
 use crate::execute::filling::{Filling, LINE_END};
 use crate::execute::resp::client::tracking::write_as;
+use crate::execute::resp::failure::Failure;
 use crate::execute::resp::session::Session;
-use crate::execute::resp::{append_failure, strings};
+use crate::execute::resp::{append_failure, slots, strings};
 use crate::output::Output;
 
 /// A SET whose value is on its way.
@@ -46,7 +47,7 @@ pub(in crate::execute::resp) fn receive(
     output: &mut Output,
 ) -> Result<Box<Upload>, Next> {
     // The options are not there yet: it is checked by its key, which is all that they leave open.
-    let row = find(b"set").map(|row| session.check_rights(row, &[b"set", key, b""], context.state));
+    let row = find(b"set").map(|row| may_set(row, key, session, context));
     if let Some(Err(failure)) = row {
         context.counters.times.note_rejected(Verb::Set);
         append_failure(&failure, session.proto, context, output);
@@ -62,6 +63,18 @@ pub(in crate::execute::resp) fn receive(
         })),
         Err(error) => Err(fail(value_bytes, error, session, context, output)),
     }
+}
+
+/// Whether a client may store under a key, here.
+fn may_set(
+    row: &'static Command,
+    key: &[u8],
+    session: &mut Session,
+    context: Context<'_>,
+) -> Result<(), Failure> {
+    let args = [b"set", key, b""];
+    session.check_rights(row, &args, context.state)?;
+    slots::check(row, &args, session, context)
 }
 
 /// Answers a SET that found no room.
@@ -136,6 +149,13 @@ impl Tail {
         output: &mut Output,
     ) {
         if let Some((key, draft, _)) = self.value {
+            // The slot may have become another node's while the value came.
+            if let Some(Err(failure)) = find(b"set").map(|row| may_set(row, &key, session, context))
+            {
+                context.counters.times.note_rejected(Verb::Set);
+                append_failure(&failure, session.proto, context, output);
+                return session.tracked.end_command(None, false);
+            }
             let client = Arc::clone(&session.client);
             write_as(&client, || {
                 strings::set_draft(&key, draft, options, session, context, output);

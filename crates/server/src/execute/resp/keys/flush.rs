@@ -50,6 +50,9 @@ pub(in crate::execute::resp) fn flushall(call: &mut Call<'_>) -> Outcome {
 
 /// SWAPDB: clients of either database see the other one's keys from now on.
 pub(in crate::execute::resp) fn swapdb(call: &mut Call<'_>) -> Outcome {
+    if call.context.state.cluster.is_some() {
+        return Err(Failure::text("ERR SWAPDB is not allowed in cluster mode"));
+    }
     let databases = &call.context.state.databases;
     let number = |index: usize, refusal| {
         let number = parse_integer(call.args[index]);

@@ -125,6 +125,17 @@ fn check_rights(call: &Call<'_>, option: &str) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Patterns name keys of any slot.
+fn check_alone(call: &Call<'_>, option: &str) -> Result<(), Failure> {
+    match call.context.state.cluster {
+        None => Ok(()),
+        Some(_) => {
+            let text = format!("ERR {option} option of SORT denied in cluster mode.");
+            Err(Failure::Text(text.into()))
+        }
+    }
+}
+
 impl Asking {
     /// What a request asks for, and the key that is to have the result.
     ///
@@ -166,12 +177,16 @@ impl Asking {
                 (b"BY", [pattern, rest @ ..]) => {
                     asking.by = SortBy::Place;
                     if pattern.contains(&b'*') {
+                        check_alone(call, "BY")?;
                         check_rights(call, "BY")?;
                         asking.by = SortBy::Other(Reference::parse(pattern));
                     }
                     rest
                 }
                 (b"GET", [pattern, rest @ ..]) => {
+                    if *pattern != b"#" {
+                        check_alone(call, "GET")?;
+                    }
                     check_rights(call, "GET")?;
                     asking.gets.push(Reference::parse(pattern));
                     rest

@@ -1,0 +1,67 @@
+//! Elsewhere: what is answered when another node of the cluster keeps the key: where to ask.
+//!
+//! Page: docs/http.md. Tests: tests/cluster.rs.
+
+use std::borrow::Cow;
+use std::sync::atomic::Ordering;
+
+use cellar_engine::Key;
+use cellar_protocol::http::Status;
+
+use super::call::{Call, Failure};
+use crate::cluster::slot::slot_of;
+use crate::protocol::Protocol;
+
+const NOT_SERVED: Failure = Failure::with(
+    Status::UNAVAILABLE,
+    "not_served",
+    "no node serves this key now",
+    "Retry-After: 1\r\n",
+);
+
+impl Call<'_> {
+    /// The hashed key of bytes from a request, if this node keeps it.
+    pub(super) fn key_here<'k>(&self, bytes: &'k [u8]) -> Result<Key<'k>, Failure> {
+        let key = self.key(bytes)?;
+        self.check_slot(bytes)?;
+        Ok(key)
+    }
+
+    /// Whether this node keeps a key.
+    #[inline]
+    pub(super) fn check_slot(&self, key: &[u8]) -> Result<(), Failure> {
+        if self.context.serves(key) {
+            return Ok(());
+        }
+        Err(failure(self, key))
+    }
+}
+
+/// Why a key is not this node's.
+#[cold]
+fn failure(call: &Call<'_>, key: &[u8]) -> Failure {
+    let Some(cluster) = &call.context.state.cluster else {
+        return NOT_SERVED;
+    };
+    let (slot, table) = (slot_of(key), cluster.table());
+    let place = table
+        .as_ref()
+        .and_then(|table| table.elsewhere(slot, Protocol::Http, call.is_tls));
+    let Some(place) = place else {
+        // Relaxed: figures to look at.
+        cluster.counts.down.fetch_add(1, Ordering::Relaxed);
+        return NOT_SERVED;
+    };
+    cluster.counts.moved.fetch_add(1, Ordering::Relaxed);
+    let scheme = if place.is_tls { "https" } else { "http" };
+    let target = &call.request.target;
+    let mark = if target.query.is_empty() { "" } else { "?" };
+    let location = format!(
+        "Location: {scheme}://{place}{}{mark}{}\r\n",
+        target.path, target.query
+    );
+    Failure {
+        fields: Cow::Owned(location),
+        ..Failure::new(Status::MOVED, "moved", "another node keeps this key")
+    }
+}

@@ -1,0 +1,213 @@
+//! CLUSTER: which node keeps which keys, as cluster clients ask it; READONLY, READWRITE, ASKING.
+//!
+//! The long answers were written when the map was made. Source:
+//! redis.io/docs/latest/commands/?group=cluster; the replies of redis-server 7.
+
+use std::sync::Arc;
+
+use cellar_engine::ScanCursor;
+use cellar_protocol::resp::number::parse_integer;
+use cellar_protocol::resp::{Proto, Reply};
+
+use crate::cluster::Cluster;
+use crate::cluster::node::id_of;
+use crate::cluster::slot::{SLOTS, slot_of};
+use crate::cluster::table::SlotTable;
+use crate::execute::context::Context;
+use crate::execute::resp::call::steps::{Progress, Work};
+use crate::execute::resp::call::{Call, DONE, Outcome};
+use crate::execute::resp::failure::Failure;
+use crate::output::Output;
+
+/// The answer of a server that is no node of a cluster.
+const DISABLED: Failure = Failure::text("ERR This instance has cluster support disabled");
+/// Most keys that CLUSTER GETKEYSINSLOT answers.
+const KEYS_MAX: usize = 10_000;
+
+fn cluster<'c>(call: &Call<'c>) -> Result<&'c Cluster, Failure> {
+    call.context.state.cluster.as_deref().ok_or(DISABLED)
+}
+
+fn table(call: &Call<'_>) -> Result<Option<Arc<SlotTable>>, Failure> {
+    Ok(cluster(call)?.table())
+}
+
+/// READONLY, READWRITE, ASKING: every node is its slots' only one, so they change nothing.
+pub(in crate::execute::resp) fn accepted(call: &mut Call<'_>) -> Outcome {
+    cluster(call)?;
+    call.ok()
+}
+
+/// CLUSTER SLOTS
+pub(in crate::execute::resp) fn slots(call: &mut Call<'_>) -> Outcome {
+    let (proto, is_tls) = (call.session.proto, call.session.client.seat.is_tls);
+    match table(call)? {
+        None => call.reply().array(0),
+        Some(table) => call
+            .output
+            .bytes()
+            .extend_from_slice(table.slots(proto, is_tls)),
+    }
+    DONE
+}
+
+/// CLUSTER SHARDS
+pub(in crate::execute::resp) fn shards(call: &mut Call<'_>) -> Outcome {
+    let (proto, is_tls) = (call.session.proto, call.session.client.seat.is_tls);
+    match table(call)? {
+        None => call.reply().array(0),
+        Some(table) => call
+            .output
+            .bytes()
+            .extend_from_slice(table.shards(proto, is_tls)),
+    }
+    DONE
+}
+
+/// CLUSTER NODES
+pub(in crate::execute::resp) fn nodes(call: &mut Call<'_>) -> Outcome {
+    let is_tls = call.session.client.seat.is_tls;
+    let table = table(call)?;
+    let text = table.as_ref().map_or("", |table| table.nodes(is_tls));
+    call.reply().verbatim(text);
+    DONE
+}
+
+/// CLUSTER MYID
+pub(in crate::execute::resp) fn my_id(call: &mut Call<'_>) -> Outcome {
+    let id = id_of(&cluster(call)?.name);
+    call.reply().bulk(id);
+    DONE
+}
+
+/// CLUSTER INFO
+pub(in crate::execute::resp) fn info(call: &mut Call<'_>) -> Outcome {
+    let cluster = cluster(call)?;
+    let table = cluster.table();
+    let (version, nodes) = table
+        .as_ref()
+        .map_or((0, 0), |table| (table.version, table.list.nodes().len()));
+    let is_whole = cluster.is_whole();
+    let assigned = if nodes > 0 { SLOTS } else { 0 };
+    let failed = if is_whole { 0 } else { assigned };
+    let state = if is_whole { "ok" } else { "fail" };
+    let text = format!(
+        "cluster_state:{state}\r\ncluster_slots_assigned:{assigned}\r\n\
+         cluster_slots_ok:{}\r\ncluster_slots_pfail:0\r\ncluster_slots_fail:{failed}\r\n\
+         cluster_known_nodes:{nodes}\r\ncluster_size:{nodes}\r\n\
+         cluster_current_epoch:{version}\r\ncluster_my_epoch:{version}\r\n\
+         cluster_stats_messages_sent:0\r\ncluster_stats_messages_received:0\r\n\
+         total_cluster_links_buffer_limit_exceeded:0\r\ncluster_slots_served:{}\r\n",
+        assigned - failed,
+        cluster.served(),
+    );
+    call.reply().verbatim(&text);
+    DONE
+}
+
+/// CLUSTER LINKS: nodes do not talk to each other.
+pub(in crate::execute::resp) fn links(call: &mut Call<'_>) -> Outcome {
+    cluster(call)?;
+    call.reply().array(0);
+    DONE
+}
+
+/// CLUSTER KEYSLOT
+pub(in crate::execute::resp) fn key_slot(call: &mut Call<'_>) -> Outcome {
+    cluster(call)?;
+    call.integer(slot_of(call.args[2]).into())
+}
+
+/// A slot that there is.
+fn slot(call: &Call<'_>) -> Result<u16, Failure> {
+    cluster(call)?;
+    let number = parse_integer(call.args[2]).ok_or(Failure::NotInteger)?;
+    let slot = u16::try_from(number).ok().filter(|slot| *slot < SLOTS);
+    slot.ok_or(Failure::text("ERR Invalid slot"))
+}
+
+/// CLUSTER COUNTKEYSINSLOT
+pub(in crate::execute::resp) fn count_keys(call: &mut Call<'_>) -> Outcome {
+    let slot = slot(call)?;
+    call.work_in_steps(SlotKeys::of(slot, usize::MAX, call.session.proto))
+}
+
+/// CLUSTER GETKEYSINSLOT
+pub(in crate::execute::resp) fn keys(call: &mut Call<'_>) -> Outcome {
+    const BAD: Failure = Failure::text("ERR Invalid slot or number of keys");
+    cluster(call)?;
+    let number = |index: usize| parse_integer(call.args[index]).ok_or(Failure::NotInteger);
+    let (slot, most) = (number(2)?, number(3)?);
+    let slot = u16::try_from(slot).ok().filter(|slot| *slot < SLOTS);
+    let slot = slot.ok_or(BAD)?;
+    let most = usize::try_from(most).map_err(|_| BAD)?;
+    let mut keys = SlotKeys::of(slot, most.min(KEYS_MAX), call.session.proto);
+    keys.names = Some(Vec::new());
+    call.work_in_steps(keys)
+}
+
+/// A walk over the cache that looks for the keys of a slot.
+struct SlotKeys {
+    slot: u16,
+    most: usize,
+    found: usize,
+    /// The keys, if they are asked for.
+    names: Option<Vec<Box<[u8]>>>,
+    proto: Proto,
+    cursor: ScanCursor,
+}
+
+impl SlotKeys {
+    fn of(slot: u16, most: usize, proto: Proto) -> SlotKeys {
+        SlotKeys {
+            slot,
+            most,
+            found: 0,
+            names: None,
+            proto,
+            cursor: ScanCursor::START,
+        }
+    }
+
+    fn answer(&mut self, output: &mut Output) {
+        let mut reply = Reply::new(output.bytes(), self.proto);
+        let Some(names) = self.names.take() else {
+            return reply.integer(i64::try_from(self.found).unwrap_or(i64::MAX));
+        };
+        reply.array(names.len());
+        for name in names {
+            reply.bulk(name);
+        }
+    }
+}
+
+/// Stretches of the cache that one step looks through.
+const STRETCHES: usize = 8;
+
+impl Work for SlotKeys {
+    fn step(&mut self, context: Context<'_>, output: &mut Output) -> Progress {
+        for _ in 0..STRETCHES {
+            let next = context.cache().keys(self.cursor, |facts| {
+                if slot_of(facts.key) == self.slot && self.found < self.most {
+                    self.found += 1;
+                    if let Some(names) = &mut self.names {
+                        names.push(facts.key.into());
+                    }
+                }
+            });
+            match next {
+                Some(cursor) if self.found < self.most => self.cursor = cursor,
+                _ => {
+                    self.answer(output);
+                    return Progress::Last;
+                }
+            }
+        }
+        Progress::More
+    }
+
+    fn held_bytes(&self) -> usize {
+        let names = self.names.iter().flatten();
+        names.map(|name| name.len() + size_of::<Box<[u8]>>()).sum()
+    }
+}

@@ -1,0 +1,132 @@
+//! Slots: whether a command's keys are this node's, and what its client is told if they are not.
+//!
+//! Source: redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec, "MOVED redirection";
+//! Redis 7, `getNodeByQuery`. Tests: tests/cluster.rs.
+
+use std::sync::atomic::Ordering;
+
+use cellar_protocol::resp::request::key_places;
+use cellar_protocol::resp::{Command, Verb};
+
+use super::failure::Failure;
+use super::session::Session;
+use super::session::queue::Transaction;
+use crate::cluster::Cluster;
+use crate::cluster::slot::slot_of;
+use crate::execute::context::Context;
+use crate::protocol::Protocol;
+
+const CROSS_SLOT: Failure = Failure::text("CROSSSLOT Keys in request don't hash to the same slot");
+/// No node serves the slot now, as far as this one knows.
+const NOT_SERVED: Failure = Failure::text("CLUSTERDOWN Hash slot not served");
+/// The lease of this node has ended.
+const DOWN: Failure = Failure::text("CLUSTERDOWN The cluster is down");
+
+/// Whether a command may run here, as far as that depends on whose its keys are.
+///
+/// # Errors
+/// Where else they are, or that they are nowhere.
+#[inline]
+pub(super) fn check(
+    command: &'static Command,
+    args: &[&[u8]],
+    session: &Session,
+    context: Context<'_>,
+) -> Result<(), Failure> {
+    match &context.state.cluster {
+        None => Ok(()),
+        Some(cluster) => check_keys(cluster, (command, args), session, context),
+    }
+}
+
+fn check_keys(
+    cluster: &Cluster,
+    (command, args): (&'static Command, &[&[u8]]),
+    session: &Session,
+    context: Context<'_>,
+) -> Result<(), Failure> {
+    let Some(slot) = slot_of_request(command, args)? else {
+        return Ok(());
+    };
+    check_slot(cluster, slot, session, context)
+}
+
+/// The slot of all keys of a command; none if it has no keys.
+fn slot_of_request(command: &Command, args: &[&[u8]]) -> Result<Option<u16>, Failure> {
+    if command.verb == Verb::Sunsubscribe {
+        // Who leaves a channel may do so anywhere.
+        return Ok(None);
+    }
+    let mut keys = key_places(command.keys, args).filter_map(|place| args.get(place));
+    let Some(first) = keys.next() else {
+        return Ok(None);
+    };
+    let slot = slot_of(first);
+    if keys.any(|key| slot_of(key) != slot) {
+        return Err(CROSS_SLOT);
+    }
+    Ok(Some(slot))
+}
+
+#[inline]
+fn check_slot(
+    cluster: &Cluster,
+    slot: u16,
+    session: &Session,
+    context: Context<'_>,
+) -> Result<(), Failure> {
+    if context.serves_slot(cluster, slot) {
+        return Ok(());
+    }
+    Err(refusal(cluster, slot, session, context))
+}
+
+/// Why a slot is not served here.
+#[cold]
+fn refusal(cluster: &Cluster, slot: u16, session: &Session, context: Context<'_>) -> Failure {
+    if session.is_script {
+        return Failure::text("ERR Script attempted to access a non local key in a cluster node");
+    }
+    let table = cluster.table();
+    let is_tls = session.client.seat.is_tls;
+    let place = table
+        .as_ref()
+        .and_then(|table| table.elsewhere(slot, Protocol::Resp, is_tls));
+    // Relaxed: figures to look at.
+    let Some(place) = place else {
+        cluster.counts.down.fetch_add(1, Ordering::Relaxed);
+        let is_leased = context.pass.is_leased();
+        return if is_leased { NOT_SERVED } else { DOWN };
+    };
+    cluster.counts.moved.fetch_add(1, Ordering::Relaxed);
+    Failure::Text(format!("MOVED {slot} {place}").into())
+}
+
+/// Whether the commands of a transaction may all run here: their keys are of one slot.
+///
+/// # Errors
+/// As [`check`].
+pub(super) fn check_transaction(
+    transaction: &Transaction,
+    session: &Session,
+    context: Context<'_>,
+) -> Result<(), Failure> {
+    let Some(cluster) = &context.state.cluster else {
+        return Ok(());
+    };
+    let (mut slot, mut failure) = (None, None);
+    transaction.each(|command, args| match slot_of_request(command, args) {
+        Err(error) => failure = Some(error),
+        Ok(None) => {}
+        Ok(Some(other)) => {
+            if *slot.get_or_insert(other) != other {
+                failure = Some(CROSS_SLOT);
+            }
+        }
+    });
+    match (failure, slot) {
+        (Some(failure), _) => Err(failure),
+        (None, Some(slot)) => check_slot(cluster, slot, session, context),
+        (None, None) => Ok(()),
+    }
+}
