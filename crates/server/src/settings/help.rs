@@ -41,8 +41,16 @@ const GROUPS: &[Group] = &[
             ("memory", "items, index and bookkeeping together"),
             ("threads", "event loops"),
             ("keep", "databases of which nothing is evicted"),
+            ("state", "where memory outlives the server"),
         ],
-        more: &["client-memory", "max-value", "databases", "release-memory"],
+        more: &[
+            "client-memory",
+            "max-value",
+            "databases",
+            "release-memory",
+            "max-downtime",
+            "state-verify",
+        ],
     },
     Group {
         title: "Where clients come in: host:port, tls:host:port, unix:/path, several with commas",

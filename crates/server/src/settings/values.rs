@@ -2,7 +2,7 @@
 //!
 //! Tests: table.rs.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use tracing::level_filters::LevelFilter;
 
@@ -24,6 +24,11 @@ pub(super) fn path(text: &str) -> Result<Option<PathBuf>, String> {
         "" => Err("the path is empty; write off for none".to_owned()),
         path => Ok(Some(PathBuf::from(path))),
     }
+}
+
+/// A file or directory as [`path`] reads it.
+pub(super) fn show_path(path: Option<&Path>) -> String {
+    path.map_or_else(|| "off".to_owned(), |path| path.display().to_string())
 }
 
 /// Files with commas between them, or `off` for none.
