@@ -44,6 +44,7 @@ _cellar() {
             opts="-h -V --config --memory --threads --memcached --resp --databases --keep --password --users --insecure --notify-keyspace-events --tracking-table-max-keys --http --http-token --http-hosts --console-write --unix --unix-mode --tls-cert --tls-key --tls-client-ca --max-connections --client-memory --max-value --idle-timeout --login-timeout --write-timeout --lame-duck --drain-timeout --release-memory --expire-effort --default-ttl --lease-timeout --enable-debug-commands --script-time-limit --watchdog --otlp --otlp-interval --log-level --log-format --print-config --help-all --help --version top migrate healthcheck doctor hash-password"
             opts="-h -V --config --memory --threads --memcached --resp --databases --keep --password --users --insecure --notify-keyspace-events --tracking-table-max-keys --http --http-token --http-hosts --console-write --unix --unix-mode --control --takeover --tls-cert --tls-key --tls-client-ca --max-connections --client-memory --max-value --idle-timeout --login-timeout --write-timeout --lame-duck --drain-timeout --release-memory --expire-effort --default-ttl --lease-timeout --enable-debug-commands --script-time-limit --watchdog --log-level --log-format --print-config --help-all --help --version top migrate healthcheck doctor hash-password"
             opts="-h -V --config --memory --threads --memcached --resp --databases --keep --password --users --insecure --notify-keyspace-events --tracking-table-max-keys --http --http-token --http-hosts --console-write --unix --unix-mode --tls-cert --tls-key --tls-client-ca --max-connections --client-memory --max-value --idle-timeout --login-timeout --write-timeout --lame-duck --drain-timeout --release-memory --expire-effort --default-ttl --lease-timeout --enable-debug-commands --script-time-limit --watchdog --cluster --node --log-level --log-format --print-config --help-all --help --version top migrate healthcheck doctor hash-password"
+            opts="-h -V --config --memory --threads --memcached --resp --databases --keep --state --max-downtime --state-verify --password --users --insecure --notify-keyspace-events --tracking-table-max-keys --http --http-token --http-hosts --console-write --unix --unix-mode --tls-cert --tls-key --tls-client-ca --max-connections --client-memory --max-value --idle-timeout --login-timeout --write-timeout --lame-duck --drain-timeout --release-memory --expire-effort --default-ttl --lease-timeout --enable-debug-commands --script-time-limit --watchdog --log-level --log-format --print-config --help-all --help --version top migrate healthcheck doctor hash-password"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -74,6 +75,18 @@ _cellar() {
                     return 0
                     ;;
                 --keep)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --state)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --max-downtime)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --state-verify)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -233,6 +246,7 @@ _cellar() {
             opts="-h --config --memory --threads --memcached --resp --databases --keep --password --users --insecure --notify-keyspace-events --tracking-table-max-keys --http --http-token --http-hosts --console-write --unix --unix-mode --tls-cert --tls-key --tls-client-ca --max-connections --client-memory --max-value --idle-timeout --login-timeout --write-timeout --lame-duck --drain-timeout --release-memory --expire-effort --default-ttl --lease-timeout --enable-debug-commands --script-time-limit --watchdog --otlp --otlp-interval --log-level --log-format --help"
             opts="-h --config --memory --threads --memcached --resp --databases --keep --password --users --insecure --notify-keyspace-events --tracking-table-max-keys --http --http-token --http-hosts --console-write --unix --unix-mode --control --takeover --tls-cert --tls-key --tls-client-ca --max-connections --client-memory --max-value --idle-timeout --login-timeout --write-timeout --lame-duck --drain-timeout --release-memory --expire-effort --default-ttl --lease-timeout --enable-debug-commands --script-time-limit --watchdog --log-level --log-format --help"
             opts="-h --config --memory --threads --memcached --resp --databases --keep --password --users --insecure --notify-keyspace-events --tracking-table-max-keys --http --http-token --http-hosts --console-write --unix --unix-mode --tls-cert --tls-key --tls-client-ca --max-connections --client-memory --max-value --idle-timeout --login-timeout --write-timeout --lame-duck --drain-timeout --release-memory --expire-effort --default-ttl --lease-timeout --enable-debug-commands --script-time-limit --watchdog --cluster --node --log-level --log-format --help"
+            opts="-h --config --memory --threads --memcached --resp --databases --keep --state --max-downtime --state-verify --password --users --insecure --notify-keyspace-events --tracking-table-max-keys --http --http-token --http-hosts --console-write --unix --unix-mode --tls-cert --tls-key --tls-client-ca --max-connections --client-memory --max-value --idle-timeout --login-timeout --write-timeout --lame-duck --drain-timeout --release-memory --expire-effort --default-ttl --lease-timeout --enable-debug-commands --script-time-limit --watchdog --log-level --log-format --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -263,6 +277,18 @@ _cellar() {
                     return 0
                     ;;
                 --keep)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --state)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --max-downtime)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --state-verify)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use crate::clock::{Deadline, Instant};
 use crate::error::Error;
 use crate::key::Key;
-use crate::memory::{LINE_BYTES, Region};
+use crate::memory::{LINE_BYTES, Place, Region};
 use crate::racing;
 use crate::space::{Kind, Space};
 use crate::timescale::Timescale;
@@ -43,13 +43,15 @@ impl Arena {
     /// Bytes of a segment's pins and scale. Those of segments without memory are not even touched.
     pub(crate) const SEGMENT_BYTES: usize = 2 * size_of::<AtomicU32>();
 
-    /// Reserves `segments` segments of `1 << segment_shift` bytes, at the moment `made`.
+    /// Reserves `segments` segments of `1 << segment_shift` bytes, at the moment `made`; their
+    /// memory is a file's, if `place` says so.
     pub(crate) fn reserve(
         segments: usize,
         segment_shift: u32,
         made: Instant,
+        place: Option<Place>,
     ) -> Result<Arena, Error> {
-        let region = Region::reserve(segments << segment_shift)?;
+        let region = Region::reserve_at(place, segments << segment_shift)?;
         let pins = Box::new_zeroed_slice(segments);
         // SAFETY: all bits zero are an atomic number, which is zero.
         let pins = unsafe { pins.assume_init() };

@@ -20,8 +20,10 @@ mod timeline; // what will expire when
 mod resize; // how much of its memory a cache uses
 mod upkeep; // what is done besides requests
 mod optimistic; // reads that take no lock
+mod attach; // how a cache goes on with what another process left
 mod making; // how a cache is made
 
+pub use self::attach::Sealed;
 pub use self::drafts::{Reservation, Reserved};
 pub use self::kept::KeptStats;
 pub use self::timeline::{ExpiryTimeline, Leaving};
@@ -46,6 +48,7 @@ use crate::shard::Shard;
 use crate::space::Space;
 use crate::stats::{ReclaimLag, Stats};
 use crate::table::Probe;
+use attach::Footing;
 use cell::{Locked, ShardCell};
 use kept::Kept;
 use optimistic::{Hits, Scratch};
@@ -78,6 +81,7 @@ pub struct Cache {
     ballast: Ballast,
     insight: Arc<Mutex<Insight>>,
     hits: Hits,
+    footing: Option<Footing>,
 }
 
 impl Cache {

@@ -83,6 +83,21 @@ impl SystemClock {
             start_ns: machine_ns(),
         }
     }
+
+    /// A clock that counts from where another one did, of a process before this one, unless that
+    /// lies ahead.
+    #[must_use]
+    pub fn going_on(origin: u64) -> SystemClock {
+        SystemClock {
+            start_ns: origin.min(machine_ns()),
+        }
+    }
+
+    /// Where it counts from, to be gone on with until the machine starts anew.
+    #[must_use]
+    pub fn origin(&self) -> u64 {
+        self.start_ns
+    }
 }
 
 /// Nanoseconds since the machine's start, its sleep included: an item's time goes on in it.

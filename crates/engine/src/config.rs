@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::clock::{Clock, SystemClock};
 use crate::observer::Observer;
+use crate::state::StateOptions;
 
 /// How a cache is made.
 #[derive(Clone)]
@@ -38,6 +39,8 @@ pub struct Config {
     pub clock: Arc<dyn Clock>,
     /// Who hears of changes, whatever path they take.
     pub observer: Option<Arc<dyn Observer>>,
+    /// Where its memory outlives the process; `None` if it does not.
+    pub state: Option<StateOptions>,
 }
 
 impl Config {
@@ -72,6 +75,7 @@ impl Config {
             expire_effort: 1,
             clock: Arc::new(SystemClock::new()),
             observer: None,
+            state: None,
         }
     }
 }

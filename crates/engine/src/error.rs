@@ -43,6 +43,8 @@ pub enum Error {
         /// The least memory that works.
         min: usize,
     },
+    /// The directory for memory that outlives the process cannot be used: which, and why.
+    State(String),
     /// The operating system refused to reserve the configured memory.
     Reserve {
         /// Bytes of address space that were asked for.
@@ -74,6 +76,7 @@ impl std::fmt::Display for Error {
                     "{bytes} bytes of memory are too few, at least {min} are needed"
                 )
             }
+            Error::State(why) => f.write_str(why),
             Error::Reserve { bytes, code } => {
                 write!(
                     f,

@@ -11,6 +11,7 @@
 //! Why: docs/decisions/0003. Tests: at the end of this file.
 
 mod scan;
+mod restore; // how what is left of a table becomes one again
 
 pub(crate) use self::scan::Half;
 
@@ -19,7 +20,7 @@ use std::sync::atomic::Ordering;
 
 use self::scan::Returns;
 use crate::error::Error;
-use crate::memory::{HUGE_PAGE_BYTES, Region};
+use crate::memory::{HUGE_PAGE_BYTES, Place, Region};
 use crate::table::{
     BUCKET_BYTES, BUCKET_SLOTS, Candidate, FETCHED, FREQUENCY_MAX, FREQUENCY_SHIFT, GROWTH_BITS,
     OFFSETS, PARTNER, Shape, TAG_SHIFT, Table, matches, offset_of, with_use,
@@ -71,9 +72,9 @@ impl Index {
     ///
     /// # Errors
     /// [`Error::Reserve`].
-    pub(crate) fn reserve(items_max: usize) -> Result<Index, Error> {
+    pub(crate) fn reserve(items_max: usize, place: Option<Place>) -> Result<Index, Error> {
         let level_max = Index::level_max(items_max);
-        let table = Arc::new(Table::reserve(level_max)?);
+        let table = Arc::new(Table::reserve(level_max, place)?);
         Ok(Index {
             table,
             items: 0,
@@ -86,7 +87,12 @@ impl Index {
 
     /// Addresses that an index with room for `items_max` items takes.
     pub(crate) fn address_bytes(items_max: usize) -> usize {
-        Region::address_bytes(BUCKET_BYTES << Index::level_max(items_max))
+        Region::address_bytes(Index::table_bytes(items_max))
+    }
+
+    /// Bytes of the largest table of such an index.
+    pub(crate) fn table_bytes(items_max: usize) -> usize {
+        BUCKET_BYTES << Index::level_max(items_max)
     }
 
     /// log2 of the buckets of a table with room for so many items.
@@ -164,8 +170,9 @@ impl Index {
 
     #[inline]
     fn save(&self, slot: SlotRef, word: u64) {
-        // Relaxed: see `load`.
-        self.table.slots()[slot.0].store(word, Ordering::Relaxed);
+        // Release: behind the item it leads to, for who finds this memory after the process; to all
+        // others the lock orders it.
+        self.table.slots()[slot.0].store(word, Ordering::Release);
     }
 
     /// Arena offset of the entry's item.
@@ -346,7 +353,7 @@ impl Index {
         assert!(self.can_grow(), "the reserved range is used up");
         let Shape { level, split } = self.table.shape();
         let target = (1 << level) + split;
-        self.touch(target * BUCKET_BYTES);
+        self.touch();
         let mut filled = 0;
         for position in 0..BUCKET_SLOTS {
             let slot = SlotRef(split * BUCKET_SLOTS + position);
@@ -372,21 +379,29 @@ impl Index {
         self.table.set_shape(grown);
     }
 
-    /// Makes the bucket at `at`, the table's end, resident if upkeep has not.
+    /// Makes the bucket at the table's end resident if upkeep has not; `false` if there is no
+    /// memory for it.
     #[inline]
-    fn touch(&mut self, at: usize) {
+    pub(crate) fn touch(&mut self) -> bool {
+        let at = self.buckets() * BUCKET_BYTES;
         if at >= self.touched {
             let to = (at + TOUCH_BYTES).min(self.table.region().bytes());
-            self.table.region().populate(at, to - at);
+            if !self.table.region().populate(at, to - at) {
+                return false;
+            }
             self.touched = to;
         }
+        true
     }
 
     /// Where the table will grow next, as offset and length in bytes, if upkeep is to touch it
     /// ahead; it belongs to nobody until the table reaches it.
     pub(crate) fn begin_touch(&mut self) -> Option<(usize, usize)> {
         let end = self.buckets() * BUCKET_BYTES;
-        if self.buckets() == 1 << self.table.level_min || end + AHEAD_BYTES / 2 <= self.touched {
+        let is_ready =
+            self.buckets() == 1 << self.table.level_min || end + AHEAD_BYTES / 2 <= self.touched;
+        // Of a file it must be known whether it has the memory, before anybody counts on it.
+        if is_ready || self.table.region().is_shared() {
             return None;
         }
         let from = self.touched.max(end);
@@ -548,7 +563,7 @@ mod tests {
     }
 
     fn filled(items: usize) -> Index {
-        let mut index = Index::reserve(items * 4).unwrap();
+        let mut index = Index::reserve(items * 4, None).unwrap();
         for number in 0..items {
             if index.wants_growth() {
                 index.grow();

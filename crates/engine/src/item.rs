@@ -15,8 +15,10 @@
 //! Tests: at the end of this file.
 
 mod layout;
+mod plausible; // whether bytes that nobody vouches for are an item
 
 pub(crate) use self::layout::{Layout, Patch};
+pub(crate) use self::plausible::is_plausible;
 
 use crate::arena::Arena;
 use crate::clock::{Deadline, Instant};
@@ -549,7 +551,7 @@ mod tests {
     };
 
     fn check_round_trip(spec: Spec, scale: Timescale) -> usize {
-        let arena = Arena::reserve(1, 20, Instant(0)).unwrap();
+        let arena = Arena::reserve(1, 20, Instant(0), None).unwrap();
         let header = spec.header(scale);
         // SAFETY: only this test uses the arena.
         unsafe { arena.write(100, header.bytes()) };
@@ -637,7 +639,7 @@ mod tests {
 
     #[test]
     fn holes_of_any_size_are_read_back() {
-        let arena = Arena::reserve(1, 20, Instant(0)).unwrap();
+        let arena = Arena::reserve(1, 20, Instant(0), None).unwrap();
         let scale = Timescale::new(0, 0);
         for bytes in [1, 2, 3, 127, 128, 129, 16_383, 1 << 20, 512 << 20] {
             // SAFETY: only this test uses the arena.

@@ -16,6 +16,7 @@ mod timescale; // how deadlines are written in one segment
 mod racing; // bytes that may be read while they are written
 mod sequence; // whether somebody changed a shard while it was read without its lock
 mod arena; // who reads and writes a value outside the lock
+pub mod state; // the directory in which memory outlives the process
 pub mod config; // how a cache is made
 pub mod options; // what a caller may ask of the cache
 pub mod outcome; // what a caller learns from an operation
@@ -26,6 +27,7 @@ mod index; // how a key is found, how the index grows
 mod deaths; // when the bytes of a segment die
 mod calendar; // how many items are over at a moment
 mod segment; // what a segment is
+mod anchor; // what of a shard outlives the process beside its items
 mod policy; // the numbers of S3-FIFO that eviction and the simulations share
 mod log; // where an item is written, how segments come and go
 mod ghost; // which keys left the small queue not long ago
@@ -51,7 +53,7 @@ mod receive; // values that come in pieces, written where they will stay
 pub mod cache; // the engine's public face
 
 pub use arena::{Draft, Handle};
-pub use cache::{Cache, ExpiryTimeline, KeptStats, Leaving, Reservation, Reserved, Upkeep};
+pub use cache::{Cache, ExpiryTimeline, KeptStats, Leaving, Reservation, Reserved, Sealed, Upkeep};
 pub use clock::{Clock, Deadline, Instant, ManualClock, SystemClock};
 pub use config::Config;
 pub use error::Error;
@@ -63,5 +65,6 @@ pub use options::{
 };
 pub use outcome::{Counted, Deleted, Found, Item, KeyFacts, Lease, Stored, Uses};
 pub use space::{Kind, Space};
+pub use state::{Restored, StateDir, StateOptions};
 pub use stats::{CurvePoint, HotKey, MissRatioCurve, MissReasons, ReclaimLag, SpaceStats, Stats};
 pub use store::{Audit, Inconsistency};

@@ -8,11 +8,13 @@
 //! Invariant: resident segments and extents are paid for from the shared budget.
 //! Why: docs/decisions/0008.
 
+mod adopt; // segments that another process has filled
 mod extents; // items that have memory of their own, how that is made and given back
 mod residence;
 mod share;
 mod spared; // segments that stores leave alone, where nothing may leave for them
 
+pub(crate) use self::adopt::Adopted;
 pub(crate) use self::extents::PIECE_BYTES;
 pub(crate) use self::residence::Touch;
 
@@ -20,6 +22,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use self::share::Share;
+use crate::anchor::Anchor;
 use crate::arena::Arena;
 use crate::calendar::{Hand, Horizon};
 use crate::clock::{Deadline, Instant};
@@ -68,6 +71,7 @@ pub(crate) struct Room {
 #[repr(C)]
 pub(crate) struct Log {
     arena: Arc<Arena>,
+    anchor: Anchor,
     segments: Vec<Segment>,
     share: Share,
     free: Vec<u32>,
@@ -111,12 +115,15 @@ pub(crate) struct Log {
     growing_huge: Option<usize>,
     /// Segments that are left to those that move items, where none may leave for want of room.
     spared: usize,
+    /// Segments and extents that were opened so far.
+    opened: u64,
 }
 
 impl Log {
     /// A log over `arena`, one of `sharers` that draw on the budget.
     pub(crate) fn new(
         arena: Arena,
+        anchor: Anchor,
         budget: Arc<Budget>,
         sharers: usize,
         share_bytes: usize,
@@ -126,6 +133,8 @@ impl Log {
             // Address space only: the table grows without being copied.
             segments: Vec::with_capacity(arena.segments()),
             arena: Arc::new(arena),
+            anchor,
+            opened: 0,
             unused_from: 0,
             head: None,
             grew_at: None,
@@ -154,6 +163,12 @@ impl Log {
 
     pub(crate) fn arena(&self) -> &Arc<Arena> {
         &self.arena
+    }
+
+    /// What of the shard outlives the process beside its items.
+    #[inline]
+    pub(crate) fn anchor(&self) -> &Anchor {
+        &self.anchor
     }
 
     pub(crate) fn budget(&self) -> &Budget {
@@ -315,15 +330,17 @@ impl Log {
             return None;
         }
         let offset = start + segment.written_bytes();
-        segment.write(bytes, now.0 / 1000);
         let end = offset + bytes;
         let touched = &mut self.touched[stream.index()];
         // Some pages in one call cost less than a fault for each of them.
         if end > *touched {
             let upto = (end + TOUCH_BYTES).min(start + segment.room_bytes());
-            self.arena.region().populate(*touched, upto - *touched);
+            if !self.arena.region().populate(*touched, upto - *touched) {
+                return None;
+            }
             *touched = upto;
         }
+        segment.write(bytes, now.0 / 1000);
         Some(Room {
             segment: number,
             offset,
@@ -412,6 +429,7 @@ impl Log {
             segment.know_deaths();
         }
         self.segments[number as usize] = segment;
+        self.mark(number);
         self.arena.open_to_readers(number, Some(scale));
         self.open[at] = Some(number);
         self.touched[at] = touched;
@@ -480,8 +498,9 @@ impl Log {
         if !is_taken {
             return None;
         }
-        let Some(number) = self.find_unused(1) else {
-            self.share.give(self.segment_bytes());
+        let number = self.find_unused(1);
+        let Some(number) = number.filter(|&number| self.can_begin(number)) else {
+            self.share.give(bytes);
             return None;
         };
         self.resident_bytes += self.segment_bytes();
@@ -509,7 +528,10 @@ impl Log {
         // paid for once and for all.
         let first = self.segments.len() - run;
         let more = span - run;
-        if first + span > self.arena.segments() || !self.budget().take(more * TABLE_ENTRY_BYTES) {
+        if first + span > self.arena.segments()
+            || !self.anchor.reach(first + span)
+            || !self.budget().take(more * TABLE_ENTRY_BYTES)
+        {
             return None;
         }
         self.segments.resize(first + span, Segment::unused());
@@ -568,6 +590,8 @@ impl Log {
         self.give_back_deaths(was_timed);
         if self.is_extent(segment) {
             self.begin_leaving(segment);
+        } else if !self.is_resident(segment) {
+            self.release(segment);
         } else {
             self.segments[segment as usize].used = Use::Free;
             self.free.push(segment);

@@ -7,6 +7,10 @@
 //! Invariant: a region's base never moves; its bytes read as zero until written.
 //! Why: docs/decisions/0008. Tests: at the end of this file.
 
+mod place; // a stretch of a file that is a region's memory
+
+pub(crate) use self::place::Place;
+
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -49,6 +53,8 @@ pub(crate) struct Region {
     /// For each stretch of the size of a huge page: whether it was made one.
     // Relaxed: the shard's lock orders who claims, makes and discards a huge page.
     huge: Box<[AtomicBool]>,
+    /// What of a file its memory is, if it outlives the process.
+    place: Option<Place>,
 }
 
 impl Region {
@@ -75,7 +81,33 @@ impl Region {
             range,
             beside,
             huge,
+            place: None,
         })
+    }
+
+    /// Reserves `bytes` whose memory is a stretch of a file, or as [`Region::reserve`] without one.
+    ///
+    /// Whether such memory lies on huge pages is the file system's choice: none is made here.
+    ///
+    /// # Errors
+    /// [`Error::Reserve`] if the system refuses.
+    pub(crate) fn reserve_at(place: Option<Place>, bytes: usize) -> Result<Region, Error> {
+        let Some(place) = place else {
+            return Region::reserve(bytes);
+        };
+        let range = AddressRange::reserve(whole_pages(bytes.max(1)))?;
+        place.map(range.base.as_ptr(), range.bytes)?;
+        Ok(Region {
+            range,
+            beside: None,
+            huge: Box::default(),
+            place: Some(place),
+        })
+    }
+
+    /// Whether its memory is a file's, so that it may not be had although the budget has it.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.place.is_some()
     }
 
     /// Addresses that a region of so many bytes takes, at most.
@@ -105,6 +137,10 @@ impl Region {
         let from = whole_pages(at);
         let to = (at + bytes) / PAGE_BYTES * PAGE_BYTES;
         if from < to {
+            if let Some(place) = &self.place {
+                place.punch(from, to - from);
+                return;
+            }
             self.range.advise(from, to - from, libc::MADV_DONTNEED);
             for stretch in from / HUGE_PAGE_BYTES..to.div_ceil(HUGE_PAGE_BYTES) {
                 self.make_small(stretch);
@@ -183,14 +219,21 @@ impl Region {
         self.huge[stretch].store(false, Ordering::Relaxed);
     }
 
-    /// Makes `[at, at + bytes)` resident in one call, cheaper than a fault for each page.
-    pub(crate) fn populate(&self, at: usize, bytes: usize) {
+    /// Makes `[at, at + bytes)` resident in one call, cheaper than a fault for each page. `false`
+    /// if its file has no room: whoever writes there all the same is killed.
+    pub(crate) fn populate(&self, at: usize, bytes: usize) -> bool {
         let from = at / PAGE_BYTES * PAGE_BYTES;
         let to = whole_pages(at + bytes).min(self.range.bytes);
-        if from < to {
-            self.range
-                .advise(from, to - from, libc::MADV_POPULATE_WRITE);
+        if from >= to {
+            return true;
         }
+        let advice = libc::MADV_POPULATE_WRITE;
+        let is_there = self.range.advise(from, to - from, advice);
+        is_there
+            || self
+                .place
+                .as_ref()
+                .is_none_or(|place| place.allocate(from, to - from))
     }
 }
 

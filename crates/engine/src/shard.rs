@@ -34,6 +34,9 @@ pub(crate) const VERSIONED_VALUE_BYTES: usize = 16 << 10;
 const PURGED_PER_TICK: usize = 64;
 const PURGED_PER_INSERT: usize = 4;
 
+/// Versions that are noted at once as given out.
+const VERSIONS_AHEAD: u64 = 1 << 20;
+
 /// One shard. What every operation touches comes first.
 #[derive(Debug)]
 #[repr(C)]
@@ -49,6 +52,8 @@ pub(crate) struct Shard {
     /// shards, so that no two items of a cache get the same.
     version: u64,
     version_step: u64,
+    /// Versions up to this one are known to have been given out, to who goes on with the memory.
+    versions_upto: u64,
 }
 
 impl Shard {
@@ -61,6 +66,7 @@ impl Shard {
             reclaimer,
             version,
             version_step,
+            versions_upto: 0,
             flush_at: None,
             due_bytes: 0,
             sweep: Sweep::new(),
@@ -71,8 +77,8 @@ impl Shard {
     #[inline]
     pub(crate) fn begin(&mut self, now: Instant) {
         if self.flush_at.is_some_and(|at| at <= now) {
-            self.flush_at = None;
             self.store.flush();
+            self.set_flush_at(None);
             self.store.report.tell_flushed(None);
         }
     }
@@ -105,17 +111,41 @@ impl Shard {
     pub(crate) fn flush_at(&mut self, at: Instant, now: Instant) {
         self.begin(now);
         if at <= now {
-            self.flush_at = None;
             self.store.flush();
+            self.set_flush_at(None);
         } else {
-            self.flush_at = Some(at);
+            self.set_flush_at(Some(at));
         }
+    }
+
+    fn set_flush_at(&mut self, at: Option<Instant>) {
+        self.flush_at = at;
+        self.store.anchor().set_flush_at(at);
     }
 
     /// A version no item of this shard had before.
     pub(crate) fn next_version(&mut self) -> u64 {
         self.version += self.version_step;
+        if self.version > self.versions_upto {
+            // Ahead, so that whoever goes on with this shard's memory gives none of them again.
+            self.versions_upto = self.version + VERSIONS_AHEAD * self.version_step;
+            self.store.anchor().set_versions(self.versions_upto);
+        }
         self.version
+    }
+
+    /// Goes on with what another process left: versions come behind `version`, and a flush is
+    /// awaited, if one was.
+    pub(crate) fn go_on(&mut self, version: u64, flush_at: Option<Instant>) {
+        self.version = self.version.max(version);
+        self.note_versions();
+        self.set_flush_at(flush_at);
+    }
+
+    /// Notes exactly which versions were given out.
+    pub(crate) fn note_versions(&mut self) {
+        self.versions_upto = self.version;
+        self.store.anchor().set_versions(self.version);
     }
 
     /// Finds a live item and counts the use: a whole operation, it needs no `begin` and no `end`.

@@ -16,6 +16,7 @@ mod flush;
 mod reclaim;
 mod residence;
 mod drafts; // values that are still being received
+mod rebuild; // how what a process left becomes a store again
 mod keep; // a store of which nothing may leave for want of room
 mod in_place; // items that are written over where they lie
 mod splice; // parts of a value that are written over where they lie
@@ -23,9 +24,11 @@ mod audit; // what a cache holds, counted entry by entry
 
 pub(crate) use self::audit::equal;
 pub use self::audit::{Audit, Inconsistency};
+pub(crate) use self::rebuild::Rebuilt;
 
 use std::sync::Arc;
 
+use crate::anchor::Anchor;
 use crate::arena::{Arena, Pinner};
 use crate::calendar::Hand;
 use crate::clock::{Deadline, Instant};
@@ -259,8 +262,9 @@ impl Store {
     /// Removes an item and turns its bytes into a hole.
     pub(crate) fn remove(&mut self, located: &Located) {
         self.uncount(located);
-        self.log.bury(&located.layout);
+        // The entry first: whoever finds this memory after the process takes no hole for an item.
         self.index.remove(located.slot);
+        self.log.bury(&located.layout);
     }
 
     /// Removes a live item because memory is needed.
@@ -413,8 +417,9 @@ impl Store {
     /// Points the old entry at the item's new offset and buries the old bytes.
     fn replace(&mut self, old: &Located, new: &Layout, frequency: u8) {
         self.uncount(old);
-        self.log.bury(&old.layout);
+        // In this order one of the two is whole at any time.
         self.index.relocate(old.slot, new.offset, frequency);
+        self.log.bury(&old.layout);
     }
 
     /// Copies a live item to the end of a stream; `false` if there is no room without reclaiming.
@@ -465,17 +470,41 @@ impl Store {
         } else {
             Some(located.layout.patch_lease(after.lease)?)
         };
-        if before.deadline != after.deadline && !self.retime(located, after.deadline) {
+        let is_kept = before.deadline == after.deadline;
+        let is_done = self.in_place(located, |store| {
+            let is_done = is_kept || store.set_deadline(located, after.deadline);
+            if let Some(lease) = lease.filter(|_| is_done) {
+                store.patch(&lease);
+            }
+            is_done
+        });
+        if !is_done {
             return None;
-        }
-        if let Some(lease) = lease {
-            self.patch(&lease);
         }
         Some(self.located_at(located.slot))
     }
 
     /// Gives an item another deadline where it lies; `false` if it does not fit there.
     pub(crate) fn retime(&mut self, located: &Located, deadline: Deadline) -> bool {
+        self.in_place(located, |store| store.set_deadline(located, deadline))
+    }
+
+    /// Changes bytes of an item where they lie: until that is done, the item is in doubt for who
+    /// finds its memory after the process.
+    #[inline]
+    pub(crate) fn in_place<R>(
+        &mut self,
+        located: &Located,
+        change: impl FnOnce(&mut Store) -> R,
+    ) -> R {
+        self.log.anchor().change(located.layout.offset);
+        let result = change(self);
+        self.log.anchor().changed();
+        result
+    }
+
+    /// As [`Store::retime`], as a part of a change in place.
+    fn set_deadline(&mut self, located: &Located, deadline: Deadline) -> bool {
         let segment = self.log.segment(located.segment);
         let patch = located.layout.patch_deadline(deadline, segment.scale());
         let Some(patch) = patch.filter(|_| segment.accepts(deadline)) else {
@@ -517,6 +546,11 @@ impl Store {
     /// The memory that drafts and handles use without the shard's lock.
     pub(crate) fn arena(&self) -> &Arc<Arena> {
         self.log.arena()
+    }
+
+    /// What of the shard outlives the process beside its items.
+    pub(crate) fn anchor(&self) -> &Anchor {
+        self.log.anchor()
     }
 
     /// Changes header bytes of an item in place.

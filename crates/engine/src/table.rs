@@ -14,7 +14,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::Error;
-use crate::memory::Region;
+use crate::memory::{Place, Region};
 
 pub(crate) const BUCKET_BYTES: usize = 64;
 pub(crate) const BUCKET_SLOTS: usize = 8;
@@ -77,11 +77,11 @@ impl Shape {
         (1 << self.level) + self.split
     }
 
-    fn pack(self) -> u64 {
+    pub(crate) fn pack(self) -> u64 {
         u64::from(self.level) << 56 | self.split as u64
     }
 
-    fn unpack(word: u64) -> Shape {
+    pub(crate) fn unpack(word: u64) -> Shape {
         Shape {
             level: (word >> 56) as u32,
             split: (word & ((1 << 56) - 1)) as usize,
@@ -94,10 +94,10 @@ impl Table {
     ///
     /// # Errors
     /// [`Error::Reserve`].
-    pub(crate) fn reserve(level_max: u32) -> Result<Table, Error> {
+    pub(crate) fn reserve(level_max: u32, place: Option<Place>) -> Result<Table, Error> {
         let level_min = level_max.saturating_sub(GROWTH_BITS).max(4);
         let address_mask = (1 << (level_min + GROWTH_BITS)) - 1;
-        let region = Region::reserve(BUCKET_BYTES << level_max)?;
+        let region = Region::reserve_at(place, BUCKET_BYTES << level_max)?;
         let shape = AtomicU64::new(
             Shape {
                 level: level_min,

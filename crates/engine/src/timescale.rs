@@ -20,6 +20,9 @@ impl Timescale {
     /// The widths a segment may have.
     pub(crate) const WIDTHS: [u8; 4] = [0, 3, 4, 5];
 
+    /// No segment begins later: as far ahead as deadlines reach.
+    pub(crate) const BASE_MS_MAX: u64 = Deadline::FARTHEST_MS;
+
     /// A scale for segments whose deaths nobody asks for.
     pub(crate) const fn new(base_ms: u64, width: u8) -> Timescale {
         Timescale {

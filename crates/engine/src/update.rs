@@ -13,7 +13,7 @@ use crate::observer::Happened;
 use crate::options::{Change, Splice};
 use crate::outcome::Item;
 use crate::shard::{Shard, VERSIONED_VALUE_BYTES};
-use crate::store::{Content, Located};
+use crate::store::{Content, Located, Store};
 
 impl Shard {
     /// Shows `decide` the item of `key` and does what it says; `scratch` is empty for it, and holds
@@ -85,18 +85,26 @@ impl Shard {
             flags: before.flags,
             ..self.next_spec(key, Some(old), before.value_bytes, before.deadline, now)
         };
-        let located = if self.store.keeps_its_place(old, &spec) {
-            self.store.rewrite_front(old, &spec, key.bytes())
-        } else {
-            match self.put(key, Some(*old), &spec, Content::Old, now)? {
-                Some(located) => located,
-                None => return Ok(false),
+        let splice = |store: &mut Store, located: &Located| {
+            for splice in splices {
+                let bytes = &scratch[splice.from..splice.from + splice.len];
+                store.write_value(located, splice.at, bytes);
             }
         };
-        for splice in splices {
-            let bytes = &scratch[splice.from..splice.from + splice.len];
-            self.store.write_value(&located, splice.at, bytes);
-        }
+        let located = if self.store.keeps_its_place(old, &spec) {
+            self.store.in_place(old, |store| {
+                let located = store.rewrite_front(old, &spec, key.bytes());
+                splice(store, &located);
+                located
+            })
+        } else {
+            let Some(located) = self.put(key, Some(*old), &spec, Content::Old, now)? else {
+                return Ok(false);
+            };
+            self.store
+                .in_place(&located, |store| splice(store, &located));
+            located
+        };
         self.stored(
             key,
             &located,

@@ -33,16 +33,33 @@ impl LoopClock {
     /// A clock that starts at zero.
     #[must_use]
     pub fn new() -> LoopClock {
-        let system = Arc::new(SystemClock::new());
+        LoopClock::over(SystemClock::new())
+    }
+
+    /// A clock that counts from where that of a server before this one did.
+    #[must_use]
+    pub fn going_on(origin: u64) -> LoopClock {
+        LoopClock::over(SystemClock::going_on(origin))
+    }
+
+    fn over(system: SystemClock) -> LoopClock {
+        let system = Arc::new(system);
         let (offset_us, _) = distance_us(&system);
+        let now = Instant(system.us() / 1_000);
         LoopClock {
-            engine: Arc::new(ManualClock::default()),
+            engine: Arc::new(ManualClock::starting_at(now)),
             wall: Arc::new(WallClock {
                 unix_ms_at_zero: AtomicI64::new(rounded_ms(offset_us)),
                 system: Some(Arc::clone(&system)),
             }),
             system,
         }
+    }
+
+    /// What it counts from, for a server after this one.
+    #[must_use]
+    pub fn origin(&self) -> u64 {
+        self.system.origin()
     }
 
     /// The clock for the engine.

@@ -12,7 +12,9 @@
 //! Any other flags are another protocol's, and the value is bytes. Why: docs/decisions/0020.
 
 use std::collections::HashMap;
-use std::sync::{PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use crate::names::Names;
 
 /// The type of a value that nobody gave one.
 pub const BYTES: &str = "application/octet-stream";
@@ -72,6 +74,8 @@ pub fn is_json(flags: u32) -> bool {
 #[derive(Debug, Default)]
 pub struct ContentTypes {
     seen: RwLock<SeenTypes>,
+    /// Where they are noted, if they outlive the process.
+    names: Option<Arc<Names>>,
 }
 
 #[derive(Debug, Default)]
@@ -91,6 +95,21 @@ pub enum Unknown {
 }
 
 impl ContentTypes {
+    /// Types that a server before this one saw, in the order of their numbers; those to come are
+    /// noted.
+    #[must_use]
+    pub fn noted_in(names: Arc<Names>, seen: &[String]) -> ContentTypes {
+        let types = ContentTypes::default();
+        for text in seen {
+            // Too many cannot have been noted.
+            let _ = types.flags(text.as_bytes());
+        }
+        ContentTypes {
+            names: Some(names),
+            ..types
+        }
+    }
+
     /// The flags for a type.
     ///
     /// # Errors
@@ -119,6 +138,9 @@ impl ContentTypes {
         }
         if seen.types.len() >= SEEN_MAX {
             return Err(Unknown::TooMany);
+        }
+        if let Some(names) = &self.names {
+            names.note_type(text);
         }
         seen.types.push(text.into());
         // There are at most SEEN_MAX.

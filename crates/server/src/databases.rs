@@ -5,11 +5,12 @@
 //!
 //! Tests: at the end of this file.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use cellar_engine::Space;
 
+use crate::names::Names;
 use crate::settings::DATABASES_MAX;
 use crate::settings::keep::Keep;
 
@@ -21,6 +22,8 @@ pub struct Databases {
     /// The last space given out.
     // Relaxed: each number is given out once, whatever the order.
     last: Arc<AtomicU32>,
+    /// Where it is noted which they are, if they outlive the process.
+    names: Arc<OnceLock<Arc<Names>>>,
 }
 
 impl Databases {
@@ -37,6 +40,56 @@ impl Databases {
         Databases {
             spaces: (0..count).map(space).collect(),
             last: Arc::new(AtomicU32::new(u32::try_from(count).unwrap_or(u32::MAX))),
+            names: Arc::default(),
+        }
+    }
+
+    /// Makes them those that a server before this one had; `false` if they cannot be.
+    #[must_use]
+    pub fn restore(&self, last: u32, spaces: &[u32]) -> bool {
+        let share = |space: u32| Space(space).share();
+        let fits = self.spaces.len() == spaces.len()
+            && self.spaces.iter().zip(spaces).all(|(place, &space)| {
+                // Relaxed, all: nobody else has them yet.
+                share(place.load(Ordering::Relaxed)) == share(space)
+            });
+        if fits {
+            self.last.store(last, Ordering::Relaxed);
+            for (place, &space) in self.spaces.iter().zip(spaces) {
+                place.store(space, Ordering::Relaxed);
+            }
+        }
+        fits
+    }
+
+    /// The last number given out, and the space of each.
+    #[must_use]
+    pub fn noted(&self) -> (u32, Vec<u32>) {
+        // Relaxed, all: who changes them is alone.
+        let spaces = self
+            .spaces
+            .iter()
+            .map(|place| place.load(Ordering::Relaxed));
+        (self.last.load(Ordering::Relaxed), spaces.collect())
+    }
+
+    /// Has each change noted from now on.
+    pub fn note_in(&self, names: &Arc<Names>) {
+        // There is one file of names, which is made once.
+        let _ = self.names.set(Arc::clone(names));
+    }
+
+    /// Gives databases other spaces, as one change. It is noted before anybody sees it.
+    fn change(&self, changes: &[(u32, Space)]) {
+        if let Some(names) = self.names.get() {
+            let (last, mut spaces) = self.noted();
+            for &(database, space) in changes {
+                spaces[database as usize] = space.0;
+            }
+            names.note_databases(last, spaces);
+        }
+        for &(database, space) in changes {
+            self.spaces[database as usize].store(space.0, Ordering::Relaxed);
         }
     }
 
@@ -77,7 +130,7 @@ impl Databases {
         let old = self.space(database);
         if old != Space::MAIN {
             let fresh = self.fresh(old.share());
-            self.spaces[database as usize].store(fresh.0, Ordering::Relaxed);
+            self.change(&[(database, fresh)]);
         }
         old
     }
@@ -106,8 +159,7 @@ impl Databases {
     /// Lets two databases change places. The caller is alone.
     pub fn swap(&self, one: u32, other: u32) {
         let (first, second) = (self.space(one), self.space(other));
-        self.spaces[one as usize].store(second.0, Ordering::Relaxed);
-        self.spaces[other as usize].store(first.0, Ordering::Relaxed);
+        self.change(&[(one, second), (other, first)]);
     }
 }
 

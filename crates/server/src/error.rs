@@ -74,6 +74,9 @@ pub enum Error {
         /// What is wrong with it.
         reason: String,
     },
+    /// The directory in which memory outlives the server cannot be used.
+    #[error("--state: {0}")]
+    State(String),
     /// The configured memory is not there.
     #[error("--memory: {0}")]
     Memory(String),

@@ -44,6 +44,7 @@ pub mod users; // who may log in, and what each may do
 pub mod pause; // which requests wait until an operator lets them run
 pub mod client; // what listings of clients show
 pub mod monitors; // who is shown each command as it runs
+pub mod names; // what outlives the server beside its cache
 pub mod databases; // the numbered key spaces that `SELECT` chooses among, on the engine's spaces
 pub mod pubsub; // channels, keyspace events
 pub mod events; // which keyspace events are published, and how a channel of one is called
@@ -83,6 +84,7 @@ mod watchdog; // who notices that the wall clock was set, or that a loop stands 
 mod membership; // who keeps the map of the cluster in force
 mod reload; // who reads the settings file anew at SIGHUP
 mod welcome; // what a terminal is told when the server is ready
+pub mod restart; // how a server goes on with the cache of one before it
 pub mod server; // start, stop, drain
 pub mod doctor; // `cellar doctor`: what keeps a machine from its speed
 pub mod healthcheck; // `cellar healthcheck`

@@ -31,6 +31,7 @@ use crate::poller::Waker;
 use crate::protocol::Protocol;
 use crate::recorder::Recorder;
 use crate::reload::Reload;
+use crate::restart::{self, Ground};
 use crate::settings::Settings;
 use crate::settings::address::Address;
 use crate::settings::load::{Loaded, Origin};
@@ -78,16 +79,15 @@ pub fn run(loaded: &Loaded) -> Result<(), Error> {
     for protocol in Protocol::ALL {
         *settings.addresses_mut(protocol) = addresses(&listeners, protocol);
     }
-    let clock = LoopClock::new();
-    let observer = Arc::new(Observer::new(&settings));
-    let cache = make_cache(&settings, &clock, Arc::clone(&observer))?;
-    control.take(settings.max_connections)?;
+    let ground = Ground::open(&settings)?;
+    let clock = Ground::clock(ground.as_ref());
+    let settings_bound = settings.clone();
+    let mut state = make_state(settings, ground, &clock)?;
+    control.take(settings_bound.max_connections)?;
     let signals = Signals::take_over().map_err(|source| Error::System {
         what: "taking over signals",
         source,
     })?;
-    let settings_bound = settings.clone();
-    let mut state = State::observed(cache, settings, clock.wall(), observer);
     state.tls = tls.clone();
     state.users = users;
     let state = Arc::new(state);
@@ -114,6 +114,7 @@ pub fn run(loaded: &Loaded) -> Result<(), Error> {
         done.map_err(Error::system("waiting for handshakes"))?;
     }
     helpers.stop();
+    restart::leave(&state.cache);
     tracing::info!("cellar stopped");
     Ok(())
 }
@@ -468,10 +469,30 @@ fn addresses(listeners: &[Listener], protocol: Protocol) -> Vec<Address> {
     these.map(|one| one.address.clone()).collect()
 }
 
+/// What all loops share: the cache, gone on with if there is one, and what stands beside it.
+fn make_state(
+    settings: Settings,
+    ground: Option<Ground>,
+    clock: &LoopClock,
+) -> Result<State, Error> {
+    let observer = Arc::new(Observer::new(&settings));
+    let cache = make_cache(&settings, clock, ground.as_ref(), &observer)?;
+    let types = ground.map(|ground| ground.note(&cache, observer.databases()));
+    let types = types.transpose()?.unwrap_or_default();
+    if let Some(restored) = cache.restored() {
+        restart::tell(restored);
+    }
+    let mut state = State::observed(cache, settings, clock.wall(), observer);
+    state.content_types = types;
+    state.started = state.cache.now();
+    Ok(state)
+}
+
 fn make_cache(
     settings: &Settings,
     clock: &LoopClock,
-    observer: Arc<Observer>,
+    ground: Option<&Ground>,
+    observer: &Arc<Observer>,
 ) -> Result<Cache, Error> {
     let config = Config {
         threads: settings.threads,
@@ -487,7 +508,8 @@ fn make_cache(
         release_memory: settings.release_memory,
         expire_effort: settings.expire_effort,
         clock: clock.engine(),
-        observer: Some(observer),
+        observer: Some(Arc::<Observer>::clone(observer)),
+        state: ground.map(|ground| ground.options(settings, clock, observer.databases())),
         ..Config::with_memory(settings.memory_bytes)
     };
     let address_bytes = Cache::address_bytes(&config);
@@ -496,6 +518,7 @@ fn make_cache(
         cellar_engine::Error::Reserve { code, .. } => {
             memory::refused(settings.memory_bytes, address_bytes, code)
         }
+        cellar_engine::Error::State(why) => Error::State(why),
         error => Error::Memory(error.to_string()),
     })?;
     let longest = cache.value_bytes_max();

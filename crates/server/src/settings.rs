@@ -92,6 +92,12 @@ pub struct Settings {
     pub databases: usize,
     /// Databases with a share of memory of their own.
     pub keep: Keep,
+    /// Where the cache's memory outlives the server; none = it does not.
+    pub state: Option<PathBuf>,
+    /// Longest time in milliseconds without a server after which one begins empty.
+    pub max_downtime_ms: u64,
+    /// Whether all that is restored is checked before it is served.
+    pub state_verify: bool,
     /// What clients of the Redis protocol have to say before anything else; empty = nothing.
     pub password: String,
     /// The file of users; none = the password and the token alone.
@@ -197,6 +203,16 @@ impl Settings {
             let reason = "needs --control PATH, the socket of the server to take over from";
             return Err(fail("takeover")(reason.to_owned()));
         }
+        if self.takeover && self.state.is_some() {
+            let reason =
+                "the items of --state do not come along: stop the server, start the new one";
+            return Err(fail("takeover")(reason.to_owned()));
+        }
+        if self.cluster.is_some() && self.state.is_some() {
+            let reason =
+                "who owned the items of --state meanwhile is not known to a cluster's node";
+            return Err(fail("state")(reason.to_owned()));
+        }
         self.check_cluster().map_err(fail("node"))
     }
 
@@ -296,6 +312,9 @@ impl Default for Settings {
             console_write: false,
             databases: 16,
             keep: Keep::default(),
+            state: None,
+            max_downtime_ms: 60_000,
+            state_verify: false,
             password: String::new(),
             users: None,
             insecure: false,

@@ -100,6 +100,9 @@ pub struct State {
     /// Bytes of the cache's memory held by values that are being received or sent now.
     // Relaxed: a sum that orders nothing.
     pub transfer_bytes: AtomicU64,
+    /// The engine's moment of the start: its time goes on where that of a server before this one
+    /// ended.
+    pub started: Instant,
     /// Turns the engine's moments into Unix times and back.
     pub wall: Arc<WallClock>,
     /// What `stats` counts from.
@@ -175,6 +178,7 @@ impl State {
             None => Gates::new(settings.threads),
         };
         let state = State {
+            started: Instant(0),
             cache,
             cluster,
             acceptor: Arc::default(),
@@ -246,7 +250,7 @@ impl State {
     /// Unix time of the start, in seconds, by the wall clock as it goes now.
     #[must_use]
     pub fn start_unix_s(&self) -> u64 {
-        self.wall.unix_ms(Instant(0)) / 1_000
+        self.wall.unix_ms(self.started) / 1_000
     }
 
     /// Sums of the counters of the event loops and where clients come in, since their start.

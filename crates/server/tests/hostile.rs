@@ -24,6 +24,8 @@ mod engine;
 mod execute;
 #[path = "../../../fuzz/properties/http.rs"]
 mod http;
+#[path = "../../../fuzz/properties/left.rs"]
+mod left;
 #[path = "../../../fuzz/properties/packets.rs"]
 mod packets;
 #[path = "../../../fuzz/properties/script.rs"]
@@ -414,6 +416,20 @@ fn what_is_encrypted_is_read_as_it_was_written() {
         (0..bytes).map(|_| (random.next() >> 40) as u8).collect()
     };
     run(0x6c62_272e_07bb_0142, input, tls::check_sealed);
+}
+
+#[test]
+fn what_a_process_left_is_not_believed_when_it_was_changed() {
+    // Mostly in the first pages, where header, lines and marks are, and few changes at once.
+    let input = |random: &mut Random| {
+        let changes = 1 + random.below(6);
+        (0..4 * changes)
+            .map(|_| (random.next() >> 40) as u8)
+            .collect()
+    };
+    run(0x2545_f491_4f6c_dd1d, input, left::check);
+    replay("left", left::check);
+    left::remove();
 }
 
 #[test]

@@ -64,6 +64,7 @@ mod resp_times;
 mod resp_tracking;
 mod resp_waits;
 mod resp_watch;
+mod restart;
 mod secrets;
 mod socket_users;
 mod startup_errors;

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::arena::Arena;
+use crate::clock::Instant;
 use crate::key::Key;
 use crate::memory::LINE_BYTES;
 use crate::sequence::Sequence;
@@ -82,6 +83,17 @@ impl ShardCell {
         let shard = shard.expect("no thread panics under a shard's lock");
         self.lock.sequence.begin();
         Locked { cell: self, shard }
+    }
+
+    /// Goes on with what another process left of the shard: see [`Shard::go_on`].
+    pub(super) fn go_on(&mut self, version: u64, flush_at: Option<Instant>) {
+        let shard = self.lock.shard.get_mut();
+        let shard = shard.expect("nobody has used the shard yet");
+        shard.go_on(version, flush_at);
+        if !shard.is_open() {
+            // Nobody may read it without the lock until the flush has come.
+            self.lock.sequence.begin();
+        }
     }
 
     /// Where the key's item probably lies, which is loaded from here on; needs no lock.

@@ -181,7 +181,9 @@ impl Cache {
             let at = shard.store.grow_extent(&extent, piece, pledge);
             drop(shard);
             // Nobody else uses these bytes, so the lock is not needed.
-            cell.arena.region().populate(at, piece);
+            if !cell.arena.region().populate(at, piece) {
+                return Err(Error::Busy);
+            }
             reservation.grown += piece;
         }
         if reservation.grown < reservation.extent_bytes {
@@ -231,7 +233,9 @@ impl Cache {
         let mut shard = self.lock(&self.shards[reservation.number]);
         let gathered = reservation.grown + reservation.pledge.bytes();
         // Where nothing may leave, a value for which there is not enough takes nothing from others.
-        let is_enough = shard.store.may_take(reservation.extent_bytes - gathered);
+        // It has gathered more than it needs while there is no place for its extent.
+        let missing = reservation.extent_bytes.saturating_sub(gathered);
+        let is_enough = shard.store.may_take(missing);
         is_enough && shard.store.pledge(bytes, &mut reservation.pledge)
     }
 

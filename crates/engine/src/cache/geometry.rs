@@ -3,6 +3,7 @@
 //! Why: docs/decisions/0006, 0008, and 0011 for the capacity.
 
 use super::{Cache, INDEX_HEADROOM, ITEM_BYTES_MIN, ShardCell};
+use crate::anchor::beside_bytes;
 use crate::calendar::WHEEL_BYTES;
 use crate::config::Config;
 use crate::hot::Hot;
@@ -12,6 +13,7 @@ use crate::log::TABLE_ENTRY_BYTES;
 use crate::memory::Region;
 use crate::segment::DEATHS_BYTES;
 use crate::simulation::Capacity;
+use crate::state::header_bytes;
 use crate::table::OFFSETS;
 
 /// Least memory a shard is worth having for.
@@ -46,12 +48,10 @@ impl Cache {
     /// is used. A process that may have fewer cannot make the cache.
     #[must_use]
     pub fn address_bytes(config: &Config) -> usize {
-        let sharing = config.memory_bytes.saturating_sub(config.kept_bytes());
-        let own = config.keep.iter().map(|&bytes| Geometry::alone(bytes));
-        let all = std::iter::once(Geometry::of(config, sharing)).chain(own);
+        let all = Geometry::all(config).into_iter();
         let bytes = all.map(|geometry| {
             let index = Index::address_bytes(geometry.share / ITEM_BYTES_MIN * INDEX_HEADROOM);
-            geometry.shards * (Region::address_bytes(geometry.reach) + index)
+            Region::address_bytes(geometry.reach) + index
         });
         bytes.sum()
     }
@@ -73,20 +73,32 @@ pub(super) struct Geometry {
 impl Geometry {
     /// The geometry of a cache of `memory` bytes that is configured like `config` otherwise.
     pub(super) fn of(config: &Config, memory: usize) -> Geometry {
-        Geometry::divided(
-            memory,
-            shard_count(config, memory),
-            Insight::bytes(memory).1,
-        )
+        let shards = shard_count(config, memory);
+        let has_state = config.state.is_some();
+        let header = if has_state { header_bytes() } else { 0 };
+        Geometry::divided(memory, shards, has_state, Insight::bytes(memory).1 + header)
     }
 
     /// The geometry of one shard with `memory` bytes of its own.
-    pub(super) fn alone(memory: usize) -> Geometry {
-        Geometry::divided(memory, 1, 0)
+    pub(super) fn alone(config: &Config, memory: usize) -> Geometry {
+        Geometry::divided(memory, 1, config.state.is_some(), 0)
     }
 
-    /// That of `memory` bytes in so many shards, of which the insights take some.
-    fn divided(memory: usize, shards: usize, insight_bytes: usize) -> Geometry {
+    /// Those of all shards, one by one: that share the memory, then those of spaces' own.
+    pub(super) fn all(config: &Config) -> Vec<Geometry> {
+        let sharing = config.memory_bytes.saturating_sub(config.kept_bytes());
+        let shared = Geometry::of(config, sharing);
+        let own = config
+            .keep
+            .iter()
+            .map(|&bytes| Geometry::alone(config, bytes));
+        std::iter::repeat_n(shared, shared.shards)
+            .chain(own)
+            .collect()
+    }
+
+    /// That of `memory` bytes in so many shards, of which some are taken beside these.
+    fn divided(memory: usize, shards: usize, has_state: bool, other_bytes: usize) -> Geometry {
         let share = memory / shards;
         let segment_shift = segment_shift(share);
         // Room for many extents beside each other, and for the largest value in any shard.
@@ -98,7 +110,13 @@ impl Geometry {
         } else {
             WHEEL_BYTES
         };
-        let fixed_bytes = shards * (size_of::<ShardCell>() + wheel_bytes) + insight_bytes;
+        let beside_bytes = if has_state {
+            beside_bytes(share, segment_shift)
+        } else {
+            0
+        };
+        let shard_bytes = size_of::<ShardCell>() + wheel_bytes + beside_bytes;
+        let fixed_bytes = shards * shard_bytes + other_bytes;
         Geometry {
             shards,
             share,

@@ -57,8 +57,8 @@ impl Kept {
         Ok(())
     }
 
-    pub(super) fn of(bytes: usize) -> Kept {
-        let geometry = Geometry::alone(bytes);
+    pub(super) fn of(config: &Config, bytes: usize) -> Kept {
+        let geometry = Geometry::alone(config, bytes);
         Kept {
             budget: Arc::new(Budget::new(bytes - geometry.fixed_bytes)),
             geometry,

@@ -6,6 +6,7 @@
 use std::sync::atomic::{AtomicU32, AtomicUsize};
 use std::sync::{Arc, Mutex};
 
+use super::attach::{Ground, Left, Plan};
 use super::cell::{Lock, PREFETCH_BYTES_MIN, ShardCell};
 use super::geometry::Geometry;
 use super::kept::Kept;
@@ -14,7 +15,7 @@ use super::resize::Ballast;
 use super::upkeep::Wishes;
 use super::{Cache, INDEX_HEADROOM, ITEM_BYTES_MIN};
 use crate::arena::{Arena, DraftShare};
-use crate::clock::Instant;
+use crate::clock::{Instant, SystemClock};
 use crate::config::Config;
 use crate::error::Error;
 use crate::hot::Hot;
@@ -26,6 +27,7 @@ use crate::memory::Budget;
 use crate::observer::Report;
 use crate::sequence::Sequence;
 use crate::shard::Shard;
+use crate::state::StateOptions;
 use crate::store::Store;
 use crate::watch::Watch;
 
@@ -42,14 +44,19 @@ struct Making<'c> {
     /// Shards in all.
     count: usize,
     now: Instant,
+    /// What outlives the process of its memory.
+    ground: Option<&'c Ground>,
 }
 
 impl Cache {
     /// Makes a cache; reserves address space but touches no memory yet, save for the insights'.
+    /// With [`Config::state`] it goes on with what a process before this one left there, if it can;
+    /// [`Cache::restored`] tells.
     ///
     /// # Errors
     /// [`Error::MemoryTooSmall`] below 16 KiB, [`Error::Keep`] if the shares of spaces' own are
-    /// none, [`Error::Reserve`] if the system refuses the address space.
+    /// none, [`Error::Reserve`] if the system refuses the address space, [`Error::State`] if the
+    /// directory has no room.
     pub fn new(config: Config) -> Result<Cache, Error> {
         let bytes = config.memory_bytes;
         if bytes < MEMORY_BYTES_MIN {
@@ -57,13 +64,55 @@ impl Cache {
             return Err(Error::MemoryTooSmall { bytes, min });
         }
         Kept::check(&config)?;
-        let memory = bytes - config.kept_bytes();
+        match config.state.clone() {
+            Some(options) => Cache::with_state(&config, &options),
+            None => {
+                let made = Cache::on_ground(config, None)?;
+                made.map_err(Error::State)
+            }
+        }
+    }
+
+    /// Makes a cache whose memory outlives the process, out of what another one left if that can
+    /// be.
+    fn with_state(wanted: &Config, options: &StateOptions) -> Result<Cache, Error> {
+        let (stopwatch, now) = (SystemClock::new(), wanted.clock.now());
+        let mut config = wanted.clone();
+        let mut plan = Plan::of(options, &mut config, now);
+        loop {
+            let made = match Ground::of(options, &config, &plan, now)? {
+                Ok(ground) => Cache::on_ground(config, Some(ground))?,
+                Err(why) => Err(why),
+            };
+            let made = made.and_then(|cache| match options.verify.then(|| cache.audit()) {
+                Some(Err(wrong)) => Err(format!("it is not sound: {wrong}")),
+                _ => Ok(cache),
+            });
+            match made {
+                Ok(mut cache) => {
+                    cache.set_memory_bytes(wanted.memory_bytes)?;
+                    cache.note_restored(plan.why(), stopwatch.us());
+                    return Ok(cache);
+                }
+                Err(why) if plan.goes_on() => {
+                    plan = Plan::BeginAnew(why);
+                    config = wanted.clone();
+                }
+                Err(why) => return Err(Error::State(why)),
+            }
+        }
+    }
+
+    /// Makes a cache; the text says why it cannot be made of what was left.
+    fn on_ground(config: Config, ground: Option<Ground>) -> Result<Result<Cache, String>, Error> {
+        let memory = config.memory_bytes - config.kept_bytes();
         let geometry = Geometry::of(&config, memory);
         let now = config.clock.now();
         let capacity_at = |memory| Geometry::of(&config, memory).capacity();
         let insight = Insight::new(memory, capacity_at, now);
         let below = insight.below();
-        let seed = config.seed.unwrap_or_else(random_seed);
+        let seed = ground.as_ref().map(|ground| ground.header.seed);
+        let seed = seed.or(config.seed).unwrap_or_else(random_seed);
         let hasher = Hasher::with_seed(seed);
         let making = Making {
             config: &config,
@@ -73,24 +122,42 @@ impl Cache {
             count: geometry.shards + config.keep.len(),
             hasher,
             now,
+            ground: ground.as_ref(),
         };
         let budget = Arc::new(Budget::new(memory.saturating_sub(geometry.fixed_bytes)));
-        let kept: Box<[Kept]> = config.keep.iter().map(|&bytes| Kept::of(bytes)).collect();
-        let sharing = (0..geometry.shards).map(|number| {
-            let store = making.store(&geometry, &budget)?;
-            Ok(making.cell(number, &geometry, store, below))
-        });
-        let own = kept.iter().enumerate().map(|(share, kept)| {
-            let mut store = making.store(&kept.geometry, &kept.budget)?;
+        let kept = config.keep.iter().map(|&bytes| Kept::of(&config, bytes));
+        let kept: Box<[Kept]> = kept.collect();
+        let sharing = (0..geometry.shards).map(|number| making.store(number, &geometry, &budget));
+        let own = (geometry.shards..).zip(&kept).map(|(number, kept)| {
+            let mut store = making.store(number, &kept.geometry, &kept.budget)?;
             store.keep_all();
-            // What is kept is no part of what the insights tell of the cache.
-            Ok(making.cell(geometry.shards + share, &kept.geometry, store, 0))
+            Ok(store)
         });
-        let shards = sharing.chain(own).collect::<Result<Box<[_]>, Error>>()?;
+        let mut stores = sharing.chain(own).collect::<Result<Vec<_>, Error>>()?;
+        let rebuilt = match making.rebuild(&mut stores) {
+            Ok(rebuilt) => rebuilt,
+            Err(why) => return Ok(Err(why)),
+        };
+        let shards = stores.into_iter().enumerate().map(|(number, store)| {
+            let mut shard_cell = match number.checked_sub(geometry.shards) {
+                None => making.cell(number, &geometry, store, below),
+                // What is kept is no part of what the insights tell of the cache.
+                Some(share) => making.cell(number, &kept[share].geometry, store, 0),
+            };
+            if making.ground.is_some() {
+                let left = rebuilt.get(number);
+                shard_cell.go_on(
+                    left.map_or(0, |left| left.versions),
+                    left.and_then(|left| left.flush_at),
+                );
+            }
+            shard_cell
+        });
+        let shards: Box<[ShardCell]> = shards.collect();
         let Making {
             hasher, insight, ..
         } = making;
-        Ok(Cache {
+        Ok(Ok(Cache {
             shards,
             kept,
             shard_shift: 64 - geometry.shards.ilog2(),
@@ -102,22 +169,50 @@ impl Cache {
             segment_bytes: 1 << geometry.segment_shift,
             insight,
             hits: Hits::default(),
+            footing: ground.map(|ground| ground.footing(&rebuilt)),
             config,
-        })
+        }))
     }
 }
 
 impl Making<'_> {
     /// An empty store that draws on a budget.
-    fn store(&self, geometry: &Geometry, budget: &Arc<Budget>) -> Result<Store, Error> {
+    fn store(
+        &self,
+        number: usize,
+        geometry: &Geometry,
+        budget: &Arc<Budget>,
+    ) -> Result<Store, Error> {
         let shift = geometry.segment_shift;
-        let arena = Arena::reserve(geometry.reach >> shift, shift, self.now)?;
-        let index = Index::reserve(geometry.share / ITEM_BYTES_MIN * INDEX_HEADROOM)?;
+        let (index_place, arena_place) = self
+            .ground
+            .map_or((None, None), |ground| ground.places(number));
+        let made = self.ground.map_or(self.now, |ground| ground.header.made);
+        let arena = Arena::reserve(geometry.reach >> shift, shift, made, arena_place)?;
+        let items_max = geometry.share / ITEM_BYTES_MIN * INDEX_HEADROOM;
+        let index = Index::reserve(items_max, index_place)?;
         // The smallest table is there from the start.
         let _ = budget.take(index.bytes());
-        let log = Log::new(arena, Arc::clone(budget), geometry.shards, geometry.share);
+        let anchor = self.ground.map(|ground| ground.anchor(number, geometry));
+        let anchor = anchor.transpose()?.unwrap_or_default();
+        let (sharers, share) = (geometry.shards, geometry.share);
+        let log = Log::new(arena, anchor, Arc::clone(budget), sharers, share);
         let report = Report::to(self.config.observer.clone());
         Ok(Store::new(index, log, self.hasher.clone(), report))
+    }
+
+    /// Makes of stores over what was left what they were, or empty ones that outlive the process.
+    /// The text says why that cannot be done.
+    fn rebuild(&self, stores: &mut [Store]) -> Result<Vec<Left>, String> {
+        match (self.ground, &self.config.state) {
+            (Some(ground), Some(options)) if ground.before.is_some() => {
+                ground.rebuild(stores, options, self.config.threads, self.now)
+            }
+            (Some(_), _) if !stores.iter_mut().all(Store::begin) => {
+                Err("its directory has no room".to_owned())
+            }
+            _ => Ok(Vec::new()),
+        }
     }
 
     /// Shard `number` over a store, of which the insights see keys with parts below `below`.

@@ -170,6 +170,7 @@ impl Cache {
 
     fn tick_shards(&self) -> Waiting {
         let now = self.now();
+        self.beat(now);
         let effort = self.wishes.effort(now);
         let mut waiting = Waiting::default();
         for cell in &self.shards {
@@ -194,11 +195,11 @@ impl Cache {
         drop(shard);
         cell.set_prefetch(mean_bytes);
         if let Some((at, bytes)) = index {
-            cell.table.region().populate(at, bytes);
+            let _ = cell.table.region().populate(at, bytes);
         }
         if let Some(touch) = log {
             // If an open segment is given back meanwhile, some pages of it come back early.
-            cell.arena.region().populate(touch.at, touch.bytes);
+            let _ = cell.arena.region().populate(touch.at, touch.bytes);
             self.lock(cell).store.end_touch(&touch);
         }
         let is_leaving = (0..PIECES_PER_TICK).all(|_| self.lock(cell).release_piece());

@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn forged_epochs_give_a_record_neither_time_nor_room() {
-        let mut index = Index::reserve(1_000).unwrap();
+        let mut index = Index::reserve(1_000, None).unwrap();
         assert!(index.step_scan(None, Instant(0)));
         let forge = |index: &mut Index| {
             for epoch in (0..=u16::MAX).chain(0..=u16::MAX) {

@@ -50,10 +50,13 @@ impl Log {
             return None;
         };
         self.claim(number, bytes);
-        self.arena
-            .region()
-            .populate(self.start_of(number), room_bytes);
+        let start = self.start_of(number);
         self.resident_bytes += room_bytes;
+        if !self.arena.region().populate(start, room_bytes) {
+            self.segments[number as usize].set_room_bytes(room_bytes);
+            self.release(number);
+            return None;
+        }
         Some(self.settle(number, queue, bytes, scale, now))
     }
 
@@ -89,6 +92,7 @@ impl Log {
         let mut segment = Segment::of(Use::Sealed, queue, scale, self.horizon, room_bytes);
         segment.write(bytes, now.0 / 1000);
         self.segments[number as usize] = segment;
+        self.mark(number);
         // Long values are pinned, or copied under the lock.
         self.arena.open_to_readers(number, None);
         self.queue_bytes[queue as usize] += room_bytes;

@@ -38,6 +38,10 @@ impl Log {
     /// Memory to be touched ahead of its use: of an open segment, or of a fresh one, which nobody
     /// uses until [`Log::end_touch`]; `None` if enough is ready.
     pub(crate) fn begin_touch(&mut self, now: Instant) -> Option<Touch> {
+        if self.arena.region().is_shared() {
+            // Whether the file has the memory must be known before anybody counts on it.
+            return None;
+        }
         let ahead = (self.resident_bytes / AHEAD_SHARE).clamp(AHEAD_BYTES, AHEAD_BYTES_MAX);
         for queue in [Queue::Small, Queue::Main] {
             let Some(number) = self.open[queue as usize] else {

@@ -51,13 +51,25 @@ impl Store {
         if !self.index.can_grow() {
             return false;
         }
+        if !self.index.touch() {
+            return false;
+        }
         if self.index.growth_takes_memory()
             && !(self.log.may_take(STEP_BYTES) && self.take_memory(STEP_BYTES))
         {
             return false;
         }
         self.index.grow();
+        self.note_shape();
         true
+    }
+
+    /// Notes the index's shape where it outlives the process: an entry that was moved for it is
+    /// found by either, see `store/rebuild.rs`.
+    pub(super) fn note_shape(&self) {
+        self.log
+            .anchor()
+            .set_shape(self.index.table().shape().pack());
     }
 
     /// Shrinks the index by up to `buckets` buckets if it has become too empty; whether it is to go
@@ -69,6 +81,7 @@ impl Store {
             if !self.index.wants_shrinking() || !self.index.shrink() {
                 return false;
             }
+            self.note_shape();
             let given_back = self.index.release_behind(before);
             self.give_memory(given_back);
         }

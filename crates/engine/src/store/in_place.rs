@@ -49,6 +49,10 @@ impl Store {
         key: &[u8],
         value: &[u8],
     ) -> Layout {
+        self.in_place(located, |store| store.write_over(located, spec, key, value))
+    }
+
+    fn write_over(&mut self, located: &Located, spec: &Spec, key: &[u8], value: &[u8]) -> Layout {
         let (old, segment) = (&located.layout, located.segment);
         let old_bytes = old.total_bytes();
         let bytes = spec.total_bytes(self.log.segment(segment).scale());
@@ -90,13 +94,14 @@ impl Store {
         if !is_alike || self.log.is_pinned(located.segment) {
             return None;
         }
-        if layout.deadline != deadline {
-            if !self.retime(located, deadline) {
-                return None;
+        let is_done = self.in_place(located, |store| {
+            let is_done = layout.deadline == deadline || store.set_deadline(located, deadline);
+            if is_done {
+                store.log.write(layout.value_at(), value);
             }
-            layout.deadline = deadline;
-        }
-        self.log.write(layout.value_at(), value);
-        Some(Located { layout, ..*located })
+            is_done
+        });
+        layout.deadline = deadline;
+        is_done.then_some(Located { layout, ..*located })
     }
 }

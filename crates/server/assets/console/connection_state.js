@@ -12,6 +12,13 @@ const PILL = {
   refused: "Refused",
 };
 
+/** What became of the cache of a server before this one, if its memory outlives it. */
+function restored({ restored }) {
+  if (!restored) return "";
+  const why = restored.empty_because;
+  return why ? ` · began empty: ${why}` : ` · restored ${restored.items.toLocaleString("en")} items`;
+}
+
 /** Shows how the server stands; `askNow` tries at once. */
 export class ConnectionState {
   #seen_unix_s = null;
@@ -50,7 +57,7 @@ export class ConnectionState {
   update({ server }) {
     this.#seen_unix_s = Date.now() / 1000;
     const address = location.host;
-    const text = `${address} · version ${server.version} · up ${span(server.uptime_ms)}`;
+    const text = `${address} · version ${server.version} · up ${span(server.uptime_ms)}${restored(server)}`;
     write(byId("server-facts"), text);
     document.title = `Cellar ${address}`;
     if (server.draining) {

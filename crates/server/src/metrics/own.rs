@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use cellar_engine::KeptStats;
+use cellar_engine::{KeptStats, Restored};
 
 use super::facts::{Facts, lag_bounds_ms};
 use super::text::{Family, MetricType, Samples};
@@ -197,6 +197,41 @@ pub const FAMILIES: &[Family] = &[
         },
     },
     Family {
+        name: "cellar_restored",
+        kind: MetricType::Gauge,
+        labels: "",
+        help: "With --state: 1 if the cache of the server before was restored, 0 if it began \
+               empty.",
+        write: |facts, samples| {
+            each_restored(facts, samples, |restored| u64::from(restored.is_restored()));
+        },
+    },
+    Family {
+        name: "cellar_restored_items",
+        kind: MetricType::Gauge,
+        labels: "",
+        help: "Items that came back at the start.",
+        write: |facts, samples| each_restored(facts, samples, |restored| restored.items),
+    },
+    Family {
+        name: "cellar_restored_dropped_items",
+        kind: MetricType::Gauge,
+        labels: "",
+        help: "Items that were in doubt at the start and were dropped.",
+        write: |facts, samples| each_restored(facts, samples, |restored| restored.dropped),
+    },
+    Family {
+        name: "cellar_restore_seconds",
+        kind: MetricType::Gauge,
+        labels: "",
+        help: "Time that restoring the cache took.",
+        write: |facts, samples| {
+            if let Some(restored) = facts.state.cache.restored() {
+                samples.one(seconds(restored.took_us, 1e6));
+            }
+        },
+    },
+    Family {
         name: "cellar_kept_memory_bytes",
         kind: MetricType::Gauge,
         labels: "databases",
@@ -377,6 +412,12 @@ fn each_user_count(
             "" => samples.one(count),
             result => samples.with(&[("result", result)], count),
         }
+    }
+}
+
+fn each_restored(facts: &Facts<'_>, samples: &mut Samples<'_>, value: impl Fn(&Restored) -> u64) {
+    if let Some(restored) = facts.state.cache.restored() {
+        samples.one(value(restored));
     }
 }
 

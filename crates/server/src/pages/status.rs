@@ -82,12 +82,32 @@ pub struct Server {
     pub console_write: bool,
     /// Event loops.
     pub threads: usize,
+    /// What became of the cache of a server before this one, with `--state`.
+    #[serde(default)]
+    pub restored: Option<RestoredCache>,
     /// Where memcached's protocol is spoken, if it is.
     pub memcached: Option<String>,
     /// Where Redis's is.
     pub resp: Option<String>,
     /// Where HTTP is.
     pub http: Option<String>,
+}
+
+/// What became of the cache of a server before this one.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RestoredCache {
+    /// Why the cache began empty; none if it was restored.
+    pub empty_because: Option<String>,
+    /// Whether the server before was killed instead of stopped.
+    pub was_killed: bool,
+    /// Items that came back.
+    pub items: u64,
+    /// Items that were in doubt and did not.
+    pub dropped: u64,
+    /// Milliseconds without a server.
+    pub away_ms: u64,
+    /// Milliseconds that restoring took.
+    pub took_ms: f64,
 }
 
 /// Something for each protocol.
@@ -410,6 +430,14 @@ fn server(facts: &Facts<'_>) -> Server {
         draining: facts.state.draining.load(Ordering::Relaxed),
         console_write: settings.console_write,
         threads: settings.threads,
+        restored: facts.state.cache.restored().map(|restored| RestoredCache {
+            empty_because: restored.empty_because.clone(),
+            was_killed: restored.is_restored() && !restored.was_sealed,
+            items: restored.items,
+            dropped: restored.dropped,
+            away_ms: restored.away_ms,
+            took_ms: restored.took_us as f64 / 1e3,
+        }),
         memcached: address(&settings.memcached),
         resp: address(&settings.resp),
         http: address(&settings.http),

@@ -41,6 +41,7 @@ const GROUPS: &[Group] = &[
             ("memory", "items, index and bookkeeping together"),
             ("threads", "event loops"),
             ("keep", "databases of which nothing is evicted"),
+            ("state", "where memory outlives the server"),
         ],
         more: &[
             "client-memory",
@@ -48,6 +49,8 @@ const GROUPS: &[Group] = &[
             "databases",
             "release-memory",
             "tracking-table-max-keys",
+            "max-downtime",
+            "state-verify",
         ],
     },
     Group {

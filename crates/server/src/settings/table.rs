@@ -14,7 +14,7 @@ use super::source::ListSource;
 use super::units::{parse_duration_ms, parse_size, show_duration_ms, show_size};
 use super::values::{
     client_memory, effort, level, log_format, mode, node_name, non_zero_duration, number, path,
-    paths, show_paths, switch, value_limit,
+    paths, show_path, show_paths, switch, value_limit,
 };
 use super::{CONNECTIONS_MAX, DATABASES_MAX, LogFormat, SWITCH, Settings, THREADS_MAX, letters};
 
@@ -152,6 +152,37 @@ pub const TABLE: &[Row] = &[
                database 0.",
         set: |s, v| put(&mut s.keep, Keep::parse(v)),
         show: |s| s.keep.to_string(),
+    },
+    Row {
+        name: "state",
+        parameter: None,
+        value: "PATH|off",
+        default: "off",
+        help: "Directory, on a tmpfs, in which the cache's memory outlives the server: after a \
+               restart, a crash or kill -9 the next one goes on with it. Nobody but its owner may \
+               use it; one server at a time.",
+        set: |s, v| put(&mut s.state, path(v)),
+        show: |s| show_path(s.state.as_deref()),
+    },
+    Row {
+        name: "max-downtime",
+        parameter: None,
+        value: "DURATION",
+        default: "1m",
+        help: "With --state: longer without a server than this, the next one begins empty. What \
+               was changed in the store behind the cache meanwhile, nobody has told it.",
+        set: |s, v| put(&mut s.max_downtime_ms, non_zero_duration(v)),
+        show: |s| show_duration_ms(s.max_downtime_ms),
+    },
+    Row {
+        name: "state-verify",
+        parameter: None,
+        value: SWITCH,
+        default: "off",
+        help: "With --state: counts all that is restored entry by entry, and begins empty if a sum \
+               is wrong. It takes as long as a few reads of each item.",
+        set: |s, v| put(&mut s.state_verify, switch(v)),
+        show: |s| if s.state_verify { "on" } else { "off" }.to_owned(),
     },
     Row {
         name: "password",
@@ -655,6 +686,9 @@ mod tests {
             ("databases", "10001"),
             ("keep", "3"),
             ("keep", "0:64MiB"),
+            ("state", ""),
+            ("max-downtime", "0"),
+            ("state-verify", "1"),
             ("http", "on"),
             ("http-token", "two words"),
             ("http-token", ""),

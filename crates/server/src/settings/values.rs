@@ -2,7 +2,7 @@
 //!
 //! Tests: table.rs.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use tracing::level_filters::LevelFilter;
 
@@ -33,6 +33,11 @@ pub(super) fn node_name(text: &str) -> Result<String, String> {
         "none" => Ok(String::new()),
         name => check_node_name(name).map(|()| name.to_owned()),
     }
+}
+
+/// A file or directory as [`path`] reads it.
+pub(super) fn show_path(path: Option<&Path>) -> String {
+    path.map_or_else(|| "off".to_owned(), |path| path.display().to_string())
 }
 
 /// Files with commas between them, or `off` for none.

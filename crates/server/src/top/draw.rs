@@ -77,6 +77,13 @@ fn header(scene: &Scene<'_>) -> Line<'static> {
             if server.draining {
                 line.push(Span::from("  draining").fg(Color::Yellow));
             }
+            if let Some(restored) = &server.restored {
+                let told = match &restored.empty_because {
+                    None => format!("  restored {} items", count(restored.items as f64)),
+                    Some(why) => format!("  began empty: {why}"),
+                };
+                line.push(Span::from(told).dim());
+            }
             if look.is_first() {
                 line.push(Span::from("  (rates since the start)").dim());
             }

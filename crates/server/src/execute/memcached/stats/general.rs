@@ -14,6 +14,7 @@ pub(super) fn show(figures: &Figures, context: Context<'_>, out: &mut Vec<u8>) {
     process(context, out);
     connections(figures, context, out);
     commands(figures, out);
+    restored(context, out);
     server(figures, context, out);
     items(figures, out);
 }
@@ -118,6 +119,21 @@ fn server(figures: &Figures, context: Context<'_>, out: &mut Vec<u8>) {
     ] {
         stat(out, name, value);
     }
+}
+
+/// What became of the cache of a server before this one.
+fn restored(context: Context<'_>, out: &mut Vec<u8>) {
+    let Some(restored) = context.state.cache.restored() else {
+        return;
+    };
+    stat(out, "restored", u8::from(restored.is_restored()));
+    if let Some(why) = &restored.empty_because {
+        stat(out, "restored_empty_because", why);
+    }
+    stat(out, "restored_items", restored.items);
+    stat(out, "restored_dropped_items", restored.dropped);
+    stat(out, "restored_away_ms", restored.away_ms);
+    stat(out, "restore_us", restored.took_us);
 }
 
 fn items(figures: &Figures, out: &mut Vec<u8>) {

@@ -151,7 +151,7 @@ fn server(facts: &InfoFacts<'_>, text: &mut InfoText) {
     let call = facts.call;
     let (state, settings) = (call.context.state, &call.context.state.settings);
     let now = call.cache().now();
-    let uptime_s = now.0 / 1_000;
+    let uptime_s = (now.0 - state.started.0) / 1_000;
     let mut plain = settings.resp.iter().filter(|address| !address.is_tls());
     let port = plain.find_map(Address::host_and_port).map(|(_, port)| port);
     text.fields([
@@ -291,6 +291,17 @@ fn persistence(facts: &InfoFacts<'_>, text: &mut InfoText) {
     ]);
     text.field("aof_last_bgrewrite_status", "ok");
     text.field("aof_last_write_status", "ok");
+    if let Some(restored) = facts.call.cache().restored() {
+        let why = restored.empty_because.as_deref().unwrap_or_default();
+        text.field("cellar_restored", u8::from(restored.is_restored()));
+        text.field("cellar_restored_empty_because", why);
+        text.fields([
+            ("cellar_restored_items", restored.items),
+            ("cellar_restored_dropped_items", restored.dropped),
+            ("cellar_restored_away_ms", restored.away_ms),
+            ("cellar_restore_usec", restored.took_us),
+        ]);
+    }
 }
 
 fn stats(facts: &InfoFacts<'_>, text: &mut InfoText) {

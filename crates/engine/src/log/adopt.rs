@@ -1,0 +1,166 @@
+//! Adopt: segments that another process has filled, which this one goes on with; and how they are
+//! marked for that.
+//!
+//! All come back as sealed ones, in the order in which they were opened. Whatever lies between the
+//! items that are known is a hole; a segment of which none is known has no memory any more.
+//!
+//! Why: docs/decisions/0058. Tests: tests/restart.rs.
+
+use super::{Log, TABLE_ENTRY_BYTES, TOUCH_BYTES, extent_bytes};
+use crate::anchor::Marked;
+use crate::item::{self, Layout};
+use crate::segment::{DEATHS_BYTES, Flushed, Segment, Use};
+
+/// Segments that were adopted, in no order yet.
+#[derive(Debug, Default)]
+pub(crate) struct Adopted {
+    /// By order, with their numbers.
+    segments: Vec<(u64, u32)>,
+}
+
+impl Log {
+    /// Marks a segment that was opened, before any entry leads to an item of it.
+    pub(super) fn mark(&mut self, number: u32) {
+        if !self.anchor.is_there() {
+            return;
+        }
+        self.opened += 1;
+        let segment = self.segment(number);
+        let marked = Marked {
+            scale: segment.scale(),
+            queue: segment.queue,
+            room_bytes: segment.room_bytes(),
+            order: self.opened,
+            flushed: Flushed::None,
+        };
+        self.anchor.open(number, &marked);
+    }
+
+    /// Whether there is memory for the beginning of a fresh segment: one that cannot even begin is
+    /// none, and whoever wants it makes room by other means.
+    pub(super) fn can_begin(&self, segment: u32) -> bool {
+        let region = self.arena.region();
+        let bytes = TOUCH_BYTES.min(self.segment_bytes());
+        !region.is_shared() || region.populate(self.start_of(segment), bytes)
+    }
+
+    /// Whether all memory of a segment is there, which its budget alone does not say where it is a
+    /// file's.
+    pub(super) fn is_resident(&self, segment: u32) -> bool {
+        let region = self.arena.region();
+        let room_bytes = self.segment(segment).room_bytes();
+        !region.is_shared() || region.populate(self.start_of(segment), room_bytes)
+    }
+
+    /// What a segment's mark says, if that can be true.
+    pub(crate) fn marked(&self, segment: u32) -> Option<Marked> {
+        if segment as usize >= self.arena.segments().min(self.anchor.marks()) {
+            return None;
+        }
+        let marked = self.anchor.marked(segment)?;
+        let is_whole = marked.room_bytes == self.segment_bytes()
+            || marked.room_bytes == extent_bytes(marked.room_bytes, self.segment_bytes());
+        let end = self.start_of(segment).checked_add(marked.room_bytes)?;
+        let is_inside = end <= self.arena.region().bytes();
+        let is_known = u32::try_from(marked.room_bytes).is_ok();
+        (is_whole && is_inside && is_known).then_some(marked)
+    }
+
+    /// Sees to it that the memory of a marked segment is there: to read what is not would take it.
+    pub(crate) fn has_memory(&self, segment: u32, marked: &Marked) -> bool {
+        let start = self.start_of(segment);
+        self.arena.region().populate(start, marked.room_bytes)
+    }
+
+    /// Takes on a segment, still without items; `false` if the budget does not have its memory.
+    pub(crate) fn adopt(
+        &mut self,
+        number: u32,
+        marked: &Marked,
+        is_timed: bool,
+        adopted: &mut Adopted,
+    ) -> bool {
+        let room_bytes = marked.room_bytes;
+        let span = room_bytes.div_ceil(self.segment_bytes());
+        let len = number as usize + span;
+        let more = len.saturating_sub(self.segments.len());
+        let known = self.segments.iter().take(len).skip(number as usize);
+        // Part of another extent, if the marks are none of ours.
+        if known.into_iter().any(|segment| segment.used != Use::Unused) {
+            return false;
+        }
+        let deaths_bytes = if is_timed { DEATHS_BYTES } else { 0 };
+        let beside = more * TABLE_ENTRY_BYTES + deaths_bytes;
+        if len > self.arena.segments() || !self.budget().take(beside) {
+            return false;
+        }
+        self.share.set_in_need(true);
+        let is_taken = self.share.take(room_bytes);
+        self.share.set_in_need(false);
+        if !is_taken {
+            self.budget().give(beside);
+            return false;
+        }
+        let known = self.segments.len();
+        self.segments.resize(known + more, Segment::unused());
+        let mut segment = Segment::of(
+            Use::Sealed,
+            marked.queue,
+            marked.scale,
+            self.horizon,
+            room_bytes,
+        );
+        segment.flushed = marked.flushed;
+        if is_timed {
+            segment.know_deaths();
+            self.deaths_bytes += DEATHS_BYTES;
+        }
+        self.segments[number as usize] = segment;
+        for continued in number as usize + 1..len {
+            self.segments[continued].used = Use::Continued;
+        }
+        self.resident_bytes += room_bytes;
+        self.queue_bytes[marked.queue as usize] += room_bytes;
+        self.opened = self.opened.max(marked.order);
+        let is_read_alone = self.is_extent(number) || marked.flushed != Flushed::None;
+        let scale = (!is_read_alone).then_some(marked.scale);
+        self.arena.open_to_readers(number, scale);
+        adopted.segments.push((marked.order, number));
+        true
+    }
+
+    /// Counts the next item of an adopted segment as live; what lies before it is a hole.
+    pub(crate) fn adopt_item(&mut self, number: u32, layout: &Layout) {
+        let start = self.start_of(number);
+        let bytes = layout.total_bytes();
+        let segment = &mut self.segments[number as usize];
+        let end = start + segment.written_bytes();
+        let hole = layout.offset - end;
+        // No stamp: about when it was stored, the segment's base says.
+        let second = segment.scale().base_ms / 1000;
+        segment.write(hole + bytes, second);
+        segment.count(bytes, layout.deadline);
+        if hole > 0 {
+            segment.change_holes(hole, 0);
+            self.write(end, item::hole(hole).bytes());
+        }
+    }
+
+    /// Puts the adopted segments into their queues, and gives all other memory of the arena back.
+    pub(crate) fn end_adoption(&mut self, mut adopted: Adopted) {
+        adopted.segments.sort_unstable();
+        for &(_, number) in &adopted.segments {
+            let queue = self.segment(number).queue as usize;
+            self.sealed[queue].push_back(number);
+        }
+        adopted.segments.sort_unstable_by_key(|&(_, number)| number);
+        let mut free_from = 0;
+        let region = self.arena.region();
+        for &(_, number) in &adopted.segments {
+            let start = self.start_of(number);
+            region.release(free_from, start - free_from);
+            free_from = start + self.segment(number).room_bytes();
+        }
+        region.release(free_from, region.bytes() - free_from);
+    }
+}

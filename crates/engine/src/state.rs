@@ -1,0 +1,309 @@
+//! State: the directory in which a cache's memory outlives the process.
+//!
+//! ```text
+//! cache    header | lines of the shards | their marks | their indexes | their arenas; sparse
+//! ```
+//!
+//! One process at a time uses it, by a lock on the file. What was left is believed only if its
+//! header is whole, of this layout, this machine's boot and the same user; all else stands in
+//! [`StateOptions`], and is decided when a cache is made.
+//!
+//! Why: docs/decisions/0058. Tests: tests/restart.rs.
+
+mod header;
+
+pub(crate) use self::header::{FileHeader, Living};
+
+use std::fs::{DirBuilder, File, Metadata, OpenOptions, TryLockError};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use self::header::HEADER_BYTES;
+use crate::error::Error;
+use crate::space::Space;
+
+/// The file that is the memory.
+const FILE: &str = "cache";
+/// File systems that are memory, by the number the system has for them: tmpfs and ramfs.
+const MEMORY_FILE_SYSTEMS: [u64; 2] = [0x0102_1994, 0x8584_58f6];
+/// The file system of huge pages, whose files cannot be written.
+const HUGE_FILE_SYSTEM: u64 = 0x9584_58f6;
+/// Blocks that the system counts a file's memory in.
+const BLOCK_BYTES: u64 = 512;
+/// Bits of a file's mode that let others use it.
+const OTHERS: u32 = 0o077;
+
+/// A directory for a cache's memory, locked for this process.
+#[derive(Debug)]
+pub struct StateDir {
+    path: PathBuf,
+    file: Arc<File>,
+    left: Result<FileHeader, String>,
+    is_memory: bool,
+}
+
+/// How a cache uses a directory for its memory.
+#[derive(Clone, Debug)]
+pub struct StateOptions {
+    /// The directory.
+    pub dir: Arc<StateDir>,
+    /// What the cache's clock counts from, in the caller's terms: whoever goes on with the memory
+    /// must use a clock that counts from the same, [`StateDir::clock_origin`].
+    pub clock_origin: u64,
+    /// Longest time, in milliseconds, that nobody may have used the memory: what changed meanwhile
+    /// is not known to it.
+    pub downtime_ms_max: u64,
+    /// Whether all that is restored is counted entry by entry before it is used.
+    pub verify: bool,
+    /// The spaces besides the main one that the owner still names: items of others are not
+    /// restored. `None` for all.
+    pub spaces: Option<Vec<Space>>,
+    /// Why what is left may not be used, if the owner knows a reason.
+    pub refused: Option<String>,
+}
+
+impl StateOptions {
+    /// The usual way to use a directory: at most a minute away, all spaces.
+    #[must_use]
+    pub fn of(dir: StateDir) -> StateOptions {
+        StateOptions {
+            dir: Arc::new(dir),
+            clock_origin: 0,
+            downtime_ms_max: 60_000,
+            verify: false,
+            spaces: None,
+            refused: None,
+        }
+    }
+}
+
+/// What became of the memory that a process before this one left.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Restored {
+    /// Why the cache begins empty; `None` if it was restored.
+    pub empty_because: Option<String>,
+    /// Whether the process before came to its end, instead of being killed.
+    pub was_sealed: bool,
+    /// Items that were there, and their bytes.
+    pub items: u64,
+    /// See `items`.
+    pub bytes: u64,
+    /// Items that were in doubt and were dropped.
+    pub dropped: u64,
+    /// How long nobody had used it, in milliseconds.
+    pub away_ms: u64,
+    /// How long restoring it took, in microseconds.
+    pub took_us: u64,
+}
+
+impl Restored {
+    /// Whether there was something that could be gone on with.
+    #[must_use]
+    pub fn is_restored(&self) -> bool {
+        self.empty_because.is_none()
+    }
+}
+
+impl StateDir {
+    /// Opens or makes a directory and locks it.
+    ///
+    /// # Errors
+    /// [`Error::State`] if it is another user's, if others may use it, or if another process does.
+    pub fn open(path: &Path) -> Result<StateDir, Error> {
+        let failed =
+            |what: &str, source: std::io::Error| refused(path, &format!("{what}: {source}"));
+        let made = DirBuilder::new().mode(0o700).recursive(false).create(path);
+        match made {
+            Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
+                return Err(failed("cannot be made", error));
+            }
+            _ => {}
+        }
+        let metadata = std::fs::metadata(path).map_err(|error| failed("cannot be used", error))?;
+        if !metadata.is_dir() {
+            return Err(refused(path, "is no directory"));
+        }
+        check_owner(path, &metadata)?;
+        let file_path = path.join(FILE);
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .custom_flags(libc::O_NOFOLLOW)
+            .open(&file_path)
+            .map_err(|error| refused(&file_path, &format!("cannot be opened: {error}")))?;
+        let metadata = file
+            .metadata()
+            .map_err(|error| failed("cannot be used", error))?;
+        if !metadata.is_file() {
+            return Err(refused(&file_path, "is no file"));
+        }
+        check_owner(&file_path, &metadata)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                let pid = FileHeader::owner(&file);
+                return Err(refused(
+                    path,
+                    &format!("another server uses it, process {pid}"),
+                ));
+            }
+            Err(TryLockError::Error(error)) => return Err(failed("cannot be locked", error)),
+        }
+        let kind = file_system(&file);
+        if kind == HUGE_FILE_SYSTEM {
+            let why = "hugetlbfs takes no files of other sizes; use a tmpfs mounted with huge=";
+            return Err(refused(path, why));
+        }
+        let left = FileHeader::read(&file);
+        Ok(StateDir {
+            path: path.to_owned(),
+            file: Arc::new(file),
+            left,
+            is_memory: MEMORY_FILE_SYSTEMS.contains(&kind),
+        })
+    }
+
+    /// Whether it lies on a file system that is memory. On a disk's, whatever is stored is written
+    /// to the disk by and by.
+    #[must_use]
+    pub fn is_memory(&self) -> bool {
+        self.is_memory
+    }
+
+    /// The directory.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// A number that is this memory's alone; `None` if nothing is left that could be used.
+    #[must_use]
+    pub fn id(&self) -> Option<u64> {
+        self.left.as_ref().ok().map(|header| header.id)
+    }
+
+    /// What the clock of the cache that used it counted from, if it may be gone on with.
+    #[must_use]
+    pub fn clock_origin(&self) -> Option<u64> {
+        self.left.as_ref().ok().map(|header| header.clock_origin)
+    }
+
+    /// Lets nobody restore what is there: something that belongs to it was lost.
+    pub fn spoil(&self) {
+        FileHeader::spoil(&self.file);
+    }
+
+    /// Keeps a number beside the memory, for its owner: it is there after a kill.
+    pub fn set_note(&self, note: u64) {
+        FileHeader::set_note(&self.file, note);
+    }
+
+    /// The number that was kept last.
+    #[must_use]
+    pub fn note(&self) -> u64 {
+        FileHeader::note(&self.file)
+    }
+
+    /// What is left, or why nothing is.
+    pub(crate) fn left(&self) -> Result<&FileHeader, &str> {
+        self.left.as_ref().map_err(String::as_str)
+    }
+
+    /// The file.
+    pub(crate) fn file(&self) -> &Arc<File> {
+        &self.file
+    }
+
+    /// Makes the file a sparse one of so many bytes that has nothing in it but a header.
+    ///
+    /// # Errors
+    /// [`Error::State`] if its file system has not so much room as the cache's memory.
+    pub(crate) fn begin(&self, header: &FileHeader) -> Result<(), Error> {
+        let failed =
+            |source: std::io::Error| refused(&self.path, &format!("cannot be written: {source}"));
+        self.file.set_len(0).map_err(failed)?;
+        let room = room(&self.file);
+        if room.is_some_and(|room| room < header.memory_bytes) {
+            let why = format!(
+                "has room for {} bytes, the cache takes {}",
+                room.unwrap_or(0),
+                header.memory_bytes
+            );
+            return Err(refused(&self.path, &why));
+        }
+        self.file.set_len(header.file_bytes).map_err(failed)?;
+        self.file.write_all_at(&header.bytes(), 0).map_err(failed)
+    }
+
+    /// Whether its file system has the room that a cache of so much memory may come to take, with
+    /// what it has already.
+    ///
+    /// # Errors
+    /// [`Error::State`] if not.
+    pub(crate) fn check_room(&self, memory_bytes: u64) -> Result<(), Error> {
+        let has = self
+            .file
+            .metadata()
+            .map_or(0, |file| file.blocks() * BLOCK_BYTES);
+        match room(&self.file) {
+            Some(room) if room + has < memory_bytes => {
+                let why = format!(
+                    "has room for {} bytes, the cache takes {memory_bytes}",
+                    room + has
+                );
+                Err(refused(&self.path, &why))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Bytes of a header.
+pub(crate) const fn header_bytes() -> usize {
+    HEADER_BYTES
+}
+
+fn refused(path: &Path, why: &str) -> Error {
+    Error::State(format!("{} {why}", path.display()))
+}
+
+/// Checks that a directory or file is this user's, and nobody else's to use.
+fn check_owner(path: &Path, metadata: &Metadata) -> Result<(), Error> {
+    // SAFETY: the call takes nothing and always works.
+    let user = unsafe { libc::geteuid() };
+    if metadata.uid() != user {
+        let why = format!("belongs to user {}, this is user {user}", metadata.uid());
+        return Err(refused(path, &why));
+    }
+    if metadata.mode() & OTHERS != 0 {
+        let mode = metadata.mode() & 0o777;
+        let why = format!("may be used by others (mode {mode:o}): chmod go= it");
+        return Err(refused(path, &why));
+    }
+    Ok(())
+}
+
+/// The kind of file system that a file lies on.
+fn file_system(file: &File) -> u64 {
+    statfs(file).map_or(0, |system| system.f_type as u64 & 0xffff_ffff)
+}
+
+/// Bytes that are free on it; `None` if it has no bound.
+fn room(file: &File) -> Option<u64> {
+    let system = statfs(file)?;
+    let is_bounded = system.f_blocks > 0;
+    is_bounded.then(|| system.f_bavail * system.f_bsize as u64)
+}
+
+fn statfs(file: &File) -> Option<libc::statfs> {
+    let mut system = std::mem::MaybeUninit::<libc::statfs>::zeroed();
+    // SAFETY: the descriptor is open, and the place is valid for writes.
+    let status = unsafe { libc::fstatfs(file.as_raw_fd(), system.as_mut_ptr()) };
+    // SAFETY: all zeros are a value of it, and what the call writes is one.
+    (status == 0).then(|| unsafe { system.assume_init() })
+}

@@ -1,0 +1,301 @@
+//! FileHeader: what the first page of a cache's file says of the rest.
+//!
+//! Its first part is written once, with a check, and names layout, boot, hash seed and sizes: who
+//! has the same, has the same file. Its second part, the words of [`Living`], changes while the
+//! cache lives. Reading it takes no mapping, so a file that is too short harms nobody.
+//!
+//! Tests: at the end of this file, tests/restart.rs.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::clock::Instant;
+use crate::memory::{PAGE_BYTES, Region};
+use crate::space::Space;
+
+/// Bytes of a header.
+pub(super) const HEADER_BYTES: usize = PAGE_BYTES;
+/// What the file begins with.
+const MAGIC: u64 = u64::from_le_bytes(*b"cellar\x1a\n");
+/// Which layout this build writes and reads; another one is begun anew. It is raised with every
+/// change of what an item, a slot, a mark, a line or this header is.
+const LAYOUT: u64 = 1;
+/// What else has to be alike in the process that goes on: the order of bytes, the length of words.
+const ABI: u64 = (cfg!(target_endian = "little") as u64) << 8 | size_of::<usize>() as u64;
+/// Words of the first part.
+const WORDS: usize = 14 + Space::SHARES_MAX;
+/// Where the second part begins.
+const LIVING_AT: usize = 1024;
+/// Where the owner's number stands, behind these words.
+const NOTE_AT: u64 = LIVING_AT as u64 + size_of::<LivingWords>() as u64;
+/// What stands in [`Living`] after a clean stop, and where something was lost.
+const SEALED: u64 = u64::from_le_bytes(*b"sealed\x0d\x07");
+const SPOILT: u64 = u64::from_le_bytes(*b"spoilt\x0d\x07");
+
+/// The first part of a header.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct FileHeader {
+    /// A number that is this file's alone.
+    pub(crate) id: u64,
+    pub(crate) seed: u64,
+    pub(crate) clock_origin: u64,
+    /// When the cache was made.
+    pub(crate) made: Instant,
+    pub(crate) memory_bytes: u64,
+    /// Shards that share it.
+    pub(crate) shards: u64,
+    /// Shares of spaces' own.
+    pub(crate) keep: Vec<u64>,
+    pub(crate) file_bytes: u64,
+}
+
+impl FileHeader {
+    /// The page.
+    pub(crate) fn bytes(&self) -> [u8; HEADER_BYTES] {
+        let boot = boot_id();
+        let mut words = vec![
+            MAGIC,
+            LAYOUT,
+            ABI,
+            boot[0],
+            boot[1],
+            self.id,
+            self.seed,
+            self.clock_origin,
+            self.made.0,
+            self.memory_bytes,
+            self.shards,
+            self.file_bytes,
+            self.keep.len() as u64,
+        ];
+        words.extend(&self.keep);
+        words.resize(WORDS - 1, 0);
+        words.push(check(&words));
+        let mut page = [0; HEADER_BYTES];
+        for (place, word) in page.chunks_exact_mut(8).zip(words) {
+            place.copy_from_slice(&word.to_le_bytes());
+        }
+        page
+    }
+
+    /// What a file says, or why nothing of it can be used.
+    pub(super) fn read(file: &File) -> Result<FileHeader, String> {
+        let found_bytes = file.metadata().map_or(0, |file| file.len());
+        if found_bytes == 0 {
+            return Err("nothing was there".to_owned());
+        }
+        let mut page = [0; HEADER_BYTES];
+        file.read_exact_at(&mut page, 0)
+            .map_err(|_| "the file is too short".to_owned())?;
+        let header = FileHeader::parse(&page, boot_id())?;
+        if header.file_bytes != found_bytes {
+            return Err(format!(
+                "the file has {found_bytes} bytes instead of {}",
+                header.file_bytes
+            ));
+        }
+        Ok(header)
+    }
+
+    /// What a page says to who runs in this boot of the machine.
+    fn parse(page: &[u8; HEADER_BYTES], boot: [u64; 2]) -> Result<FileHeader, String> {
+        let words: Vec<u64> = words_of(page).take(WORDS).collect();
+        if words[0] != MAGIC {
+            return Err("the file is none of Cellar's".to_owned());
+        }
+        if words[1] != LAYOUT {
+            return Err(format!("it has layout {}, this server {LAYOUT}", words[1]));
+        }
+        if words[2] != ABI {
+            return Err("another kind of processor wrote it".to_owned());
+        }
+        if check(&words[..WORDS - 1]) != words[WORDS - 1] {
+            return Err("its header is damaged".to_owned());
+        }
+        if words[3..5] != boot {
+            return Err("the machine has started anew since".to_owned());
+        }
+        if words_of(page).nth(LIVING_AT / 8) == Some(SPOILT) {
+            return Err("what belongs to it could not be written".to_owned());
+        }
+        let shares = usize::try_from(words[12]).ok();
+        let keep = shares.and_then(|shares| words[13..WORDS - 1].get(..shares));
+        Ok(FileHeader {
+            id: words[5],
+            seed: words[6],
+            clock_origin: words[7],
+            made: Instant(words[8]),
+            memory_bytes: words[9],
+            shards: words[10],
+            file_bytes: words[11],
+            keep: keep.ok_or("its header is damaged")?.to_vec(),
+        })
+    }
+
+    /// The process that has a file, for messages.
+    pub(super) fn owner(file: &File) -> u64 {
+        let mut word = [0; 8];
+        let _ = file.read_exact_at(&mut word, LIVING_AT as u64 + 8);
+        u64::from_le_bytes(word)
+    }
+
+    /// Whether the process before came to its end, and when it was last alive.
+    pub(crate) fn before(file: &File) -> (bool, Instant) {
+        let mut words = [0; 24];
+        let _ = file.read_exact_at(&mut words, LIVING_AT as u64);
+        let words: Vec<u64> = words_of(&words).collect();
+        (words[0] == SEALED, Instant(words[2]))
+    }
+
+    /// Keeps a number for the cache's owner.
+    pub(super) fn set_note(file: &File, note: u64) {
+        let _ = file.write_all_at(&note.to_le_bytes(), NOTE_AT);
+    }
+
+    /// The number that was kept last.
+    pub(super) fn note(file: &File) -> u64 {
+        let mut word = [0; 8];
+        let _ = file.read_exact_at(&mut word, NOTE_AT);
+        u64::from_le_bytes(word)
+    }
+
+    /// Lets nobody believe the file.
+    pub(super) fn spoil(file: &File) {
+        // The mapping shows the same page; if the write fails, so does any other.
+        let _ = file.write_all_at(&SPOILT.to_le_bytes(), LIVING_AT as u64);
+    }
+}
+
+fn words_of(page: &[u8]) -> impl Iterator<Item = u64> + '_ {
+    page.chunks_exact(8)
+        .map(|word| u64::from_le_bytes(word.try_into().expect("eight bytes were taken")))
+}
+
+fn check(words: &[u64]) -> u64 {
+    words.iter().fold(MAGIC, |sum, word| {
+        let mixed = (sum ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        (mixed ^ mixed >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9) ^ mixed >> 32
+    })
+}
+
+/// The number that the machine drew when it started.
+fn boot_id() -> [u64; 2] {
+    let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let digits: String = text.chars().filter(char::is_ascii_hexdigit).collect();
+    let number = u128::from_str_radix(&digits, 16).unwrap_or(0);
+    [(number >> 64) as u64, number as u64]
+}
+
+/// The words of a header that change while the cache lives, which are mapped.
+#[derive(Debug)]
+pub(crate) struct Living {
+    region: Arc<Region>,
+}
+
+#[repr(C)]
+struct LivingWords {
+    state: AtomicU64,
+    owner: AtomicU64,
+    alive_ms: AtomicU64,
+}
+
+impl Living {
+    /// Those of the header that a region begins with.
+    pub(crate) fn of(region: &Arc<Region>) -> Living {
+        assert!(region.bytes() >= HEADER_BYTES, "a header is a page");
+        Living {
+            region: Arc::clone(region),
+        }
+    }
+
+    fn words(&self) -> &LivingWords {
+        // SAFETY: inside the region by the assert in `of`, aligned, and of atomics, for which any
+        // bytes do; the region lives as long as `self`.
+        unsafe { &*self.region.base().add(LIVING_AT).cast_const().cast() }
+    }
+
+    /// Notes that this process is at work, so that it counts as killed until it says otherwise.
+    pub(crate) fn begin(&self, now: Instant) {
+        // Relaxed, both: the file's lock orders processes.
+        let words = self.words();
+        let owner = u64::from(std::process::id());
+        words.owner.store(owner, Ordering::Relaxed);
+        words.alive_ms.store(now.0, Ordering::Relaxed);
+        // SeqCst: before anything is changed.
+        words.state.store(0, Ordering::SeqCst);
+    }
+
+    /// Notes that it is alive.
+    pub(crate) fn beat(&self, now: Instant) {
+        // Relaxed: it orders nothing.
+        self.words().alive_ms.store(now.0, Ordering::Relaxed);
+    }
+
+    /// Notes that it has come to its end, unless something was lost.
+    pub(crate) fn seal(&self, now: Instant) {
+        self.beat(now);
+        let state = &self.words().state;
+        // Release: behind all that was changed. Relaxed: what else stands there stays.
+        let _ = state.compare_exchange(0, SEALED, Ordering::Release, Ordering::Relaxed);
+    }
+
+    /// Takes a seal back: this process goes on.
+    pub(crate) fn unseal(&self) {
+        let state = &self.words().state;
+        // SeqCst: before anything is changed. Relaxed: what else stands there stays.
+        let _ = state.compare_exchange(SEALED, 0, Ordering::SeqCst, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEADER: FileHeader = FileHeader {
+        id: 1,
+        seed: 2,
+        clock_origin: 3,
+        made: Instant(4),
+        memory_bytes: 5,
+        shards: 6,
+        keep: Vec::new(),
+        file_bytes: 8,
+    };
+
+    #[test]
+    fn a_header_is_read_back_as_it_was_written() {
+        for keep in [vec![], vec![7], vec![9; Space::SHARES_MAX]] {
+            let header = FileHeader { keep, ..HEADER };
+            assert_eq!(FileHeader::parse(&header.bytes(), boot_id()), Ok(header));
+        }
+    }
+
+    #[test]
+    fn no_header_is_believed_in_which_a_bit_is_wrong() {
+        let page = HEADER.bytes();
+        for bit in 0..WORDS * 64 {
+            let mut page = page;
+            page[bit / 8] ^= 1 << (bit % 8);
+            assert!(FileHeader::parse(&page, boot_id()).is_err(), "bit {bit}");
+        }
+    }
+
+    #[test]
+    fn another_boot_layout_or_processor_is_told_apart() {
+        let page = HEADER.bytes();
+        let [high, low] = boot_id();
+        let why = FileHeader::parse(&page, [high, low ^ 1]).unwrap_err();
+        assert_eq!(why, "the machine has started anew since");
+        let with = |at: usize, byte: u8| {
+            let mut page = page;
+            page[at] = byte;
+            FileHeader::parse(&page, boot_id()).unwrap_err()
+        };
+        assert_eq!(with(8, 9), "it has layout 9, this server 1");
+        assert_eq!(with(16, 4), "another kind of processor wrote it");
+        assert_eq!(with(0, 0), "the file is none of Cellar's");
+        assert_eq!(with(72, 1), "its header is damaged");
+    }
+}

@@ -1,0 +1,145 @@
+//! Restart: how a server goes on with the cache of one before it.
+//!
+//! The engine does it for items; what stands beside them is in `names.rs`. What became of it is
+//! told in one line of the log, and by figures as long as the server lives.
+//!
+//! Why: docs/decisions/0058. Page: docs/guide/restart.md. Tests: tests/restart.rs.
+
+use std::sync::Arc;
+
+use cellar_engine::{Cache, Restored, Space, StateDir, StateOptions};
+
+use crate::clock::LoopClock;
+use crate::content_types::ContentTypes;
+use crate::databases::Databases;
+use crate::error::Error;
+use crate::names::{KnownNames, Names};
+use crate::settings::Settings;
+
+/// A directory in which memory outlives the server, and what was found there.
+pub struct Ground {
+    dir: Arc<StateDir>,
+    named: Result<KnownNames, String>,
+}
+
+impl Ground {
+    /// Opens the directory of the settings, if they name one.
+    ///
+    /// # Errors
+    /// Why it cannot be used, in one line.
+    pub fn open(settings: &Settings) -> Result<Option<Ground>, Error> {
+        let Some(path) = &settings.state else {
+            return Ok(None);
+        };
+        let dir = StateDir::open(path).map_err(|error| Error::State(error.to_string()))?;
+        if !dir.is_memory() {
+            tracing::warn!(
+                "--state {}: this is no tmpfs; whatever is stored is written to a disk by and by, \
+                 and requests wait for it",
+                path.display()
+            );
+        }
+        let named = match dir.id() {
+            Some(id) => KnownNames::read(&dir, id),
+            None => Ok(KnownNames::default()),
+        };
+        Ok(Some(Ground {
+            dir: Arc::new(dir),
+            named,
+        }))
+    }
+
+    /// The clock with which the server goes on.
+    #[must_use]
+    pub fn clock(ground: Option<&Ground>) -> LoopClock {
+        let origin = ground.and_then(|ground| ground.dir.clock_origin());
+        origin.map_or_else(LoopClock::new, LoopClock::going_on)
+    }
+
+    /// How the engine is to use the directory for databases like these, which become those that
+    /// were noted.
+    #[must_use]
+    pub fn options(
+        &self,
+        settings: &Settings,
+        clock: &LoopClock,
+        databases: &Databases,
+    ) -> StateOptions {
+        let restored = self.named.as_ref().map(|named| match &named.databases {
+            Some((last, spaces)) => databases.restore(*last, spaces),
+            None => true,
+        });
+        let refused = match restored {
+            Ok(true) => None,
+            Ok(false) => Some("there were other databases (--databases, --keep)".to_owned()),
+            Err(why) => Some(why.clone()),
+        };
+        let (_, spaces) = databases.noted();
+        StateOptions {
+            dir: Arc::clone(&self.dir),
+            clock_origin: clock.origin(),
+            downtime_ms_max: settings.max_downtime_ms,
+            verify: settings.state_verify,
+            spaces: Some(spaces.into_iter().map(Space).collect()),
+            refused,
+        }
+    }
+
+    /// Notes from now on what outlives the server beside the cache that was made; the content types
+    /// that there are.
+    ///
+    /// # Errors
+    /// If the file of names cannot be written.
+    pub fn note(self, cache: &Cache, databases: &Databases) -> Result<ContentTypes, Error> {
+        let restored = cache.restored().filter(|restored| restored.is_restored());
+        let mut named = self.named.unwrap_or_default();
+        if restored.is_none() {
+            named.types.clear();
+        }
+        let types = named.types.clone();
+        named.databases = Some(databases.noted());
+        let id = cache.state_id().unwrap_or(0);
+        let names = Names::begin(&self.dir, id, named).map_err(|error| {
+            Error::State(format!("{}/names: {error}", self.dir.path().display()))
+        })?;
+        let names = Arc::new(names);
+        databases.note_in(&names);
+        Ok(ContentTypes::noted_in(names, &types))
+    }
+}
+
+/// Leaves a cache to the next server, if its memory outlives this one. Nobody may use it any more.
+pub fn leave(cache: &Cache) {
+    if let Some(sealed) = cache.seal() {
+        sealed.leave();
+        tracing::info!("--state: the cache is ready for the next server");
+    }
+}
+
+/// Tells in the log what became of the cache of a server before this one.
+pub fn tell(restored: &Restored) {
+    let Restored {
+        items,
+        bytes,
+        dropped,
+        away_ms,
+        took_us,
+        ..
+    } = *restored;
+    match &restored.empty_because {
+        Some(why) => tracing::info!("--state: the cache begins empty: {why}"),
+        None => tracing::info!(
+            items,
+            bytes,
+            dropped,
+            away_ms,
+            took_us,
+            "--state: the cache was restored after {}",
+            if restored.was_sealed {
+                "a clean stop"
+            } else {
+                "a kill"
+            }
+        ),
+    }
+}

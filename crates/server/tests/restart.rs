@@ -1,0 +1,435 @@
+//! `--state`: a server goes on with the cache of the one before it, whether that was stopped or
+//! killed, and whatever protocol its items came by.
+//!
+//! The engine's own tests kill a process some hundred times (killed.rs); here are
+//! the protocols, what stands beside the cache, and what is refused. `CELLAR_KILLS` says how often.
+
+use crate::support::daemon::{Daemon, PATIENCE, check, expect, frame};
+use crate::support::http::Http;
+
+use std::collections::HashMap;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use rustix::process::Signal;
+
+/// A directory in memory for a cache.
+struct Ground(PathBuf);
+
+impl Ground {
+    fn new(name: &str) -> Ground {
+        let name = format!("cellar-state-{}-{name}", std::process::id());
+        let path = Path::new("/dev/shm").join(name);
+        let _ = std::fs::remove_dir_all(&path);
+        Ground(path)
+    }
+
+    fn path(&self) -> &str {
+        self.0.to_str().unwrap()
+    }
+
+    fn start(&self) -> Daemon {
+        self.start_with(&[])
+    }
+
+    fn start_with(&self, flags: &[&str]) -> Daemon {
+        Daemon::start(&[&["--state", self.path()], flags].concat())
+    }
+}
+
+impl Drop for Ground {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Ends a server: by a signal that it hears, or not.
+fn end(mut daemon: Daemon, signal: Signal) {
+    daemon.signal(signal);
+    daemon.wait();
+}
+
+/// The line in which a server says what became of the cache.
+fn told(daemon: &Daemon) -> &str {
+    let lines = daemon.warnings().iter();
+    let mut told = lines.filter(|line| line.contains("--state"));
+    told.next_back().expect("the log tells")
+}
+
+fn ask(stream: &mut (impl Read + Write), args: &[&str], reply: &str) {
+    let args: Vec<&[u8]> = args.iter().map(|arg| arg.as_bytes()).collect();
+    stream.write_all(&frame(&args)).unwrap();
+    expect(stream, reply.as_bytes());
+}
+
+/// Stores something of every kind.
+fn store_all(daemon: &Daemon) -> String {
+    let mut memcached = daemon.connect();
+    check(
+        &mut memcached,
+        b"set flags 77 0 5\r\nvalue\r\n",
+        b"STORED\r\n",
+    );
+    check(
+        &mut memcached,
+        b"set brief 0 1000 2\r\nab\r\n",
+        b"STORED\r\n",
+    );
+    check(&mut memcached, b"set gone 0 0 1\r\nx\r\n", b"STORED\r\n");
+    check(&mut memcached, b"delete gone\r\n", b"DELETED\r\n");
+    let mut resp = daemon.connect_resp();
+    ask(&mut resp, &["HSET", "hash", "f", "1", "g", "2"], ":2\r\n");
+    ask(&mut resp, &["RPUSH", "list", "a", "b", "c"], ":3\r\n");
+    ask(&mut resp, &["SELECT", "3"], "+OK\r\n");
+    ask(&mut resp, &["SET", "flushed", "x"], "+OK\r\n");
+    ask(&mut resp, &["FLUSHDB"], "+OK\r\n");
+    ask(&mut resp, &["SET", "three", "3"], "+OK\r\n");
+    ask(&mut resp, &["SWAPDB", "3", "5"], "+OK\r\n");
+    let mut http = Http::to(daemon);
+    let odd = ["Content-Type: image/x-odd"];
+    let response = http.ask("PUT /v1/cache/page?ttl=1h", &odd, b"<bytes>");
+    assert!(response.status < 300, "{response:?}");
+    version(daemon, "flags")
+}
+
+/// The version that memcached's `gets` tells.
+fn version(daemon: &Daemon, key: &str) -> String {
+    let mut stream = daemon.connect();
+    stream
+        .write_all(format!("gets {key}\r\n").as_bytes())
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(stream).read_line(&mut line).unwrap();
+    line.trim().rsplit(' ').next().unwrap().to_owned()
+}
+
+fn check_all(daemon: &Daemon) {
+    let mut memcached = daemon.connect();
+    check(
+        &mut memcached,
+        b"get flags gone\r\n",
+        b"VALUE flags 77 5\r\nvalue\r\nEND\r\n",
+    );
+    let mut resp = daemon.connect_resp();
+    ask(&mut resp, &["HGET", "hash", "g"], "$1\r\n2\r\n");
+    ask(
+        &mut resp,
+        &["LRANGE", "list", "1", "2"],
+        "*2\r\n$1\r\nb\r\n$1\r\nc\r\n",
+    );
+    resp.write_all(&frame(&[b"TTL", b"brief"])).unwrap();
+    let mut line = String::new();
+    BufReader::new(resp.try_clone().unwrap())
+        .read_line(&mut line)
+        .unwrap();
+    let ttl_s: u64 = line.trim_start_matches(':').trim().parse().unwrap();
+    assert!((900..=1_000).contains(&ttl_s), "{ttl_s}");
+    ask(&mut resp, &["SELECT", "5"], "+OK\r\n");
+    ask(&mut resp, &["GET", "three"], "$1\r\n3\r\n");
+    ask(&mut resp, &["SELECT", "3"], "+OK\r\n");
+    ask(&mut resp, &["EXISTS", "three", "flushed"], ":0\r\n");
+    let page = Http::to(daemon).ask("GET /v1/cache/page", &[], b"");
+    assert_eq!((page.status, page.text()), (200, "<bytes>"));
+    assert_eq!(page.field("content-type"), "image/x-odd");
+}
+
+#[test]
+fn what_every_protocol_stored_comes_back_after_a_stop_and_after_a_kill() {
+    let ground = Ground::new("fields");
+    let daemon = ground.start();
+    assert!(told(&daemon).contains("begins empty: nothing was there"));
+    let before = store_all(&daemon);
+    let mut versions = vec![before.clone()];
+    let mut running = daemon;
+    for (signal, how) in [
+        (Signal::TERM, "a clean stop"),
+        (Signal::KILL, "a kill"),
+        (Signal::TERM, "a clean stop"),
+    ] {
+        end(running, signal);
+        running = ground.start();
+        assert!(told(&running).contains(how), "{}", told(&running));
+        check_all(&running);
+        assert_eq!(version(&running, "flags"), before);
+        check(
+            &mut running.connect(),
+            b"set new 0 0 1\r\nx\r\n",
+            b"STORED\r\n",
+        );
+        let next = version(&running, "new");
+        assert!(!versions.contains(&next), "{next} of {versions:?}");
+        versions.push(next);
+        assert_eq!(running.stat("restored"), 1);
+        assert!(running.stat("restored_items") >= 6);
+        assert!(running.stat("uptime") < 60);
+    }
+    let mut resp = running.connect_resp();
+    resp.write_all(&frame(&[b"INFO", b"persistence"])).unwrap();
+    let mut text = vec![0; 4096];
+    let length = resp.read(&mut text).unwrap();
+    let text = String::from_utf8_lossy(&text[..length]).into_owned();
+    assert!(text.contains("cellar_restored:1\r\n"), "{text}");
+    let metrics = Http::to(&running).ask("GET /metrics", &[], b"");
+    assert!(metrics.text().contains("\ncellar_restored 1\n"));
+    let status = Http::to(&running).ask("GET /v1/console/status", &[], b"");
+    let status: serde_json::Value = serde_json::from_slice(&status.body).unwrap();
+    assert_eq!(status["server"]["restored"]["was_killed"], false);
+}
+
+#[test]
+fn why_a_cache_begins_empty_is_told() {
+    let ground = Ground::new("why");
+    let begin = |flags: &[&str], why: &str| {
+        let daemon = ground.start_with(flags);
+        assert!(told(&daemon).contains(why), "{}", told(&daemon));
+        check(&mut daemon.connect(), b"get k\r\n", b"END\r\n");
+        check(
+            &mut daemon.connect(),
+            b"set k 0 0 1\r\nx\r\n",
+            b"STORED\r\n",
+        );
+        end(daemon, Signal::TERM);
+    };
+    begin(&[], "nothing was there");
+    begin(&["--memory", "128MiB"], "it has 67108864 bytes of memory");
+    begin(&["--databases", "20"], "there were other databases");
+    begin(&[], "there were other databases");
+    begin(&["--keep", "3:1MiB"], "there were other databases");
+    std::thread::sleep(Duration::from_millis(50));
+    begin(
+        &["--keep", "3:1MiB", "--max-downtime", "1ms"],
+        "it was away for",
+    );
+    begin(&[], "there were other databases");
+    let names = ground.0.join("names");
+    let bytes = std::fs::read(&names).unwrap();
+    std::fs::write(&names, &bytes[..bytes.len() / 2]).unwrap();
+    std::fs::set_permissions(&names, std::fs::Permissions::from_mode(0o600)).unwrap();
+    begin(&[], "its file of names");
+    let fewer = ground.start_with(&["--threads", "1", "--memory", "32MiB"]);
+    assert!(told(&fewer).contains("was restored"), "{}", told(&fewer));
+    check(
+        &mut fewer.connect(),
+        b"get k\r\n",
+        b"VALUE k 0 1\r\nx\r\nEND\r\n",
+    );
+}
+
+#[test]
+fn a_directory_that_is_in_use_or_open_to_others_is_refused_in_one_line() {
+    let refusal = |path: &str| {
+        let output = Command::new(env!("CARGO_BIN_EXE_cellar"))
+            .args(["--state", path, "--memcached", "127.0.0.1:0"])
+            .args(["--resp", "off", "--http", "off"])
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(
+            (output.status.code(), text.lines().count()),
+            (Some(2), 1),
+            "{text}"
+        );
+        text
+    };
+    let ground = Ground::new("refused");
+    let daemon = ground.start();
+    let text = refusal(ground.path());
+    let expected = format!("another server uses it, process {}", daemon.id());
+    assert!(text.contains(&expected), "{text}");
+    end(daemon, Signal::TERM);
+    let open = std::fs::Permissions::from_mode(0o750);
+    std::fs::set_permissions(&ground.0, open).unwrap();
+    let text = refusal(ground.path());
+    assert!(text.contains("may be used by others (mode 750)"), "{text}");
+    let text = refusal("/dev/null");
+    assert!(
+        text.starts_with("cellar: --state: /dev/null is no directory"),
+        "{text}"
+    );
+    let text = refusal("/dev/shm/none/such");
+    assert!(text.contains("cannot be made"), "{text}");
+}
+
+/// What a client knows of its key: what was acknowledged, and what was under way at the end.
+#[derive(Clone, Debug, Default)]
+struct Known {
+    acknowledged: Option<String>,
+    in_flight: Option<Option<String>>,
+}
+
+/// One client of one protocol, with keys of its own.
+struct Client {
+    protocol: usize,
+    stream: BufReader<TcpStream>,
+    known: HashMap<String, Known>,
+    random: u64,
+}
+
+const PROTOCOLS: usize = 3;
+
+impl Client {
+    fn to(daemon: &Daemon, protocol: usize, known: HashMap<String, Known>, random: u64) -> Client {
+        let stream = match protocol {
+            0 => daemon.connect(),
+            1 => daemon.connect_resp(),
+            _ => daemon.connect_http(),
+        };
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        Client {
+            protocol,
+            stream: BufReader::new(stream),
+            known,
+            random: random * 2 + 1,
+        }
+    }
+
+    fn below(&mut self, bound: u64) -> u64 {
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        (self.random.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 16) % bound
+    }
+
+    /// Stores, overwrites, counts and deletes until the server is gone.
+    fn run(mut self) -> HashMap<String, Known> {
+        while self.step().is_ok() {}
+        self.known
+    }
+
+    fn step(&mut self) -> std::io::Result<()> {
+        let number = self.below(40);
+        let key = format!("{}-{number}", self.protocol);
+        let before = self
+            .known
+            .get(&key)
+            .and_then(|known| known.acknowledged.clone());
+        let is_counter = key.ends_with('7') && self.protocol == 1;
+        let value = match self.below(5) {
+            0 if !is_counter => None,
+            _ if is_counter => {
+                let count = before.map_or(0, |count| count.parse::<u64>().unwrap());
+                Some((count + 1).to_string())
+            }
+            _ => {
+                let (id, length) = (self.below(1 << 40), 20 + self.below(2_000));
+                Some(format!("{id:-<length$}", length = length as usize))
+            }
+        };
+        self.known.entry(key.clone()).or_default().in_flight = Some(value.clone());
+        self.ask(&key, value.as_deref(), is_counter)?;
+        let known = self.known.entry(key).or_default();
+        known.acknowledged = value;
+        known.in_flight = None;
+        Ok(())
+    }
+
+    fn ask(&mut self, key: &str, value: Option<&str>, is_counter: bool) -> std::io::Result<()> {
+        let length = value.map_or(0, str::len);
+        let request = match (self.protocol, value) {
+            (0, Some(value)) => format!("set {key} 0 0 {length}\r\n{value}\r\n"),
+            (0, None) => format!("delete {key}\r\n"),
+            (1, Some(_)) if is_counter => format!("INCR {key}\r\n"),
+            (1, Some(value)) => format!("SET {key} {value}\r\n"),
+            (1, None) => format!("DEL {key}\r\n"),
+            (_, Some(value)) => format!(
+                "PUT /v1/cache/{key} HTTP/1.1\r\nHost: localhost\r\n\
+                 Content-Length: {length}\r\n\r\n{value}"
+            ),
+            (_, None) => format!("DELETE /v1/cache/{key} HTTP/1.1\r\nHost: localhost\r\n\r\n"),
+        };
+        self.stream.get_mut().write_all(request.as_bytes())?;
+        self.answer().map(drop)
+    }
+
+    /// The first line of an answer; over HTTP all of it, which has no body.
+    fn answer(&mut self) -> std::io::Result<String> {
+        let mut first = String::new();
+        let mut line = String::new();
+        loop {
+            line.clear();
+            if self.stream.read_line(&mut line)? == 0 || !line.ends_with('\n') {
+                return Err(std::io::ErrorKind::UnexpectedEof.into());
+            }
+            if first.is_empty() {
+                first.clone_from(&line);
+            }
+            if self.protocol < 2 || line == "\r\n" {
+                return Ok(first);
+            }
+        }
+    }
+}
+
+/// What a server says of a key.
+fn read(stream: &mut BufReader<TcpStream>, key: &str) -> Option<String> {
+    stream
+        .get_mut()
+        .write_all(&frame(&[b"GET", key.as_bytes()]))
+        .unwrap();
+    let mut line = String::new();
+    stream.read_line(&mut line).unwrap();
+    let length: i64 = line.trim_start_matches('$').trim().parse().unwrap();
+    let length = usize::try_from(length).ok()?;
+    let mut bytes = vec![0; length + 2];
+    stream.read_exact(&mut bytes).unwrap();
+    bytes.truncate(length);
+    Some(String::from_utf8(bytes).unwrap())
+}
+
+#[test]
+fn a_server_that_is_killed_under_load_loses_no_write_and_brings_none_back() {
+    let told = std::env::var("CELLAR_KILLS").ok();
+    let kills: u64 = told.map_or(15, |kills| kills.parse().unwrap());
+    let ground = Ground::new("load");
+    let mut known: [HashMap<String, Known>; PROTOCOLS] = Default::default();
+    let (mut acknowledged, mut lost) = (0, 0);
+    for round in 1..=kills {
+        let daemon = ground.start();
+        if round > 1 {
+            assert!(told_restored(&daemon), "{}", self::told(&daemon));
+        }
+        let mut reader = BufReader::new(daemon.connect_resp());
+        for (key, known) in known.iter_mut().flatten() {
+            let found = read(&mut reader, key);
+            let is_known = found == known.acknowledged
+                || known
+                    .in_flight
+                    .as_ref()
+                    .is_some_and(|in_flight| found == *in_flight);
+            // What was in doubt may be gone, and nothing else.
+            let is_gone = found.is_none() && known.in_flight.is_some();
+            acknowledged += u64::from(known.acknowledged.is_some());
+            lost += u64::from(!is_known && found.is_none() && !is_gone);
+            assert!(
+                is_known || found.is_none(),
+                "round {round}: {key} is {found:?} of {known:?}"
+            );
+            *known = Known {
+                acknowledged: found,
+                in_flight: None,
+            };
+        }
+        let clients = std::mem::take(&mut known).into_iter().enumerate();
+        let clients = clients.map(|(protocol, known)| {
+            let random = round * PROTOCOLS as u64 + protocol as u64;
+            let client = Client::to(&daemon, protocol, known, random);
+            std::thread::spawn(move || client.run())
+        });
+        let clients: Vec<_> = clients.collect();
+        std::thread::sleep(Duration::from_millis(5 + round * 37 % 60));
+        end(daemon, Signal::KILL);
+        let mut ended = clients.into_iter().map(|client| client.join().unwrap());
+        known = std::array::from_fn(|_| ended.next().unwrap());
+    }
+    assert!(acknowledged > 20 * kills, "{acknowledged}");
+    assert_eq!(lost, 0, "of {acknowledged}");
+}
+
+fn told_restored(daemon: &Daemon) -> bool {
+    told(daemon).contains("was restored after a kill")
+}
