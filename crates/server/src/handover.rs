@@ -15,7 +15,7 @@
 //! Until `go` an end leaves the old one serving. Why: docs/decisions/0056; tests/takeover.rs.
 
 mod wire; // messages with descriptors
-pub(crate) mod door; // the socket of --control
+pub(crate) mod control_socket; // the socket of --control
 pub(crate) mod cede; // the old server's side
 mod claim; // the successor's side
 pub(crate) mod control; // which of both sides a server begins with

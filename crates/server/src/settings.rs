@@ -16,6 +16,7 @@ pub mod default_ttl; // how --default-ttl is written
 pub mod keep; // how --keep is written
 mod secret; // how a password or token is written
 mod values; // how the other values are written
+pub mod row; // what there is to know of one setting
 pub mod table;
 pub mod top;
 pub mod migrate;

@@ -12,7 +12,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use rustix::process::geteuid;
 
-use super::door::Door;
+use super::control_socket::ControlSocket;
 use super::wire::{Channel, FILES_MAX, Heard, VERSIONS, Word};
 use crate::listener::Listener;
 use crate::logging::printable;
@@ -76,14 +76,14 @@ pub(crate) enum Reaction {
 /// The socket of `--control`, and who takes over by it.
 #[derive(Debug)]
 pub(crate) struct Succession {
-    door: Door,
+    door: ControlSocket,
     drain_ms: u64,
     successor: Option<Successor>,
 }
 
 impl Succession {
     /// Nobody takes over so far. `drain_ms` is `--drain-timeout`.
-    pub(crate) fn new(door: Door, drain_ms: u64) -> Succession {
+    pub(crate) fn new(door: ControlSocket, drain_ms: u64) -> Succession {
         Succession {
             door,
             drain_ms,

@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, sockopt};
 use rustix::process::geteuid;
 
-use super::door::{Door, KIND};
+use super::control_socket::{ControlSocket, KIND};
 use super::wire::{Channel, Heard, VERSIONS, Word};
 use crate::error::Error;
 use crate::listener::connect_to_file;
@@ -34,7 +34,7 @@ const LOOK: Duration = Duration::from_millis(10);
 pub(crate) struct Offer {
     pub(crate) claim: Predecessor,
     /// Where the next successor asks.
-    pub(crate) door: Door,
+    pub(crate) door: ControlSocket,
     /// Where it listens.
     pub(crate) places: Vec<Address>,
 }
@@ -106,7 +106,7 @@ impl Predecessor {
             Word::Refused(reason) => return refused(&reason),
             _ => return fail(format!("what the server at {shown} says is no offer")),
         };
-        let door = Door::inherited(files.remove(0));
+        let door = ControlSocket::inherited(files.remove(0));
         let places = files.into_iter().map(|file| open.add(file));
         let places = places.collect::<Result<_, _>>().map_err(Error::Takeover)?;
         let claim = Predecessor {

@@ -3,7 +3,7 @@
 
 use super::cede::Succession;
 use super::claim::{Offer, Predecessor};
-use super::door::Door;
+use super::control_socket::ControlSocket;
 use crate::error::Error;
 use crate::listener::Listener;
 use crate::mailbox::Arrival;
@@ -14,7 +14,7 @@ use crate::settings::address::Address;
 /// Where successors ask, and who is asked.
 #[derive(Debug, Default)]
 pub(crate) struct Control {
-    door: Option<Door>,
+    door: Option<ControlSocket>,
     claim: Option<Predecessor>,
     /// Where the old server listens.
     offered: Vec<Address>,
@@ -30,7 +30,7 @@ impl Control {
             return Ok(Control::default());
         };
         if !settings.takeover {
-            let door = Some(Door::make(path)?);
+            let door = Some(ControlSocket::make(path)?);
             return Ok(Control {
                 door,
                 ..Control::default()

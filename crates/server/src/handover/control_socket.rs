@@ -1,4 +1,4 @@
-//! Door: the socket of `--control`, where a successor asks for the listeners.
+//! Control socket: that of `--control`, where a successor asks for the listeners.
 //!
 //! Its file is the user's alone, and who comes has to be the same user (`SO_PEERCRED`). It goes
 //! over to the successor with the listeners.
@@ -20,33 +20,33 @@ pub(super) const KIND: SocketType = SocketType::SEQPACKET;
 
 /// The listening socket.
 #[derive(Debug)]
-pub(crate) struct Door {
+pub(crate) struct ControlSocket {
     socket: OwnedFd,
     /// The file to remove at the end.
     file: Option<SocketFile>,
 }
 
-impl Door {
+impl ControlSocket {
     /// Makes the socket of `--control`.
     ///
     /// # Errors
     /// [`Error::Setting`] that names the reason; also that a server answers there.
-    pub(crate) fn make(path: &Path) -> Result<Door, Error> {
+    pub(crate) fn make(path: &Path) -> Result<ControlSocket, Error> {
         let made = listen_on_file(path, MODE, KIND);
         let (socket, file) = made.map_err(|reason| Error::Setting {
             flag: "control",
             origin: format!(" {}", path.display()),
             reason,
         })?;
-        Ok(Door {
+        Ok(ControlSocket {
             socket,
             file: Some(file),
         })
     }
 
     /// The socket of a server that is still there; its file is that server's.
-    pub(super) fn inherited(socket: OwnedFd) -> Door {
-        Door { socket, file: None }
+    pub(super) fn inherited(socket: OwnedFd) -> ControlSocket {
+        ControlSocket { socket, file: None }
     }
 
     /// Makes the file of an inherited one this process's.
@@ -70,7 +70,7 @@ impl Door {
     }
 }
 
-impl AsFd for Door {
+impl AsFd for ControlSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
