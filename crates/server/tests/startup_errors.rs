@@ -153,6 +153,34 @@ fn a_watchdog_that_would_bite_scripts_is_told() {
 }
 
 #[test]
+fn what_does_not_go_with_memory_that_outlives_the_server_is_told() {
+    check(
+        &["--takeover"],
+        &[],
+        "--takeover: needs --control PATH, the socket of the server to take over from",
+    );
+    let state = ["--state", "/nonexistent/state"];
+    check(
+        &[
+            &state[..],
+            &["--takeover", "--control", "/nonexistent/control"],
+        ]
+        .concat(),
+        &[],
+        "--takeover: the items of --state do not come along: stop the server, start the new one",
+    );
+    check(
+        &[
+            &state[..],
+            &["--cluster", "file:/nonexistent/list", "--node", "a"],
+        ]
+        .concat(),
+        &[],
+        "--state: who owned the items of --state meanwhile is not known to a cluster's node",
+    );
+}
+
+#[test]
 fn unknown_names_are_told() {
     let line = refusal(&["--memroy", "1GiB"], &[]);
     assert!(line.contains("--memroy"), "{line}");
