@@ -40,8 +40,8 @@ fn names(rows: &[Row]) -> BTreeSet<&'static str> {
 
 /// Names of commands; those of two words begin with `stats` or `lru_crawler`.
 fn words(names: &'static str) -> Vec<&'static str> {
-    let is_of_two = names.starts_with("stats ") || names.starts_with("lru_crawler ");
-    if is_of_two {
+    let with_spaces = ["stats ", "lru_crawler ", "config "];
+    if with_spaces.iter().any(|begin| names.starts_with(begin)) {
         return vec![names];
     }
     names.split(' ').filter(|name| !name.is_empty()).collect()

@@ -237,6 +237,7 @@ const MEMCACHED_OTHERS: &[&str] = &[
     "stats mrc",
     "stats misses",
     "stats hotkeys",
+    "config get cluster",
     "stats cachedump",
     "lru_crawler metadump",
     "lru_crawler mgdump",

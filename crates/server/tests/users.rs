@@ -129,7 +129,11 @@ fn least(row: &Command, name: &str) -> Role {
         ) || matches!(container, "script" | "function") && row.name != "help" && name.contains('|');
     let is_admin = row.flags.has(Flags::ADMIN)
         || is_script
-        || matches!(name, "flushall" | "flushdb" | "swapdb" | "memory|purge");
+        || matches!(
+            name,
+            "flushall" | "flushdb" | "swapdb" | "memory|purge" // All keys, whosever they are.
+                | "cluster|countkeysinslot" | "cluster|getkeysinslot"
+        );
     if is_admin {
         Role::Admin
     } else if row.flags.has(Flags::WRITE) || matches!(name, "publish" | "spublish") {

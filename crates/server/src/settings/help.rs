@@ -40,13 +40,13 @@ const GROUPS: &[Group] = &[
         flags: &[
             ("memory", "items, index and bookkeeping together"),
             ("threads", "event loops"),
-            ("keep", "databases of which nothing is evicted"),
             ("state", "where memory outlives the server"),
         ],
         more: &[
             "client-memory",
             "max-value",
             "databases",
+            "keep",
             "release-memory",
             "tracking-table-max-keys",
             "max-downtime",
