@@ -18,6 +18,11 @@ import org.jspecify.annotations.Nullable;
  * @param <F> what may happen
  */
 abstract class CoherenceChecker<F extends Enum<F>> implements AutoCloseable {
+    /** Reads without which nothing was shown; a busy machine takes longer for them. */
+    static final long READS_MIN = 1000;
+
+    private static final Duration PATIENCE = Duration.ofMinutes(1);
+
     final Random random;
     private final List<F> faults;
     private final Map<History.Wrong, LongAdder> wrong = new EnumMap<>(History.Wrong.class);
@@ -55,11 +60,14 @@ abstract class CoherenceChecker<F extends Enum<F>> implements AutoCloseable {
         threads.add(thread);
     }
 
-    /** Runs for so long, or until something wrong was found if {@code untilWrong}. */
+    /**
+     * Runs for so long and until enough was read, or until something wrong was found if
+     * {@code untilWrong}.
+     */
     final void run(Duration time, boolean untilWrong) throws Exception {
         begin();
         long end_ns = System.nanoTime() + time.toNanos();
-        while (System.nanoTime() - end_ns < 0 && !(untilWrong && found() > 0)) {
+        while (untilWrong ? !isPast(end_ns) && found() == 0 : !isEnough(end_ns)) {
             Thread.sleep(50 + random.nextInt(400));
             if (!faults.isEmpty()) {
                 F fault = faults.get(random.nextInt(faults.size()));
@@ -75,6 +83,15 @@ abstract class CoherenceChecker<F extends Enum<F>> implements AutoCloseable {
         if (problem != null) {
             throw new AssertionError("a thread of the check failed", problem);
         }
+    }
+
+    private static boolean isPast(long moment_ns) {
+        return System.nanoTime() - moment_ns >= 0;
+    }
+
+    /** Whether time is over and enough was read, or there was much more time for it. */
+    private boolean isEnough(long end_ns) {
+        return isPast(end_ns) && (judged() > READS_MIN || isPast(end_ns + PATIENCE.toNanos()));
     }
 
     /** Whether the threads are to end. */
