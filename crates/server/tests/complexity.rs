@@ -38,9 +38,9 @@ fn names(rows: &[Row]) -> BTreeSet<&'static str> {
     unique
 }
 
-/// Names of commands; those of two words begin with `stats` or `lru_crawler`.
+/// Names of commands; those of several words begin with these.
 fn words(names: &'static str) -> Vec<&'static str> {
-    let with_spaces = ["stats ", "lru_crawler ", "config "];
+    let with_spaces = ["stats ", "lru_crawler ", "config get "];
     if with_spaces.iter().any(|begin| names.starts_with(begin)) {
         return vec![names];
     }

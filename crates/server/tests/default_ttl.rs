@@ -294,6 +294,7 @@ const HTTP_OTHERS: &[&str] = &[
     "GET /metrics",
     "GET /v1/console/history",
     "GET /v1/console/status",
+    "GET /v1/cluster",
 ];
 
 const LARGE_BYTES: usize = 20_000;

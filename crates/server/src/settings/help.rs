@@ -48,8 +48,6 @@ const GROUPS: &[Group] = &[
             "databases",
             "keep",
             "release-memory",
-            "tracking-table-max-keys",
-            "max-downtime",
             "state-verify",
         ],
     },
@@ -86,7 +84,13 @@ const GROUPS: &[Group] = &[
                 "certificate for addresses with tls:, beside --tls-key",
             ),
         ],
-        more: &["tls-key", "tls-client-ca", "insecure", "login-timeout"],
+        more: &[
+            "tls-key",
+            "tls-client-ca",
+            "insecure",
+            "login-timeout",
+            "tracking-table-max-keys",
+        ],
     },
     Group {
         title: "Times",
@@ -105,6 +109,7 @@ const GROUPS: &[Group] = &[
             "lease-timeout",
             "expire-effort",
             "watchdog",
+            "max-downtime",
         ],
     },
     Group {

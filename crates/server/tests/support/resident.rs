@@ -6,7 +6,9 @@ use std::net::TcpStream;
 use super::daemon::{Daemon, check};
 
 /// Memory a server may occupy beside `--memory`, and for each connection.
-const BASE_BYTES: usize = 16 << 20;
+const BASE_BYTES: usize = (16 << 20) + HISTORY_BYTES;
+/// What the console is told of the last 24 hours.
+const HISTORY_BYTES: usize = 1 << 20;
 const CONNECTION_BYTES: usize = 64 << 10;
 /// Bytes of requests that are sent before an answer is waited for.
 const BATCH_BYTES: usize = 256 << 10;

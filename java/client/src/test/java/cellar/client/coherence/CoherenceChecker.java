@@ -61,8 +61,8 @@ abstract class CoherenceChecker<F extends Enum<F>> implements AutoCloseable {
     }
 
     /**
-     * Runs for so long and until enough was read, or until something wrong was found if
-     * {@code untilWrong}.
+     * Runs for so long and until enough was read, or until something wrong was found if {@code
+     * untilWrong}.
      */
     final void run(Duration time, boolean untilWrong) throws Exception {
         begin();
