@@ -318,6 +318,14 @@ mod tests {
 
     const LINES: usize = 4096;
 
+    const MARKED: Marked = Marked {
+        scale: Timescale::new(512, 3),
+        queue: Queue::Main,
+        room_bytes: 4096,
+        order: 9,
+        flushed: Flushed::None,
+    };
+
     fn anchor(salt: u64) -> Anchor {
         let lines = Arc::new(Region::reserve(LINES).unwrap());
         let anchor = Anchor::of(&lines, LINE_BYTES, Region::reserve(4096).unwrap(), salt);
@@ -330,13 +338,7 @@ mod tests {
     fn what_was_noted_is_found_and_what_was_not_is_not() {
         let anchor = anchor(1);
         assert_eq!(anchor.marked(3), None);
-        let mut marked = Marked {
-            scale: Timescale::new(512, 3),
-            queue: Queue::Main,
-            room_bytes: 4096,
-            order: 9,
-            flushed: Flushed::None,
-        };
+        let mut marked = MARKED;
         anchor.open(3, &marked);
         assert_eq!(anchor.marked(3), Some(marked));
         for flushed in [Flushed::Main, Flushed::All] {
@@ -356,14 +358,7 @@ mod tests {
     #[test]
     fn no_wrong_bit_is_believed() {
         let anchor = anchor(1);
-        let marked = Marked {
-            scale: Timescale::new(512, 3),
-            queue: Queue::Main,
-            room_bytes: 4096,
-            order: 9,
-            flushed: Flushed::None,
-        };
-        anchor.open(3, &marked);
+        anchor.open(3, &MARKED);
         let (_, mark) = anchor.mark(3).unwrap();
         for word in [&mark.base_ms, &mark.facts, &mark.order, &mark.check] {
             for bit in 0..64 {
