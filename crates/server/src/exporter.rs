@@ -8,8 +8,6 @@
 
 use std::io::{self, Read, Write};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::thread::Builder;
 use std::time::Duration;
 
 use crate::carrier::connect;
@@ -17,39 +15,25 @@ use crate::metrics::exposition;
 use crate::metrics::otlp::{SentBy, request};
 use crate::settings::collector::Collector;
 use crate::state::State;
+use crate::ticker::Ticker;
 
 /// The longest answer that is looked at.
 const ANSWER_BYTES_MAX: u64 = 4 << 10;
 
-/// The running thread.
-#[derive(Debug)]
-pub(crate) struct Exporter {
-    /// Ends the thread when it is dropped.
-    _stop: Sender<()>,
-}
-
-impl Exporter {
-    /// Starts the thread, if the settings name a collector.
-    ///
-    /// # Errors
-    /// The system's, when it is out of threads.
-    pub(crate) fn start(state: &Arc<State>) -> io::Result<Option<Exporter>> {
-        let Some(collector) = state.settings.otlp.clone() else {
-            return Ok(None);
-        };
-        let (stop, stopped) = channel();
-        let state = Arc::clone(state);
-        let thread = Builder::new().name("cellar-otlp".to_owned());
-        thread.spawn(move || run(&state, &collector, &stopped))?;
-        Ok(Some(Exporter { _stop: stop }))
-    }
-}
-
-fn run(state: &State, collector: &Collector, stopped: &Receiver<()>) {
+/// Starts the thread, if the settings name a collector. It may be sending for as long as the
+/// collector takes, so let it go rather than stop it.
+///
+/// # Errors
+/// The system's, when it is out of threads.
+pub(crate) fn start(state: &Arc<State>) -> io::Result<Option<Ticker>> {
+    let Some(collector) = state.settings.otlp.clone() else {
+        return Ok(None);
+    };
+    let state = Arc::clone(state);
     let pause = Duration::from_millis(state.settings.otlp_interval_ms);
     let mut was_taken = true;
-    while stopped.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
-        let taken = send(state, collector);
+    let ticker = Ticker::start("cellar-otlp", pause, move || {
+        let taken = send(&state, &collector);
         match &taken {
             Err(reason) if was_taken => {
                 tracing::warn!("{collector} does not take the figures: {reason}");
@@ -58,7 +42,9 @@ fn run(state: &State, collector: &Collector, stopped: &Receiver<()>) {
             _ => {}
         }
         was_taken = taken.is_ok();
-    }
+        pause
+    });
+    ticker.map(Some)
 }
 
 fn send(state: &State, collector: &Collector) -> Result<(), String> {

@@ -17,6 +17,7 @@ pub mod limits; // limits on a connection, slow readers
 pub mod memory; // how much memory the machine or the control group has
 pub mod process; // what the system knows about this process and its machine
 pub mod logging; // one line an event on standard error
+mod ticker; // a thread that does a little from time to time
 pub mod clock; // the time that a whole batch of requests shares, and the wall clock by it
 pub mod counters; // what is counted
 pub mod error_stats; // how many error replies went to clients of Redis, by their first word

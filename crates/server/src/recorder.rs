@@ -7,8 +7,6 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
 use crate::clock::LoopClock;
@@ -16,45 +14,21 @@ use crate::counters::load::LoadTotals;
 use crate::history::events::EventKind;
 use crate::history::{LoopSnapshot, STEP_MS, Snapshot};
 use crate::state::State;
+use crate::ticker::Ticker;
 
-/// The running thread.
-#[derive(Debug)]
-pub(crate) struct Recorder {
-    stop: Sender<()>,
-    thread: JoinHandle<()>,
-}
-
-impl Recorder {
-    /// Starts the thread.
-    ///
-    /// # Errors
-    /// The system's, when it is out of threads.
-    pub(crate) fn start(state: Arc<State>, clock: LoopClock) -> io::Result<Recorder> {
-        let (stop, stopped) = channel();
-        let thread = Builder::new().name("cellar-recorder".to_owned());
-        let thread = thread.spawn(move || run(&state, &clock, &stopped))?;
-        Ok(Recorder { stop, thread })
-    }
-
-    /// Stops the thread and waits for its end.
-    pub(crate) fn stop(self) {
-        drop(self.stop);
-        // A panic has ended the whole process already.
-        let _ = self.thread.join();
-    }
-}
-
-fn run(state: &State, clock: &LoopClock, stopped: &Receiver<()>) {
-    let version = env!("CARGO_PKG_VERSION");
-    let now = clock.refresh();
+/// Starts the thread.
+///
+/// # Errors
+/// The system's, when it is out of threads.
+pub(crate) fn start(state: Arc<State>, clock: LoopClock) -> io::Result<Ticker> {
+    let (now, version) = (clock.refresh(), env!("CARGO_PKG_VERSION"));
     state.history.tell(EventKind::Started, now.0, version);
-    let mut pause = Duration::ZERO;
-    while stopped.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
+    Ticker::start("cellar-recorder", Duration::ZERO, move || {
         let now = clock.refresh();
-        state.history.note(snapshot(state, now.0));
+        state.history.note(snapshot(&state, now.0));
         // Rows lie a whole number of steps from the start.
-        pause = Duration::from_millis(STEP_MS - clock.us() / 1_000 % STEP_MS);
-    }
+        Duration::from_millis(STEP_MS - clock.us() / 1_000 % STEP_MS)
+    })
 }
 
 fn snapshot(state: &State, at_ms: u64) -> Snapshot {

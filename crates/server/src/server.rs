@@ -15,7 +15,6 @@ use crate::clock::LoopClock;
 use crate::doorkeeper::Doorkeeper;
 use crate::entrance::Entrance;
 use crate::error::Error;
-use crate::exporter::Exporter;
 use crate::exposure::Exposure;
 use crate::handover::control::Control;
 use crate::handshakes::{Antechamber, GUESTS_MAX};
@@ -29,7 +28,6 @@ use crate::observer::Observer;
 use crate::open_sockets::OpenSockets;
 use crate::poller::Waker;
 use crate::protocol::Protocol;
-use crate::recorder::Recorder;
 use crate::reload::Reload;
 use crate::restart::{self, Ground};
 use crate::settings::Settings;
@@ -39,12 +37,12 @@ use crate::settings::units::show_duration_ms;
 use crate::signals::Signals;
 use crate::state::State;
 use crate::stream::Transport;
+use crate::ticker::Ticker;
 use crate::tls::Keys;
-use crate::upkeep::Upkeep;
 use crate::users::Users;
 use crate::watchdog::Watchdog;
-use crate::welcome;
 use crate::worker::{Common, Worker};
+use crate::{exporter, recorder, upkeep, welcome};
 
 /// Open files besides connections and event loops: standard streams, listeners, signals.
 const OTHER_FILES: usize = 128;
@@ -121,9 +119,9 @@ pub fn run(loaded: &Loaded) -> Result<(), Error> {
 
 /// Threads that serve nobody.
 struct Helpers {
-    upkeep: Upkeep,
-    recorder: Recorder,
-    _exporter: Option<Exporter>,
+    upkeep: Ticker,
+    recorder: Ticker,
+    _exporter: Option<Ticker>,
     doorkeeper: Option<Doorkeeper>,
     watchdog: Watchdog,
     reload: Reload,
@@ -137,9 +135,9 @@ impl Helpers {
         let membership = Membership::start(state)?;
         let start = || -> std::io::Result<Helpers> {
             Ok(Helpers {
-                upkeep: Upkeep::start(Arc::clone(state), clock.clone())?,
-                recorder: Recorder::start(Arc::clone(state), clock.clone())?,
-                _exporter: Exporter::start(state)?,
+                upkeep: upkeep::start(Arc::clone(state), clock.clone())?,
+                recorder: recorder::start(Arc::clone(state), clock.clone())?,
+                _exporter: exporter::start(state)?,
                 doorkeeper: Doorkeeper::start(state, clock.clone())?,
                 watchdog: Watchdog::start(Arc::clone(state), told)?,
                 reload: Reload::start(loaded, Arc::clone(state))?,
