@@ -200,30 +200,44 @@ impl Settings {
         ttl.map_err(fail("default-ttl"))?;
         let keep = self.keep.check(self.databases, self.memory_bytes);
         keep.map_err(fail("keep"))?;
-        if self.takeover && self.control.is_none() {
-            let reason = "needs --control PATH, the socket of the server to take over from";
-            return Err(fail("takeover")(reason.to_owned()));
+        match self.contradiction() {
+            Some((flag, reason)) => Err(fail(flag)(reason.to_owned())),
+            None => Ok(()),
         }
-        if self.takeover && self.state.is_some() {
-            let reason =
-                "the items of --state do not come along: stop the server, start the new one";
-            return Err(fail("takeover")(reason.to_owned()));
-        }
-        if self.cluster.is_some() && self.state.is_some() {
-            let reason =
-                "who owned the items of --state meanwhile is not known to a cluster's node";
-            return Err(fail("state")(reason.to_owned()));
-        }
-        self.check_cluster().map_err(fail("node"))
     }
 
-    /// Checks that a node of a cluster has a name, and no other server has one.
-    fn check_cluster(&self) -> Result<(), String> {
-        match (&self.cluster, self.node.is_empty()) {
-            (Some(_), true) => Err("a node of a cluster (--cluster) needs a name".to_owned()),
-            (None, false) => Err("only a node of a cluster (--cluster) has a name".to_owned()),
-            _ => Ok(()),
-        }
+    /// A flag that does not go with another one, or lacks it, and why.
+    fn contradiction(&self) -> Option<(&'static str, &'static str)> {
+        let (is_node, has_state) = (self.cluster.is_some(), self.state.is_some());
+        let rules = [
+            (
+                self.takeover && self.control.is_none(),
+                "takeover",
+                "needs --control PATH, the socket of the server to take over from",
+            ),
+            (
+                self.takeover && has_state,
+                "takeover",
+                "the items of --state do not come along: stop the server, start the new one",
+            ),
+            (
+                is_node && has_state,
+                "state",
+                "who owned the items of --state meanwhile is not known to a cluster's node",
+            ),
+            (
+                is_node && self.node.is_empty(),
+                "node",
+                "a node of a cluster (--cluster) needs a name",
+            ),
+            (
+                !is_node && !self.node.is_empty(),
+                "node",
+                "only a node of a cluster (--cluster) has a name",
+            ),
+        ];
+        let broken = rules.iter().find(|rule| rule.0);
+        broken.map(|&(_, flag, reason)| (flag, reason))
     }
 
     /// The addresses at which a protocol is spoken.
