@@ -169,10 +169,8 @@ impl State {
             .collect();
         let budget = Budget::new(settings.client_memory_bytes(), settings.threads);
         let budget = Arc::new(budget);
-        let cluster = settings.cluster.as_ref().map(|source| {
-            let cluster = Cluster::new(&settings.node, source.has_leases());
-            Arc::new(cluster)
-        });
+        let is_node = settings.cluster.is_some();
+        let cluster = is_node.then(|| Arc::new(Cluster::new(&settings.node)));
         let gates = match &cluster {
             Some(_) => Gates::with_door(settings.threads),
             None => Gates::new(settings.threads),

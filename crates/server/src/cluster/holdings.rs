@@ -1,11 +1,11 @@
 //! Holdings: which slots a node may serve when the map changes, and which it has to empty first.
 //!
 //! ```text
-//!             the map gives it        it is empty, and others have let go of it
-//!   foreign -------------------> own -------------------------------------------> served
-//!      ^                                                                             |
-//!      +----------- emptied ------------ unswept <-----------------------------------+
-//!                                                 the map takes it, or the lease is lost
+//!             the map gives it        it is empty
+//!   foreign -------------------> own -------------> served
+//!      ^                                               |
+//!      +------ emptied -------- unswept <--------------+
+//!                                       the map takes it
 //! ```
 //!
 //! Invariant: a slot that was served once and lost is not served before a walk over the whole cache
@@ -22,29 +22,15 @@ pub struct Holdings {
     served: SlotSet,
     /// What it has lost and may still hold items of.
     unswept: SlotSet,
-    /// Whether no other node serves what the map gives to this one.
-    is_agreed: bool,
 }
 
 impl Holdings {
-    /// Takes over another map; `is_agreed` if nobody else serves what it gives to this node.
-    pub fn follow(&mut self, owned: SlotSet, is_agreed: bool) {
-        self.lose(self.served.without(&owned));
+    /// Takes over another map.
+    pub fn follow(&mut self, owned: SlotSet) {
+        let lost = self.served.without(&owned);
+        self.unswept = self.unswept.or(&lost);
         self.owned = owned;
-        self.is_agreed = is_agreed;
         self.gain();
-    }
-
-    /// Notes that all others have taken over the map.
-    pub fn agree(&mut self) {
-        self.is_agreed = true;
-        self.gain();
-    }
-
-    /// Gives up all slots, as somebody else may serve them.
-    pub fn lose_all(&mut self) {
-        self.lose(self.served.clone());
-        self.is_agreed = false;
     }
 
     /// Notes that a walk which began when these were unswept has dropped their items.
@@ -65,22 +51,9 @@ impl Holdings {
         &self.unswept
     }
 
-    /// Whether all that the map gives is served or waits only to be emptied.
-    #[must_use]
-    pub fn is_agreed(&self) -> bool {
-        self.is_agreed
-    }
-
-    fn lose(&mut self, slots: SlotSet) {
-        self.served = self.served.without(&slots);
-        self.unswept = self.unswept.or(&slots);
-    }
-
+    /// Serves what the map gives, but for what is not empty.
     fn gain(&mut self) {
-        if self.is_agreed {
-            let fresh = self.owned.without(&self.unswept);
-            self.served = self.served.or(&fresh);
-        }
+        self.served = self.owned.without(&self.unswept);
     }
 }
 
@@ -95,38 +68,19 @@ mod tests {
     #[test]
     fn a_slot_that_is_lost_and_regained_waits_until_it_was_emptied() {
         let mut holdings = Holdings::default();
-        holdings.follow(slots(0, 100), true);
+        holdings.follow(slots(0, 100));
         assert_eq!(holdings.served(), &slots(0, 100));
-        holdings.follow(slots(50, 100), true);
+        holdings.follow(slots(50, 100));
         let walk = holdings.unswept().clone();
         assert_eq!(walk, slots(0, 50));
-        holdings.follow(slots(0, 100), true);
+        holdings.follow(slots(0, 100));
         assert_eq!(holdings.served(), &slots(50, 100));
         // It goes and comes while the walk is under way, which has been through some of it.
-        holdings.follow(slots(0, 70), true);
-        holdings.follow(slots(0, 100), true);
+        holdings.follow(slots(0, 70));
+        holdings.follow(slots(0, 100));
         holdings.swept(&walk);
         assert_eq!(holdings.served(), &slots(0, 70));
         holdings.swept(&slots(70, 100));
         assert_eq!(holdings.served(), &slots(0, 100));
-    }
-
-    #[test]
-    fn what_is_new_waits_for_the_others_and_what_stays_does_not() {
-        let mut holdings = Holdings::default();
-        holdings.follow(slots(0, 10), false);
-        assert_eq!(holdings.served().count(), 0);
-        holdings.agree();
-        holdings.follow(slots(5, 20), false);
-        assert_eq!(holdings.served(), &slots(5, 10));
-        holdings.agree();
-        assert_eq!(holdings.served(), &slots(5, 20));
-        holdings.lose_all();
-        assert_eq!(holdings.served().count(), 0);
-        assert_eq!(holdings.unswept(), &slots(0, 20));
-        holdings.swept(&slots(0, 20));
-        assert_eq!(holdings.served().count(), 0, "the others may serve it");
-        holdings.agree();
-        assert_eq!(holdings.served(), &slots(5, 20));
     }
 }

@@ -1,24 +1,20 @@
 //! Ownership: which slots this node serves now, as event loops read it without a lock.
 //!
-//! One bit for each slot, and the moment until which the lease holds. Bits and table change only
-//! while no loop executes (`gate.rs`), so that what one
-//! batch of requests sees is one map; the lease ends by itself.
+//! One bit for each slot. Bits and table change only while no loop executes (`gate.rs`), so that
+//! what one batch of requests sees is one map.
 //!
-//! Invariant: no request is answered that was executed after the lease had ended, or on a slot
-//! whose bit was not set. Why: docs/decisions/0057.
+//! Invariant: no request is executed on a slot whose bit is not set. Why: docs/decisions/0057.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rustix::time::{ClockId, clock_gettime};
-
+use super::node::Place;
 use super::slot::{SLOTS, SlotSet};
 use super::table::SlotTable;
+use crate::protocol::Protocol;
 
 /// Words of the bits of all slots.
 const WORDS: usize = SLOTS as usize / 64;
-/// A lease that has no end.
-pub const FOR_EVER_MS: u64 = u64::MAX;
 
 /// This node's part in its cluster.
 #[derive(Debug)]
@@ -27,9 +23,6 @@ pub struct Cluster {
     pub name: String,
     // Relaxed: written while no loop executes, and the door in front of the gates orders that.
     serves: Box<[AtomicU64; WORDS]>,
-    /// Until when the lease holds, in milliseconds of [`now_ms`].
-    // Relaxed: one number; whoever reads an old one stops too early.
-    lease_until_ms: AtomicU64,
     /// How often slots were lost.
     // Relaxed: as `serves`.
     losses: AtomicU64,
@@ -58,21 +51,19 @@ pub struct ClusterCounts {
 }
 
 impl Cluster {
-    /// The part of a node that serves nothing yet; with or without a lease, which it then does not
-    /// hold.
+    /// The part of a node that serves nothing yet.
     #[must_use]
-    pub fn new(name: &str, is_leased: bool) -> Cluster {
+    pub fn new(name: &str) -> Cluster {
         Cluster {
             name: name.to_owned(),
             serves: Box::new([const { AtomicU64::new(0) }; WORDS]),
-            lease_until_ms: AtomicU64::new(if is_leased { 0 } else { FOR_EVER_MS }),
             losses: AtomicU64::new(0),
             table: Mutex::default(),
             counts: ClusterCounts::default(),
         }
     }
 
-    /// Whether this node serves a slot, as long as its lease holds.
+    /// Whether this node serves a slot.
     #[inline]
     #[must_use]
     pub fn serves(&self, slot: u16) -> bool {
@@ -91,30 +82,6 @@ impl Cluster {
             .sum()
     }
 
-    /// Whether the lease holds now.
-    #[inline]
-    #[must_use]
-    pub fn is_leased(&self) -> bool {
-        match self.lease_until_ms.load(Ordering::Relaxed) {
-            FOR_EVER_MS => true,
-            until_ms => now_ms() < until_ms,
-        }
-    }
-
-    /// Milliseconds that the lease still holds; none if it has no end.
-    #[must_use]
-    pub fn lease_left_ms(&self) -> Option<u64> {
-        match self.lease_until_ms.load(Ordering::Relaxed) {
-            FOR_EVER_MS => None,
-            until_ms => Some(until_ms.saturating_sub(now_ms())),
-        }
-    }
-
-    /// Holds the lease until this moment of [`now_ms`].
-    pub fn hold_until(&self, until_ms: u64) {
-        self.lease_until_ms.store(until_ms, Ordering::Relaxed);
-    }
-
     /// How often slots were lost: what began before and goes on must end.
     #[inline]
     #[must_use]
@@ -131,10 +98,31 @@ impl Cluster {
             .clone()
     }
 
+    /// What a client is told of where it finds a slot that another node has; none if nobody serves
+    /// the slot, as far as this node knows. Either is counted.
+    pub fn elsewhere<R>(
+        &self,
+        slot: u16,
+        (protocol, is_tls): (Protocol, bool),
+        told: impl FnOnce(Place<'_>) -> R,
+    ) -> Option<R> {
+        let table = self.table();
+        let place = table
+            .as_ref()
+            .and_then(|table| table.elsewhere(slot, protocol, is_tls));
+        let count = match &place {
+            Some(_) => &self.counts.moved,
+            None => &self.counts.down,
+        };
+        // Relaxed: figures to look at.
+        count.fetch_add(1, Ordering::Relaxed);
+        place.map(told)
+    }
+
     /// Whether all slots are served here or elsewhere, as far as this node knows.
     #[must_use]
     pub fn is_whole(&self) -> bool {
-        self.is_leased() && self.table().is_some_and(|table| table.me.is_some())
+        self.table().is_some_and(|table| table.me.is_some())
     }
 
     /// Changes what is served, and by which map. Only while no loop executes.
@@ -150,34 +138,13 @@ impl Cluster {
     }
 }
 
-/// Milliseconds since the machine was started, those counted during which it or this process slept.
-#[inline]
-#[must_use]
-pub fn now_ms() -> u64 {
-    let time = clock_gettime(ClockId::Boottime);
-    let ms = time.tv_sec * 1_000 + time.tv_nsec / 1_000_000;
-    u64::try_from(ms).unwrap_or(0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_lease_ends_by_itself() {
-        let cluster = Cluster::new("a", true);
-        assert!(!cluster.is_leased());
-        cluster.hold_until(now_ms() + 60_000);
-        assert!(cluster.is_leased() && cluster.lease_left_ms() > Some(50_000));
-        cluster.hold_until(now_ms());
-        assert!(!cluster.is_leased());
-        assert_eq!(cluster.lease_left_ms(), Some(0));
-        assert!(Cluster::new("a", false).is_leased());
-    }
-
-    #[test]
     fn what_is_served_is_what_was_set_last() {
-        let cluster = Cluster::new("a", false);
+        let cluster = Cluster::new("a");
         let odd = SlotSet::of(|slot| slot % 2 == 1);
         cluster.change(&odd, None, false);
         assert!(cluster.serves(1) && cluster.serves(SLOTS - 1) && !cluster.serves(0));

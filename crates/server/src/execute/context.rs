@@ -5,7 +5,6 @@ use std::sync::Arc;
 use cellar_engine::{Cache, Deadline, Instant, Key};
 use cellar_protocol::memcached::Meta;
 
-use crate::cluster::Cluster;
 use crate::cluster::slot::slot_of;
 use crate::counters::Counters;
 use crate::events::Class;
@@ -116,24 +115,10 @@ impl<'s> Context<'s> {
     #[inline]
     #[must_use]
     pub fn new(state: &'s State, counters: &'s Counters, pass: &'s Pass<'s>) -> Context<'s> {
-        if let Some(cluster) = &state.cluster {
-            pass.note_leased(cluster.is_leased());
-        }
         Context {
             state,
             counters,
             pass,
-        }
-    }
-
-    /// Whether what was executed in this context may be answered: not if a lease under which it
-    /// began has ended meanwhile.
-    #[inline]
-    #[must_use]
-    pub fn may_answer(&self) -> bool {
-        match &self.state.cluster {
-            Some(cluster) if self.pass.is_leased() => cluster.is_leased(),
-            _ => true,
         }
     }
 
@@ -142,14 +127,8 @@ impl<'s> Context<'s> {
     pub(in crate::execute) fn serves(&self, key: &[u8]) -> bool {
         match &self.state.cluster {
             None => true,
-            Some(cluster) => self.serves_slot(cluster, slot_of(key)),
+            Some(cluster) => cluster.serves(slot_of(key)),
         }
-    }
-
-    /// Whether this node, one of several, serves a slot.
-    #[inline]
-    pub(in crate::execute) fn serves_slot(&self, cluster: &Cluster, slot: u16) -> bool {
-        self.pass.is_leased() && cluster.serves(slot)
     }
 
     /// What all event loops share.

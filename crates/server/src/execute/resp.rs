@@ -42,6 +42,7 @@ use cellar_protocol::resp::{Command, Proto, Reply, Request, Verb};
 use crate::execute::context::{Context, Flow};
 use crate::output::Output;
 use crate::pause::Effect;
+use crate::state::State;
 use call::clocked;
 use call::{Call, Outcome};
 use session::{NO_AUTH, ReplyMode, Session, note_queued};
@@ -154,7 +155,7 @@ fn run(
     let proto = session.proto;
     session.client.note_command(command.verb);
     context.counters.pulse.begin_resp(command.verb as usize);
-    if let Err(failure) = may_run(command, args, session, context) {
+    if let Err(failure) = may_run(command, args, session, context.state) {
         context.counters.times.note_rejected(command.verb);
         append_failure(&failure, proto, context, output);
         return Flow::Continue;
@@ -184,13 +185,23 @@ fn may_run(
     command: &'static Command,
     args: &[&[u8]],
     session: &mut Session,
-    context: Context<'_>,
+    state: &State,
 ) -> Result<(), Failure> {
     if !command.takes(args.len()) {
         return Err(wrong_arity(command, args));
     }
-    session.check_rights(command, args, context.state)?;
-    slots::check(command, args, session, context)
+    check_access(command, args, session, state)
+}
+
+/// Whether a client has the right to run a command, and this node the keys.
+fn check_access(
+    command: &'static Command,
+    args: &[&[u8]],
+    session: &mut Session,
+    state: &State,
+) -> Result<(), Failure> {
+    session.check_rights(command, args, state)?;
+    slots::check(command, args, session, state)
 }
 
 /// Runs a command's handler, and notes what it reads if the client's keys are tracked.
@@ -281,7 +292,7 @@ fn execute_checked(
     }
     let start = output.bytes().len();
     let mode = session.reply_mode;
-    let flow = match admit(command, args, session, context) {
+    let flow = match admit(command, args, session, context.state) {
         Ok(Some(command)) => match run_and_serve(command, args, key, session, context, output) {
             // It is run once more, with the session as it is.
             Flow::Wait(ticket) => return Flow::Wait(ticket),
@@ -328,9 +339,8 @@ fn admit(
     command: Option<&'static Command>,
     args: &[&[u8]],
     session: &mut Session,
-    context: Context<'_>,
+    state: &State,
 ) -> Result<Option<&'static Command>, Failure> {
-    let state = context.state;
     let Some(command) = command else {
         return Err(unknown(args));
     };
@@ -354,8 +364,7 @@ fn admit(
     if session.transaction.is_none() || transaction::is_for_transaction(command.verb) {
         return Ok(Some(command));
     }
-    session.check_rights(command, args, state)?;
-    slots::check(command, args, session, context)?;
+    check_access(command, args, session, state)?;
     // A login may have to be waited for, which a transaction does not do.
     let waits = matches!(command.verb, Verb::Auth | Verb::Hello) && state.users.is_some();
     let Some(transaction) = &mut session.transaction else {

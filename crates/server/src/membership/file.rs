@@ -60,7 +60,7 @@ impl ListFile {
         );
         let (_, bytes) = read.map_err(|error| error.to_string())?;
         let text = String::from_utf8(bytes).map_err(|_| "it is no text".to_owned())?;
-        keeper.follow(NodeList::parse(&text)?, true)
+        keeper.follow(NodeList::parse(&text)?)
     }
 
     fn bytes(&self) -> io::Result<(Metadata, Vec<u8>)> {

@@ -51,15 +51,14 @@ impl Keeper {
         }
     }
 
-    /// Follows a list, in which nobody else may have this node's addresses; `is_agreed` if no other
-    /// node serves what it gives to this one.
+    /// Follows a list, in which nobody else may have this node's addresses.
     ///
     /// # Errors
     /// Why it is not followed.
-    pub(super) fn follow(&self, list: NodeList, is_agreed: bool) -> Result<(), String> {
+    pub(super) fn follow(&self, list: NodeList) -> Result<(), String> {
         self.check_own(&list)?;
         let before = self.cluster.table();
-        if before.as_ref().is_some_and(|before| before.list == list) && is_agreed {
+        if before.as_ref().is_some_and(|before| before.list == list) {
             return Ok(());
         }
         let version = before.map_or(1, |before| before.version + 1);
@@ -72,7 +71,7 @@ impl Keeper {
                 "this node is not in the list of the cluster: it serves nothing"
             );
         }
-        self.change(Some(table), |holdings| holdings.follow(owned, is_agreed));
+        self.change(Some(table), |holdings| holdings.follow(owned));
         tracing::info!(version, nodes, slots, "the map of the cluster has changed");
         Ok(())
     }

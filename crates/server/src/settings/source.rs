@@ -30,14 +30,6 @@ impl ListSource {
     pub fn show(source: Option<&ListSource>) -> String {
         source.map_or_else(|| "off".to_owned(), ListSource::to_string)
     }
-
-    /// Whether nodes hold leases, so that none serves what another may.
-    #[must_use]
-    pub fn has_leases(&self) -> bool {
-        match self {
-            ListSource::File(_) => false,
-        }
-    }
 }
 
 impl fmt::Display for ListSource {

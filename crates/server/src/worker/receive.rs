@@ -102,11 +102,7 @@ impl Worker {
         let context = Context::new(&self.common.state, &self.counters, &pass);
         let flow = unfinished.resume(context, &mut connection.output);
         serve(context);
-        let may_answer = context.may_answer();
         drop(pass);
-        if !may_answer {
-            return self.close_unanswered();
-        }
         let is_done = matches!(flow, Flow::Continue);
         connection.follow(flow);
         if is_done {
@@ -185,11 +181,7 @@ impl Worker {
         let pass = self.common.state.gates.enter(self.index);
         let context = Context::new(&self.common.state, &self.counters, &pass);
         let is_run = feed(context, span, &self.batch.arena, connection);
-        let may_answer = context.may_answer();
         drop(pass);
-        if !may_answer {
-            return self.close_unanswered();
-        }
         span.decoded = span.from;
         span.codec = connection.link.codec(&self.common.state);
         self.answered[span.codec.protocol() as usize] += u64::from(is_run);
@@ -227,11 +219,7 @@ impl Worker {
         let context = Context::new(&self.common.state, &self.counters, &pass);
         let codec = connection.link.codec(&self.common.state);
         let ran = run_frame(context, codec, slot, connection, self.now_ms);
-        let may_answer = context.may_answer();
         drop(pass);
-        if !may_answer {
-            return self.close_unanswered();
-        }
         let is_answered = ran == Ran::Whole && !connection.link.makes_room();
         if ran == Ran::Held {
             self.hold(slot);
@@ -276,11 +264,7 @@ impl Worker {
         let pass = self.common.state.gates.enter(self.index);
         let context = Context::new(&self.common.state, &self.counters, &pass);
         let (_, flow) = connection.link.feed(&[], context, &mut connection.output);
-        let may_answer = context.may_answer();
         drop(pass);
-        if !may_answer {
-            return self.close_unanswered();
-        }
         self.answered[connection.link.protocol() as usize] += 1;
         // Its reply is written now, before the others' of this turn.
         self.common.state.observer.tracking.broadcast();

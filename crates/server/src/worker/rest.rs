@@ -159,13 +159,8 @@ impl Worker {
     #[cold]
     pub(super) fn serve_waiters(&mut self) {
         let pass = self.common.state.gates.enter(self.index);
-        let context = Context::new(&self.common.state, &self.counters, &pass);
-        serve(context);
-        let may_answer = context.may_answer();
+        serve(Context::new(&self.common.state, &self.counters, &pass));
         drop(pass);
-        if !may_answer {
-            return self.close_unanswered();
-        }
         self.deliver();
     }
 }

@@ -66,11 +66,7 @@ impl Worker {
             self.receive(slot);
             taken += 1;
         }
-        let (served, may_answer) = self.execute_batch();
-        if !may_answer {
-            self.close_unanswered();
-            return taken;
-        }
+        let served = self.execute_batch();
         self.common.state.observer.tracking.broadcast();
         // Who was not served is lined up first, so that it is the first of the next turn.
         for index in (served..self.batch.spans.len()).chain(0..served) {
@@ -92,11 +88,11 @@ impl Worker {
     }
 
     /// Decodes and executes spans until all are through, or the replies are enough for one turn;
-    /// how many were served, and whether they may be answered.
-    fn execute_batch(&mut self) -> (usize, bool) {
+    /// how many were served.
+    fn execute_batch(&mut self) -> usize {
         let mut served = self.batch.spans.len();
         if served == 0 {
-            return (served, true);
+            return served;
         }
         let Batch {
             arena,
@@ -161,16 +157,7 @@ impl Worker {
             steps.clear();
         }
         *kept = recycle(steps);
-        (served, context.may_answer())
-    }
-
-    /// Closes all connections, as requests were executed while the lease of this node ended: what
-    /// they did may not be told, nor to whom it was done beside them.
-    #[cold]
-    pub(super) fn close_unanswered(&mut self) {
-        tracing::warn!("the lease ended while requests were executed: they are not answered");
-        self.batch.clear();
-        self.close_all();
+        served
     }
 
     /// Keeps what a span did not use, writes, and lines the connection up again.

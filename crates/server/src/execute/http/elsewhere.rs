@@ -3,12 +3,12 @@
 //! Page: docs/http.md. Tests: tests/cluster.rs.
 
 use std::borrow::Cow;
-use std::sync::atomic::Ordering;
 
 use cellar_engine::Key;
 use cellar_protocol::http::Status;
 
 use super::call::{Call, Failure};
+use crate::cluster::node::Place;
 use crate::cluster::slot::slot_of;
 use crate::protocol::Protocol;
 
@@ -43,16 +43,12 @@ fn failure(call: &Call<'_>, key: &[u8]) -> Failure {
     let Some(cluster) = &call.context.state.cluster else {
         return NOT_SERVED;
     };
-    let (slot, table) = (slot_of(key), cluster.table());
-    let place = table
-        .as_ref()
-        .and_then(|table| table.elsewhere(slot, Protocol::Http, call.is_tls));
-    let Some(place) = place else {
-        // Relaxed: figures to look at.
-        cluster.counts.down.fetch_add(1, Ordering::Relaxed);
-        return NOT_SERVED;
-    };
-    cluster.counts.moved.fetch_add(1, Ordering::Relaxed);
+    let reached_by = (Protocol::Http, call.is_tls);
+    let moved = cluster.elsewhere(slot_of(key), reached_by, |place| moved_to(call, place));
+    moved.unwrap_or(NOT_SERVED)
+}
+
+fn moved_to(call: &Call<'_>, place: Place<'_>) -> Failure {
     let scheme = if place.is_tls { "https" } else { "http" };
     let target = &call.request.target;
     let mark = if target.query.is_empty() { "" } else { "?" };

@@ -3,8 +3,6 @@
 //! Source: redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec, "MOVED redirection";
 //! Redis 7, `getNodeByQuery`. Tests: tests/cluster.rs.
 
-use std::sync::atomic::Ordering;
-
 use cellar_protocol::resp::request::key_places;
 use cellar_protocol::resp::{Command, Verb};
 
@@ -12,15 +10,14 @@ use super::failure::Failure;
 use super::session::Session;
 use super::session::queue::Transaction;
 use crate::cluster::Cluster;
+use crate::cluster::node::Place;
 use crate::cluster::slot::slot_of;
-use crate::execute::context::Context;
 use crate::protocol::Protocol;
+use crate::state::State;
 
 const CROSS_SLOT: Failure = Failure::text("CROSSSLOT Keys in request don't hash to the same slot");
 /// No node serves the slot now, as far as this one knows.
 const NOT_SERVED: Failure = Failure::text("CLUSTERDOWN Hash slot not served");
-/// The lease of this node has ended.
-const DOWN: Failure = Failure::text("CLUSTERDOWN The cluster is down");
 
 /// Whether a command may run here, as far as that depends on whose its keys are.
 ///
@@ -31,11 +28,11 @@ pub(super) fn check(
     command: &'static Command,
     args: &[&[u8]],
     session: &Session,
-    context: Context<'_>,
+    state: &State,
 ) -> Result<(), Failure> {
-    match &context.state.cluster {
+    match &state.cluster {
         None => Ok(()),
-        Some(cluster) => check_keys(cluster, (command, args), session, context),
+        Some(cluster) => check_keys(cluster, (command, args), session),
     }
 }
 
@@ -43,12 +40,11 @@ fn check_keys(
     cluster: &Cluster,
     (command, args): (&'static Command, &[&[u8]]),
     session: &Session,
-    context: Context<'_>,
 ) -> Result<(), Failure> {
-    let Some(slot) = slot_of_request(command, args)? else {
-        return Ok(());
-    };
-    check_slot(cluster, slot, session, context)
+    match slot_of_request(command, args)? {
+        Some(slot) => check_slot(cluster, slot, session),
+        None => Ok(()),
+    }
 }
 
 /// The slot of all keys of a command; none if it has no keys.
@@ -69,37 +65,23 @@ fn slot_of_request(command: &Command, args: &[&[u8]]) -> Result<Option<u16>, Fai
 }
 
 #[inline]
-fn check_slot(
-    cluster: &Cluster,
-    slot: u16,
-    session: &Session,
-    context: Context<'_>,
-) -> Result<(), Failure> {
-    if context.serves_slot(cluster, slot) {
+fn check_slot(cluster: &Cluster, slot: u16, session: &Session) -> Result<(), Failure> {
+    if cluster.serves(slot) {
         return Ok(());
     }
-    Err(refusal(cluster, slot, session, context))
+    Err(refusal(cluster, slot, session))
 }
 
 /// Why a slot is not served here.
 #[cold]
-fn refusal(cluster: &Cluster, slot: u16, session: &Session, context: Context<'_>) -> Failure {
+fn refusal(cluster: &Cluster, slot: u16, session: &Session) -> Failure {
     if session.is_script {
         return Failure::text("ERR Script attempted to access a non local key in a cluster node");
     }
-    let table = cluster.table();
-    let is_tls = session.client.seat.is_tls;
-    let place = table
-        .as_ref()
-        .and_then(|table| table.elsewhere(slot, Protocol::Resp, is_tls));
-    // Relaxed: figures to look at.
-    let Some(place) = place else {
-        cluster.counts.down.fetch_add(1, Ordering::Relaxed);
-        let is_leased = context.pass.is_leased();
-        return if is_leased { NOT_SERVED } else { DOWN };
-    };
-    cluster.counts.moved.fetch_add(1, Ordering::Relaxed);
-    Failure::Text(format!("MOVED {slot} {place}").into())
+    let reached_by = (Protocol::Resp, session.client.seat.is_tls);
+    let moved = |place: Place<'_>| Failure::Text(format!("MOVED {slot} {place}").into());
+    let moved = cluster.elsewhere(slot, reached_by, moved);
+    moved.unwrap_or(NOT_SERVED)
 }
 
 /// Whether the commands of a transaction may all run here: their keys are of one slot.
@@ -109,9 +91,9 @@ fn refusal(cluster: &Cluster, slot: u16, session: &Session, context: Context<'_>
 pub(super) fn check_transaction(
     transaction: &Transaction,
     session: &Session,
-    context: Context<'_>,
+    state: &State,
 ) -> Result<(), Failure> {
-    let Some(cluster) = &context.state.cluster else {
+    let Some(cluster) = &state.cluster else {
         return Ok(());
     };
     let (mut slot, mut failure) = (None, None);
@@ -126,7 +108,7 @@ pub(super) fn check_transaction(
     });
     match (failure, slot) {
         (Some(failure), _) => Err(failure),
-        (None, Some(slot)) => check_slot(cluster, slot, session, context),
+        (None, Some(slot)) => check_slot(cluster, slot, session),
         (None, None) => Ok(()),
     }
 }

@@ -40,26 +40,23 @@ pub(in crate::execute::resp) fn accepted(call: &mut Call<'_>) -> Outcome {
 
 /// CLUSTER SLOTS
 pub(in crate::execute::resp) fn slots(call: &mut Call<'_>) -> Outcome {
-    let (proto, is_tls) = (call.session.proto, call.session.client.seat.is_tls);
-    match table(call)? {
-        None => call.reply().array(0),
-        Some(table) => call
-            .output
-            .bytes()
-            .extend_from_slice(table.slots(proto, is_tls)),
-    }
-    DONE
+    answer_made(call, SlotTable::slots)
 }
 
 /// CLUSTER SHARDS
 pub(in crate::execute::resp) fn shards(call: &mut Call<'_>) -> Outcome {
+    answer_made(call, SlotTable::shards)
+}
+
+/// An answer that was made with the map; without a map nothing is in it.
+fn answer_made(call: &mut Call<'_>, of_map: impl Fn(&SlotTable, Proto, bool) -> &[u8]) -> Outcome {
     let (proto, is_tls) = (call.session.proto, call.session.client.seat.is_tls);
     match table(call)? {
         None => call.reply().array(0),
-        Some(table) => call
-            .output
-            .bytes()
-            .extend_from_slice(table.shards(proto, is_tls)),
+        Some(table) => {
+            let answer = of_map(&table, proto, is_tls);
+            call.output.bytes().extend_from_slice(answer);
+        }
     }
     DONE
 }
@@ -118,17 +115,17 @@ pub(in crate::execute::resp) fn key_slot(call: &mut Call<'_>) -> Outcome {
     call.integer(slot_of(call.args[2]).into())
 }
 
-/// A slot that there is.
-fn slot(call: &Call<'_>) -> Result<u16, Failure> {
+/// The slot that a command names, or `bad` if there is none of that number.
+fn slot(call: &Call<'_>, bad: Failure) -> Result<u16, Failure> {
     cluster(call)?;
     let number = parse_integer(call.args[2]).ok_or(Failure::NotInteger)?;
     let slot = u16::try_from(number).ok().filter(|slot| *slot < SLOTS);
-    slot.ok_or(Failure::text("ERR Invalid slot"))
+    slot.ok_or(bad)
 }
 
 /// CLUSTER COUNTKEYSINSLOT
 pub(in crate::execute::resp) fn count_keys(call: &mut Call<'_>) -> Outcome {
-    let slot = slot(call)?;
+    let slot = slot(call, Failure::text("ERR Invalid slot"))?;
     call.work_in_steps(SlotKeys::of(slot, usize::MAX, call.session.proto))
 }
 
@@ -136,10 +133,8 @@ pub(in crate::execute::resp) fn count_keys(call: &mut Call<'_>) -> Outcome {
 pub(in crate::execute::resp) fn keys(call: &mut Call<'_>) -> Outcome {
     const BAD: Failure = Failure::text("ERR Invalid slot or number of keys");
     cluster(call)?;
-    let number = |index: usize| parse_integer(call.args[index]).ok_or(Failure::NotInteger);
-    let (slot, most) = (number(2)?, number(3)?);
-    let slot = u16::try_from(slot).ok().filter(|slot| *slot < SLOTS);
-    let slot = slot.ok_or(BAD)?;
+    let most = parse_integer(call.args[3]).ok_or(Failure::NotInteger)?;
+    let slot = slot(call, BAD)?;
     let most = usize::try_from(most).map_err(|_| BAD)?;
     let mut keys = SlotKeys::of(slot, most.min(KEYS_MAX), call.session.proto);
     keys.names = Some(Vec::new());

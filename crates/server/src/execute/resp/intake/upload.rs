@@ -6,15 +6,16 @@ use std::sync::Arc;
 
 use cellar_engine::{Draft, Error};
 use cellar_protocol::resp::command::find;
-use cellar_protocol::resp::{Command, Reply, Verb};
+use cellar_protocol::resp::{Reply, Verb};
 
 use crate::execute::context::{Context, Next};
 use crate::execute::filling::{Filling, LINE_END};
 use crate::execute::resp::client::tracking::write_as;
 use crate::execute::resp::failure::Failure;
 use crate::execute::resp::session::Session;
-use crate::execute::resp::{append_failure, slots, strings};
+use crate::execute::resp::{append_failure, check_access, strings};
 use crate::output::Output;
+use crate::state::State;
 
 /// A SET whose value is on its way.
 #[derive(Debug)]
@@ -47,8 +48,7 @@ pub(in crate::execute::resp) fn receive(
     output: &mut Output,
 ) -> Result<Box<Upload>, Next> {
     // The options are not there yet: it is checked by its key, which is all that they leave open.
-    let row = find(b"set").map(|row| may_set(row, key, session, context));
-    if let Some(Err(failure)) = row {
+    if let Err(failure) = may_set(key, session, context.state) {
         context.counters.times.note_rejected(Verb::Set);
         append_failure(&failure, session.proto, context, output);
         return Err(Next::Skip(value_bytes + LINE_END.len()));
@@ -66,15 +66,11 @@ pub(in crate::execute::resp) fn receive(
 }
 
 /// Whether a client may store under a key, here.
-fn may_set(
-    row: &'static Command,
-    key: &[u8],
-    session: &mut Session,
-    context: Context<'_>,
-) -> Result<(), Failure> {
-    let args = [b"set", key, b""];
-    session.check_rights(row, &args, context.state)?;
-    slots::check(row, &args, session, context)
+fn may_set(key: &[u8], session: &mut Session, state: &State) -> Result<(), Failure> {
+    match find(b"set") {
+        Some(row) => check_access(row, &[b"set", key, b""], session, state),
+        None => Ok(()),
+    }
 }
 
 /// Answers a SET that found no room.
@@ -150,8 +146,7 @@ impl Tail {
     ) {
         if let Some((key, draft, _)) = self.value {
             // The slot may have become another node's while the value came.
-            if let Some(Err(failure)) = find(b"set").map(|row| may_set(row, &key, session, context))
-            {
+            if let Err(failure) = may_set(&key, session, context.state) {
                 context.counters.times.note_rejected(Verb::Set);
                 append_failure(&failure, session.proto, context, output);
                 return session.tracked.end_command(None, false);
