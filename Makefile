@@ -85,7 +85,7 @@ smoke: ## links the server statically, packs it as .deb, starts both
 	packaging/static $(CARGO_TARGET_DIR)/smoke/cellar
 	packaging/smoke $(CARGO_TARGET_DIR)/smoke/cellar $(CARGO_TARGET_DIR)/smoke/package
 
-chart-test: ## the Helm chart: each set of values, and those that are refused (needs helm)
+chart-test: ## the Helm chart: each set of values, and those that are refused (needs helm and kubeconform)
 	$(CARGO) build --release --locked --package cellar
 	deploy/helm/test $(RELEASE)/cellar
 
