@@ -117,11 +117,11 @@ run_contest() {
     local files
     files=$(real_traces) || return 0
     # shellcheck disable=SC2086 # one word for each file
-    measure contest $files --rss 32MiB,64MiB --footprint 256MiB --requests 1000000 \
+    measure contest $files --rss 32MiB,64MiB --footprint 256MiB \
         "${cellar[@]}" "${peers[@]}"
 }
 
-run_memory() { measure memory "${cellar[@]}" "${peers[@]}" --memory-mib 256; }
+run_memory() { measure memory "${cellar[@]}" "${peers[@]}"; }
 
 run_near() {
     local files

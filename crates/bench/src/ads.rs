@@ -60,13 +60,16 @@ const MEMORY_MIB: u64 = 1024;
 #[derive(Args, Clone, Debug, Serialize)]
 pub(crate) struct AdsArgs {
     /// Requests per second, one run for each
-    #[arg(long, value_delimiter = ',', default_values_t = [250, 500, 1000, 1500])]
+    #[arg(long, value_delimiter = ',', default_value = "250,500,1000,1500")]
+    #[arg(default_value_if("quick", "true", "250,500"))]
     qps: Vec<u64>,
     /// Seconds of each run
-    #[arg(long, value_delimiter = ',', default_values_t = [4.0, 4.0, 34.0, 12.0])]
+    #[arg(long, value_delimiter = ',', default_value = "4,4,34,12")]
+    #[arg(default_value_if("quick", "true", "0.5,0.5"))]
     seconds: Vec<f64>,
     /// Rounds over all stages and rates
     #[arg(long, default_value_t = 3)]
+    #[arg(default_value_if("quick", "true", "1"))]
     rounds: usize,
     /// Ads in Redis
     #[arg(long, default_value_t = 20_000)]
@@ -87,9 +90,6 @@ pub(crate) struct AdsArgs {
     #[arg(long, default_value_t = 50)]
     #[serde(rename = "changes_per_s")]
     changes: u64,
-    /// One round of two short runs for each stage: shows that it works, not how fast
-    #[arg(long)]
-    quick: bool,
     /// redis-server's program
     #[arg(long, value_name = "PATH", default_value = "redis-server")]
     #[serde(skip)]
@@ -120,51 +120,38 @@ impl Measurement for AdsArgs {
     type Outcome = AdsOutcome;
 
     fn measure(&self) -> Result<AdsOutcome, Error> {
-        let mut args = self.clone();
-        if args.quick {
-            args.rounds = 1;
-            (args.qps, args.seconds) = (vec![250, 500], vec![0.5, 0.5]);
-        }
-        if args.held > args.ads || args.ads_per_request == 0 || args.threads == 0 {
+        if self.held > self.ads || self.ads_per_request == 0 || self.threads == 0 {
             let text = "--held may not exceed --ads; a request reads ads, and threads serve it";
             return Err(Error::Usage(text.to_owned()));
         }
-        run(&args)
-    }
-}
-
-fn run(args: &AdsArgs) -> Result<AdsOutcome, Error> {
-    let with = Ingredients {
-        memory_mib: MEMORY_MIB,
-        threads: 1,
-        cpu: None,
-    };
-    let redis = Recipe::redis(&args.redis).start(with)?;
-    let cellar = args.cellar.recipe(Wire::Resp)?;
-    let cellar = cellar.map(|recipe| recipe.start(with)).transpose()?;
-    let seed = now_ns();
-    let mut stages = STAGES.map(|(name, _)| StageResult {
-        name,
-        runs: Vec::new(),
-    });
-    for round in 0..args.rounds {
-        for ((name, way), found) in STAGES.into_iter().zip(&mut stages) {
-            let server = match way {
-                Way::NearCellar => cellar.as_ref(),
-                _ => Some(&redis),
-            };
-            let Some(server) = server else { continue };
-            eprintln!("round {} of {}: {name}", round + 1, args.rounds);
-            let runs = measure(args, way, server, seed + round as u64)?;
-            found.runs.extend(runs);
+        let with = Ingredients::of(MEMORY_MIB);
+        let redis = Recipe::redis(&self.redis).start(with)?;
+        let cellar = self.cellar.recipe(Wire::Resp)?;
+        let cellar = cellar.map(|recipe| recipe.start(with)).transpose()?;
+        let seed = now_ns();
+        let mut stages = STAGES.map(|(name, _)| StageResult {
+            name,
+            runs: Vec::new(),
+        });
+        for round in 0..self.rounds {
+            for ((name, way), found) in STAGES.into_iter().zip(&mut stages) {
+                let server = match way {
+                    Way::NearCellar => cellar.as_ref(),
+                    _ => Some(&redis),
+                };
+                let Some(server) = server else { continue };
+                eprintln!("round {} of {}: {name}", round + 1, self.rounds);
+                let runs = measure(self, way, server, seed + round as u64)?;
+                found.runs.extend(runs);
+            }
         }
+        Ok(AdsOutcome {
+            redis_version: redis.version()?,
+            args: self.clone(),
+            ad_bytes: Ad::new(0, 0).encode().len(),
+            stages: stages.into(),
+        })
     }
-    Ok(AdsOutcome {
-        redis_version: redis.version()?,
-        args: args.clone(),
-        ad_bytes: Ad::new(0, 0).encode().len(),
-        stages: stages.into(),
-    })
 }
 
 fn stage(args: &AdsArgs, way: Way, url: &str) -> Result<Box<dyn Stage>, Error> {
@@ -173,9 +160,9 @@ fn stage(args: &AdsArgs, way: Way, url: &str) -> Result<Box<dyn Stage>, Error> {
     Ok(match way {
         Way::Copied(shards, is_mortal) => {
             let ttl = ttl.filter(|_| is_mortal);
-            Box::new(LruStage::<Ad>::new(url, held, shards, ttl)?)
+            Box::new(LruStage::<Ad>::new(held, shards, ttl))
         }
-        Way::Counted => Box::new(LruStage::<Arc<Ad>>::new(url, held, SHARDS, ttl)?),
+        Way::Counted => Box::new(LruStage::<Arc<Ad>>::new(held, SHARDS, ttl)),
         Way::Near | Way::NearCellar => Box::new(NearStage::new(url, args.held)?),
     })
 }

@@ -23,7 +23,7 @@ use cellar_load::error::Error;
 use cellar_load::load;
 use cellar_load::plan::{Keys, Plan};
 use cellar_load::popularity::Popularity;
-use cellar_load::process::{Ingredients, Recipe, Server};
+use cellar_load::process::{Recipe, Server};
 use cellar_load::quantity::{ByteRange, parse_count};
 use cellar_load::record::Records;
 use cellar_load::report::Report;
@@ -35,9 +35,6 @@ const KEY_BYTES: usize = 16;
 const WARM_UP_NS: u64 = 200_000_000;
 /// Values read back before anything is timed.
 const VERIFY_REQUESTS: u64 = 100_000;
-const QUICK_ROUNDS: usize = 2;
-const QUICK_SECONDS: f64 = 0.5;
-const QUICK_MEMORY_ITEMS: u64 = 1_000_000;
 
 /// Options of `cellar-bench compare`.
 #[derive(Args, Clone, Debug, Serialize)]
@@ -50,14 +47,13 @@ pub(crate) struct CompareArgs {
     memory_mib: u64,
     /// Rounds; the median counts
     #[arg(long, default_value_t = 5)]
+    #[arg(default_value_if("quick", "true", "2"))]
     rounds: usize,
     /// Seconds of each measurement
     #[arg(long, default_value_t = 2.0)]
+    #[arg(default_value_if("quick", "true", "0.5"))]
     #[serde(rename = "seconds_per_measurement")]
     seconds: f64,
-    /// Two rounds of half a second and a smaller memory row: shows that it works, not how fast
-    #[arg(long)]
-    quick: bool,
     /// Different keys
     #[arg(long, default_value = "1M", value_parser = parse_count)]
     keys: u64,
@@ -69,6 +65,7 @@ pub(crate) struct CompareArgs {
     connections: usize,
     /// Items of the memory row; 0 leaves it out
     #[arg(long, default_value = "4M", value_parser = parse_count)]
+    #[arg(default_value_if("quick", "true", "1M"))]
     memory_items: u64,
     #[command(flatten)]
     #[serde(skip)]
@@ -152,7 +149,7 @@ impl Measurement for CompareArgs {
     type Outcome = Comparison;
 
     fn measure(&self) -> Result<Comparison, Error> {
-        let args = self.settled();
+        let args = self.clone();
         let mut recipes = Vec::new();
         for wire in [Wire::Memcached, Wire::Resp, Wire::Http] {
             recipes.extend(args.peers.all(wire)?);
@@ -178,25 +175,8 @@ impl Measurement for CompareArgs {
 }
 
 impl CompareArgs {
-    /// The options with `--quick` applied and the processors checked.
-    fn settled(&self) -> CompareArgs {
-        let mut args = self.clone();
-        if args.quick {
-            args.rounds = QUICK_ROUNDS;
-            args.seconds = QUICK_SECONDS;
-            args.memory_items = args.memory_items.min(QUICK_MEMORY_ITEMS);
-        }
-        args.rounds = args.rounds.max(1);
-        args.cpus = args.cpus.settled();
-        args
-    }
-
     fn start(&self, recipes: &[Recipe]) -> Result<Vec<Contestant>, Error> {
-        let with = Ingredients {
-            memory_mib: self.memory_mib,
-            threads: 1,
-            cpu: Some(self.cpus.server_cpu),
-        };
+        let with = self.cpus.serving(self.memory_mib);
         let contestant = |recipe: Recipe, is_floor| {
             let server = recipe.start(with)?;
             let version = match is_floor {
@@ -226,24 +206,16 @@ impl CompareArgs {
     /// Stores all keys and reads some back, checked.
     fn fill(&self, contestant: &Contestant) -> Result<(), Error> {
         let mut plan = self.plan(&contestant.server, DEEP_GET)?;
-        let wrong = |what: String| Err(Error::Wrong(format!("{}: {what}", contestant.recipe.name)));
-        let fill = load::run(&plan.fill())?;
-        if fill.set.stored != self.keys {
-            let first = fill.first_error.unwrap_or_default();
-            return wrong(format!(
-                "{} of {} stored; {first}",
-                fill.set.stored, self.keys
-            ));
-        }
+        load::fill(&contestant.recipe.name, &plan)?;
         plan.drive.limit = Limit::Requests(VERIFY_REQUESTS);
         plan.keys = Keys::Drawn(Popularity::Uniform);
         plan.verify = true;
         let check = load::run(&plan)?;
         if check.mismatches + check.get.misses + check.errors > 0 {
-            return wrong(format!(
-                "of {VERIFY_REQUESTS} values read back {} are wrong and {} are missing",
-                check.mismatches, check.get.misses
-            ));
+            return Err(Error::Wrong(format!(
+                "{}: of {VERIFY_REQUESTS} values read back {} are wrong and {} are missing",
+                contestant.recipe.name, check.mismatches, check.get.misses
+            )));
         }
         Ok(())
     }

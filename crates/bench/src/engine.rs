@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use self::subject::{CellarCache, Filled, FilledCache, OPERATIONS, PEERS};
 pub(crate) use self::subject::{PeerName, growth_bytes_of};
-use crate::footprint::{growth_bytes, of_all, overhead_bytes};
+use crate::footprint::{growth_bytes, in_fresh_process, overhead_bytes};
 use crate::measurement::Measurement;
 use crate::race::{draws, take_turns};
 use crate::spread::Spread;
@@ -30,14 +30,13 @@ const MEMORY_KEY_BYTES: usize = 16;
 const MEMORY_VALUE_BYTES: usize = 32;
 const MEMORY_RAW_BYTES: usize = MEMORY_KEY_BYTES + MEMORY_VALUE_BYTES;
 const MEMORY_TTL: &str = "30m..2h";
-const QUICK_ITEMS: u64 = 200_000;
-const QUICK_OPERATIONS: usize = 500_000;
 
 /// Options of `cellar-bench engine`.
 #[derive(Args, Clone, Debug, Serialize)]
 pub(crate) struct EngineArgs {
     /// Items in the cache
     #[arg(long, default_value = "2M", value_parser = parse_count)]
+    #[arg(default_value_if("quick", "true", "200k"))]
     items: u64,
     /// Length of the keys
     #[arg(long, default_value_t = 20)]
@@ -47,6 +46,7 @@ pub(crate) struct EngineArgs {
     value_bytes: usize,
     /// Operations of each measurement and thread
     #[arg(long, default_value_t = 4_000_000)]
+    #[arg(default_value_if("quick", "true", "500000"))]
     #[serde(rename = "operations_per_thread")]
     operations: usize,
     /// Numbers of threads
@@ -54,16 +54,15 @@ pub(crate) struct EngineArgs {
     threads: Vec<usize>,
     /// Rounds; the median counts
     #[arg(long, default_value_t = 3)]
+    #[arg(default_value_if("quick", "true", "1"))]
     rounds: usize,
     /// Items of the memory row; 0 leaves it out
     #[arg(long, default_value = "4M", value_parser = parse_count)]
+    #[arg(default_value_if("quick", "true", "200k"))]
     memory_items: u64,
     /// Memory of the cache in MiB
     #[arg(long, default_value_t = 1024)]
     memory_mib: usize,
-    /// One round over 200 k items: shows that it works, not how fast
-    #[arg(long)]
-    quick: bool,
 }
 
 /// Everything that was found; the form of `--json`.
@@ -112,27 +111,19 @@ impl Measurement for EngineArgs {
     type Outcome = EngineOutcome;
 
     fn measure(&self) -> Result<EngineOutcome, Error> {
-        let mut args = self.clone();
-        if args.quick {
-            args.rounds = 1;
-            args.items = args.items.min(QUICK_ITEMS);
-            args.memory_items = args.memory_items.min(QUICK_ITEMS);
-            args.operations = args.operations.min(QUICK_OPERATIONS);
-        }
-        args.rounds = args.rounds.max(1);
+        let args = self.clone();
         let (mut memory, mut peers_memory) = (None, Vec::new());
-        if args.memory_items > 0 {
+        let items = args.memory_items;
+        if items > 0 {
             memory = Some(args.footprint()?);
-            let found = of_all("engine", &PEERS, args.memory_items, MEMORY_RAW_BYTES)?;
-            peers_memory.extend(
-                found
-                    .into_iter()
-                    .map(|(cache, growth, overhead)| PeerFootprint {
-                        cache,
-                        rss_growth_bytes: growth,
-                        overhead_per_item_bytes: overhead,
-                    }),
-            );
+            for cache in PEERS {
+                let growth_bytes = in_fresh_process("engine", cache, items)?;
+                peers_memory.push(PeerFootprint {
+                    cache,
+                    rss_growth_bytes: growth_bytes,
+                    overhead_per_item_bytes: overhead_bytes(growth_bytes, items, MEMORY_RAW_BYTES),
+                });
+            }
         }
         Ok(EngineOutcome {
             rows: args.rows()?,
@@ -188,7 +179,7 @@ impl EngineArgs {
                 // Whole batches only.
                 let each = self.operations / 32 * 32;
                 let draws = draws(popularity, self.items, threads, each, 100);
-                for operation in OPERATIONS {
+                for (operation, name) in OPERATIONS {
                     let all = subjects.iter().map(|it| -> &dyn FilledCache { &**it });
                     let able: Vec<_> = all.filter(|it| it.can(operation)).collect();
                     let speeds =
@@ -197,7 +188,7 @@ impl EngineArgs {
                         })?;
                     rows.extend(able.iter().zip(speeds).map(|(cache, speed)| Throughput {
                         cache: cache.name(),
-                        operation: operation.name(),
+                        operation: name,
                         distribution: popularity.to_string(),
                         threads,
                         operations_per_thread_cpu_s: speed.per_cpu_s(),

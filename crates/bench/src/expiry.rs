@@ -9,15 +9,17 @@ mod figures;
 mod steady;
 mod wave;
 
-use clap::Args;
+use clap::{Args, value_parser};
 use serde::Serialize;
 
 use crate::measurement::Measurement;
 use crate::peers::{CpuArgs, PeerArgs, some};
+use cellar_load::clock::NS_PER_S;
 use cellar_load::drive::{Drive, Limit};
 use cellar_load::error::Error;
+use cellar_load::load;
 use cellar_load::plan::Plan;
-use cellar_load::process::{Ingredients, Recipe, Server};
+use cellar_load::process::{Recipe, Server};
 use cellar_load::quantity::{ByteRange, TtlMix, parse_count};
 use cellar_load::record::Records;
 use cellar_load::wire::Wire;
@@ -25,8 +27,6 @@ use figures::Informant;
 use steady::Steady;
 use wave::{Wave, WaveResult};
 
-const QUICK_ITEMS: u64 = 50_000;
-const QUICK_TTL: &str = "1..3@4,1d";
 /// Keys of different lengths, so that the kinds of items never meet.
 const LASTING_KEY_BYTES: usize = 16;
 const DYING_KEY_BYTES: usize = 17;
@@ -49,20 +49,26 @@ pub(crate) struct ExpiryArgs {
     databases: Vec<usize>,
     /// Items that stay, and are asked for
     #[arg(long, default_value = "1M", value_parser = parse_count)]
+    #[arg(default_value_if("quick", "true", "50k"))]
     lasting: u64,
     /// Items whose time is over in the same second
     #[arg(long, default_value = "1M", value_parser = parse_count)]
+    #[arg(default_value_if("quick", "true", "50k"))]
     dying: u64,
     /// Items stored each second in the steady state
     #[arg(long, default_value = "10k", value_parser = parse_count)]
+    #[arg(default_value_if("quick", "true", "1k"))]
     stores: u64,
     /// Times to live in the steady state
     #[arg(long, default_value = "10..50@4,1d")]
+    #[arg(default_value_if("quick", "true", "1..3@4,1d"))]
     ttl: String,
     /// Seconds of the steady state before it is looked at, and then
     #[arg(long, default_value_t = 60)]
+    #[arg(default_value_if("quick", "true", "2"))]
     warm_s: u64,
     #[arg(long, default_value_t = 50)]
+    #[arg(default_value_if("quick", "true", "2"))]
     watched_s: u64,
     /// Length of the values
     #[arg(long, default_value_t = 100)]
@@ -75,19 +81,20 @@ pub(crate) struct ExpiryArgs {
     connections: usize,
     /// Gets per second
     #[arg(long, default_value = "20k", value_parser = parse_count)]
+    #[arg(default_value_if("quick", "true", "3k"))]
     gets: u64,
     /// Seconds of gets before a wave
-    #[arg(long, default_value_t = 4)]
+    #[arg(long, default_value_t = 4, value_parser = value_parser!(u64).range(1..))]
+    #[arg(default_value_if("quick", "true", "1"))]
     before_s: u64,
     /// Seconds of gets after it
     #[arg(long, default_value_t = 6)]
+    #[arg(default_value_if("quick", "true", "2"))]
     during_s: u64,
     /// Rounds of the waves; 0 = the steady state alone
     #[arg(long, default_value_t = 4)]
+    #[arg(default_value_if("quick", "true", "1"))]
     rounds: usize,
-    /// One short round over few items: shows that it works, not how fast
-    #[arg(long)]
-    quick: bool,
     #[command(flatten)]
     #[serde(skip)]
     cpus: CpuArgs,
@@ -112,17 +119,17 @@ impl Measurement for ExpiryArgs {
     type Outcome = ExpiryOutcome;
 
     fn measure(&self) -> Result<ExpiryOutcome, Error> {
-        let args = self.settled()?;
-        let contenders = args.contenders()?;
-        let steady = contenders.iter().map(|it| steady::measure(&args, it));
+        self.check()?;
+        let contenders = self.contenders()?;
+        let steady = contenders.iter().map(|it| steady::measure(self, it));
         let steady = steady.collect::<Result<_, _>>()?;
-        let waves = if args.rounds > 0 {
-            wave::measure(&args, &Wave::all(&contenders))?
+        let waves = if self.rounds > 0 {
+            wave::measure(self, &Wave::all(&contenders))?
         } else {
             Vec::new()
         };
         Ok(ExpiryOutcome {
-            args,
+            args: self.clone(),
             steady,
             waves,
         })
@@ -130,31 +137,19 @@ impl Measurement for ExpiryArgs {
 }
 
 impl ExpiryArgs {
-    /// The options with `--quick` applied and the processors checked.
-    fn settled(&self) -> Result<ExpiryArgs, Error> {
-        let mut args = self.clone();
-        if args.quick {
-            args.lasting = args.lasting.min(QUICK_ITEMS);
-            args.dying = args.dying.min(QUICK_ITEMS);
-            (args.stores, args.gets) = (args.stores.min(1_000), args.gets.min(3_000));
-            QUICK_TTL.clone_into(&mut args.ttl);
-            (args.warm_s, args.watched_s) = (2, 2);
-            (args.before_s, args.during_s, args.rounds) = (1, 2, 1);
-        }
-        args.before_s = args.before_s.max(1);
-        args.cpus = args.cpus.settled();
+    fn check(&self) -> Result<(), Error> {
         let fits = |&databases: &usize| {
             databases > 0
-                && databases <= args.connections
-                && args.lasting.is_multiple_of(databases as u64)
-                && args.dying.is_multiple_of(databases as u64)
+                && databases <= self.connections
+                && self.lasting.is_multiple_of(databases as u64)
+                && self.dying.is_multiple_of(databases as u64)
         };
-        if !args.databases.iter().all(fits) {
+        if !self.databases.iter().all(fits) {
             let what = "--lasting and --dying are multiples of each of --databases, of which there \
                         are no more than --connections";
             return Err(Error::Usage(what.to_owned()));
         }
-        Ok(args)
+        Ok(())
     }
 
     /// The servers for all numbers of databases, Cellar first of each.
@@ -206,11 +201,8 @@ struct Scene<'a> {
 
 impl<'a> Scene<'a> {
     fn set(args: &'a ExpiryArgs, contender: &'a ExpiryContender) -> Result<Scene<'a>, Error> {
-        let server = contender.recipe.start(Ingredients {
-            memory_mib: args.memory_mib,
-            threads: 1,
-            cpu: Some(args.cpus.server_cpu),
-        })?;
+        let with = args.cpus.serving(args.memory_mib);
+        let server = contender.recipe.start(with)?;
         Ok(Scene {
             informant: Informant::connect(&server)?,
             args,
@@ -221,19 +213,14 @@ impl<'a> Scene<'a> {
 
     /// Gets for so many items, all of which last, for some seconds.
     fn gets(&self, items: u64, seconds: u64) -> Result<Plan, Error> {
-        let limit = Limit::Nanoseconds(seconds * cellar_load::clock::NS_PER_S);
-        let args = self.args;
+        let limit = Limit::Nanoseconds(seconds * NS_PER_S);
+        let (args, server) = (self.args, &self.server);
         let drive = Drive {
             depth: DEPTH,
             rate_per_s: Some(args.gets as f64),
             databases: 0..self.contender.databases,
             cpus: vec![args.cpus.load_cpu],
-            ..Drive::new(
-                self.server.wire(),
-                self.server.address(),
-                args.connections,
-                limit,
-            )
+            ..Drive::new(server.wire(), server.address(), args.connections, limit)
         };
         let ttl = TtlMix::between(LASTING_TTL_S, LASTING_TTL_S);
         let records = self.records(items, LASTING_KEY_BYTES)?;
@@ -245,28 +232,17 @@ impl<'a> Scene<'a> {
 
     /// The items of one database, of so many in all.
     fn records(&self, items: u64, key_bytes: usize) -> Result<Records, Error> {
-        let value_bytes = ByteRange::fixed(self.args.value_bytes);
-        Records::new(
-            items / self.contender.databases as u64,
-            key_bytes,
-            value_bytes,
-        )
+        let (databases, value_bytes) = (self.contender.databases, self.args.value_bytes);
+        let value_bytes = ByteRange::fixed(value_bytes);
+        Records::new(items / databases as u64, key_bytes, value_bytes)
     }
 
     /// Stores each item of a plan in each database.
     fn fill(&self, plan: &Plan) -> Result<(), Error> {
         for database in 0..self.contender.databases {
-            let mut fill = plan.fill();
-            fill.drive.databases = database..database + 1;
-            let report = cellar_load::load::run(&fill)?;
-            if report.set.stored < plan.records.keys() {
-                return Err(self.wrong(format!(
-                    "{} of {} stored; {}",
-                    report.set.stored,
-                    plan.records.keys(),
-                    report.first_error.unwrap_or_default()
-                )));
-            }
+            let mut plan = plan.clone();
+            plan.drive.databases = database..database + 1;
+            load::fill(&self.contender.recipe.name, &plan)?;
         }
         Ok(())
     }

@@ -22,24 +22,12 @@ pub(crate) fn own_rss_bytes() -> Result<u64, Error> {
     rss_bytes(std::process::id()).map_err(|error| Error::system("reading own memory", error))
 }
 
-/// Each cache of `part`, by how many bytes it grows when it is filled with so many items, and what
-/// each takes over the `raw_bytes` of its key and value.
-pub(crate) fn of_all<C: Copy + ValueEnum>(
-    part: &str,
-    caches: &[C],
-    items: u64,
-    raw_bytes: usize,
-) -> Result<Vec<(C, u64, f64)>, Error> {
-    let run = |&cache: &C| {
-        let growth_bytes = in_fresh_process(part, &cache, items)?;
-        let overhead_bytes = overhead_bytes(growth_bytes, items, raw_bytes);
-        Ok((cache, growth_bytes, overhead_bytes))
-    };
-    caches.iter().map(run).collect()
-}
-
 /// By how many bytes this program grows when it is started again to fill one cache of `part`.
-fn in_fresh_process(part: &str, cache: &impl ValueEnum, items: u64) -> Result<u64, Error> {
+pub(crate) fn in_fresh_process(
+    part: &str,
+    cache: impl ValueEnum,
+    items: u64,
+) -> Result<u64, Error> {
     let cache = cache.to_possible_value().expect("no cache is hidden");
     let items = items.to_string();
     let arguments = ["footprint", part, cache.get_name(), &items];

@@ -22,9 +22,9 @@ use clap::Args;
 use serde::Serialize;
 
 use crate::measurement::Measurement;
-use crate::race::bind;
+use crate::race::{beside, bind};
 use crate::refused;
-use cellar_load::clock::now_ns;
+use cellar_load::clock::{now_ns, sleep_until};
 use cellar_load::error::Error;
 use cellar_load::latency::LatencySummary;
 use cellar_load::quantity::{ByteRange, parse_count};
@@ -32,6 +32,11 @@ use cellar_load::random::Random;
 use cellar_load::record::Records;
 use watch::{Observer, Watch};
 
+/// Processors of the operations and of the upkeep.
+const CPU: usize = 1;
+const UPKEEP_CPU: usize = 0;
+/// Threads the caches are made for, which decides the number of shards.
+const THREADS: usize = 2;
 /// What an item takes beside key and value, and the headroom, in percent and fixed.
 const OVERHEAD_BYTES: u64 = 18;
 const HEADROOM_PERCENT: u64 = 10;
@@ -44,17 +49,17 @@ const ROUNDS_PER_READING: u64 = 256;
 /// much else to do may take its time, but not for ever.
 const SETTLING_POLL: Duration = Duration::from_millis(100);
 const SETTLING_POLLS_MAX: u32 = 1200;
-const QUICK_ITEMS: u64 = 1_000_000;
-const QUICK_WINDOW: u64 = 200_000;
 
 /// Options of `cellar-bench growth`.
 #[derive(Args, Clone, Debug, Serialize)]
 pub(crate) struct GrowthArgs {
     /// Items the cache grows to
     #[arg(long, default_value = "20M", value_parser = parse_count)]
+    #[arg(default_value_if("quick", "true", "1M"))]
     items: u64,
     /// Inserts in one window
     #[arg(long, default_value = "1M", value_parser = parse_count)]
+    #[arg(default_value_if("quick", "true", "200k"))]
     window: u64,
     /// Length of the keys
     #[arg(long, default_value_t = 16)]
@@ -65,24 +70,9 @@ pub(crate) struct GrowthArgs {
     /// Memory of each of the two caches in MiB [default: what all items need, and a tenth more]
     #[arg(long)]
     memory_mib: Option<u64>,
-    /// Threads the caches are made for, which decides the number of shards
-    #[arg(long, default_value_t = 2)]
-    threads: usize,
     /// Leaves out the thread that does the caches' upkeep
     #[arg(long)]
     no_upkeep: bool,
-    /// Leaves out the reads between the inserts
-    #[arg(long)]
-    no_reads: bool,
-    /// Processor of the operations
-    #[arg(long, default_value_t = 1)]
-    cpu: usize,
-    /// Processor of the upkeep
-    #[arg(long, default_value_t = 0)]
-    upkeep_cpu: usize,
-    /// Grows to 1 M items: shows that it works, not how fast
-    #[arg(long)]
-    quick: bool,
 }
 
 /// Everything that was found; the form of `--json`.
@@ -93,38 +83,32 @@ pub(crate) struct GrowthOutcome {
     shards: u64,
     has_upkeep: bool,
     /// Operations over all windows.
-    growing: Operations,
-    steady: Operations,
+    growing: Operations<LatencySummary>,
+    steady: Operations<LatencySummary>,
     windows: Vec<Window>,
     worst_growing_without_waiting_us: f64,
     worst_steady_without_waiting_us: f64,
     worst_idle_without_waiting_us: f64,
 }
 
-/// Latencies of the operations of one cache.
-#[derive(Clone, Copy, Debug, Serialize)]
-struct Operations {
-    insert: LatencySummary,
-    read: LatencySummary,
+/// What is timed of one cache.
+#[derive(Clone, Debug, Default, Serialize)]
+struct Operations<T> {
+    insert: T,
+    read: T,
     /// Two readings of the clock with nothing between them.
-    idle: LatencySummary,
+    idle: T,
 }
 
+type Watches = Operations<Watch>;
+
 /// Two windows, one of each cache.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 struct Window {
     /// Items in the growing cache at the window's end.
     items: u64,
-    growing: Operations,
-    steady: Operations,
-}
-
-/// The times of one cache's operations.
-#[derive(Clone, Debug, Default)]
-struct Watches {
-    insert: Watch,
-    read: Watch,
-    idle: Watch,
+    growing: Operations<LatencySummary>,
+    steady: Operations<LatencySummary>,
 }
 
 /// A cache and how far it is.
@@ -147,7 +131,6 @@ struct Bench {
     records: Records,
     clock: Arc<ManualClock>,
     started_ns: u64,
-    has_reads: bool,
     random: Random,
     key: Vec<u8>,
     value: Vec<u8>,
@@ -158,40 +141,32 @@ impl Measurement for GrowthArgs {
 
     fn measure(&self) -> Result<GrowthOutcome, Error> {
         let mut args = self.clone();
-        if args.quick {
-            args.items = args.items.min(QUICK_ITEMS);
-            args.window = args.window.min(QUICK_WINDOW);
-        }
         args.window = args.window.clamp(1, args.items.max(1));
         args.memory_mib = Some(args.memory_mib());
-        run(&args)
+        run(args)
     }
 }
 
-fn run(args: &GrowthArgs) -> Result<GrowthOutcome, Error> {
-    let mut bench = Bench::new(args)?;
-    let mut growing = bench.subject(args)?;
-    let mut steady = bench.subject(args)?;
-    bind(args.cpu);
-    let over = AtomicBool::new(false);
+fn run(args: GrowthArgs) -> Result<GrowthOutcome, Error> {
+    let mut bench = Bench::new(&args)?;
+    let mut growing = bench.subject(&args)?;
+    let mut steady = bench.subject(&args)?;
+    bind(CPU);
     let kept = [&growing, &steady].map(|it| (it.cache.clone(), it.is_settled.clone()));
     let (clock, started_ns) = (bench.clock.clone(), bench.started_ns);
-    let windows = std::thread::scope(|scope| {
+    let keep_up = |is_over: &AtomicBool| {
+        bind(UPKEEP_CPU);
         if !args.no_upkeep {
-            scope.spawn(|| {
-                bind(args.upkeep_cpu);
-                keep_up(&kept, &clock, started_ns, &over);
-            });
+            keep_up(&kept, &clock, started_ns, is_over);
         }
-        let windows = bench.measure(args, &mut growing, &mut steady);
-        // Relaxed: nothing but the flag is passed on.
-        over.store(true, Ordering::Relaxed);
-        windows
-    })?;
+    };
+    let measure = || bench.measure(&args, &mut growing, &mut steady);
+    let ((), windows) = beside(keep_up, measure);
+    let windows = windows?;
     Ok(GrowthOutcome {
-        args: args.clone(),
         shards: growing.cache.stats().shards,
         has_upkeep: !args.no_upkeep,
+        args,
         growing: growing.watches.summary(),
         steady: steady.watches.summary(),
         windows,
@@ -222,7 +197,7 @@ fn keep_up(
             is_settled.store(upkeep.is_settled(), Ordering::Relaxed);
         }
         let next_ns = due.iter().map(|(_, due_ns)| *due_ns).min().unwrap_or(0);
-        std::thread::sleep(Duration::from_nanos(next_ns.saturating_sub(now_ns())));
+        sleep_until(next_ns);
     }
 }
 
@@ -239,7 +214,7 @@ impl GrowthArgs {
 }
 
 impl Watches {
-    fn summary(&self) -> Operations {
+    fn summary(&self) -> Operations<LatencySummary> {
         Operations {
             insert: self.insert.latencies.summary(),
             read: self.read.latencies.summary(),
@@ -277,7 +252,6 @@ impl Bench {
             records: records?,
             clock: Arc::new(ManualClock::default()),
             started_ns: now_ns(),
-            has_reads: !args.no_reads,
             random: Random::seeded(1),
             key: Vec::with_capacity(args.key_bytes),
             value: Vec::with_capacity(args.value_bytes),
@@ -287,7 +261,7 @@ impl Bench {
     fn subject(&self, args: &GrowthArgs) -> Result<WatchedCache, Error> {
         let memory_bytes = usize::try_from(args.memory_mib() << 20).unwrap_or(usize::MAX);
         let config = Config {
-            threads: args.threads,
+            threads: THREADS,
             clock: self.clock.clone(),
             ..Config::with_memory(memory_bytes)
         };
@@ -329,13 +303,10 @@ impl Bench {
                 items: growing.next,
             };
             steady.settle()?;
+            let us = [&window.growing, &window.steady].map(|it| it.insert.latency_us_p99_9);
             eprintln!(
-                "{:>10} items: p99.9 {:7.2} us growing, {:7.2} us steady; worst {:8.1} and {:8.1}",
-                window.items,
-                window.growing.insert.latency_us_p99_9,
-                window.steady.insert.latency_us_p99_9,
-                window.growing.insert.latency_us_max,
-                window.steady.insert.latency_us_max,
+                "{:>10} items: p99.9 {us:7.2?} us growing, steady",
+                window.items
             );
             windows.push(window);
         }
@@ -352,7 +323,11 @@ impl Bench {
     }
 
     /// Inserts so many items into one cache and times each.
-    fn window(&mut self, subject: &mut WatchedCache, inserts: u64) -> Result<Operations, Error> {
+    fn window(
+        &mut self,
+        subject: &mut WatchedCache,
+        inserts: u64,
+    ) -> Result<Operations<LatencySummary>, Error> {
         let mut watches = Watches::default();
         let mut observer = Observer::start();
         for round in 0..inserts {
@@ -371,9 +346,7 @@ impl Bench {
             let start_ns = now_ns();
             watches.idle.record(now_ns() - start_ns, &mut observer);
             watches.insert.record(self.insert(subject)?, &mut observer);
-            if self.has_reads {
-                watches.read.record(self.read(subject)?, &mut observer);
-            }
+            watches.read.record(self.read(subject)?, &mut observer);
         }
         subject.watches.merge(&watches);
         Ok(watches.summary())

@@ -44,7 +44,7 @@ enum Tool {
 const EXIT_USAGE: u8 = 2;
 
 fn main() -> ExitCode {
-    let parts = || PARTS.iter().chain([&REPLAY]);
+    let parts = || PARTS.iter().chain([REPLAY]);
     let commands = parts().filter_map(Part::command);
     let matches = CommandLine::command().subcommands(commands).get_matches();
     let chosen = matches.subcommand();

@@ -20,11 +20,9 @@ use cellar_load::quantity::share;
 use cellar_load::wire::Wire;
 use scenario::{SCENARIOS, Scenario};
 
-const MIB: f64 = (1 << 20) as f64;
 /// Memory that Cellar promises to stay within beside `--memory`, and for each connection.
 const BASE_BYTES: u64 = 16 << 20;
 const CONNECTION_BYTES: u64 = 64 << 10;
-const QUICK_MEMORY_MIB: u64 = 32;
 /// Threads of each server.
 const THREADS: usize = 2;
 
@@ -34,14 +32,12 @@ pub(crate) struct MemoryArgs {
     #[command(flatten)]
     peers: PeerArgs,
     /// Memory of each server in MiB
-    #[arg(long, default_value_t = 1024)]
+    #[arg(long, default_value_t = 256)]
+    #[arg(default_value_if("quick", "true", "32"))]
     memory_mib: u64,
     /// Only the scenarios whose names contain this
     #[arg(long, value_name = "WORD", default_value = "")]
     only: String,
-    /// 32 MiB for each server: shows that it works
-    #[arg(long)]
-    quick: bool,
 }
 
 /// Everything that was found; the form of `--json`.
@@ -59,13 +55,11 @@ struct ScenarioResult {
     memory_bytes: u64,
     connections: usize,
     peak_rss_bytes: u64,
-    rss_bytes: u64,
     /// Peak less `memory_bytes`; negative while the memory was not used up.
     peak_beside_memory_bytes: i64,
     /// What Cellar promises at most beside its memory with so many connections.
     promised_bytes: u64,
-    items_stored: u64,
-    /// Of these, what the server refused to store.
+    /// What the server refused to store.
     items_refused: u64,
     /// Items that a read finds at the end.
     items_held: u64,
@@ -87,34 +81,18 @@ impl Measurement for MemoryArgs {
             true => it.with("", &REDIS_POLICY),
             false => it,
         });
-        let recipes = some(
-            peers
-                .all(Wire::Memcached)?
-                .into_iter()
-                .chain(resp)
-                .collect(),
-        )?;
-        let memory_mib = if self.quick {
-            QUICK_MEMORY_MIB
-        } else {
-            self.memory_mib
-        };
+        let recipes = peers.all(Wire::Memcached)?.into_iter();
+        let recipes: Vec<Recipe> = some(recipes.chain(resp).collect())?;
         let scenarios = SCENARIOS.iter();
         let scenarios = scenarios.filter(|scenario| scenario.name.contains(&self.only));
-        let scenarios: Vec<&Scenario> = scenarios.collect();
-        let count = scenarios.len() * recipes.len();
         let mut rows = Vec::new();
         for scenario in scenarios {
             for recipe in &recipes {
-                let own_mib = scenario.memory_mib.unwrap_or(memory_mib);
-                let row = measure(scenario, recipe, own_mib.min(memory_mib))?;
-                eprintln!(
-                    "{:2} of {count}: {:18} {:12} {:+7.1} MiB beside --memory at the peak",
-                    rows.len() + 1,
-                    row.scenario,
-                    row.server,
-                    row.peak_beside_memory_bytes as f64 / MIB,
-                );
+                let own_mib = scenario.memory_mib.unwrap_or(self.memory_mib);
+                let row = measure(scenario, recipe, own_mib.min(self.memory_mib))?;
+                let beside_mib = row.peak_beside_memory_bytes >> 20;
+                let (scenario, server) = (&row.scenario, &row.server);
+                eprintln!("{scenario:18} {server:12} {beside_mib:+} MiB beside --memory");
                 rows.push(row);
             }
         }
@@ -130,9 +108,8 @@ impl Measurement for MemoryArgs {
 
 fn measure(scenario: &Scenario, recipe: &Recipe, memory_mib: u64) -> Result<ScenarioResult, Error> {
     let with = Ingredients {
-        memory_mib,
         threads: THREADS,
-        cpu: None,
+        ..Ingredients::of(memory_mib)
     };
     let server = recipe.start(with)?;
     let version = server.version()?;
@@ -148,10 +125,8 @@ fn measure(scenario: &Scenario, recipe: &Recipe, memory_mib: u64) -> Result<Scen
         memory_bytes,
         connections,
         peak_rss_bytes,
-        rss_bytes,
         peak_beside_memory_bytes: peak_rss_bytes.cast_signed() - memory_bytes.cast_signed(),
         promised_bytes: BASE_BYTES + connections as u64 * CONNECTION_BYTES,
-        items_stored: done.stored,
         items_refused: done.refused,
         items_held,
         user_bytes_held,

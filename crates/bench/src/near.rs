@@ -15,7 +15,7 @@ use serde::Serialize;
 
 pub(crate) use self::subject::CacheName;
 use self::subject::{Subject, VALUE_BYTES, Value};
-use crate::footprint::{growth_bytes, of_all};
+use crate::footprint::{growth_bytes, in_fresh_process, overhead_bytes};
 use crate::measurement::Measurement;
 use crate::race::{draws, take_turns};
 use crate::replay::{Reading, Trace, read};
@@ -24,27 +24,17 @@ use cellar_load::error::Error;
 use cellar_load::popularity::Popularity;
 use cellar_load::quantity::{parse_count, share};
 
-const QUICK_ENTRIES: u64 = 50_000;
-const QUICK_OPERATIONS: usize = 200_000;
 const RAW_BYTES: usize = size_of::<u64>() + VALUE_BYTES;
 /// Room over the entries, so that a cache with uneven shards evicts none of them.
 const ROOM_OF: u64 = 4;
 /// Reads before the rounds that count.
 const WARM_READS: usize = 200_000;
-/// Caches that take turns, in their order.
+/// Caches that take turns, in their order, and whose memory is of interest.
 const RACING: [CacheName; 6] = [
     CacheName::Cellar,
     CacheName::QuickCache,
     CacheName::CellarTtl,
     CacheName::CellarLru,
-    CacheName::LruMutex,
-    CacheName::Moka,
-];
-/// Caches whose memory is of interest.
-const WEIGHED: [CacheName; 5] = [
-    CacheName::Cellar,
-    CacheName::CellarTtl,
-    CacheName::QuickCache,
     CacheName::LruMutex,
     CacheName::Moka,
 ];
@@ -65,12 +55,14 @@ pub(crate) struct NearArgs {
     traces: Vec<PathBuf>,
     /// Entries of the speed and memory rows
     #[arg(long, default_value = "1M", value_parser = parse_count)]
+    #[arg(default_value_if("quick", "true", "50k"))]
     entries: u64,
     /// Popularity of the keys: the exponent of Zipf's law
     #[arg(long, default_value_t = 0.99)]
     zipf: f64,
     /// Reads of each thread in each round
     #[arg(long, default_value_t = 4_000_000)]
+    #[arg(default_value_if("quick", "true", "200000"))]
     #[serde(rename = "operations_per_thread")]
     operations: usize,
     /// Numbers of threads
@@ -78,13 +70,11 @@ pub(crate) struct NearArgs {
     threads: Vec<usize>,
     /// Rounds; the median counts
     #[arg(long, default_value_t = 5)]
+    #[arg(default_value_if("quick", "true", "1"))]
     rounds: usize,
     /// Sizes for the traces, in percent of their different keys
     #[arg(long, value_delimiter = ',', default_value = "1,5,10,25")]
     percents: Vec<f64>,
-    /// One round over 50 k entries: shows that it works, not how fast
-    #[arg(long)]
-    quick: bool,
 }
 
 /// Everything that was found; the form of `--json`.
@@ -112,7 +102,6 @@ struct HitSpeed {
 #[derive(Debug, Serialize)]
 struct EntryFootprint {
     cache: CacheName,
-    rss_growth_bytes: u64,
     /// Over key and value; the counts before the value and the allocator's own bytes are in it.
     overhead_per_entry_bytes: f64,
 }
@@ -131,27 +120,21 @@ impl Measurement for NearArgs {
     type Outcome = NearOutcome;
 
     fn measure(&self) -> Result<NearOutcome, Error> {
-        let mut args = self.clone();
-        if args.quick {
-            args.rounds = 1;
-            args.entries = args.entries.min(QUICK_ENTRIES);
-            args.operations = args.operations.min(QUICK_OPERATIONS);
-        }
+        let args = self.clone();
         let most = *args.threads.iter().max().unwrap_or(&0);
         if args.entries == 0 || args.rounds == 0 || most == 0 {
             let what = "--entries, --rounds and --threads are at least 1";
             return Err(Error::Usage(what.to_owned()));
         }
-        let footprints = of_all("near", &WEIGHED, args.entries, RAW_BYTES)?;
-        let footprints = footprints
-            .into_iter()
-            .map(|(cache, growth, overhead)| EntryFootprint {
+        let footprints = RACING.into_iter().map(|cache| {
+            let growth_bytes = in_fresh_process("near", cache, args.entries)?;
+            Ok(EntryFootprint {
                 cache,
-                rss_growth_bytes: growth,
-                overhead_per_entry_bytes: overhead,
-            });
+                overhead_per_entry_bytes: overhead_bytes(growth_bytes, args.entries, RAW_BYTES),
+            })
+        });
         Ok(NearOutcome {
-            footprints: footprints.collect(),
+            footprints: footprints.collect::<Result<_, Error>>()?,
             speeds: speeds(&args)?,
             ratios: ratios(&args)?,
             args,

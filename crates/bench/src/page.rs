@@ -19,7 +19,7 @@ pub(crate) type PageFile = (String, String);
 #[derive(Debug)]
 pub(crate) struct Page {
     /// The text first, then its plots.
-    files: Vec<PageFile>,
+    pub(crate) files: Vec<PageFile>,
     /// What stands on the index, if this is the measurement of a source.
     pub(crate) headline: Option<Headline>,
 }
@@ -51,23 +51,23 @@ impl Page {
         self.files.first().map_or("", |(_, text)| text)
     }
 
-    /// Its files.
-    pub(crate) fn into_files(self) -> Vec<PageFile> {
-        self.files
-    }
-
     /// Writes its files into a folder.
     ///
     /// # Errors
     /// [`Error::System`] if a file cannot be written.
     pub(crate) fn write(&self, folder: &Path) -> Result<(), Error> {
-        for (name, text) in &self.files {
-            let file = folder.join(name);
-            std::fs::write(&file, text)
-                .map_err(|error| Error::system(format!("writing {}", file.display()), error))?;
-        }
-        Ok(())
+        let mut files = self.files.iter();
+        files.try_for_each(|(name, text)| write(&folder.join(name), text))
     }
+}
+
+/// Writes a file.
+///
+/// # Errors
+/// [`Error::System`] with its name.
+pub(crate) fn write(file: &Path, text: &str) -> Result<(), Error> {
+    let failed = |error| Error::system(format!("writing {}", file.display()), error);
+    std::fs::write(file, text).map_err(failed)
 }
 
 /// Markdown with each paragraph on a line of its own, and one empty line between any two blocks.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use crate::page::{PageFile, flowed};
+use crate::page::{self, PageFile, flowed};
 use crate::parts::{PARTS, named};
 use crate::template;
 use cellar_load::error::Error;
@@ -61,7 +61,7 @@ pub fn render(results: &Path) -> Result<BTreeMap<String, String>, Error> {
             let (name, sentence, headline) = (part.name, part.sentence, &page.headline);
             let row = serde_json::json!({"name": name, "sentence": sentence, "headline": headline});
             measured.push(row);
-            files.extend(page.into_files());
+            files.extend(page.files);
         }
     }
     let figures = serde_json::json!({ "parts": measured });
@@ -117,8 +117,7 @@ fn write(files: &BTreeMap<String, String>, pages: &Path) -> Result<(), Error> {
     let failed = |file: &Path, error| Error::system(format!("writing {}", file.display()), error);
     std::fs::create_dir_all(pages).map_err(|error| failed(pages, error))?;
     for (name, text) in files {
-        let file = pages.join(name);
-        std::fs::write(&file, text).map_err(|error| failed(&file, error))?;
+        page::write(&pages.join(name), text)?;
     }
     for name in names(pages)? {
         let is_of = |part: &str| {

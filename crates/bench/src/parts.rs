@@ -6,13 +6,13 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::{ArgMatches, Args, Command, FromArgMatches};
-use serde::{Deserialize, Serialize};
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
+use serde::Serialize;
 use serde_json::Value;
 
 use crate::machine::{self, DIRTY, Setting};
 use crate::measurement::Measurement;
-use crate::page::Page;
+use crate::page::{self, Page};
 use crate::replay::{ReplayArgs, contest, preset};
 use crate::{ads, compare, engine, expiry, growth, memory, near, service, threads, tls};
 use cellar_load::error::Error;
@@ -64,116 +64,75 @@ struct Raw<'o, O> {
     outcome: &'o O,
 }
 
-macro_rules! part {
-    ($name:literal, $program:expr, $sentence:literal) => {
-        part!(
-            $name,
-            $program,
-            $sentence,
-            concat!("../pages/", $name, ".md.jinja")
-        )
-    };
-    ($name:literal, $program:expr, $sentence:literal, $template:expr) => {
-        Part {
+/// Parts by name: whose options measure it, unless that is done in Java; what it asks; and the
+/// template of its page, unless that has its name.
+macro_rules! parts {
+    ($($name:literal $(by $measurement:ty)? $(as $template:literal)? => $sentence:literal;)*) => {
+        &[$(Part {
             name: $name,
             sentence: $sentence,
-            template: include_str!($template),
-            program: $program,
-        }
+            template: template!($name $(, $template)?),
+            program: program!($($measurement)?),
+        }),*]
+    };
+}
+
+macro_rules! template {
+    ($name:literal) => {
+        include_str!(concat!("../pages/", $name, ".md.jinja"))
+    };
+    ($name:literal, $template:literal) => {
+        template!($template)
+    };
+}
+
+macro_rules! program {
+    () => {
+        None
+    };
+    ($measurement:ty) => {
+        by::<$measurement>()
     };
 }
 
 /// All parts, the sources' first.
-pub const PARTS: &[Part] = &[
-    part!(
-        "ads",
-        by::<ads::AdsArgs>(),
+pub const PARTS: &[Part] = parts! {
+    "ads" by ads::AdsArgs =>
         "What caches in a service's own process bring in front of Redis, and who serves stale \
-         values."
-    ),
-    part!(
-        "threads",
-        by::<threads::ThreadsArgs>(),
-        "Whether inserts fall as threads are added."
-    ),
-    part!(
-        "old-client",
-        None,
-        "The Java client beside the one that its source replaced, in the source's own eight cases."
-    ),
-    part!(
-        "service",
-        by::<service::ServiceArgs>(),
-        "How long requests take in a cache service over HTTP, against BigCache."
-    ),
-    part!(
-        "expiry",
-        by::<expiry::ExpiryArgs>(),
+         values.";
+    "threads" by threads::ThreadsArgs => "Whether inserts fall as threads are added.";
+    "old-client" =>
+        "The Java client beside the one that its source replaced, in the source's own eight cases.";
+    "service" by service::ServiceArgs =>
+        "How long requests take in a cache service over HTTP, against BigCache.";
+    "expiry" by expiry::ExpiryArgs =>
         "Who holds memory for items whose time is over, and who notices, in one database and in \
-         many."
-    ),
-    part!(
-        "engine",
-        by::<engine::EngineArgs>(),
+         many.";
+    "engine" by engine::EngineArgs =>
         "How fast the engine is without sockets, and how many bytes an item takes, beside caches \
-         of the Rust registry."
-    ),
-    part!(
-        "compare",
-        by::<compare::CompareArgs>(),
+         of the Rust registry.";
+    "compare" by compare::CompareArgs =>
         "What a request costs the server over each protocol, against other servers and against \
-         doing nothing at all."
-    ),
-    part!(
-        "tls",
-        by::<tls::DoorsArgs>(),
-        "What TLS costs a request and an idle connection, and a storm of handshakes all others."
-    ),
-    part!(
-        "eviction",
-        by::<preset::EvictionArgs>(),
-        "How often Cellar misses on real traces, compared with LRU and others in the same bytes.",
-        "../pages/replay.md.jinja"
-    ),
-    part!(
-        "dead",
-        by::<preset::DeadArgs>(),
-        "How much of the memory is dead when live items have to leave.",
-        "../pages/replay.md.jinja"
-    ),
-    part!(
-        "contest",
-        by::<contest::ContestArgs>(),
-        "Who misses least in the same resident memory: Cellar, memcached, Redis?"
-    ),
-    part!(
-        "growth",
-        by::<growth::GrowthArgs>(),
-        "What growing from empty costs the inserts."
-    ),
-    part!(
-        "memory",
-        by::<memory::MemoryArgs>(),
-        "What servers occupy beside the memory they were given."
-    ),
-    part!(
-        "near",
-        by::<near::NearArgs>(),
-        "The near cache's local store beside quick_cache, moka and LRU."
-    ),
-    part!(
-        "clients",
-        None,
-        "The Java client beside six others, on memcached and on Cellar."
-    ),
-];
+         doing nothing at all.";
+    "tls" by tls::DoorsArgs =>
+        "What TLS costs a request and an idle connection, and a storm of handshakes all others.";
+    "eviction" by preset::EvictionArgs as "replay" =>
+        "How often Cellar misses on real traces, compared with LRU and others in the same bytes.";
+    "dead" by preset::DeadArgs as "replay" =>
+        "How much of the memory is dead when live items have to leave.";
+    "contest" by contest::ContestArgs =>
+        "Who misses least in the same resident memory: Cellar, memcached, Redis?";
+    "growth" by growth::GrowthArgs => "What growing from empty costs the inserts.";
+    "memory" by memory::MemoryArgs => "What servers occupy beside the memory they were given.";
+    "near" by near::NearArgs => "The near cache's local store beside quick_cache, moka and LRU.";
+    "clients" => "The Java client beside six others, on memcached and on Cellar.";
+};
 
 /// The replay of any trace: a measurement, but none of `make bench`.
-pub const REPLAY: Part = part!(
-    "replay",
-    by::<ReplayArgs>(),
-    "Replays traces through the engine in process, beside other policies in the same bytes."
-);
+pub const REPLAY: &Part = &parts! {
+    "replay" by ReplayArgs =>
+        "Replays traces through the engine in process, beside other policies in the same bytes.";
+}[0];
 
 /// The part called `name`.
 pub fn named(name: &str) -> Option<&'static Part> {
@@ -210,8 +169,7 @@ impl Files {
         if json == Some(Path::new("-")) {
             println!("{printed:#}");
         } else if let Some(file) = json {
-            std::fs::write(file, format!("{printed:#}\n"))
-                .map_err(|error| Error::system(format!("writing {}", file.display()), error))?;
+            page::write(file, &format!("{printed:#}\n"))?;
         }
         let file = self.page.as_deref().unwrap_or(Path::new(part.name));
         let stem = file.file_stem().unwrap_or_default().to_string_lossy();
@@ -230,7 +188,10 @@ impl Part {
     /// Its subcommand, unless it is measured elsewhere.
     pub fn command(&self) -> Option<Command> {
         let command = (self.program?.options)(Command::new(self.name));
-        Some(Files::augment_args(command).about(self.sentence))
+        // Read by the options that have another default then.
+        let quick = Arg::new("quick").long("quick").action(ArgAction::SetTrue);
+        let quick = quick.help("Little of everything: shows that it works, not how fast");
+        Some(Files::augment_args(command.arg(quick)).about(self.sentence))
     }
 
     /// Measures with the options of its subcommand.
@@ -266,14 +227,8 @@ impl Part {
 
     /// Whether the raw result is of this commit, with no file changed.
     fn is_measured(&self, results: &Path, commit: &str) -> bool {
-        /// What all raw results have in common.
-        #[derive(Deserialize)]
-        struct Stamped {
-            setting: Setting,
-        }
         let raw = self.raw(results).ok().flatten();
-        let stamped = raw.and_then(|raw| serde_json::from_value::<Stamped>(raw).ok());
-        stamped.is_some_and(|it| it.setting.commit == commit && !commit.ends_with(DIRTY))
+        raw.is_some_and(|raw| raw["setting"]["commit"] == commit && !commit.ends_with(DIRTY))
     }
 }
 
@@ -331,7 +286,7 @@ pub struct KeepArgs {
 }
 
 /// Makes a file the raw result of its part. The runs before it stay in it, the last three in all,
-/// so that none is replaced by a better one; a run of another form goes.
+/// so that none is replaced by a better one; a run that lacks some of its figures goes.
 ///
 /// # Errors
 /// [`Error`] if there is no such part, or a file cannot be read or written.
@@ -340,16 +295,16 @@ pub fn keep(args: &KeepArgs) -> Result<(), Error> {
     let mut raw = read(&args.file)?;
     let before = part.raw(&args.results)?;
     let runs = before.map_or_else(Vec::new, runs_of);
-    let is_alike = |run: &Value| names(run).eq(names(&raw));
+    let figures = raw.as_object();
+    let names = || figures.into_iter().flatten().map(|(name, _)| name);
+    let is_alike = |run: &Value| names().all(|name| run.get(name).is_some());
     let earlier: Vec<Value> = runs
         .into_iter()
         .filter(is_alike)
         .take(EARLIER_RUNS)
         .collect();
     raw[EARLIER] = earlier.into();
-    let file = part.file(&args.results);
-    std::fs::write(&file, format!("{raw:#}\n"))
-        .map_err(|error| Error::system(format!("writing {}", file.display()), error))
+    page::write(&part.file(&args.results), &format!("{raw:#}\n"))
 }
 
 /// A raw result as the runs that it holds, the newest first.
@@ -362,12 +317,6 @@ fn runs_of(mut raw: Value) -> Vec<Value> {
         .into_iter()
         .chain(earlier.unwrap_or_default())
         .collect()
-}
-
-/// The names of a run's figures.
-fn names(run: &Value) -> impl Iterator<Item = &String> {
-    let fields = run.as_object().into_iter().flatten();
-    fields.map(|(name, _)| name).filter(|name| *name != EARLIER)
 }
 
 fn known(name: &str) -> Result<&'static Part, Error> {
@@ -413,7 +362,7 @@ mod tests {
         assert!(!part.is_measured(folder, "abc-dirty"));
     }
     #[test]
-    fn the_last_three_runs_are_kept_unless_they_have_another_form() {
+    fn the_last_three_runs_are_kept_unless_they_lack_figures() {
         let folder = tempfile::tempdir().unwrap();
         let new = folder.path().join("new");
         let args = KeepArgs {
@@ -430,9 +379,12 @@ mod tests {
                 .map(|run| run["found"].clone())
                 .collect::<Vec<_>>()
         };
-        assert_eq!(put(serde_json::json!({"other": 1, "found": 0})), [0]);
+        assert_eq!(put(serde_json::json!({"found": 0})), [0]);
         for (found, expected) in [(1, vec![1]), (2, vec![2, 1]), (3, vec![3, 2, 1])] {
-            assert_eq!(put(serde_json::json!({"found": found})), expected);
+            assert_eq!(
+                put(serde_json::json!({"more": 1, "found": found})),
+                expected
+            );
         }
         assert_eq!(put(serde_json::json!({"found": 4})), [4, 3, 2]);
     }

@@ -3,12 +3,13 @@
 //! A peer is named by its path, `--peer valkey=/path/valkey-server`, if it is started like
 //! memcached or redis-server, which the program's name tells; any other by its whole command.
 
+use std::num::ParseIntError;
 use std::path::Path;
 
 use clap::Args;
 
 use cellar_load::error::Error;
-use cellar_load::process::Recipe;
+use cellar_load::process::{Ingredients, Recipe};
 use cellar_load::wire::Wire;
 
 /// How a server is left out.
@@ -24,14 +25,6 @@ pub struct CellarArgs {
     /// Cellar's program, or off
     #[arg(long, value_name = "PATH", default_value = "target/release/cellar")]
     cellar: String,
-    /// Further arguments for Cellar, separated by spaces
-    #[arg(
-        long,
-        value_name = "ARGS",
-        default_value = "",
-        allow_hyphen_values = true
-    )]
-    cellar_args: String,
 }
 
 impl CellarArgs {
@@ -40,19 +33,8 @@ impl CellarArgs {
     /// # Errors
     /// [`Error::Usage`] if it is not built.
     pub(crate) fn recipe(&self, wire: Wire) -> Result<Option<Recipe>, Error> {
-        if !takes_part(&self.cellar) {
-            return Ok(None);
-        }
-        if !Path::new(&self.cellar).is_file() {
-            return Err(Error::Usage(format!(
-                "--cellar {}: there is no such program; cargo build --release makes it",
-                self.cellar
-            )));
-        }
-        let mut recipe = Recipe::cellar(&self.cellar, wire);
-        let extra = self.cellar_args.split_whitespace().map(str::to_owned);
-        recipe.words.extend(extra);
-        Ok(Some(recipe))
+        let is_in = takes_part("--cellar", &self.cellar, "cargo build --release makes it")?;
+        Ok(is_in.then(|| Recipe::cellar(&self.cellar, wire)))
     }
 }
 
@@ -85,9 +67,8 @@ impl PeerArgs {
 
     /// The peers that speak this protocol.
     pub(crate) fn of(&self, wire: Wire) -> impl Iterator<Item = Recipe> {
-        let memcached = takes_part(&self.memcached).then(|| Recipe::memcached(&self.memcached));
-        let redis = takes_part(&self.redis).then(|| Recipe::redis(&self.redis));
-        let known = memcached.into_iter().chain(redis);
+        let memcached = (self.memcached != OFF).then(|| Recipe::memcached(&self.memcached));
+        let known = memcached.into_iter().chain(redis(&self.redis));
         known
             .chain(self.others.clone())
             .filter(move |it| it.wire == wire)
@@ -98,24 +79,25 @@ impl PeerArgs {
 #[derive(Args, Clone, Copy, Debug)]
 pub struct CpuArgs {
     /// Processor of the servers
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, default_value = "0", value_parser = parse_cpu)]
     pub(crate) server_cpu: usize,
     /// Processor of the load
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value = "1", value_parser = parse_cpu)]
     pub(crate) load_cpu: usize,
 }
 
+/// A processor, or the first one where there are too few.
+fn parse_cpu(text: &str) -> Result<usize, ParseIntError> {
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    Ok(Some(text.parse()?).filter(|cpu| *cpu < cpus).unwrap_or(0))
+}
+
 impl CpuArgs {
-    /// The same, or the first processor for both where there are too few.
-    pub(crate) fn settled(self) -> CpuArgs {
-        let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-        if self.server_cpu < cpus && self.load_cpu < cpus {
-            return self;
-        }
-        eprintln!("only {cpus} processors: servers and load share the first one");
-        CpuArgs {
-            server_cpu: 0,
-            load_cpu: 0,
+    /// What servers are started with that run on one thread on their processor.
+    pub(crate) fn serving(self, memory_mib: u64) -> Ingredients {
+        Ingredients {
+            cpu: Some(self.server_cpu),
+            ..Ingredients::of(memory_mib)
         }
     }
 }
@@ -151,9 +133,21 @@ fn known(name: &str) -> Option<Recipe> {
     Some(recipe)
 }
 
-/// Whether a program is not left out.
-pub(crate) fn takes_part(program: &str) -> bool {
-    program != OFF
+/// Whether a program that is built here is not left out.
+///
+/// # Errors
+/// [`Error::Usage`] if it is not built.
+pub(crate) fn takes_part(option: &str, program: &str, hint: &str) -> Result<bool, Error> {
+    if program != OFF && !Path::new(program).is_file() {
+        let what = format!("{option} {program}: there is no such program; {hint}");
+        return Err(Error::Usage(what));
+    }
+    Ok(program != OFF)
+}
+
+/// redis-server by this path, unless it is left out.
+pub(crate) fn redis(program: &str) -> Option<Recipe> {
+    (program != OFF).then(|| Recipe::redis(program))
 }
 
 /// The servers, of which there must be one.
@@ -176,7 +170,8 @@ fn parse_peer(text: &str) -> Result<Recipe, String> {
             Some(command) => (Wire::Resp, command),
             None => (Wire::Memcached, server),
         };
-        return Ok(Recipe::new(name, wire, command.split_whitespace()));
+        let (program, arguments) = command.split_once(' ').unwrap_or((command, ""));
+        return Ok(Recipe::new(name, wire, program, arguments));
     }
     let program = server.rsplit('/').next().unwrap_or(server);
     if LIKE_REDIS.iter().any(|like| program.contains(like)) {

@@ -1,13 +1,16 @@
 //! A race: threads that start together, each on a processor of its own where there are enough; and
 //! caches that take turns in it.
 
+use std::panic::resume_unwind;
 use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{ScopedJoinHandle, scope};
 
 use cellar_load::clock::{now_ns, seconds, thread_cpu_ns};
 use cellar_load::error::Error;
 use cellar_load::popularity::{Picker, Popularity};
 use cellar_load::random::Random;
-use rustix::thread::{CpuSet, sched_setaffinity};
+use cellar_load::usage;
 
 use crate::spread::Spread;
 
@@ -60,7 +63,7 @@ pub(crate) fn take_turns<C: Sync>(
         for (cache, speed) in caches.iter().zip(&mut speeds) {
             let raced = race(draws.len(), |thread| {
                 work(cache, &draws[thread], thread == 0)
-            })?;
+            });
             let found: u64 = raced.results.iter().sum();
             if found != operations as u64 {
                 return Err(Error::Wrong(format!(
@@ -87,41 +90,61 @@ pub(crate) struct Raced<R> {
 }
 
 /// Does the work on so many threads, each told its number.
-pub(crate) fn race<R: Send>(
-    threads: usize,
-    work: impl Fn(usize) -> R + Sync,
-) -> Result<Raced<R>, Error> {
+pub(crate) fn race<R: Send>(threads: usize, work: impl Fn(usize) -> R + Sync) -> Raced<R> {
     let start = Barrier::new(threads);
-    let run = |thread| {
+    let runs = all_at_once(0..threads, |thread| {
         bind(thread);
         start.wait();
         let (started_ns, cpu_ns) = (now_ns(), thread_cpu_ns());
         let result = work(thread);
         (result, thread_cpu_ns() - cpu_ns, started_ns, now_ns())
-    };
-    let runs = std::thread::scope(|scope| {
-        let run = &run;
-        let spawned: Vec<_> = (0..threads)
-            .map(|it| scope.spawn(move || run(it)))
-            .collect();
-        let joined = spawned.into_iter().map(|thread| thread.join());
-        joined.collect::<Result<Vec<_>, _>>()
     });
-    let runs = runs.map_err(|_| Error::Wrong("a thread of the measurement panicked".to_owned()))?;
     let first_ns = runs.iter().map(|run| run.2).min().unwrap_or(0);
     let last_ns = runs.iter().map(|run| run.3).max().unwrap_or(0);
-    Ok(Raced {
+    Raced {
         cpu_ns: runs.iter().map(|run| run.1).sum(),
         wall_ns: (last_ns - first_ns).max(1),
         results: runs.into_iter().map(|run| run.0).collect(),
+    }
+}
+
+/// Does the work for all of them, each on a thread of its own; what each gave back.
+pub(crate) fn all_at_once<T: Send, R: Send>(
+    all: impl IntoIterator<Item = T>,
+    work: impl Fn(T) -> R + Sync,
+) -> Vec<R> {
+    let work = &work;
+    scope(|scope| {
+        let threads = all.into_iter().map(|one| scope.spawn(move || work(one)));
+        let threads: Vec<_> = threads.collect();
+        threads.into_iter().map(joined).collect()
     })
+}
+
+/// Does the work while another thread does something beside it, which is told when the work is
+/// over.
+pub(crate) fn beside<B: Send, W>(
+    beside: impl FnOnce(&AtomicBool) -> B + Send,
+    work: impl FnOnce() -> W,
+) -> (B, W) {
+    let is_over = AtomicBool::new(false);
+    scope(|scope| {
+        let thread = scope.spawn(|| beside(&is_over));
+        let worked = work();
+        // Relaxed: nothing but the flag is passed on.
+        is_over.store(true, Ordering::Relaxed);
+        (joined(thread), worked)
+    })
+}
+
+/// What a thread gave back; its panic is everybody's.
+fn joined<R>(thread: ScopedJoinHandle<'_, R>) -> R {
+    thread.join().unwrap_or_else(|panic| resume_unwind(panic))
 }
 
 /// Keeps a thread on one processor, where there are enough; a wish, not a condition.
 pub(crate) fn bind(thread: usize) {
     if thread < std::thread::available_parallelism().map_or(1, usize::from) {
-        let mut cpus = CpuSet::new();
-        cpus.set(thread);
-        let _ = sched_setaffinity(None, &cpus);
+        let _ = usage::bind(thread);
     }
 }

@@ -52,14 +52,15 @@ pub(crate) struct ReplayArgs {
     /// Policies to simulate beside it: lru, fifo, s3fifo, belady
     #[arg(long = "baseline", value_name = "NAMES", value_delimiter = ',')]
     baselines: Vec<Baseline>,
-    /// Bytes that a baseline pays for each item over key and value
-    #[arg(long, value_name = "BYTES", default_value_t = OVERHEAD_BYTES)]
-    baseline_overhead: u64,
     /// Heading of the page
     #[arg(long, value_name = "TEXT", default_value = "Misses")]
     title: String,
     /// At most so many requests of each trace, from its beginning
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(
+        long,
+        value_name = "NUMBER",
+        default_value_if("quick", "true", "50000")
+    )]
     requests: Option<usize>,
     /// Gives all values this length
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..))]
@@ -89,7 +90,7 @@ impl Measurement for ReplayArgs {
         let mut report = Report {
             title: self.title.clone(),
             baselines: self.baselines.clone(),
-            baseline_overhead_bytes: self.baseline_overhead,
+            baseline_overhead_bytes: OVERHEAD_BYTES,
             stretch: self.stretch.map(|share| share.to_string()),
             runs: Vec::new(),
             roomy: Vec::new(),
@@ -167,8 +168,7 @@ impl ReplayArgs {
             match play(trace, &setup) {
                 Ok(played) => {
                     let compare = |&baseline: &Baseline| {
-                        let overhead_bytes = self.baseline_overhead;
-                        let tally = simulate(baseline, trace, memory_bytes, overhead_bytes);
+                        let tally = simulate(baseline, trace, memory_bytes, OVERHEAD_BYTES);
                         let compared = Compared::new(tally, played.misses);
                         (baseline.name().to_owned(), compared)
                     };

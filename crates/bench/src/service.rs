@@ -20,6 +20,7 @@ mod cost;
 use std::collections::BTreeMap;
 
 use clap::Args;
+use clap::builder::RangedU64ValueParser as Range;
 use serde::Serialize;
 
 use crate::measurement::Measurement;
@@ -38,11 +39,6 @@ const ENTRY_EXTRA_BYTES: u64 = 140;
 /// Memory that a server is given at least, in MiB.
 const MEMORY_MIB_MIN: u64 = 128;
 
-const QUICK_RATE: u64 = 2000;
-const QUICK_LIFE_S: u64 = 1;
-const QUICK_ROUNDS: usize = 2;
-const QUICK_COST_SECONDS: f64 = 0.3;
-
 /// Options of `cellar-bench service`.
 #[derive(Args, Clone, Debug, Serialize)]
 pub(crate) struct ServiceArgs {
@@ -59,36 +55,43 @@ pub(crate) struct ServiceArgs {
     bigcache: String,
     /// Requests per second, half of them writes
     #[arg(long, value_name = "PER_S", default_value = "10k", value_parser = parse_count)]
+    #[arg(default_value_if("quick", "true", "2k"))]
     #[serde(rename = "rate_per_s")]
     rate: u64,
     /// How long messages are kept; the source kept them for 10m
     #[arg(long = "life", value_name = "TIME", default_value = "20s", value_parser = parse_seconds)]
+    #[arg(default_value_if("quick", "true", "1s"))]
     life_s: u64,
     /// Lifetimes that the load of a server takes; the source's took 3.5
     #[arg(long, value_name = "N", default_value_t = 3.0)]
     lives: f64,
     /// Rounds of the load, each on fresh servers; the median counts
     #[arg(long, default_value_t = 5)]
+    #[arg(default_value_if("quick", "true", "2"))]
     rounds: usize,
     /// Length of the messages as JSON: N or LOW..HIGH
     #[arg(long, default_value = "350..500")]
     #[serde(skip)]
     message_bytes: ByteRange,
     /// Connections, which stay open
-    #[arg(long, default_value_t = 64)]
+    #[arg(long, default_value_t = 64, value_parser = Range::<usize>::new().range(1..=10_000))]
     connections: usize,
     /// Memory of each server in MiB [default: enough for all messages that live at once]
     #[arg(long)]
     memory_mib: Option<u64>,
     /// Rounds of the table of costs; the median counts, 0 leaves the table out
     #[arg(long, default_value_t = 15)]
+    #[arg(default_value_if("quick", "true", "2"))]
     cost_rounds: usize,
     /// Seconds of each measurement of the table of costs
     #[arg(long, default_value_t = 1.0)]
+    #[arg(default_value_if("quick", "true", "0.3"))]
     cost_seconds: f64,
-    /// A slow load, lives of a second and two rounds: shows that it works, not how fast
-    #[arg(long)]
-    quick: bool,
+    /// Messages that caches are given memory for in the table of costs
+    #[arg(long, default_value = "2M", value_parser = parse_count)]
+    #[arg(default_value_if("quick", "true", "70k"))]
+    #[serde(skip)]
+    cost_room: u64,
     #[command(flatten)]
     #[serde(skip)]
     cpus: CpuArgs,
@@ -128,28 +131,23 @@ impl Measurement for ServiceArgs {
     type Outcome = ServiceOutcome;
 
     fn measure(&self) -> Result<ServiceOutcome, Error> {
-        let args = self.settled()?;
-        let messages = Messages::new(args.message_bytes)?;
-        let contenders = servers::contenders(&args, messages)?;
+        self.check()?;
+        let messages = Messages::new(self.message_bytes)?;
+        let contenders = servers::contenders(self, messages)?;
         Ok(ServiceOutcome {
-            message_bytes_min: args.message_bytes.low,
-            message_bytes_max: args.message_bytes.high,
-            servers: paced::measure(&args, messages, &contenders)?,
-            costs: cost::measure(&args, messages, &contenders)?,
-            args,
+            message_bytes_min: self.message_bytes.low,
+            message_bytes_max: self.message_bytes.high,
+            servers: paced::measure(self, messages, &contenders)?,
+            costs: cost::measure(self, messages, &contenders)?,
+            args: self.clone(),
         })
     }
 
     fn check(outcome: &ServiceOutcome) -> Result<(), Error> {
-        let figures = outcome
-            .servers
-            .iter()
-            .map(|it| (&it.server, it.counts.lost, it.counts.wrong));
-        let costs = outcome
-            .costs
-            .iter()
-            .map(|it| (&it.server, it.lost, it.wrong));
-        for (server, lost, wrong) in figures.chain(costs) {
+        let (servers, costs) = (outcome.servers.iter(), outcome.costs.iter());
+        let servers = servers.map(|it| (&it.server, it.counts.lost, it.counts.wrong));
+        let costs = costs.map(|it| (&it.server, it.lost, it.wrong));
+        for (server, lost, wrong) in servers.chain(costs) {
             if lost + wrong > 0 {
                 return Err(Error::Wrong(format!(
                     "{server}: {lost} messages were lost, {wrong} are not what was written"
@@ -161,25 +159,12 @@ impl Measurement for ServiceArgs {
 }
 
 impl ServiceArgs {
-    /// The options with `--quick` applied, checked.
-    fn settled(&self) -> Result<ServiceArgs, Error> {
-        let mut args = self.clone();
-        if args.quick {
-            args.rate = args.rate.min(QUICK_RATE);
-            args.life_s = args.life_s.min(QUICK_LIFE_S);
-            args.rounds = args.rounds.min(QUICK_ROUNDS);
-            args.cost_rounds = args.cost_rounds.min(QUICK_ROUNDS);
-            args.cost_seconds = args.cost_seconds.min(QUICK_COST_SECONDS);
+    fn check(&self) -> Result<(), Error> {
+        if self.rate == 0 || self.rounds == 0 || self.seconds() == 0 {
+            let what = "--rate, --rounds and --life times --lives are at least 1";
+            return Err(Error::Usage(what.to_owned()));
         }
-        let usage = |text: &str| Err(Error::Usage(text.to_owned()));
-        if args.rate == 0 || args.rounds == 0 || args.seconds() == 0 {
-            return usage("--rate, --rounds and --life times --lives are at least 1");
-        }
-        if !(1..=CONNECTIONS_MAX).contains(&args.connections) {
-            return usage("--connections is 1 to 10000");
-        }
-        args.cpus = args.cpus.settled();
-        Ok(args)
+        Ok(())
     }
 
     /// How its servers are asked: one request at a time on each connection.
@@ -209,5 +194,3 @@ impl ServiceArgs {
         self.memory_mib.unwrap_or(enough)
     }
 }
-
-const CONNECTIONS_MAX: usize = 10_000;

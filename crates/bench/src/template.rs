@@ -7,7 +7,6 @@
 //! result does not have is an error, not nothing.
 
 use std::cmp::Ordering;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::{ArgType, Kwargs, Rest, Serde};
@@ -64,10 +63,9 @@ pub(crate) struct Gathered {
     pub(crate) headline: Option<Headline>,
 }
 
-type SharedGathered = Arc<Mutex<Gathered>>;
-
-fn of(shared: &SharedGathered) -> MutexGuard<'_, Gathered> {
-    shared.lock().unwrap_or_else(PoisonError::into_inner)
+/// What this rendering has gathered so far.
+fn of<'s>(state: &'s mut State<'_, '_>) -> &'s mut Gathered {
+    state.get_or_insert_extension_with(Gathered::default)
 }
 
 /// The text that a template makes of figures, and what it gathered; plots are files `stem`-NAME.
@@ -83,13 +81,13 @@ pub(crate) fn render(
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment.add_global("infinity", f64::INFINITY);
     add_filters(&mut environment);
-    let shared = SharedGathered::default();
-    add_comparisons(&mut environment, &shared);
-    add_goals(&mut environment, &shared);
-    add_plots(&mut environment, &shared, stem.to_owned());
-    let text = environment.render_named_str(stem, template, Value::from(Serde(figures)))?;
-    let gathered = std::mem::take(&mut *of(&shared));
-    Ok((text, gathered))
+    add_comparisons(&mut environment);
+    add_goals(&mut environment);
+    add_plots(&mut environment);
+    let template = environment.template_from_named_str(stem, template)?;
+    let mut rendered = template.render_captured(Value::from(Serde(figures)))?;
+    let gathered = rendered.with_state_mut(|state| std::mem::take(of(state)));
+    Ok((rendered.output().to_owned(), gathered))
 }
 
 fn add_filters(environment: &mut Environment<'_>) {
@@ -180,110 +178,121 @@ fn figure(value: f64) -> String {
     }
 }
 
-fn add_comparisons(environment: &mut Environment<'_>, shared: &SharedGathered) {
+fn add_comparisons(environment: &mut Environment<'_>) {
     for (name, lost_by) in [("less", Ordering::Less), ("more", Ordering::Greater)] {
-        let it = shared.clone();
-        let compare = move |what: String, ours: f64, peer: String, theirs: f64| {
-            of(&it).compared.push(Versus {
-                what,
-                peer,
-                ours,
-                theirs,
-                ratio: Some(ours / theirs).filter(|ratio| ratio.is_finite()),
-                is_lost: theirs.partial_cmp(&ours) == Some(lost_by),
-            });
-        };
+        let compare =
+            move |state: &mut State<'_, '_>, what: String, ours: f64, peer: String, theirs: f64| {
+                of(state).compared.push(Versus {
+                    what,
+                    peer,
+                    ours,
+                    theirs,
+                    ratio: Some(ours / theirs).filter(|ratio| ratio.is_finite()),
+                    is_lost: theirs.partial_cmp(&ours) == Some(lost_by),
+                });
+            };
         environment.add_function(name, compare);
     }
-    let it = shared.clone();
-    environment.add_function("peers", move |state: &State<'_, '_>| {
-        let compared = Value::from(Serde(of(&it).compared.clone()));
+    environment.add_function("peers", |state: &mut State<'_, '_>| {
+        let compared = Value::from(Serde(of(state).compared.clone()));
         let template = include_str!("../pages/peers.jinja");
         state.env().render_str(template, context! { compared })
     });
-    let it = shared.clone();
-    environment.add_function("headline", move |ours: String, peers: String| {
-        of(&it).headline = Some(Headline { ours, peers });
-    });
+    environment.add_function(
+        "headline",
+        |state: &mut State<'_, '_>, ours: String, peers: String| {
+            of(state).headline = Some(Headline { ours, peers });
+        },
+    );
 }
 
-/// Goals are reached at their limit; a figure that is no number misses.
-fn add_goals(environment: &mut Environment<'_>, shared: &SharedGathered) {
-    let it = shared.clone();
-    environment.add_function(
-        "at_most",
-        move |what: String, limit: f64, found: f64, digits: usize| {
-            of(&it).goals.push(Goal {
-                what,
-                limit: format!("<= {limit}"),
-                found: format!("{found:.digits$}"),
-                is_reached: found <= limit,
-            });
-        },
-    );
-    let it = shared.clone();
-    environment.add_function(
-        "at_least",
-        move |what: String, limit: f64, figure: f64, shown: &str, found: String| {
-            of(&it).goals.push(Goal {
-                what,
-                limit: format!(">= {shown}"),
-                found,
-                is_reached: figure >= limit,
-            });
-        },
-    );
-    let it = shared.clone();
-    environment.add_function("goals", move |state: &State<'_, '_>| {
-        let goals = Value::from(Serde(of(&it).goals.clone()));
+fn add_goals(environment: &mut Environment<'_>) {
+    environment.add_function("at_most", at_most);
+    environment.add_function("at_least", at_least);
+    environment.add_function("goals", |state: &mut State<'_, '_>| {
+        let goals = Value::from(Serde(of(state).goals.clone()));
         let template = include_str!("../pages/goals.jinja");
         state.env().render_str(template, context! { goals })
     });
 }
 
-fn add_plots(environment: &mut Environment<'_>, shared: &SharedGathered, stem: String) {
-    let it = shared.clone();
-    environment.add_function("point", move |label: &str, x: f64, y: f64| {
-        of(&it).add(label, x, y)
+/// A goal that is reached at its limit; a figure that is no number misses.
+fn at_most(state: &mut State<'_, '_>, what: String, limit: f64, found: f64, digits: usize) {
+    of(state).goals.push(Goal {
+        what,
+        limit: format!("<= {limit}"),
+        found: format!("{found:.digits$}"),
+        is_reached: found <= limit,
     });
-    let it = shared.clone();
-    environment.add_function("cell", move |row: &str, label: &str, figure: f64| {
-        let it = &mut *of(&it);
-        let place = it.rows.iter().position(|one| one == row);
-        let place = place.unwrap_or_else(|| {
-            it.rows.push(row.to_owned());
-            it.rows.len() - 1
-        });
-        let x = place as f64 + 1.0;
-        let line = it.series.iter().find(|line| line.label == label);
-        // Of several figures with one row and label the first counts.
-        if !line.is_some_and(|line| line.points.iter().any(|point| point.0 == x)) {
-            it.add(label, x, figure);
-        }
+}
+
+fn at_least(
+    state: &mut State<'_, '_>,
+    what: String,
+    limit: f64,
+    figure: f64,
+    shown: Kwargs,
+) -> Result<(), Fault> {
+    let least: String = shown.get("shown")?;
+    of(state).goals.push(Goal {
+        what,
+        limit: format!(">= {least}"),
+        found: shown.get("found")?,
+        is_reached: figure >= limit,
     });
-    let it = shared.clone();
-    environment.add_function(
-        "plot",
-        move |name: &str, title: &str, x: &str, y: &str, options: Kwargs| {
-            let it = &mut *of(&it);
-            let series = std::mem::take(&mut it.series);
-            it.rows.clear();
-            let log = options.get::<Option<&str>>("log")?.unwrap_or_default();
-            let least = options.get::<Option<usize>>("least")?.unwrap_or(1);
-            if !series.iter().any(|line| line.points.len() >= least) {
-                return Ok::<_, Fault>(String::new());
-            }
-            let plot = Plot {
-                title: title.to_owned(),
-                x: x.to_owned(),
-                y: y.to_owned(),
-                is_log: ["x", "y"].map(|axis| log.contains(axis)),
-                series,
-            };
-            it.plots.push((name.to_owned(), plot));
-            Ok(format!("![{title}]({stem}-{name}.svg)"))
-        },
-    );
+    Ok(())
+}
+
+fn add_plots(environment: &mut Environment<'_>) {
+    environment.add_function("point", point);
+    environment.add_function("cell", cell);
+    environment.add_function("plot", plot);
+}
+
+fn point(state: &mut State<'_, '_>, label: &str, x: f64, y: f64) {
+    of(state).add(label, x, y);
+}
+
+fn cell(state: &mut State<'_, '_>, row: &str, label: &str, figure: f64) {
+    let it = of(state);
+    let place = it.rows.iter().position(|one| one == row);
+    let place = place.unwrap_or_else(|| {
+        it.rows.push(row.to_owned());
+        it.rows.len() - 1
+    });
+    let x = place as f64 + 1.0;
+    let line = it.series.iter().find(|line| line.label == label);
+    // Of several figures with one row and label the first counts.
+    if !line.is_some_and(|line| line.points.iter().any(|point| point.0 == x)) {
+        it.add(label, x, figure);
+    }
+}
+
+/// What was gathered since the last plot, unless there is too little of it.
+fn plot(
+    state: &mut State<'_, '_>,
+    name: &str,
+    title: &str,
+    options: Kwargs,
+) -> Result<String, Fault> {
+    let stem = state.name().to_owned();
+    let it = of(state);
+    let series = std::mem::take(&mut it.series);
+    it.rows.clear();
+    let log = options.get::<Option<&str>>("log")?.unwrap_or_default();
+    let least = options.get::<Option<usize>>("least")?.unwrap_or(1);
+    if !series.iter().any(|line| line.points.len() >= least) {
+        return Ok(String::new());
+    }
+    let plot = Plot {
+        title: title.to_owned(),
+        x: options.get("x")?,
+        y: options.get("y")?,
+        is_log: ["x", "y"].map(|axis| log.contains(axis)),
+        series,
+    };
+    it.plots.push((name.to_owned(), plot));
+    Ok(format!("![{title}]({stem}-{name}.svg)"))
 }
 
 impl Gathered {
@@ -352,7 +361,8 @@ mod tests {
         let (text, gathered) = rendered(
             "{% for row, name, y in [('a', 'cellar', 0.5), ('a', 'other', 0.6), \
              ('b', 'other', 0.7), ('a', 'other', 0.8)] %}{% do cell(row, name, y) %}{% endfor %}\
-             {{ plot('p', 'Misses', 'trace', 'share', log='y') }}{{ plot('q', 'None', '', '') }}",
+             {{ plot('p', 'Misses', x='trace', y='share', log='y') }}\
+             {{ plot('q', 'None', x='', y='') }}",
         );
         assert_eq!(text, "![Misses](stem-p.svg)");
         let [(name, plot)] = gathered.plots.as_slice() else {
@@ -372,7 +382,7 @@ mod tests {
         let (text, _) = rendered(
             "{% do at_most('a', 1.2, 1.2, 2) %}{% do at_most('b', 1.2, 1.201, 3) %}\
              {% do at_most('c', 1.2, infinity - infinity, 2) %}\
-             {% do at_least('d', 1, 0.5, '1', '0.5') %}{{ goals() }}",
+             {% do at_least('d', 1, 0.5, shown='1', found='0.5') %}{{ goals() }}",
         );
         assert_eq!(
             text,

@@ -14,6 +14,7 @@ use serde::Serialize;
 
 use crate::measurement::Measurement;
 use crate::peers::{PeerArgs, some};
+use crate::race::all_at_once;
 use crate::spread::short;
 use cellar_load::drive::{Drive, Limit};
 use cellar_load::error::Error;
@@ -26,8 +27,6 @@ use cellar_load::record::Records;
 use cellar_load::report::Report;
 use cellar_load::wire::Wire;
 
-const QUICK_RECORDS: u64 = 20_000;
-
 /// Options of `cellar-bench threads`.
 #[derive(Args, Clone, Debug, Serialize)]
 pub(crate) struct ThreadsArgs {
@@ -39,12 +38,15 @@ pub(crate) struct ThreadsArgs {
     memory_mib: u64,
     /// Records to insert where it is the source's load
     #[arg(long, default_value = "5M", value_parser = parse_count)]
+    #[arg(default_value_if("quick", "true", "20k"))]
     records: u64,
     /// Reads after these inserts
     #[arg(long, default_value = "20M", value_parser = parse_count)]
+    #[arg(default_value_if("quick", "true", "20k"))]
     reads: u64,
     /// Records to insert in each round, and reads after them
     #[arg(long, default_value = "500k", value_parser = parse_count)]
+    #[arg(default_value_if("quick", "true", "20k"))]
     round_records: u64,
     /// Client connections, of all servers together
     #[arg(long, default_value_t = 48)]
@@ -63,13 +65,11 @@ pub(crate) struct ThreadsArgs {
     value_bytes: usize,
     /// Rounds; the median counts
     #[arg(long, default_value_t = 7)]
+    #[arg(default_value_if("quick", "true", "1"))]
     rounds: usize,
     /// How often the source's load runs
     #[arg(long, default_value_t = 1)]
     full_rounds: usize,
-    /// One round of few records: shows that it works, not how fast
-    #[arg(long)]
-    quick: bool,
 }
 
 /// Everything that was found; the form of `--json`.
@@ -114,12 +114,7 @@ impl Measurement for ThreadsArgs {
     type Outcome = ThreadsOutcome;
 
     fn measure(&self) -> Result<ThreadsOutcome, Error> {
-        let mut args = self.clone();
-        if args.quick {
-            (args.rounds, args.full_rounds) = (1, 1);
-            (args.records, args.reads) = (QUICK_RECORDS, QUICK_RECORDS);
-            args.round_records = QUICK_RECORDS;
-        }
+        let args = self.clone();
         if args.threads.is_empty() || args.threads.contains(&0) {
             return Err(Error::Usage("--threads is at least 1".to_owned()));
         }
@@ -129,13 +124,8 @@ impl Measurement for ThreadsArgs {
         let alone = args.threads.iter().map(|&threads| (1, threads));
         let apart = args.threads.iter().filter(|&&threads| threads > 1);
         let apart = apart.map(|&servers| (servers, 1));
-        let full = args.run(
-            cases(),
-            alone.clone(),
-            args.full_rounds,
-            args.records,
-            args.reads,
-        )?;
+        let (rounds, records, reads) = (args.full_rounds, args.records, args.reads);
+        let full = args.run(cases(), alone.clone(), rounds, records, reads)?;
         let all = cases().chain([(&floor, true)]);
         let few = args.round_records;
         let rows = args.run(all, alone.chain(apart), args.rounds, few, few)?;
@@ -185,9 +175,8 @@ impl ThreadsArgs {
         reads: u64,
     ) -> Result<(), Error> {
         let with = Ingredients {
-            memory_mib: self.memory_mib,
             threads: row.threads,
-            cpu: None,
+            ..Ingredients::of(self.memory_mib)
         };
         let servers = (0..row.servers).map(|_| row.recipe.start(with));
         let servers = servers.collect::<Result<Vec<_>, _>>()?;
@@ -243,13 +232,8 @@ impl ThreadsArgs {
 
 /// Runs the loads of several servers at once.
 fn at_once(plans: &[Plan]) -> Result<OneRound, Error> {
-    let reports = std::thread::scope(|scope| {
-        let run = |plan| scope.spawn(move || load::run(plan));
-        let running: Vec<_> = plans.iter().map(run).collect();
-        let ended = running.into_iter().map(|load| load.join());
-        let reports = ended.map(|it| it.expect("a load panics only by a bug"));
-        reports.collect::<Result<Vec<_>, _>>()
-    })?;
+    let reports = all_at_once(plans, load::run).into_iter();
+    let reports = reports.collect::<Result<Vec<_>, _>>()?;
     let sum = |figure: fn(&Report) -> f64| reports.iter().map(figure).sum::<f64>();
     let requests = sum(|it| it.requests as f64);
     Ok(OneRound {

@@ -8,20 +8,19 @@
 mod host;
 mod storm;
 
-use std::sync::atomic::{AtomicBool, Ordering};
-
 use clap::Args;
 use serde::Serialize;
 
 use crate::measurement::Measurement;
-use crate::peers::{CellarArgs, CpuArgs, some, takes_part};
+use crate::peers::{CellarArgs, CpuArgs, redis, some};
+use crate::race::beside;
 use cellar_load::address::Address;
 use cellar_load::clock::{NS_PER_S, now_ns};
 use cellar_load::drive::{self, Drive, Limit};
 use cellar_load::error::Error;
 use cellar_load::load;
 use cellar_load::plan::Plan;
-use cellar_load::process::{Ingredients, Recipe};
+use cellar_load::process::Recipe;
 use cellar_load::quantity::{ByteRange, parse_count};
 use cellar_load::record::Records;
 use cellar_load::usage::threads_cpu_ns;
@@ -55,25 +54,28 @@ pub(crate) struct DoorsArgs {
     redis: String,
     /// Rounds; the median counts
     #[arg(long, default_value_t = 7)]
+    #[arg(default_value_if("quick", "true", "1"))]
     rounds: usize,
     /// Different keys
     #[arg(long, default_value = "1M", value_parser = parse_count)]
+    #[arg(default_value_if("quick", "true", "10k"))]
     keys: u64,
     /// Requests through a door at depth 1; ten times as many 32 deep
     #[arg(long, default_value = "150k", value_parser = parse_count)]
+    #[arg(default_value_if("quick", "true", "5k"))]
     requests: u64,
     /// Milliseconds of a storm beside clients who ask as fast as they can
     #[arg(long, default_value_t = 3_000)]
+    #[arg(default_value_if("quick", "true", "500"))]
     storm_ms: u64,
     /// Milliseconds of a storm beside clients who ask at a fixed rate
     #[arg(long, default_value_t = 8_000)]
+    #[arg(default_value_if("quick", "true", "500"))]
     paced_ms: u64,
     /// Idle connections
     #[arg(long, default_value_t = 5_000)]
+    #[arg(default_value_if("quick", "true", "200"))]
     idle: usize,
-    /// One round of little: shows that it works, not how fast
-    #[arg(long)]
-    quick: bool,
     #[command(flatten)]
     #[serde(skip)]
     cpus: CpuArgs,
@@ -132,18 +134,13 @@ impl Measurement for DoorsArgs {
     type Outcome = DoorsOutcome;
 
     fn measure(&self) -> Result<DoorsOutcome, Error> {
-        let mut args = self.clone();
-        if args.quick {
-            (args.rounds, args.requests, args.keys, args.idle) = (1, 5_000, 10_000, 200);
-            (args.storm_ms, args.paced_ms) = (500, 500);
-        }
-        args.cpus = args.cpus.settled();
+        let args = self.clone();
         let identity = Identity::new()?;
         let wires = [Wire::Resp, Wire::Memcached, Wire::Http];
         let cellars = wires.map(|wire| args.cellar.recipe(wire));
         let cellars = cellars.into_iter().collect::<Result<Vec<_>, _>>()?;
         let cellars: Vec<_> = cellars.iter().flatten().map(host::cellar).collect();
-        let redis = takes_part(&args.redis).then(|| host::redis(&args.redis));
+        let redis = redis(&args.redis).map(|redis| host::redis(&redis));
         let recipes = some(cellars.iter().cloned().chain(redis).collect::<Vec<_>>())?;
         let hosts = recipes.iter().map(|it| args.start(&identity, it));
         let hosts = hosts.collect::<Result<Vec<_>, _>>()?;
@@ -170,20 +167,12 @@ impl Measurement for DoorsArgs {
 }
 
 impl DoorsArgs {
-    fn with(&self) -> Ingredients {
-        Ingredients {
-            memory_mib: MEMORY_MIB,
-            threads: 1,
-            cpu: Some(self.cpus.server_cpu),
-        }
-    }
-
     /// Starts a server and stores all keys.
     fn start(&self, identity: &Identity, recipe: &Recipe) -> Result<Host, Error> {
-        let host = identity.start(recipe, self.with())?;
+        let host = identity.start(recipe, self.cpus.serving(MEMORY_MIB))?;
         let address = host.server.address();
         let fill = self.plan(&host, address, DEEP, Limit::Requests(self.keys))?;
-        load::run(&fill.fill())?;
+        load::fill(&recipe.name, &fill)?;
         Ok(host)
     }
 
@@ -281,15 +270,7 @@ impl DoorsArgs {
             read.map_err(|error| Error::system("reading the time of handshakes", error))
         };
         let before_ns = handshakes_ns()?;
-        let is_over = AtomicBool::new(false);
-        let (report, blown) = std::thread::scope(|scope| {
-            let blowing = scope.spawn(|| storm.blow(&is_over));
-            let report = load::run(&plan);
-            // Relaxed: nothing but the flag is passed on.
-            is_over.store(true, Ordering::Relaxed);
-            (report, blowing.join())
-        });
-        let blown = blown.map_err(|_| Error::Wrong("the storm panicked".to_owned()))??;
+        let (blown, report) = beside(|is_over| storm.blow(is_over), || load::run(&plan));
         let (report, wall_ns) = (report?, blown.wall_ns as f64);
         let connections = blown.results.into_iter().sum::<Result<u64, Error>>()?;
         let gust = Gust {
@@ -308,7 +289,7 @@ impl DoorsArgs {
 
     /// How much a fresh server grows for each connection that has asked once at this door.
     fn idleness(&self, to: &Identity, recipe: &Recipe, door: usize) -> Result<Idleness, Error> {
-        let host = to.start(recipe, self.with())?;
+        let host = to.start(recipe, self.cpus.serving(MEMORY_MIB))?;
         let (door, address) = &host.doors[door];
         host.server.rest(now_ns() + REST_NS)?;
         let before_bytes = host.server.rss_bytes()?;

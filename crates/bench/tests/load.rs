@@ -1,9 +1,5 @@
 //! `cellar-bench load` and `echo` as programs: against a server made for the test, which can also
 //! misbehave, and against Debian's memcached where it is installed.
-#![expect(
-    clippy::unwrap_used,
-    reason = "a test that cannot be set up has failed"
-)]
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Write};

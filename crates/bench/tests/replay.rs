@@ -1,18 +1,14 @@
 //! Replays through the real program: every form of a trace, its errors, its report.
 //!
 //! The sample trace is drawn here from a seed: some popular keys, some scans, sizes and TTLs.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
-
-#[path = "support/program.rs"]
-mod program;
 
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
+use crate::program::{Folder, PROGRAM};
 use cellar_load::random::Random;
-use program::{Folder, PROGRAM};
 use serde_json::Value;
 
 const ROWS: u64 = 30_000;

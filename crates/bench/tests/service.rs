@@ -1,18 +1,11 @@
 //! `cellar-bench service` as a program: that it runs to its end against Cellar and the floor, that
 //! no message is lost, and that it tells what it found. What it found depends on the machine and is
 //! not checked.
-#![expect(
-    clippy::unwrap_used,
-    reason = "a test that cannot be set up has failed"
-)]
-
-#[path = "support/program.rs"]
-mod program;
 
 use std::path::Path;
 use std::process::Output;
 
-use program::{Folder, PROGRAM, cellar, figures};
+use crate::program::{self, Folder, PROGRAM, cellar, figures};
 
 /// Runs a quick service against these servers; figures and page go to the folder.
 fn run(folder: &Folder, cellar: &str, bigcache: &str, options: &str) -> Output {

@@ -1,14 +1,7 @@
 //! `cellar-bench tls` as a program: that every door is asked, every storm blows, and that it tells
 //! what it found. What it found depends on the machine and is not checked.
-#![expect(
-    clippy::unwrap_used,
-    reason = "a test that cannot be set up has failed"
-)]
 
-#[path = "support/program.rs"]
-mod program;
-
-use program::{Folder, cellar, figures};
+use crate::program::{self, Folder, cellar, figures};
 
 #[test]
 fn all_doors_are_asked_and_all_storms_blow() {

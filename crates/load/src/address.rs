@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream, ToSocketAddrs};
 use std::os::fd::OwnedFd;
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -89,28 +89,6 @@ impl Address {
         Ok(self)
     }
 
-    /// Listens with so many sockets that do not block, one for each thread of a server. Where there
-    /// are several, the kernel deals connections out by a hash of their addresses.
-    ///
-    /// # Errors
-    /// What the system answers; several sockets cannot share a UNIX socket's path.
-    pub fn listen(&self, sockets: usize) -> io::Result<Vec<OwnedFd>> {
-        match self {
-            Address::Tcp(address) => {
-                let is_shared = sockets > 1;
-                (0..sockets)
-                    .map(|_| listen_tcp(address, is_shared))
-                    .collect()
-            }
-            Address::Unix(path) if sockets == 1 => {
-                let listener = UnixListener::bind(path)?;
-                listener.set_nonblocking(true)?;
-                Ok(vec![listener.into()])
-            }
-            Address::Tls(_) | Address::Unix(_) => Err(io::ErrorKind::Unsupported.into()),
-        }
-    }
-
     /// The TCP port; zero for a UNIX socket.
     pub fn port(&self) -> u16 {
         match self {
@@ -148,13 +126,20 @@ fn connect_tcp(address: &SocketAddr) -> io::Result<UnixStream> {
     Ok(UnixStream::from(OwnedFd::from(stream)))
 }
 
-/// A socket that does not block, and that others may listen beside if it is shared.
-fn listen_tcp(address: &SocketAddr, is_shared: bool) -> io::Result<OwnedFd> {
-    let socket = reusable_socket(address)?;
-    sockopt::set_socket_reuseport(&socket, is_shared)?;
-    net::bind(&socket, address)?;
-    net::listen(&socket, BACKLOG)?;
-    Ok(socket)
+/// Listens with so many sockets that do not block, one for each thread of a server. Where there are
+/// several, the kernel deals connections out by a hash of their addresses.
+///
+/// # Errors
+/// What the system answers.
+pub fn listen(address: &SocketAddr, sockets: usize) -> io::Result<Vec<OwnedFd>> {
+    let listen = |_| {
+        let socket = reusable_socket(address)?;
+        sockopt::set_socket_reuseport(&socket, sockets > 1)?;
+        net::bind(&socket, address)?;
+        net::listen(&socket, BACKLOG)?;
+        Ok(socket)
+    };
+    (0..sockets).map(listen).collect()
 }
 
 /// A socket that does not block and whose port may be bound again while it does not listen.
@@ -245,12 +230,15 @@ mod tests {
         let address = reserved.address();
         assert!(address.connect().is_err(), "nobody listens yet");
         // Two threads of a server that share the port, too.
-        let listeners = address.listen(2).unwrap();
+        let Address::Tcp(port) = address else {
+            panic!("{address} is no port");
+        };
+        let listeners = listen(port, 2).unwrap();
         address.connect().unwrap();
         drop(listeners);
-        let listener = address.listen(1).unwrap();
+        let listener = listen(port, 1).unwrap();
         address.connect().unwrap();
-        let other = address.listen(1).unwrap_err();
+        let other = listen(port, 1).unwrap_err();
         assert_eq!(other.kind(), io::ErrorKind::AddrInUse);
         drop(listener);
         let other = ReservedPort::take().unwrap();

@@ -2,6 +2,8 @@
 //!
 //! The engine's clock counts milliseconds, which is too coarse for the latency of one request.
 
+use std::time::Duration;
+
 use rustix::time::{ClockId, clock_gettime};
 use time::OffsetDateTime;
 
@@ -36,6 +38,11 @@ pub fn process_cpu_ns() -> u64 {
 /// The present day in UTC as `2026-01-31`.
 pub fn today() -> String {
     OffsetDateTime::now_utc().date().to_string()
+}
+
+/// Sleeps until the monotonic clock shows so many nanoseconds.
+pub fn sleep_until(due_ns: u64) {
+    std::thread::sleep(Duration::from_nanos(due_ns.saturating_sub(now_ns())));
 }
 
 /// Nanoseconds as seconds.

@@ -12,20 +12,20 @@
 mod worker;
 
 use std::ops::Range;
-use std::sync::Barrier;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, channel};
+use std::panic::resume_unwind;
+use std::sync::{Barrier, OnceLock};
 use std::time::Duration;
 
-use rustix::thread::{CpuSet, sched_setaffinity};
+use clap::Args;
 
 use self::worker::Worker;
 pub(crate) use self::worker::part;
 use crate::address::Address;
 use crate::client::Client;
 use crate::error::Error;
+use crate::quantity::parse_count;
 use crate::tls::Stream;
-use crate::usage::cpu_ns;
+use crate::usage::{self, cpu_ns};
 use crate::wire::{Event, Login, Wire};
 
 /// A server that answers nothing for this long has failed.
@@ -40,33 +40,52 @@ pub enum Limit {
     Nanoseconds(u64),
 }
 
-/// How one server is asked.
-#[derive(Clone, Debug)]
+/// How one server is asked; the options of a load, as far as it has them.
+#[derive(Args, Clone, Debug)]
 pub struct Drive {
-    /// Protocol.
+    /// Protocol the server speaks
+    #[arg(
+        long = "protocol",
+        value_name = "PROTOCOL",
+        default_value = "memcached"
+    )]
     pub wire: Wire,
-    /// The server.
+    /// The server: HOST:PORT, tls:HOST:PORT or unix:PATH
+    #[arg(long, value_name = "ADDR")]
     pub target: Address,
-    /// Who asks, if the server wants to know.
+    /// Who asks; over HTTP the password comes with each request
+    #[arg(long = "user", value_name = "NAME:PASSWORD")]
     pub login: Option<Login>,
-    /// Connections, spread over the threads.
+    /// Connections, spread over the threads
+    #[arg(long, default_value_t = 50)]
     pub connections: usize,
-    /// Requests in flight per connection.
+    /// Requests in flight per connection, sent in one write (pipelining)
+    #[arg(long, default_value_t = 1)]
     pub depth: usize,
     /// When it ends.
+    #[arg(skip = Limit::Requests(0))]
     pub limit: Limit,
-    /// Requests per second of all threads together, for an open loop.
+    /// Open loop: so many requests per second, whatever the server does
+    #[arg(long = "rate", value_name = "PER_S", value_parser = parse_rate)]
     pub rate_per_s: Option<f64>,
     /// Databases of the Redis protocol, each with the connections that come next in turn; `0..1` is
     /// the one that a connection has anyway.
+    #[arg(skip = 0..1)]
     pub databases: Range<usize>,
-    /// Processors the threads are bound to, in turn; empty = not bound.
+    /// Processors to bind the threads to, in turn
+    #[arg(long, value_delimiter = ',')]
     pub cpus: Vec<usize>,
-    /// Process whose processor time is measured.
+    /// Process whose processor time per request is measured
+    #[arg(long, value_name = "PID")]
     pub server_pid: Option<u32>,
     /// Whether the threads look for replies without ever sleeping, so that no server pays for
     /// waking them.
+    #[arg(skip)]
     pub is_sleepless: bool,
+}
+
+fn parse_rate(text: &str) -> Result<f64, String> {
+    Ok(parse_count(text)? as f64)
 }
 
 impl Drive {
@@ -133,20 +152,21 @@ pub struct Driven {
     pub server_cpu_ns: Option<u64>,
     /// Requests of an open loop that were due but never sent.
     pub unsent: u64,
-    /// Bytes of requests.
-    pub sent_bytes: u64,
     /// Bytes of replies.
     pub received_bytes: u64,
 }
 
 impl Driven {
-    fn merge(&mut self, other: Driven) {
-        self.started_ns = self.started_ns.min(other.started_ns);
-        self.ended_ns = self.ended_ns.max(other.ended_ns);
-        self.own_cpu_ns += other.own_cpu_ns;
-        self.unsent += other.unsent;
-        self.sent_bytes += other.sent_bytes;
-        self.received_bytes += other.received_bytes;
+    /// What this thread and another have counted.
+    fn with(self, other: Driven) -> Driven {
+        Driven {
+            started_ns: self.started_ns.min(other.started_ns),
+            ended_ns: self.ended_ns.max(other.ended_ns),
+            own_cpu_ns: self.own_cpu_ns + other.own_cpu_ns,
+            server_cpu_ns: None,
+            unsent: self.unsent + other.unsent,
+            received_bytes: self.received_bytes + other.received_bytes,
+        }
     }
 }
 
@@ -162,39 +182,44 @@ pub fn drive<T: Traffic>(
     traffics: Vec<T>,
 ) -> Result<(Vec<T>, Driven), Error> {
     let mut connections = connect(drive, key)?;
-    // Set when a thread failed and the others should end.
-    let failed = AtomicBool::new(false);
+    // The first error, at which the other threads end.
+    let failure = OnceLock::new();
     let threads = traffics.len();
     let start = Barrier::new(threads + 1);
-    let (done, results) = channel();
-    std::thread::scope(|scope| {
-        for (thread, traffic) in traffics.into_iter().enumerate() {
+    let server_cpu_ns = || drive.server_pid.map(server_cpu).transpose();
+    let (before, ended) = std::thread::scope(|scope| {
+        let spawn = |(thread, traffic)| {
             let left = threads - thread;
             let own = connections.split_off(connections.len() - connections.len() / left);
-            let (done, failed, start) = (done.clone(), &failed, &start);
+            let (failure, start) = (&failure, &start);
             scope.spawn(move || {
                 let bound = bind(drive, thread);
-                let worker = bound.and_then(|()| Worker::new(drive, threads, own, traffic, failed));
+                let worker =
+                    bound.and_then(|()| Worker::new(drive, threads, own, traffic, failure));
                 start.wait();
-                let result = worker.and_then(|worker| worker.run(thread, threads));
-                let is_failed = result.is_err();
-                // The receiver lives as long as this scope. The cause is sent first.
-                let _ = done.send(result);
-                // Release: whoever sees the flag sends its own result after this one.
-                failed.fetch_or(is_failed, Ordering::Release);
-            });
-        }
-        let cpu_before = drive.server_pid.map(server_cpu).transpose();
+                let ended = worker.and_then(|worker| worker.run(thread, threads));
+                ended.map_err(|error| failure.set(error)).ok()
+            })
+        };
+        let spawned: Vec<_> = traffics.into_iter().enumerate().map(spawn).collect();
+        let before = server_cpu_ns();
         start.wait();
-        drop(done);
-        let (traffics, mut driven) = collect(&results)?;
-        if let Some(before) = cpu_before?
-            && let Some(after) = drive.server_pid.map(server_cpu).transpose()?
-        {
-            driven.server_cpu_ns = Some(after.saturating_sub(before));
-        }
-        Ok((traffics, driven))
-    })
+        let ended = spawned.into_iter().map(|thread| thread.join());
+        let ended = ended.map(|it| it.unwrap_or_else(|panic| resume_unwind(panic)));
+        (before, ended.collect::<Vec<_>>())
+    });
+    if let Some(error) = failure.into_inner() {
+        return Err(error);
+    }
+    let (traffics, driven): (Vec<T>, Vec<Driven>) = ended.into_iter().flatten().unzip();
+    let nothing = || Error::Wrong("no thread of the load has ended".to_owned());
+    let mut driven = driven
+        .into_iter()
+        .reduce(Driven::with)
+        .ok_or_else(nothing)?;
+    let spent = before?.zip(server_cpu_ns()?);
+    driven.server_cpu_ns = spent.map(|(before, after)| after.saturating_sub(before));
+    Ok((traffics, driven))
 }
 
 fn server_cpu(pid: u32) -> Result<u64, Error> {
@@ -203,13 +228,9 @@ fn server_cpu(pid: u32) -> Result<u64, Error> {
 }
 
 fn bind(drive: &Drive, thread: usize) -> Result<(), Error> {
-    if drive.cpus.is_empty() {
-        return Ok(());
-    }
-    let mut cpus = CpuSet::new();
-    cpus.set(drive.cpus[thread % drive.cpus.len()]);
-    sched_setaffinity(None, &cpus)
-        .map_err(|error| Error::system("binding a thread to a processor", error))
+    let cpu = drive.cpus.iter().cycle().nth(thread);
+    let bound = cpu.map_or(Ok(()), |cpu| usage::bind(*cpu));
+    bound.map_err(|error| Error::system("binding a thread to a processor", error))
 }
 
 /// Opens all connections and has each answer one request.
@@ -238,20 +259,4 @@ pub fn connect(drive: &Drive, key: &[u8]) -> Result<Vec<Stream>, Error> {
         streams.push(stream);
     }
     Ok(streams)
-}
-
-/// Waits for all threads and adds up what they counted. If one fails the others end because of it;
-/// the first error tells the cause.
-fn collect<T>(results: &Receiver<Result<(T, Driven), Error>>) -> Result<(Vec<T>, Driven), Error> {
-    let (mut traffics, mut sum) = (Vec::new(), None::<Driven>);
-    for result in results {
-        let (traffic, driven) = result?;
-        traffics.push(traffic);
-        match &mut sum {
-            Some(sum) => sum.merge(driven),
-            None => sum = Some(driven),
-        }
-    }
-    let nothing = || Error::Wrong("no thread of the load has ended".to_owned());
-    Ok((traffics, sum.ok_or_else(nothing)?))
 }

@@ -7,15 +7,17 @@
 //!
 //! A connection that does not take its replies is not read until it does, so memory stays bounded.
 
+use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use clap::Args;
+use clap::builder::RangedU64ValueParser as Range;
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, SocketFlags, accept_with, recv, send, sockopt};
 
-use crate::address::Address;
+use crate::address::listen;
 use crate::error::Error;
 use crate::wire::Wire;
 
@@ -24,9 +26,9 @@ const EVENTS_MAX: usize = 256;
 /// Bytes read at a time, and the least length of the block of canned replies.
 const READ_BYTES: usize = 64 << 10;
 /// Longest canned value.
-const VALUE_BYTES_MAX: usize = 1 << 20;
+const VALUE_BYTES_MAX: u64 = 1 << 20;
 /// Most threads.
-const THREADS_MAX: usize = 64;
+const THREADS_MAX: u64 = 64;
 /// The listening socket's mark; connections are marked by their descriptors.
 const LISTENER: u64 = u64::MAX;
 /// Where the head of a request over HTTP ends.
@@ -35,9 +37,9 @@ const HEAD_END: &[u8] = b"\r\n\r\n";
 /// `cellar-bench echo`: a server that does no work.
 #[derive(Args, Clone, Debug)]
 pub struct EchoArgs {
-    /// Where to listen: HOST:PORT or unix:PATH
+    /// Where to listen: HOST:PORT
     #[arg(long, default_value = "127.0.0.1:11299")]
-    pub listen: Address,
+    pub listen: SocketAddr,
     /// Protocol of the canned reply
     #[arg(long, value_name = "PROTOCOL", default_value = "memcached")]
     pub protocol: Wire,
@@ -46,6 +48,7 @@ pub struct EchoArgs {
     pub key_bytes: usize,
     /// Length of the value in the canned reply
     #[arg(long, default_value_t = 100)]
+    #[arg(value_parser = Range::<usize>::new().range(..=VALUE_BYTES_MAX))]
     pub value_bytes: usize,
     /// Answers requests over HTTP, each with so many bytes, head and body
     #[arg(
@@ -55,7 +58,7 @@ pub struct EchoArgs {
     )]
     pub http_reply_bytes: Option<usize>,
     /// Threads, each with connections of its own, which the kernel deals out by a hash
-    #[arg(long, default_value_t = 1, value_parser = parse_threads)]
+    #[arg(long, default_value_t = 1, value_parser = Range::<usize>::new().range(1..=THREADS_MAX))]
     pub threads: usize,
 }
 
@@ -164,14 +167,7 @@ fn head_ends(begun: &mut usize, bytes: &[u8]) -> usize {
 /// # Errors
 /// If the address cannot be listened on, or epoll fails.
 pub fn serve(args: &EchoArgs) -> Result<(), Error> {
-    if args.value_bytes > VALUE_BYTES_MAX {
-        return Err(Error::Usage(format!(
-            "--value-bytes is at most {VALUE_BYTES_MAX}"
-        )));
-    }
-    let listeners = args
-        .listen
-        .listen(args.threads)
+    let listeners = listen(&args.listen, args.threads)
         .map_err(|error| Error::system(format!("listening on {}", args.listen), error))?;
     let canned = Canned::new(args);
     std::thread::scope(|scope| {
@@ -186,13 +182,6 @@ pub fn serve(args: &EchoArgs) -> Result<(), Error> {
         });
         ended.collect()
     })
-}
-
-fn parse_threads(text: &str) -> Result<usize, String> {
-    match text.parse() {
-        Ok(threads @ 1..=THREADS_MAX) => Ok(threads),
-        _ => Err(format!("1 to {THREADS_MAX}")),
-    }
 }
 
 fn run(listener: &OwnedFd, canned: &Canned) -> Result<(), Errno> {
@@ -219,16 +208,11 @@ fn run(listener: &OwnedFd, canned: &Canned) -> Result<(), Errno> {
                 accept(&epoll, listener, &mut connections)?;
                 continue;
             }
-            let Some(slot) = usize::try_from(mark)
-                .ok()
-                .and_then(|at| connections.get_mut(at))
-            else {
+            let Some(slot) = connections.get_mut(mark as usize) else {
                 continue;
             };
-            if slot
-                .as_mut()
-                .is_some_and(|open| !answer(open, canned, &mut buffer))
-            {
+            let open = slot.as_mut();
+            if open.is_some_and(|open| !answer(open, canned, &mut buffer)) {
                 *slot = None;
             }
         }
@@ -247,7 +231,7 @@ fn accept(
             Err(Errno::CONNABORTED | Errno::INTR) => continue,
             Err(error) => return Err(error),
         };
-        // A UNIX socket has no such option and needs none.
+        // A client that is gone already needs none.
         let _ = sockopt::set_tcp_nodelay(&socket, true);
         let descriptor = socket.as_raw_fd().unsigned_abs();
         let interest = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
@@ -317,7 +301,7 @@ mod tests {
     #[test]
     fn what_is_owed_continues_in_the_middle_of_a_reply() {
         let args = EchoArgs {
-            listen: Address::Unix("x".into()),
+            listen: ([127, 0, 0, 1], 1).into(),
             protocol: Wire::Memcached,
             key_bytes: 16,
             value_bytes: 100,

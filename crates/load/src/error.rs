@@ -32,14 +32,6 @@ pub enum Error {
         /// Requests without a reply.
         in_flight: u64,
     },
-    /// A server that was started for the measurement is not usable.
-    #[error("{name}: {what}")]
-    Server {
-        /// The server's name.
-        name: String,
-        /// What is wrong.
-        what: String,
-    },
     /// The measurement ran but what it found is wrong.
     #[error("{0}")]
     Wrong(String),

@@ -16,6 +16,21 @@ pub fn run(plan: &Plan) -> Result<Report, Error> {
     Ok(run_with(plan, None)?.0)
 }
 
+/// Stores every key of a plan once in the server that is called `name`.
+///
+/// # Errors
+/// As [`run`], and [`Error::Wrong`] if the server does not take all.
+pub fn fill(name: &str, plan: &Plan) -> Result<(), Error> {
+    let report = run(&plan.fill())?;
+    let (stored, keys) = (report.set.stored, plan.records.keys());
+    if stored < keys {
+        let first = report.first_error.unwrap_or_default();
+        let what = format!("{name}: {stored} of {keys} stored; {first}");
+        return Err(Error::Wrong(what));
+    }
+    Ok(())
+}
+
 /// Runs a load to its end and returns every get by itself as well, in no order; `samples` is about
 /// how many each thread will make.
 ///

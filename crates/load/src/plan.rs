@@ -1,5 +1,7 @@
 //! The plan of a load of gets and sets: which records are asked for how often, and its limits.
 
+use clap::Args;
+
 use crate::drive::{Drive, Limit};
 use crate::error::Error;
 use crate::popularity::Popularity;
@@ -28,25 +30,43 @@ pub enum Keys {
     Drawn(Popularity),
 }
 
-/// What a load does.
-#[derive(Clone, Debug)]
+/// What a load does; the options of one, as far as it has them.
+#[derive(Args, Clone, Debug)]
 pub struct Plan {
-    /// How the server is asked.
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "its options are documented")]
     pub drive: Drive,
-    /// Threads.
+    /// Threads of the load generator
+    #[arg(long, default_value_t = 1)]
     pub threads: usize,
-    /// Keys and values.
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "its options are documented")]
     pub records: Records,
-    /// Which keys.
+    /// How requests spread over the keys: zipf:EXPONENT or uniform
+    #[arg(
+        id = "distribution",
+        long,
+        value_name = "DISTRIBUTION",
+        default_value = "zipf:0.99"
+    )]
+    #[arg(value_parser = parse_keys)]
     pub keys: Keys,
     /// Share of gets, from 0 to 1; the others are sets.
+    #[arg(skip)]
     pub get_share: f64,
-    /// Times to live of sets.
+    /// Time to live of sets: SECONDS, LOW..HIGH, or a mix such as 60@3,1h..2h@1; 0 = unlimited
+    #[arg(long, default_value = "0")]
     pub ttl: TtlMix,
-    /// Whether the values read are checked.
+    /// Checks every value that is read; a wrong one makes the exit code 1
+    #[arg(long)]
     pub verify: bool,
-    /// Seed of all random choices.
+    /// Seed of all random choices
+    #[arg(long, default_value_t = 1)]
     pub seed: u64,
+}
+
+fn parse_keys(text: &str) -> Result<Keys, String> {
+    text.parse().map(Keys::Drawn)
 }
 
 impl Plan {
@@ -89,7 +109,11 @@ impl Plan {
     }
 
     /// Checks the limits.
-    pub(super) fn check(&self) -> Result<(), Error> {
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if one is exceeded.
+    pub fn check(&self) -> Result<(), Error> {
+        self.records.check()?;
         let usage = |text: String| Err(Error::Usage(text));
         let drive = &self.drive;
         if !(1..=CONNECTIONS_MAX).contains(&drive.connections) {

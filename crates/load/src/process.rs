@@ -53,6 +53,17 @@ pub struct Ingredients {
     pub cpu: Option<usize>,
 }
 
+impl Ingredients {
+    /// So much memory and one thread, wherever it runs.
+    pub fn of(memory_mib: u64) -> Ingredients {
+        Ingredients {
+            memory_mib,
+            threads: 1,
+            cpu: None,
+        }
+    }
+}
+
 /// A running server.
 #[derive(Debug)]
 pub struct Server {
@@ -65,11 +76,15 @@ pub struct Server {
 }
 
 impl Recipe {
-    /// A server of this name that speaks this protocol, by its program and arguments.
-    pub fn new<'w>(name: &str, wire: Wire, words: impl IntoIterator<Item = &'w str>) -> Recipe {
-        let name = name.to_owned();
-        let words = words.into_iter().map(str::to_owned).collect();
-        Recipe { name, words, wire }
+    /// A server of this name that speaks this protocol, by its program and arguments, which are
+    /// separated by spaces.
+    pub fn new(name: &str, wire: Wire, program: &str, arguments: &str) -> Recipe {
+        let words = [program].into_iter().chain(arguments.split_whitespace());
+        Recipe {
+            name: name.to_owned(),
+            words: words.map(str::to_owned).collect(),
+            wire,
+        }
     }
 
     /// Cellar, from the path of its program, as a server of one protocol.
@@ -79,37 +94,28 @@ impl Recipe {
             Wire::Resp => "cellar over RESP",
             Wire::Http => "cellar over HTTP",
         };
-        let mut words = vec![
-            program,
-            "--memory",
-            "{memory_mib}MiB",
-            "--threads",
-            "{threads}",
-        ];
+        let mut arguments = "--memory {memory_mib}MiB --threads {threads}".to_owned();
         for other in [Wire::Memcached, Wire::Resp, Wire::Http] {
-            let address = if other == wire {
-                "127.0.0.1:{port}"
-            } else {
-                "off"
-            };
-            words.extend([other.option(), address]);
+            let is_it = other == wire;
+            let address = if is_it { "127.0.0.1:{port}" } else { "off" };
+            arguments += &format!(" --{} {address}", other.name());
         }
-        Recipe::new(name, wire, words)
+        Recipe::new(name, wire, program, &arguments)
     }
 
     /// memcached; as root it must be told to stay so.
     pub fn memcached(program: &str) -> Recipe {
-        let command = "-l 127.0.0.1 -p {port} -U 0 -m {memory_mib} -t {threads} -u root";
-        let words = [program].into_iter().chain(command.split(' '));
-        Recipe::new("memcached", Wire::Memcached, words)
+        let arguments = "-l 127.0.0.1 -p {port} -U 0 -m {memory_mib} -t {threads} -u root";
+        Recipe::new("memcached", Wire::Memcached, program, arguments)
     }
 
     /// redis-server, which writes nothing to disk.
     pub fn redis(program: &str) -> Recipe {
-        let command = "--bind 127.0.0.1 --port {port} --maxmemory {memory_bytes} --appendonly no";
-        let words = [program].into_iter().chain(command.split(' '));
+        let arguments = "--bind 127.0.0.1 --port {port} --maxmemory {memory_bytes} --appendonly no";
+        let mut recipe = Recipe::new("redis-server", Wire::Resp, program, arguments);
         // An empty word: no snapshots.
-        Recipe::new("redis-server", Wire::Resp, words.chain(["--save", ""]))
+        recipe.words.extend(["--save", ""].map(str::to_owned));
+        recipe
     }
 
     /// BigCache or a plain map behind a server of HTTP, `cache, server`; BigCache with memory
@@ -117,25 +123,23 @@ impl Recipe {
     pub fn go_service(program: &str, message_bytes: usize, name: &str) -> Recipe {
         /// What BigCache writes beside an entry: its time, hash and lengths, and the id again.
         const HEADER_BYTES: usize = 48;
-        let entry_bytes = (message_bytes + HEADER_BYTES).to_string();
-        let command = "-listen 127.0.0.1:{port} -memory-mib {memory_mib} -life {life} -entries \
-                       {entries} -entry-bytes";
+        let entry_bytes = message_bytes + HEADER_BYTES;
         let (cache, server) = name.split_once(", ").unwrap_or((name, ""));
         let kind = server.trim_end_matches("http").trim_end_matches('/');
-        let words = [program].into_iter().chain(command.split_whitespace());
-        let words = words.chain([entry_bytes.as_str(), "-server", kind, "-cache", cache]);
-        Recipe::new(name, Wire::Http, words)
+        let arguments = format!(
+            "-listen 127.0.0.1:{{port}} -memory-mib {{memory_mib}} -life {{life}} -entries \
+             {{entries}} -entry-bytes {entry_bytes} -server {kind} -cache {cache}"
+        );
+        Recipe::new(name, Wire::Http, program, &arguments)
     }
 
     /// The same server with further arguments, its name with a further word.
     pub fn with(&self, suffix: &str, extra: &[&str]) -> Recipe {
-        let words = self.words.iter().map(String::as_str);
         let extra = extra.iter().copied().filter(|word| !word.is_empty());
-        Recipe::new(
-            &format!("{}{suffix}", self.name),
-            self.wire,
-            words.chain(extra),
-        )
+        let mut recipe = self.clone();
+        recipe.name += suffix;
+        recipe.words.extend(extra.map(str::to_owned));
+        recipe
     }
 
     /// Whether it is started like redis-server, and so has its settings.
@@ -175,15 +179,12 @@ impl Recipe {
 
     /// The command as somebody may type it, without the folder of the program.
     pub fn shown(&self) -> String {
-        let words = self
-            .words
-            .iter()
-            .enumerate()
-            .map(|(place, word)| match word {
-                program if place == 0 => program.rsplit('/').next().unwrap_or(program),
-                word if word.is_empty() => "\"\"",
-                word => word,
-            });
+        let program = self.words[0].rsplit('/').take(1);
+        let shown = self.words[1..].iter().map(|word| match word.as_str() {
+            "" => "\"\"",
+            word => word,
+        });
+        let words = program.chain(shown);
         words.collect::<Vec<_>>().join(" ")
     }
 
@@ -215,16 +216,19 @@ impl Recipe {
     fn floor(name: &str, wire: Wire, replies: &str) -> Result<Recipe, Error> {
         let own = std::env::current_exe()
             .map_err(|error| Error::system("finding this program", error))?;
-        let own = own.display().to_string();
-        let command = format!("echo --listen 127.0.0.1:{{port}} {replies} --threads {{threads}}");
-        let words = [own.as_str()].into_iter().chain(command.split(' '));
-        Ok(Recipe::new(name, wire, words))
+        let arguments = format!("echo --listen 127.0.0.1:{{port}} {replies} --threads {{threads}}");
+        Ok(Recipe::new(
+            name,
+            wire,
+            &own.display().to_string(),
+            &arguments,
+        ))
     }
 
     /// Starts the server and waits until it listens.
     ///
     /// # Errors
-    /// [`Error::Server`] with the server's last words, if it does not come up.
+    /// [`Error::Wrong`] with the server's last words, if it does not come up.
     pub fn start(&self, with: Ingredients) -> Result<Server, Error> {
         let reserved = ReservedPort::take()
             .map_err(|error| Error::system("looking for a free port", error))?;
@@ -376,10 +380,7 @@ impl Server {
         let text = String::from_utf8_lossy(&bytes);
         let lines: Vec<&str> = text.lines().collect();
         let last = &lines[lines.len().saturating_sub(OUTPUT_LINES_MAX)..];
-        Error::Server {
-            name: self.name.clone(),
-            what: format!("{what}\n{}", last.join("\n")),
-        }
+        Error::Wrong(format!("{}: {what}\n{}", self.name, last.join("\n")))
     }
 
     fn end(&mut self) {
@@ -414,17 +415,11 @@ impl Drop for Server {
 mod tests {
     use super::*;
 
-    const PLAIN: Ingredients = Ingredients {
-        memory_mib: 64,
-        threads: 1,
-        cpu: None,
-    };
-
     #[test]
     fn a_server_that_ends_at_once_is_an_error_with_its_last_words() {
-        let words = ["sh", "-c", "echo memory is not there >&2; exit 3 # {port}"];
-        let recipe = Recipe::new("bad", Wire::Memcached, words);
-        let error = recipe.start(PLAIN).unwrap_err().to_string();
+        let recipe = Recipe::new("bad", Wire::Memcached, "sh", "-c");
+        let recipe = recipe.with("", &["echo memory is not there >&2; exit 3 # {port}"]);
+        let error = recipe.start(Ingredients::of(64)).unwrap_err().to_string();
         assert!(error.contains("bad: ended at once"), "{error}");
         assert!(error.contains("memory is not there"), "{error}");
     }

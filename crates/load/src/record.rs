@@ -7,9 +7,11 @@
 //!
 //! Values shorter than [`VERSION_BYTES`] carry no version and are always those of version zero.
 
+use clap::Args;
+
 use crate::error::Error;
 use crate::popularity::Scatter;
-use crate::quantity::ByteRange;
+use crate::quantity::{ByteRange, parse_count};
 use crate::random::mix;
 
 /// Longest key of memcached's protocol.
@@ -21,11 +23,17 @@ pub const VERSION_BYTES: usize = 8;
 
 const DIGITS_MAX: usize = 16;
 
-/// All records of a run.
-#[derive(Clone, Copy, Debug)]
+/// All records of a run; the options of a load, as far as they are about these.
+#[derive(Args, Clone, Copy, Debug)]
 pub struct Records {
+    /// Different keys
+    #[arg(long, default_value = "1M", value_parser = parse_count)]
     keys: u64,
+    /// Length of every key
+    #[arg(long, default_value_t = 16)]
     key_bytes: usize,
+    /// Length of the values: N or LOW..HIGH
+    #[arg(long, default_value = "100")]
     value_bytes: ByteRange,
 }
 
@@ -35,6 +43,20 @@ impl Records {
     /// # Errors
     /// [`Error::Usage`] if there are no or too many keys, or they do not fit in `key_bytes`.
     pub fn new(keys: u64, key_bytes: usize, value_bytes: ByteRange) -> Result<Records, Error> {
+        let records = Records {
+            keys,
+            key_bytes,
+            value_bytes,
+        };
+        records.check()?;
+        Ok(records)
+    }
+
+    /// Checks the limits.
+    pub(super) fn check(&self) -> Result<(), Error> {
+        let &Records {
+            keys, key_bytes, ..
+        } = self;
         let usage = |text: String| Err(Error::Usage(text));
         if keys == 0 || keys > Scatter::COUNT_MAX {
             return usage(format!("the keys must be 1 to 2^32, not {keys}"));
@@ -49,14 +71,10 @@ impl Records {
                 "{keys} different keys do not fit in {key_bytes} bytes"
             ));
         }
-        if value_bytes.high > VALUE_BYTES_MAX {
+        if self.value_bytes.high > VALUE_BYTES_MAX {
             return usage(format!("a value has at most {VALUE_BYTES_MAX} bytes"));
         }
-        Ok(Records {
-            keys,
-            key_bytes,
-            value_bytes,
-        })
+        Ok(())
     }
 
     /// How many records there are.

@@ -6,6 +6,7 @@ use crate::clock::seconds;
 use crate::drive::Driven;
 use crate::latency::LatencySummary;
 use crate::plan::Plan;
+use crate::quantity::share;
 use crate::source::{Source, Tally};
 
 /// What a load has found; the field names of `--json`.
@@ -25,7 +26,6 @@ pub struct Report {
     pub mismatches: u64,
     /// Requests of an open loop that were due but not sent, because the server fell too far behind.
     pub unsent_requests: u64,
-    pub sent_bytes: u64,
     pub received_bytes: u64,
     #[serde(flatten)]
     pub latency: LatencySummary,
@@ -33,8 +33,11 @@ pub struct Report {
     pub load_cpu_us_per_request: f64,
     pub get: GetReport,
     pub set: SetReport,
-    #[serde(flatten, skip_serializing_if = "Option::is_none")]
-    pub server_cpu: Option<ServerCpu>,
+    /// What the server spends on a request, and on all of them, if that was measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub server_cpu_us_per_request: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub server_cpu_s: Option<f64>,
 }
 
 /// The gets of a load.
@@ -60,15 +63,6 @@ pub struct SetReport {
     pub latency: LatencySummary,
 }
 
-/// Processor time of the server during the load.
-#[derive(Clone, Copy, Debug, Serialize)]
-#[expect(missing_docs, reason = "the names say all")]
-pub struct ServerCpu {
-    pub server_cpu_us_per_request: f64,
-    pub server_cpu_s: f64,
-    pub requests_per_server_cpu_s: f64,
-}
-
 impl Report {
     /// Adds up what a load did.
     pub(super) fn new(plan: &Plan, sources: &[Source<'_>], driven: Driven) -> Report {
@@ -87,22 +81,21 @@ impl Report {
             verified: plan.verify,
             elapsed_s,
             requests,
-            throughput_per_s: ratio(requests as f64, elapsed_s),
+            throughput_per_s: requests as f64 / elapsed_s.max(1e-9),
             errors: get.refused + set.refused,
             first_error: sources
                 .iter()
                 .find_map(|source| source.first_refusal.clone()),
             mismatches: sources.iter().map(|source| source.mismatches).sum(),
             unsent_requests: driven.unsent,
-            sent_bytes: driven.sent_bytes,
             received_bytes: driven.received_bytes,
             latency: all.summary(),
-            load_cpu_us_per_request: ratio(driven.own_cpu_ns as f64 / 1000.0, requests as f64),
+            load_cpu_us_per_request: share(driven.own_cpu_ns, requests) / 1e3,
             get: GetReport {
                 requests: get.requests(),
                 hits: get.yes,
                 misses: get.no,
-                hit_ratio: ratio(get.yes as f64, (get.yes + get.no) as f64),
+                hit_ratio: share(get.yes, get.yes + get.no),
                 latency: get.latencies.summary(),
             },
             set: SetReport {
@@ -111,22 +104,13 @@ impl Report {
                 not_stored: set.no,
                 latency: set.latencies.summary(),
             },
-            server_cpu: driven.server_cpu_ns.map(|ns| ServerCpu {
-                server_cpu_us_per_request: ratio(ns as f64 / 1000.0, requests as f64),
-                server_cpu_s: seconds(ns),
-                requests_per_server_cpu_s: ratio(requests as f64, seconds(ns)),
-            }),
+            server_cpu_us_per_request: driven.server_cpu_ns.map(|ns| share(ns, requests) / 1e3),
+            server_cpu_s: driven.server_cpu_ns.map(seconds),
         }
     }
 
     /// The server's processor time per request in microseconds; zero if it was not measured.
     pub fn cpu_us(&self) -> f64 {
-        self.server_cpu
-            .map_or(0.0, |cpu| cpu.server_cpu_us_per_request)
+        self.server_cpu_us_per_request.unwrap_or(0.0)
     }
-}
-
-/// `a / b`, zero if `b` is.
-fn ratio(a: f64, b: f64) -> f64 {
-    if b == 0.0 { 0.0 } else { a / b }
 }

@@ -7,6 +7,8 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
+use rustix::thread::{CpuSet, sched_setaffinity};
+
 const PAGE_BYTES: u64 = 4096;
 
 /// Reads the processor time of a process since its start: nanoseconds, user and system, of all
@@ -41,6 +43,16 @@ fn cpu_ns_of(pid: u32, counts: impl Fn(&Path) -> bool) -> io::Result<u64> {
         }
     }
     Ok(sum)
+}
+
+/// Binds the calling thread to one processor.
+///
+/// # Errors
+/// If there is no such processor for this process.
+pub fn bind(cpu: usize) -> io::Result<()> {
+    let mut cpus = CpuSet::new();
+    cpus.set(cpu);
+    Ok(sched_setaffinity(None, &cpus)?)
 }
 
 /// Reads the resident memory of a process in bytes, by a walk through its page tables.

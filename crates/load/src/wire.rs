@@ -26,21 +26,12 @@ pub enum Wire {
 }
 
 impl Wire {
-    /// Its name on the command line.
+    /// Its name on the command line; that of the option by which Cellar is told where to listen.
     pub fn name(self) -> &'static str {
         match self {
             Wire::Memcached => "memcached",
             Wire::Resp => "resp",
             Wire::Http => "http",
-        }
-    }
-
-    /// The option by which Cellar is told where to listen for it.
-    pub fn option(self) -> &'static str {
-        match self {
-            Wire::Memcached => "--memcached",
-            Wire::Resp => "--resp",
-            Wire::Http => "--http",
         }
     }
 

@@ -130,10 +130,7 @@ pub(super) fn connect(url: &str) -> Result<redis::Connection, Error> {
 
 /// What went wrong between redis-rs and the server.
 pub(super) fn failed(error: redis::RedisError) -> Error {
-    Error::Server {
-        name: "the server".to_owned(),
-        what: error.to_string(),
-    }
+    Error::Wrong(format!("the server: {error}"))
 }
 
 /// When each version of each ad was acknowledged.

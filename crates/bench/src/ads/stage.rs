@@ -13,29 +13,25 @@ use cellar_near::{Error as NearError, Near};
 use lru::LruCache;
 use tokio::runtime::{Builder, Runtime};
 
-use super::ad::{Ad, connect, failed};
+use super::ad::{Ad, failed};
 use cellar_load::clock::now_ns;
 use cellar_load::error::Error;
 
 /// A way to get ads.
 pub(super) trait Stage: Sync {
-    /// What one thread needs.
-    ///
-    /// # Errors
-    /// If the server cannot be reached.
-    fn reader(&self) -> Result<Box<dyn Reader + '_>, Error>;
-
-    /// Ads that were found in the process, and others.
-    fn hits_and_misses(&self) -> (u64, u64);
-}
-
-/// One thread's way to get ads.
-pub(super) trait Reader {
-    /// Shows each of these ads.
+    /// Shows each of these ads, if need be through the thread's own connection.
     ///
     /// # Errors
     /// If the server fails or has not got one of them.
-    fn read(&mut self, ids: &[u64], show: &mut dyn FnMut(&Ad)) -> Result<(), Error>;
+    fn read(
+        &self,
+        connection: &mut redis::Connection,
+        ids: &[u64],
+        show: &mut dyn FnMut(&Ad),
+    ) -> Result<(), Error>;
+
+    /// Ads that were found in the process, and others.
+    fn hits_and_misses(&self) -> (u64, u64);
 }
 
 /// Asks the server for ads and decodes them.
@@ -64,7 +60,6 @@ struct Loaded<T> {
 /// Maps with lists, one lock each; without any it is Redis alone. What is handed out is a copy if
 /// `T` is an ad, and shared if it is a reference.
 pub(super) struct LruStage<T> {
-    url: String,
     shards: Vec<Mutex<LruCache<u64, Loaded<T>>>>,
     ttl_ns: Option<u64>,
     // Relaxed: counts order nothing.
@@ -74,23 +69,16 @@ pub(super) struct LruStage<T> {
 
 impl<T: Form> LruStage<T> {
     /// A stage with so many shards, which hold `held` ads together, each for `ttl`.
-    pub(super) fn new(
-        url: &str,
-        held: usize,
-        shards: usize,
-        ttl: Option<Duration>,
-    ) -> Result<LruStage<T>, Error> {
-        connect(url)?;
+    pub(super) fn new(held: usize, shards: usize, ttl: Option<Duration>) -> LruStage<T> {
         let room = NonZeroUsize::new(held / shards.max(1)).unwrap_or(NonZeroUsize::MIN);
-        Ok(LruStage {
-            url: url.to_owned(),
+        LruStage {
             shards: (0..shards)
                 .map(|_| Mutex::new(LruCache::new(room)))
                 .collect(),
             ttl_ns: ttl.map(|ttl| u64::try_from(ttl.as_nanos()).unwrap_or(u64::MAX)),
             hits: AtomicU64::new(0),
             misses: AtomicU64::new(0),
-        })
+        }
     }
 
     fn with_shard<R>(&self, id: u64, run: impl FnOnce(&mut LruCache<u64, Loaded<T>>) -> R) -> R {
@@ -124,50 +112,38 @@ impl<T: Form> LruStage<T> {
 }
 
 impl<T: Form> Stage for LruStage<T> {
-    fn reader(&self) -> Result<Box<dyn Reader + '_>, Error> {
-        Ok(Box::new(LruReader {
-            stage: self,
-            connection: connect(&self.url)?,
-            missing: Vec::new(),
-        }))
+    fn read(
+        &self,
+        connection: &mut redis::Connection,
+        ids: &[u64],
+        show: &mut dyn FnMut(&Ad),
+    ) -> Result<(), Error> {
+        let now_ns = now_ns();
+        let mut missing = Vec::new();
+        for &id in ids {
+            match self.find(id, now_ns) {
+                Some(ad) => show(ad.borrow()),
+                None => missing.push(id),
+            }
+        }
+        let hits = ids.len() - missing.len();
+        // Relaxed: counts order nothing.
+        self.misses
+            .fetch_add(missing.len() as u64, Ordering::Relaxed);
+        self.hits.fetch_add(hits as u64, Ordering::Relaxed);
+        if missing.is_empty() {
+            return Ok(());
+        }
+        for ad in ask(connection, &missing)? {
+            show(self.keep(ad, now_ns).borrow());
+        }
+        Ok(())
     }
 
     fn hits_and_misses(&self) -> (u64, u64) {
         // Relaxed: counts order nothing.
         let count = |count: &AtomicU64| count.load(Ordering::Relaxed);
         (count(&self.hits), count(&self.misses))
-    }
-}
-
-struct LruReader<'s, T> {
-    stage: &'s LruStage<T>,
-    connection: redis::Connection,
-    missing: Vec<u64>,
-}
-
-impl<T: Form> Reader for LruReader<'_, T> {
-    fn read(&mut self, ids: &[u64], show: &mut dyn FnMut(&Ad)) -> Result<(), Error> {
-        let stage = self.stage;
-        let now_ns = now_ns();
-        self.missing.clear();
-        for &id in ids {
-            match stage.find(id, now_ns) {
-                Some(ad) => show(ad.borrow()),
-                None => self.missing.push(id),
-            }
-        }
-        let missing = self.missing.len() as u64;
-        // Relaxed: counts order nothing.
-        stage.misses.fetch_add(missing, Ordering::Relaxed);
-        let hits = ids.len() as u64 - missing;
-        stage.hits.fetch_add(hits, Ordering::Relaxed);
-        if self.missing.is_empty() {
-            return Ok(());
-        }
-        for ad in ask(&mut self.connection, &self.missing)? {
-            show(stage.keep(ad, now_ns).borrow());
-        }
-        Ok(())
     }
 }
 
@@ -195,22 +171,14 @@ impl NearStage {
 }
 
 impl Stage for NearStage {
-    fn reader(&self) -> Result<Box<dyn Reader + '_>, Error> {
-        Ok(Box::new(NearReader(self)))
-    }
-
-    fn hits_and_misses(&self) -> (u64, u64) {
-        let stats = self.near.stats();
-        (stats.hits, stats.misses)
-    }
-}
-
-struct NearReader<'s>(&'s NearStage);
-
-impl Reader for NearReader<'_> {
-    fn read(&mut self, ids: &[u64], show: &mut dyn FnMut(&Ad)) -> Result<(), Error> {
-        let ads = self.0.near.get_many(ids);
-        let ads = self.0.runtime.block_on(ads).map_err(near_failed)?;
+    fn read(
+        &self,
+        _: &mut redis::Connection,
+        ids: &[u64],
+        show: &mut dyn FnMut(&Ad),
+    ) -> Result<(), Error> {
+        let ads = self.near.get_many(ids);
+        let ads = self.runtime.block_on(ads).map_err(near_failed)?;
         for (ad, id) in ads.iter().zip(ids) {
             match ad {
                 Some(ad) => show(ad),
@@ -219,11 +187,13 @@ impl Reader for NearReader<'_> {
         }
         Ok(())
     }
+
+    fn hits_and_misses(&self) -> (u64, u64) {
+        let stats = self.near.stats();
+        (stats.hits, stats.misses)
+    }
 }
 
 fn near_failed(error: NearError) -> Error {
-    Error::Server {
-        name: "the near cache".to_owned(),
-        what: error.to_string(),
-    }
+    Error::Wrong(format!("the near cache: {error}"))
 }

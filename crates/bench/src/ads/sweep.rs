@@ -1,15 +1,15 @@
 //! Sweep: requests that come at random moments, served by threads, while ads change.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread::Scope;
 use std::time::Duration;
 
 use serde::Serialize;
 
 use super::AdsArgs;
 use super::ad::{Ad, Writes, connect, failed};
-use super::stage::{Reader, Stage};
-use cellar_load::clock::{NS_PER_S, now_ns, process_cpu_ns};
+use super::stage::Stage;
+use crate::race::{all_at_once, beside};
+use cellar_load::clock::{NS_PER_S, now_ns, process_cpu_ns, sleep_until};
 use cellar_load::error::Error;
 use cellar_load::latency::{Latencies, LatencySummary};
 use cellar_load::popularity::{Picker, Popularity};
@@ -72,10 +72,8 @@ struct Shared<'l> {
     /// When each request is due.
     due_ns: Vec<u64>,
     seed: u64,
-    // Relaxed, like the flags: numbers are given out once each, whatever the order.
+    // Relaxed, like the flag: numbers are given out once each, whatever the order.
     next: AtomicU64,
-    // Relaxed: nothing but the flag is passed on.
-    is_over: AtomicBool,
     // Relaxed: nothing but the flag is passed on.
     is_overloaded: AtomicBool,
 }
@@ -92,18 +90,18 @@ struct ThreadTally {
 impl Load<'_> {
     /// Reads until the cache holds what it may hold.
     pub(super) fn warm_up(&self, stage: &dyn Stage) -> Result<(), Error> {
-        let mut reader = stage.reader()?;
+        let mut connection = connect(&self.url)?;
         let picker = Picker::new(POPULARITY, self.args.ads);
         let mut random = Random::seeded(1);
         let ids: Vec<u64> = (0..self.args.ads).collect();
         for ids in ids.chunks(self.args.ads_per_request) {
-            reader.read(ids, &mut |_| ())?;
+            stage.read(&mut connection, ids, &mut |_| ())?;
         }
         for _ in 0..WARM_UP_ROUNDS * self.args.ads / self.args.ads_per_request as u64 {
             let ids: Vec<u64> = (0..self.args.ads_per_request)
                 .map(|_| picker.pick(&mut random))
                 .collect();
-            reader.read(&ids, &mut |_| ())?;
+            stage.read(&mut connection, &ids, &mut |_| ())?;
         }
         Ok(())
     }
@@ -118,10 +116,9 @@ impl Load<'_> {
             due_ns: moments(qps, seconds, seed),
             seed,
             next: AtomicU64::new(0),
-            is_over: AtomicBool::new(false),
             is_overloaded: AtomicBool::new(false),
         };
-        let tally = std::thread::scope(|scope| shared.run(scope, stage))?;
+        let tally = shared.run(stage)?;
         let after = (stage.hits_and_misses(), process_cpu_ns());
         let next = shared.next.load(Ordering::Relaxed);
         let requests = next.min(shared.due_ns.len() as u64);
@@ -139,11 +136,15 @@ impl Load<'_> {
     }
 
     /// Changes ads one after the other at the rate that was asked for.
-    fn change(&self, shared: &Shared<'_>) -> Result<(), Error> {
+    fn change(&self, shared: &Shared<'_>, is_over: &AtomicBool) -> Result<(), Error> {
+        if self.args.changes == 0 {
+            return Ok(());
+        }
         let mut connection = connect(&self.url)?;
         let mut random = Random::seeded(shared.seed);
         let pause = Duration::from_secs_f64(1.0 / self.args.changes as f64);
-        while !shared.is_over.load(Ordering::Relaxed) {
+        // Relaxed: nothing but the flag is passed on.
+        while !is_over.load(Ordering::Relaxed) {
             std::thread::sleep(pause);
             let id = shared.picker.pick(&mut random);
             let version = self.writes.version(id) + 1;
@@ -159,39 +160,26 @@ impl Load<'_> {
 
 impl Shared<'_> {
     /// Starts the threads, waits for them, and adds up what they found.
-    fn run<'s>(
-        &'s self,
-        scope: &'s Scope<'s, '_>,
-        stage: &'s dyn Stage,
-    ) -> Result<ThreadTally, Error> {
-        let changes = (self.load.args.changes > 0).then(|| scope.spawn(|| self.load.change(self)));
-        let threads: Vec<_> = (0..self.load.args.threads as u64)
-            .map(|seed| scope.spawn(move || self.serve(seed, &mut *stage.reader()?)))
-            .collect();
+    fn run(&self, stage: &dyn Stage) -> Result<ThreadTally, Error> {
+        let threads = 0..self.load.args.threads as u64;
+        let (changed, tallies) = beside(
+            |is_over| self.load.change(self, is_over),
+            || all_at_once(threads, |seed| self.serve(seed, stage)),
+        );
+        changed?;
         let mut sum = ThreadTally::default();
-        let mut failure = None;
-        for thread in threads {
-            match thread
-                .join()
-                .expect("a thread of the load panics only by a bug")
-            {
-                Ok(tally) => {
-                    sum.latencies.merge(&tally.latencies);
-                    sum.stale.merge(tally.stale);
-                    sum.score += tally.score;
-                }
-                Err(error) => failure = Some(error),
-            }
+        for tally in tallies {
+            let tally = tally?;
+            sum.latencies.merge(&tally.latencies);
+            sum.stale.merge(tally.stale);
+            sum.score += tally.score;
         }
-        self.is_over.store(true, Ordering::Relaxed);
-        if let Some(changes) = changes {
-            changes.join().expect("the changes panic only by a bug")?;
-        }
-        failure.map_or(Ok(sum), Err)
+        Ok(sum)
     }
 
     /// Serves requests, each when it is due, until there are no more.
-    fn serve(&self, seed: u64, reader: &mut dyn Reader) -> Result<ThreadTally, Error> {
+    fn serve(&self, seed: u64, stage: &dyn Stage) -> Result<ThreadTally, Error> {
+        let mut connection = connect(&self.load.url)?;
         let mut random = Random::seeded(self.seed ^ seed);
         let mut tally = ThreadTally::default();
         let mut ids = vec![0; self.load.args.ads_per_request];
@@ -204,7 +192,7 @@ impl Shared<'_> {
             if self.is_overloaded.load(Ordering::Relaxed) {
                 return Ok(tally);
             }
-            wait_until(due_ns);
+            sleep_until(due_ns);
             let asked_ns = now_ns();
             if asked_ns - due_ns > LAG_NS_MAX {
                 self.is_overloaded.store(true, Ordering::Relaxed);
@@ -212,7 +200,7 @@ impl Shared<'_> {
             ids.fill_with(|| self.picker.pick(&mut random));
             let city = random.below(3000) as u32;
             let (stale, score) = (&mut tally.stale, &mut tally.score);
-            reader.read(&ids, &mut |ad| {
+            stage.read(&mut connection, &ids, &mut |ad| {
                 if let Some(ns) = writes.stale_ns(ad, asked_ns) {
                     stale.merge(Stale {
                         ads: 1,
@@ -238,11 +226,4 @@ fn moments(qps: u64, seconds: f64, seed: u64) -> Vec<u64> {
     };
     let requests = (seconds * qps as f64).round() as u64;
     (0..requests).map(moment).collect()
-}
-
-fn wait_until(due_ns: u64) {
-    let left_ns = due_ns.saturating_sub(now_ns());
-    if left_ns > 0 {
-        std::thread::sleep(Duration::from_nanos(left_ns));
-    }
 }

@@ -13,7 +13,7 @@ use cellar_load::error::Error;
 use cellar_load::load;
 use cellar_load::plan::{Keys, Plan};
 use cellar_load::popularity::Popularity;
-use cellar_load::process::{Ingredients, Recipe};
+use cellar_load::process::Recipe;
 use cellar_load::quantity::{ByteRange, TtlMix};
 use cellar_load::record::Records;
 use cellar_load::wire::Wire;
@@ -37,8 +37,6 @@ pub(super) struct ServerFootprint {
     server_rss_filled_bytes: u64,
     /// Growth divided by items, less key and value.
     overhead_per_item_bytes: f64,
-    /// Filled size divided by items, less key and value.
-    overhead_per_item_with_base_bytes: f64,
     /// Share of the items that a read still finds.
     hit_ratio: f64,
 }
@@ -61,12 +59,7 @@ pub(super) fn measure(
 
 fn measure_one(args: &CompareArgs, recipe: &Recipe) -> Result<ServerFootprint, Error> {
     let items = args.memory_items;
-    let with = Ingredients {
-        memory_mib: args.memory_mib,
-        threads: 1,
-        cpu: Some(args.cpus.server_cpu),
-    };
-    let server = recipe.start(with)?;
+    let server = recipe.start(args.cpus.serving(args.memory_mib))?;
     let version = server.version()?;
     let start_bytes = server.rss_bytes()?;
     let records = Records::new(items, KEY_BYTES, ByteRange::fixed(VALUE_BYTES));
@@ -78,7 +71,7 @@ fn measure_one(args: &CompareArgs, recipe: &Recipe) -> Result<ServerFootprint, E
         verify: true,
         ..row.until(Limit::Requests(PROBES))
     };
-    load::run(&plan.fill())?;
+    load::fill(&recipe.name, &plan)?;
     let filled_bytes = server.rss_bytes()?;
     let probe = load::run(&plan)?;
     if probe.mismatches > 0 {
@@ -87,7 +80,7 @@ fn measure_one(args: &CompareArgs, recipe: &Recipe) -> Result<ServerFootprint, E
             recipe.name, probe.mismatches
         )));
     }
-    let per_item = |bytes: u64| overhead_bytes(bytes, items, KEY_BYTES + VALUE_BYTES);
+    let growth_bytes = filled_bytes.saturating_sub(start_bytes);
     let footprint = ServerFootprint {
         server: recipe.name.clone(),
         version,
@@ -97,13 +90,9 @@ fn measure_one(args: &CompareArgs, recipe: &Recipe) -> Result<ServerFootprint, E
         ttl_s: TTL.to_owned(),
         server_rss_start_bytes: start_bytes,
         server_rss_filled_bytes: filled_bytes,
-        overhead_per_item_bytes: per_item(filled_bytes.saturating_sub(start_bytes)),
-        overhead_per_item_with_base_bytes: per_item(filled_bytes),
+        overhead_per_item_bytes: overhead_bytes(growth_bytes, items, KEY_BYTES + VALUE_BYTES),
         hit_ratio: probe.get.hit_ratio,
     };
-    eprintln!(
-        "memory: {:12} {:6.1} B per item over key and value",
-        footprint.server, footprint.overhead_per_item_bytes
-    );
+    eprintln!("{footprint:?}");
     Ok(footprint)
 }

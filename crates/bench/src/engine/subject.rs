@@ -38,23 +38,13 @@ pub(super) enum Operation {
     Set,
 }
 
-pub(super) const OPERATIONS: [Operation; 4] = [
-    Operation::Get,
-    Operation::GetMany16,
-    Operation::GetMany32,
-    Operation::Set,
+/// With their names in tables.
+pub(super) const OPERATIONS: [(Operation, &str); 4] = [
+    (Operation::Get, "get"),
+    (Operation::GetMany16, "get_many 16"),
+    (Operation::GetMany32, "get_many 32"),
+    (Operation::Set, "set"),
 ];
-
-impl Operation {
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Operation::Get => "get",
-            Operation::GetMany16 => "get_many 16",
-            Operation::GetMany32 => "get_many 32",
-            Operation::Set => "set",
-        }
-    }
-}
 
 /// A cache that holds all items.
 pub(super) trait FilledCache: Sync {

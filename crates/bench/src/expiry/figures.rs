@@ -7,8 +7,6 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use serde::Serialize;
-
 use cellar_load::client::Client;
 use cellar_load::clock::now_ns;
 use cellar_load::error::Error;
@@ -19,14 +17,13 @@ use cellar_load::wire::Wire;
 const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// What a server says of itself at one moment.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Figures {
     /// Items, as the server counts them: Redis those too that are over and not reclaimed.
     pub(super) items: u64,
     /// Bytes the server counts as used, without those of the dead where it says how many.
     pub(super) used_bytes: u64,
     /// Bytes of items that are over and not reclaimed, where the server says so.
-    #[serde(rename = "server_dead_bytes", skip_serializing_if = "Option::is_none")]
     pub(super) dead_bytes: Option<u64>,
     /// Live items that left because memory was needed.
     pub(super) evicted: u64,

@@ -4,13 +4,13 @@
 //! asked about itself once a second. The same runs for a shorter time with nothing that expires:
 //! what expiry costs is the difference.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde::Serialize;
 
 use super::figures::Look;
 use super::{DYING_KEY_BYTES, ExpiryArgs, ExpiryContender, LASTING_TTL_S, Scene};
+use crate::race::beside;
 use crate::spread::Spread;
 use cellar_load::clock::{NS_PER_S, now_ns, seconds};
 use cellar_load::drive::{Drive, Limit};
@@ -62,32 +62,25 @@ struct Cost {
 pub(super) fn measure(args: &ExpiryArgs, contender: &ExpiryContender) -> Result<Steady, Error> {
     let name = &contender.recipe.name;
     let lasting = TtlMix::between(LASTING_TTL_S, LASTING_TTL_S);
-    let control = SteadyLoad::new(args, &lasting, CONTROL_WARM_S.min(args.warm_s));
+    let control = SteadyLoad {
+        args,
+        ttl: &lasting,
+        warm_s: CONTROL_WARM_S.min(args.warm_s),
+    };
     let (_, _, nothing_expires) = control.run(contender)?;
     let ttl = args.ttl.parse().map_err(Error::Usage)?;
-    let load = SteadyLoad::new(args, &ttl, args.warm_s);
+    let load = SteadyLoad {
+        ttl: &ttl,
+        warm_s: args.warm_s,
+        ..control
+    };
     let (version, looks, expiring) = load.run(contender)?;
-    let points: Vec<SteadyPoint> = looks
-        .iter()
-        .map(|look| load.point(contender, look))
-        .collect();
-    let watched = points
-        .iter()
-        .filter(|point| point.at_s >= args.warm_s as f64);
+    let points = looks.iter().map(|look| load.point(contender, look));
+    let points: Vec<SteadyPoint> = points.collect();
+    let watched = points.iter().filter(|it| it.at_s >= args.warm_s as f64);
     let dead_percent = Spread::of(watched.map(|point| point.dead_percent).collect());
-    eprintln!(
-        "steady state, {name:32} {:5.1} % dead, {:.1} and {:.1} % of the processor, p99.9 {:.0} \
-         and {:.0} us",
-        dead_percent.median,
-        expiring.cpu_percent,
-        nothing_expires.cpu_percent,
-        expiring.latency_us_p99_9.median,
-        nothing_expires.latency_us_p99_9.median,
-    );
-    let last = looks
-        .last()
-        .map(|&(_, figures)| figures)
-        .unwrap_or_default();
+    eprintln!("steady state, {name:32} {dead_percent:.1} % dead");
+    let (_, last) = looks.last().copied().unwrap_or_default();
     Ok(Steady {
         server: name.clone(),
         version,
@@ -108,11 +101,7 @@ struct SteadyLoad<'a> {
     warm_s: u64,
 }
 
-impl<'a> SteadyLoad<'a> {
-    fn new(args: &'a ExpiryArgs, ttl: &'a TtlMix, warm_s: u64) -> SteadyLoad<'a> {
-        SteadyLoad { args, ttl, warm_s }
-    }
-
+impl SteadyLoad<'_> {
     fn seconds(&self) -> u64 {
         self.warm_s + self.args.watched_s
     }
@@ -125,32 +114,22 @@ impl<'a> SteadyLoad<'a> {
         scene.fill(&gets)?;
         let stores = self.stores(&scene, &gets)?;
         let started_ns = now_ns();
-        let is_over = AtomicBool::new(false);
         let watched_ns = started_ns + self.warm_s * NS_PER_S;
-        let (informant, server) = (&mut scene.informant, &scene.server);
-        let (looks, samples) = std::thread::scope(|scope| {
-            let watcher = scope.spawn(|| informant.watch(POLL, &is_over));
-            let storing = scope.spawn(|| load::run(&stores));
-            let asked = self.args.gets * self.seconds();
-            let got = load::run_sampled(&gets, usize::try_from(asked).unwrap_or(0));
-            let stored = storing.join();
-            // Relaxed: nothing but the flag is passed on.
-            is_over.store(true, Ordering::Relaxed);
-            let looked = watcher.join();
-            let panicked = |_| Error::Wrong("a thread panicked".to_owned());
-            let (report, samples) = got?;
-            let stored = stored.map_err(panicked)??;
-            let looks = looked.map_err(panicked)??;
-            let unsent = report.unsent_requests + stored.unsent_requests;
-            let lost = report.get.misses + report.errors + stored.errors;
-            if unsent + lost > 0 {
-                return Err(Error::Wrong(format!(
-                    "{}: {unsent} requests were never sent and {lost} failed",
-                    server.address()
-                )));
-            }
-            Ok((looks, samples))
-        })?;
+        let asked = usize::try_from(self.args.gets * self.seconds()).unwrap_or(0);
+        let get = || load::run_sampled(&gets, asked);
+        let informant = &mut scene.informant;
+        let (looks, (stored, got)) = beside(
+            |is_over| informant.watch(POLL, is_over),
+            || beside(|_| load::run(&stores), get),
+        );
+        let ((report, samples), stored, looks) = (got?, stored?, looks?);
+        let unsent = report.unsent_requests + stored.unsent_requests;
+        let lost = report.get.misses + report.errors + stored.errors;
+        if unsent + lost > 0 {
+            return Err(scene.wrong(format!(
+                "{unsent} requests were never sent and {lost} failed"
+            )));
+        }
         scene.end()?;
         let cost = Cost {
             cpu_percent: cpu_percent(&looks, watched_ns),
@@ -185,10 +164,7 @@ impl<'a> SteadyLoad<'a> {
         let round_ns = (self.args.watched_s * NS_PER_S / ROUNDS).max(1);
         for sample in samples.iter().filter(|sample| sample.start_ns >= from_ns) {
             let round = (sample.start_ns - from_ns) / round_ns;
-            if let Some(round) = usize::try_from(round)
-                .ok()
-                .and_then(|at| rounds.get_mut(at))
-            {
+            if let Some(round) = rounds.get_mut(round as usize) {
                 round.record(sample.ns);
             }
         }

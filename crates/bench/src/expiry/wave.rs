@@ -4,14 +4,14 @@
 //! begin so long before the deadline as their first part lasts. Memory is watched in a run of its
 //! own, because asking a server for its figures ten times a second would show in its latencies.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde::Serialize;
 
 use super::figures::{Figures, Informant};
 use super::{DYING_KEY_BYTES, ExpiryArgs, ExpiryContender, Scene};
-use cellar_load::clock::{NS_PER_S, now_ns, seconds, unix_ns};
+use crate::race::beside;
+use cellar_load::clock::{NS_PER_S, now_ns, seconds, sleep_until, unix_ns};
 use cellar_load::error::Error;
 use cellar_load::latency::Latencies;
 use cellar_load::load::{self, Sample};
@@ -42,18 +42,14 @@ pub(super) struct Wave<'a> {
 impl<'a> Wave<'a> {
     /// Each server with the dead together, then those with one database with the dead among others.
     pub(super) fn all(contenders: &'a [ExpiryContender]) -> Vec<Wave<'a>> {
-        let of = |is_mixed| {
-            move |contender: &'a ExpiryContender| Wave {
-                contender,
-                is_mixed,
-            }
+        let wave = |contender, is_mixed| Wave {
+            contender,
+            is_mixed,
         };
-        let one = contenders.iter().filter(|it| it.databases == 1);
-        contenders
-            .iter()
-            .map(of(false))
-            .chain(one.map(of(true)))
-            .collect()
+        let mixed = contenders.iter().filter(|it| it.databases == 1);
+        let mixed = mixed.map(|it| wave(it, true));
+        let apart = contenders.iter().map(|it| wave(it, false));
+        apart.chain(mixed).collect()
     }
 
     fn name(&self) -> String {
@@ -128,16 +124,12 @@ struct Timed {
 pub(super) fn measure(args: &ExpiryArgs, waves: &[Wave<'_>]) -> Result<Vec<WaveResult>, Error> {
     let watched = waves.iter().map(|wave| watch(args, wave));
     let mut results = watched.collect::<Result<Vec<_>, _>>()?;
-    for number in 0..args.rounds {
+    for number in 1..=args.rounds {
         for (wave, result) in waves.iter().zip(&mut results) {
             let round = round(args, wave, number as u64, result)?;
             eprintln!(
-                "wave {} of {}: {:32} p99.9 {:8.1} us before, {:8.1} us during",
-                number + 1,
-                args.rounds,
-                result.server,
-                round.before_us_p99_9,
-                round.during_us_p99_9,
+                "wave {number} of {}: {:32} {round:?}",
+                args.rounds, result.server
             );
             result.rounds.push(round);
         }
@@ -178,12 +170,8 @@ fn filled<'a>(args: &'a ExpiryArgs, wave: &Wave<'a>) -> Result<FilledScene<'a>, 
         ..gets.clone()
     };
     if wave.is_mixed {
-        std::thread::scope(|scope| {
-            let lasting = scope.spawn(|| scene.fill(&gets));
-            scene.fill(&dying)?;
-            let panicked = |_| Error::Wrong("a storing thread panicked".to_owned());
-            lasting.join().map_err(panicked)?
-        })?;
+        let (lasting, dying) = beside(|_| scene.fill(&gets), || scene.fill(&dying));
+        lasting.and(dying)?;
     } else {
         scene.fill(&gets)?;
         scene.fill(&dying)?;
@@ -193,7 +181,7 @@ fn filled<'a>(args: &'a ExpiryArgs, wave: &Wave<'a>) -> Result<FilledScene<'a>, 
     }
     scene.server.rest(start_ns.saturating_sub(NS_PER_S))?;
     let full = scene.informant.ask()?;
-    std::thread::sleep(Duration::from_nanos(start_ns.saturating_sub(now_ns())));
+    sleep_until(start_ns);
     Ok(FilledScene {
         scene,
         gets,
@@ -209,18 +197,10 @@ fn watch(args: &ExpiryArgs, wave: &Wave<'_>) -> Result<WaveResult, Error> {
     let filled = filled(args, wave)?;
     let stored = args.lasting + args.dying;
     let item_bytes = share(filled.full.used_bytes - filled.before.used_bytes, stored);
-    let is_over = AtomicBool::new(false);
     let mut informant = Informant::connect(&filled.scene.server)?;
-    let polled = std::thread::scope(|scope| {
-        let poller = scope.spawn(|| informant.watch(POLL, &is_over));
-        let got = filled.run(1);
-        // Relaxed: nothing but the flag is passed on.
-        is_over.store(true, Ordering::Relaxed);
-        got?;
-        let panicked = |_| Error::Wrong("the watching thread panicked".to_owned());
-        poller.join().map_err(panicked)?
-    })?;
-    let points: Vec<WavePoint> = polled
+    let (polled, got) = beside(|is_over| informant.watch(POLL, is_over), || filled.run(1));
+    got?;
+    let points: Vec<WavePoint> = polled?
         .into_iter()
         .map(|(at_ns, figures)| args.point(item_bytes, since(at_ns, filled.moment_ns), figures))
         .collect();
@@ -253,7 +233,7 @@ fn round(
     result: &mut WaveResult,
 ) -> Result<Round, Error> {
     let filled = filled(args, wave)?;
-    let (samples, misses) = filled.run(number + 1)?;
+    let (samples, misses) = filled.run(number)?;
     let gets = timed(&samples, filled.start_ns, filled.moment_ns);
     filled.scene.end()?;
     let after = slices(&gets).into_iter().filter(|slice| slice.at_s > 0.0);
@@ -365,7 +345,7 @@ mod tests {
 
     fn args(options: &[&str]) -> ExpiryArgs {
         let line = ["expiry", "--databases", "1"].iter().chain(options);
-        Line::parse_from(line).expiry.settled().unwrap()
+        Line::parse_from(line).expiry
     }
 
     fn figures(items: u64) -> Figures {

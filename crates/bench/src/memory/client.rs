@@ -106,19 +106,18 @@ impl Counter {
 
 impl ReplyTally {
     fn take(&mut self, event: Event<'_>) {
-        if let Event::Value { bytes, .. } = event {
-            self.value_bytes = Some(bytes);
-        }
-        if !event.is_last() {
-            return;
-        }
-        match (event, self.value_bytes.take()) {
-            (Event::Refused(_), _) => self.held.refused += 1,
-            (_, Some(bytes)) => {
-                self.held.items += 1;
-                self.held.value_bytes += bytes as u64;
+        let arriving = &mut self.value_bytes;
+        match event {
+            Event::Value { bytes, .. } => *arriving = Some(bytes),
+            Event::Data(_) => {}
+            Event::Refused(_) => {
+                *arriving = None;
+                self.held.refused += 1;
             }
-            _ => {}
+            _ => {
+                self.held.items += u64::from(arriving.is_some());
+                self.held.value_bytes += arriving.take().unwrap_or(0) as u64;
+            }
         }
     }
 }

@@ -98,7 +98,7 @@ pub(super) const SCENARIOS: [Scenario; 7] = [
 pub(super) struct Done {
     keys: u64,
     /// Stores that were made.
-    pub(super) stored: u64,
+    stored: u64,
     /// Of these, stores that the server refused.
     pub(super) refused: u64,
     open: Vec<Stream>,

@@ -60,8 +60,7 @@ pub(crate) fn simulate(
     memory_bytes: u64,
     overhead_bytes: u64,
 ) -> Tally {
-    let keys = trace.keys.len();
-    let contents = Contents::new(keys, memory_bytes, overhead_bytes);
+    let contents = Contents::new(trace.keys.len(), memory_bytes, overhead_bytes);
     match baseline {
         Baseline::Lru => play(trace, contents, Fifo::new(true)),
         Baseline::Fifo => play(trace, contents, Fifo::new(false)),

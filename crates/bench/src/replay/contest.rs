@@ -24,6 +24,7 @@ use super::remote::{self, Served};
 use super::trace::Trace;
 use crate::measurement::Measurement;
 use crate::peers::{PeerArgs, some};
+use crate::race::all_at_once;
 use cellar_load::error::Error;
 use cellar_load::process::{Ingredients, Recipe};
 use cellar_load::quantity::{binary, parse_bytes, share};
@@ -31,8 +32,6 @@ use cellar_load::wire::Wire;
 
 /// How finely memory is set, unless a server such as memcached takes whole MiB only.
 const STEP_BYTES: u64 = 64 << 10;
-const QUICK_ROWS: usize = 100_000;
-const QUICK_TRIALS: usize = 2;
 
 /// Options of `cellar-bench contest`.
 #[derive(Args, Clone, Debug)]
@@ -48,6 +47,7 @@ pub(crate) struct ContestArgs {
     peers: PeerArgs,
     /// Most replays to find a server's setting
     #[arg(long, default_value_t = 4)]
+    #[arg(default_value_if("quick", "true", "2"))]
     trials: usize,
     /// Gives all values this length
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..))]
@@ -57,14 +57,13 @@ pub(crate) struct ContestArgs {
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes, conflicts_with = "value_bytes")]
     footprint: Option<u64>,
     /// At most so many requests of each trace, from its beginning
-    #[arg(long, value_name = "NUMBER")]
-    requests: Option<usize>,
+    #[arg(long, value_name = "NUMBER", default_value_t = 1_000_000)]
+    #[arg(default_value_if("quick", "true", "100000"))]
+    requests: usize,
     /// Each replay lasts at least so long, for servers whose clocks tick in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 20)]
+    #[arg(default_value_if("quick", "true", "0"))]
     lasting_s: u64,
-    /// The first 100,000 requests, two trials, no pace: shows that it works, not who wins
-    #[arg(long)]
-    quick: bool,
 }
 
 /// Everything that was found; the form of `--json`.
@@ -74,7 +73,7 @@ pub(crate) struct Contest {
     lasting_s: u64,
     /// What the traces were stretched to.
     footprint_bytes: Option<u64>,
-    requests_max: Option<usize>,
+    requests_max: usize,
     results: Vec<ContestResult>,
 }
 
@@ -88,7 +87,6 @@ struct ContestResult {
     /// False if the peak stayed above the limit at every setting that was tried; then this is the
     /// setting with the smallest peak.
     fits: bool,
-    trials: usize,
     /// What the server was told.
     memory_bytes: u64,
     rss_end_bytes: u64,
@@ -108,7 +106,6 @@ struct Search<'c> {
     recipe: &'c Recipe,
     limit_bytes: u64,
     tuner: Tuner,
-    trials: usize,
     /// The best setting so far, and the replay with it.
     best: Option<ContestResult>,
 }
@@ -126,15 +123,14 @@ impl Measurement for ContestArgs {
         for path in &self.traces {
             let trace = self.trace(path)?;
             for search in self.searched(&recipes, &trace, &known)? {
-                let trials = search.trials;
                 if let Some(best) = search.best {
                     known.insert((best.server.clone(), search.limit_bytes), best.memory_bytes);
-                    results.push(ContestResult { trials, ..best });
+                    results.push(best);
                 }
             }
         }
         Ok(Contest {
-            lasting_s: self.lasting().as_secs(),
+            lasting_s: self.lasting_s,
             footprint_bytes: self.footprint,
             requests_max: self.requests,
             results,
@@ -159,22 +155,13 @@ impl ContestArgs {
         some(recipes)
     }
 
-    fn lasting(&self) -> Duration {
-        Duration::from_secs(if self.quick { 0 } else { self.lasting_s })
-    }
-
     fn trace(&self, path: &std::path::Path) -> Result<Trace, Error> {
         let reading = Reading {
             value_bytes: self.value_bytes,
             ..Reading::default()
         };
         let mut trace = read::read(path, &reading)?;
-        let requests = if self.quick {
-            QUICK_ROWS
-        } else {
-            self.requests.unwrap_or(usize::MAX)
-        };
-        trace.truncate(requests);
+        trace.truncate(self.requests);
         Ok(match self.footprint {
             Some(bytes) => trace.stretched(bytes),
             None => trace,
@@ -194,19 +181,14 @@ impl ContestArgs {
         let mut searches: Vec<Search<'c>> = pairs
             .map(|(recipe, limit_bytes)| Search::new(recipe, limit_bytes, known))
             .collect();
-        let rounds = if self.quick {
-            QUICK_TRIALS
-        } else {
-            self.trials.max(1)
-        };
-        for round in 1..=rounds {
+        for round in 1..=self.trials.max(1) {
             let open = searches.iter_mut().filter(|it| it.tuner.next().is_some());
             let open: Vec<&mut Search<'c>> = open.collect();
             if open.is_empty() {
                 break;
             }
             let what = format!("{}, round {round}, {} servers", trace.name, open.len());
-            eprintln!("{what}, {} s or longer", self.lasting().as_secs());
+            eprintln!("{what}, {} s or longer", self.lasting_s);
             self.round(open, trace)?;
         }
         Ok(searches)
@@ -214,18 +196,9 @@ impl ContestArgs {
 
     /// One trial of each search, all at once.
     fn round(&self, open: Vec<&mut Search<'_>>, trace: &Trace) -> Result<(), Error> {
-        let lasting = self.lasting();
-        std::thread::scope(|scope| {
-            let threads = open
-                .into_iter()
-                .map(|search| scope.spawn(move || search.step(trace, lasting)));
-            let threads: Vec<_> = threads.collect();
-            let results = threads.into_iter().map(|thread| match thread.join() {
-                Ok(result) => result,
-                Err(panic) => std::panic::resume_unwind(panic),
-            });
-            results.collect()
-        })
+        let lasting = Duration::from_secs(self.lasting_s);
+        let steps = all_at_once(open, |search| search.step(trace, lasting));
+        steps.into_iter().collect()
     }
 }
 
@@ -240,7 +213,6 @@ impl<'c> Search<'c> {
             recipe,
             limit_bytes,
             tuner: Tuner::new(limit_bytes, step_bytes, first),
-            trials: 0,
             best: None,
         }
     }
@@ -251,15 +223,11 @@ impl<'c> Search<'c> {
             return Ok(());
         };
         let trial = self.replay(trace, memory_bytes, lasting)?;
-        self.trials += 1;
+        let (server, misses) = (&trial.server, trial.served.misses);
+        let [told, peak] = [memory_bytes, trial.rss_peak_bytes].map(binary);
         eprintln!(
-            "{} within {}: {} told {}: {} misses, peak {}",
-            trace.name,
-            binary(self.limit_bytes),
-            self.recipe.name,
-            binary(memory_bytes),
-            trial.served.misses,
-            binary(trial.rss_peak_bytes),
+            "{}: {server} told {told}: {misses} misses, peak {peak}",
+            trace.name
         );
         if self.tuner.learn(memory_bytes, trial.rss_peak_bytes) {
             self.best = Some(trial);
@@ -274,11 +242,7 @@ impl<'c> Search<'c> {
         memory_bytes: u64,
         lasting: Duration,
     ) -> Result<ContestResult, Error> {
-        let with = Ingredients {
-            memory_mib: memory_bytes >> 20,
-            threads: 1,
-            cpu: None,
-        };
+        let with = Ingredients::of(memory_bytes >> 20);
         let server = self.recipe.with_memory(memory_bytes).start(with)?;
         let version = server.version()?;
         let served = remote::play(trace, server.wire(), server.address(), lasting)?;
@@ -289,7 +253,6 @@ impl<'c> Search<'c> {
             server: self.recipe.name.clone(),
             version,
             fits: rss_peak_bytes <= self.limit_bytes,
-            trials: self.trials,
             memory_bytes,
             rss_end_bytes: server.rss_bytes()?,
             rss_peak_bytes,

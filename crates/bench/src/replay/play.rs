@@ -62,7 +62,6 @@ pub(crate) struct Played {
     refused: u64,
     dead_at_eviction_max_pct: f64,
     dead_mean_pct: f64,
-    dead_max_pct: f64,
     /// The same of what is held instead of all memory.
     dead_of_held_mean_pct: f64,
     dead_of_held_max_pct: f64,
@@ -72,8 +71,6 @@ pub(crate) struct Played {
     expired: u64,
     copies_per_store: f64,
     memory_bytes: u64,
-    segment_bytes: u64,
-    shards: u64,
     rss_bytes: u64,
     overhead_bytes_per_item: f64,
     seconds: f64,
@@ -266,23 +263,19 @@ impl<'t> Player<'t> {
             });
         }
         let overhead_bytes = over_payload_bytes + stats.index_bytes + stats.overhead_bytes;
-        let dead = self.dead.counted();
-        let (of_memory, of_held) = (dead.of_memory, dead.of_held);
+        let [of_memory, of_held] = self.dead.counted();
         Ok(Played {
             miss_ratio: share(found.misses, found.hits + found.misses),
             dead_at_eviction_max_pct: share(stats.dead_at_eviction_max_ppm, 10_000),
-            dead_mean_pct: of_memory.mean(),
-            dead_max_pct: of_memory.max,
-            dead_of_held_mean_pct: of_held.mean(),
-            dead_of_held_max_pct: of_held.max,
+            dead_mean_pct: mean(&of_memory),
+            dead_of_held_mean_pct: mean(&of_held),
+            dead_of_held_max_pct: of_held.into_iter().fold(0.0, f64::max),
             items: stats.items,
             live_bytes: stats.live_bytes,
             evicted: stats.evicted,
             expired: stats.expired,
             copies_per_store: share(stats.copied, found.stores),
             memory_bytes: stats.memory_bytes,
-            segment_bytes: stats.segment_bytes,
-            shards: stats.shards,
             rss_bytes,
             overhead_bytes_per_item: share(overhead_bytes, items.max(1)),
             ..found
@@ -290,61 +283,39 @@ impl<'t> Player<'t> {
     }
 }
 
-/// How much was dead, sampled at equal distances.
+/// How much was dead, sampled at equal distances: percent of all memory, and of what is held.
 #[derive(Debug, Default)]
 struct Dead {
     /// Since the first eviction.
-    evicting: DeadShares,
+    evicting: [Vec<f64>; 2],
     /// Since a part of the requests.
-    warm: DeadShares,
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-struct DeadShares {
-    of_memory: Percents,
-    of_held: Percents,
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-struct Percents {
-    count: u32,
-    sum: f64,
-    max: f64,
+    warm: [Vec<f64>; 2],
 }
 
 impl Dead {
     fn sample(&mut self, stats: &Stats, is_warm: bool) {
-        for (shares, counts) in [
+        let held_bytes = stats.live_bytes + stats.dead_bytes;
+        for (percents, counts) in [
             (&mut self.evicting, stats.evicted > 0),
             (&mut self.warm, is_warm),
         ] {
-            if counts {
-                let held_bytes = stats.live_bytes + stats.dead_bytes;
-                shares.of_memory.add(stats.dead_bytes, stats.memory_bytes);
-                shares.of_held.add(stats.dead_bytes, held_bytes);
+            for (percents, whole_bytes) in percents.iter_mut().zip([stats.memory_bytes, held_bytes])
+            {
+                percents.extend(counts.then(|| share(stats.dead_bytes, whole_bytes) * 100.0));
             }
         }
     }
 
-    fn counted(&self) -> DeadShares {
-        match self.evicting.of_memory.count {
-            0 => self.warm,
-            _ => self.evicting,
+    fn counted(self) -> [Vec<f64>; 2] {
+        match self.evicting[0].is_empty() {
+            true => self.warm,
+            false => self.evicting,
         }
     }
 }
 
-impl Percents {
-    fn add(&mut self, part: u64, whole: u64) {
-        let percent = share(part, whole) * 100.0;
-        self.count += 1;
-        self.sum += percent;
-        self.max = self.max.max(percent);
-    }
-
-    fn mean(&self) -> f64 {
-        self.sum / f64::from(self.count.max(1))
-    }
+fn mean(percents: &[f64]) -> f64 {
+    percents.iter().sum::<f64>() / percents.len().max(1) as f64
 }
 
 #[cfg(test)]

@@ -10,9 +10,6 @@ use super::report::Report;
 use crate::measurement::Measurement;
 use cellar_load::error::Error;
 
-/// Requests of each trace that show that it works.
-const QUICK_REQUESTS: &str = "50000";
-
 /// More memory than a trace needs: what is dead goes all the same.
 const MUCH_MEMORY: &str = "--memory 400%";
 
@@ -35,9 +32,13 @@ struct TraceArgs {
     /// Traces, as for replay
     #[arg(required = true, value_name = "TRACE")]
     traces: Vec<PathBuf>,
-    /// The first requests of each trace: shows that it works
-    #[arg(long)]
-    quick: bool,
+    /// At most so many requests of each trace, from its beginning
+    #[arg(
+        long,
+        value_name = "NUMBER",
+        default_value_if("quick", "true", "50000")
+    )]
+    requests: Option<String>,
 }
 
 impl Measurement for EvictionArgs {
@@ -67,10 +68,8 @@ impl TraceArgs {
         let words = ["replay", "--title", title]
             .into_iter()
             .chain(options.split_whitespace());
-        let quick = ["--requests", QUICK_REQUESTS]
-            .into_iter()
-            .filter(|_| self.quick);
-        let words = words.chain(quick).map(OsString::from);
+        let few = self.requests.iter().flat_map(|it| ["--requests", it]);
+        let words = words.chain(few).map(OsString::from);
         let words = words.chain(self.traces.iter().map(OsString::from));
         let matches = ReplayArgs::augment_args(Command::new("replay")).get_matches_from(words);
         let replay = ReplayArgs::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());

@@ -14,7 +14,7 @@ use super::stamp::Stamps;
 use super::trace::{Row, Trace, number};
 use cellar_load::address::Address;
 use cellar_load::client::Client;
-use cellar_load::clock::{now_ns, seconds};
+use cellar_load::clock::{now_ns, seconds, sleep_until};
 use cellar_load::error::Error;
 use cellar_load::wire::{Event, Wire};
 
@@ -22,8 +22,6 @@ const BATCH_ROWS: usize = 64;
 /// Keys and values of a batch, unless one row alone has more: less than sockets hold by themselves.
 const BATCH_BYTES: usize = 64 << 10;
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// Shorter pauses are put off.
-const PAUSE_MIN: Duration = Duration::from_millis(1);
 /// As much of a value as is checked.
 const HEAD_BYTES: usize = 8;
 const MEMCACHED_KEY_BYTES_MAX: usize = 250;
@@ -40,16 +38,6 @@ pub(crate) struct Served {
     /// Stores that the server refused.
     pub(crate) refused: u64,
     pub(crate) seconds: f64,
-}
-
-/// Waits until so many of all requests are due in a replay that lasts at least so long, its
-/// requests spread evenly; one that is late does not wait.
-fn wait_until_due(lasting: Duration, started_ns: u64, done: usize, all: usize) {
-    let due = lasting * number(done) / number(all);
-    let ahead = due.saturating_sub(Duration::from_nanos(now_ns() - started_ns));
-    if ahead > PAUSE_MIN {
-        std::thread::sleep(ahead);
-    }
 }
 
 /// Plays `trace` at an even pace, for at least `lasting`, against the server at `target`, which
@@ -74,7 +62,9 @@ pub(crate) fn play(
         player.add_stores();
         at = player.add_batch(at);
         player.exchange()?;
-        wait_until_due(lasting, started_ns, at, trace.rows.len());
+        // Requests are spread evenly; a replay that is late does not wait.
+        let due_ns = lasting.as_nanos() * at as u128 / trace.rows.len() as u128;
+        sleep_until(started_ns + due_ns as u64);
     }
     player.add_stores();
     player.exchange()?;
@@ -102,13 +92,6 @@ fn check_keys(trace: &Trace) -> Result<(), Error> {
     }
 }
 
-/// A request in flight.
-#[derive(Clone, Copy)]
-struct Asked {
-    row: u32,
-    is_get: bool,
-}
-
 /// What has arrived of a value.
 #[derive(Clone, Copy, Default)]
 struct ValueHead {
@@ -130,7 +113,8 @@ impl ValueHead {
 /// What was asked and what came back.
 struct Ledger<'t> {
     trace: &'t Trace,
-    asked: VecDeque<Asked>,
+    /// Requests in flight: the row, and whether it is a get.
+    asked: VecDeque<(u32, bool)>,
     /// Rows whose get missed and which are to be stored.
     missed: Vec<u32>,
     stamps: Stamps,
@@ -166,7 +150,7 @@ impl Ledger<'_> {
     /// The row of the oldest request in flight, which must be of this kind.
     fn answered(&mut self, is_get: bool) -> Result<u32, Error> {
         match self.asked.pop_front() {
-            Some(asked) if asked.is_get == is_get => Ok(asked.row),
+            Some((row, it)) if it == is_get => Ok(row),
             _ => Err(Error::Garbled("a reply to what was not asked".to_owned())),
         }
     }
@@ -242,7 +226,8 @@ impl<'t> RemotePlayer<'t> {
                 self.ledger.served.sets += 1;
                 self.add_store(number(at + place), row);
             } else {
-                self.add_get(number(at + place), row);
+                self.client.get(self.trace.keys.get(row.key));
+                self.ledger.asked.push_back((number(at + place), true));
             }
         }
         at + rows.len().min(BATCH_ROWS)
@@ -255,26 +240,12 @@ impl<'t> RemotePlayer<'t> {
         }
     }
 
-    fn add_get(&mut self, number: u32, row: Row) {
-        let key = self.trace.keys.get(row.key);
-        self.client.get(key);
-        let asked = Asked {
-            row: number,
-            is_get: true,
-        };
-        self.ledger.asked.push_back(asked);
-    }
-
     fn add_store(&mut self, number: u32, row: Row) {
         let key = self.trace.keys.get(row.key);
         let value = self.ledger.stamps.stamp(number, row);
         self.client.set(key, 0, value);
-        let asked = Asked {
-            row: number,
-            is_get: false,
-        };
         self.ledger.served.stores += 1;
-        self.ledger.asked.push_back(asked);
+        self.ledger.asked.push_back((number, false));
     }
 
     /// Sends what was added and takes all replies to it.

@@ -29,12 +29,6 @@ const REST_S_MAX: u64 = 120;
 const COST_LIFE_S: u64 = 3600;
 /// Each cell runs so long before it is measured.
 const WARM_UP_NS: u64 = 200_000_000;
-/// Messages that caches are given memory for.
-const ROOM: u64 = 2_000_000;
-/// Messages that caches are given before anything is measured: more than there is room for, also
-/// for who needs less for each than they are given memory for, so that nobody pays for memory that
-/// is touched for the first time.
-const FILL: u64 = ROOM + ROOM / 2;
 
 /// One method on one server.
 #[derive(Debug, Serialize)]
@@ -102,28 +96,21 @@ impl<'a> Stand<'a> {
         messages: Messages,
         contender: &'a Contender,
     ) -> Result<Stand<'a>, Error> {
-        let (room, fill_count) = if args.quick {
-            (2 * MESSAGES, MESSAGES)
-        } else {
-            (ROOM, FILL)
-        };
         let mut stand = Stand {
             args,
             contender,
             messages,
-            server: contender.start(args, COST_LIFE_S, room)?,
+            server: contender.start(args, COST_LIFE_S, args.cost_room)?,
             board: Board::new(COST_LIFE_S, MESSAGES, 2),
             found: Default::default(),
             counts: Default::default(),
         };
         if contender.is_cache() {
-            let drive = args.drive(&stand.server, Limit::Requests(fill_count));
-            fill(
-                stand.order(Method::Post),
-                &drive,
-                fill_count,
-                &mut stand.board,
-            )?;
+            // More than there is room for, also for who needs less for each than it is given memory
+            // for, so that nobody pays for memory that is touched for the first time.
+            let posts = args.cost_room + args.cost_room / 2;
+            let drive = args.drive(&stand.server, Limit::Requests(posts));
+            fill(stand.order(Method::Post), drive, &mut stand.board)?;
         }
         stand.rest()?;
         Ok(stand)

@@ -5,6 +5,8 @@
 //! that to give the content back. Nothing has to be remembered to check what was read. Requests
 //! have the fields that a plain client sends and no more.
 
+use std::io::Write;
+
 use cellar_load::error::Error;
 use cellar_load::quantity::ByteRange;
 use cellar_load::random::mix;
@@ -54,10 +56,8 @@ impl Messages {
 
     /// Appends the id of a message.
     pub(super) fn push_id(self, out: &mut Vec<u8>, number: u64) {
-        const DIGITS: &[u8; 16] = b"0123456789abcdef";
-        let spread = mix(number);
-        let digit = |place: usize| DIGITS[(spread >> (4 * place) & 15) as usize];
-        out.extend((0..ID_BYTES).rev().map(digit));
+        // Writing to a vector cannot fail.
+        let _ = write!(out, "{:0ID_BYTES$x}", mix(number));
     }
 
     /// Appends the content of a message.

@@ -6,7 +6,7 @@ use super::found::{Counts, Found, tail};
 use super::message::{Messages, Method};
 use super::servers::Contender;
 use super::{PacedResult, ServiceArgs};
-use crate::spread::{Spread, short};
+use crate::spread::Spread;
 use cellar_load::clock::{NS_PER_S, now_ns};
 use cellar_load::drive::{Drive, Limit};
 use cellar_load::error::Error;
@@ -32,7 +32,13 @@ pub(super) fn measure(
     contenders: &[Contender],
 ) -> Result<Vec<PacedResult>, Error> {
     let contenders = contenders.iter().filter(|it| it.answers(Method::Get));
-    let mut all: Vec<Runs<'_>> = contenders.map(Runs::of).collect();
+    let runs = contenders.map(|contender| Runs {
+        contender,
+        counts: Counts::default(),
+        messages: 0,
+        runs: Vec::new(),
+    });
+    let mut all: Vec<Runs<'_>> = runs.collect();
     for round in 0..args.rounds {
         eprintln!("round {} of {}", round + 1, args.rounds);
         for runs in &mut all {
@@ -40,17 +46,6 @@ pub(super) fn measure(
         }
     }
     Ok(all.iter().map(summarize).collect())
-}
-
-impl<'a> Runs<'a> {
-    fn of(contender: &'a Contender) -> Runs<'a> {
-        Runs {
-            contender,
-            counts: Counts::default(),
-            messages: 0,
-            runs: Vec::new(),
-        }
-    }
 }
 
 /// Runs the load once, against a fresh server.
@@ -71,13 +66,8 @@ fn run(args: &ServiceArgs, messages: Messages, all: &mut Runs<'_>) -> Result<(),
         ..args.drive(&server, limit)
     };
     let found = order.run(&drive, &mut board, &mut all.counts)?;
-    eprintln!(
-        "{:20} reads {:7.3} ms, longest {:8.3} ms; {} messages",
-        contender.name(),
-        found.reads.mean_ms(),
-        found.reads.max_ms(),
-        short(board.written() as f64),
-    );
+    let (name, mean_ms) = (contender.name(), found.reads.mean_ms());
+    eprintln!("{name:20} reads {mean_ms:7.3} ms");
     all.messages += board.written();
     all.runs.push((found, server.rss_bytes()? as f64));
     Ok(())
@@ -104,21 +94,11 @@ fn summarize(all: &Runs<'_>) -> PacedResult {
     }
 }
 
-/// Posts so many messages as fast as the server takes them.
-pub(super) fn fill(
-    order: Order,
-    drive: &Drive,
-    count: u64,
-    board: &mut Board,
-) -> Result<(), Error> {
-    let asks = Asks::Only(Method::Post);
-    let drive = Drive {
-        depth: FILL_DEPTH,
-        limit: Limit::Requests(count),
-        ..drive.clone()
-    };
+/// Posts messages as fast as the server takes them.
+pub(super) fn fill(order: Order, mut drive: Drive, board: &mut Board) -> Result<(), Error> {
+    drive.depth = FILL_DEPTH;
     let mut counts = Counts::default();
-    (Order { asks, ..order }).run(&drive, board, &mut counts)?;
+    order.run(&drive, board, &mut counts)?;
     match counts.first_refusal {
         Some(first) => Err(Error::Wrong(format!("a message was refused: {first}"))),
         None => Ok(()),

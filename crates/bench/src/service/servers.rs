@@ -1,6 +1,5 @@
 //! Servers: who takes part, how they are started, and how long the floor's replies are.
 
-use std::path::Path;
 use std::process::Command;
 
 use super::ServiceArgs;
@@ -11,7 +10,7 @@ use super::message::{Messages, Method};
 use crate::peers::{some, takes_part};
 use cellar_load::drive::Limit;
 use cellar_load::error::Error;
-use cellar_load::process::{Ingredients, Recipe, Server};
+use cellar_load::process::{Recipe, Server};
 use cellar_load::quantity::ByteRange;
 use cellar_load::wire::Wire;
 
@@ -53,11 +52,7 @@ impl Contender {
             ("{entries}", &messages.to_string()),
             ("{life}", &format!("{life_s}s")),
         ]);
-        recipe.start(Ingredients {
-            memory_mib: args.memory_mib(messages),
-            threads: 1,
-            cpu: Some(args.cpus.server_cpu),
-        })
+        recipe.start(args.cpus.serving(args.memory_mib(messages)))
     }
 }
 
@@ -68,28 +63,14 @@ impl Contender {
 pub(super) fn contenders(args: &ServiceArgs, messages: Messages) -> Result<Vec<Contender>, Error> {
     let mut contenders = Vec::new();
     if let Some(recipe) = args.cellar.recipe(Wire::Http)? {
-        contenders.push(Contender {
-            version: version(&recipe, "--version")?,
-            recipe: recipe
-                .with("", &["--default-ttl", "http={life}"])
-                .named("cellar"),
-            floor_of: None,
-        });
+        let recipe = recipe.with("", &["--default-ttl", "http={life}"]);
+        contenders.push(cache(recipe.named("cellar"), "--version")?);
     }
-    if takes_part(&args.bigcache) {
-        if !Path::new(&args.bigcache).is_file() {
-            return Err(Error::Usage(format!(
-                "--bigcache {}: there is no such program; `make bench PART=service` makes it",
-                args.bigcache
-            )));
-        }
+    let hint = "`make bench PART=service` makes it";
+    if takes_part("--bigcache", &args.bigcache, hint)? {
         for name in GO_SERVICES {
             let recipe = Recipe::go_service(&args.bigcache, args.message_bytes.high, name);
-            contenders.push(Contender {
-                version: version(&recipe, "-version")?,
-                recipe,
-                floor_of: None,
-            });
+            contenders.push(cache(recipe, "-version")?);
         }
     }
     let contenders = some(contenders)?;
@@ -108,14 +89,18 @@ pub(super) fn contenders(args: &ServiceArgs, messages: Messages) -> Result<Vec<C
 /// What keeps messages in Go, and what stands before it; the map is the ordinary cache.
 const GO_SERVICES: [&str; 3] = ["bigcache, net/http", "bigcache, fasthttp", "map, fasthttp"];
 
-/// What a program says of its version.
-fn version(recipe: &Recipe, option: &str) -> Result<String, Error> {
+/// A cache that says of its version what its program does.
+fn cache(recipe: Recipe, option: &str) -> Result<Contender, Error> {
     let program = &recipe.words[0];
     let output = Command::new(program).arg(option).output();
     let output = output.map_err(|error| Error::system(format!("starting {program}"), error))?;
     let text = String::from_utf8_lossy(&output.stdout);
     let text = text.lines().next().unwrap_or_default().trim();
-    Ok(text.strip_prefix("cellar ").unwrap_or(text).to_owned())
+    Ok(Contender {
+        version: text.strip_prefix("cellar ").unwrap_or(text).to_owned(),
+        recipe,
+        floor_of: None,
+    })
 }
 
 /// How many bytes a server answers to each method, for a message of mean length.

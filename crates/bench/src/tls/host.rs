@@ -35,12 +35,12 @@ pub(super) fn cellar(recipe: &Recipe) -> Recipe {
 }
 
 /// redis-server with all doors open.
-pub(super) fn redis(program: &str) -> Recipe {
+pub(super) fn redis(redis: &Recipe) -> Recipe {
     let options = "--tls-port {tls_port} --unixsocket {socket} --tls-auth-clients no \
                    --tls-cert-file {certificate} --tls-key-file {key} \
                    --tls-ca-cert-file {certificate}";
     let options: Vec<&str> = options.split(' ').collect();
-    Recipe::redis(program).with("", &options)
+    redis.with("", &options)
 }
 
 impl Identity {

@@ -12,7 +12,7 @@ use rustix::process::nice;
 use crate::race::{Raced, bind, race};
 use cellar_load::address::Address;
 use cellar_load::client::Client;
-use cellar_load::clock::{now_ns, thread_cpu_ns};
+use cellar_load::clock::{now_ns, sleep_until, thread_cpu_ns};
 use cellar_load::error::Error;
 use cellar_load::wire::Wire;
 
@@ -37,7 +37,7 @@ pub(super) struct Storm<'a> {
 
 impl Storm<'_> {
     /// Blows until it is over; how many connections each thread made, and what all have used.
-    pub(super) fn blow(&self, is_over: &AtomicBool) -> Result<Raced<Result<u64, Error>>, Error> {
+    pub(super) fn blow(&self, is_over: &AtomicBool) -> Raced<Result<u64, Error>> {
         race(THREADS, |thread| self.take_turns(thread, is_over))
     }
 
@@ -49,7 +49,7 @@ impl Storm<'_> {
         let start_ns = now_ns();
         for turn in 0.. {
             let due_ns = start_ns + (turn * THREADS + thread) as u64 * (1_000_000_000 / PER_S);
-            std::thread::sleep(Duration::from_nanos(due_ns.saturating_sub(now_ns())));
+            sleep_until(due_ns);
             // Relaxed: nothing but the flag is passed on.
             if is_over.load(Ordering::Relaxed) {
                 return Ok(turn as u64);

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::io::ErrorKind;
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::OnceLock;
 
 use rustix::buffer::spare_capacity;
 use rustix::event::Timespec;
@@ -41,7 +41,8 @@ struct Connection<T: Traffic> {
 /// One thread.
 pub(super) struct Worker<'d, T: Traffic> {
     drive: &'d Drive,
-    has_failed: &'d AtomicBool,
+    /// Why another thread has failed.
+    failure: &'d OnceLock<Error>,
     traffic: T,
     epoll: OwnedFd,
     connections: Vec<Connection<T>>,
@@ -66,7 +67,7 @@ impl<'d, T: Traffic> Worker<'d, T> {
         threads: usize,
         streams: Vec<Stream>,
         traffic: T,
-        has_failed: &'d AtomicBool,
+        failure: &'d OnceLock<Error>,
     ) -> Result<Worker<'d, T>, Error> {
         let failed = |error: Errno| Error::system("preparing a thread of the load", error);
         let epoll = epoll::create(CreateFlags::CLOEXEC).map_err(failed)?;
@@ -87,7 +88,7 @@ impl<'d, T: Traffic> Worker<'d, T> {
         let interval_ns = drive.rate_per_s.map(|rate| 1e9 * threads as f64 / rate);
         Ok(Worker {
             drive,
-            has_failed,
+            failure,
             traffic,
             epoll,
             free: (0..streams.len()).collect(),
@@ -115,8 +116,7 @@ impl<'d, T: Traffic> Worker<'d, T> {
             if in_flight == 0 && self.allowance(1, now) == 0 {
                 break;
             }
-            // Acquire: pairs with the failed thread's Release, so its error is the first one.
-            if self.has_failed.load(Ordering::Acquire) {
+            if self.failure.get().is_some() {
                 let what = "another thread of the load has failed";
                 return Err(Error::Wrong(what.to_owned()));
             }
@@ -286,11 +286,8 @@ impl<'d, T: Traffic> Worker<'d, T> {
             self.driven.received_bytes += read as u64;
             let now = now_ns();
             let mut input = &self.buffer[..read];
-            while let Some(event) = connection
-                .scanner
-                .next(&mut input)
-                .map_err(Error::Garbled)?
-            {
+            let scanner = &mut connection.scanner;
+            while let Some(event) = scanner.next(&mut input).map_err(Error::Garbled)? {
                 let unasked = || Error::Garbled("a reply came that nothing asked for".to_owned());
                 let flight = *connection.flights.front().ok_or_else(unasked)?;
                 if event.is_last() {
@@ -312,10 +309,7 @@ impl<'d, T: Traffic> Worker<'d, T> {
         while connection.sent_bytes < connection.out.len() {
             let unsent = &connection.out[connection.sent_bytes..];
             match connection.stream.send(unsent) {
-                Ok(sent) => {
-                    connection.sent_bytes += sent;
-                    self.driven.sent_bytes += sent as u64;
-                }
+                Ok(sent) => connection.sent_bytes += sent,
                 Err(error) => match error.kind() {
                     ErrorKind::WouldBlock => return Ok(()),
                     ErrorKind::Interrupted => {}

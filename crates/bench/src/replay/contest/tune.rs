@@ -87,7 +87,7 @@ impl Tuner {
             (Some((setting, peak)), Some((excess, its_peak))) => {
                 let aim_bytes = self.limit_bytes - peak - near_bytes / 2;
                 let part = share(aim_bytes, its_peak - peak);
-                let wanted = setting + scaled(excess - setting, part);
+                let wanted = setting + ((excess - setting) as f64 * part) as u64;
                 Some(wanted.max(setting + self.step_bytes))
             }
         };
@@ -96,10 +96,6 @@ impl Tuner {
         let below = self.excess.map_or(u64::MAX, |(setting, _)| setting);
         (setting > above && setting < below).then_some(setting)
     }
-}
-
-fn scaled(bytes: u64, part: f64) -> u64 {
-    (bytes as f64 * part) as u64
 }
 
 #[cfg(test)]

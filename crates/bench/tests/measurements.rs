@@ -1,0 +1,14 @@
+//! `cellar-bench` as a program: all tests that start it, in one program of their own, for it is
+//! linked once; `cargo test -p cellar-bench --test measurements replay::` runs one file.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+#[path = "support/program.rs"]
+mod program;
+
+mod engine;
+mod load;
+mod near;
+mod promises;
+mod replay;
+mod service;
+mod tls;
