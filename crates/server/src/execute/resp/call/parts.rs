@@ -110,16 +110,7 @@ pub(in crate::execute::resp) fn options_of_geoadd(args: &[&[u8]]) -> usize {
 fn paces_itself(verb: Verb) -> bool {
     matches!(
         verb,
-        Verb::Mget
-            | Verb::Subscribe
-            | Verb::Psubscribe
-            | Verb::Ssubscribe
-            | Verb::Eval
-            | Verb::EvalRo
-            | Verb::Evalsha
-            | Verb::EvalshaRo
-            | Verb::Fcall
-            | Verb::FcallRo
+        Verb::Mget | Verb::Subscribe | Verb::Psubscribe | Verb::Ssubscribe
     )
 }
 
