@@ -30,7 +30,8 @@ pub use self::table::TABLE_BYTES_MAX;
 /// Names that are dropped for each that is entered above the limits: it may be long, and they
 /// short. What is left is upkeep's.
 const DROPPED_BY_ENTRY: usize = 4;
-/// Names that upkeep frees, or drops, in one step: some milliseconds of a thread that serves nobody.
+/// Names that upkeep frees, or drops, in one step: some milliseconds of a thread that serves
+/// nobody.
 const TIDIED_NAMES: usize = 4_096;
 /// The channel by which RESP2 clients get invalidations.
 const CHANNEL: &[u8] = b"__redis__:invalidate";

@@ -2,8 +2,8 @@
 //!
 //! Each name has a list of those who watch it, with the database they mean. A change marks them;
 //! EXEC looks at its mark. Who registers looks the key up afterwards, so a change is either seen by
-//! that look-up or heard here. A flush concerns all keys of a space and is only noted; EXEC compares
-//! its keys with what was noted since, if anything was. Lock order: shard, part.
+//! that look-up or heard here. A flush concerns all keys of a space and is only noted; EXEC
+//! compares its keys with what was noted since, if anything was. Lock order: shard, part, flushes.
 //!
 //! Tests: tests/resp_watch.rs.
 
@@ -170,8 +170,8 @@ impl Watching {
         self.count_of_flushes.load(Ordering::Acquire)
     }
 
-    /// Whether a flush or a swap of databases has concerned a key since it is watched; `is_there` if
-    /// there is something now.
+    /// Whether a flush or a swap of databases has concerned a key since it is watched; `is_there`
+    /// if there is something now.
     #[must_use]
     pub fn was_flushed(&self, key: &[u8], database: u32, mark: &Arc<Mark>, is_there: bool) -> bool {
         let part = self.part(key);

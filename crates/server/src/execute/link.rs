@@ -461,8 +461,8 @@ impl Link {
         }
     }
 
-    /// Forgets a client that is gone. What takes long to be taken apart still counts as held, and is
-    /// for [`Link::take_apart`].
+    /// Forgets a client that is gone. What takes long to be taken apart still counts as held; it is
+    /// left to [`Link::take_apart`].
     pub fn end(&mut self, state: &State) {
         match self {
             Link::Resp(intake) => intake.end(state),

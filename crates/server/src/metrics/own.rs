@@ -50,8 +50,8 @@ pub const FAMILIES: &[Family] = &[
         name: "cellar_tracking_table_bytes",
         kind: MetricType::Gauge,
         labels: "",
-        help: "Bytes of the names that clients are told of (CLIENT TRACKING), and of forgotten ones \
-               that are not freed yet.",
+        help: "Bytes of the names that clients are told of (CLIENT TRACKING), and of forgotten \
+               ones that are not freed yet.",
         write: |facts, samples| samples.one(facts.state.observer.tracking.bytes()),
     },
     Family {

@@ -315,8 +315,8 @@ impl Machine {
         compiled.map_err(RunError::Compile)
     }
 
-    /// A list of texts. One value after the other goes straight into it: to hold each by a reference
-    /// of its own first takes several times as long.
+    /// A list of texts. One value after the other goes straight into it: to hold each by a
+    /// reference of its own first takes several times as long.
     fn list(&self, values: &[&[u8]]) -> Result<Table> {
         let limit = &self.shared.limit;
         let text = |&value: &&[u8]| limit.tick().is_ok().then(|| BString::from(value));

@@ -39,7 +39,7 @@ type ReadersByKey = IndexMap<Box<[u8]>, Readers, RandomState>;
 
 /// Names whose hashes are alike.
 #[derive(Debug)]
-struct Part {
+struct NamesPart {
     names: ReadersByKey,
     /// Readers of all of them.
     items: usize,
@@ -48,7 +48,7 @@ struct Part {
 #[derive(Debug)]
 pub(super) struct Table {
     hasher: RandomState,
-    parts: Box<[Mutex<Part>]>,
+    parts: Box<[Mutex<NamesPart>]>,
     /// Parts that were forgotten, to be freed.
     void: Mutex<VecDeque<ReadersByKey>>,
     // Relaxed: whether there is something to free, which a later look finds as well.
@@ -70,7 +70,7 @@ impl Table {
     pub(super) fn new(keys_max: usize) -> Table {
         let hasher = RandomState::new();
         let part = |_| {
-            Mutex::new(Part {
+            Mutex::new(NamesPart {
                 names: IndexMap::with_hasher(hasher.clone()),
                 items: 0,
             })
@@ -122,7 +122,7 @@ impl Table {
             self.free_some(FREED_BY_ENTRY);
         }
         let mut part = self.part(key);
-        let Part { names, items } = &mut *part;
+        let NamesPart { names, items } = &mut *part;
         if let Some(readers) = names.get_mut(key) {
             if readers.iter().any(|reader| reader.id == client.id) {
                 return;
@@ -243,7 +243,7 @@ impl Table {
             .fetch_sub(count * READER_COST_BYTES, Ordering::Relaxed);
     }
 
-    fn part(&self, key: &[u8]) -> MutexGuard<'_, Part> {
+    fn part(&self, key: &[u8]) -> MutexGuard<'_, NamesPart> {
         let number = self.hasher.hash_one(key) >> 40;
         lock(&self.parts[usize::try_from(number).unwrap_or(0) % PARTS])
     }

@@ -2,8 +2,8 @@
 //!
 //! A client with thousands of subscriptions, watched keys or names to wait for, or with many
 //! megabytes of a request, may go at any moment, and thousands of them at once. Its connection ends
-//! at once, and nobody sees it any more; what it has set up goes a piece in each turn, and counts as
-//! held until then.
+//! at once, and nobody sees it any more; what it has set up goes a piece in each turn, and counts
+//! as held until then.
 //!
 //! Invariant: who is in here is gone for all others.
 //! Why: docs/decisions/0060. Tests: tests/complexity.rs, tests/client_memory.rs.

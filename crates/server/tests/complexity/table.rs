@@ -235,7 +235,8 @@ pub(crate) const RESP: &[Row] = rows! {
     "exec": "its commands, one after the other", "a queue of the longest commands",
         "one step for all by its promise: at most 20,000 keys, four arguments beyond a command's \
          eighth counted as one; 32 MiB of queue and of answer",
-        ["MULTI ; {queue} ; EXEC", "MULTI ; MGET {keys16k} ; EXEC", "MULTI ; DEL {missing16k} ; EXEC",
+        ["MULTI ; {queue} ; EXEC", "MULTI ; MGET {keys16k} ; EXEC",
+         "MULTI ; DEL {missing16k} ; EXEC",
          "MULTI ; MSET {pairs20k} ; EXEC"];
     "eval evalsha eval_ro evalsha_ro": "its script", "a script that never ends",
         "no steps: --script-time-limit; 128 KiB of script, 16,384 arguments",
@@ -260,7 +261,8 @@ pub(crate) const RESP: &[Row] = rows! {
      client|unblock client|unpause client|help": "nothing", "none", "answers at once",
         ["CLIENT INFO"];
     "client|tracking": "a place in a tree a prefix", "prefixes until they are too many",
-        "1 MiB a client; upkeep frees what who stops had read", ["CLIENT TRACKING on BCAST {prefixes} ; CLIENT TRACKING off"];
+        "1 MiB a client; upkeep frees what who stops had read",
+        ["CLIENT TRACKING on BCAST {prefixes} ; CLIENT TRACKING off"];
     "client|kill client|list": "one look at each client", "10,000 clients",
         "512 lines a step; 256 connections are ended a turn",
         ["CLIENT LIST", "CLIENT LIST ID {ids}"];

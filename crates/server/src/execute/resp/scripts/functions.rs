@@ -206,7 +206,7 @@ pub(in crate::execute::resp) fn restore(call: &mut Call<'_>) -> Outcome {
             BadLibraries::Broken => "ERR Failed loading library payload",
         })
     })?;
-    let restoring = Restoring {
+    let restoring = IncomingLibraries {
         sources: sources.into_iter(),
         libraries: Vec::new(),
         names: HashSet::new(),
@@ -219,7 +219,7 @@ pub(in crate::execute::resp) fn restore(call: &mut Call<'_>) -> Outcome {
 
 /// Libraries on their way in: one is run in each step, and when all of them are known they are
 /// added together.
-struct Restoring {
+struct IncomingLibraries {
     sources: std::vec::IntoIter<Vec<u8>>,
     libraries: Vec<FunctionLibrary>,
     /// Those of the libraries so far.
@@ -230,7 +230,7 @@ struct Restoring {
     left: Duration,
 }
 
-impl Restoring {
+impl IncomingLibraries {
     /// Runs the next library, or adds all of them.
     ///
     /// # Errors
@@ -255,7 +255,7 @@ impl Restoring {
     }
 }
 
-impl Work for Restoring {
+impl Work for IncomingLibraries {
     fn step(&mut self, context: Context<'_>, output: &mut Output) -> Progress {
         match self.go_on(context) {
             Ok(Progress::More) => return Progress::More,
