@@ -75,7 +75,7 @@ pub(crate) const EVENTS: &[Event] = events! {
     };
     "many who wait for keys go": |bench| {
         let all = many(|| {
-            let names = (0..3_900).map(|name| format!("wait:{name}"));
+            let names = (0..bench.scaled(3_900)).map(|name| format!("wait:{name}"));
             let words = ["BLPOP".to_owned()].into_iter().chain(names);
             let words: Vec<String> = words.chain(["0".to_owned()]).collect();
             let mut client = bench.client();
@@ -89,27 +89,30 @@ pub(crate) const EVENTS: &[Event] = events! {
         let value = "x".repeat(1 << 20);
         let all: Vec<TcpStream> = (0..4).map(|_| {
             let mut client = bench.client();
-            ask(&mut client, &[&["MULTI"]]);
-            for _ in 0..30 {
-                ask(&mut client, &[&["SADD", "k", &value]]);
+            client.write_all(&frame(&[b"MULTI"])).unwrap();
+            read_to_end(&mut client, b"+OK\r\n");
+            for _ in 0..bench.scaled(30) {
+                client.write_all(&frame(&[b"SADD", b"k", value.as_bytes()])).unwrap();
+                read_to_end(&mut client, b"+QUEUED\r\n");
             }
             client
         }).collect();
         bench.watch(|| drop(all))
     };
     "who has sent half of a long command goes": |bench| {
-        let mut client = bench.client();
-        client.write_all(b"*2\r\n$4\r\nECHO\r\n$100000000\r\n").unwrap();
-        client.write_all(&vec![b'x'; 100_000_000]).unwrap();
+        let (mut client, bytes) = (bench.client(), bench.scaled(100_000_000));
+        let head = format!("*2\r\n$4\r\nECHO\r\n${}\r\n", bytes + 1);
+        client.write_all(head.as_bytes()).unwrap();
+        client.write_all(&vec![b'x'; bytes]).unwrap();
         bench.watch(|| drop(client))
     };
     "RESET with all that can be set up": |bench| {
         let mut client = bench.client();
         ask(&mut client, &[&["HELLO", "3"]]);
         for command in ["SUBSCRIBE", "WATCH"] {
-            ask_with_names(&mut client, command, 7_000);
+            ask_with_names(&mut client, command, bench.scaled(7_000));
         }
-        let prefixes = (0..1_500).flat_map(|at| ["PREFIX".to_owned(), format!("p:{at}:")]);
+        let prefixes = (0..bench.scaled(1_500)).flat_map(|at| ["PREFIX".to_owned(), format!("p:{at}:")]);
         let words = ["CLIENT", "TRACKING", "on", "BCAST"].map(str::to_owned);
         let words: Vec<String> = words.into_iter().chain(prefixes).collect();
         client.write_all(&framed(&words)).unwrap();
@@ -161,7 +164,7 @@ fn ask_with_names(client: &mut TcpStream, command: &str, count: usize) {
 /// A client that subscribes or watches so many names.
 fn with_names(bench: &Bench, command: &str, count: usize) -> TcpStream {
     let mut client = bench.client();
-    ask_with_names(&mut client, command, count);
+    ask_with_names(&mut client, command, bench.scaled(count));
     client
 }
 

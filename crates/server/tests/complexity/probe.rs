@@ -289,6 +289,11 @@ impl Bench {
         self.size.keys
     }
 
+    /// As much of something as its size allows, of what there is of it in the full form.
+    pub(crate) fn scaled(&self, full: usize) -> usize {
+        full * self.size.args / Size::FULL.args
+    }
+
     /// Does something, and tells how long the others waited until its consequences were over.
     pub(crate) fn watch(&self, act: impl FnOnce()) -> Outcome {
         // What was prepared is over.
