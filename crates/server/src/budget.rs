@@ -26,12 +26,19 @@ struct LoopShare {
     strangers: AtomicUsize,
     // Relaxed: a sum that orders nothing.
     inboxes: AtomicUsize,
+    /// What clients have left behind that is not freed yet.
+    // Relaxed: a sum that orders nothing.
+    departed: AtomicUsize,
 }
 
 impl LoopShare {
     fn bytes(&self) -> usize {
         // Relaxed, here and below: sums that order nothing.
         self.connections.load(Ordering::Relaxed) + self.inboxes.load(Ordering::Relaxed)
+    }
+
+    fn departed_bytes(&self) -> usize {
+        self.departed.load(Ordering::Relaxed)
     }
 
     fn stranger_bytes(&self) -> usize {
@@ -78,9 +85,15 @@ impl Budget {
         self.bytes_max
     }
 
-    /// What all hold.
+    /// What all hold, and what those have left who are gone.
     #[must_use]
     pub fn bytes(&self) -> usize {
+        let departed = self.parts.iter().map(LoopShare::departed_bytes);
+        self.present_bytes() + departed.sum::<usize>()
+    }
+
+    /// What those hold who are there: nobody is closed for what others have left.
+    fn present_bytes(&self) -> usize {
         self.parts.iter().map(LoopShare::bytes).sum()
     }
 
@@ -103,19 +116,23 @@ impl Budget {
         part.strangers.store(of_strangers, Ordering::Relaxed);
     }
 
+    /// Notes what clients of a loop have left behind that is not freed yet.
+    pub fn set_departed(&self, index: usize, bytes: usize) {
+        self.parts[index].departed.store(bytes, Ordering::Relaxed);
+    }
+
     /// Whether all together, or strangers, hold too much; also keeps the peak.
     #[must_use]
     pub fn is_over(&self) -> bool {
-        let bytes = self.bytes();
-        self.peak.fetch_max(bytes, Ordering::Relaxed);
-        bytes > self.bytes_max || self.stranger_bytes() > self.stranger_bytes_max()
+        self.peak.fetch_max(self.bytes(), Ordering::Relaxed);
+        self.present_bytes() > self.bytes_max || self.stranger_bytes() > self.stranger_bytes_max()
     }
 
     /// How many bytes of strangers a loop has to let go now: what they hold above their share,
     /// and as long as all together hold too much, as much as there is of them.
     #[must_use]
     pub fn excess_of_strangers(&self, index: usize) -> usize {
-        let (all, own) = (self.bytes(), self.parts[index].stranger_bytes());
+        let (all, own) = (self.present_bytes(), self.parts[index].stranger_bytes());
         let mut excess = 0;
         if all > self.bytes_max {
             excess = own.min(all - kept_of(self.bytes_max));

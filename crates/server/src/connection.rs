@@ -235,7 +235,10 @@ impl Connection {
         self.link.abandon();
         self.input = Input::Requests;
         self.unfinished = None;
-        self.leftover = Vec::new();
+        if self.leftover.len() < LONG_REQUEST_BYTES_MIN {
+            self.leftover = Vec::new();
+        }
+        // A long one is freed bit by bit when the connection is closed.
         self.backlog = false;
         self.is_waiting = false;
     }

@@ -120,6 +120,18 @@ impl Observer {
         }
     }
 
+    /// How many flushes those who watch have seen.
+    #[must_use]
+    pub fn flushes(&self) -> u64 {
+        self.watching.flushes()
+    }
+
+    /// See [`Watching::was_flushed`].
+    #[must_use]
+    pub fn was_flushed(&self, key: &[u8], database: u32, mark: &Arc<Mark>, is_there: bool) -> bool {
+        self.watching.was_flushed(key, database, mark, is_there)
+    }
+
     /// Ends to watch a key of a database.
     pub fn unwatch(&self, key: &[u8], database: u32, mark: &Arc<Mark>) {
         self.watching.remove(key, database, mark);
@@ -147,7 +159,16 @@ impl Observer {
         was_there
     }
 
-    /// The same, and its answer is that nothing came.
+    /// The same, save that it stays in lines: see [`Waiters::dismiss`].
+    pub fn dismiss(&self, waiter: &Waiter) -> bool {
+        let was_there = self.waiters.dismiss(waiter);
+        if was_there {
+            self.end_reason();
+        }
+        was_there
+    }
+
+    /// Lets a client wait no longer, to whom it is answered that nothing came.
     pub fn end_wait(&self, waiter: &Waiter, end: WaitEnd) -> bool {
         let was_there = self.unwait(waiter);
         if was_there {
@@ -181,7 +202,7 @@ impl Observer {
                     self.waiters.stored(&name, || Some(database));
                 }
             }
-            self.watching.swapped(one, other, &self.databases, cache);
+            self.watching.swapped(one, other);
             self.tracking.flushed();
         }
     }

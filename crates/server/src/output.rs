@@ -89,6 +89,11 @@ impl Output {
         &mut self.bytes
     }
 
+    /// The buffer alone, of an output that is not written any more.
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
+
     /// Appends a value that is sent from the engine's memory.
     ///
     /// A value below [`PINNED_VALUE_BYTES_MIN`] is copied instead.

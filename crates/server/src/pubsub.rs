@@ -49,7 +49,32 @@ struct Registry {
     shards: HashMap<Box<[u8]>, Listeners>,
 }
 
-/// All channels and patterns that somebody listens to.
+impl Registry {
+    fn unsubscribe(&mut self, kind: Kind, name: &[u8], client: &Client) {
+        let listeners = match kind {
+            Kind::Channel => self.channels.get_mut(name),
+            Kind::Shard => self.shards.get_mut(name),
+            Kind::Pattern => {
+                let entry = self.patterns.get_mut(name);
+                entry.map(|(_, listeners)| listeners)
+            }
+        };
+        let Some(listeners) = listeners else {
+            return;
+        };
+        listeners.remove(&client.id);
+        if listeners.is_empty() {
+            match kind {
+                Kind::Channel => drop(self.channels.remove(name)),
+                Kind::Shard => drop(self.shards.remove(name)),
+                Kind::Pattern => drop(self.patterns.remove(name)),
+            }
+        }
+    }
+}
+
+/// All channels and patterns that somebody listens to. A client that has left may still stand there
+/// for a moment; it is sent nothing and counts for no message.
 #[derive(Debug, Default)]
 pub struct PubSub {
     registry: RwLock<Registry>,
@@ -73,25 +98,14 @@ impl PubSub {
 
     /// Lets a client listen no longer.
     pub fn unsubscribe(&self, kind: Kind, name: &[u8], client: &Client) {
+        self.write().unsubscribe(kind, name, client);
+    }
+
+    /// The same for several names; the lock is held for all of them.
+    pub fn unsubscribe_all(&self, kind: Kind, names: &[Box<[u8]>], client: &Client) {
         let mut registry = self.write();
-        let listeners = match kind {
-            Kind::Channel => registry.channels.get_mut(name),
-            Kind::Shard => registry.shards.get_mut(name),
-            Kind::Pattern => {
-                let entry = registry.patterns.get_mut(name);
-                entry.map(|(_, listeners)| listeners)
-            }
-        };
-        let Some(listeners) = listeners else {
-            return;
-        };
-        listeners.remove(&client.id);
-        if listeners.is_empty() {
-            match kind {
-                Kind::Channel => drop(registry.channels.remove(name)),
-                Kind::Shard => drop(registry.shards.remove(name)),
-                Kind::Pattern => drop(registry.patterns.remove(name)),
-            }
+        for name in names {
+            registry.unsubscribe(kind, name, client);
         }
     }
 
@@ -234,8 +248,11 @@ impl Sending {
                 return false;
             }
             *left = left.saturating_sub(cost);
-            letter.send(client);
-            (self.after, self.count) = (id, self.count + 1);
+            self.after = id;
+            if !client.is_gone() {
+                letter.send(client);
+                self.count += 1;
+            }
         }
         true
     }

@@ -27,11 +27,11 @@ mod registering; // what a library registers while it is loaded
 mod library;
 mod interpreter;
 
-pub use cache::{SCRIPTS_MAX, SOURCE_BYTES_MAX, Script, Scripts, SourceDigest};
+pub use cache::{PROGRAM_BYTES_MAX, SCRIPTS_MAX, SOURCE_BYTES_MAX, Script, Scripts, SourceDigest};
 pub use convert::Answer;
 pub use functions::{
     FUNCTIONS_MAX, FoundFunction, FunctionFlags, FunctionLibrary, Functions, LIBRARIES_MAX,
-    LIBRARY_BYTES_MAX, LibraryArrival, LibraryFunction,
+    LIBRARY_BYTES_MAX, LIBRARY_FUNCTIONS_MAX, LibraryArrival, LibraryFunction,
 };
 pub use header::{Header, LibraryHeader};
 pub use interpreter::{Host, Interpreter, Program, Run, RunError};

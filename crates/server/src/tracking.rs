@@ -27,6 +27,12 @@ use crate::client::{Client, Redirect};
 
 pub use self::table::TABLE_BYTES_MAX;
 
+/// Names that are dropped for each that is entered above the limits: it may be long, and they
+/// short. What is left is upkeep's.
+const DROPPED_BY_ENTRY: usize = 4;
+/// Names that upkeep frees, or drops, in one step: some milliseconds of a thread that serves
+/// nobody.
+const TIDIED_NAMES: usize = 4_096;
 /// The channel by which RESP2 clients get invalidations.
 const CHANNEL: &[u8] = b"__redis__:invalidate";
 
@@ -147,7 +153,15 @@ impl Tracking {
     /// Notes that a client is about to read a key.
     pub fn remember(&self, key: &[u8], client: &Arc<Client>) {
         self.table.remember(key, client);
-        self.shrink();
+        self.shrink(DROPPED_BY_ENTRY);
+    }
+
+    /// Frees some of what was forgotten at once, and drops some of the names above the limits;
+    /// whether more is left to do.
+    pub fn tidy_up(&self) -> bool {
+        let is_less = self.table.free_some(TIDIED_NAMES) + self.due.free_some(TIDIED_NAMES);
+        self.shrink(TIDIED_NAMES);
+        is_less > 0 || self.table.has_too_many() || self.table.is_too_large()
     }
 
     /// A key has changed; `is_own` if the change may be the deed of this thread's client.
@@ -192,10 +206,16 @@ impl Tracking {
         self.table.keys_max()
     }
 
-    /// Changes this limit, and drops what is above it.
+    /// Changes this limit; what is above it is dropped from now on.
     pub fn set_keys_max(&self, keys_max: usize) {
         self.table.set_keys_max(keys_max);
-        self.shrink();
+        self.shrink(TIDIED_NAMES);
+    }
+
+    /// Bytes of the table, with those that are not freed yet.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.table.bytes()
     }
 
     /// Names in the table, readers of them, and prefixes that somebody broadcasts.
@@ -217,9 +237,16 @@ impl Tracking {
         self.dropped.load(Ordering::Relaxed)
     }
 
-    /// Drops names until the table is within its limits.
-    fn shrink(&self) {
-        while self.table.is_over() {
+    /// Drops names, at most so many, while the table is above its limits.
+    fn shrink(&self, most: usize) {
+        for _ in 0..most {
+            let is_too_large = self.table.is_too_large();
+            if !is_too_large && !self.table.has_too_many() {
+                return;
+            }
+            if is_too_large && self.table.free_some(1) > 0 {
+                continue;
+            }
             let found = self.table.drop_one(|key, client| {
                 if Mode::of(client).has(Mode::ON) && !Mode::of(client).has(Mode::BCAST) {
                     tell(client, Told::Keys(&[key]));
@@ -382,6 +409,50 @@ mod tests {
         assert_eq!(tracking.counts(), (1, 2, 0));
         assert!(tracking.stop(&readers[1], &[]) && !tracking.stop(&readers[1], &[]));
         assert_eq!(tracking.counts(), (0, 0, 0));
+    }
+
+    #[test]
+    fn what_is_forgotten_at_once_tells_nobody_and_counts_until_it_is_freed() {
+        let (tracking, clients) = (Tracking::new(0), Clients::default());
+        let reader = client(&clients);
+        tracking.start(&reader, Mode::default(), None, &[]);
+        let remember = |names: std::ops::Range<usize>| {
+            names.for_each(|name| tracking.remember(format!("key{name}").as_bytes(), &reader));
+        };
+        remember(0..3 * TIDIED_NAMES);
+        let held = tracking.bytes();
+        tracking.flushed();
+        assert_eq!((tracking.counts(), tracking.bytes()), ((0, 0, 0), held));
+        assert_eq!(told(&reader), ">2\r\n$10\r\ninvalidate\r\n_\r\n");
+        tracking.changed(b"key1", true);
+        assert_eq!(told(&reader), "");
+        // Who enters names frees as many at least.
+        remember(0..100);
+        assert!(tracking.bytes() < held);
+        tracking.changed(b"key1", true);
+        assert_eq!(told(&reader), push(&["key1"]));
+        while tracking.tidy_up() {}
+        assert_eq!(tracking.counts(), (99, 99, 0));
+        tracking.stop(&reader, &[]);
+        while tracking.tidy_up() {}
+        assert_eq!((tracking.counts(), tracking.bytes()), ((0, 0, 0), 0));
+    }
+
+    #[test]
+    fn a_smaller_table_is_reached_step_by_step() {
+        let (tracking, clients) = (Tracking::new(0), Clients::default());
+        let reader = client(&clients);
+        tracking.start(&reader, Mode::default(), None, &[]);
+        for name in 0..3 * TIDIED_NAMES {
+            tracking.remember(&name.to_le_bytes(), &reader);
+        }
+        tracking.set_keys_max(1);
+        assert_eq!(tracking.counts().0, 2 * TIDIED_NAMES);
+        while tracking.tidy_up() {}
+        assert_eq!(
+            (tracking.counts().0, tracking.dropped()),
+            (1, 3 * TIDIED_NAMES as u64 - 1)
+        );
     }
 
     #[test]

@@ -15,6 +15,9 @@ use crate::ticker::Ticker;
 /// What clients hold less than at the peak when the heap is asked to give memory back.
 const HEAP_BYTES_MIN: usize = 16 << 20;
 
+/// Pause while names of the tracking table are freed.
+const TIDYING_PAUSE: Duration = Duration::from_millis(1);
+
 /// Starts the thread.
 ///
 /// # Errors
@@ -29,9 +32,14 @@ pub(crate) fn start(state: Arc<State>, clock: LoopClock) -> io::Result<Ticker> {
         }
         state.observer.tracking.push_due(state.cache.now().0);
         state.observer.tracking.broadcast();
+        let is_tidy = !state.observer.tracking.tidy_up();
         if state.budget.has_fallen(HEAP_BYTES_MIN) {
             cellar_engine::release_heap();
         }
-        pause
+        if is_tidy {
+            pause
+        } else {
+            pause.min(TIDYING_PAUSE)
+        }
     })
 }

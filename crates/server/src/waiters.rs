@@ -76,6 +76,9 @@ pub struct Waiter {
     /// Its place in the order of arrival, from 1.
     pub number: u64,
     answer: Mutex<Option<Vec<u8>>>,
+    /// Whether it waits no longer, though it may still stand in lines.
+    // Relaxed: who sets it is inside a gate, and who looks is alone.
+    has_left: AtomicBool,
 }
 
 impl WaitRequest {
@@ -189,6 +192,7 @@ impl Waiters {
             number: self.last.fetch_add(1, Ordering::Relaxed) + 1,
             request,
             answer: Mutex::default(),
+            has_left: AtomicBool::new(false),
         });
         if waiter.request.until_ms.is_some() {
             self.timed.fetch_add(1, Ordering::Relaxed);
@@ -229,6 +233,16 @@ impl Waiters {
 
     /// Takes one out who is answered or gone; whether it was there. The caller is inside a gate.
     pub fn remove(&self, waiter: &Waiter) -> bool {
+        let was_there = self.dismiss(waiter);
+        if was_there {
+            self.leave_lines(waiter, 0..waiter.names().len());
+        }
+        was_there
+    }
+
+    /// The same, save that it still stands in lines, where nobody sees it:
+    /// [`Waiters::leave_lines`] is to follow.
+    pub fn dismiss(&self, waiter: &Waiter) -> bool {
         let WaitRequest {
             client, until_ms, ..
         } = &waiter.request;
@@ -246,10 +260,16 @@ impl Waiters {
         if until_ms.is_some() {
             self.timed.fetch_sub(1, Ordering::Relaxed);
         }
-        for name in waiter.request.names() {
+        waiter.has_left.store(true, Ordering::Relaxed);
+        true
+    }
+
+    /// Takes one that was dismissed out of the lines of some of its names. The caller is inside a
+    /// gate.
+    pub fn leave_lines(&self, waiter: &Waiter, places: Range<usize>) {
+        for name in &waiter.names()[places] {
             self.leave(waiter, name);
         }
-        true
     }
 
     fn leave(&self, waiter: &Waiter, name: &[u8]) {
@@ -372,8 +392,9 @@ impl Waiters {
             .iter()
             .find(|key| key.database == *database)?;
         let behind = (Excluded((kind, after)), Included((kind, u64::MAX)));
-        let (_, found) = key.line.range(behind).next()?;
-        Some(found.clone())
+        let line = key.line.range(behind).map(|(_, found)| found);
+        let mut waiting = line.filter(|(one, _)| !one.has_left.load(Ordering::Relaxed));
+        waiting.next().cloned()
     }
 
     /// The waiter that a client is.

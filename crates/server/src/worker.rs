@@ -20,6 +20,7 @@ mod rest; // connections whose command waits for a value
 mod serve;
 mod timers;
 mod cede; // connections that go to a successor
+mod depart; // what takes long to be taken apart of connections that have ended
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -97,6 +98,7 @@ pub(crate) struct Worker {
     timers: timers::Timers,
     wait_times: rest::WaitTimes,
     ceding: cede::Ceding,
+    departures: depart::Departures,
 }
 
 impl Worker {
@@ -130,6 +132,7 @@ impl Worker {
             timers: timers::Timers::starting_at(now_ms),
             wait_times: rest::WaitTimes::default(),
             ceding: cede::Ceding::default(),
+            departures: depart::Departures::default(),
             common,
         })
     }
@@ -163,6 +166,7 @@ impl Worker {
                 self.note_turn();
             }
             self.run_timers();
+            self.take_apart();
             if self.ceding.is_under_way() {
                 self.go_on_ceding();
             }
@@ -175,7 +179,8 @@ impl Worker {
     /// How long the loop may sleep.
     fn wait_ms(&self) -> u32 {
         let is_ready = self.common.state.observer.waiters.is_ready();
-        if !self.lineup.is_empty() || !self.calls.is_empty() || is_ready {
+        let is_idle = self.lineup.is_empty() && self.calls.is_empty();
+        if !is_idle || is_ready || !self.departures.is_empty() {
             return 0;
         }
         let waits_ms = self.wait_times.wait_ms(self.now_ms);
@@ -410,12 +415,14 @@ impl Worker {
         self.enqueue(slot);
     }
 
-    /// Closes a connection and lets go of all it held.
+    /// Closes a connection and lets go of all it held, now or bit by bit.
     fn close(&mut self, slot: u32) {
-        drop(self.take_out(slot));
+        if let Some(connection) = self.take_out(slot) {
+            self.depart(connection);
+        }
     }
 
-    /// Takes a connection out, which holds nothing any more.
+    /// Takes a connection out, which is nobody's any more.
     fn take_out(&mut self, slot: u32) -> Option<Connection> {
         let mut connection = self.table.remove(slot)?;
         if connection.is_held {
@@ -431,8 +438,8 @@ impl Worker {
         let protocol = connection.link.protocol();
         self.counters.load.note_closed(protocol);
         connection.link.end(&self.common.state);
-        if let Some(waiter) = connection.waiter.take() {
-            self.forget_waiter(&waiter);
+        if let Some(waiter) = &connection.waiter {
+            self.dismiss_waiter(waiter);
         }
         self.forget();
         Some(connection)

@@ -190,7 +190,7 @@ fn a_transaction_counts_with_all_it_takes_and_its_replies_are_bounded() {
     let value = vec![b'v'; 16_000];
     assert_eq!(client.call(&[b"SET", b"k", &value]), ok());
     assert_eq!(client.run("MULTI"), ok());
-    let queued = 40_000;
+    let queued = 19_000;
     client.send_raw(&b"*2\r\n$3\r\nGET\r\n$1\r\nk\r\n".repeat(queued));
     client.send(&[b"INCR", b"n"]);
     for _ in 0..=queued {
@@ -211,12 +211,124 @@ fn a_transaction_counts_with_all_it_takes_and_its_replies_are_bounded() {
 }
 
 #[test]
+fn a_transaction_has_a_limit_of_commands_and_of_their_arguments() {
+    let daemon = Daemon::start(&["--threads", "1"]);
+    let mut client = Client::connect(&daemon);
+    let set = b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1\r\nv\r\n";
+    let many = [&b"DEL"[..]]
+        .into_iter()
+        .chain(std::iter::repeat_n(&b"k"[..], 16_002));
+    let many = daemon::frame(&many.collect::<Vec<_>>());
+    let refused = resp::error("ERR the transaction is too large");
+    let queued = Value::Simple("QUEUED".to_owned());
+    let aborted = "EXECABORT Transaction discarded because of previous errors.";
+    for (commands, count) in [(set.repeat(20_000), 20_000), (many, 1)] {
+        for is_too_large in [false, true] {
+            assert_eq!(client.run("MULTI"), ok());
+            client.send_raw(&commands);
+            for _ in 0..count {
+                assert_eq!(client.read(), queued);
+            }
+            if is_too_large {
+                client.send_raw(set);
+                assert_eq!(client.read(), refused);
+                assert_eq!(client.run("EXEC"), resp::error(aborted));
+                continue;
+            }
+            let Value::Array(replies) = client.run("EXEC") else {
+                panic!("no array");
+            };
+            assert_eq!(replies.len(), count);
+        }
+    }
+}
+
+/// Connects so many clients that set something up with many names.
+fn with_names(daemon: &Daemon, clients: usize, command: &str, names: usize) -> Vec<Client> {
+    let names: Vec<String> = (0..names).map(|name| format!("name:{name}")).collect();
+    let words: Vec<&[u8]> = names.iter().map(String::as_bytes).collect();
+    let one = |_| {
+        let mut client = Client::connect(daemon);
+        client.send(&[&[command.as_bytes()], &words[..]].concat());
+        client
+    };
+    (0..clients).map(one).collect()
+}
+
+/// Waits until a question has this answer.
+fn wait_for(client: &mut Client, question: &str, answer: &str) {
+    for _ in 0..400 {
+        if client.run(question).shown() == answer {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!(client.run(question).shown(), answer);
+}
+
+#[test]
+fn what_clients_leave_behind_is_taken_apart_and_counts_no_more() {
+    let daemon = Daemon::start(&["--threads", "1", "--client-memory", "128MiB"]);
+    let mut other = Client::connect(&daemon);
+    let all = [
+        with_names(&daemon, 8, "SUBSCRIBE", 5_000),
+        with_names(&daemon, 8, "PSUBSCRIBE", 5_000),
+        with_names(&daemon, 8, "WATCH", 5_000),
+    ];
+    wait_for(&mut other, "PUBSUB NUMSUB name:4999", "[name:4999, :8]");
+    wait_for(&mut other, "PUBSUB NUMPAT", ":5000");
+    assert!(daemon.stat("client_memory") > 3 * 8 * 5_000 * 512 / 2);
+    drop(all);
+    wait_for(&mut other, "PUBSUB CHANNELS", "[]");
+    wait_for(&mut other, "PUBSUB NUMPAT", ":0");
+    for _ in 0..400 {
+        if daemon.stat("client_memory") < 1 << 20 {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert!(daemon.stat("client_memory") < 1 << 20);
+    assert_eq!(other.run("PUBLISH name:1 x"), Value::Integer(0));
+}
+
+#[test]
+fn nothing_is_given_to_who_has_gone_with_very_many_names_to_wait_for() {
+    let daemon = Daemon::start(&["--threads", "1"]);
+    let mut other = Client::connect(&daemon);
+    let names: Vec<String> = (0..3_900).map(|name| format!("name:{name}")).collect();
+    let words: Vec<&[u8]> = names.iter().map(String::as_bytes).collect();
+    for round in 0..20 {
+        let mut waiters = Vec::new();
+        for _ in 0..4 {
+            let mut client = Client::connect(&daemon);
+            client.send(&[&[&b"BLPOP"[..]], &words[..], &[b"0"]].concat());
+            waiters.push(client);
+        }
+        while !other
+            .run("INFO clients")
+            .shown()
+            .contains("blocked_clients:4")
+        {}
+        drop(waiters);
+        while !other
+            .run("INFO clients")
+            .shown()
+            .contains("blocked_clients:0")
+        {}
+        // While they still stand in lines.
+        let list = format!("name:{}", 3_899 - round);
+        assert_eq!(other.run(&format!("RPUSH {list} x")), Value::Integer(1));
+        assert_eq!(other.run(&format!("LPOP {list}")), resp::bulk("x"));
+    }
+}
+
+#[test]
 fn a_transaction_of_very_many_small_commands_is_refused_at_its_limit() {
     let daemon = Daemon::start(&["--threads", "1"]);
     let mut client = Client::connect(&daemon);
     assert_eq!(client.run("MULTI"), ok());
     let mut refused = false;
-    for _ in 0..150 {
+    for _ in 0..5 {
         client.send_raw(&b"*1\r\n$4\r\nPING\r\n".repeat(10_000));
         for _ in 0..10_000 {
             refused |= client.read() != Value::Simple("QUEUED".to_owned());

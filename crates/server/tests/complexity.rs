@@ -9,6 +9,8 @@
 
 #[path = "support/daemon.rs"]
 mod daemon;
+#[path = "complexity/events.rs"]
+mod events;
 #[path = "complexity/probe.rs"]
 mod probe;
 #[path = "complexity/table.rs"]
@@ -23,6 +25,7 @@ use std::path::Path;
 use cellar_protocol::memcached::binary::OPERATIONS;
 use cellar_protocol::memcached::command::COMMANDS;
 use cellar_protocol::resp::command::TABLE;
+use events::EVENTS;
 use probe::{Bench, Protocol, Size};
 use table::{HTTP, MEMCACHED, MEMCACHED_BINARY, RESP, Row};
 
@@ -103,6 +106,13 @@ fn nobody_waits_long_for_the_worst_of_any_command() {
             if !row.is_one_step() && outcome.gap_us > size.gap_us_max {
                 late.push(format!("{probe}: {outcome}"));
             }
+        }
+    }
+    for event in EVENTS.iter().filter(|event| event.name.contains(&only)) {
+        let outcome = event.run(&bench);
+        println!("{:50} {outcome}", event.name);
+        if outcome.gap_us > size.gap_us_max {
+            late.push(format!("{}: {outcome}", event.name));
         }
     }
     assert!(late.is_empty(), "held for too long:\n{}", late.join("\n"));

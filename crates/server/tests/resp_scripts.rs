@@ -663,6 +663,48 @@ fn a_script_that_allocates_or_recurses_ends_with_an_error() {
 }
 
 #[test]
+fn a_script_has_a_limit_of_bytes_and_of_arguments() {
+    let daemon = Daemon::start(&[]);
+    let mut client = Client::connect(&daemon);
+    let body = "return #ARGV";
+    let source = |bytes: usize| format!("{body}{}", " ".repeat(bytes - body.len()));
+    let (longest, longer) = (source(128 << 10), source((128 << 10) + 1));
+    let refused = "-ERR the script is longer than 128 KiB";
+    assert_eq!(
+        client.call(&[b"EVAL", longest.as_bytes(), b"0"]),
+        Value::Integer(0)
+    );
+    assert_eq!(
+        client
+            .call(&[b"SCRIPT", b"LOAD", longest.as_bytes()])
+            .shown()
+            .len(),
+        40
+    );
+    for words in [
+        &[&b"EVAL"[..], longer.as_bytes(), b"0"],
+        &[&b"SCRIPT"[..], b"LOAD", longer.as_bytes()],
+    ] {
+        assert_eq!(client.call(words).shown(), refused);
+    }
+    let many = vec![&b"x"[..]; 16_381];
+    for (command, refused) in [("EVAL", ":16381"), ("EVAL_RO", ":16381")] {
+        let most = [&[command.as_bytes(), body.as_bytes(), b"0"], &many[..]].concat();
+        assert_eq!(client.call(&most).shown(), refused);
+        let more = [&most[..], &[b"x"]].concat();
+        let too_many = "-ERR too many arguments for one command";
+        assert_eq!(client.call(&more).shown(), too_many);
+    }
+    // What was refused is not kept: the two that ran are.
+    assert!(
+        client
+            .run("INFO memory")
+            .shown()
+            .contains("number_of_cached_scripts:2")
+    );
+}
+
+#[test]
 fn searches_find_what_they_find_in_lua() {
     let daemon = Daemon::start(&[]);
     let mut client = Client::connect(&daemon);

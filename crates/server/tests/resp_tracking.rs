@@ -374,6 +374,46 @@ fn a_full_table_forgets_and_says_so() {
 }
 
 #[test]
+fn very_many_keys_of_one_read_are_tracked_step_by_step_or_refused() {
+    let daemon = Daemon::start(&[]);
+    let mut reader = tracked(&daemon, "");
+    let mut writer = Client::connect(&daemon);
+    let keys: Vec<String> = (0..10_000).map(|key| format!("key:{key}")).collect();
+    let words = |command: &str, count: usize| {
+        let keys = keys[..count].iter().map(|key| key.clone().into_bytes());
+        let words: Vec<Vec<u8>> = [command.as_bytes().to_vec()]
+            .into_iter()
+            .chain(keys)
+            .collect();
+        words
+    };
+    let call = |client: &mut Client, words: Vec<Vec<u8>>| {
+        let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
+        client.call(&words)
+    };
+    for command in ["MGET", "EXISTS", "TOUCH"] {
+        let _ = call(&mut reader, words(command, 10_000));
+        for key in ["key:0", "key:1023", "key:1024", "key:9999"] {
+            writer.run(&format!("SET {key} 1"));
+            assert_eq!(reader.read(), invalidation(&[key]), "{command}");
+        }
+        writer.run("FLUSHALL");
+        assert_eq!(reader.read(), invalidation_of_all());
+    }
+    let refused = "-ERR too many keys for a command whose client tracks them";
+    for command in ["SUNION", "PFCOUNT"] {
+        let _ = call(&mut reader, words(command, 4_096));
+        assert_eq!(call(&mut reader, words(command, 4_097)).shown(), refused);
+        // Nothing is left of what was refused, and who does not track may ask.
+        assert_ne!(call(&mut writer, words(command, 4_097)).shown(), refused);
+    }
+    writer.run("SADD key:4096 1");
+    expect_nothing(&mut reader);
+    writer.run("SADD key:4095 1");
+    assert_eq!(reader.read(), invalidation(&["key:4095"]));
+}
+
+#[test]
 fn a_tracker_that_does_not_read_is_dropped_and_others_are_served() {
     let daemon = Daemon::start(&[]);
     let mut lazy = tracked(&daemon, " BCAST");

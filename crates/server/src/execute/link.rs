@@ -461,11 +461,21 @@ impl Link {
         }
     }
 
-    /// Forgets a client that is gone.
+    /// Forgets a client that is gone. What takes long to be taken apart still counts as held; it is
+    /// left to [`Link::take_apart`].
     pub fn end(&mut self, state: &State) {
         match self {
             Link::Resp(intake) => intake.end(state),
             Link::Memcached(_) | Link::Http(_) => {}
+        }
+    }
+
+    /// Takes apart some of what a client has left behind, at most so many names; how many it were.
+    /// If it were fewer, nothing is left.
+    pub fn take_apart(&mut self, most: usize, state: &State) -> usize {
+        match self {
+            Link::Resp(intake) => intake.take_apart(most, state),
+            Link::Memcached(_) | Link::Http(_) => 0,
         }
     }
 }

@@ -47,6 +47,14 @@ pub const FAMILIES: &[Family] = &[
         write: durations,
     },
     Family {
+        name: "cellar_tracking_table_bytes",
+        kind: MetricType::Gauge,
+        labels: "",
+        help: "Bytes of the names that clients are told of (CLIENT TRACKING), and of forgotten \
+               ones that are not freed yet.",
+        write: |facts, samples| samples.one(facts.state.observer.tracking.bytes()),
+    },
+    Family {
         name: "cellar_open_connections",
         kind: MetricType::Gauge,
         labels: "protocol",

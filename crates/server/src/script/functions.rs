@@ -14,8 +14,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub const LIBRARIES_MAX: usize = 1_000;
 /// Most functions that they have together.
 pub const FUNCTIONS_MAX: usize = 10_000;
-/// Most bytes that they take together: sources, names and descriptions.
-pub const LIBRARY_BYTES_MAX: usize = 16 << 20;
+/// Most functions of one library: to register so many holds an event loop for some milliseconds.
+pub const LIBRARY_FUNCTIONS_MAX: usize = 1_000;
+/// Most bytes that they take together: sources, names and descriptions. `FUNCTION DUMP` answers
+/// them in one piece.
+pub const LIBRARY_BYTES_MAX: usize = 8 << 20;
 /// What a library and a function take beside these.
 const FUNCTION_BYTES: usize = 256;
 

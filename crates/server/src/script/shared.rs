@@ -12,7 +12,7 @@ use cellar_protocol::resp::Proto;
 use mlua::{Error, Function, HookTriggers, Lua, Result, Table, VmState};
 
 use super::choices::Choices;
-use super::functions::{FUNCTIONS_MAX, LIBRARY_BYTES_MAX, LibraryFunction};
+use super::functions::{LIBRARY_BYTES_MAX, LIBRARY_FUNCTIONS_MAX, LibraryFunction};
 use super::limit::Limit;
 use super::random::Random;
 
@@ -91,8 +91,8 @@ impl Registered {
     ) -> std::result::Result<(), &'static str> {
         const MEMORY: &str = "ERR not enough memory";
         self.bytes += function.name.len() + function.description.as_ref().map_or(0, Vec::len);
-        if self.functions.len() == FUNCTIONS_MAX {
-            return Err("ERR there are too many functions");
+        if self.functions.len() == LIBRARY_FUNCTIONS_MAX {
+            return Err("ERR a library has at most 1000 functions");
         }
         if self.bytes > LIBRARY_BYTES_MAX {
             return Err("ERR the libraries are too long");

@@ -7,8 +7,10 @@
 //! Moments are in engine milliseconds.
 
 use std::collections::BTreeSet;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+
+use super::lock;
 
 /// Most bytes of names that wait.
 const NAMES_BYTES_MAX: usize = 4 << 20;
@@ -39,6 +41,8 @@ impl Waiting {
 #[derive(Debug)]
 pub(super) struct Due {
     waiting: Mutex<Waiting>,
+    /// What was forgotten and is not freed yet.
+    void: Mutex<Vec<BTreeSet<(u64, Box<[u8]>)>>>,
     /// The first deadline.
     // Relaxed: written under the lock; a look without it may come a step late.
     first_ms: AtomicU64,
@@ -48,6 +52,7 @@ impl Default for Due {
     fn default() -> Due {
         Due {
             waiting: Mutex::default(),
+            void: Mutex::default(),
             first_ms: AtomicU64::new(NEVER),
         }
     }
@@ -79,13 +84,29 @@ impl Due {
         }
     }
 
-    /// Forgets all.
+    /// Forgets all, and leaves to [`Due::free_some`] to free it.
     pub(super) fn clear(&self) {
-        self.with(|waiting| *waiting = Waiting::default());
+        let forgotten = self.with(std::mem::take);
+        if !forgotten.names.is_empty() {
+            lock(&self.void).push(forgotten.names);
+        }
+    }
+
+    /// Frees forgotten names, at most so many; how many.
+    pub(super) fn free_some(&self, most: usize) -> usize {
+        let next = lock(&self.void).pop();
+        let Some(mut names) = next else {
+            return 0;
+        };
+        let freed = (0..most).take_while(|_| names.pop_last().is_some()).count();
+        if !names.is_empty() {
+            lock(&self.void).push(names);
+        }
+        freed
     }
 
     fn with<R>(&self, change: impl FnOnce(&mut Waiting) -> R) -> R {
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = lock(&self.waiting);
         let result = change(&mut waiting);
         self.first_ms.store(waiting.first_ms(), Ordering::Relaxed);
         result

@@ -102,6 +102,13 @@ impl Worker {
         self.common.state.observer.unwait(waiter)
     }
 
+    /// The same, save that it still stands in lines, where nobody sees it.
+    pub(super) fn dismiss_waiter(&mut self, waiter: &Waiter) {
+        self.wait_times.remove(waiter);
+        let _pass = self.common.state.gates.enter(self.index);
+        self.common.state.observer.dismiss(waiter);
+    }
+
     /// Ends a connection that waits: it is answered only if somebody has done so already.
     #[cold]
     pub(super) fn end_rest(&mut self, slot: u32) {

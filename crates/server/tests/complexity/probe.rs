@@ -83,6 +83,9 @@ impl fmt::Display for Outcome {
     }
 }
 
+/// Time in which a loop has noticed who is gone and has taken apart what it left.
+const SETTLED: Duration = Duration::from_millis(150);
+
 /// A server with one event loop, filled.
 pub(crate) struct Bench {
     daemon: Daemon,
@@ -103,9 +106,18 @@ fn frame_of(args: &[Vec<u8>]) -> Vec<u8> {
 fn http_request(words: &str) -> Vec<u8> {
     let (path, body) = words.split_once(' ').unwrap_or((words, ""));
     let all = |item: &dyn Fn(usize) -> String| (0..1_000).map(item).collect::<Vec<_>>().join(",");
-    let content = "x".repeat(8_000);
+    let content = "x".repeat(2_000);
     let body = match body {
         "{ids}" => format!(r#"{{"ids":[{}]}}"#, all(&|n| format!(r#""key:{n}""#))),
+        "{escapes}" => {
+            let content = "\\u0041".repeat(330);
+            let message = |n| format!(r#"{{"id":"posted:{n}","content":"{content}"}}"#);
+            format!(r#"{{"items":[{}]}}"#, all(&message))
+        }
+        "{escape}" => {
+            let content = "\\u0041".repeat(340_000);
+            format!(r#"{{"id":"posted","content":"{content}"}}"#)
+        }
         "{messages}" => {
             let message = |n| format!(r#"{{"id":"posted:{n}","content":"{content}"}}"#);
             format!(r#"{{"items":[{}]}}"#, all(&message))
@@ -116,6 +128,20 @@ fn http_request(words: &str) -> Vec<u8> {
     let length = body.len();
     let head = "Host: localhost\r\nConnection: close\r\nContent-Type: application/json\r\n";
     format!("{method} {path} HTTP/1.1\r\n{head}Content-Length: {length}\r\n\r\n{body}").into_bytes()
+}
+
+/// As long a script as may be sent.
+fn program() -> String {
+    let line = "local value = redis.call('GET', KEYS[1]) if value then return value end\n";
+    let lines = (127 << 10) / (line.len() + 7);
+    format!("do {line}end\n").repeat(lines)
+}
+
+/// As many functions as a library may have.
+fn library() -> String {
+    let function = |at| format!("redis.register_function('f{at}', function() return {at} end)\n");
+    let functions: String = (0..1_000).map(function).collect();
+    format!("#!lua name=library\n{functions}")
 }
 
 /// The command that adds members all over the earth.
@@ -250,12 +276,52 @@ impl Bench {
 
     /// Asks, and tells how long the others waited; the best of some tries.
     pub(crate) fn run(&mut self, protocol: Protocol, words: &str) -> Outcome {
-        let mut best = self.run_once(protocol, words);
+        self.best_of(|| self.run_once(protocol, words))
+    }
+
+    /// A new connection for the Redis protocol.
+    pub(crate) fn client(&self) -> TcpStream {
+        self.daemon.connect_resp()
+    }
+
+    /// How many keys there are.
+    pub(crate) fn keys(&self) -> usize {
+        self.size.keys
+    }
+
+    /// As much of something as its size allows, of what there is of it in the full form.
+    pub(crate) fn scaled(&self, full: usize) -> usize {
+        full * self.size.args / Size::FULL.args
+    }
+
+    /// Does something, and tells how long the others waited until its consequences were over.
+    pub(crate) fn watch(&self, act: impl FnOnce()) -> Outcome {
+        // What was prepared is over.
+        std::thread::sleep(SETTLED);
+        self.gap_us.store(0, Ordering::Relaxed);
+        let before = processor_time(self.daemon.id());
+        let watch = Stopwatch::start();
+        act();
+        let took_us = watch.us();
+        std::thread::sleep(SETTLED);
+        Outcome {
+            gap_us: self.gap_us.load(Ordering::Relaxed),
+            took_us,
+            cpu_ms: processor_time(self.daemon.id())
+                .saturating_sub(before)
+                .as_millis() as u64,
+            bytes: 0,
+        }
+    }
+
+    /// The best of some tries.
+    pub(crate) fn best_of(&self, run: impl Fn() -> Outcome) -> Outcome {
+        let mut best = run();
         for _ in 1..self.size.tries {
             if best.gap_us * 2 <= self.size.gap_us_max {
                 break;
             }
-            let again = self.run_once(protocol, words);
+            let again = run();
             if again.gap_us < best.gap_us {
                 best = again;
             }
@@ -267,7 +333,10 @@ impl Bench {
         let (mut stream, request, end) = match protocol {
             Protocol::Resp => {
                 let commands = words.split(" ; ");
-                let frames = commands.map(|words| frame_of(&self.expanded(words)));
+                let frames = commands.map(|words| match words {
+                    "{queue}" => self.queue(),
+                    words => frame_of(&self.expanded(words)),
+                });
                 let request = frames.chain([END.to_vec()]).collect::<Vec<_>>().concat();
                 let end = &b"$7\r\nTHE-END\r\n"[..];
                 (self.daemon.connect_resp(), request, end)
@@ -314,6 +383,11 @@ impl Bench {
             match word {
                 "{keys}" => many(args, &|place| format!("key:{}", place % keys)),
                 "{missing}" => many(args, &|place| format!("no:{place}")),
+                "{keys16k}" => many(args.min(16_000), &|place| format!("key:{place}")),
+                "{4k}" => many(4_000, &|place| format!("no:{place}")),
+                "{pairs20k}" => many(args.min(20_000), &|place| format!("key:{place}")),
+                "{program}" => vec![program().into_bytes()],
+                "{library}" => vec![library().into_bytes()],
                 "{missing16k}" => many(args.min(16_000), &|place| format!("no:{place}")),
                 "{sketches}" => many(16_000, &|_| "sketch".to_owned()),
                 "{lines}" => many(args.min(60_000), &|place| format!("key:{}", place % keys)),
@@ -338,6 +412,14 @@ impl Bench {
             }
         };
         words.split(' ').flat_map(list).collect()
+    }
+
+    /// As many short commands as a transaction takes.
+    fn queue(&self) -> Vec<u8> {
+        let keys = self.size.keys;
+        let get = |at: usize| format!("key:{}", at.wrapping_mul(7_919) % keys);
+        let gets = (0..self.size.args.min(20_000)).map(|at| frame(&[b"GET", get(at).as_bytes()]));
+        gets.collect::<Vec<_>>().concat()
     }
 
     /// What DUMP answers for a key.
@@ -368,7 +450,7 @@ impl Drop for Bench {
 }
 
 /// Reads until `end` comes, or the end of the connection; how many bytes that were.
-fn read_to_end(stream: &mut TcpStream, end: &[u8]) -> usize {
+pub(crate) fn read_to_end(stream: &mut TcpStream, end: &[u8]) -> usize {
     let mut buffer = vec![0; 1 << 20];
     let (mut tail, mut total) = (Vec::new(), 0);
     loop {

@@ -74,7 +74,7 @@ pub(crate) const RESP: &[Row] = rows! {
         "the lengths' product is at most 16 Mi, each at most 1 MiB",
         ["LCS one two", "LCS one two LEN", "LCS one two IDX WITHMATCHLEN"];
     "mget": "one look-up a key", "262,143 keys", "4,096 keys or 64 KiB of answer a step",
-        ["MGET {keys}", "MGET {missing}"];
+        ["MGET {keys}", "MGET {missing}", "HELLO 3 ; CLIENT TRACKING on ; MGET {keys}"];
     "mset": "one store a key", "131,071 pairs", "8,192 pairs a step; up to so many are one step",
         ["MSET {pairs}"];
     "msetnx msetex": "one store a key", "8,191 pairs", "at most 16,384 arguments",
@@ -220,7 +220,8 @@ pub(crate) const RESP: &[Row] = rows! {
     "subscribe unsubscribe psubscribe punsubscribe ssubscribe sunsubscribe":
         "a place in two trees a name",
         "names until they are too many", "4 MiB a client, 512 bytes and its name for each",
-        ["SUBSCRIBE {names}", "PSUBSCRIBE {names}", "SUBSCRIBE {names} ; UNSUBSCRIBE"];
+        ["SUBSCRIBE {names}", "PSUBSCRIBE {names}", "SUBSCRIBE {names} ; UNSUBSCRIBE",
+         "PSUBSCRIBE {names} ; PUNSUBSCRIBE"];
     "publish spublish": "a copy of the message a listener, a try a pattern",
         "10,000 listeners, a million patterns", "2,048 listeners or patterns a step",
         ["PUBLISH news hello"];
@@ -230,22 +231,29 @@ pub(crate) const RESP: &[Row] = rows! {
         "4 MiB of names a client; at most 16,384 arguments", ["PUBSUB CHANNELS *"];
     "multi discard unwatch watch": "a place in two trees a key", "keys until they are too many",
         "4 MiB a client, 512 bytes and its name for each; at most 16,384 arguments",
-        ["WATCH {missing16k}", "UNWATCH"];
+        ["WATCH {missing16k}", "WATCH {names} ; UNWATCH"];
     "exec": "its commands, one after the other", "a queue of the longest commands",
-        "no steps: it is one step for all by its promise; its queue and its answer are bounded",
-        ["MULTI ; MGET {keys} ; DEL {missing} ; EXEC"];
+        "one step for all by its promise: at most 20,000 keys, four arguments beyond a command's \
+         eighth counted as one; 32 MiB of queue and of answer",
+        ["MULTI ; {queue} ; EXEC", "MULTI ; MGET {keys16k} ; EXEC",
+         "MULTI ; DEL {missing16k} ; EXEC",
+         "MULTI ; MSET {pairs20k} ; EXEC"];
     "eval evalsha eval_ro evalsha_ro": "its script", "a script that never ends",
-        "no steps: --script-time-limit, --script-memory", ["EVAL return{} 0"];
+        "no steps: --script-time-limit; 128 KiB of script, 16,384 arguments",
+        ["EVAL return{} 0 {missing16k}", "EVAL {program} 0"];
     "script script|load script|exists script|flush script|kill script|help":
-        "one digest", "262,142 digests", "4,096 digests a step", ["SCRIPT EXISTS {keys}"];
+        "one digest; to compile a script", "262,142 digests; 128 KiB of script",
+        "4,096 digests a step; longer scripts are refused",
+        ["SCRIPT EXISTS {keys}", "SCRIPT LOAD {program}"];
     "fcall fcall_ro": "its function", "a function that never ends",
-        "no steps: --script-time-limit, --script-memory", ["FCALL nosuch 0"];
+        "no steps: --script-time-limit; 16,384 arguments", ["FCALL nosuch 0 {missing16k}"];
     "function|load function|restore": "the library's program, and a copy of what is known of all",
-        "a program that never ends", "500 ms a library, and --script-time-limit",
-        ["FUNCTION LOAD x", "FUNCTION RESTORE x"];
+        "a program that never ends",
+        "128 KiB and 1,000 functions a library, 500 ms and --script-time-limit; RESTORE runs a \
+         library a step", ["FUNCTION LOAD REPLACE {library}", "FUNCTION RESTORE x"];
     "function function|delete function|dump function|flush function|kill function|list \
-     function|stats function|help": "one pass over the libraries", "1,000 libraries of 16 MiB",
-        "16 MiB of all libraries, 10,000 functions", ["FUNCTION LIST", "FUNCTION DUMP"];
+     function|stats function|help": "one pass over the libraries", "1,000 libraries of 8 MiB",
+        "8 MiB of all libraries, 10,000 functions", ["FUNCTION LIST", "FUNCTION DUMP"];
     "hello auth select ping echo quit reset": "its bytes", "a message of 32 MiB",
         "32 MiB of command", ["PING", "SELECT 0"];
     "client client|caching client|getname client|getredir client|id client|info client|no-evict \
@@ -253,7 +261,8 @@ pub(crate) const RESP: &[Row] = rows! {
      client|unblock client|unpause client|help": "nothing", "none", "answers at once",
         ["CLIENT INFO"];
     "client|tracking": "a place in a tree a prefix", "prefixes until they are too many",
-        "1 MiB a client", ["CLIENT TRACKING on BCAST {prefixes} ; CLIENT TRACKING off"];
+        "1 MiB a client; upkeep frees what who stops had read",
+        ["CLIENT TRACKING on BCAST {prefixes} ; CLIENT TRACKING off"];
     "client|kill client|list": "one look at each client", "10,000 clients",
         "512 lines a step; 256 connections are ended a turn",
         ["CLIENT LIST", "CLIENT LIST ID {ids}"];
@@ -341,14 +350,16 @@ pub(crate) const MEMCACHED_BINARY: &[Row] = rows! {
 
 /// Paths of HTTP.
 pub(crate) const HTTP: &[Row] = rows! {
-    "/v1/cache /v1/cache/{key}": "one look-up or store", "a value of 512 MiB",
-        "sent from the cache's memory, 2 MiB a turn; received as it comes", ["/v1/cache/key:1"];
+    "/v1/cache /v1/cache/{key}": "one look-up or store",
+        "a value of 512 MiB; a message of 2 MiB of escapes",
+        "sent from the cache's memory, 2 MiB a turn; received as it comes; longer messages are \
+         refused", ["/v1/cache/key:1", "/v1/cache {escape}"];
     "/v1/cache/{key}/incr /v1/cache/{key}/invalidate": "one look-up", "none", "answers at once",
         ["/v1/cache/key:1/incr {}"];
     "/v1/cache/batch/get": "one look-up a key", "1,000 keys", "more are refused; pieces of the \
      answer", ["/v1/cache/batch/get {ids}"];
-    "/v1/cache/batch/put": "one store a key", "1,000 messages, 8 MiB in all",
-        "more are refused", ["/v1/cache/batch/put {messages}"];
+    "/v1/cache/batch/put": "one store a key", "1,000 messages of escapes, 2 MiB in all",
+        "more are refused", ["/v1/cache/batch/put {messages}", "/v1/cache/batch/put {escapes}"];
     "/healthz /readyz": "nothing", "none", "answers at once", ["/healthz"];
     "/metrics": "sums over the shards", "none", "a constant number of sums", ["/metrics"];
     "/v1/cluster": "a copy of what was written with the map", "1,000 nodes",

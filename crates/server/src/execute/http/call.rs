@@ -13,8 +13,9 @@ use crate::execute::permission::{Need, check};
 use crate::output::Output;
 use crate::users::{Login, User};
 
-/// Longest document of JSON, in either direction.
-pub(super) const DOCUMENT_BYTES_MAX: usize = 8 << 20;
+/// Longest document of JSON, in either direction: to read escapes, or to write them, takes some
+/// milliseconds for so many bytes.
+pub(super) const DOCUMENT_BYTES_MAX: usize = 2 << 20;
 
 /// A request that is being answered.
 pub(super) struct Call<'c> {

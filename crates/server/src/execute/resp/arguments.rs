@@ -1,5 +1,7 @@
 //! Arguments: those of commands that outlive their bytes, one behind the other.
 
+use std::ops::Range;
+
 /// Arguments that are kept while a command waits, or is worked off in several turns.
 #[derive(Debug, Default)]
 pub(super) struct Arguments {
@@ -45,7 +47,12 @@ impl Arguments {
 
     /// All of them, in their order.
     pub(super) fn iter(&self) -> impl Iterator<Item = &[u8]> {
-        (0..self.len()).map(|place| self.get(place))
+        self.part(0..self.len())
+    }
+
+    /// Those at these places.
+    pub(super) fn part(&self, places: Range<usize>) -> impl Iterator<Item = &[u8]> {
+        places.map(|place| self.get(place))
     }
 
     /// The one at a place.

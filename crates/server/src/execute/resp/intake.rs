@@ -450,8 +450,14 @@ impl Intake {
         self.tail = None;
     }
 
-    /// Forgets a client that is gone.
+    /// Forgets a client that is gone, save what takes long.
     pub(in crate::execute) fn end(&mut self, state: &State) {
         self.session.leave(state);
+    }
+
+    /// Takes apart some of what is left of one that has ended: at most so many names; how many it
+    /// were.
+    pub(in crate::execute) fn take_apart(&mut self, most: usize, state: &State) -> usize {
+        self.session.take_apart(most, state)
     }
 }

@@ -18,7 +18,7 @@ use super::failure::Failure;
 
 use self::calls::Caller;
 use crate::parameters::REDIS_VERSION;
-use crate::script::{Header, Interpreter, Program, Run, RunError, SOURCE_BYTES_MAX, Script};
+use crate::script::{Header, Interpreter, PROGRAM_BYTES_MAX, Program, Run, RunError, Script};
 use crate::state::State;
 
 const MAY_WRITE: Failure =
@@ -70,8 +70,8 @@ pub(super) fn is_read_only(command: &Command, args: &[&[u8]], state: &State) -> 
 }
 
 fn check_length(source: &[u8]) -> Result<(), Failure> {
-    if source.len() > SOURCE_BYTES_MAX {
-        return Err(Failure::text("ERR the script is too long"));
+    if source.len() > PROGRAM_BYTES_MAX {
+        return Err(Failure::text("ERR the script is longer than 128 KiB"));
     }
     Ok(())
 }

@@ -39,6 +39,10 @@ pub(super) enum ReplyMode {
     SkipNext,
 }
 
+/// What a client has set up is not let go of at once when it leaves if it has so many bytes: more
+/// than a hundred names.
+const LEFT_BYTES_MIN: usize = 64 << 10;
+
 /// The answer to who has to log in first.
 pub(super) const NO_AUTH: Failure = Failure::text("NOAUTH Authentication required.");
 
@@ -429,10 +433,24 @@ impl Session {
         }
     }
 
-    /// Is no longer there for others.
+    /// Is no longer there for others. What takes long to be taken apart stays, and is nobody's;
+    /// [`Session::take_apart`] is to follow.
     pub(super) fn leave(&mut self, state: &State) {
-        self.forget_all(state);
         state.clients.remove(self.client.id);
+        if self.held_bytes() < LEFT_BYTES_MIN {
+            self.forget_all(state);
+        }
+    }
+
+    /// Takes apart some of what is left behind, at most so many names; how many it were. If it were
+    /// fewer, nothing is left.
+    pub(super) fn take_apart(&mut self, most: usize, state: &State) -> usize {
+        let mut names = self.subscriptions.end_some(most, &self.client, state);
+        names += self.watched.end_some(most - names, &self.client, state);
+        if names < most {
+            self.forget_all(state);
+        }
+        names
     }
 
     pub(super) fn select(&mut self, database: u32) {

@@ -5,6 +5,7 @@
 //!
 //! Source: redis.io/docs/latest/develop/interact/transactions.
 
+use cellar_engine::{Cache, Key, Space};
 use cellar_protocol::resp::command::Flags;
 use cellar_protocol::resp::{Command, Verb};
 
@@ -72,24 +73,75 @@ pub(super) fn exec(call: &mut Call<'_>) -> Outcome {
     })
 }
 
+/// How far ahead of a command's run the cache is told of its key, and how far ahead its item is
+/// looked for.
+const KEYS_AHEAD: usize = 16;
+const ITEMS_AHEAD: usize = 8;
+
+/// The first keys of a transaction's next commands, each hashed once, for the database of the
+/// first command.
+struct KeysAhead<'t> {
+    transaction: &'t Transaction,
+    space: Space,
+    ring: [Option<Key<'t>>; KEYS_AHEAD],
+}
+
+impl<'t> KeysAhead<'t> {
+    fn of(transaction: &'t Transaction, call: &Call<'_>) -> KeysAhead<'t> {
+        let mut keys = KeysAhead {
+            transaction,
+            space: call.space(),
+            ring: [None; KEYS_AHEAD],
+        };
+        (0..KEYS_AHEAD - 1).for_each(|place| keys.look_at(place, call.cache()));
+        (0..ITEMS_AHEAD).for_each(|place| keys.hint_item(place, call.cache()));
+        keys
+    }
+
+    fn look_at(&mut self, place: usize, cache: &Cache) {
+        let key = self.transaction.first_key(place);
+        let key = key.and_then(|key| cache.key_in(self.space, key).ok());
+        if let Some(key) = key {
+            cache.hint_read(key);
+        }
+        self.ring[place % KEYS_AHEAD] = key;
+    }
+
+    fn hint_item(&self, place: usize, cache: &Cache) {
+        if let Some(key) = self.ring[place % KEYS_AHEAD] {
+            cache.hint_item(key);
+        }
+    }
+
+    /// The key of the command at this place, each place in its turn.
+    fn next(&mut self, place: usize, cache: &Cache) -> Option<Key<'t>> {
+        self.look_at(place + KEYS_AHEAD - 1, cache);
+        self.hint_item(place + ITEMS_AHEAD, cache);
+        self.ring[place % KEYS_AHEAD]
+    }
+}
+
 /// Runs all commands and answers as many as fit into one reply. The others are run as well, and
 /// their places in the answer say that theirs is left out.
 fn run_queued(call: &mut Call<'_>, transaction: &Transaction) {
     call.reply().array(transaction.len());
     let most = call.output.bytes().len() + REPLY_BYTES_MAX;
-    let mut is_full = false;
-    transaction.each(|command, args| {
+    let (mut is_full, mut args) = (false, Vec::new());
+    let mut keys = KeysAhead::of(transaction, call);
+    for place in 0..transaction.len() {
+        let command = transaction.command(place, &mut args);
+        let key = keys.next(place, call.cache());
         let start = call.output.bytes().len();
         if !(is_full && only_reads(command)) {
             let (session, context) = (&mut *call.session, call.context);
-            run(command, args, None, session, context, call.output);
+            run(command, &args, key, session, context, call.output);
             is_full |= call.output.bytes().len() > most;
         }
         if is_full {
             call.output.truncate(start);
             call.reply().error("ERR the replies before are too long");
         }
-    });
+    }
 }
 
 /// Whether a command changes nothing that lasts.

@@ -12,7 +12,7 @@ use cellar_protocol::resp::{Command, Reply, Verb};
 
 use crate::execute::context::{Context, Flow, Unfinished};
 use crate::execute::resp::arguments::Arguments;
-use crate::execute::resp::call::steps::STEP_ITEMS;
+use crate::execute::resp::call::steps::{STEP_ITEMS, TRACKED_STEP_ITEMS};
 use crate::execute::resp::call::{Call, DONE, Outcome};
 use crate::execute::resp::failure::Failure;
 use crate::execute::resp::session::{ReplyMode, Session};
@@ -110,16 +110,7 @@ pub(in crate::execute::resp) fn options_of_geoadd(args: &[&[u8]]) -> usize {
 fn paces_itself(verb: Verb) -> bool {
     matches!(
         verb,
-        Verb::Mget
-            | Verb::Subscribe
-            | Verb::Psubscribe
-            | Verb::Ssubscribe
-            | Verb::Eval
-            | Verb::EvalRo
-            | Verb::Evalsha
-            | Verb::EvalshaRo
-            | Verb::Fcall
-            | Verb::FcallRo
+        Verb::Mget | Verb::Subscribe | Verb::Psubscribe | Verb::Ssubscribe
     )
 }
 
@@ -207,6 +198,11 @@ impl Parts {
         let Rule {
             head, most, join, ..
         } = self.rule;
+        let most = if self.session.tracked.is_on {
+            most.min(TRACKED_STEP_ITEMS)
+        } else {
+            most
+        };
         let (first, end) = (self.next, (self.next + most).min(self.args.len()));
         let places = (0..head).chain(first..end);
         let args: Vec<&[u8]> = places.map(|place| self.args.get(place)).collect();

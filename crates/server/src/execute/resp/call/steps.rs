@@ -17,6 +17,9 @@ use crate::output::Output;
 pub(in crate::execute::resp) const STEP_BYTES: usize = 64 << 10;
 /// Keys or members that one step works on.
 pub(in crate::execute::resp) const STEP_ITEMS: usize = 4_096;
+/// The same of keys that are to be remembered, too, for CLIENT TRACKING: to enter one takes longer
+/// than to read it, above all if another is dropped for it.
+pub(in crate::execute::resp) const TRACKED_STEP_ITEMS: usize = 512;
 
 /// What an argument that is kept takes beside its bytes.
 const ARG_BYTES: usize = 32;

@@ -10,6 +10,7 @@ use cellar_protocol::resp::command::Flags;
 use cellar_protocol::resp::number::parse_integer;
 use cellar_protocol::resp::{Request, Verb};
 
+use crate::execute::resp::call::steps::STEP_ITEMS;
 use crate::execute::resp::call::{Call, DONE, Outcome};
 use crate::execute::resp::failure::Failure;
 use crate::execute::resp::listing::redirection;
@@ -25,7 +26,7 @@ pub(in crate::execute::resp) fn run_tracked(
     call: &mut Call<'_>,
     run: fn(&mut Call<'_>) -> Outcome,
 ) -> Outcome {
-    remember(call);
+    remember(call)?;
     let client = Arc::clone(&call.session.client);
     write_as(&client, || run(call))
 }
@@ -39,26 +40,48 @@ pub(in crate::execute::resp) fn write_as<R>(client: &Client, run: impl FnOnce() 
     }
 }
 
-/// Remembers the keys of a command that reads.
-fn remember(call: &Call<'_>) {
+/// Most keys of a command whose client is told when one of them changes: they are entered at once,
+/// before any of them is read. MGET, EXISTS and TOUCH take more, for they enter those of each step.
+const KEYS_MAX: usize = STEP_ITEMS;
+
+/// For whom the keys of a command that reads are to be remembered.
+pub(in crate::execute::resp) fn reader(session: &Session) -> Option<Arc<Client>> {
     let Session {
         tracked, client, ..
-    } = &*call.session;
-    let is_script = matches!(
+    } = session;
+    (tracked.is_on && tracked.remembers(client)).then(|| Arc::clone(client))
+}
+
+/// Remembers the keys of a command that reads, unless it does so itself.
+///
+/// # Errors
+/// That they are too many.
+fn remember(call: &Call<'_>) -> Result<(), Failure> {
+    let remembers_not = matches!(
         call.command.verb,
-        Verb::EvalRo | Verb::EvalshaRo | Verb::FcallRo
+        Verb::EvalRo | Verb::EvalshaRo | Verb::FcallRo | Verb::Mget
     );
-    if !call.command.flags.has(Flags::READONLY) || is_script || !tracked.remembers(client) {
-        return;
+    if !call.command.flags.has(Flags::READONLY) || remembers_not {
+        return Ok(());
     }
+    let Some(client) = reader(call.session) else {
+        return Ok(());
+    };
     let request = Request {
         command: Some(call.command),
         args: call.args.iter().copied().collect(),
     };
+    // Fewer arguments are no more keys.
+    if call.args.len() > KEYS_MAX && request.keys().count() > KEYS_MAX {
+        return Err(Failure::text(
+            "ERR too many keys for a command whose client tracks them",
+        ));
+    }
     let tracking = &call.context.state.observer.tracking;
     request
         .keys()
-        .for_each(|key| tracking.remember(key, client));
+        .for_each(|key| tracking.remember(key, &client));
+    Ok(())
 }
 
 /// The answer to who may not use all databases.

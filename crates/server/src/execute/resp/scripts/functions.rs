@@ -6,20 +6,26 @@
 //! Source: redis.io/docs/latest/commands/function-load and its neighbours; what redis-server 7
 //! answers. Tests: tests/resp_functions.rs.
 
+use std::collections::HashSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use cellar_protocol::resp::glob::Pattern;
-use cellar_protocol::resp::{Reply, Verb, number};
+use cellar_protocol::resp::{Proto, Reply, Verb, number};
 
 use super::{INTERPRETER, Lists, MAY_WRITE, check_mode, placed, run_to_end};
 use crate::clock::Stopwatch;
 use crate::dump::{BadLibraries, read_libraries, write_libraries};
+use crate::execute::context::Context;
+use crate::execute::resp::append_failure;
+use crate::execute::resp::call::steps::{Progress, Work};
 use crate::execute::resp::call::{Call, DONE, Outcome, check_length};
 use crate::execute::resp::failure::Failure;
+use crate::output::Output;
 use crate::script::{
     FunctionLibrary, LIBRARIES_MAX, LIBRARY_BYTES_MAX, LibraryArrival, LibraryHeader,
+    PROGRAM_BYTES_MAX, Program, Run, RunError,
 };
-use crate::script::{Program, Run, RunError};
 
 /// Longest time in which a library is run when it comes, in milliseconds, if scripts may run as
 /// long.
@@ -100,8 +106,8 @@ fn is_there(name: &str) -> Failure {
 }
 
 fn header_of(source: &[u8]) -> Result<LibraryHeader<'_>, Failure> {
-    if source.len() > LIBRARY_BYTES_MAX {
-        return Err(Failure::text("ERR the library is too long"));
+    if source.len() > PROGRAM_BYTES_MAX {
+        return Err(Failure::text("ERR the library is longer than 128 KiB"));
     }
     LibraryHeader::read(source).map_err(|text| Failure::Text(text.into()))
 }
@@ -200,22 +206,70 @@ pub(in crate::execute::resp) fn restore(call: &mut Call<'_>) -> Outcome {
             BadLibraries::Broken => "ERR Failed loading library payload",
         })
     })?;
-    let (watch, ms_max) = (
-        Stopwatch::start(),
-        call.context.state.settings.script_time_ms,
-    );
-    let mut libraries = Vec::<FunctionLibrary>::new();
-    for source in &sources {
-        let header = header_of(source)?;
-        if libraries.iter().any(|other| other.name == header.name) {
+    let restoring = IncomingLibraries {
+        sources: sources.into_iter(),
+        libraries: Vec::new(),
+        names: HashSet::new(),
+        arrival,
+        proto: call.session.proto,
+        left: Duration::from_millis(call.context.state.settings.script_time_ms),
+    };
+    call.work_in_steps(restoring)
+}
+
+/// Libraries on their way in: one is run in each step, and when all of them are known they are
+/// added together.
+struct IncomingLibraries {
+    sources: std::vec::IntoIter<Vec<u8>>,
+    libraries: Vec<FunctionLibrary>,
+    /// Those of the libraries so far.
+    names: HashSet<String>,
+    arrival: LibraryArrival,
+    proto: Proto,
+    /// How long the others may run.
+    left: Duration,
+}
+
+impl IncomingLibraries {
+    /// Runs the next library, or adds all of them.
+    ///
+    /// # Errors
+    /// Why none of them is added.
+    fn go_on(&mut self, context: Context<'_>) -> Result<Progress, Failure> {
+        let Some(source) = self.sources.next() else {
+            let libraries = std::mem::take(&mut self.libraries);
+            let added = context.state.functions.add(libraries, self.arrival);
+            added.map_err(|text| Failure::Text(text.into()))?;
+            return Ok(Progress::Last);
+        };
+        let header = header_of(&source)?;
+        if !self.names.insert(header.name.clone()) {
             return Err(is_there(&header.name));
         }
-        let left_ms = ms_max.saturating_sub(watch.us() / 1_000);
-        libraries.push(run_library(source, header, LOAD_MS_MAX.min(left_ms))?);
+        let watch = Stopwatch::start();
+        let left_ms = u64::try_from(self.left.as_millis()).unwrap_or(u64::MAX);
+        let library = run_library(&source, header, LOAD_MS_MAX.min(left_ms))?;
+        self.libraries.push(library);
+        self.left = self.left.saturating_sub(Duration::from_micros(watch.us()));
+        Ok(Progress::More)
     }
-    let added = call.context.state.functions.add(libraries, arrival);
-    added.map_err(|text| Failure::Text(text.into()))?;
-    call.ok()
+}
+
+impl Work for IncomingLibraries {
+    fn step(&mut self, context: Context<'_>, output: &mut Output) -> Progress {
+        match self.go_on(context) {
+            Ok(Progress::More) => return Progress::More,
+            Ok(Progress::Last) => Reply::new(output.bytes(), self.proto).ok(),
+            Err(failure) => append_failure(&failure, self.proto, context, output),
+        }
+        Progress::Last
+    }
+
+    fn held_bytes(&self) -> usize {
+        let waiting = self.sources.as_slice().iter().map(Vec::len);
+        let read = self.libraries.iter().map(|library| library.source.len());
+        waiting.sum::<usize>() + read.sum::<usize>()
+    }
 }
 
 /// FUNCTION LIST.

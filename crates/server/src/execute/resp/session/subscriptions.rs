@@ -13,6 +13,9 @@ use crate::limits::{ENTRY_BYTES, SUBSCRIPTION_BYTES_MAX};
 use crate::pubsub::Kind;
 use crate::state::State;
 
+/// Names that are ended under one lock.
+const NAMES_TOGETHER_MAX: usize = 1_024;
+
 /// One client's subscriptions.
 #[derive(Debug, Default)]
 pub(in crate::execute::resp) struct Subscriptions {
@@ -93,11 +96,38 @@ impl Subscriptions {
 
     /// Ends to listen to anything.
     pub(in crate::execute::resp) fn end(&mut self, client: &Client, state: &State) {
+        while self.end_some(NAMES_TOGETHER_MAX, client, state) == NAMES_TOGETHER_MAX {}
+    }
+
+    /// Ends to listen to so many names at most; how many it were.
+    pub(in crate::execute::resp) fn end_some(
+        &mut self,
+        most: usize,
+        client: &Client,
+        state: &State,
+    ) -> usize {
+        let mut ended = 0;
         for kind in [Kind::Channel, Kind::Pattern, Kind::Shard] {
-            for name in self.names(kind) {
-                self.remove(kind, &name, client, state);
+            let (set, mut names) = (self.set(kind), Vec::new());
+            while ended + names.len() < most
+                && let Some(name) = set.pop_first()
+            {
+                names.push(name);
             }
+            if names.is_empty() {
+                continue;
+            }
+            ended += names.len();
+            self.bytes -= names
+                .iter()
+                .map(|name| name.len() + ENTRY_BYTES)
+                .sum::<usize>();
+            state.observer.pubsub.unsubscribe_all(kind, &names, client);
         }
+        if ended > 0 {
+            self.note(client);
+        }
+        ended
     }
 
     fn set(&mut self, kind: Kind) -> &mut BTreeSet<Box<[u8]>> {

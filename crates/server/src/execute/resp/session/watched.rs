@@ -16,6 +16,8 @@ pub(in crate::execute::resp) struct Watched {
     keys: BTreeSet<(u32, Box<[u8]>)>,
     bytes: usize,
     mark: Arc<Mark>,
+    /// How many flushes there had been before the first of them.
+    flushes: u64,
 }
 
 impl Watched {
@@ -38,6 +40,9 @@ impl Watched {
         if self.bytes + cost > WATCHED_BYTES_MAX {
             return Err(Failure::text("ERR too many watched keys"));
         }
+        if self.keys.is_empty() {
+            self.flushes = state.observer.flushes();
+        }
         self.bytes += cost;
         self.keys.insert(entry);
         client
@@ -57,21 +62,45 @@ impl Watched {
 
     /// Whether one of the keys has changed, or its deadline has passed.
     pub(in crate::execute::resp) fn has_changed(&self, state: &State) -> bool {
+        let observer = &state.observer;
+        let has_flushed = observer.flushes() != self.flushes;
+        let mut was_flushed = false;
         for (database, key) in &self.keys {
-            state.observer.meet(key, *database, &state.cache);
+            let is_there = observer.meet(key, *database, &state.cache);
+            was_flushed |=
+                has_flushed && observer.was_flushed(key, *database, &self.mark, is_there);
         }
-        self.mark.is_set()
+        self.mark.is_set() || was_flushed
     }
 
     /// Forgets all keys.
     pub(in crate::execute::resp) fn end(&mut self, client: &Client, state: &State) {
-        if self.keys.is_empty() {
-            return;
+        self.end_some(usize::MAX, client, state);
+    }
+
+    /// Forgets so many keys at most; how many it were. Until the last of them is forgotten the mark
+    /// stays as it is.
+    pub(in crate::execute::resp) fn end_some(
+        &mut self,
+        most: usize,
+        client: &Client,
+        state: &State,
+    ) -> usize {
+        let mut ended = 0;
+        while ended < most
+            && let Some((database, key)) = self.keys.pop_first()
+        {
+            state.observer.unwatch(&key, database, &self.mark);
+            self.bytes -= key.len() + ENTRY_BYTES;
+            ended += 1;
         }
-        for (database, key) in &self.keys {
-            state.observer.unwatch(key, *database, &self.mark);
+        if ended > 0 {
+            let watched = &client.counts.watched;
+            watched.store(self.keys.len(), Ordering::Relaxed);
+            if self.keys.is_empty() {
+                *self = Watched::default();
+            }
         }
-        *self = Watched::default();
-        client.counts.watched.store(0, Ordering::Relaxed);
+        ended
     }
 }

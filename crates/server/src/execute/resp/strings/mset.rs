@@ -6,14 +6,18 @@
 //!
 //! Source: redis.io/docs/latest/commands/mget and its neighbours.
 
+use std::sync::Arc;
+
 use cellar_engine::{DeleteOptions, KEY_BYTES_MAX, Key, Kind, SetOptions, Space};
 use cellar_protocol::resp::number::parse_integer;
 use cellar_protocol::resp::{Proto, Reply};
 
+use crate::client::Client;
 use crate::execute::context::{Context, Flow, Unfinished};
 use crate::execute::resp::arguments::Arguments;
-use crate::execute::resp::call::steps::STEP_ITEMS;
+use crate::execute::resp::call::steps::{STEP_ITEMS, TRACKED_STEP_ITEMS};
 use crate::execute::resp::call::{Call, DONE, Outcome};
+use crate::execute::resp::client::tracking::reader;
 use crate::execute::resp::failure::Failure;
 use crate::execute::resp::session::ReplyMode;
 use crate::execute::resp::strings::options::{Condition, StoreOptions};
@@ -26,32 +30,55 @@ const KEYS_TOGETHER_MAX: usize = 16;
 const ANSWER_BYTES_MAX: usize = 64 << 10;
 
 pub(in crate::execute::resp) fn mget(call: &mut Call<'_>) -> Outcome {
-    let (space, proto, keys) = (call.space(), call.session.proto, &call.args[1..]);
+    let keys = &call.args[1..];
     let start = call.output.bytes().len();
     call.reply().array(keys.len());
     if keys.iter().any(|key| key.len() > KEY_BYTES_MAX) {
         return Err(Failure::KeyTooLong);
     }
+    let how = MgetHow {
+        space: call.space(),
+        proto: call.session.proto,
+        reader: reader(call.session),
+    };
     let mut read = 0;
     while read < keys.len() {
-        let end = keys.len().min(read + STEP_ITEMS);
-        let (next, how) = (&keys[read..end], (space, proto));
-        read += read_some(next, how, ANSWER_BYTES_MAX, call.context, call.output)?;
+        let end = keys.len().min(read + how.step_items());
+        let next = &keys[read..end];
+        read += read_some(next, &how, ANSWER_BYTES_MAX, call.context, call.output)?;
         call.check_reply(start)?;
         if !call.session.answers_whole && read < keys.len() {
-            return read_rest(call, &keys[read..]);
+            return read_rest(call, how, &keys[read..]);
         }
     }
     DONE
 }
 
+/// How keys are read.
+#[derive(Debug)]
+struct MgetHow {
+    space: Space,
+    proto: Proto,
+    /// Who is told when they change.
+    reader: Option<Arc<Client>>,
+}
+
+impl MgetHow {
+    /// How many keys a step reads.
+    fn step_items(&self) -> usize {
+        match self.reader {
+            Some(_) => TRACKED_STEP_ITEMS,
+            None => STEP_ITEMS,
+        }
+    }
+}
+
 /// Answers what is left of an MGET in further steps.
-fn read_rest(call: &Call<'_>, keys: &[&[u8]]) -> Outcome {
+fn read_rest(call: &Call<'_>, how: MgetHow, keys: &[&[u8]]) -> Outcome {
     let rest = MgetRest {
         keys: Arguments::of(keys),
         answered: 0,
-        space: call.space(),
-        proto: call.session.proto,
+        how,
         is_silent: call.session.reply_mode != ReplyMode::On,
     };
     Ok(Flow::Unfinished(Box::new(rest)))
@@ -63,20 +90,18 @@ struct MgetRest {
     keys: Arguments,
     /// How many of them are answered.
     answered: usize,
-    space: Space,
-    proto: Proto,
+    how: MgetHow,
     is_silent: bool,
 }
 
 impl Unfinished for MgetRest {
     fn resume(mut self: Box<Self>, context: Context<'_>, output: &mut Output) -> Flow {
         let start = output.bytes().len();
-        let end = self.keys.len().min(self.answered + STEP_ITEMS);
+        let end = self.keys.len().min(self.answered + self.how.step_items());
         let keys: Vec<&[u8]> = (self.answered..end)
             .map(|place| self.keys.get(place))
             .collect();
-        let how = (self.space, self.proto);
-        let read = read_some(&keys, how, ANSWER_BYTES_MAX, context, output);
+        let read = read_some(&keys, &self.how, ANSWER_BYTES_MAX, context, output);
         // A key that is too long ended the command before the first piece.
         self.answered += read.unwrap_or(keys.len());
         if self.is_silent {
@@ -96,7 +121,7 @@ impl Unfinished for MgetRest {
 /// Reads keys until the answer has so many bytes; returns how many keys.
 fn read_some<K: AsRef<[u8]>>(
     keys: &[K],
-    (space, proto): (Space, Proto),
+    how: &MgetHow,
     bytes_max: usize,
     context: Context<'_>,
     output: &mut Output,
@@ -104,16 +129,23 @@ fn read_some<K: AsRef<[u8]>>(
     let cache = context.cache();
     let (mut read, mut answered) = (0, 0);
     for group in keys.chunks(KEYS_TOGETHER_MAX) {
+        // Before they are read, so that no change falls in between.
+        if let Some(client) = &how.reader {
+            let tracking = &context.state.observer.tracking;
+            group
+                .iter()
+                .for_each(|key| tracking.remember(key.as_ref(), client));
+        }
         let mut hashed: [Option<Key<'_>>; KEYS_TOGETHER_MAX] = [None; KEYS_TOGETHER_MAX];
         for (place, key) in hashed.iter_mut().zip(group) {
-            let key = cache.key_in(space, key.as_ref())?;
+            let key = cache.key_in(how.space, key.as_ref())?;
             cache.hint_read(key);
             *place = Some(key);
         }
         let hashed = hashed.into_iter().flatten();
         hashed.clone().for_each(|key| cache.hint_item(key));
         for key in hashed {
-            answered += read_one(key, proto, context, output);
+            answered += read_one(key, how.proto, context, output);
         }
         read += group.len();
         if answered >= bytes_max {

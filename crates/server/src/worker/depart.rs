@@ -1,0 +1,175 @@
+//! Depart: what connections leave behind that takes long to be taken apart.
+//!
+//! A client with thousands of subscriptions, watched keys or names to wait for, or with many
+//! megabytes of a request, may go at any moment, and thousands of them at once. Its connection ends
+//! at once, and nobody sees it any more; what it has set up goes a piece in each turn, and counts
+//! as held until then.
+//!
+//! Invariant: who is in here is gone for all others.
+//! Why: docs/decisions/0060. Tests: tests/complexity.rs, tests/client_memory.rs.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use super::Worker;
+use crate::connection::Connection;
+use crate::execute::{Link, Unfinished};
+use crate::state::State;
+use crate::waiters::Waiter;
+
+/// Names that are taken apart in one turn.
+const NAMES_MAX: usize = 1_024;
+/// Bytes that count for one name: each page costs the system something.
+const BYTES_PER_NAME: usize = 8 << 10;
+/// What has so many bytes is not let go of at once.
+const HEAVY_BYTES_MIN: usize = 64 << 10;
+/// Neither is a waiter with so many names.
+const HEAVY_NAMES_MIN: usize = 128;
+
+/// All that is left.
+#[derive(Debug, Default)]
+pub(super) struct Departures {
+    waiting: VecDeque<Departure>,
+    bytes: usize,
+}
+
+impl Departures {
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    fn push(&mut self, departure: Departure) {
+        self.bytes += departure.bytes;
+        self.waiting.push_back(departure);
+    }
+}
+
+/// What one connection has left.
+#[derive(Debug, Default)]
+struct Departure {
+    /// Who stands in lines that nobody serves, and from which place of its names on.
+    waiter: Option<(Arc<Waiter>, usize)>,
+    link: Option<Link>,
+    unfinished: Option<Box<dyn Unfinished>>,
+    /// Requests that were not run, and replies that were not read.
+    buffers: Vec<Vec<u8>>,
+    /// What all of it counted for.
+    bytes: usize,
+}
+
+impl Departure {
+    fn is_empty(&self) -> bool {
+        let has_names = self.waiter.is_some() || self.link.is_some();
+        !has_names && self.unfinished.is_none() && self.buffers.is_empty()
+    }
+
+    /// Takes some of it apart, worth so many names; how many names that was worth. The caller is
+    /// inside a gate.
+    fn take_apart(&mut self, most: usize, state: &State) -> usize {
+        if let Some((waiter, next)) = &mut self.waiter {
+            let end = waiter.names().len().min(*next + most);
+            state.observer.waiters.leave_lines(waiter, *next..end);
+            let names = end - std::mem::replace(next, end);
+            if end == waiter.names().len() {
+                self.waiter = None;
+            }
+            return names;
+        }
+        if let Some(link) = &mut self.link {
+            let before = link.held_bytes();
+            let names = link.take_apart(most, state);
+            let after = link.held_bytes();
+            if names < most {
+                self.link = None;
+            }
+            return names.max((before - after) / BYTES_PER_NAME);
+        }
+        if let Some(rest) = self.unfinished.take() {
+            return rest.waiting_bytes() / BYTES_PER_NAME;
+        }
+        let Some(buffer) = self.buffers.last_mut() else {
+            return 0;
+        };
+        let before = buffer.len();
+        buffer.truncate(before.saturating_sub(most * BYTES_PER_NAME));
+        buffer.shrink_to_fit();
+        let freed = before - buffer.len();
+        if buffer.is_empty() {
+            self.buffers.pop();
+        }
+        freed / BYTES_PER_NAME
+    }
+}
+
+impl Worker {
+    /// Lets go of what a connection held, or keeps for the next turns what takes long.
+    pub(super) fn depart(&mut self, connection: Connection) {
+        let Connection {
+            link,
+            waiter,
+            leftover,
+            output,
+            unfinished,
+            noted_bytes,
+            ..
+        } = connection;
+        let waiter = waiter.filter(|waiter| {
+            let is_heavy = waiter.names().len() >= HEAVY_NAMES_MIN;
+            if !is_heavy {
+                self.leave_lines(waiter);
+            }
+            is_heavy
+        });
+        let mut buffers = vec![leftover, output.into_bytes()];
+        buffers.retain(|buffer| buffer.len() >= HEAVY_BYTES_MIN);
+        let is_heavy = |rest: &Box<dyn Unfinished>| rest.waiting_bytes() >= HEAVY_BYTES_MIN;
+        let departure = Departure {
+            waiter: waiter.map(|waiter| (waiter, 0)),
+            link: (link.held_bytes() >= HEAVY_BYTES_MIN).then_some(link),
+            unfinished: unfinished.filter(is_heavy),
+            buffers,
+            bytes: noted_bytes,
+        };
+        if !departure.is_empty() {
+            self.departures.push(departure);
+            self.publish_departed();
+        }
+    }
+
+    fn leave_lines(&self, waiter: &Waiter) {
+        let _pass = self.common.state.gates.enter(self.index);
+        let waiters = &self.common.state.observer.waiters;
+        waiters.leave_lines(waiter, 0..waiter.names().len());
+    }
+
+    /// Takes the next piece apart.
+    #[inline]
+    pub(super) fn take_apart(&mut self) {
+        if !self.departures.is_empty() {
+            self.take_piece();
+        }
+    }
+
+    #[cold]
+    fn take_piece(&mut self) {
+        let state = &self.common.state;
+        let pass = state.gates.enter(self.index);
+        let mut left = NAMES_MAX;
+        while left > 0
+            && let Some(first) = self.departures.waiting.front_mut()
+        {
+            left -= first.take_apart(left, state).min(left);
+            if first.is_empty() {
+                self.departures.bytes -= first.bytes;
+                self.departures.waiting.pop_front();
+            }
+        }
+        drop(pass);
+        self.publish_departed();
+    }
+
+    fn publish_departed(&self) {
+        let budget = &self.common.state.budget;
+        budget.set_departed(self.index, self.departures.bytes);
+    }
+}

@@ -1,0 +1,190 @@
+//! Events: what no single command asks for: clients that go with all they have set up, and commands
+//! that concern what others have.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+
+use crate::daemon::frame;
+use crate::probe::{Bench, Outcome, read_to_end};
+
+/// Something that happens to a connection, or to many at once.
+pub(crate) struct Event {
+    /// What happens.
+    pub(crate) name: &'static str,
+    /// Has it happen, with its clients ready.
+    run: fn(&Bench) -> Outcome,
+}
+
+/// Clients that do the same at once.
+const MANY: usize = 30;
+
+macro_rules! events {
+    ($($name:literal: $run:expr;)*) => {
+        &[$(Event { name: $name, run: $run },)*]
+    };
+}
+
+/// All of them.
+pub(crate) const EVENTS: &[Event] = events! {
+    "FLUSHALL of tracked keys": |bench| {
+        let mut reader = tracker(bench);
+        bench.watch(|| {
+            ask(&mut bench.client(), &[&["FLUSHALL"]]);
+            read_to_end(&mut reader, b"$10\r\ninvalidate\r\n_\r\n");
+        })
+    };
+    "the end of who tracks keys": |bench| {
+        let reader = tracker(bench);
+        bench.watch(|| drop(reader))
+    };
+    "CLIENT TRACKING off": |bench| {
+        let mut reader = tracker(bench);
+        bench.watch(|| ask(&mut reader, &[&["CLIENT", "TRACKING", "off"]]))
+    };
+    "CONFIG SET of a smaller tracking table": |bench| {
+        let reader = tracker(bench);
+        let resize = |most: &str| {
+            let command = ["CONFIG", "SET", "tracking-table-max-keys", most];
+            ask(&mut bench.client(), &[&command]);
+        };
+        let outcome = bench.watch(|| resize("10"));
+        resize("1000000");
+        drop(reader);
+        outcome
+    };
+    "many subscribers go": |bench| {
+        let all = many(|| with_names(bench, "SUBSCRIBE", 7_000));
+        bench.watch(|| drop(all))
+    };
+    "many subscribers are killed": |bench| {
+        let all = many(|| with_names(bench, "PSUBSCRIBE", 7_000));
+        let kill = ["CLIENT", "KILL", "TYPE", "pubsub"];
+        let outcome = bench.watch(|| ask(&mut bench.client(), &[&kill]));
+        drop(all);
+        outcome
+    };
+    "many who watch keys go": |bench| {
+        let all = many(|| with_names(bench, "WATCH", 7_000));
+        bench.watch(|| drop(all))
+    };
+    "FLUSHALL of watched keys": |bench| {
+        let all = many(|| with_names(bench, "WATCH", 7_000));
+        let outcome = bench.watch(|| ask(&mut bench.client(), &[&["FLUSHALL"]]));
+        drop(all);
+        outcome
+    };
+    "many who wait for keys go": |bench| {
+        let all = many(|| {
+            let names = (0..bench.scaled(3_900)).map(|name| format!("wait:{name}"));
+            let words = ["BLPOP".to_owned()].into_iter().chain(names);
+            let words: Vec<String> = words.chain(["0".to_owned()]).collect();
+            let mut client = bench.client();
+            client.write_all(&framed(&words)).unwrap();
+            client
+        });
+        std::thread::sleep(std::time::Duration::from_millis(200));
+        bench.watch(|| drop(all))
+    };
+    "many with a full queue for EXEC go": |bench| {
+        let value = "x".repeat(1 << 20);
+        let all: Vec<TcpStream> = (0..4).map(|_| {
+            let mut client = bench.client();
+            client.write_all(&frame(&[b"MULTI"])).unwrap();
+            read_to_end(&mut client, b"+OK\r\n");
+            for _ in 0..bench.scaled(30) {
+                client.write_all(&frame(&[b"SADD", b"k", value.as_bytes()])).unwrap();
+                read_to_end(&mut client, b"+QUEUED\r\n");
+            }
+            client
+        }).collect();
+        bench.watch(|| drop(all))
+    };
+    "who has sent half of a long command goes": |bench| {
+        let (mut client, bytes) = (bench.client(), bench.scaled(100_000_000));
+        let head = format!("*2\r\n$4\r\nECHO\r\n${}\r\n", bytes + 1);
+        client.write_all(head.as_bytes()).unwrap();
+        client.write_all(&vec![b'x'; bytes]).unwrap();
+        bench.watch(|| drop(client))
+    };
+    "RESET with all that can be set up": |bench| {
+        let mut client = bench.client();
+        ask(&mut client, &[&["HELLO", "3"]]);
+        for command in ["SUBSCRIBE", "WATCH"] {
+            ask_with_names(&mut client, command, bench.scaled(7_000));
+        }
+        let prefixes = (0..bench.scaled(1_500)).flat_map(|at| ["PREFIX".to_owned(), format!("p:{at}:")]);
+        let words = ["CLIENT", "TRACKING", "on", "BCAST"].map(str::to_owned);
+        let words: Vec<String> = words.into_iter().chain(prefixes).collect();
+        client.write_all(&framed(&words)).unwrap();
+        bench.watch(|| {
+            client.write_all(&frame(&[b"RESET"])).unwrap();
+            read_to_end(&mut client, b"+RESET\r\n");
+        })
+    };
+};
+
+impl Event {
+    /// Has it happen; how long others waited.
+    pub(crate) fn run(&self, bench: &Bench) -> Outcome {
+        bench.best_of(|| (self.run)(bench))
+    }
+}
+
+fn many(one: impl Fn() -> TcpStream) -> Vec<TcpStream> {
+    (0..MANY).map(|_| one()).collect()
+}
+
+fn framed(words: &[String]) -> Vec<u8> {
+    let words: Vec<&[u8]> = words.iter().map(String::as_bytes).collect();
+    frame(&words)
+}
+
+/// Sends commands, and waits until all are answered.
+fn ask(client: &mut TcpStream, commands: &[&[&str]]) {
+    for words in commands {
+        let words: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
+        client.write_all(&frame(&words)).unwrap();
+    }
+    wait(client);
+}
+
+/// Waits for the answer to a PING.
+fn wait(client: &mut TcpStream) {
+    client.write_all(&frame(&[b"PING", b"THE-END"])).unwrap();
+    read_to_end(client, b"$7\r\nTHE-END\r\n");
+}
+
+fn ask_with_names(client: &mut TcpStream, command: &str, count: usize) {
+    let names = (0..count).map(|name| format!("name:{name}"));
+    let words: Vec<String> = [command.to_owned()].into_iter().chain(names).collect();
+    client.write_all(&framed(&words)).unwrap();
+    wait(client);
+}
+
+/// A client that subscribes or watches so many names.
+fn with_names(bench: &Bench, command: &str, count: usize) -> TcpStream {
+    let mut client = bench.client();
+    ask_with_names(&mut client, command, bench.scaled(count));
+    client
+}
+
+/// A client that is told of as many keys as there are.
+fn tracker(bench: &Bench) -> TcpStream {
+    let mut client = bench.client();
+    ask(
+        &mut client,
+        &[&["HELLO", "3"], &["CLIENT", "TRACKING", "on"]],
+    );
+    for first in (0..bench.keys()).step_by(2_000) {
+        let keys = (first..first + 2_000).map(|key| format!("key:{key}"));
+        let words: Vec<String> = ["MGET".to_owned()].into_iter().chain(keys).collect();
+        client.write_all(&framed(&words)).unwrap();
+        wait(&mut client);
+    }
+    // What was told of names that found no room.
+    client.set_nonblocking(true).unwrap();
+    let mut buffer = [0; 4_096];
+    while client.read(&mut buffer).is_ok_and(|bytes| bytes > 0) {}
+    client.set_nonblocking(false).unwrap();
+    client
+}
