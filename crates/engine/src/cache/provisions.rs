@@ -5,7 +5,7 @@
 //! long what does not was. Who asked makes room for so much, in steps ([`Cache::provide`]), and
 //! asks again with what it was given; what of that is too much goes back.
 //!
-//! A provision is a reservation whose extent is whole and has no item. Dropped, it goes back as one.
+//! A provision is a reservation whose extent is whole and has no item. Dropped, it goes back so.
 //!
 //! Why: docs/decisions/0059. Tests: tests/provision.rs.
 

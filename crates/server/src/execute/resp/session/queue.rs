@@ -4,14 +4,17 @@ use cellar_protocol::resp::Command;
 
 use crate::execute::resp::arguments::Arguments;
 use crate::execute::resp::failure::Failure;
+use crate::execute::resp::session::ahead::{Foresight, PIECE_BYTES};
 use crate::limits::QUEUED_BYTES_MAX;
 
 /// The commands between MULTI and EXEC.
 #[derive(Debug, Default)]
 pub(in crate::execute::resp) struct Transaction {
     queued: Vec<Queued>,
-    /// All their arguments.
-    args: Arguments,
+    /// All their arguments, in their order: of short commands together, of each long one alone.
+    args: Vec<Arguments>,
+    /// Whether the last of these may get more.
+    is_last_open: bool,
     /// Whether a command was refused when it was queued.
     pub(in crate::execute::resp) is_broken: bool,
 }
@@ -38,7 +41,8 @@ impl Transaction {
 
     /// Bytes of memory that they take.
     pub(in crate::execute::resp) fn held_bytes(&self) -> usize {
-        self.args.bytes() + self.queued.len() * COMMAND_BYTES
+        let args: usize = self.args.iter().map(Arguments::bytes).sum();
+        args + self.queued.len() * COMMAND_BYTES
     }
 
     /// Notes that a command was refused, so that EXEC is too.
@@ -49,11 +53,15 @@ impl Transaction {
         };
     }
 
-    /// Keeps a command for EXEC.
+    /// Keeps a command for EXEC; a long one's arguments are copied ahead.
+    ///
+    /// # Errors
+    /// If there are too many bytes; [`Failure::NoRoomYet`] if they are copied first.
     pub(in crate::execute::resp) fn queue(
         &mut self,
         command: &'static Command,
         args: &[&[u8]],
+        ahead: &Foresight,
     ) -> Result<(), Failure> {
         if self.is_broken {
             return Ok(());
@@ -63,7 +71,20 @@ impl Transaction {
             self.spoil();
             return Err(Failure::text("ERR the transaction is too large"));
         }
-        self.args.extend(args);
+        if let Some(copy) = ahead.take_arguments() {
+            self.args.push(copy);
+            self.is_last_open = false;
+        } else if bytes >= PIECE_BYTES && ahead.may_ask() {
+            ahead.ask_arguments(0..args.len());
+            return Err(Failure::NoRoomYet);
+        } else {
+            if !std::mem::replace(&mut self.is_last_open, true) {
+                self.args.push(Arguments::default());
+            }
+            if let Some(last) = self.args.last_mut() {
+                last.extend(args);
+            }
+        }
         self.queued.push(Queued {
             command,
             args: args.len() as u32,
@@ -73,12 +94,11 @@ impl Transaction {
 
     /// Shows each command with its arguments, in their order.
     pub(in crate::execute::resp) fn each(&self, mut run: impl FnMut(&'static Command, &[&[u8]])) {
-        let mut places = 0..self.args.len();
+        let mut all = self.args.iter().flat_map(Arguments::iter);
         let mut args = Vec::new();
         for queued in &self.queued {
             args.clear();
-            let own = places.by_ref().take(queued.args as usize);
-            args.extend(own.map(|place| self.args.get(place)));
+            args.extend(all.by_ref().take(queued.args as usize));
             run(queued.command, &args);
         }
     }
