@@ -123,7 +123,10 @@ fn nobody_waits_long_for_who_stores_where_the_cache_is_full() {
     {
         let outcome = bench.run_full(probe);
         println!("{probe:50} {outcome}");
-        if outcome.gap_us > size.gap_us_max {
+        let name = probe.split(' ').next().unwrap_or_default().to_lowercase();
+        let row = RESP.iter().find(|row| words(row.names).contains(&&*name));
+        let is_one_step = row.is_some_and(Row::is_one_step);
+        if !is_one_step && outcome.gap_us > size.gap_us_max {
             late.push(format!("{probe}: {outcome}"));
         }
     }

@@ -115,7 +115,7 @@ impl LongValue {
 #[derive(Debug)]
 enum Chore {
     /// Room for what a command will make of the value of a key; none if it cannot be had.
-    Room(Box<[u8]>, Space, Option<Provision>),
+    Room(Box<[u8]>, Space, Option<Box<Provision>>),
     Value(Box<LongValue>),
     /// Room for short values.
     Way(Way),
@@ -159,7 +159,7 @@ impl KeptArguments {
 impl Chore {
     fn is_over(&self) -> bool {
         match self {
-            Chore::Room(_, _, provision) => provision.as_ref().is_none_or(Provision::is_whole),
+            Chore::Room(_, _, provision) => provision.as_ref().is_none_or(|some| some.is_whole()),
             Chore::Value(value) => value.is_over,
             Chore::Way(way) => way.is_clear(),
             Chore::Arguments(kept) => kept.is_over,
@@ -183,7 +183,7 @@ impl Chore {
     /// Bytes of the cache's memory that it holds.
     fn received_bytes(&self) -> usize {
         match self {
-            Chore::Room(_, _, provision) => provision.as_ref().map_or(0, Provision::value_bytes),
+            Chore::Room(_, _, provision) => provision.as_ref().map_or(0, |some| some.value_bytes()),
             Chore::Value(value) => value.room.as_ref().map_or(0, |_| value.value_bytes),
             Chore::Way(_) | Chore::Arguments(_) => 0,
         }
@@ -237,7 +237,7 @@ impl Foresight {
             self.asked.set(ASKED_MAX);
             return false;
         };
-        let chore = Chore::Room(key.bytes().into(), key.space(), Some(provision));
+        let chore = Chore::Room(key.bytes().into(), key.space(), Some(Box::new(provision)));
         self.ask([chore]);
         true
     }
@@ -278,7 +278,7 @@ impl Foresight {
             Chore::Room(name, space, provision)
                 if **name == *key.bytes() && *space == key.space() =>
             {
-                provision.take()
+                provision.take().map(|some| *some)
             }
             _ => None,
         })
