@@ -27,6 +27,13 @@ pub enum Error {
     /// So many values are being received or sent at this moment that no memory can be freed, or
     /// that one more would leave too little for the others.
     Busy,
+    /// A long value finds no room without anything leaving for it, which
+    /// [`Cache::update_ahead`](crate::Cache::update_ahead) leaves to
+    /// [`Cache::provide`](crate::Cache::provide).
+    NoRoomYet {
+        /// Length of the value.
+        bytes: usize,
+    },
     /// The key's space has memory of its own, nothing of which may leave, and too little is left.
     Full,
     /// The shares of memory that are spaces' own are too many, too small, or more than half of it.
@@ -64,6 +71,9 @@ impl std::fmt::Display for Error {
                 write!(f, "a value has at most {max} bytes, this one has {bytes}")
             }
             Error::Busy => write!(f, "all memory is held by values in transfer"),
+            Error::NoRoomYet { bytes } => {
+                write!(f, "there is no room yet for a value of {bytes} bytes")
+            }
             Error::Full => write!(f, "the memory that is kept for this space is full"),
             Error::Keep { bytes, max } => write!(
                 f,

@@ -17,6 +17,7 @@ mod beside; // how live items are moved while nobody waits
 mod won; // room where nothing may leave for it
 pub(crate) mod room; // what is won for a long value, some in each call
 
+use self::room::NO_EXTENT;
 use crate::clock::Instant;
 use crate::config::Effort;
 use crate::expire::Overdue;
@@ -118,6 +119,10 @@ pub(crate) struct Reclaimer {
     /// Keys for which the ghosts are to get memory; zero when they have what they need.
     ghosts_wanted: usize,
     newest: Newest,
+    /// Whether nothing is to leave at once for what an operation stores, and the segment of the
+    /// extent that was made for that; [`NO_EXTENT`] for none.
+    waits_for_room: bool,
+    offered: u32,
     /// When the dead were last surveyed for an eviction, and the bytes buried until then.
     surveyed: (Instant, usize),
     /// When a segment was last emptied to make room.
@@ -135,6 +140,8 @@ impl Reclaimer {
             ghosts: Ghosts::none(),
             ghosts_wanted: 0,
             newest: Newest::Stays,
+            waits_for_room: false,
+            offered: NO_EXTENT,
             surveyed: (Instant(0), 0),
             evicted_at: None,
             is_tidying: false,

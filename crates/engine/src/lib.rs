@@ -53,7 +53,10 @@ mod receive; // values that come in pieces, written where they will stay
 pub mod cache; // the engine's public face
 
 pub use arena::{Draft, Handle};
-pub use cache::{Cache, ExpiryTimeline, KeptStats, Leaving, Reservation, Reserved, Sealed, Upkeep};
+pub use cache::{
+    Cache, ExpiryTimeline, KeptStats, Leaving, Provision, Reservation, Reserved, Sealed, Upkeep,
+    Way,
+};
 pub use clock::{Clock, Deadline, Instant, ManualClock, SystemClock};
 pub use config::Config;
 pub use error::Error;

@@ -16,10 +16,12 @@ use crate::evict::{Newest, Reclaimer};
 use crate::expire::Sweep;
 use crate::item::{LeaseState, Spec};
 use crate::key::Key;
+use crate::log::Room;
 use crate::observer::Happened;
 use crate::options::{DeleteOptions, End, SetOptions, When};
 use crate::outcome::{Deleted, Item, Stored};
 use crate::sample::Action;
+use crate::segment::Queue;
 use crate::space::Kind;
 use crate::stats::Stats;
 use crate::store::{Content, Located, Store};
@@ -33,6 +35,10 @@ pub(crate) const VERSIONED_VALUE_BYTES: usize = 16 << 10;
 /// memory is short.
 const PURGED_PER_TICK: usize = 64;
 const PURGED_PER_INSERT: usize = 4;
+
+/// Segments that stay free beside those that values are to fill: else filling them would empty
+/// others.
+const FREE_BESIDE: usize = 3;
 
 /// Versions that are noted at once as given out.
 const VERSIONS_AHEAD: u64 = 1 << 20;
@@ -274,7 +280,8 @@ impl Shard {
     /// `None` if `content` needs the old value and making room pushed that out.
     ///
     /// # Errors
-    /// [`Error::Busy`] if there is no room and nothing may leave.
+    /// [`Error::Busy`] if there is no room and nothing may leave; [`Error::NoRoomYet`] if nothing
+    /// is to leave at once.
     pub(crate) fn put(
         &mut self,
         key: Key<'_>,
@@ -295,8 +302,17 @@ impl Shard {
             None => self.reclaimer.queue_for_new(key.hash()),
         };
         self.store.begin_rewrite(old.as_ref(), spec);
-        let (room, old) = match self.store.take_room(queue.into(), spec, now) {
+        let room = match self.take_offered(queue, spec, now) {
+            None => self.store.take_room(queue.into(), spec, now),
+            room => room,
+        };
+        let (room, old) = match room {
             Some(room) => (Some(room), old),
+            None if self.waits_for_room(spec, now) => {
+                self.store.end_rewrite();
+                let bytes = spec.value_bytes;
+                return Err(Error::NoRoomYet { bytes });
+            }
             None => {
                 let room = self.reclaimer.make_room(&mut self.store, queue, spec, now);
                 (room, self.store.find(key, now))
@@ -320,6 +336,20 @@ impl Shard {
             layout,
             segment: room.segment,
         }))
+    }
+
+    /// The room that was made before this operation, if an item of `spec` goes there.
+    fn take_offered(&mut self, queue: Queue, spec: &Spec, now: Instant) -> Option<Room> {
+        let extent = self.reclaimer.offered()?;
+        let room = self.store.take_provided(extent, queue, spec, now)?;
+        self.reclaimer.wait_for_room(None);
+        Some(room)
+    }
+
+    /// Whether an item of `spec` is to wait for room instead of having others leave at once. Where
+    /// nothing may leave, that does not take long.
+    fn waits_for_room(&self, spec: &Spec, now: Instant) -> bool {
+        self.reclaimer.waits_for_room() && !self.store.keeps() && self.store.wants_extent(spec, now)
     }
 
     /// Writes an item for which there is no room over a longer one, where nothing may leave: who
@@ -522,6 +552,13 @@ impl Shard {
     pub(crate) fn win_some(&mut self, bytes: usize, copy_bytes: &mut usize, now: Instant) -> Won {
         self.reclaimer
             .win_some(&mut self.store, bytes, copy_bytes, now)
+    }
+
+    /// Has segments free for so many bytes of short values, or does of that what one call may.
+    pub(crate) fn free_some(&mut self, bytes: usize, copy_bytes: &mut usize, now: Instant) -> Won {
+        let segments = bytes.div_ceil(self.store.segment_bytes()) + FREE_BESIDE;
+        self.reclaimer
+            .free_some(&mut self.store, segments, copy_bytes, now)
     }
 
     /// Gives a piece of an extent back that holds nothing; whether there was one.

@@ -79,6 +79,12 @@ impl Calls {
         before.wrapping_mul(SPREAD) <= self.bar.load(Ordering::Relaxed)
     }
 
+    /// Takes one back that is made once more. Only the owning thread may call this.
+    pub fn take_back(&self, verb: Verb) {
+        let count = &self.counts[verb as usize];
+        count.set(count.read().wrapping_sub(1));
+    }
+
     /// Has each call looked at, or a sample again; any thread may call this.
     pub fn look_at_all(&self, all: bool) {
         let bar = if all {

@@ -65,6 +65,7 @@ mod resp_tracking;
 mod resp_waits;
 mod resp_watch;
 mod restart;
+mod room_ahead;
 mod secrets;
 mod socket_users;
 mod startup_errors;

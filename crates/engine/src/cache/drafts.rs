@@ -20,6 +20,7 @@ use crate::log::{PIECE_BYTES, extent_bytes, is_better_off_alone};
 use crate::memory::Pledge;
 use crate::options::SetOptions;
 use crate::outcome::Stored;
+use crate::shard::Shard;
 use crate::space::Space;
 
 /// How often all memory is walked over for one value, at most: twice as often as it takes for the
@@ -59,6 +60,8 @@ pub struct Reservation {
     copy_bytes: usize,
     walk_bytes: usize,
     givers: Givers,
+    /// Whether who asks does without if there is none, so that a refusal does not count as one.
+    is_trial: bool,
 }
 
 /// Which shards give memory up for a value.
@@ -79,6 +82,17 @@ impl Reservation {
     #[must_use]
     pub fn value_bytes(&self) -> usize {
         self.value_bytes
+    }
+
+    /// Keeps an extent that is whole.
+    pub(super) fn keep_whole(&mut self, extent: Pin) {
+        self.extent = Some(extent);
+    }
+
+    /// The segment of its extent, if it is in this shard.
+    pub(super) fn extent_in(&self, number: usize) -> Option<u32> {
+        let extent = self.extent.as_ref().filter(|_| self.number == number);
+        extent.map(Pin::segment)
     }
 
     fn piece_bytes(&self) -> usize {
@@ -118,31 +132,56 @@ impl Cache {
     /// As [`Cache::set`]; [`Error::Busy`] also if this draft and others would hold more than half
     /// of the memory, [`Error::Full`] at once if the value's space never has so much.
     pub fn reserve(&self, key: Key<'_>, value_bytes: usize) -> Result<Reserved, Error> {
+        self.begin(key, value_bytes, false)
+    }
+
+    /// As [`Cache::reserve`] for who can do without: to be refused does not count as a refusal.
+    ///
+    /// # Errors
+    /// As [`Cache::reserve`].
+    pub fn try_reserve(&self, key: Key<'_>, value_bytes: usize) -> Result<Reserved, Error> {
+        self.begin(key, value_bytes, true)
+    }
+
+    fn begin(&self, key: Key<'_>, value_bytes: usize, is_trial: bool) -> Result<Reserved, Error> {
         self.check_value(value_bytes, Config::VALUE_BYTES_LIMIT)?;
+        let segment_bytes = 1 << self.cell(key).arena.segment_shift();
+        let item_bytes = HEADER_BYTES_MAX + key.bytes().len() + value_bytes;
+        if is_better_off_alone(item_bytes, segment_bytes) {
+            return self.go_on(self.reservation(key, value_bytes, is_trial)?);
+        }
+        let part = self.drafts.take(value_bytes).ok_or(Error::Busy)?;
+        let mut draft = self.write_with_room(
+            key,
+            || value_bytes,
+            |shard, now| shard.draft(key, value_bytes, now),
+        )?;
+        draft.part = Some(part);
+        Ok(Reserved::Draft(draft))
+    }
+
+    /// A reservation of an extent, of which nothing is made yet.
+    pub(super) fn reservation(
+        &self,
+        key: Key<'_>,
+        value_bytes: usize,
+        is_trial: bool,
+    ) -> Result<Reservation, Error> {
         let part = self.drafts.take(value_bytes).ok_or(Error::Busy)?;
         let number = self.number_of(key);
         let cell = &self.shards[number];
         let segment_bytes = 1 << cell.arena.segment_shift();
         let item_bytes = HEADER_BYTES_MAX + key.bytes().len() + value_bytes;
-        if !is_better_off_alone(item_bytes, segment_bytes) {
-            let mut draft = self.write_with_room(
-                key,
-                || value_bytes,
-                |shard, now| shard.draft(key, value_bytes, now),
-            )?;
-            draft.part = Some(part);
-            return Ok(Reserved::Draft(draft));
-        }
         let extent_bytes = extent_bytes(item_bytes, segment_bytes);
         let kept = number.checked_sub(self.sharing());
         let mut shard = self.lock(cell);
         if kept.is_some() && !shard.store.may_ever_take(extent_bytes) {
-            return Err(shard.store.refuse());
+            return Err(refusal(&mut shard, is_trial));
         }
         let is_shared = kept.is_none() && !shard.store.counts(extent_bytes);
         drop(shard);
         let budget = kept.map_or(&self.budget, |kept| &self.kept[kept].budget);
-        self.go_on(Reservation {
+        Ok(Reservation {
             key: key.bytes().into(),
             space: key.space(),
             value_bytes,
@@ -161,6 +200,7 @@ impl Cache {
                 idle: 0,
                 is_pressing: false,
             },
+            is_trial,
         })
     }
 
@@ -170,11 +210,23 @@ impl Cache {
     /// As [`Cache::reserve`]; then all that it had is given back.
     pub fn go_on(&self, mut reservation: Reservation) -> Result<Reserved, Error> {
         let now = self.now();
-        let Some(extent) = self.extent_of(&mut reservation, now)? else {
-            return Ok(Reserved::More(reservation));
+        match self.enlarge(&mut reservation, now)? {
+            Some(extent) => self.finish(reservation, &extent, now).map(Reserved::Draft),
+            None => Ok(Reserved::More(reservation)),
+        }
+    }
+
+    /// Takes the next step of a reservation; its extent once that is whole.
+    pub(super) fn enlarge(
+        &self,
+        reservation: &mut Reservation,
+        now: Instant,
+    ) -> Result<Option<Pin>, Error> {
+        let Some(extent) = self.extent_of(reservation, now)? else {
+            return Ok(None);
         };
         let piece = reservation.piece_bytes();
-        if self.pledge_bytes(&mut reservation, piece, now)? {
+        if self.pledge_bytes(reservation, piece, now)? {
             let cell = &self.shards[reservation.number];
             let mut shard = self.lock(cell);
             let pledge = &mut reservation.pledge;
@@ -188,9 +240,9 @@ impl Cache {
         }
         if reservation.grown < reservation.extent_bytes {
             reservation.extent = Some(extent);
-            return Ok(Reserved::More(reservation));
+            return Ok(None);
         }
-        self.finish(reservation, &extent, now).map(Reserved::Draft)
+        Ok(Some(extent))
     }
 
     /// The extent of a reservation; none if there is no place for it yet.
@@ -305,7 +357,7 @@ impl Cache {
         if is_pledged {
             Ok(())
         } else {
-            Err(shard.store.refuse())
+            Err(refusal(&mut shard, reservation.is_trial))
         }
     }
 
@@ -329,5 +381,13 @@ impl Cache {
         self.write(key, |shard, now| {
             shard.commit(key, &mut draft, options, now)
         })
+    }
+}
+
+/// What to say to who finds no room.
+fn refusal(shard: &mut Shard, is_trial: bool) -> Error {
+    match is_trial {
+        true => Error::Busy,
+        false => shard.store.refuse(),
     }
 }

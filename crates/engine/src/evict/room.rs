@@ -28,7 +28,33 @@ pub(crate) struct Won {
     pub(crate) is_any: bool,
 }
 
+/// No segment has this number.
+pub(super) const NO_EXTENT: u32 = u32::MAX;
+
 impl Reclaimer {
+    /// From here on nothing leaves at once for a long value, for which this extent was made, if any
+    /// was. Its maker keeps it pinned.
+    pub(crate) fn wait_for_room(&mut self, extent: Option<u32>) {
+        (self.waits_for_room, self.offered) = (true, extent.unwrap_or(NO_EXTENT));
+    }
+
+    /// Ends that.
+    pub(crate) fn end_waiting(&mut self) {
+        (self.waits_for_room, self.offered) = (false, NO_EXTENT);
+    }
+
+    /// Whether nothing is to leave at once.
+    #[inline]
+    pub(crate) fn waits_for_room(&self) -> bool {
+        self.waits_for_room
+    }
+
+    /// The extent that was made for what is stored.
+    #[inline]
+    pub(crate) fn offered(&self) -> Option<u32> {
+        (self.offered != NO_EXTENT).then_some(self.offered)
+    }
+
     /// Frees about `bytes` of memory, or as much as one call may; `copy_bytes` may still be copied
     /// for the room in all.
     pub(crate) fn win_some(
@@ -68,6 +94,36 @@ impl Reclaimer {
                     bytes => won.bytes += bytes,
                 }
             }
+            won.is_any = true;
+        }
+        *copy_bytes = allowance.copy_bytes;
+        won.walked_bytes = STEP_BYTES - allowance.walk_bytes;
+        won
+    }
+
+    /// Empties segments until so many can be opened, or as far as one call may; `copy_bytes` as in
+    /// [`Reclaimer::win_some`].
+    pub(crate) fn free_some(
+        &mut self,
+        store: &mut Store,
+        segments: usize,
+        copy_bytes: &mut usize,
+        now: Instant,
+    ) -> Won {
+        let mut allowance = Allowance {
+            entries: STEP_ENTRIES,
+            bytes: 0,
+            walk_bytes: STEP_BYTES,
+            copy_bytes: *copy_bytes,
+            is_upkeep: false,
+        };
+        let mut won = Won::default();
+        while store.available_segments(segments) < segments && !allowance.is_used_up(0) {
+            self.see_to_victim(store, now);
+            if self.victim.is_none() {
+                break;
+            }
+            self.process(store, &mut allowance, now);
             won.is_any = true;
         }
         *copy_bytes = allowance.copy_bytes;

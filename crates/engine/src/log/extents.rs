@@ -133,6 +133,22 @@ impl Log {
         self.settle(number, Queue::Small, bytes, scale, now)
     }
 
+    /// The same for an item that may need less: the memory behind it goes back.
+    pub(crate) fn fit_extent(
+        &mut self,
+        number: u32,
+        queue: Queue,
+        bytes: usize,
+        scale: Timescale,
+        now: Instant,
+    ) -> Room {
+        self.partial.retain(|&partial| partial != number);
+        let (before, room_bytes) = (self.segment(number).room_bytes(), self.extent_bytes(bytes));
+        self.cut_off(number, before, room_bytes);
+        self.share.count(room_bytes);
+        self.settle(number, queue, bytes, scale, now)
+    }
+
     /// Gives an extent back that holds nothing: a small one at once.
     pub(super) fn begin_leaving(&mut self, number: u32) {
         let room_bytes = self.segment(number).room_bytes();
@@ -169,6 +185,15 @@ impl Log {
         let number = self.partial[position];
         let before = self.segment(number).room_bytes();
         let left = before.saturating_sub(1) / PIECE_BYTES * PIECE_BYTES;
+        if left == 0 {
+            self.partial.swap_remove(position);
+        }
+        self.cut_off(number, before, left);
+        before - left
+    }
+
+    /// Gives the end of an extent back, of which so much is left.
+    fn cut_off(&mut self, number: u32, before: usize, left: usize) {
         let at = self.start_of(number) + left;
         self.arena.region().release(at, before - left);
         self.resident_bytes -= before - left;
@@ -176,12 +201,10 @@ impl Log {
         self.segments[number as usize].set_room_bytes(left);
         let first = number as usize + left.div_ceil(self.segment_bytes());
         if left == 0 {
-            self.partial.swap_remove(position);
             self.segments[number as usize] = Segment::unused();
         }
         self.forget_from(first.max(number as usize + 1));
         self.unused_from = self.unused_from.min(first);
-        before - left
     }
 
     /// Makes the segments unused that continue an extent from one on.

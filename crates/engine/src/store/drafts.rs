@@ -7,6 +7,7 @@ use crate::arena::Pin;
 use crate::clock::Instant;
 use crate::item::{self, Layout, Spec};
 use crate::memory::Pledge;
+use crate::segment::Queue;
 
 impl Store {
     /// Begins an extent for `bytes`, still without memory; `None` without range.
@@ -27,6 +28,24 @@ impl Store {
     /// Ends the making of an extent that has all the memory for `bytes`.
     pub(crate) fn end_extent(&mut self, pin: &Pin, bytes: usize, now: Instant) -> Room {
         self.log.end_extent(pin, bytes, extent_scale(now), now)
+    }
+
+    /// Room for an item of `spec` in an extent that is whole, if it goes there; what is over goes
+    /// back.
+    pub(crate) fn take_provided(
+        &mut self,
+        extent: u32,
+        queue: Queue,
+        spec: &Spec,
+        now: Instant,
+    ) -> Option<Room> {
+        let scale = extent_scale(now);
+        let bytes = spec.total_bytes(scale);
+        let fits = self.log.extent_bytes(bytes) <= self.log.segment(extent).room_bytes();
+        if !fits || !self.log.wants_extent(bytes) {
+            return None;
+        }
+        Some(self.log.fit_extent(extent, queue, bytes, scale, now))
     }
 
     /// Whether so much may be taken beside what is spared.

@@ -35,6 +35,8 @@ pub enum Flow {
     Close,
     /// With the same request once more, when this is settled; nothing was answered.
     Wait(Arc<Ticket>),
+    /// With the same request once more, in its next turn: what it needs is made before it runs.
+    Again,
     /// With its next request, once somebody has answered this one.
     Park(Arc<Waiter>),
     /// With [`Unfinished::resume`] when the output has drained, and only then with its next

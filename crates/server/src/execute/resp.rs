@@ -171,6 +171,11 @@ fn run(
     let start = call.output.bytes().len();
     match call_tracked(&mut call) {
         Ok(flow) => flow,
+        Err(Failure::NoRoomYet) => {
+            output.truncate(start);
+            context.counters.calls.take_back(command.verb);
+            Flow::Again
+        }
         Err(failure) => {
             output.truncate(start);
             failed(command.verb, &failure, proto, context, output);
@@ -295,13 +300,14 @@ fn execute_checked(
     let flow = match admit(command, args, session, context.state) {
         Ok(Some(command)) => match run_and_serve(command, args, key, session, context, output) {
             // It is run once more, with the session as it is.
-            Flow::Wait(ticket) => return Flow::Wait(ticket),
+            again @ (Flow::Wait(_) | Flow::Again) => return again,
             flow => flow,
         },
         Ok(None) => {
             Reply::new(output.bytes(), session.proto).simple("QUEUED");
             Flow::Continue
         }
+        Err(Failure::NoRoomYet) => return Flow::Again,
         Err(failure) => {
             if let Some(transaction) = &mut session.transaction {
                 transaction.spoil();
@@ -375,7 +381,7 @@ fn admit(
             "ERR Command not allowed inside a transaction",
         ));
     }
-    transaction.queue(command, args)?;
+    transaction.queue(command, args, &session.ahead)?;
     note_queued(&session.client, Some(transaction.len()));
     Ok(None)
 }

@@ -195,7 +195,11 @@ impl Worker {
         };
         let from = self.batch.used;
         let room = &mut self.batch.arena[from..from + LONG_READ_BYTES_MAX];
-        let received = connection.stream.read(room);
+        // What is whole waits to be run.
+        let received = match connection.backlog {
+            true => Received::Nothing,
+            false => connection.stream.read(room),
+        };
         if is_broken(connection, received, &self.counters, self.now_ms) {
             return self.close(slot);
         }

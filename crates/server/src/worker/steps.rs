@@ -138,7 +138,7 @@ pub(super) fn run(
     {
         Next::Flow(Flow::Continue) => span.stopped |= connection.output.is_full(),
         Next::Flow(flow) => {
-            if matches!(flow, Flow::Wait(_)) {
+            if matches!(flow, Flow::Wait(_) | Flow::Again) {
                 span.from = begin;
             }
             follow(context, flow, span, connection);
@@ -246,8 +246,15 @@ pub(super) fn run_frame(
         Ran::Incomplete => {
             frame.drain(..span.from);
             connection.leftover = frame;
+            connection.backlog = false;
         }
         Ran::Held => {
+            connection.leftover = frame;
+            connection.backlog = true;
+        }
+        // It is run once more.
+        Ran::Whole if goes_on && span.from < span.decoded => {
+            frame.drain(..span.from);
             connection.leftover = frame;
             connection.backlog = true;
         }

@@ -36,11 +36,42 @@ macro_rules! rows {
     };
 }
 
+/// What stores a long value, run where the cache is full of short ones.
+pub(crate) const STORES: &[&str] = &[
+    "SETEX made 100 {value}",
+    "SETNX made {value}",
+    "MSET made {value} other x",
+    "MSET {manyvalues}",
+    "DELIFEQ source {value}",
+    "MULTI ; SETEX made 100 {value} ; DISCARD",
+    "COPY source made REPLACE",
+    "RENAME source made",
+    "RESTORE made 0 {dump:source} REPLACE",
+    "RESTORE made 0 {dump:set} REPLACE",
+    "BITOP NOT made source",
+    "SETRANGE long 0 x",
+    "APPEND long x",
+    "SETBIT long 5 1",
+    "BITFIELD long SET u8 9 7",
+    "SADD set one",
+    "SREM set {members}",
+    "SPOP set {half}",
+    "ZADD sorted 7 one",
+    "ZPOPMIN sorted {half}",
+    "ZREMRANGEBYRANK sorted 0 {half}",
+    "LSET list 5 another",
+    "LINSERT list BEFORE nothing x",
+    "LMOVE list made LEFT RIGHT",
+    "SUNIONSTORE made set",
+    "ZUNIONSTORE made 1 sorted",
+    "SORT list ALPHA STORE made",
+];
+
 /// Commands of Redis's protocol.
 pub(crate) const RESP: &[Row] = rows! {
     "get getex getdel getlease getset setnx setex psetex set":
         "one look-up", "a value of 512 MiB, to a quick reader",
-        "sent from the cache's memory, 2 MiB a turn; received as it comes",
+        "sent from the cache's memory, 2 MiB a turn; received as it comes, or copied 2 MiB a turn",
         ["GET big", "GETEX big PERSIST"];
     "strlen getbit getrange substr":
         "one look-up", "a part of a value of 512 MiB",
@@ -50,7 +81,7 @@ pub(crate) const RESP: &[Row] = rows! {
         "one look-up", "none", "numbers are short", ["INCR number"];
     "append setrange setbit":
         "a copy of the value", "a value of 4 MiB",
-        "a changed value has at most 4 MiB, or --max-value",
+        "a changed value has at most 4 MiB, or --max-value; its room is made in steps before",
         ["APPEND long x", "SETRANGE long 0 x", "SETBIT long 5 1"];
     "bitcount bitpos": "one pass over the value", "a value of 512 MiB", "4 MiB a step",
         ["BITCOUNT big", "BITCOUNT big 1 -2 BIT", "BITPOS big 0", "BITPOS big 1 3"];
@@ -75,9 +106,11 @@ pub(crate) const RESP: &[Row] = rows! {
         ["LCS one two", "LCS one two LEN", "LCS one two IDX WITHMATCHLEN"];
     "mget": "one look-up a key", "262,143 keys", "4,096 keys or 64 KiB of answer a step",
         ["MGET {keys}", "MGET {missing}", "HELLO 3 ; CLIENT TRACKING on ; MGET {keys}"];
-    "mset": "one store a key", "131,071 pairs", "8,192 pairs a step; up to so many are one step",
+    "mset": "one store a key", "131,071 pairs",
+        "8,192 pairs a step; up to so many are one step, before which their room is made in steps",
         ["MSET {pairs}"];
-    "msetnx msetex": "one store a key", "8,191 pairs", "at most 16,384 arguments",
+    "msetnx msetex": "one store a key", "8,191 pairs",
+        "at most 16,384 arguments; their room is made in steps before",
         ["MSETNX {fewpairs}"];
     "del unlink exists touch": "one look-up a key", "262,143 keys", "4,096 keys a step",
         ["EXISTS {keys}", "TOUCH {keys}", "UNLINK {missing}", "DEL {missing}"];
@@ -87,7 +120,8 @@ pub(crate) const RESP: &[Row] = rows! {
     "object object|encoding object|freq object|idletime object|refcount object|help":
         "one look-up", "a set of 4 MiB", "one pass over at most 4 MiB", ["OBJECT ENCODING set"];
     "rename renamenx copy move": "a copy of the value", "a value of 24 MiB",
-        "longer values are refused; alone", ["COPY long copy REPLACE", "RENAME copy copied"];
+        "longer values are refused; copied 2 MiB a turn before, then alone",
+        ["COPY long copy REPLACE", "RENAME copy copied"];
     "sort sort_ro": "a pass over the elements and their order, a look-up for each and pattern",
         "all elements of 4 MiB, by other keys",
         "4,096 elements a step, 1,024 with other keys; 64 KiB of answer; STORE ends with one copy",

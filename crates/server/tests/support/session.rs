@@ -91,6 +91,16 @@ impl Session {
         Session::of(Link::Http(http::Intake::of("127.0.0.1:1", false)))
     }
 
+    /// Bytes of the cache's memory that what is under way holds.
+    pub(crate) fn received_bytes(&self) -> usize {
+        self.link.received_bytes()
+    }
+
+    /// Bytes of other memory that it holds.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.link.held_bytes()
+    }
+
     /// Whether the server has closed the connection.
     pub(crate) fn is_closed(&self) -> bool {
         self.closed
@@ -108,6 +118,11 @@ impl Session {
 
     /// Receives `bytes` and returns all that is answered by now.
     pub(crate) fn feed(&mut self, bytes: &[u8], state: &State) -> Vec<u8> {
+        self.feed_for(usize::MAX, bytes, state)
+    }
+
+    /// The same, but does so many things at most.
+    pub(crate) fn feed_for(&mut self, steps: usize, bytes: &[u8], state: &State) -> Vec<u8> {
         if self.closed {
             return Vec::new();
         }
@@ -115,7 +130,10 @@ impl Session {
         let mut input = std::mem::take(&mut self.input);
         let mut used = 0;
         let mut answers = Vec::new();
-        while !self.closed {
+        for _ in 0..steps {
+            if self.closed {
+                break;
+            }
             let step = self.step(&input[used..], state);
             let answer = self.output.take();
             self.longest_answer = self.longest_answer.max(answer.len());
@@ -192,6 +210,7 @@ impl Session {
             Flow::Park(waiter) => {
                 let _ = state.observer.unwait(&waiter);
             }
+            Flow::Again => unreachable!("a link says so in another way"),
             Flow::Wait(_) => panic!("there are no users here that could be waited for"),
         }
     }

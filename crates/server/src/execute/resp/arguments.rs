@@ -23,11 +23,31 @@ impl Arguments {
     /// Adds a copy of these.
     pub(super) fn extend(&mut self, args: &[&[u8]]) {
         for arg in args {
-            self.bytes.extend_from_slice(arg);
-            let end = u32::try_from(self.bytes.len());
-            self.ends
-                .push(end.expect("what is kept for one client is shorter than 4 GiB"));
+            self.append(arg);
+            self.end_one();
         }
+    }
+
+    /// Adds bytes to the one that is being added.
+    pub(super) fn append(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// Makes room for so many bytes more.
+    pub(super) fn reserve(&mut self, bytes: usize) {
+        self.bytes.reserve(bytes);
+    }
+
+    /// All their bytes.
+    pub(super) fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
+
+    /// Ends the one that is being added.
+    pub(super) fn end_one(&mut self) {
+        let end = u32::try_from(self.bytes.len());
+        self.ends
+            .push(end.expect("what is kept for one client is shorter than 4 GiB"));
     }
 
     /// What these take, in [`Arguments::bytes`].

@@ -18,7 +18,7 @@ pub(super) mod geo_search;
 pub(super) mod lists;
 pub(super) mod list_moves;
 
-use cellar_engine::{Change, Error, Handle, Key, Kind};
+use cellar_engine::{Change, Deadline, Error, Handle, Key, Kind};
 
 use super::call::Call;
 use super::failure::Failure;
@@ -38,6 +38,37 @@ pub(super) struct Edited<R> {
     pub(super) is_changed: bool,
     /// Whether its last member went, and the key with it.
     pub(super) is_gone: bool,
+}
+
+/// A whole collection that was made for a key; one without members has no bytes.
+pub(super) struct Made {
+    value: Vec<u8>,
+    kind: Kind,
+    deadline: Deadline,
+    count: usize,
+}
+
+impl Made {
+    /// What a collection comes to.
+    pub(super) fn of<C: Collection>(collection: C, count: usize) -> Made {
+        let mut value = Vec::new();
+        let is_empty = collection.is_empty();
+        let deadline = collection.write(&mut value);
+        if is_empty {
+            value.clear();
+        }
+        Made {
+            value,
+            kind: C::KIND,
+            deadline,
+            count,
+        }
+    }
+
+    /// How many members it has.
+    pub(super) fn count(&self) -> usize {
+        self.count
+    }
 }
 
 impl Call<'_> {
@@ -89,9 +120,8 @@ impl Call<'_> {
             return Err(too_long());
         }
         let (now, default) = (self.now(), self.default_deadline());
-        let mut scratch = Vec::new();
         let pass = self.context.pass;
-        let edited = self.cache().update(key, &mut scratch, |old, scratch| {
+        let edited = self.change(key, |old, scratch| {
             if old.is_some_and(|item| item.value.len() >= HEAVY_BYTES_MIN) {
                 pass.note_heavy();
             }
@@ -137,26 +167,19 @@ impl Call<'_> {
     ///
     /// # Errors
     /// What the cache says to the value.
-    pub(super) fn store<C: Collection>(
-        &self,
-        key: Key<'_>,
-        collection: C,
-    ) -> Result<bool, Failure> {
-        let mut value = Vec::new();
-        let is_empty = collection.is_empty();
-        let deadline = collection.write(&mut value).min(self.default_deadline());
-        if value.len() > self.cache().update_bytes_max() {
+    pub(super) fn store(&self, key: Key<'_>, made: &Made) -> Result<bool, Failure> {
+        if made.value.len() > self.cache().update_bytes_max() {
             // It would be copied before it is refused.
             return Err(too_long());
         }
-        let mut scratch = Vec::new();
-        let existed = self.cache().update(key, &mut scratch, |old, scratch| {
-            let change = if is_empty {
+        let deadline = made.deadline.min(self.default_deadline());
+        let existed = self.change(key, |old, scratch| {
+            let change = if made.value.is_empty() {
                 Change::Remove
             } else {
-                scratch.extend_from_slice(&value);
+                scratch.extend_from_slice(&made.value);
                 Change::Store {
-                    kind: C::KIND,
+                    kind: made.kind,
                     deadline,
                     flags: 0,
                 }

@@ -27,6 +27,8 @@ pub enum Failure {
     Busy,
     /// The memory that is kept for the database is full.
     Full,
+    /// None yet: it is run once more when there is room for what it stores.
+    NoRoomYet,
     /// The key is longer than the engine takes.
     KeyTooLong,
     /// Any other text, its code included.
@@ -55,7 +57,9 @@ impl Failure {
                 return format!("ERR invalid expire time in '{command}' command").into();
             }
             Failure::TooLong => "ERR string exceeds maximum allowed size (proto-max-bulk-len)",
-            Failure::Busy => "OOM command not allowed when all memory is held by transfers",
+            Failure::Busy | Failure::NoRoomYet => {
+                "OOM command not allowed when all memory is held by transfers"
+            }
             Failure::Full => "OOM command not allowed when used memory > 'maxmemory'.",
             Failure::KeyTooLong => "ERR key is longer than 65535 bytes",
             Failure::Text(text) => return text.clone(),
@@ -71,6 +75,7 @@ impl From<Error> for Failure {
             Error::TooLarge { .. } => Failure::TooLong,
             Error::KeyLength { .. } => Failure::KeyTooLong,
             Error::Full => Failure::Full,
+            Error::NoRoomYet { .. } => Failure::NoRoomYet,
             _ => Failure::Busy,
         }
     }

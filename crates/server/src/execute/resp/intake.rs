@@ -200,6 +200,29 @@ impl Codec {
     }
 }
 
+/// Runs a command, once what it needs is made.
+#[inline]
+fn run_command(
+    prepared: &Prepared<'_>,
+    session: &mut Session,
+    context: Context<'_>,
+    output: &mut Output,
+) -> Next {
+    if session.ahead.is_under_way() {
+        context.pass.note_heavy();
+        if session.ahead.step(&prepared.request.args, context.cache()) {
+            return Next::Again;
+        }
+    }
+    let flow = execute(prepared, session, context, output);
+    if matches!(flow, Flow::Again) {
+        context.pass.note_heavy();
+        return Next::Again;
+    }
+    session.ahead.end();
+    Next::Flow(flow)
+}
+
 /// What a connection keeps of the protocol: the client's session, and the SET that it receives.
 #[derive(Debug)]
 pub struct Intake {
@@ -216,7 +239,7 @@ impl Intake {
     #[must_use]
     pub fn new(client: Arc<Client>, state: &State) -> Intake {
         Intake {
-            session: Session::new(client, state),
+            session: Session::of_connection(client, state),
             scan: Scan::default(),
             upload: None,
             tail: None,
@@ -278,11 +301,11 @@ impl Intake {
         match task {
             Task::Get(get) => Next::Flow(execute_get(get, session, context, output)),
             Task::Set(set) => Next::Flow(execute_set(set, session, context, output)),
-            Task::Command(prepared) => Next::Flow(execute(prepared, session, context, output)),
+            Task::Command(prepared) => run_command(prepared, session, context, output),
             Task::Quoted(frame) => {
                 let request = Decoded::unquoted(frame);
                 let prepared = prepare(request, session.space(context.state), context.cache());
-                Next::Flow(execute(&prepared, session, context, output))
+                run_command(&prepared, session, context, output)
             }
             // A command before it has changed what its bytes mean.
             Task::LargeSet { limits, .. } | Task::Refuse { limits, .. }
@@ -364,7 +387,7 @@ impl Intake {
     #[inline]
     pub(in crate::execute) fn makes_room(&self) -> bool {
         let upload = self.upload.as_ref();
-        upload.is_some_and(|upload| !upload.filling.has_room())
+        upload.is_some_and(|upload| !upload.filling.has_room()) || self.session.ahead.is_again()
     }
 
     /// Stores the value that was received last as these arguments say.
@@ -435,7 +458,8 @@ impl Intake {
     pub(in crate::execute) fn received_bytes(&self) -> usize {
         let upload = self.upload.as_ref();
         let coming = upload.map_or(0, |upload| upload.filling.value_bytes());
-        coming + self.tail.as_ref().map_or(0, Tail::value_bytes)
+        let received = self.tail.as_ref().map_or(0, Tail::value_bytes);
+        coming + received + self.session.ahead.received_bytes()
     }
 
     /// Bytes of memory that is set up for the client.
@@ -448,6 +472,7 @@ impl Intake {
     pub(in crate::execute) fn abandon(&mut self) {
         self.upload = None;
         self.tail = None;
+        self.session.ahead.end();
     }
 
     /// Forgets a client that is gone, save what takes long.

@@ -1,5 +1,6 @@
 //! Session: what one client of the Redis protocol has set up on its connection.
 
+pub(super) mod ahead; // what is done before a command runs
 pub(super) mod queue;
 pub(super) mod subscriptions;
 pub(super) mod tracked;
@@ -12,6 +13,7 @@ use cellar_engine::Space;
 use cellar_protocol::resp::command::{Command, Flags};
 use cellar_protocol::resp::{Limits, Proto};
 
+use self::ahead::Foresight;
 use self::queue::Transaction;
 use self::subscriptions::Subscriptions;
 use self::tracked::Tracked;
@@ -102,6 +104,8 @@ pub(super) struct Session {
     pub(super) answers_whole: bool,
     /// Whether they are those of a script.
     pub(super) is_script: bool,
+    /// What is done before the command runs that is to.
+    pub(super) ahead: Foresight,
 }
 
 impl Session {
@@ -124,6 +128,15 @@ impl Session {
             touches_nothing: false,
             answers_whole: false,
             is_script: false,
+            ahead: Foresight::default(),
+        }
+    }
+
+    /// The same of one whose commands are run again that end without an answer.
+    pub(super) fn of_connection(client: Arc<Client>, state: &State) -> Session {
+        Session {
+            ahead: Foresight::open(),
+            ..Session::new(client, state)
         }
     }
 
@@ -303,6 +316,15 @@ impl Session {
         }
     }
 
+    /// The session in which a command of this client is worked off in steps, which stores in the
+    /// end.
+    pub(super) fn for_steps(&mut self, state: &State) -> Session {
+        let mut session = self.for_script(state);
+        session.set_proto(self.proto);
+        session.ahead = Foresight::open();
+        session
+    }
+
     /// The space of the session's database.
     #[inline]
     pub(super) fn space(&self, state: &State) -> Space {
@@ -331,6 +353,7 @@ impl Session {
             + self.subscriptions.held_bytes()
             + self.watched.held_bytes()
             + self.tracked.held_bytes()
+            + self.ahead.held_bytes()
     }
 
     /// Whether commands run and are answered without any of what can be set up.
@@ -346,6 +369,11 @@ impl Session {
             && self.transaction.is_none()
             && self.reply_mode == ReplyMode::On
             && !self.is_confined()
+    }
+
+    /// Whether what a command stores may be made ahead: it is run again then.
+    pub(super) fn may_ask_ahead(&self) -> bool {
+        !self.answers_whole && self.ahead.may_ask()
     }
 
     /// Whether a command may wait: it is no part of a greater one.

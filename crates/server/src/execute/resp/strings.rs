@@ -87,13 +87,13 @@ pub(super) fn set(call: &mut Call<'_>) -> Outcome {
             deadline: default,
             ..SetOptions::default()
         };
-        call.cache().set(key, value, &options)?;
+        call.set(key, value, &options)?;
         call.notify(Class::String, "set", key.bytes());
         return call.ok();
     }
     let options = StoreOptions::parse(&call.args[3..], "set", call.context)?;
     if let Some(simple) = options.for_store(default) {
-        let stored = call.cache().set(key, value, &simple)?;
+        let stored = call.set(key, value, &simple)?;
         return answer_stored(call, key, &options, stored);
     }
     let (is_stored, old_value) = update(call, key, |old, scratch| {

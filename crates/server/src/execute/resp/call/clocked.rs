@@ -17,6 +17,7 @@ use crate::execute::context::{Context, Flow, Unfinished};
 use crate::execute::resp::QUICK_ARGS_MAX;
 use crate::execute::resp::call::notify::Class;
 use crate::execute::resp::call::{Call, Outcome};
+use crate::execute::resp::failure::Failure;
 use crate::execute::resp::session::Session;
 use crate::latency_events::LatencyEvent;
 use crate::monitors::MonitorSource;
@@ -50,18 +51,18 @@ pub(in crate::execute::resp) fn run(
         // Before what it runs.
         show(call.command, call.args, call.session, call.context);
     }
-    if call.context.state.observer.events().has(Class::Miss) {
+    if call.context.state.observer.events().has(Class::Miss) && !call.session.ahead.is_again() {
         tell_misses(call);
     }
     let stopwatch = Stopwatch::start();
     let outcome = run(call);
     let ns = stopwatch.ns();
-    if !is_script && !matches!(outcome, Ok(Flow::Wait(_))) {
+    let is_run_again = matches!(outcome, Ok(Flow::Wait(_)) | Err(Failure::NoRoomYet));
+    if !is_script && !is_run_again {
         show(call.command, call.args, call.session, call.context);
     }
     match outcome {
-        // It is run once more.
-        Ok(Flow::Wait(_)) => outcome,
+        _ if is_run_again => outcome,
         Ok(Flow::Unfinished(rest)) => Ok(Flow::Unfinished(Box::new(ClockedRest {
             rest,
             ns,

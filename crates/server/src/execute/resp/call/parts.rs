@@ -174,8 +174,7 @@ pub(in crate::execute::resp) fn run_long(
         }
         return run(call);
     };
-    let mut session = call.session.for_script(call.context.state);
-    session.set_proto(call.session.proto);
+    let session = call.session.for_steps(call.context.state);
     // Decoding and keeping very many arguments is a turn's work.
     Ok(Flow::Unfinished(Box::new(Parts {
         command: call.command,
@@ -190,7 +189,7 @@ pub(in crate::execute::resp) fn run_long(
 }
 
 impl Parts {
-    /// Works off the next part.
+    /// Works off the next part, or makes something of what that needs.
     ///
     /// # Errors
     /// What the first part says; of a sum, what any part says.
@@ -207,6 +206,9 @@ impl Parts {
         let places = (0..head).chain(first..end);
         let args: Vec<&[u8]> = places.map(|place| self.args.get(place)).collect();
         let start = output.bytes().len();
+        if self.session.ahead.is_under_way() && self.session.ahead.step(&args, context.cache()) {
+            return Ok(());
+        }
         let outcome = (self.run)(&mut Call {
             command: self.command,
             args: &args,
@@ -215,6 +217,11 @@ impl Parts {
             context,
             output,
         });
+        if matches!(outcome, Err(Failure::NoRoomYet)) {
+            output.truncate(start);
+            return Ok(());
+        }
+        self.session.ahead.end();
         self.next = end;
         let proto = self.session.proto;
         match join {
@@ -284,7 +291,7 @@ impl Unfinished for Parts {
     }
 
     fn waiting_bytes(&self) -> usize {
-        self.args.bytes()
+        self.args.bytes() + self.session.ahead.held_bytes()
     }
 }
 

@@ -58,6 +58,7 @@ pub(in crate::execute::resp) fn try_move(call: &mut Call<'_>) -> Result<bool, Fa
         } else {
             // The target first: it may have no room for the element.
             call.push(to, to_side, &[&element], false)?;
+            call.session.ahead.note_begun();
             call.pop(from, from_side, 1)?;
         }
         call.reply().bulk(&element);
@@ -78,6 +79,7 @@ fn rotate(call: &mut Call<'_>, sides: (Side, Side), element: &[u8]) -> Result<()
             })
         })?;
         if has_moved {
+            call.session.ahead.note_begun();
             call.edit_list(key, |list, scratch| {
                 let list = list.unwrap_or(List::empty());
                 Ok(((), list.push(to_side, &[element], max, scratch)))

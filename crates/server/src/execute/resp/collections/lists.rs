@@ -54,8 +54,7 @@ impl Call<'_> {
     ) -> Result<R, Failure> {
         let default = self.default_deadline();
         let pass = self.context.pass;
-        let mut scratch = Vec::new();
-        let edited = self.cache().update(key, &mut scratch, |old, scratch| {
+        let edited = self.change(key, |old, scratch| {
             if old.is_some_and(|item| item.kind != kind::LIST) {
                 return (Err(Failure::WrongType), Change::Keep);
             }

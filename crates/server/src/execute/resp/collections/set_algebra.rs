@@ -17,6 +17,7 @@ use crate::execute::resp::append_failure;
 use crate::execute::resp::call::notify::Class;
 use crate::execute::resp::call::steps::{Progress, STEP_BYTES, STEP_ITEMS};
 use crate::execute::resp::call::{Call, DONE, Outcome};
+use crate::execute::resp::collections::Made;
 use crate::execute::resp::failure::Failure;
 use crate::kind;
 use crate::limits::RESULT_BYTES_MAX;
@@ -74,7 +75,7 @@ pub(in crate::execute::resp) fn store(call: &mut Call<'_>) -> Outcome {
         if result.step() == Progress::More {
             return Ok(Some(result));
         }
-        store_result(call, result)?;
+        store_result(call, &(result.verb, result.made()))?;
         Ok::<_, Failure>(None)
     })?;
     let Some(result) = begun else {
@@ -82,17 +83,19 @@ pub(in crate::execute::resp) fn store(call: &mut Call<'_>) -> Outcome {
     };
     let mut making = Some(result);
     let mut made = None;
-    let mut session = call.session.for_script(call.context.state);
-    session.set_proto(call.session.proto);
+    let mut session = call.session.for_steps(call.context.state);
     let (command, key) = (call.command, call.args[1].to_vec());
     call.in_steps(move |context, output| {
+        if session.ahead.make(context.cache()) {
+            return Progress::More;
+        }
         if let Some(mut result) = making.take() {
             if result.step() == Progress::More {
                 making = Some(result);
             } else {
                 // To order many members takes about as long as to store them: a step of its own.
                 result.parts.iter_mut().for_each(Set::tidy);
-                made = Some(result);
+                made = Some((result.verb, result.made()));
             }
             return Progress::More;
         }
@@ -105,30 +108,30 @@ pub(in crate::execute::resp) fn store(call: &mut Call<'_>) -> Outcome {
             context,
             output,
         };
-        let stored = made.take().map(|result| store_result(&mut call, result));
-        if let Some(Err(failure)) = stored {
-            append_failure(&failure, proto, context, output);
+        let stored = made.as_ref().map(|made| store_result(&mut call, made));
+        match stored {
+            Some(Err(Failure::NoRoomYet)) => return Progress::More,
+            Some(Err(failure)) => append_failure(&failure, proto, context, output),
+            _ => {}
         }
         Progress::Last
     })
 }
 
 /// Stores a result under the key that is the first argument, and answers how many members it has.
-fn store_result(call: &mut Call<'_>, result: Combining) -> Result<(), Failure> {
-    let event = match result.verb {
+fn store_result(call: &mut Call<'_>, (verb, made): &(Verb, Made)) -> Result<(), Failure> {
+    let event = match verb {
         Verb::Sunion => "sunionstore",
         Verb::Sinter => "sinterstore",
         _ => "sdiffstore",
     };
-    let set = result.parts.into_iter().next();
-    let set = set.unwrap_or_else(|| Set::empty(Deadline::NEVER, Instant(0)));
-    let existed = call.store(call.key_at(1)?, set)?;
-    if result.count > 0 {
+    let existed = call.store(call.key_at(1)?, made)?;
+    if made.count() > 0 {
         call.notify(Class::Set, event, call.args[1]);
     } else if existed {
         call.notify(Class::Generic, "del", call.args[1]);
     }
-    call.reply().integer(result.count as i64);
+    call.reply().integer(made.count() as i64);
     Ok(())
 }
 
@@ -231,6 +234,13 @@ impl Combining {
             bytes_max: RESULT_BYTES_MAX,
             counts_only: false,
         })
+    }
+
+    /// The one set that it has come to.
+    fn made(self) -> Made {
+        let set = self.parts.into_iter().next();
+        let set = set.unwrap_or_else(|| Set::empty(Deadline::NEVER, Instant(0)));
+        Made::of(set, self.count)
     }
 
     /// Looks at some members more.

@@ -184,6 +184,7 @@ pub(in crate::execute::resp) fn smove(call: &mut Call<'_>) -> Outcome {
         }
         // The target first: it may have no room for the member.
         let added = call.edit(to, |set: &mut Set| Ok(set.add(member)))?;
+        call.session.ahead.note_begun();
         let removed = call.edit(from, |set: &mut Set| Ok(set.remove(member)))?;
         notify_removed(call, "srem", true, removed.is_gone);
         if added.answer {

@@ -10,6 +10,7 @@ use crate::execute::resp::append_failure;
 use crate::execute::resp::call::notify::Class;
 use crate::execute::resp::call::steps::{Progress, STEP_ITEMS};
 use crate::execute::resp::call::{Call, DONE, Outcome};
+use crate::execute::resp::collections::Made;
 use crate::execute::resp::failure::Failure;
 
 /// Where the members of a result come from.
@@ -54,6 +55,12 @@ impl<S: Supply> Storing<S> {
         Progress::More
     }
 
+    /// What it has come to.
+    fn made(self) -> Made {
+        let count = self.set.len();
+        Made::of(self.set, count)
+    }
+
     /// Adds some members more; whether these were the last.
     fn fill(&mut self) -> Progress {
         for _ in 0..STEP_ITEMS {
@@ -83,20 +90,22 @@ pub(in crate::execute::resp) fn store<S: Supply>(
         if storing.step() == Progress::More {
             return Ok(Some(storing));
         }
-        store_result(call, key, event, storing.set)?;
+        store_result(call, key, event, &storing.made())?;
         Ok::<_, Failure>(None)
     })?;
     let Some(storing) = begun else {
         return DONE;
     };
-    let mut storing = Some(storing);
-    let mut session = call.session.for_script(call.context.state);
-    session.set_proto(call.session.proto);
+    let (mut storing, mut made) = (Some(storing), None);
+    let mut session = call.session.for_steps(call.context.state);
     let (command, key) = (call.command, key.to_vec());
     call.in_steps(move |context, output| {
         let step = storing.as_mut().map(Storing::step);
-        if step == Some(Progress::More) {
+        if step == Some(Progress::More) || session.ahead.make(context.cache()) {
             return Progress::More;
+        }
+        if let Some(storing) = storing.take() {
+            made = Some(storing.made());
         }
         let proto = session.proto;
         let mut call = Call {
@@ -107,11 +116,13 @@ pub(in crate::execute::resp) fn store<S: Supply>(
             context,
             output,
         };
-        let stored = storing
-            .take()
-            .map(|done| store_result(&mut call, &key, event, done.set));
-        if let Some(Err(failure)) = stored {
-            append_failure(&failure, proto, context, output);
+        let stored = made
+            .as_ref()
+            .map(|made| store_result(&mut call, &key, event, made));
+        match stored {
+            Some(Err(Failure::NoRoomYet)) => return Progress::More,
+            Some(Err(failure)) => append_failure(&failure, proto, context, output),
+            _ => {}
         }
         Progress::Last
     })
@@ -121,10 +132,10 @@ fn store_result(
     call: &mut Call<'_>,
     key: &[u8],
     event: &'static str,
-    set: SortedSet,
+    made: &Made,
 ) -> Result<(), Failure> {
-    let count = set.len();
-    let existed = call.store(call.cache().key_in(call.space(), key)?, set)?;
+    let count = made.count();
+    let existed = call.store(call.cache().key_in(call.space(), key)?, made)?;
     if count > 0 {
         call.notify(Class::SortedSet, event, key);
     } else if existed {

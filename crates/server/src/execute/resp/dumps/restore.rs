@@ -9,7 +9,7 @@
 mod builder; // a collection that is being made
 
 use cellar_engine::{
-    Deadline, DeleteOptions, Deleted, Draft, Reserved, SetOptions, Space, Stored, When,
+    Deadline, DeleteOptions, Deleted, Draft, Kind, Reserved, SetOptions, Space, Stored, When,
 };
 use cellar_protocol::resp::number::parse_integer;
 use cellar_protocol::resp::{Proto, Reply};
@@ -24,6 +24,8 @@ use crate::execute::resp::call::steps::{Progress, Work};
 use crate::execute::resp::call::{Call, Outcome};
 use crate::execute::resp::expiry::Unit;
 use crate::execute::resp::failure::Failure;
+use crate::execute::resp::session::ahead::AHEAD_BYTES_MIN;
+use crate::kind::STRING;
 use crate::output::Output;
 
 /// Bytes that one step sums, copies or decompresses.
@@ -124,7 +126,8 @@ pub(in crate::execute::resp) fn restore(call: &mut Call<'_>) -> Outcome {
         replaces: options.replaces,
         deadline,
         proto: call.session.proto,
-        payload: payload.to_vec(),
+        payload: call.copy_of(3)?,
+        kind: STRING,
         stage: Stage::Summing {
             sum: dump::checksum(),
             at: 0,
@@ -139,13 +142,13 @@ enum Stage {
         sum: Checksum,
         at: usize,
     },
-    /// Room is made for a string that lies in these bytes of the payload.
+    /// Room is made for a value that lies in these bytes of the payload.
     MakingRoom {
         room: Reserved,
         from: std::ops::Range<usize>,
         inflating: Option<Inflating>,
     },
-    /// A string is copied, or decompressed, from these bytes of the payload.
+    /// A value is copied, or decompressed, from these bytes of the payload.
     Copying {
         draft: Draft,
         from: std::ops::Range<usize>,
@@ -170,6 +173,7 @@ struct Restoring {
     deadline: Deadline,
     proto: Proto,
     payload: Vec<u8>,
+    kind: Kind,
     stage: Stage,
 }
 
@@ -265,12 +269,12 @@ impl Restoring {
         Ok(
             match dump::open(&mut self.payload, cache.update_bytes_max())? {
                 OpenedDump::Integer(number) => {
-                    self.store(context, crate::kind::STRING, number.to_string().as_bytes())?;
+                    self.store(context, number.to_string().as_bytes())?;
                     Stage::Over
                 }
                 OpenedDump::Text(from, None) if from.len() <= *left => {
                     let text = self.payload[from].to_vec();
-                    self.store(context, crate::kind::STRING, &text)?;
+                    self.store(context, &text)?;
                     Stage::Over
                 }
                 OpenedDump::Text(from, packed) => Stage::MakingRoom {
@@ -287,7 +291,7 @@ impl Restoring {
         )
     }
 
-    /// Copies some bytes of a string more, and stores it behind the last.
+    /// Copies some bytes of a value more, and stores it behind the last.
     fn copy(
         &mut self,
         (mut draft, from, done): (Draft, std::ops::Range<usize>, usize),
@@ -331,14 +335,28 @@ impl Restoring {
         if !builder.step(left) {
             return Ok(Stage::Building(builder));
         }
-        let kind = builder.kind();
+        self.kind = builder.kind();
         let (value, deadline) = builder.finish(context)?;
         if value.is_empty() {
             // All its fields are over.
             return self.drop_old(context).map(|()| Stage::Over);
         }
         self.deadline = deadline;
-        self.store(context, kind, &value)?;
+        if value.len() >= AHEAD_BYTES_MIN {
+            let cache = context.cache();
+            let key = cache.key_in(self.space, &self.key)?;
+            if let Ok(room) = cache.try_reserve(key, value.len()) {
+                *left = 0;
+                let from = 0..value.len();
+                self.payload = value;
+                return Ok(Stage::MakingRoom {
+                    room,
+                    from,
+                    inflating: None,
+                });
+            }
+        }
+        self.store(context, &value)?;
         Ok(Stage::Over)
     }
 
@@ -360,6 +378,7 @@ impl Restoring {
 
     fn options(&self) -> SetOptions {
         SetOptions {
+            kind: self.kind,
             deadline: self.deadline,
             when: if self.replaces {
                 When::Always
@@ -370,18 +389,9 @@ impl Restoring {
         }
     }
 
-    fn store(
-        &self,
-        context: Context<'_>,
-        kind: cellar_engine::Kind,
-        value: &[u8],
-    ) -> Result<(), Failure> {
+    fn store(&self, context: Context<'_>, value: &[u8]) -> Result<(), Failure> {
         let key = context.cache().key_in(self.space, &self.key)?;
-        let options = SetOptions {
-            kind,
-            ..self.options()
-        };
-        let stored = context.cache().set(key, value, &options)?;
+        let stored = context.cache().set(key, value, &self.options())?;
         self.note_stored(context, stored)
     }
 

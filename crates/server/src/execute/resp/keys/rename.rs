@@ -1,6 +1,7 @@
 //! RENAME, MOVE and COPY: giving a value another key, here or in another database.
 //!
-//! All of them run alone, since two keys change in one step.
+//! All of them run alone, since two keys change in one step. A long value is copied before, a piece
+//! a turn; what became of its key meanwhile counts.
 //!
 //! Source: redis.io/docs/latest/commands/rename, copy and move.
 
@@ -22,11 +23,12 @@ fn value_of(call: &Call<'_>, key: Key<'_>) -> Result<Option<Handle>, Failure> {
     })
 }
 
-/// Longest value that is given another key: it is copied in one step.
+/// Longest value that is given another key: if it changes again and again while it is copied ahead,
+/// it is copied in one step.
 const MOVED_BYTES_MAX: usize = 24 << 20;
 
 /// Stores a copy of a value; whether the condition held.
-fn store(call: &Call<'_>, key: Key<'_>, value: &Handle, when: When) -> Result<bool, Failure> {
+fn store(call: &Call<'_>, key: Key<'_>, value: Handle, when: When) -> Result<bool, Failure> {
     if value.len() > MOVED_BYTES_MAX.max(call.cache().update_bytes_max()) {
         return Err(Failure::TooLong);
     }
@@ -38,7 +40,7 @@ fn store(call: &Call<'_>, key: Key<'_>, value: &Handle, when: When) -> Result<bo
         when,
         ..SetOptions::default()
     };
-    let stored = call.cache().set(key, value, &options)?;
+    let stored = call.set_pinned(key, value, &options)?;
     Ok(matches!(stored, Stored::Done { .. }))
 }
 
@@ -64,7 +66,7 @@ fn rename_when(call: &mut Call<'_>, when: When) -> Result<bool, Failure> {
         if from.bytes() == to.bytes() {
             return Ok(when == When::Always);
         }
-        if !store(call, to, &value, when)? {
+        if !store(call, to, value, when)? {
             return Ok(false);
         }
         remove(call, from)?;
@@ -98,7 +100,7 @@ pub(in crate::execute::resp) fn copy(call: &mut Call<'_>) -> Outcome {
         let Some(value) = value_of(call, from)? else {
             return Ok(false);
         };
-        let is_done = store(call, to, &value, when)?;
+        let is_done = store(call, to, value, when)?;
         if is_done {
             call.notify_in(target, Class::Generic, "copy_to", to.bytes());
         }
@@ -121,7 +123,7 @@ pub(in crate::execute::resp) fn to_database(call: &mut Call<'_>) -> Outcome {
         let Some(value) = value_of(call, from)? else {
             return Ok(false);
         };
-        if !store(call, to, &value, When::Absent)? {
+        if !store(call, to, value, When::Absent)? {
             return Ok(false);
         }
         remove(call, from)?;

@@ -489,12 +489,14 @@ fn store_in_steps(
     mut sorting: Sorting,
     mut list: Arguments,
 ) -> Outcome {
-    let mut session = call.session.for_script(call.context.state);
-    session.set_proto(call.session.proto);
+    let mut session = call.session.for_steps(call.context.state);
     let (command, key) = (call.command, destination.to_vec());
     call.in_steps(move |context, output| {
         let proto = session.proto;
         let bytes_max = context.cache().update_bytes_max();
+        if session.ahead.make(context.cache()) {
+            return Progress::More;
+        }
         let step = if sorting.at.is_some() {
             sorting.gather(context).map(|_| Progress::More)
         } else {
@@ -515,6 +517,9 @@ fn store_in_steps(
             }
             Err(failure) => Err(failure),
         };
+        if let Err(Failure::NoRoomYet) = stored {
+            return Progress::More;
+        }
         if let Err(failure) = stored {
             append_failure(&failure, proto, context, output);
         }
@@ -528,8 +533,7 @@ fn store(call: &mut Call<'_>, destination: &[u8], list: &Arguments) -> Result<()
     let deadline: Deadline = call.default_deadline();
     let bytes_max = call.cache().update_bytes_max();
     let elements: Vec<&[u8]> = list.iter().collect();
-    let mut scratch = Vec::new();
-    let existed = call.cache().update(key, &mut scratch, |old, scratch| {
+    let existed = call.change(key, |old, scratch| {
         let change = if elements.is_empty() {
             Change::Remove
         } else {

@@ -4,24 +4,29 @@ use cellar_protocol::resp::{Command, Request};
 
 use crate::execute::resp::arguments::Arguments;
 use crate::execute::resp::failure::Failure;
+use crate::execute::resp::session::ahead::{Foresight, PIECE_BYTES};
 use crate::limits::{QUEUED_ARGS_PER_KEY, QUEUED_BYTES_MAX, QUEUED_KEYS_MAX};
 
 /// The commands between MULTI and EXEC.
 #[derive(Debug, Default)]
 pub(in crate::execute::resp) struct Transaction {
     queued: Vec<Queued>,
-    /// All their arguments.
-    args: Arguments,
+    /// All their arguments, in their order: of short commands together, of each long one alone.
+    args: Vec<Arguments>,
+    /// Whether the last of these may get more.
+    is_last_open: bool,
     /// What their work counts for.
     keys: usize,
     /// Whether a command was refused when it was queued.
     pub(in crate::execute::resp) is_broken: bool,
 }
 
-/// A command, and where its arguments end among those of all.
+/// A command, and where its arguments are: among which of [`Transaction::args`], from where to where.
 #[derive(Clone, Copy, Debug)]
 struct Queued {
     command: &'static Command,
+    among: u32,
+    first: u32,
     end: u32,
 }
 
@@ -52,7 +57,8 @@ impl Transaction {
 
     /// Bytes of memory that they take.
     pub(in crate::execute::resp) fn held_bytes(&self) -> usize {
-        self.args.bytes() + self.queued.len() * COMMAND_BYTES
+        let args: usize = self.args.iter().map(Arguments::bytes).sum();
+        args + self.queued.len() * COMMAND_BYTES
     }
 
     /// Notes that a command was refused, so that EXEC is too.
@@ -63,25 +69,46 @@ impl Transaction {
         };
     }
 
-    /// Keeps a command for EXEC.
+    /// Keeps a command for EXEC; a long one's arguments are copied ahead.
+    ///
+    /// # Errors
+    /// If there are too many bytes; [`Failure::NoRoomYet`] if they are copied first.
     pub(in crate::execute::resp) fn queue(
         &mut self,
         command: &'static Command,
         args: &[&[u8]],
+        ahead: &Foresight,
     ) -> Result<(), Failure> {
         if self.is_broken {
             return Ok(());
         }
         let bytes = Arguments::bytes_of(args) + COMMAND_BYTES;
-        self.keys += keys_of(command, args);
-        if self.held_bytes() + bytes > QUEUED_BYTES_MAX || self.keys > QUEUED_KEYS_MAX {
+        let keys = self.keys + keys_of(command, args);
+        if self.held_bytes() + bytes > QUEUED_BYTES_MAX || keys > QUEUED_KEYS_MAX {
             self.spoil();
             return Err(Failure::text("ERR the transaction is too large"));
         }
-        self.args.extend(args);
+        if let Some(copy) = ahead.take_arguments() {
+            self.args.push(copy);
+            self.is_last_open = false;
+        } else if bytes >= PIECE_BYTES && ahead.may_ask() {
+            ahead.ask_arguments(0..args.len());
+            return Err(Failure::NoRoomYet);
+        } else {
+            if !std::mem::replace(&mut self.is_last_open, true) {
+                self.args.push(Arguments::default());
+            }
+            if let Some(last) = self.args.last_mut() {
+                last.extend(args);
+            }
+        }
+        self.keys = keys;
+        let end = self.args.last().map_or(0, Arguments::len);
         self.queued.push(Queued {
             command,
-            end: self.args.len() as u32,
+            among: self.args.len() as u32 - 1,
+            first: (end - args.len()) as u32,
+            end: end as u32,
         });
         Ok(())
     }
@@ -100,23 +127,22 @@ impl Transaction {
         place: usize,
         args: &mut Vec<&'t [u8]>,
     ) -> &'static Command {
-        let Queued { command, end } = self.queued[place];
+        let Queued {
+            command,
+            among,
+            first,
+            end,
+        } = self.queued[place];
         args.clear();
-        args.extend(self.args.part(self.first(place)..end as usize));
+        args.extend(self.args[among as usize].part(first as usize..end as usize));
         command
     }
 
     /// The first key of the command at a place, if that is its first argument.
     pub(in crate::execute::resp) fn first_key(&self, place: usize) -> Option<&[u8]> {
         let queued = self.queued.get(place)?;
-        let key = self.first(place) + 1;
-        (queued.command.keys.first == 1 && key < queued.end as usize).then(|| self.args.get(key))
-    }
-
-    fn first(&self, place: usize) -> usize {
-        let before = place
-            .checked_sub(1)
-            .and_then(|before| self.queued.get(before));
-        before.map_or(0, |before| before.end as usize)
+        let key = queued.first + 1;
+        let is_key = queued.command.keys.first == 1 && key < queued.end;
+        is_key.then(|| self.args[queued.among as usize].get(key as usize))
     }
 }

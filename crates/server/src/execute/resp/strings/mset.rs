@@ -199,6 +199,7 @@ impl<'a> Pairs<'a> {
 
     /// Stores all if the condition holds for all; whether it did.
     fn store(&self, call: &mut Call<'_>, options: &StoreOptions<'_>) -> Result<bool, Failure> {
+        call.foresee(&self.pairs)?;
         if let [pair] = self.pairs[..] {
             return store_all(call, &[pair], options);
         }
@@ -231,12 +232,12 @@ fn store_all(
             deadline: options.deadline_after(old, call.default_deadline()),
             ..SetOptions::default()
         };
-        if let Err(error) = cache.set(key, value, &set) {
+        if let Err(error) = call.set(key, value, &set) {
             // None of the keys was there, so all is as before when those stored are gone again.
             if matches!(options.when, Condition::Absent) {
                 take_back(call, &pairs[..stored])?;
             }
-            return Err(error.into());
+            return Err(error);
         }
     }
     for (key, _) in pairs {

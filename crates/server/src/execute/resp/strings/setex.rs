@@ -14,13 +14,13 @@ use crate::execute::resp::strings::values::{
 
 pub(in crate::execute::resp) fn setnx(call: &mut Call<'_>) -> Outcome {
     let (key, value) = (call.first_key()?, call.args[2]);
-    call.context.counters.cmd_set.add(1);
     let options = SetOptions {
         deadline: call.default_deadline(),
         when: When::Absent,
         ..SetOptions::default()
     };
-    let stored = call.cache().set(key, value, &options)?;
+    let stored = call.set(key, value, &options)?;
+    call.context.counters.cmd_set.add(1);
     let is_stored = matches!(stored, Stored::Done { .. });
     if is_stored {
         call.notify(Class::String, "set", key.bytes());
@@ -38,24 +38,24 @@ pub(in crate::execute::resp) fn psetex(call: &mut Call<'_>) -> Outcome {
 
 fn store_for(call: &mut Call<'_>, unit: Unit, command: &'static str) -> Outcome {
     let (key, value) = (call.first_key()?, call.args[3]);
-    call.context.counters.cmd_set.add(1);
     let options = SetOptions {
         deadline: unit.option_deadline(call.args[2], command, call.context)?,
         ..SetOptions::default()
     };
-    call.cache().set(key, value, &options)?;
+    call.set(key, value, &options)?;
+    call.context.counters.cmd_set.add(1);
     notify_set(call, key.bytes(), true);
     call.ok()
 }
 
 pub(in crate::execute::resp) fn getset(call: &mut Call<'_>) -> Outcome {
     let (key, value) = (call.first_key()?, call.args[2]);
-    call.context.counters.cmd_set.add(1);
     let old = update(call, key, |old, scratch| -> Result<_, Failure> {
         let old = as_string(old)?.map(|item| item.pin());
         scratch.extend_from_slice(value);
         Ok((old, store_until(call.default_deadline())))
     })?;
+    call.context.counters.cmd_set.add(1);
     call.notify(Class::String, "set", key.bytes());
     answer_value(call, old)
 }

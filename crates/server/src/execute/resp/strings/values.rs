@@ -20,9 +20,8 @@ pub(in crate::execute::resp) fn update<R>(
     key: Key<'_>,
     mut decide: impl FnMut(Option<Item<'_>>, &mut Vec<u8>) -> Result<(R, Change), Failure>,
 ) -> Result<R, Failure> {
-    let mut scratch = Vec::new();
     let pass = call.context.pass;
-    let outcome = call.cache().update(key, &mut scratch, |old, scratch| {
+    let outcome = call.change(key, |old, scratch| {
         if old.is_some_and(|item| item.value.len() >= HEAVY_BYTES_MIN) {
             pass.note_heavy();
         }

@@ -1,0 +1,154 @@
+//! Ahead: stores for which room is made before they are done, where they may wait for it.
+//!
+//! A command that is a part of a greater one, or has changed something already, stores at once.
+//!
+//! Why: docs/decisions/0059. Tests: tests/room_ahead.rs.
+
+use cellar_engine::{Change, Error, Handle, Item, Key, SetOptions, Stored, When};
+
+use crate::execute::resp::call::Call;
+use crate::execute::resp::failure::Failure;
+use crate::execute::resp::session::ahead::{AHEAD_BYTES_MIN, LongValue, PIECE_BYTES, ValueOrigin};
+
+impl Call<'_> {
+    /// Shows `decide` the item of `key` and does what it says; see
+    /// [`Cache::update`](cellar_engine::Cache::update).
+    ///
+    /// # Errors
+    /// What the cache says; [`Error::NoRoomYet`] if the command is to be run once more.
+    pub(in crate::execute::resp) fn change<R>(
+        &self,
+        key: Key<'_>,
+        mut decide: impl FnMut(Option<Item<'_>>, &mut Vec<u8>) -> (R, Change),
+    ) -> Result<R, Error> {
+        let (cache, ahead) = (self.cache(), &self.session.ahead);
+        let mut scratch = Vec::new();
+        if self.session.may_ask_ahead() || ahead.is_again() {
+            let provision = ahead.take_room(key);
+            match cache.update_ahead(key, &mut scratch, provision, &mut decide) {
+                Err(Error::NoRoomYet { bytes })
+                    if !(self.session.may_ask_ahead() && ahead.ask_room(key, bytes, cache)) => {}
+                changed => return changed,
+            }
+        }
+        cache.update(key, &mut scratch, decide)
+    }
+
+    /// Stores an argument if the condition in `options` holds.
+    ///
+    /// # Errors
+    /// What the cache says; [`Failure::NoRoomYet`] if the command is to be run once more.
+    pub(in crate::execute::resp) fn set(
+        &self,
+        key: Key<'_>,
+        value: &[u8],
+        options: &SetOptions,
+    ) -> Result<Stored, Failure> {
+        if value.len() < AHEAD_BYTES_MIN {
+            return Ok(self.cache().set(key, value, options)?);
+        }
+        let place = self.place_of(value);
+        self.set_long(key, value, ValueOrigin::Argument(place), options)
+    }
+
+    /// Stores a value that is another key's.
+    ///
+    /// # Errors
+    /// As [`Call::set`].
+    pub(in crate::execute::resp) fn set_pinned(
+        &self,
+        key: Key<'_>,
+        value: Handle,
+        options: &SetOptions,
+    ) -> Result<Stored, Failure> {
+        if value.len() < AHEAD_BYTES_MIN {
+            return Ok(self.cache().set(key, &value, options)?);
+        }
+        self.set_long(key, &[], ValueOrigin::Pinned(value), options)
+    }
+
+    fn set_long(
+        &self,
+        key: Key<'_>,
+        value: &[u8],
+        origin: ValueOrigin,
+        options: &SetOptions,
+    ) -> Result<Stored, Failure> {
+        let (cache, ahead) = (self.cache(), &self.session.ahead);
+        let is_there = || cache.facts(key, |_| ()).is_some();
+        match options.when {
+            // What is not stored is not copied either.
+            When::Absent if is_there() => return Ok(Stored::NotStored),
+            When::Present if !is_there() => return Ok(Stored::NotStored),
+            _ => {}
+        }
+        if let Some(draft) = ahead.take_value(key, &origin) {
+            return Ok(cache.commit(draft, options)?);
+        }
+        let value = match &origin {
+            ValueOrigin::Argument(_) => value,
+            ValueOrigin::Pinned(value) => &value[..],
+        };
+        let bytes = value.len();
+        if self.session.may_ask_ahead() && bytes <= cache.value_bytes_max() {
+            ahead.ask_values([LongValue::of(key, bytes, origin)], None);
+            return Err(Failure::NoRoomYet);
+        }
+        Ok(cache.set(key, value, options)?)
+    }
+
+    /// Has those of several values that are long brought to where they will be stored, and room
+    /// cleared for the others, before the first of them is.
+    ///
+    /// # Errors
+    /// [`Failure::NoRoomYet`] if the command is to be run once more.
+    pub(in crate::execute::resp) fn foresee(
+        &self,
+        pairs: &[(Key<'_>, &[u8])],
+    ) -> Result<(), Failure> {
+        let ahead = &self.session.ahead;
+        let bytes: usize = pairs.iter().map(|(_, value)| value.len()).sum();
+        if bytes >= AHEAD_BYTES_MIN && !ahead.is_again() && self.session.may_ask_ahead() {
+            let is_long = |value: &[u8]| value.len() >= AHEAD_BYTES_MIN;
+            let long = pairs.iter().filter(|(_, value)| is_long(value));
+            let long = long.map(|&(key, value)| {
+                LongValue::of(
+                    key,
+                    value.len(),
+                    ValueOrigin::Argument(self.place_of(value)),
+                )
+            });
+            let short = pairs.iter().filter(|(_, value)| !is_long(value));
+            let way = self
+                .cache()
+                .way(short.map(|(key, value)| (*key, value.len())));
+            ahead.ask_values(long, Some(way));
+            return Err(Failure::NoRoomYet);
+        }
+        ahead.note_begun();
+        Ok(())
+    }
+
+    /// A copy of an argument that outlives it.
+    ///
+    /// # Errors
+    /// [`Failure::NoRoomYet`] if the command is to be run once more.
+    pub(in crate::execute::resp) fn copy_of(&self, place: usize) -> Result<Vec<u8>, Failure> {
+        let ahead = &self.session.ahead;
+        if let Some(copy) = ahead.take_arguments() {
+            return Ok(copy.into_bytes());
+        }
+        if self.args[place].len() >= PIECE_BYTES && self.session.may_ask_ahead() {
+            ahead.ask_arguments(place..place + 1);
+            return Err(Failure::NoRoomYet);
+        }
+        Ok(self.args[place].to_vec())
+    }
+
+    /// Which argument a value is.
+    fn place_of(&self, value: &[u8]) -> usize {
+        let is_it = |arg: &&[u8]| std::ptr::eq(*arg, value);
+        let place = self.args.iter().position(is_it);
+        place.expect("a value that is stored is one of the arguments")
+    }
+}
