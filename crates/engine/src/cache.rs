@@ -226,7 +226,9 @@ impl Cache {
                 if missing == 0 {
                     return;
                 }
-                self.lock(cell).give_up_memory(missing, floor, now);
+                if let Some(mut shard) = self.lock_own(cell) {
+                    shard.give_up_memory(missing, floor, now);
+                }
             }
         }
     }
