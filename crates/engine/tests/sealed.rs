@@ -131,11 +131,14 @@ fn what_a_clean_stop_knows_is_gone_on_with_and_a_kill_leaves_none_of_it() {
     assert!(cache.stats().evicted > 1_000);
     let before = there(&cache, 20_000);
     let stats = cache.stats();
+    let name = format!("key-{}", before[0]);
+    let held = cache.get_handle(cache.key(name.as_bytes()).unwrap());
+    assert!(held.is_some());
     cache.seal().unwrap().leave();
-    drop(cache);
+    drop((held, cache));
     for _ in 0..3 {
         let cache = making.open(&place);
-        assert!(!walked(&cache));
+        assert!(!walked(&cache) && !cache.is_read_before());
         let audit = cache.audit().unwrap();
         let again = cache.stats();
         assert_eq!(

@@ -8,13 +8,10 @@
 //!
 //! Why: docs/decisions/0058. Tests: tests/restart.rs.
 
-use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use super::Cache;
-use super::cell::{Locked, ShardCell};
 use super::geometry::Geometry;
 use crate::anchor::{Anchor, LINE_BYTES, MARK_BYTES};
 use crate::arena::Pin;
@@ -28,15 +25,11 @@ use crate::key::random_seed;
 use crate::memory::{HUGE_PAGE_BYTES, PAGE_BYTES, Place, Region, whole_pages};
 use crate::state::{FileHeader, Living, Restored, StateDir, StateOptions, header_bytes};
 use crate::store::{Audit, Rebuilt, Store};
-use crate::stow::{Chest, Stow, Unpacking};
+use crate::stow::{Stow, Unpacking};
 
 /// So many times the memory that a cache was made with it may be given later: its addresses reach
 /// for that.
 const GROWTH_MAX: usize = 4;
-/// How often, and how long apart, it is looked whether upkeep has ended what it does without a
-/// lock.
-const REST_LOOKS: usize = 200;
-const REST_PAUSE: Duration = Duration::from_millis(1);
 
 /// Where the parts of one shard lie in the file.
 #[derive(Clone, Copy, Debug)]
@@ -68,15 +61,15 @@ pub(super) struct Before {
 /// What a cache keeps of its ground.
 #[derive(Debug)]
 pub(super) struct Footing {
-    dir: Arc<StateDir>,
-    living: Living,
-    id: u64,
+    pub(super) dir: Arc<StateDir>,
+    pub(super) living: Living,
+    pub(super) id: u64,
     pub(super) restored: Restored,
     /// Segments in which the process before still reads.
-    read_before: Mutex<Vec<Pin>>,
+    pub(super) read_before: Mutex<Vec<Pin>>,
     /// Whether another process goes on with the memory, so that this one leaves it alone.
     // Relaxed: the shards' locks order it.
-    is_ceded: AtomicBool,
+    pub(super) is_ceded: AtomicBool,
 }
 
 /// What was found of one shard.
@@ -96,13 +89,6 @@ pub(super) struct Left {
 pub(super) enum Plan {
     GoOn(Before),
     BeginAnew(String),
-}
-
-impl Footing {
-    fn is_ceded(&self) -> bool {
-        // Relaxed: see the field.
-        self.is_ceded.load(Ordering::Relaxed)
-    }
 }
 
 impl Plan {
@@ -310,6 +296,10 @@ impl Ground {
             restored.dropped += left.rebuilt.dropped;
             pins.append(&mut left.pins);
         }
+        if !self.dir.is_inherited() {
+            // Whoever read has come to its end.
+            pins.clear();
+        }
         Footing {
             living: Living::of(&self.lines),
             id: self.header.id,
@@ -425,140 +415,7 @@ fn lay_out(geometries: &[Geometry]) -> (Vec<Plot>, usize) {
     (plots, end.next_multiple_of(HUGE_PAGE_BYTES))
 }
 
-/// A cache that nobody changes any more, whose memory another process may go on with.
-///
-/// Dropped, it gives the cache back to its users.
-#[must_use]
-pub struct Sealed<'c> {
-    footing: &'c Footing,
-    locks: Vec<Locked<'c>>,
-}
-
-impl Sealed<'_> {
-    /// Leaves the memory to whoever opens its directory next. Whoever uses this cache from now on
-    /// waits for ever: the process is to end.
-    pub fn leave(self) {
-        // The lock ends with the process in any case.
-        let _ = self.footing.dir.file().unlock();
-        std::mem::forget(self);
-    }
-}
-
-impl Drop for Sealed<'_> {
-    fn drop(&mut self) {
-        self.footing.dir.forget_stowed();
-        self.footing.living.unseal();
-    }
-}
-
-impl std::fmt::Debug for Sealed<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Sealed")
-            .field("shards", &self.locks.len())
-            .finish_non_exhaustive()
-    }
-}
-
 impl Cache {
-    /// Makes all that is stored ready for another process; `None` of a cache whose memory does not
-    /// outlive this one. Holds all shards, so that nothing changes any more.
-    pub fn seal(&self) -> Option<Sealed<'_>> {
-        let footing = self.footing.as_ref().filter(|one| !one.is_ceded())?;
-        let insight = self.insight.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut locks = self.lock_all();
-        let mut chest = Chest::default();
-        for shard in &mut locks {
-            shard.note_versions();
-            shard.stow(&mut chest);
-        }
-        insight.stow(&mut chest);
-        footing.living.seal(self.now());
-        if locks.iter().all(|shard| shard.store.is_at_rest()) {
-            // Without it the next process looks at every item.
-            let _ = footing.dir.stow(footing.id, &chest.bytes);
-        }
-        Some(Sealed { footing, locks })
-    }
-
-    /// All shards, and nothing that is half done outside of their locks, unless that takes long.
-    fn lock_all(&self) -> Vec<Locked<'_>> {
-        for _ in 0..REST_LOOKS {
-            // The one place where several shards are locked at once; nobody who has one waits for
-            // another.
-            let locks: Vec<Locked<'_>> = self.shards.iter().map(|cell| self.lock(cell)).collect();
-            if locks.iter().all(|shard| shard.store.is_at_rest()) {
-                return locks;
-            }
-            drop(locks);
-            std::thread::sleep(REST_PAUSE);
-        }
-        self.shards.iter().map(|cell| self.lock(cell)).collect()
-    }
-
-    /// Leaves the memory to another process that is about to go on with it, and does not change it
-    /// any more; nobody may use this cache but to read figures, until [`Cache::take_back`]. Values
-    /// that somebody still reads stay where they are until the other one calls
-    /// [`Cache::release_read_before`]. Whether there is such memory.
-    pub fn cede(&self) -> bool {
-        let Some(sealed) = self.seal() else {
-            return false;
-        };
-        // Relaxed: see the field.
-        sealed.footing.is_ceded.store(true, Ordering::Relaxed);
-        let mut sealed = std::mem::ManuallyDrop::new(sealed);
-        sealed.locks.clear();
-        true
-    }
-
-    /// Goes on with memory that was ceded: the other process did not come to use it.
-    pub fn take_back(&self) {
-        if let Some(footing) = self.footing.as_ref().filter(|one| one.is_ceded()) {
-            footing.dir.forget_stowed();
-            footing.living.begin(self.now());
-            for cell in &self.shards {
-                let mut shard = self.lock(cell);
-                shard.note_versions();
-                // Relaxed: see the field.
-                footing.is_ceded.store(false, Ordering::Relaxed);
-            }
-        }
-    }
-
-    /// Locks a shard for upkeep, unless another process goes on with its memory.
-    pub(super) fn lock_own<'s>(&self, cell: &'s ShardCell) -> Option<Locked<'s>> {
-        let shard = self.lock(cell);
-        (!self.is_ceded()).then_some(shard)
-    }
-
-    /// What of the memory that outlives this process is open, for [`StateDir::open_with`].
-    #[must_use]
-    pub fn state_file(&self) -> Option<BorrowedFd<'_>> {
-        let footing = self.footing.as_ref();
-        footing.map(|footing| footing.dir.file().as_fd())
-    }
-
-    /// Whether another process goes on with the memory.
-    pub(super) fn is_ceded(&self) -> bool {
-        self.footing.as_ref().is_some_and(Footing::is_ceded)
-    }
-
-    /// Whether segments are held in which the process before still reads.
-    #[must_use]
-    pub fn is_read_before(&self) -> bool {
-        self.footing.as_ref().is_some_and(|footing| {
-            let pins = footing.read_before.lock();
-            !pins.unwrap_or_else(PoisonError::into_inner).is_empty()
-        })
-    }
-
-    /// Lets go of what the process before was still reading: it has come to its end.
-    pub fn release_read_before(&self) {
-        if let Some(footing) = &self.footing {
-            let pins = footing.read_before.lock();
-            pins.unwrap_or_else(PoisonError::into_inner).clear();
-        }
-    }
-
     /// What became of what a process before this one left; `None` if the memory does not outlive
     /// this process.
     #[must_use]
