@@ -139,7 +139,8 @@ test-compile: compilers
 	$(TIMED) compile $(CARGO) test --locked --workspace --no-run
 
 test-rust:
-	CELLAR_FUZZ_SECONDS=$(HOSTILE_SECONDS) RUST_TEST_THREADS=$(TEST_THREADS) \
+	CELLAR_FUZZ_SECONDS=$(HOSTILE_SECONDS) CELLAR_KILL_SECONDS=60 \
+		RUST_TEST_THREADS=$(TEST_THREADS) \
 		$(TIMED) test-rust $(CARGO) test --locked --workspace --no-fail-fast
 
 test-java-client:
@@ -176,14 +177,14 @@ fuzz: ## the same guided by coverage (nightly), FUZZ_SECONDS (3600) each; the co
 	rustup component add --toolchain nightly rust-src
 	FUZZ_SECONDS=$(FUZZ_SECONDS) fuzz/run $(FUZZ_TARGETS)
 
-soak: tools build ## all sizes, crowds, schedules, 100 stops, 4300 kills; the random tests SOAK_ROUNDS (10) times
+soak: tools build ## all sizes, crowds, schedules, 100 stops, an hour of kills; the random tests SOAK_ROUNDS (10) times
 	mvn -q -B -f java/pom.xml -pl client test -Dtest=ReplicationModelTest -Dcellar.schedules=200000
 	CELLAR_MATRIX=full CELLAR_BIN=$(RELEASE)/cellar \
 		$(CARGO) test --locked --package cellar --test size_matrix --test hostile_clients -- \
 		--nocapture --test-threads=1
 	CELLAR_STOPS=100 CELLAR_BIN=$(RELEASE)/cellar \
 		$(CARGO) test --locked --package cellar --test server clean_stop
-	CELLAR_KILLS=2000 $(CARGO) test --locked --package cellar-engine --test killed
+	CELLAR_KILL_SECONDS=3600 $(CARGO) test --locked --package cellar-engine --test killed
 	CELLAR_KILLS=300 CELLAR_BIN=$(RELEASE)/cellar \
 		$(CARGO) test --locked --package cellar --test server restart
 	CELLAR_COMPLEXITY=full CELLAR_BIN=$(RELEASE)/cellar \

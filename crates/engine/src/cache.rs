@@ -23,12 +23,13 @@ mod resize; // how much of its memory a cache uses
 mod upkeep; // what is done besides requests
 mod optimistic; // reads that take no lock
 mod attach; // how a cache goes on with what another process left
+mod seal; // how it leaves its memory to another process
 mod making; // how a cache is made
 
-pub use self::attach::Sealed;
 pub use self::drafts::{Reservation, Reserved};
 pub use self::kept::KeptStats;
 pub use self::provisions::Provision;
+pub use self::seal::Sealed;
 pub use self::timeline::{ExpiryTimeline, Leaving};
 pub use self::upkeep::Upkeep;
 pub use self::way::Way;
@@ -230,7 +231,9 @@ impl Cache {
                 if missing == 0 {
                     return;
                 }
-                self.lock(cell).give_up_memory(missing, floor, now);
+                if let Some(mut shard) = self.lock_own(cell) {
+                    shard.give_up_memory(missing, floor, now);
+                }
             }
         }
     }

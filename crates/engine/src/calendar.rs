@@ -14,6 +14,7 @@
 //! Why: docs/decisions/0037. Tests: tests/counting.rs, tests/model.rs.
 
 use crate::clock::{Deadline, Instant};
+use crate::stow::stow;
 
 /// log2 of the milliseconds of a slot.
 const SLOT_SHIFT: u32 = 8;
@@ -148,6 +149,21 @@ pub(crate) struct Calendar {
     /// Items that end in each slot ahead.
     wheel: Option<Box<[u32; SLOTS]>>,
 }
+
+stow!(Horizon { is_odd });
+stow!(Hand {
+    next,
+    end,
+    end_before,
+    horizon
+});
+stow!(Sum { items, slots });
+stow!(Calendar {
+    is_plain,
+    timed,
+    over,
+    wheel
+});
 
 /// What of a space's items has a deadline, at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

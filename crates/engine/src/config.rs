@@ -11,6 +11,9 @@ use crate::state::StateOptions;
 pub struct Config {
     /// Memory for items, index and all bookkeeping together, in bytes.
     pub memory_bytes: usize,
+    /// Memory by which it is divided into shards and segments, if another than `memory_bytes`: that
+    /// of a cache on whose memory this one goes on.
+    pub shape_bytes: Option<usize>,
     /// Threads that will use the cache at the same time; decides the number of shards.
     pub threads: usize,
     /// Longest value in bytes; at most 512 MiB.
@@ -64,6 +67,7 @@ impl Config {
     pub fn with_memory(memory_bytes: usize) -> Config {
         Config {
             memory_bytes,
+            shape_bytes: None,
             threads: 1,
             value_bytes_max: 1 << 20,
             update_bytes_max: Config::VALUE_BYTES_LIMIT,

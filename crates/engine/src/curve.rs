@@ -13,6 +13,7 @@
 use crate::history::History;
 use crate::sample::{Action, Coarse, Event, part};
 use crate::simulation::{Capacity, Simulation};
+use crate::stow::{Chest, Stow, Unpacking};
 
 /// Sizes of the imagined caches, in quarters of the real one.
 pub(crate) const QUARTERS: [usize; SIZES] = [1, 2, 4, 8, 16];
@@ -41,6 +42,25 @@ impl Curve {
             misses: [0.0; SIZES],
             real_misses: [0.0; SIZES],
         }
+    }
+
+    /// Writes down what the imagined caches hold.
+    pub(crate) fn stow(&self, chest: &mut Chest) {
+        self.simulations.stow(chest);
+        self.ttls.stow(chest);
+    }
+
+    /// Goes on with imagined caches of another process, if they are of the same sizes. What was
+    /// counted begins anew.
+    pub(crate) fn take_on(&mut self, from: &mut Unpacking<'_>) -> Option<()> {
+        let simulations = <[Simulation; SIZES]>::fetch(from)?;
+        let ttls = History::fetch(from)?;
+        let mut both = self.simulations.iter().zip(&simulations);
+        if !both.all(|(one, other)| one.is_like(other)) {
+            return None;
+        }
+        (self.simulations, self.ttls) = (simulations, ttls);
+        Some(())
     }
 
     /// Bytes that a curve with so many records takes.

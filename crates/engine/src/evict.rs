@@ -13,6 +13,7 @@
 //! Invariant: a victim's live items all lie at or behind the cursor.
 //! Why: docs/decisions/0005 and 0012. Tests: tests/evict.rs.
 
+mod stowed; // what a clean stop leaves of it
 mod beside; // how live items are moved while nobody waits
 mod won; // room where nothing may leave for it
 pub(crate) mod room; // what is won for a long value, some in each call

@@ -5,6 +5,7 @@
 //! about two bytes and one memory access. A false match, 1 in 2,000, only misplaces a new item.
 
 use crate::memory::prefetch_for_writing;
+use crate::stow::{Chest, Stow, Unpacking, stow};
 
 const RING: usize = 31;
 
@@ -100,6 +101,21 @@ impl Ghosts {
             }
             None => false,
         }
+    }
+}
+
+stow!(Ghosts { lines });
+
+impl Stow for Line {
+    fn stow(&self, chest: &mut Chest) {
+        self.ring.stow(chest);
+        self.oldest.stow(chest);
+    }
+
+    fn fetch(from: &mut Unpacking<'_>) -> Option<Line> {
+        let ring = Stow::fetch(from)?;
+        let oldest = u16::fetch(from)?;
+        (usize::from(oldest) < RING).then_some(Line { ring, oldest })
     }
 }
 

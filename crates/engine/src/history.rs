@@ -7,6 +7,7 @@
 //! Why: docs/decisions/0011. Tests: at the end of this file.
 
 use crate::sample::{Coarse, part};
+use crate::stow::stow;
 
 const WAYS: usize = 8;
 
@@ -28,6 +29,13 @@ const NOTHING: Fate = Fate {
     deadline: Coarse(0),
     ttl: Coarse(0),
 };
+
+stow!(Fate {
+    part,
+    deadline,
+    ttl
+});
+stow!(History { sets, forgotten });
 
 impl Fate {
     /// Whether the item was deleted.

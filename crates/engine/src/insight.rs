@@ -15,6 +15,7 @@ use crate::reasons::Reasons;
 use crate::sample::{Coarse, Event};
 use crate::simulation::Capacity;
 use crate::stats::{CurvePoint, MissRatioCurve, MissReasons};
+use crate::stow::{Chest, Stow, Unpacking};
 
 /// The insights' memory: a share of the cache's, but at least what is useful, and a bound.
 const MEMORY_DIVISOR: usize = 256;
@@ -75,6 +76,25 @@ impl Insight {
             judged: Coarse::moment(now),
             shown: [0.0; SIZES],
         }
+    }
+
+    /// Writes down what is known of keys.
+    pub(crate) fn stow(&self, chest: &mut Chest) {
+        self.curve.stow(chest);
+        self.reasons.stow(chest);
+        (self.flushed.0, self.flush_at).stow(chest);
+    }
+
+    /// Goes on with what another process knew of keys; whether that was of such a cache. What was
+    /// counted begins anew.
+    pub(crate) fn take_on(&mut self, from: &mut Unpacking<'_>) -> bool {
+        let mut take_on = || {
+            self.curve.take_on(from)?;
+            self.reasons.take_on(from)?;
+            (self.flushed.0, self.flush_at) = Stow::fetch(from)?;
+            Some(())
+        };
+        take_on().is_some()
     }
 
     /// Bytes that the insights into a cache of `memory_bytes` may take, and how many of them come

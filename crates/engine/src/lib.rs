@@ -8,6 +8,7 @@
 pub mod clock; // time
 mod space; // key spaces and kinds of values
 pub mod error; // what the engine refuses, and why
+mod stow; // what a process knows of its memory, written down for the next
 pub mod key; // keys and their hash
 mod observer; // who hears of changes
 mod memory; // where memory comes from, the bound on it

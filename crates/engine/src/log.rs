@@ -9,6 +9,7 @@
 //! Why: docs/decisions/0008.
 
 mod adopt; // segments that another process has filled
+mod stowed; // what is known of them, as a clean stop leaves it
 mod extents; // items that have memory of their own, how that is made and given back
 mod residence;
 mod share;
@@ -524,8 +525,7 @@ impl Log {
                 return Some((number + 1 - span) as u32);
             }
         }
-        // What is unused at the end counts: the run begins there. The table grows; what it takes is
-        // paid for once and for all.
+        // The run begins with what is unused at the end; what the table takes is paid for for good.
         let first = self.segments.len() - run;
         let more = span - run;
         if first + span > self.arena.segments()

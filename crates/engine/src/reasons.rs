@@ -10,6 +10,7 @@
 use crate::history::History;
 use crate::sample::{Action, Coarse, Event, part};
 use crate::stats::MissReasons;
+use crate::stow::{Chest, Stow, Unpacking};
 
 /// Keys that are remembered for each sampled one in the cache, if so many are stored: the rate is
 /// not lowered further.
@@ -41,6 +42,23 @@ impl Reasons {
             evicted: 0.0,
             deleted: 0.0,
         }
+    }
+
+    /// Writes down what became of keys.
+    pub(crate) fn stow(&self, chest: &mut Chest) {
+        self.history.stow(chest);
+        self.below.stow(chest);
+    }
+
+    /// Goes on with what another process knew of keys. What was counted begins anew.
+    pub(crate) fn take_on(&mut self, from: &mut Unpacking<'_>) -> Option<()> {
+        let history = History::fetch(from)?;
+        if history.keys_max() != self.history.keys_max() {
+            return None;
+        }
+        self.history = history;
+        self.below = u32::fetch(from)?;
+        Some(())
     }
 
     /// Keys whose part lies below this are in the sample.

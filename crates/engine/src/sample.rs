@@ -8,6 +8,7 @@
 //! Why: docs/decisions/0011. Tests: at the end of this file.
 
 use crate::clock::{Deadline, Instant};
+use crate::stow::{Chest, Stow, Unpacking};
 
 /// Events a shard's buffer holds, and how many are worth taking away.
 const EVENTS_MAX: usize = 64;
@@ -26,6 +27,16 @@ pub(crate) fn part(hash: u64) -> u32 {
 /// has no end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Coarse(pub(crate) u32);
+
+impl Stow for Coarse {
+    fn stow(&self, chest: &mut Chest) {
+        self.0.stow(chest);
+    }
+
+    fn fetch(from: &mut Unpacking<'_>) -> Option<Coarse> {
+        u32::fetch(from).map(Coarse)
+    }
+}
 
 impl Coarse {
     pub(crate) const NEVER: Coarse = Coarse(u32::MAX);

@@ -12,6 +12,7 @@
 use crate::calendar::{Due, Hand, Horizon};
 use crate::clock::{Deadline, Instant};
 use crate::deaths::{Deaths, Dying};
+use crate::stow::{stow, stow_cases};
 use crate::timescale::Timescale;
 
 const STAMPS: usize = 2;
@@ -130,6 +131,37 @@ pub(crate) struct Segment {
 }
 
 const _: () = assert!(size_of::<Segment>() == 64, "one cache line");
+
+stow_cases!(Queue { 0 => Small, 1 => Main });
+stow_cases!(Flushed { 0 => None, 1 => Main, 2 => All });
+stow_cases!(Use {
+    0 => Unused,
+    1 => Free,
+    2 => Open,
+    3 => Sealed,
+    4 => Draining,
+    5 => InTransit,
+    6 => Partial,
+    7 => Continued,
+});
+stow!(Stamps { pairs });
+stow!(Segment {
+    base_ms,
+    width,
+    age_shift,
+    flushed,
+    used,
+    queue,
+    stamps_len,
+    horizon,
+    items,
+    hole_bytes,
+    written_bytes,
+    room_bytes,
+    last_deadline,
+    deaths,
+    stamps,
+});
 
 /// Bytes of memory that a segment's histogram takes, with what the allocator adds.
 pub(crate) const DEATHS_BYTES: usize = (size_of::<Deaths>() + 8).next_multiple_of(16);

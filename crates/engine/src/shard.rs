@@ -25,6 +25,7 @@ use crate::segment::Queue;
 use crate::space::Kind;
 use crate::stats::Stats;
 use crate::store::{Content, Located, Store};
+use crate::stow::{Chest, Stow};
 use crate::table::Candidate;
 use crate::watch::Watch;
 
@@ -140,12 +141,27 @@ impl Shard {
         self.version
     }
 
-    /// Goes on with what another process left: versions come behind `version`, and a flush is
-    /// awaited, if one was.
-    pub(crate) fn go_on(&mut self, version: u64, flush_at: Option<Instant>) {
+    /// Goes on with what another process left: versions come behind `version`, a flush is awaited,
+    /// if one was, and what was to be reclaimed still is.
+    pub(crate) fn go_on(
+        &mut self,
+        version: u64,
+        flush_at: Option<Instant>,
+        reclaiming: Option<(Reclaimer, usize)>,
+    ) {
         self.version = self.version.max(version);
         self.note_versions();
         self.set_flush_at(flush_at);
+        if let Some((reclaimer, due_bytes)) = reclaiming {
+            (self.reclaimer, self.due_bytes) = (reclaimer, due_bytes);
+        }
+    }
+
+    /// Writes down what it knows besides its memory, for who goes on with that.
+    pub(crate) fn stow(&self, chest: &mut Chest) {
+        self.store.stow(chest);
+        self.reclaimer.stow(chest);
+        self.due_bytes.stow(chest);
     }
 
     /// Notes exactly which versions were given out.

@@ -20,9 +20,10 @@ use crate::log::{TABLE_ENTRY_BYTES, extent_bytes, is_better_off_alone};
 use crate::policy::{GHOSTS_PERCENT_MAX, SMALL_PERCENT, reads_needed, young_bytes};
 use crate::sample::{Coarse, part};
 use crate::segment::Queue;
+use crate::stow::{stow, stow_cases};
 
 /// What a cache of another size has for its items.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Capacity {
     /// Memory that holds items, their slots and the ghosts, in bytes.
     pub(crate) bytes: usize,
@@ -143,6 +144,37 @@ pub(crate) struct Simulation {
     due: BinaryHeap<Reverse<(Coarse, u16)>>,
 }
 
+stow!(Capacity {
+    bytes,
+    segment_bytes
+});
+stow_cases!(Stage { 0 => Young, 1 => Grown, 2 => Main });
+stow!(Record {
+    hash,
+    bytes,
+    deadline,
+    due,
+    before,
+    after,
+    stage,
+    frequency,
+    is_live,
+    is_refilled,
+});
+stow!(Fifo { first, last, bytes });
+stow!(Simulation {
+    capacity,
+    below,
+    records_max,
+    records,
+    free,
+    table,
+    lists,
+    items,
+    ghosts,
+    due,
+});
+
 impl Simulation {
     /// A simulation of a cache with such a capacity, in at most `records_max` records.
     pub(crate) fn new(capacity: Capacity, records_max: usize, below: u32) -> Simulation {
@@ -167,6 +199,12 @@ impl Simulation {
         let ghosts = size_of::<u16>() * 2;
         records_max * (size_of::<Record>() + due + ghosts)
             + (records_max * 3 / 2).next_power_of_two() * size_of::<u16>()
+    }
+
+    /// Whether another one imagines the same cache in as many records.
+    pub(crate) fn is_like(&self, other: &Simulation) -> bool {
+        let kind = |one: &Simulation| (one.capacity, one.records_max, one.table.len());
+        kind(self) == kind(other)
     }
 
     /// Keys whose part lies below this are in the sample.

@@ -10,12 +10,13 @@
 //!
 //! Why: docs/decisions/0058. Tests: tests/restart.rs.
 
-mod header;
+mod header; // what the file's first page says
+mod tables; // what was known of it at a clean stop
 
 pub(crate) use self::header::{FileHeader, Living};
 
 use std::fs::{DirBuilder, File, Metadata, OpenOptions, TryLockError};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -42,6 +43,8 @@ pub struct StateDir {
     file: Arc<File>,
     left: Result<FileHeader, String>,
     is_memory: bool,
+    /// Whether another process has the memory mapped, which may yet go on with it.
+    is_inherited: bool,
 }
 
 /// How a cache uses a directory for its memory.
@@ -92,6 +95,8 @@ pub struct Restored {
     pub bytes: u64,
     /// Items that were in doubt and were dropped.
     pub dropped: u64,
+    /// Whether every item was looked at; not if what was known of them could be believed.
+    pub was_walked: bool,
     /// How long nobody had used it, in milliseconds.
     pub away_ms: u64,
     /// How long restoring it took, in microseconds.
@@ -112,6 +117,17 @@ impl StateDir {
     /// # Errors
     /// [`Error::State`] if it is another user's, if others may use it, or if another process does.
     pub fn open(path: &Path) -> Result<StateDir, Error> {
+        StateDir::open_with(path, None)
+    }
+
+    /// The same, or with the lock that the process before shares with this one: `memory` is what
+    /// that one has open ([`Cache::state_file`](crate::Cache::state_file)), which counts if it is
+    /// this directory's. As long as that one may go on with the memory, this one can take it as it
+    /// is or not at all.
+    ///
+    /// # Errors
+    /// As [`StateDir::open`].
+    pub fn open_with(path: &Path, memory: Option<OwnedFd>) -> Result<StateDir, Error> {
         let failed =
             |what: &str, source: std::io::Error| refused(path, &format!("{what}: {source}"));
         let made = DirBuilder::new().mode(0o700).recursive(false).create(path);
@@ -143,6 +159,14 @@ impl StateDir {
             return Err(refused(&file_path, "is no file"));
         }
         check_owner(&file_path, &metadata)?;
+        // Of the same opening: the lock is its, whoever has a descriptor of it.
+        let is_same = |shared: &File| {
+            let shared = shared.metadata();
+            shared.is_ok_and(|one| (one.dev(), one.ino()) == (metadata.dev(), metadata.ino()))
+        };
+        let shared = memory.map(File::from).filter(is_same);
+        let is_inherited = shared.is_some();
+        let file = shared.unwrap_or(file);
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
@@ -165,6 +189,7 @@ impl StateDir {
             file: Arc::new(file),
             left,
             is_memory: MEMORY_FILE_SYSTEMS.contains(&kind),
+            is_inherited,
         })
     }
 
@@ -209,9 +234,34 @@ impl StateDir {
         FileHeader::note(&self.file)
     }
 
+    /// Whether another process may yet go on with the memory.
+    pub(crate) fn is_inherited(&self) -> bool {
+        self.is_inherited
+    }
+
+    /// An error that says why nobody can go on with it.
+    pub(crate) fn refuse(&self, why: &str) -> Error {
+        refused(&self.path, &format!("cannot be taken over: {why}"))
+    }
+
     /// What is left, or why nothing is.
     pub(crate) fn left(&self) -> Result<&FileHeader, &str> {
         self.left.as_ref().map_err(String::as_str)
+    }
+
+    /// Writes down what is known of a sealed cache with this number; whether that could be done.
+    pub(crate) fn stow(&self, id: u64, known: &[u8]) -> bool {
+        tables::write(&self.path, &self.file, id, known)
+    }
+
+    /// What was known of the sealed cache with this number, if its memory is as it was.
+    pub(crate) fn stowed(&self, id: u64) -> Option<Vec<u8>> {
+        tables::read(&self.path, &self.file, id)
+    }
+
+    /// Forgets what was known: the memory changes.
+    pub(crate) fn forget_stowed(&self) {
+        tables::remove(&self.path);
     }
 
     /// The file.
@@ -238,6 +288,15 @@ impl StateDir {
         }
         self.file.set_len(header.file_bytes).map_err(failed)?;
         self.file.write_all_at(&header.bytes(), 0).map_err(failed)
+    }
+
+    /// Has the header say what it is from now on; the memory stays.
+    ///
+    /// # Errors
+    /// [`Error::State`] if it cannot be written.
+    pub(crate) fn amend(&self, header: &FileHeader) -> Result<(), Error> {
+        let written = self.file.write_all_at(&header.first_bytes(), 0);
+        written.map_err(|source| refused(&self.path, &format!("cannot be written: {source}")))
     }
 
     /// Whether its file system has the room that a cache of so much memory may come to take, with

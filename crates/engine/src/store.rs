@@ -17,6 +17,7 @@ mod reclaim;
 mod residence;
 mod drafts; // values that are still being received
 mod rebuild; // how what a process left becomes a store again
+mod stowed; // what it knows of its items, as a clean stop leaves it
 mod keep; // a store of which nothing may leave for want of room
 mod in_place; // items that are written over where they lie
 mod splice; // parts of a value that are written over where they lie

@@ -12,6 +12,7 @@ use std::collections::HashMap;
 use crate::calendar::{self, Calendar, Due, Hand, Timed};
 use crate::clock::Instant;
 use crate::space::Space;
+use crate::stow::stow;
 
 /// Spaces besides the main one that have a wheel in their calendar. Those beyond count what is over
 /// until somebody meets it: a wheel stands beside the cache's memory.
@@ -42,6 +43,14 @@ pub(crate) struct Count {
     pub(crate) items: u64,
     pub(crate) timed: Timed,
 }
+
+stow!(Held { items, calendar });
+stow!(Tally {
+    hand,
+    main,
+    others,
+    gone
+});
 
 impl Held {
     #[inline]
@@ -127,6 +136,11 @@ impl Tally {
     /// Whether another space than the main one has items.
     pub(crate) fn has_others(&self) -> bool {
         !self.others.is_empty()
+    }
+
+    /// The other spaces that have items.
+    pub(crate) fn others(&self) -> impl Iterator<Item = Space> + '_ {
+        self.others.keys().copied()
     }
 
     /// Whether no space but this one, another than the main one, has items.

@@ -3,7 +3,8 @@
 //! A child works on a cache in shared memory with two threads and notes in a file what it is about
 //! to do and what it has done. It is killed, and this process looks at each key: what is there must
 //! be the last value that was acknowledged, or the one in flight, whole, with its own deadline, and
-//! nothing that was deleted, flushed or over. `CELLAR_KILLS` says how often.
+//! nothing that was deleted, flushed or over. `CELLAR_KILLS` says how often, `CELLAR_KILL_SECONDS` for
+//! how long.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::collections::HashMap;
@@ -17,7 +18,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use cellar_engine::{
-    Cache, Change, Config, Counted, Deadline, DeleteOptions, Increment, Instant, SetOptions,
+    Cache, Change, Clock, Config, Counted, Deadline, DeleteOptions, Increment, Instant, SetOptions,
     Splice, StateDir, StateOptions, Stored, SystemClock,
 };
 
@@ -359,6 +360,17 @@ impl Check {
         }
     }
 
+    /// All rounds; how many there were.
+    fn rounds(&mut self) -> u64 {
+        let mut kills = 0;
+        for round in rounds() {
+            self.round(round);
+            kills = round;
+        }
+        println!("{kills} kills: {:?}", self.sums);
+        kills
+    }
+
     fn round(&mut self, round: u64) {
         // A process that is being made has this one's files open for a moment, locks and all.
         static TURN: Mutex<()> = Mutex::new(());
@@ -481,32 +493,36 @@ impl Drop for Check {
     }
 }
 
-/// How often a child is killed.
-fn kills() -> u64 {
-    let told = std::env::var("CELLAR_KILLS");
-    told.map_or(150, |told| told.parse().unwrap())
+/// The rounds in each of which a child is killed: so many, or for so long.
+fn rounds() -> impl Iterator<Item = u64> {
+    let told = |name| {
+        let told = std::env::var(name).ok()?;
+        Some(told.parse::<u64>().unwrap())
+    };
+    let seconds = told("CELLAR_KILL_SECONDS");
+    let kills = told("CELLAR_KILLS").unwrap_or(if seconds.is_some() { u64::MAX } else { 150 });
+    let clock = SystemClock::new();
+    let is_time =
+        move |_: &u64| seconds.is_none_or(|seconds| clock.now().0 < seconds.saturating_mul(1_000));
+    (1..=kills).take_while(is_time)
 }
 
 #[test]
 fn after_a_kill_everything_is_there_that_was_acknowledged() {
     let mut check = Check::new("roomy", 32 << 20);
-    for round in 1..=kills() {
-        check.round(round);
-    }
+    let kills = check.rounds();
     let Sums {
         known,
         found,
         dropped,
     } = check.sums;
     assert!(found * 1_000 >= known * 999, "{:?}", check.sums);
-    assert!(dropped <= 2 * kills(), "{:?}", check.sums);
+    assert!(dropped <= 2 * kills, "{:?}", check.sums);
 }
 
 #[test]
 fn after_a_kill_nothing_old_comes_back_of_a_cache_that_evicts() {
     let mut check = Check::new("tight", 1 << 20);
-    for round in 1..=kills() {
-        check.round(round);
-    }
+    check.rounds();
     assert!(check.sums.found > check.sums.known / 10, "{:?}", check.sums);
 }

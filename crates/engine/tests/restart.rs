@@ -535,7 +535,7 @@ fn a_file_that_is_cut_short_swapped_or_of_another_layout_begins_empty() {
     assert_eq!(check_broken(&making.open(&place)), 0);
     drop(copy.put(|pages| pages[0].1[8] = 9));
     let cache = making.open(&place);
-    assert_eq!(why_empty(&cache), Some("it has layout 9, this server 1"));
+    assert_eq!(why_empty(&cache), Some("it has layout 9, this server 2"));
     drop(cache);
     drop(copy.put(|_| {}));
     assert_eq!(check_broken(&making.open(&place)), 900);
@@ -568,7 +568,26 @@ fn a_kept_share_a_smaller_memory_and_other_threads_are_gone_on_with() {
     assert_eq!(get(&cache, "there").unwrap(), b"too");
     cache.audit().unwrap();
     drop(cache);
-    making.memory = 2 * MEMORY;
+    making.memory = 3 * MEMORY;
+    for number in [0, 1, 2] {
+        let cache = making.open(&place);
+        assert_eq!(
+            (why_empty(&cache), cache.memory_bytes()),
+            (None, 3 * MEMORY)
+        );
+        assert_eq!(get(&cache, "there").unwrap(), b"too");
+        // As much as there is memory for now, and after one stop and one kill.
+        for key in 0..30_000 {
+            set(&cache, &format!("more-{number}-{key}"), &[7; 300]);
+        }
+        set(&cache, "there", b"too");
+        let audit = cache.audit().unwrap();
+        assert!(audit.live_items > 28_000, "{audit:?}");
+        if number == 1 {
+            cache.seal().unwrap().leave();
+        }
+    }
+    making.memory = 5 * MEMORY;
     assert!(
         why_empty(&making.open(&place))
             .unwrap()

@@ -44,22 +44,32 @@ impl Databases {
         }
     }
 
-    /// Makes them those that a server before this one had; `false` if they cannot be.
+    /// Makes them those that a server before this one had; `false` if they cannot be. If these are
+    /// more, the others are new ones; if they are fewer, what was in the others is nobody's.
     #[must_use]
     pub fn restore(&self, last: u32, spaces: &[u32]) -> bool {
         let share = |space: u32| Space(space).share();
-        let fits = self.spaces.len() == spaces.len()
-            && self.spaces.iter().zip(spaces).all(|(place, &space)| {
-                // Relaxed, all: nobody else has them yet.
-                share(place.load(Ordering::Relaxed)) == share(space)
-            });
-        if fits {
-            self.last.store(last, Ordering::Relaxed);
-            for (place, &space) in self.spaces.iter().zip(spaces) {
-                place.store(space, Ordering::Relaxed);
-            }
+        // Relaxed, all: nobody else has them yet.
+        let has_share = |place: &AtomicU32| share(place.load(Ordering::Relaxed));
+        let both = || self.spaces.iter().zip(spaces);
+        let mut more = self.spaces.iter().skip(spaces.len());
+        let mut fewer = spaces.iter().skip(self.spaces.len());
+        let fits = both().all(|(place, &space)| has_share(place) == share(space))
+            && more.all(|place| has_share(place).is_none())
+            && fewer.all(|&space| share(space).is_none() && Space(space) != Space::MAIN);
+        if !fits {
+            return false;
         }
-        fits
+        for (place, &space) in both() {
+            place.store(space, Ordering::Relaxed);
+        }
+        let mut last = last;
+        for place in self.spaces.iter().skip(spaces.len()) {
+            last += 1;
+            place.store(last, Ordering::Relaxed);
+        }
+        self.last.store(last, Ordering::Relaxed);
+        true
     }
 
     /// The last number given out, and the space of each.
@@ -77,6 +87,13 @@ impl Databases {
     pub fn note_in(&self, names: &Arc<Names>) {
         // There is one file of names, which is made once.
         let _ = self.names.set(Arc::clone(names));
+    }
+
+    /// Notes all anew: a successor that did not come may have done so.
+    pub fn renew_names(&self) {
+        if let Some(names) = self.names.get() {
+            names.renew();
+        }
     }
 
     /// Gives databases other spaces, as one change. It is noted before anybody sees it.
@@ -178,6 +195,21 @@ mod tests {
         assert_eq!(databases.database_of(old), None);
         assert_eq!(databases.renew(0), Space::MAIN);
         assert_eq!(databases.space(0), Space::MAIN);
+    }
+
+    #[test]
+    fn more_or_fewer_databases_than_before_keep_what_they_have() {
+        let before = [0, 9, 2];
+        let more = Databases::new(5, &Keep::default());
+        assert!(more.restore(9, &before));
+        assert_eq!(more.noted(), (11, vec![0, 9, 2, 10, 11]));
+        let fewer = Databases::new(2, &Keep::default());
+        assert!(fewer.restore(9, &before));
+        assert_eq!(fewer.noted(), (9, vec![0, 9]));
+        // The main space cannot be nobody's, nor memory of its own another's.
+        assert!(!fewer.restore(9, &[9, 2, 0]));
+        let kept = Databases::new(5, &Keep::parse("4:1MiB").unwrap());
+        assert!(!kept.restore(9, &before));
     }
 
     #[test]

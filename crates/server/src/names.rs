@@ -133,6 +133,13 @@ impl Names {
         })
     }
 
+    /// Writes the file again: somebody else has put another in its place.
+    pub fn renew(&self) {
+        let mut written = self.written();
+        written.old = LINES_LEFT_MAX + 1;
+        self.append(&mut written, "");
+    }
+
     /// Notes which space each database is, and the last number given out.
     pub fn note_databases(&self, last: u32, spaces: Vec<u32>) {
         let text = databases_line(last, &spaces);

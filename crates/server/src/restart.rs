@@ -5,6 +5,7 @@
 //!
 //! Why: docs/decisions/0058. Page: docs/guide/restart.md. Tests: tests/restart.rs.
 
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use cellar_engine::{Cache, Restored, Space, StateDir, StateOptions};
@@ -23,15 +24,17 @@ pub struct Ground {
 }
 
 impl Ground {
-    /// Opens the directory of the settings, if they name one.
+    /// Opens the directory of the settings, if they name one; `memory` is what an old server that
+    /// lets go of it has open.
     ///
     /// # Errors
     /// Why it cannot be used, in one line.
-    pub fn open(settings: &Settings) -> Result<Option<Ground>, Error> {
+    pub fn open(settings: &Settings, memory: Option<OwnedFd>) -> Result<Option<Ground>, Error> {
         let Some(path) = &settings.state else {
             return Ok(None);
         };
-        let dir = StateDir::open(path).map_err(|error| Error::State(error.to_string()))?;
+        let dir = StateDir::open_with(path, memory);
+        let dir = dir.map_err(|error| Error::State(error.to_string()))?;
         if !dir.is_memory() {
             tracing::warn!(
                 "--state {}: this is no tmpfs; whatever is stored is written to a disk by and by, \
@@ -124,6 +127,7 @@ pub fn tell(restored: &Restored) {
         dropped,
         away_ms,
         took_us,
+        was_walked,
         ..
     } = *restored;
     match &restored.empty_because {
@@ -134,6 +138,7 @@ pub fn tell(restored: &Restored) {
             dropped,
             away_ms,
             took_us,
+            was_walked,
             "--state: the cache was restored after {}",
             if restored.was_sealed {
                 "a clean stop"

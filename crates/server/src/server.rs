@@ -1,7 +1,8 @@
 //! Server: from settings to serving loops, and to the end of the drain.
 
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use cellar_engine::{Cache, Config};
@@ -77,11 +78,16 @@ pub fn run(loaded: &Loaded) -> Result<(), Error> {
     for protocol in Protocol::ALL {
         *settings.addresses_mut(protocol) = addresses(&listeners, protocol);
     }
-    let ground = Ground::open(&settings)?;
+    let (is_heir, clients_max) = (settings.state.is_some(), settings.max_connections);
+    // Memory that outlives the old server is there once that has let go of it.
+    let memory = is_heir.then(|| control.take(clients_max)).transpose()?;
+    let ground = Ground::open(&settings, memory.flatten())?;
     let clock = Ground::clock(ground.as_ref());
     let settings_bound = settings.clone();
     let mut state = make_state(settings, ground, &clock)?;
-    control.take(settings_bound.max_connections)?;
+    if !is_heir {
+        control.take(clients_max)?;
+    }
     let signals = Signals::take_over().map_err(|source| Error::System {
         what: "taking over signals",
         source,
@@ -92,10 +98,16 @@ pub fn run(loaded: &Loaded) -> Result<(), Error> {
     let told = signals.told();
     let common = make_common(Arc::clone(&state), clock)?;
     let (acceptor, antechamber) = make_acceptor(listeners, signals, &common, &mut control)?;
-    let helpers = Helpers::start(loaded, &common, told)?;
+    let old = control.old_process().map_err(no_thread)?;
+    let rested = state
+        .upkeep_rests
+        .swap(control.takes_over(), Ordering::Relaxed);
+    let helpers = Helpers::start(loaded, &common, told, old)?;
     let threads = start(make_workers(&common)?)?;
     let acceptor_waker = Arc::clone(&common.acceptor_waker);
     let acceptor = begin(acceptor, control, common.clock)?;
+    // Before that the items may still be the old server's.
+    state.upkeep_rests.store(rested, Ordering::Relaxed);
     tracing::info!("cellar ready {bound} version={}", env!("CARGO_PKG_VERSION"));
     notify::tell(Notice::Ready);
     welcome::greet(&settings_bound);
@@ -129,13 +141,19 @@ struct Helpers {
 }
 
 impl Helpers {
-    /// Starts them; `told` says whether a signal asked the server to stop.
-    fn start(loaded: &Loaded, common: &Common, told: Arc<AtomicBool>) -> Result<Helpers, Error> {
+    /// Starts them; `told` says whether a signal asked the server to stop, and `old` tells the end
+    /// of the one from which this one takes over.
+    fn start(
+        loaded: &Loaded,
+        common: &Common,
+        told: Arc<AtomicBool>,
+        old: Option<OwnedFd>,
+    ) -> Result<Helpers, Error> {
         let (state, clock) = (&common.state, &common.clock);
         let membership = Membership::start(state)?;
         let start = || -> std::io::Result<Helpers> {
             Ok(Helpers {
-                upkeep: upkeep::start(Arc::clone(state), clock.clone())?,
+                upkeep: upkeep::start(Arc::clone(state), clock.clone(), old)?,
                 recorder: recorder::start(Arc::clone(state), clock.clone())?,
                 _exporter: exporter::start(state)?,
                 doorkeeper: Doorkeeper::start(state, clock.clone())?,

@@ -216,11 +216,6 @@ impl Settings {
                 "needs --control PATH, the socket of the server to take over from",
             ),
             (
-                self.takeover && has_state,
-                "takeover",
-                "the items of --state do not come along: stop the server, start the new one",
-            ),
-            (
                 is_node && has_state,
                 "state",
                 "who owned the items of --state meanwhile is not known to a cluster's node",

@@ -4,9 +4,12 @@
 //! full use goes to huge pages, while the event loops go on; the engine says at which pace.
 
 use std::io;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::clock::LoopClock;
 use crate::state::State;
@@ -18,15 +21,22 @@ const HEAP_BYTES_MIN: usize = 16 << 20;
 /// Pause while names of the tracking table are freed.
 const TIDYING_PAUSE: Duration = Duration::from_millis(1);
 
-/// Starts the thread.
+/// Starts the thread; `old` tells the end of the server from which this one has taken over.
 ///
 /// # Errors
 /// The system's, when it is out of threads.
-pub(crate) fn start(state: Arc<State>, clock: LoopClock) -> io::Result<Ticker> {
+pub(crate) fn start(
+    state: Arc<State>,
+    clock: LoopClock,
+    mut old: Option<OwnedFd>,
+) -> io::Result<Ticker> {
     let mut upkeep = cellar_engine::Upkeep::default();
     let mut pause = Duration::ZERO;
     Ticker::start("cellar-upkeep", Duration::ZERO, move || {
         clock.refresh();
+        if old.take_if(|old| is_over(old)).is_some() {
+            state.cache.release_read_before();
+        }
         if !state.upkeep_rests.load(Ordering::Relaxed) {
             pause = upkeep.step(&state.cache);
         }
@@ -42,4 +52,10 @@ pub(crate) fn start(state: Arc<State>, clock: LoopClock) -> io::Result<Ticker> {
             pause.min(TIDYING_PAUSE)
         }
     })
+}
+
+/// Whether a process has come to its end.
+fn is_over(process: &OwnedFd) -> bool {
+    let mut files = [PollFd::new(process, PollFlags::IN)];
+    poll(&mut files, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
 }

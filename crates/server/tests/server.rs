@@ -19,6 +19,7 @@ mod crash;
 mod default_ttl;
 mod drain;
 mod healthcheck;
+mod heir;
 mod history;
 mod http;
 mod http_attacks;

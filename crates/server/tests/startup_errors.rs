@@ -163,15 +163,6 @@ fn what_does_not_go_with_memory_that_outlives_the_server_is_told() {
     check(
         &[
             &state[..],
-            &["--takeover", "--control", "/nonexistent/control"],
-        ]
-        .concat(),
-        &[],
-        "--takeover: the items of --state do not come along: stop the server, start the new one",
-    );
-    check(
-        &[
-            &state[..],
             &["--cluster", "file:/nonexistent/list", "--node", "a"],
         ]
         .concat(),

@@ -28,10 +28,10 @@ use tempfile::TempDir;
 const TAKEOVERS: u32 = 6;
 
 /// A folder with a place for --control.
-struct Place(TempDir);
+pub(crate) struct Place(TempDir);
 
 impl Place {
-    fn new() -> Place {
+    pub(crate) fn new() -> Place {
         Place(tempfile::tempdir().unwrap())
     }
 
@@ -44,7 +44,7 @@ impl Place {
     }
 
     /// The first server, with these flags besides.
-    fn start(&self, flags: &[&str]) -> Daemon {
+    pub(crate) fn start(&self, flags: &[&str]) -> Daemon {
         Daemon::start(&[&["--control", &self.control()], flags].concat())
     }
 
@@ -67,7 +67,7 @@ impl Place {
     }
 
     /// A server that takes over from `old`, which ends with 0.
-    fn succeed(&self, old: &mut Daemon, flags: &[&str]) -> Daemon {
+    pub(crate) fn succeed(&self, old: &mut Daemon, flags: &[&str]) -> Daemon {
         let all = self.flags_after(old);
         let mut all: Vec<&str> = all.iter().map(String::as_str).collect();
         all.extend(flags);
@@ -77,7 +77,7 @@ impl Place {
     }
 
     /// The line with which a server that was to take over from `old` does not start.
-    fn refusal(&self, old: &Daemon, flags: &[&str]) -> String {
+    pub(crate) fn refusal(&self, old: &Daemon, flags: &[&str]) -> String {
         let mut all = self.flags_after(old);
         all.extend(flags.iter().map(|flag| (*flag).to_owned()));
         refusal(Command::new(env!("CARGO_BIN_EXE_cellar")).args(all))
@@ -92,10 +92,10 @@ fn refusal(command: &mut Command) -> String {
 }
 
 /// What takes over by hand, as far as a test wants it to.
-struct Taker(OwnedFd);
+pub(crate) struct Taker(OwnedFd);
 
 impl Taker {
-    fn to(place: &Place) -> Taker {
+    pub(crate) fn to(place: &Place) -> Taker {
         let socket = rustix::net::socket(AddressFamily::UNIX, SocketType::SEQPACKET, None);
         let socket = socket.unwrap();
         let address = SocketAddrUnix::new(place.control().as_str()).unwrap();
@@ -135,7 +135,7 @@ impl Taker {
     }
 
     /// Goes as far as this word of the old server's; what came with it.
-    fn reach(&self, word: &str) -> Vec<OwnedFd> {
+    pub(crate) fn reach(&self, word: &str) -> Vec<OwnedFd> {
         self.say("ask 1 1\nserver 9.9.9");
         let mut all = Vec::new();
         let mut heard = self.hear();

@@ -3,24 +3,33 @@
 //! What may be gone on with is decided before anything is mapped; what is left is then made out
 //! shard by shard ([`Store::rebuild`]). Whoever finds that it cannot be begins an empty cache in
 //! the same file, and says why. A number of threads is no part of the shape: the shards stay as
-//! many as they were. Less memory is taken as by [`Cache::set_memory_bytes`].
+//! many as they were, and so do their segments. Less memory is taken as by
+//! [`Cache::set_memory_bytes`], more is what they may grow to.
 //!
 //! Why: docs/decisions/0058. Tests: tests/restart.rs.
 
-use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use super::cell::Locked;
+use super::Cache;
 use super::geometry::Geometry;
-use super::{Cache, INDEX_HEADROOM, ITEM_BYTES_MIN};
 use crate::anchor::{Anchor, LINE_BYTES, MARK_BYTES};
+use crate::arena::Pin;
 use crate::clock::Instant;
 use crate::config::Config;
 use crate::error::Error;
+use crate::evict::Reclaimer;
 use crate::index::Index;
+use crate::insight::Insight;
 use crate::key::random_seed;
 use crate::memory::{HUGE_PAGE_BYTES, PAGE_BYTES, Place, Region, whole_pages};
 use crate::state::{FileHeader, Living, Restored, StateDir, StateOptions, header_bytes};
-use crate::store::{Rebuilt, Store};
+use crate::store::{Audit, Rebuilt, Store};
+use crate::stow::{Stow, Unpacking};
+
+/// So many times the memory that a cache was made with it may be given later: its addresses reach
+/// for that.
+const GROWTH_MAX: usize = 4;
 
 /// Where the parts of one shard lie in the file.
 #[derive(Clone, Copy, Debug)]
@@ -41,28 +50,38 @@ pub(super) struct Ground {
 }
 
 /// Who used the memory before.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Before {
     was_sealed: bool,
     away_ms: u64,
+    /// What it knew of the memory, which is as it left it.
+    known: Option<Arc<Vec<u8>>>,
 }
 
 /// What a cache keeps of its ground.
 #[derive(Debug)]
 pub(super) struct Footing {
-    dir: Arc<StateDir>,
-    living: Living,
-    id: u64,
+    pub(super) dir: Arc<StateDir>,
+    pub(super) living: Living,
+    pub(super) id: u64,
     pub(super) restored: Restored,
+    /// Segments in which the process before still reads.
+    pub(super) read_before: Mutex<Vec<Pin>>,
+    /// Whether another process goes on with the memory, so that this one leaves it alone.
+    // Relaxed: the shards' locks order it.
+    pub(super) is_ceded: AtomicBool,
 }
 
 /// What was found of one shard.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(super) struct Left {
     /// Versions above this one were never given out.
     pub(super) versions: u64,
     pub(super) flush_at: Option<Instant>,
     rebuilt: Rebuilt,
+    pins: Vec<Pin>,
+    /// What was known of evictions, and bytes for which there was still to be reclaimed.
+    pub(super) reclaiming: Option<(Reclaimer, usize)>,
 }
 
 /// What is to be done with what was left.
@@ -80,6 +99,22 @@ impl Plan {
             Ok(before) => Plan::GoOn(before),
             Err(why) => Plan::BeginAnew(why),
         }
+    }
+
+    /// The same without what was known: every item is looked at. `None` if that is so already.
+    pub(super) fn without_known(&self) -> Option<Plan> {
+        match self {
+            Plan::GoOn(before) if before.known.is_some() => Some(Plan::GoOn(Before {
+                known: None,
+                ..before.clone()
+            })),
+            _ => None,
+        }
+    }
+
+    /// Whether what was left is gone on with, without a look at it.
+    pub(super) fn is_at_once(&self) -> bool {
+        matches!(self, Plan::GoOn(before) if before.known.is_some())
     }
 
     /// Whether what was left is gone on with.
@@ -112,11 +147,13 @@ impl Plan {
             return Err("other databases had memory of their own (--keep)".to_owned());
         }
         let memory = left.memory_bytes as usize;
-        let sharing = memory.saturating_sub(config.kept_bytes());
-        let least = config.kept_bytes() + Cache::least_memory_bytes(sharing);
-        if !(least..=memory).contains(&config.memory_bytes) {
+        let kept = config.kept_bytes();
+        let least = kept + Cache::least_memory_bytes(memory.saturating_sub(kept));
+        let sharing = (left.shape_bytes as usize).saturating_sub(kept);
+        let most = kept + sharing.saturating_mul(GROWTH_MAX);
+        if !(least..=most).contains(&config.memory_bytes) {
             return Err(format!(
-                "it has {memory} bytes of memory, {} are asked for; {least} to {memory} would do",
+                "it has {memory} bytes of memory, {} are asked for; {least} to {most} would do",
                 config.memory_bytes
             ));
         }
@@ -130,12 +167,15 @@ impl Plan {
                 away_ms, options.downtime_ms_max
             ));
         }
-        config.memory_bytes = memory;
+        let known = was_sealed.then(|| options.dir.stowed(left.id)).flatten();
+        config.memory_bytes = memory.max(config.memory_bytes);
+        config.shape_bytes = Some(left.shape_bytes as usize);
         config.shards = usize::try_from(left.shards).ok();
         config.seed = Some(left.seed);
         Ok(Before {
             was_sealed,
             away_ms,
+            known: known.map(Arc::new),
         })
     }
 }
@@ -152,13 +192,26 @@ impl Ground {
         let dir = &options.dir;
         let geometries = Geometry::all(config);
         let (plots, file_bytes) = lay_out(&geometries);
+        let longest = config.value_bytes_max.max(config.update_bytes_max);
+        let longest = longest.min(config.memory_bytes / 2);
+        if plan.goes_on() && geometries[0].reach < 2 * longest.min(Config::VALUE_BYTES_LIMIT) {
+            let why = "it is divided for less memory, and has no room for the longest values";
+            return Ok(Err(why.to_owned()));
+        }
         let header = match (plan, dir.left()) {
             (Plan::GoOn(_), Ok(left)) if left.file_bytes != file_bytes as u64 => {
                 return Ok(Err("it is divided otherwise".to_owned()));
             }
             (Plan::GoOn(_), Ok(left)) => {
-                dir.check_room(left.memory_bytes)?;
-                left.clone()
+                let header = FileHeader {
+                    memory_bytes: config.memory_bytes as u64,
+                    ..left.clone()
+                };
+                dir.check_room(header.memory_bytes)?;
+                if header != *left {
+                    dir.amend(&header)?;
+                }
+                header
             }
             _ => {
                 let header = FileHeader {
@@ -167,6 +220,7 @@ impl Ground {
                     clock_origin: options.clock_origin,
                     made: now,
                     memory_bytes: config.memory_bytes as u64,
+                    shape_bytes: config.memory_bytes as u64,
                     shards: (geometries.len() - config.keep.len()) as u64,
                     keep: config.keep.iter().map(|&bytes| bytes as u64).collect(),
                     file_bytes: file_bytes as u64,
@@ -185,13 +239,14 @@ impl Ground {
         }
         let lines = Arc::new(lines);
         Living::of(&lines).begin(now);
+        dir.forget_stowed();
         Ok(Ok(Ground {
             dir: Arc::clone(dir),
             lines,
             plots,
             header,
             before: match plan {
-                Plan::GoOn(before) => Some(*before),
+                Plan::GoOn(before) => Some(before.clone()),
                 Plan::BeginAnew(_) => None,
             },
         }))
@@ -227,23 +282,66 @@ impl Ground {
     }
 
     /// What a cache keeps of it, of whose shards this was found.
-    pub(super) fn footing(self, left: &[Left]) -> Footing {
+    pub(super) fn footing(&self, left: &mut [Left]) -> Footing {
         let mut restored = Restored::default();
-        if let Some(before) = self.before {
+        if let Some(before) = &self.before {
             restored.was_sealed = before.was_sealed;
             restored.away_ms = before.away_ms;
+            restored.was_walked = before.known.is_none();
         }
-        for Left { rebuilt, .. } in left {
-            restored.items += rebuilt.items;
-            restored.bytes += rebuilt.bytes;
-            restored.dropped += rebuilt.dropped;
+        let mut pins = Vec::new();
+        for left in left {
+            restored.items += left.rebuilt.items;
+            restored.bytes += left.rebuilt.bytes;
+            restored.dropped += left.rebuilt.dropped;
+            pins.append(&mut left.pins);
+        }
+        if !self.dir.is_inherited() {
+            // Whoever read has come to its end.
+            pins.clear();
         }
         Footing {
             living: Living::of(&self.lines),
             id: self.header.id,
-            dir: self.dir,
+            dir: Arc::clone(&self.dir),
             restored,
+            read_before: Mutex::new(pins),
+            is_ceded: AtomicBool::new(false),
         }
+    }
+
+    /// Goes on with what the process before knew of all stores. The text says why that cannot be.
+    fn take_on(
+        &self,
+        known: &[u8],
+        stores: &mut [Store],
+        options: &StateOptions,
+        insight: &Mutex<Insight>,
+        now: Instant,
+    ) -> Result<Vec<Left>, String> {
+        let mut from = Unpacking::of(known);
+        let living = options.spaces.as_deref();
+        let mut one = |store: &mut Store| {
+            let found = store.anchor().found()?;
+            let (rebuilt, pins) = store.take_on(&mut from, living, now)?;
+            let (reclaimer, due_bytes) = <(Reclaimer, usize)>::fetch(&mut from)?;
+            if !store.take_memory(reclaimer.ghost_bytes()) {
+                return None;
+            }
+            Some(Left {
+                versions: found.versions,
+                flush_at: found.flush_at,
+                rebuilt,
+                pins,
+                reclaiming: Some((reclaimer, due_bytes)),
+            })
+        };
+        let left: Option<Vec<Left>> = stores.iter_mut().map(&mut one).collect();
+        let left = left.ok_or_else(|| "what was known of it does not fit it".to_owned())?;
+        // A cache of another size begins with none.
+        let mut insight = insight.lock().unwrap_or_else(PoisonError::into_inner);
+        insight.take_on(&mut from);
+        Ok(left)
     }
 
     /// Makes out what is left in all stores. The text says why that cannot be done.
@@ -251,9 +349,13 @@ impl Ground {
         &self,
         stores: &mut [Store],
         options: &StateOptions,
-        threads: usize,
+        (threads, insight): (usize, &Mutex<Insight>),
         now: Instant,
     ) -> Result<Vec<Left>, String> {
+        let before = self.before.as_ref();
+        if let Some(known) = before.and_then(|before| before.known.as_ref()) {
+            return self.take_on(known, stores, options, insight, now);
+        }
         let living = options.spaces.as_deref();
         let one = |store: &mut Store| {
             let found = store.anchor().found().ok_or("a shard's line is damaged")?;
@@ -263,6 +365,8 @@ impl Ground {
                 versions: found.versions,
                 flush_at: found.flush_at,
                 rebuilt,
+                pins: Vec::new(),
+                reclaiming: None,
             })
         };
         let each = stores.len().div_ceil(threads.max(1)).max(1);
@@ -302,66 +406,16 @@ fn lay_out(geometries: &[Geometry]) -> (Vec<Plot>, usize) {
         end = at + whole_pages(bytes);
         at
     };
-    let plots = geometries.iter().map(|geometry| {
-        let items_max = geometry.share / ITEM_BYTES_MIN * INDEX_HEADROOM;
-        Plot {
-            marks_at: take(marks_bytes(geometry), PAGE_BYTES),
-            index_at: take(Index::table_bytes(items_max), HUGE_PAGE_BYTES),
-            arena_at: take(geometry.reach, HUGE_PAGE_BYTES),
-        }
+    let plots = geometries.iter().map(|geometry| Plot {
+        marks_at: take(marks_bytes(geometry), PAGE_BYTES),
+        index_at: take(Index::table_bytes(geometry.index_items), HUGE_PAGE_BYTES),
+        arena_at: take(geometry.reach, HUGE_PAGE_BYTES),
     });
     let plots = plots.collect();
     (plots, end.next_multiple_of(HUGE_PAGE_BYTES))
 }
 
-/// A cache that nobody changes any more, whose memory another process may go on with.
-///
-/// Dropped, it gives the cache back to its users.
-#[must_use]
-pub struct Sealed<'c> {
-    footing: &'c Footing,
-    locks: Vec<Locked<'c>>,
-}
-
-impl Sealed<'_> {
-    /// Leaves the memory to whoever opens its directory next. Whoever uses this cache from now on
-    /// waits for ever: the process is to end.
-    pub fn leave(self) {
-        // The lock ends with the process in any case.
-        let _ = self.footing.dir.file().unlock();
-        std::mem::forget(self);
-    }
-}
-
-impl Drop for Sealed<'_> {
-    fn drop(&mut self) {
-        self.footing.living.unseal();
-    }
-}
-
-impl std::fmt::Debug for Sealed<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Sealed")
-            .field("shards", &self.locks.len())
-            .finish_non_exhaustive()
-    }
-}
-
 impl Cache {
-    /// Makes all that is stored ready for another process; `None` of a cache whose memory does not
-    /// outlive this one. Holds all shards, so that nothing changes any more.
-    pub fn seal(&self) -> Option<Sealed<'_>> {
-        let footing = self.footing.as_ref()?;
-        // The one place where several shards are locked at once; nobody who has one waits for
-        // another.
-        let mut locks: Vec<Locked<'_>> = self.shards.iter().map(|cell| self.lock(cell)).collect();
-        for shard in &mut locks {
-            shard.note_versions();
-        }
-        footing.living.seal(self.now());
-        Some(Sealed { footing, locks })
-    }
-
     /// What became of what a process before this one left; `None` if the memory does not outlive
     /// this process.
     #[must_use]
@@ -380,6 +434,14 @@ impl Cache {
         if let Some(footing) = &mut self.footing {
             footing.restored.empty_because = empty_because;
             footing.restored.took_us = took_us;
+        }
+    }
+
+    /// Notes how much there is, which what was known tells to a quarter of a second.
+    pub(super) fn note_counted(&mut self, audit: &Audit) {
+        if let Some(footing) = &mut self.footing {
+            footing.restored.items = audit.live_items;
+            footing.restored.bytes = audit.live_bytes;
         }
     }
 

@@ -6,8 +6,8 @@ use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use super::attach::Left;
 use crate::arena::Arena;
-use crate::clock::Instant;
 use crate::key::Key;
 use crate::memory::LINE_BYTES;
 use crate::sequence::Sequence;
@@ -85,11 +85,14 @@ impl ShardCell {
         Locked { cell: self, shard }
     }
 
-    /// Goes on with what another process left of the shard: see [`Shard::go_on`].
-    pub(super) fn go_on(&mut self, version: u64, flush_at: Option<Instant>) {
+    /// Goes on with what another process left of the shard, if one did: see [`Shard::go_on`].
+    pub(super) fn go_on(&mut self, left: Option<Left>) {
         let shard = self.lock.shard.get_mut();
         let shard = shard.expect("nobody has used the shard yet");
-        shard.go_on(version, flush_at);
+        match left {
+            Some(left) => shard.go_on(left.versions, left.flush_at, left.reclaiming),
+            None => shard.go_on(0, None, None),
+        }
         if !shard.is_open() {
             // Nobody may read it without the lock until the flush has come.
             self.lock.sequence.begin();

@@ -50,7 +50,7 @@ impl Cache {
     pub fn address_bytes(config: &Config) -> usize {
         let all = Geometry::all(config).into_iter();
         let bytes = all.map(|geometry| {
-            let index = Index::address_bytes(geometry.share / ITEM_BYTES_MIN * INDEX_HEADROOM);
+            let index = Index::address_bytes(geometry.index_items);
             Region::address_bytes(geometry.reach) + index
         });
         bytes.sum()
@@ -66,6 +66,8 @@ pub(super) struct Geometry {
     pub(super) segment_shift: u32,
     /// Addresses of one shard's log, in bytes.
     pub(super) reach: usize,
+    /// Items that one shard's index has addresses for.
+    pub(super) index_items: usize,
     /// Bytes that are taken before the first item comes.
     pub(super) fixed_bytes: usize,
 }
@@ -76,12 +78,14 @@ impl Geometry {
         let shards = shard_count(config, memory);
         let has_state = config.state.is_some();
         let header = if has_state { header_bytes() } else { 0 };
-        Geometry::divided(memory, shards, has_state, Insight::bytes(memory).1 + header)
+        let shape = config.shape_bytes.map(|bytes| bytes - config.kept_bytes());
+        let other_bytes = Insight::bytes(memory).1 + header;
+        Geometry::divided(memory, shape, shards, has_state, other_bytes)
     }
 
     /// The geometry of one shard with `memory` bytes of its own.
     pub(super) fn alone(config: &Config, memory: usize) -> Geometry {
-        Geometry::divided(memory, 1, config.state.is_some(), 0)
+        Geometry::divided(memory, None, 1, config.state.is_some(), 0)
     }
 
     /// Those of all shards, one by one: that share the memory, then those of spaces' own.
@@ -97,12 +101,21 @@ impl Geometry {
             .collect()
     }
 
-    /// That of `memory` bytes in so many shards, of which some are taken beside these.
-    fn divided(memory: usize, shards: usize, has_state: bool, other_bytes: usize) -> Geometry {
+    /// That of `memory` bytes in so many shards, divided as `shape` bytes would be, of which some
+    /// are taken beside these.
+    fn divided(
+        memory: usize,
+        shape: Option<usize>,
+        shards: usize,
+        has_state: bool,
+        other_bytes: usize,
+    ) -> Geometry {
         let share = memory / shards;
-        let segment_shift = segment_shift(share);
+        let shape = shape.unwrap_or(memory);
+        let shape_share = shape / shards;
+        let segment_shift = segment_shift(shape_share);
         // Room for many extents beside each other, and for the largest value in any shard.
-        let reach = (share * RANGE_PER_SHARE).max(memory.min(2 * Config::VALUE_BYTES_LIMIT));
+        let reach = (shape_share * RANGE_PER_SHARE).max(shape.min(2 * Config::VALUE_BYTES_LIMIT));
         let reach = reach.min(OFFSETS as usize);
         // In a cache of some KiB the wheel stands beside the memory, as a thread's stack does.
         let wheel_bytes = if share < WHEEL_SHARE * WHEEL_BYTES {
@@ -122,6 +135,7 @@ impl Geometry {
             share,
             segment_shift,
             reach,
+            index_items: shape_share / ITEM_BYTES_MIN * INDEX_HEADROOM,
             fixed_bytes,
         }
     }

@@ -6,6 +6,7 @@
 use std::sync::atomic::{AtomicU32, AtomicUsize};
 use std::sync::{Arc, Mutex};
 
+use super::Cache;
 use super::attach::{Ground, Left, Plan};
 use super::cell::{Lock, PREFETCH_BYTES_MIN, ShardCell};
 use super::geometry::Geometry;
@@ -13,7 +14,6 @@ use super::kept::Kept;
 use super::optimistic::Hits;
 use super::resize::Ballast;
 use super::upkeep::Wishes;
-use super::{Cache, INDEX_HEADROOM, ITEM_BYTES_MIN};
 use crate::arena::{Arena, DraftShare};
 use crate::clock::{Instant, SystemClock};
 use crate::config::Config;
@@ -80,13 +80,23 @@ impl Cache {
         let mut config = wanted.clone();
         let mut plan = Plan::of(options, &mut config, now);
         loop {
+            if options.dir.is_inherited() && !plan.is_at_once() {
+                // To look through the memory or to begin anew would take it away from who has it.
+                let why = plan.why();
+                let why = why.as_deref().unwrap_or("what was known of it is lost");
+                return Err(options.dir.refuse(why));
+            }
             let made = match Ground::of(options, &config, &plan, now)? {
-                Ok(ground) => Cache::on_ground(config, Some(ground))?,
+                Ok(ground) => Cache::on_ground(config.clone(), Some(ground))?,
                 Err(why) => Err(why),
             };
-            let made = made.and_then(|cache| match options.verify.then(|| cache.audit()) {
+            let made = made.and_then(|mut cache| match options.verify.then(|| cache.audit()) {
                 Some(Err(wrong)) => Err(format!("it is not sound: {wrong}")),
-                _ => Ok(cache),
+                Some(Ok(audit)) => {
+                    cache.note_counted(&audit);
+                    Ok(cache)
+                }
+                None => Ok(cache),
             });
             match made {
                 Ok(mut cache) => {
@@ -95,8 +105,12 @@ impl Cache {
                     return Ok(cache);
                 }
                 Err(why) if plan.goes_on() => {
-                    plan = Plan::BeginAnew(why);
-                    config = wanted.clone();
+                    if let Some(walk) = plan.without_known() {
+                        plan = walk;
+                    } else {
+                        plan = Plan::BeginAnew(why);
+                        config = wanted.clone();
+                    }
                 }
                 Err(why) => return Err(Error::State(why)),
             }
@@ -134,10 +148,12 @@ impl Cache {
             Ok(store)
         });
         let mut stores = sharing.chain(own).collect::<Result<Vec<_>, Error>>()?;
-        let rebuilt = match making.rebuild(&mut stores) {
-            Ok(rebuilt) => rebuilt,
+        let mut left = match making.rebuild(&mut stores) {
+            Ok(left) => left,
             Err(why) => return Ok(Err(why)),
         };
+        let footing = making.ground.map(|ground| ground.footing(&mut left));
+        let mut left = left.into_iter();
         let shards = stores.into_iter().enumerate().map(|(number, store)| {
             let mut shard_cell = match number.checked_sub(geometry.shards) {
                 None => making.cell(number, &geometry, store, below),
@@ -145,11 +161,7 @@ impl Cache {
                 Some(share) => making.cell(number, &kept[share].geometry, store, 0),
             };
             if making.ground.is_some() {
-                let left = rebuilt.get(number);
-                shard_cell.go_on(
-                    left.map_or(0, |left| left.versions),
-                    left.and_then(|left| left.flush_at),
-                );
+                shard_cell.go_on(left.next());
             }
             shard_cell
         });
@@ -169,7 +181,7 @@ impl Cache {
             segment_bytes: 1 << geometry.segment_shift,
             insight,
             hits: Hits::default(),
-            footing: ground.map(|ground| ground.footing(&rebuilt)),
+            footing,
             config,
         }))
     }
@@ -189,8 +201,7 @@ impl Making<'_> {
             .map_or((None, None), |ground| ground.places(number));
         let made = self.ground.map_or(self.now, |ground| ground.header.made);
         let arena = Arena::reserve(geometry.reach >> shift, shift, made, arena_place)?;
-        let items_max = geometry.share / ITEM_BYTES_MIN * INDEX_HEADROOM;
-        let index = Index::reserve(items_max, index_place)?;
+        let index = Index::reserve(geometry.index_items, index_place)?;
         // The smallest table is there from the start.
         let _ = budget.take(index.bytes());
         let anchor = self.ground.map(|ground| ground.anchor(number, geometry));
@@ -206,7 +217,8 @@ impl Making<'_> {
     fn rebuild(&self, stores: &mut [Store]) -> Result<Vec<Left>, String> {
         match (self.ground, &self.config.state) {
             (Some(ground), Some(options)) if ground.before.is_some() => {
-                ground.rebuild(stores, options, self.config.threads, self.now)
+                let helpers = (self.config.threads, &*self.insight);
+                ground.rebuild(stores, options, helpers, self.now)
             }
             (Some(_), _) if !stores.iter_mut().all(Store::begin) => {
                 Err("its directory has no room".to_owned())

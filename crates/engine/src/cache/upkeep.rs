@@ -170,9 +170,12 @@ impl Cache {
 
     fn tick_shards(&self) -> Waiting {
         let now = self.now();
+        let mut waiting = Waiting::default();
+        if self.is_ceded() {
+            return waiting;
+        }
         self.beat(now);
         let effort = self.wishes.effort(now);
-        let mut waiting = Waiting::default();
         for cell in &self.shards {
             self.tick_shard(cell, effort, now, &mut waiting);
         }
@@ -186,7 +189,9 @@ impl Cache {
     /// One shard's piece of upkeep; makes memory resident that it will need next, if it grows,
     /// without the lock. What is still to do in it is added to `waiting`.
     fn tick_shard(&self, cell: &ShardCell, effort: Effort, now: Instant, waiting: &mut Waiting) {
-        let mut shard = self.lock(cell);
+        let Some(mut shard) = self.lock_own(cell) else {
+            return;
+        };
         let is_left = shard.tick(effort, now);
         waiting.is_emptying |= shard.is_emptying(now);
         waiting.overdue += excess(&shard.store, effort.expire, now);
@@ -202,14 +207,19 @@ impl Cache {
             let _ = cell.arena.region().populate(touch.at, touch.bytes);
             self.lock(cell).store.end_touch(&touch);
         }
-        let is_leaving = (0..PIECES_PER_TICK).all(|_| self.lock(cell).release_piece());
+        let release = || {
+            self.lock_own(cell)
+                .is_some_and(|mut one| one.release_piece())
+        };
+        let is_leaving = (0..PIECES_PER_TICK).all(|_| release());
         waiting.is_any |= is_left || is_leaving || index.is_some() || log.is_some();
     }
 
     /// Gives one free segment of a shard back to the system, without the lock; whether there was
     /// one.
     fn release_segment(&self, cell: &ShardCell, now: Instant) -> bool {
-        let Some(segment) = self.lock(cell).store.begin_release(now) else {
+        let own = self.lock_own(cell);
+        let Some(segment) = own.and_then(|mut one| one.store.begin_release(now)) else {
             return false;
         };
         let segment_bytes = 1 << cell.arena.segment_shift();

@@ -10,6 +10,7 @@ use std::sync::atomic::Ordering;
 
 use super::{Index, SlotRef};
 use crate::memory::whole_pages;
+use crate::stow::{Chest, Stow, Unpacking};
 use crate::table::{BUCKET_BYTES, BUCKET_SLOTS, PARTNER, Shape, TAG_SHIFT, offset_of};
 
 /// Bytes of a slot.
@@ -27,6 +28,24 @@ impl Index {
             self.touched = shape.buckets() * BUCKET_BYTES;
         }
         is_known && self.table.region().populate(0, self.touched)
+    }
+
+    /// Writes down what is known of the table besides its slots.
+    pub(crate) fn stow(&self, chest: &mut Chest) {
+        (self.table.shape().pack(), self.items).stow(chest);
+        self.touched.stow(chest);
+    }
+
+    /// Goes on with a table of which that was written down; `false` if it cannot be.
+    pub(crate) fn fetch(&mut self, from: &mut Unpacking<'_>) -> bool {
+        let Some((shape, items)) = <(u64, usize)>::fetch(from) else {
+            return false;
+        };
+        let is_there = self.take_on(Shape::unpack(shape));
+        let touched = usize::fetch(from);
+        self.items = items;
+        self.touched = touched.map_or(self.touched, |touched| touched.max(self.touched));
+        is_there && touched.is_some() && items <= self.slots()
     }
 
     /// Makes the smallest table resident; `false` if there is no memory for it.

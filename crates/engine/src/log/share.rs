@@ -14,6 +14,7 @@
 use std::sync::Arc;
 
 use crate::memory::{Budget, Pledge};
+use crate::stow::{Chest, Stow, Unpacking};
 
 /// The budget is short when less than this part of all memory is left.
 const SHORT_SHARE: usize = 8;
@@ -50,6 +51,19 @@ impl Share {
             given: 0,
             in_need: false,
         }
+    }
+
+    /// Writes down what it holds.
+    pub(super) fn stow(&self, chest: &mut Chest) {
+        (self.held, self.given).stow(chest);
+    }
+
+    /// Holds what the log of another process held, whose memory the budget is to have given.
+    pub(super) fn take_on(&mut self, from: &mut Unpacking<'_>) -> Option<()> {
+        (self.held, self.given) = Stow::fetch(from)?;
+        self.given = self.given.min(self.budget.left());
+        self.budget.note_held(self.held);
+        Some(())
     }
 
     pub(super) fn budget(&self) -> &Budget {

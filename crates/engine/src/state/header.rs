@@ -21,11 +21,11 @@ pub(super) const HEADER_BYTES: usize = PAGE_BYTES;
 const MAGIC: u64 = u64::from_le_bytes(*b"cellar\x1a\n");
 /// Which layout this build writes and reads; another one is begun anew. It is raised with every
 /// change of what an item, a slot, a mark, a line or this header is.
-const LAYOUT: u64 = 1;
+const LAYOUT: u64 = 2;
 /// What else has to be alike in the process that goes on: the order of bytes, the length of words.
 const ABI: u64 = (cfg!(target_endian = "little") as u64) << 8 | size_of::<usize>() as u64;
 /// Words of the first part.
-const WORDS: usize = 14 + Space::SHARES_MAX;
+const WORDS: usize = 15 + Space::SHARES_MAX;
 /// Where the second part begins.
 const LIVING_AT: usize = 1024;
 /// Where the owner's number stands, behind these words.
@@ -44,6 +44,8 @@ pub(crate) struct FileHeader {
     /// When the cache was made.
     pub(crate) made: Instant,
     pub(crate) memory_bytes: u64,
+    /// Memory by which it is divided: that with which it was made.
+    pub(crate) shape_bytes: u64,
     /// Shards that share it.
     pub(crate) shards: u64,
     /// Shares of spaces' own.
@@ -66,6 +68,7 @@ impl FileHeader {
             self.clock_origin,
             self.made.0,
             self.memory_bytes,
+            self.shape_bytes,
             self.shards,
             self.file_bytes,
             self.keep.len() as u64,
@@ -78,6 +81,14 @@ impl FileHeader {
             place.copy_from_slice(&word.to_le_bytes());
         }
         page
+    }
+
+    /// Its first part, without the words that change.
+    pub(super) fn first_bytes(&self) -> [u8; LIVING_AT] {
+        let page = self.bytes();
+        page[..LIVING_AT]
+            .try_into()
+            .expect("a header is longer than its first part")
     }
 
     /// What a file says, or why nothing of it can be used.
@@ -120,16 +131,17 @@ impl FileHeader {
         if words_of(page).nth(LIVING_AT / 8) == Some(SPOILT) {
             return Err("what belongs to it could not be written".to_owned());
         }
-        let shares = usize::try_from(words[12]).ok();
-        let keep = shares.and_then(|shares| words[13..WORDS - 1].get(..shares));
+        let shares = usize::try_from(words[13]).ok();
+        let keep = shares.and_then(|shares| words[14..WORDS - 1].get(..shares));
         Ok(FileHeader {
             id: words[5],
             seed: words[6],
             clock_origin: words[7],
             made: Instant(words[8]),
             memory_bytes: words[9],
-            shards: words[10],
-            file_bytes: words[11],
+            shape_bytes: words[10],
+            shards: words[11],
+            file_bytes: words[12],
             keep: keep.ok_or("its header is damaged")?.to_vec(),
         })
     }
@@ -173,7 +185,8 @@ fn words_of(page: &[u8]) -> impl Iterator<Item = u64> + '_ {
         .map(|word| u64::from_le_bytes(word.try_into().expect("eight bytes were taken")))
 }
 
-fn check(words: &[u64]) -> u64 {
+/// A number that vouches for words.
+pub(super) fn check(words: &[u64]) -> u64 {
     words.iter().fold(MAGIC, |sum, word| {
         let mixed = (sum ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         (mixed ^ mixed >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9) ^ mixed >> 32
@@ -259,6 +272,7 @@ mod tests {
         clock_origin: 3,
         made: Instant(4),
         memory_bytes: 5,
+        shape_bytes: 5,
         shards: 6,
         keep: Vec::new(),
         file_bytes: 8,
@@ -293,7 +307,7 @@ mod tests {
             page[at] = byte;
             FileHeader::parse(&page, boot_id()).unwrap_err()
         };
-        assert_eq!(with(8, 9), "it has layout 9, this server 1");
+        assert_eq!(with(8, 9), "it has layout 9, this server 2");
         assert_eq!(with(16, 4), "another kind of processor wrote it");
         assert_eq!(with(0, 0), "the file is none of Cellar's");
         assert_eq!(with(72, 1), "its header is damaged");

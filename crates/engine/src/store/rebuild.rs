@@ -3,7 +3,8 @@
 //! The index says which items there are. Each entry is looked at: whether a lookup comes by it, the
 //! segment it leads into is marked, an item lies there whose key hashes to it, and neither flush
 //! nor deadline has ended it. An item that was being changed is in doubt and goes. What is left is
-//! counted segment by segment; whatever lies between is a hole.
+//! counted; whatever lies between is a hole. All that segment by segment, each from its front, so
+//! that memory is read as it lies.
 //!
 //! Idempotent: who is interrupted leaves what can be rebuilt once more.
 //! Why: docs/decisions/0058. Tests: tests/restart.rs.
@@ -15,11 +16,10 @@ use crate::item::{Entry, HEADER_BYTES_MAX, Layout, is_plausible};
 use crate::log::Adopted;
 use crate::segment::Flushed;
 use crate::space::Space;
-use crate::table::{BUCKET_SLOTS, Shape};
+use crate::table::Shape;
 
-/// Slots whose items are loaded ahead of those that are looked at.
-const SLOTS_AHEAD: usize = 4 * BUCKET_SLOTS;
-/// Bytes of an item that are loaded ahead.
+/// Items that are loaded ahead of the one that is looked at, and bytes of each.
+const ITEMS_AHEAD: usize = 12;
 const FRONT_BYTES: usize = 128;
 
 /// What was found.
@@ -32,13 +32,33 @@ pub(crate) struct Rebuilt {
     pub(crate) dropped: u64,
 }
 
+/// Where an entry leads, and the number of its slot.
+#[derive(Clone, Copy, Debug, Default)]
+struct Lead {
+    offset: usize,
+    slot: usize,
+}
+
+/// All entries, those that lead into one segment beside each other.
+struct Leads {
+    all: Vec<Lead>,
+    /// Where those of a segment begin, by its number; one more for the end.
+    begins: Vec<usize>,
+}
+
 /// An item whose entry was found, and the number of its slot; none while it is a stray.
 #[derive(Clone, Copy, Debug)]
 struct Survivor {
-    offset: usize,
+    layout: Layout,
     bytes: usize,
     hash: u64,
     slot: Option<usize>,
+}
+
+impl Survivor {
+    fn end(&self) -> usize {
+        self.layout.offset + self.bytes
+    }
 }
 
 /// What is made of an entry.
@@ -47,6 +67,18 @@ enum Entered {
     /// It is over, or flushed.
     Ended,
     Doubtful,
+}
+
+/// What a walk through a shard knows of it.
+struct Walk<'w> {
+    found: &'w LineFound,
+    living: Option<&'w [Space]>,
+    now: Instant,
+    rebuilt: Rebuilt,
+    strays: Vec<Survivor>,
+    adopted: Adopted,
+    /// Where the last item that was kept ends.
+    end: usize,
 }
 
 impl Store {
@@ -68,23 +100,37 @@ impl Store {
         self.tally.turn(now);
         self.tally.look_further();
         self.log.set_horizon(self.tally.hand().horizon());
-        let marks = self.referred_marks();
-        let mut rebuilt = Rebuilt::default();
-        let mut survivors = self.look_at_entries(&marks, found, living, now, &mut rebuilt);
-        survivors.sort_unstable_by_key(|one| (one.offset, one.slot.is_none()));
-        self.drop_overlapping(&mut survivors, &mut rebuilt);
-        let mut adopted = Adopted::default();
-        let mut strays = Vec::new();
-        let shift = self.log.arena().segment_shift();
-        for group in survivors.chunk_by(|a, b| a.offset >> shift == b.offset >> shift) {
-            self.adopt_group(group, &marks, &mut adopted, &mut strays, &mut rebuilt);
+        let mut walk = Walk {
+            found,
+            living,
+            now,
+            rebuilt: Rebuilt::default(),
+            strays: Vec::new(),
+            adopted: Adopted::default(),
+            end: 0,
+        };
+        let Leads { mut all, begins } = self.leads(&mut walk.rebuilt);
+        let mut survivors = Vec::new();
+        for (number, bounds) in (0..).zip(begins.windows(2)) {
+            let group = &mut all[bounds[0]..bounds[1]];
+            if !group.is_empty() {
+                group.sort_unstable_by_key(|lead| lead.offset);
+                survivors.clear();
+                self.walk_segment(number, group, &mut survivors, &mut walk);
+            }
         }
+        let Walk {
+            mut rebuilt,
+            strays,
+            adopted,
+            ..
+        } = walk;
         self.log.end_adoption(adopted);
         self.index
             .count_found(rebuilt.items as usize - strays.len());
         self.index.release_rest();
         for stray in strays {
-            self.enter_stray(stray, &mut rebuilt);
+            self.enter_stray(&stray, &mut rebuilt);
         }
         self.note_shape();
         self.log.anchor().changed();
@@ -97,86 +143,90 @@ impl Store {
         self.index.begin()
     }
 
-    /// The marks of all segments that entries lead into and that have memory.
-    fn referred_marks(&mut self) -> Vec<Option<Marked>> {
-        let mut is_referred = vec![false; self.log.arena().segments()];
-        for number in 0..self.index.slots_left() {
-            if let Some(offset) = self.index.leads_to(number) {
-                let segment = self.log.segment_of(offset) as usize;
-                if let Some(is_referred) = is_referred.get_mut(segment) {
-                    *is_referred = true;
-                }
-            }
-        }
-        let numbered = (0..).zip(is_referred);
-        let marks = numbered.map(|(number, is_referred)| {
-            let marked = is_referred.then(|| self.log.marked(number)).flatten()?;
-            self.log.has_memory(number, &marked).then_some(marked)
-        });
-        marks.collect()
-    }
-
-    /// Looks at every entry; those that lead nowhere are taken out.
-    fn look_at_entries(
-        &mut self,
-        marks: &[Option<Marked>],
-        found: &LineFound,
-        living: Option<&[Space]>,
-        now: Instant,
-        rebuilt: &mut Rebuilt,
-    ) -> Vec<Survivor> {
+    /// Where all entries lead; those that lead nowhere are taken out.
+    ///
+    /// The index is gone through twice, as it lies, so that items are met as they lie after: to
+    /// visit them in the index's order takes many times as long.
+    fn leads(&mut self, rebuilt: &mut Rebuilt) -> Leads {
         let slots = self.index.slots_left();
-        let mut survivors = Vec::with_capacity(slots / 2);
-        for first in (0..slots).step_by(SLOTS_AHEAD) {
-            let end = (first + SLOTS_AHEAD).min(slots);
-            for number in end..(end + SLOTS_AHEAD).min(slots) {
-                if let Some(offset) = self.index.leads_to(number) {
-                    self.log.arena().prefetch(offset, FRONT_BYTES);
+        let segments = self.log.arena().segments();
+        let mut begins = vec![0; segments + 2];
+        for slot in 0..slots {
+            match self.index.leads_to(slot) {
+                Some(offset) if (self.log.segment_of(offset) as usize) < segments => {
+                    begins[self.log.segment_of(offset) as usize + 2] += 1;
                 }
-            }
-            for number in first..end {
-                let Some(offset) = self.index.leads_to(number) else {
-                    if self.index.is_nonsense(number) {
-                        self.index.wipe(number);
-                        rebuilt.dropped += 1;
-                    }
-                    continue;
-                };
-                let entered = match found.changing {
-                    Some(changing) if changing == offset => Entered::Doubtful,
-                    _ => self.look_at(number, offset, marks, living, now),
-                };
-                match entered {
-                    Entered::Kept(survivor) => {
-                        if survivor.slot.is_none() {
-                            self.index.wipe(number);
-                        }
-                        survivors.push(survivor);
-                    }
-                    Entered::Ended => self.index.wipe(number),
-                    Entered::Doubtful => {
-                        self.index.wipe(number);
-                        rebuilt.dropped += 1;
-                    }
+                None if !self.index.is_nonsense(slot) => {}
+                _ => {
+                    self.index.wipe(slot);
+                    rebuilt.dropped += 1;
                 }
             }
         }
-        survivors
+        for segment in 2..begins.len() {
+            begins[segment] += begins[segment - 1];
+        }
+        let mut all = vec![Lead::default(); begins[segments + 1]];
+        for slot in 0..slots {
+            if let Some(offset) = self.index.leads_to(slot) {
+                // Once all are entered it has become where the next segment's begin.
+                let next = &mut begins[self.log.segment_of(offset) as usize + 1];
+                all[*next] = Lead { offset, slot };
+                *next += 1;
+            }
+        }
+        begins.truncate(segments + 1);
+        Leads { all, begins }
     }
 
-    fn look_at(
-        &self,
-        slot: usize,
-        offset: usize,
-        marks: &[Option<Marked>],
-        living: Option<&[Space]>,
-        now: Instant,
-    ) -> Entered {
-        let segment = self.log.segment_of(offset);
-        let Some(marked) = marks.get(segment as usize).copied().flatten() else {
-            return Entered::Doubtful;
+    /// Looks at the entries that lead into a segment, in the order in which their items lie there,
+    /// and takes it on with those that are kept.
+    fn walk_segment(
+        &mut self,
+        number: u32,
+        group: &[Lead],
+        survivors: &mut Vec<Survivor>,
+        walk: &mut Walk<'_>,
+    ) {
+        let marked = self.log.marked(number);
+        let marked = marked.filter(|marked| self.log.has_memory(number, marked));
+        let Some(marked) = marked else {
+            walk.rebuilt.dropped += group.len() as u64;
+            group.iter().for_each(|lead| self.index.wipe(lead.slot));
+            return;
         };
-        let Some(layout) = self.plausible(offset, &marked) else {
+        for lead in group.iter().take(ITEMS_AHEAD) {
+            self.log.arena().prefetch(lead.offset, FRONT_BYTES);
+        }
+        for (position, &Lead { offset, slot }) in group.iter().enumerate() {
+            if let Some(lead) = group.get(position + ITEMS_AHEAD) {
+                self.log.arena().prefetch(lead.offset, FRONT_BYTES);
+            }
+            let entered = match walk.found.changing {
+                Some(changing) if changing == offset => Entered::Doubtful,
+                _ => self.look_at(slot, offset, &marked, walk),
+            };
+            match entered {
+                Entered::Kept(survivor) => {
+                    if survivor.slot.is_none() {
+                        self.index.wipe(slot);
+                    }
+                    self.keep_apart(survivor, survivors, walk);
+                }
+                Entered::Ended => self.index.wipe(slot),
+                Entered::Doubtful => {
+                    self.index.wipe(slot);
+                    walk.rebuilt.dropped += 1;
+                }
+            }
+        }
+        if !survivors.is_empty() {
+            self.adopt_group(number, &marked, survivors, walk);
+        }
+    }
+
+    fn look_at(&self, slot: usize, offset: usize, marked: &Marked, walk: &Walk<'_>) -> Entered {
+        let Some(layout) = self.plausible(offset, marked) else {
             return Entered::Doubtful;
         };
         let key = self.hashed_key_of(&layout);
@@ -184,14 +234,14 @@ impl Store {
         let is_gone = match (marked.flushed, space) {
             (Flushed::All, _) | (Flushed::Main, Space::MAIN) => true,
             (_, Space::MAIN) => false,
-            (_, space) => living.is_some_and(|living| !living.contains(&space)),
+            (_, space) => walk.living.is_some_and(|living| !living.contains(&space)),
         };
-        if is_gone || layout.deadline.has_passed(now) {
+        if is_gone || layout.deadline.has_passed(walk.now) {
             return Entered::Ended;
         }
         Entered::Kept(Survivor {
-            offset,
             bytes: layout.total_bytes(),
+            layout,
             hash,
             slot: self.index.is_found_in(slot, hash).then_some(slot),
         })
@@ -211,94 +261,78 @@ impl Store {
         }
     }
 
-    /// Keeps one of two entries that lead to the same item, and neither of two items that have
-    /// bytes in common.
-    fn drop_overlapping(&mut self, survivors: &mut Vec<Survivor>, rebuilt: &mut Rebuilt) {
-        let mut kept: Vec<Survivor> = Vec::with_capacity(survivors.len());
-        let mut end = 0;
-        for &one in survivors.iter() {
-            let last = kept.last().copied();
-            if let Some(last) = last.filter(|last| last.offset == one.offset) {
-                // A move was interrupted: the one that is found sorts before, or is as good.
-                if let Some(slot) = one.slot.filter(|_| last.slot != one.slot) {
-                    self.index.wipe(slot);
-                }
-                continue;
+    /// Keeps an item behind those before it: one of two entries that lead to the same, and neither
+    /// of two that have bytes in common.
+    fn keep_apart(&mut self, one: Survivor, kept: &mut Vec<Survivor>, walk: &mut Walk<'_>) {
+        let last = kept.last_mut();
+        if let Some(last) = last.filter(|last| last.layout.offset == one.layout.offset) {
+            // A move was interrupted: the one that is found is kept, or either.
+            if last.slot.is_none() {
+                last.slot = one.slot;
+            } else if let Some(slot) = one.slot {
+                self.index.wipe(slot);
             }
-            if one.offset >= end {
-                end = one.offset + one.bytes;
-                kept.push(one);
-                continue;
-            }
-            rebuilt.dropped += 1;
-            one.slot.into_iter().for_each(|slot| self.index.wipe(slot));
-            if let Some(last) = last.filter(|last| one.offset < last.offset + last.bytes) {
-                kept.pop();
-                rebuilt.dropped += 1;
-                last.slot.into_iter().for_each(|slot| self.index.wipe(slot));
-            }
-            end = end.max(one.offset + one.bytes);
+            return;
         }
-        *survivors = kept;
+        if one.layout.offset >= walk.end {
+            walk.end = one.end();
+            kept.push(one);
+            return;
+        }
+        walk.rebuilt.dropped += 1;
+        one.slot.into_iter().for_each(|slot| self.index.wipe(slot));
+        if let Some(last) = kept.pop_if(|last| one.layout.offset < last.end()) {
+            walk.rebuilt.dropped += 1;
+            last.slot.into_iter().for_each(|slot| self.index.wipe(slot));
+        }
+        walk.end = walk.end.max(one.end());
     }
 
     /// Takes on a segment with its items, in the order in which they lie there.
     fn adopt_group(
         &mut self,
+        number: u32,
+        marked: &Marked,
         group: &[Survivor],
-        marks: &[Option<Marked>],
-        adopted: &mut Adopted,
-        strays: &mut Vec<Survivor>,
-        rebuilt: &mut Rebuilt,
+        walk: &mut Walk<'_>,
     ) {
-        let number = self.log.segment_of(group[0].offset);
-        let marked = marks[number as usize];
-        let marked = marked.expect("a survivor lies in a marked segment");
-        let is_timed = group.len() > 1 && marked.scale.width > 0
-            || group.iter().any(|one| self.has_own_deadline(one, &marked));
-        if !self.log.adopt(number, &marked, is_timed, adopted) {
-            rebuilt.dropped += group.len() as u64;
+        // A deadline that the segment's scale has no room for stands in the item.
+        let has_own = |one: &Survivor| {
+            one.layout.deadline.instant().is_some() && !self.log.wants_extent(one.bytes)
+        };
+        let is_timed = group.len() > 1 && marked.scale.width > 0 || group.iter().any(has_own);
+        if !self.log.adopt(number, marked, is_timed, &mut walk.adopted) {
+            walk.rebuilt.dropped += group.len() as u64;
             for slot in group.iter().filter_map(|one| one.slot) {
                 self.index.wipe(slot);
             }
             return;
         }
         for one in group {
-            let Entry::Item(layout) = self.log.read(one.offset) else {
-                unreachable!("a survivor is an item");
-            };
-            self.log.adopt_item(number, &layout);
+            let layout = &one.layout;
+            self.log.adopt_item(number, layout);
             let due = self.log.segment(number).due(layout.deadline);
             self.tally.add(layout.space(), due);
-            rebuilt.items += 1;
-            rebuilt.bytes += one.bytes as u64;
+            walk.rebuilt.items += 1;
+            walk.rebuilt.bytes += one.bytes as u64;
             if one.slot.is_none() {
-                strays.push(*one);
+                walk.strays.push(*one);
             }
         }
     }
 
-    /// Whether an item has a deadline although the scale of its segment has no room for one.
-    fn has_own_deadline(&self, one: &Survivor, marked: &Marked) -> bool {
-        let layout = self.plausible(one.offset, marked);
-        let deadline = layout.and_then(|layout| layout.deadline.instant());
-        deadline.is_some() && !self.log.wants_extent(one.bytes)
-    }
-
     /// Enters an item anew whose entry no lookup came by.
-    fn enter_stray(&mut self, stray: Survivor, rebuilt: &mut Rebuilt) {
-        let Entry::Item(layout) = self.log.read(stray.offset) else {
-            unreachable!("a stray is an item");
-        };
-        let key = self.hashed_key_of(&layout);
+    fn enter_stray(&mut self, stray: &Survivor, rebuilt: &mut Rebuilt) {
+        let layout = &stray.layout;
+        let key = self.hashed_key_of(layout);
         let is_alone = self.find_stored(key).is_none();
-        if is_alone && self.index.insert(stray.hash, stray.offset).is_some() {
+        if is_alone && self.index.insert(stray.hash, layout.offset).is_some() {
             return;
         }
-        let segment = self.log.segment(self.log.segment_of(stray.offset));
+        let segment = self.log.segment(self.log.segment_of(layout.offset));
         self.tally
             .take(layout.space(), segment.due(layout.deadline));
-        self.log.bury(&layout);
+        self.log.bury(layout);
         rebuilt.items -= 1;
         rebuilt.bytes -= stray.bytes as u64;
         rebuilt.dropped += 1;

@@ -50,13 +50,16 @@ impl Ceremony {
     }
 
     /// What has to be done with the items once nothing runs any more and before the successor has
-    /// them: nothing in the background touches them.
+    /// them: nothing in the background touches them, and what is known of them is written down.
     fn seal(&mut self, state: &State) {
         self.upkeep_rested = state.upkeep_rests.swap(true, Ordering::Relaxed);
+        state.cache.cede();
     }
 
     /// Undoes that.
     fn unseal(&self, state: &State) {
+        state.cache.take_back();
+        state.databases.renew_names();
         state
             .upkeep_rests
             .store(self.upkeep_rested, Ordering::Relaxed);
@@ -85,11 +88,17 @@ impl Acceptor {
 
     /// Lets somebody in who wants to take over.
     pub(super) fn greet(&mut self, now_ms: u64) {
-        let is_leaving = self.leave_ms.is_some();
+        let refusal = if self.leave_ms.is_some() {
+            Some("it was told to stop")
+        } else if self.entrance.state.cache.is_read_before() {
+            Some("the server before it is still sending values to slow clients")
+        } else {
+            None
+        };
         let Some(ceremony) = &mut self.ceremony else {
             return;
         };
-        if let Some(channel) = ceremony.succession.greet(is_leaving, now_ms) {
+        if let Some(channel) = ceremony.succession.greet(refusal, now_ms) {
             let added = self.poller.add(channel, SUCCESSOR_TOKEN, Interest::Level);
             if let Err(errno) = added {
                 self.abandon(&std::io::Error::from(errno).to_string());
@@ -148,7 +157,8 @@ impl Acceptor {
         };
         ceremony.seal(&self.entrance.state);
         let clients = ceremony.cession.take();
-        let (others, next) = ceremony.succession.give(clients, now_ms);
+        let memory = self.entrance.state.cache.state_file();
+        let (others, next) = ceremony.succession.give(clients, memory, now_ms);
         // The loops end them.
         for client in others {
             self.entrance.let_in(client, &self.entrance.state.acceptor);

@@ -10,7 +10,7 @@
 
 use std::os::fd::{AsFd, BorrowedFd};
 
-use rustix::process::geteuid;
+use rustix::process::{geteuid, getpid};
 
 use super::control_socket::ControlSocket;
 use super::wire::{Channel, FILES_MAX, Heard, VERSIONS, Word};
@@ -116,8 +116,9 @@ impl Succession {
         self.successor.as_ref().map(|successor| successor.pid)
     }
 
-    /// Lets somebody in who wants to take over; the conversation to listen to.
-    pub(crate) fn greet(&mut self, is_leaving: bool, now_ms: u64) -> Option<BorrowedFd<'_>> {
+    /// Lets somebody in who wants to take over, unless there is a reason to refuse it; the
+    /// conversation to listen to.
+    pub(crate) fn greet(&mut self, refusal: Option<&str>, now_ms: u64) -> Option<BorrowedFd<'_>> {
         let channel = self.door.accept().ok()?;
         let refuse = |reason: &str| {
             tracing::warn!("not handing over: {reason}");
@@ -131,8 +132,8 @@ impl Succession {
             refuse(&format!(
                 "who asks is user {theirs}, this server runs as {ours}"
             ));
-        } else if is_leaving {
-            refuse("it was told to stop");
+        } else if let Some(reason) = refusal {
+            refuse(reason);
         } else if self.successor.is_some() {
             refuse("another one takes over already");
         } else {
@@ -175,6 +176,7 @@ impl Succession {
                     version,
                     server: env!("CARGO_PKG_VERSION").to_owned(),
                     patience_ms: self.drain_ms.saturating_add(GRACE_MS),
+                    pid: Some(getpid().as_raw_nonzero().get()),
                 };
                 let mut files = vec![self.door.as_fd()];
                 files.extend(listeners.iter().map(AsFd::as_fd));
@@ -201,11 +203,12 @@ impl Succession {
         }
     }
 
-    /// Gives the successor these clients and everything else, now that this server is at rest;
-    /// clients that it has no room for come back.
+    /// Gives the successor these clients, the memory that outlives this process and everything
+    /// else, now that this server is at rest; clients that it has no room for come back.
     pub(crate) fn give(
         &mut self,
         mut clients: Vec<Arrival>,
+        memory: Option<BorrowedFd<'_>>,
         now_ms: u64,
     ) -> (Vec<Arrival>, Reaction) {
         let Some(successor) = &mut self.successor else {
@@ -228,7 +231,8 @@ impl Succession {
                 return (others, after(said, Reaction::Nothing));
             }
         }
-        let said = successor.channel.say(&Word::Yours, &[]);
+        let memory: Vec<BorrowedFd<'_>> = memory.into_iter().collect();
+        let said = successor.channel.say(&Word::Yours, &memory);
         (others, after(said, Reaction::Nothing))
     }
 

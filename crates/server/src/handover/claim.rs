@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, sockopt};
-use rustix::process::geteuid;
+use rustix::process::{Pid, PidfdFlags, geteuid, pidfd_open};
 
 use super::control_socket::{ControlSocket, KIND};
 use super::wire::{Channel, Heard, VERSIONS, Word};
@@ -45,6 +45,8 @@ pub(crate) struct Predecessor {
     channel: Channel,
     /// The old server's process.
     pub(crate) pid: i32,
+    /// The same, as what tells its end; none of a server that does not say which it is.
+    process: Option<OwnedFd>,
     /// Its version.
     pub(crate) server: String,
     patience_ms: u64,
@@ -97,21 +99,24 @@ impl Predecessor {
                 return fail(format!("what the server at {shown} says is no offer"));
             }
         };
-        let (server, patience_ms) = match message {
+        let (server, patience_ms, pid) = match message {
             Word::Offer {
                 version,
                 server,
                 patience_ms,
-            } if VERSIONS.contains(&version) && !files.is_empty() => (server, patience_ms),
+                pid,
+            } if VERSIONS.contains(&version) && !files.is_empty() => (server, patience_ms, pid),
             Word::Refused(reason) => return refused(&reason),
             _ => return fail(format!("what the server at {shown} says is no offer")),
         };
         let door = ControlSocket::inherited(files.remove(0));
         let places = files.into_iter().map(|file| open.add(file));
         let places = places.collect::<Result<_, _>>().map_err(Error::Takeover)?;
+        let pid = pid.and_then(Pid::from_raw).unwrap_or(old.pid);
         let claim = Predecessor {
             channel,
-            pid: old.pid.as_raw_nonzero().get(),
+            process: pidfd_open(pid, PidfdFlags::empty()).ok(),
+            pid: pid.as_raw_nonzero().get(),
             server,
             patience_ms,
             clients: Vec::new(),
@@ -125,10 +130,11 @@ impl Predecessor {
     }
 
     /// Has the old server stop, and waits until it has: this process has done all that can fail.
+    /// The memory of its items, if that outlives it.
     ///
     /// # Errors
     /// [`Error::Takeover`] with the reason for which it goes on.
-    pub(crate) fn take(&mut self, clients_max: usize) -> Result<(), Error> {
+    pub(crate) fn take(&mut self, clients_max: usize) -> Result<Option<OwnedFd>, Error> {
         let _ = self.channel.say(&Word::Take(clients_max), &[]);
         loop {
             match self
@@ -147,15 +153,23 @@ impl Predecessor {
                             }
                         }));
                 }
-                Heard::Said(Word::Yours, _) => return Ok(()),
+                Heard::Said(Word::Yours, files) => return Ok(files.into_iter().next()),
                 Heard::Said(Word::Refused(reason), _) => return refused(&reason),
-                Heard::Gone => return self.go_alone(),
+                Heard::Gone => return self.go_alone().map(|()| None),
                 Heard::Nothing => return fail("the old server does not come to an end"),
                 Heard::Said(..) | Heard::Garbled => {
                     return fail("what the old server says is not understood");
                 }
             }
         }
+    }
+
+    /// What is ready to be read once the old server's process has come to its end.
+    ///
+    /// # Errors
+    /// The system's, when it is out of files.
+    pub(crate) fn process(&self) -> std::io::Result<Option<OwnedFd>> {
+        self.process.as_ref().map(OwnedFd::try_clone).transpose()
     }
 
     /// Says that this process can serve, and waits until it may; the clients that come over.

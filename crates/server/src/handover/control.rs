@@ -1,6 +1,8 @@
 //! Control: what a server begins with: a socket of its own for successors, or that of the server
 //! from which it takes over.
 
+use std::os::fd::OwnedFd;
+
 use super::cede::Succession;
 use super::claim::{Offer, Predecessor};
 use super::control_socket::ControlSocket;
@@ -76,13 +78,28 @@ impl Control {
         Ok(())
     }
 
-    /// Has the old server come to rest, now that all that can fail has been done.
+    /// Has the old server come to rest, now that all that can fail has been done; the memory of its
+    /// items, if that outlives it.
     ///
     /// # Errors
     /// [`Error::Takeover`] if it goes on.
-    pub(crate) fn take(&mut self, clients_max: usize) -> Result<(), Error> {
+    pub(crate) fn take(&mut self, clients_max: usize) -> Result<Option<OwnedFd>, Error> {
         let claim = self.claim.as_mut();
-        claim.map_or(Ok(()), |claim| claim.take(clients_max))
+        claim.map_or(Ok(None), |claim| claim.take(clients_max))
+    }
+
+    /// What tells the end of the old server's process, if there is one.
+    ///
+    /// # Errors
+    /// The system's, when it is out of files.
+    pub(crate) fn old_process(&self) -> std::io::Result<Option<OwnedFd>> {
+        let claim = self.claim.as_ref();
+        Ok(claim.map(Predecessor::process).transpose()?.flatten())
+    }
+
+    /// Whether this server takes over from another.
+    pub(crate) fn takes_over(&self) -> bool {
+        self.claim.is_some()
     }
 
     /// How a successor takes over from this server.

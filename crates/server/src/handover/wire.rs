@@ -48,12 +48,15 @@ pub(super) enum Word {
         server: String,
         /// Longest time that it takes to answer `take`.
         patience_ms: u64,
+        /// Its process, if it says so: the socket tells that of the first of all that had it.
+        pid: Option<i32>,
     },
     /// The successor wants it all, with at most so many clients.
     Take(usize),
     /// Clients, whose connections are the descriptors.
     Clients(Vec<(Protocol, String)>),
-    /// That was all, and nobody is served now.
+    /// That was all, and nobody is served now; the descriptor is that of the items' memory, if it
+    /// outlives the old server.
     Yours,
     /// The successor is able to serve.
     Mine,
@@ -75,10 +78,14 @@ impl Word {
                 version,
                 server,
                 patience_ms,
-            } => write!(
-                text,
-                "offer {version}\nserver {server}\npatience {patience_ms}"
-            ),
+                pid,
+            } => {
+                let pid = pid.map_or_else(String::new, |pid| format!("\npid {pid}"));
+                write!(
+                    text,
+                    "offer {version}\nserver {server}\npatience {patience_ms}{pid}"
+                )
+            }
             Word::Take(clients_max) => write!(text, "take\nclients {clients_max}"),
             Word::Clients(clients) => clients.iter().try_fold((), |(), (protocol, peer)| {
                 let head = if text.len() == MARK.len() {
@@ -121,6 +128,7 @@ impl Word {
                 version: rest.parse().ok()?,
                 server: value("server")?,
                 patience_ms: value("patience")?.parse().ok()?,
+                pid: value("pid").and_then(|pid| pid.parse().ok()),
             },
             "take" => Word::Take(value("clients")?.parse().ok()?),
             "clients" => {
@@ -280,6 +288,7 @@ mod tests {
                     version: 1,
                     server,
                     patience_ms: 5_000,
+                    pid: Some(77),
                 },
                 FILES_MAX,
             ),

@@ -297,7 +297,7 @@ pub const TABLE: &[Row] = &[
         default: "off",
         help: "Takes over from the server at --control: its listening sockets, with whoever waits \
                there, and its clients. It serves until this one is ready, and goes on if that \
-               fails. Items do not come along: the cache starts empty.",
+               fails. Items come along if both have the same --state, else the cache starts empty.",
         set: |s, v| put(&mut s.takeover, switch(v)),
         show: |s| if s.takeover { "on" } else { "off" }.to_owned(),
     },

@@ -1,0 +1,164 @@
+//! Seal: how a cache leaves its memory to the process that goes on with it.
+//!
+//! Under the locks of all shards what is known of the memory is written down ([`Cache::seal`]). A
+//! process that ends leaves it so. One that hands over to another still reads values of it
+//! ([`Cache::cede`]): these stay where they are until the other one hears that it has ended.
+//!
+//! Why: docs/decisions/0058. Tests: tests/sealed.rs.
+
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use super::Cache;
+use super::attach::Footing;
+use super::cell::{Locked, ShardCell};
+use crate::stow::Chest;
+
+/// How often, and how long apart, it is looked whether upkeep has ended what it does without a
+/// lock.
+const REST_LOOKS: usize = 200;
+const REST_PAUSE: Duration = Duration::from_millis(1);
+
+/// A cache that nobody changes any more, whose memory another process may go on with.
+///
+/// Dropped, it gives the cache back to its users.
+#[must_use]
+pub struct Sealed<'c> {
+    footing: &'c Footing,
+    locks: Vec<Locked<'c>>,
+}
+
+impl Sealed<'_> {
+    /// Leaves the memory to whoever opens its directory next. Whoever uses this cache from now on
+    /// waits for ever: the process is to end.
+    pub fn leave(self) {
+        // The lock ends with the process in any case.
+        let _ = self.footing.dir.file().unlock();
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Sealed<'_> {
+    fn drop(&mut self) {
+        self.footing.dir.forget_stowed();
+        self.footing.living.unseal();
+    }
+}
+
+impl std::fmt::Debug for Sealed<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Sealed")
+            .field("shards", &self.locks.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Cache {
+    /// Makes all that is stored ready for another process; `None` of a cache whose memory does not
+    /// outlive this one. Holds all shards, so that nothing changes any more.
+    pub fn seal(&self) -> Option<Sealed<'_>> {
+        let footing = self.footing.as_ref().filter(|one| !one.is_ceded())?;
+        let insight = self.insight.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut locks = self.lock_all();
+        let mut chest = Chest::default();
+        for shard in &mut locks {
+            shard.note_versions();
+            shard.stow(&mut chest);
+        }
+        insight.stow(&mut chest);
+        footing.living.seal(self.now());
+        if locks.iter().all(|shard| shard.store.is_at_rest()) {
+            // Without it the next process looks at every item.
+            let _ = footing.dir.stow(footing.id, &chest.bytes);
+        }
+        Some(Sealed { footing, locks })
+    }
+
+    /// All shards, and nothing that is half done outside of their locks, unless that takes long.
+    fn lock_all(&self) -> Vec<Locked<'_>> {
+        for _ in 0..REST_LOOKS {
+            // The one place where several shards are locked at once; nobody who has one waits for
+            // another.
+            let locks: Vec<Locked<'_>> = self.shards.iter().map(|cell| self.lock(cell)).collect();
+            if locks.iter().all(|shard| shard.store.is_at_rest()) {
+                return locks;
+            }
+            drop(locks);
+            std::thread::sleep(REST_PAUSE);
+        }
+        self.shards.iter().map(|cell| self.lock(cell)).collect()
+    }
+
+    /// Leaves the memory to another process that is about to go on with it, and does not change it
+    /// any more; nobody may use this cache but to read figures, until [`Cache::take_back`]. Values
+    /// that somebody still reads stay where they are until the other one calls
+    /// [`Cache::release_read_before`]. Whether there is such memory.
+    pub fn cede(&self) -> bool {
+        let Some(sealed) = self.seal() else {
+            return false;
+        };
+        // Relaxed: see the field.
+        sealed.footing.is_ceded.store(true, Ordering::Relaxed);
+        let mut sealed = std::mem::ManuallyDrop::new(sealed);
+        sealed.locks.clear();
+        true
+    }
+
+    /// Goes on with memory that was ceded: the other process did not come to use it.
+    pub fn take_back(&self) {
+        if let Some(footing) = self.footing.as_ref().filter(|one| one.is_ceded()) {
+            footing.dir.forget_stowed();
+            footing.living.begin(self.now());
+            for cell in &self.shards {
+                let mut shard = self.lock(cell);
+                shard.note_versions();
+                // Relaxed: see the field.
+                footing.is_ceded.store(false, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Locks a shard for upkeep, unless another process goes on with its memory.
+    pub(super) fn lock_own<'s>(&self, cell: &'s ShardCell) -> Option<Locked<'s>> {
+        let shard = self.lock(cell);
+        (!self.is_ceded()).then_some(shard)
+    }
+
+    /// What of the memory that outlives this process is open, for [`StateDir::open_with`].
+    #[must_use]
+    pub fn state_file(&self) -> Option<BorrowedFd<'_>> {
+        let footing = self.footing.as_ref();
+        footing.map(|footing| footing.dir.file().as_fd())
+    }
+
+    /// Whether another process goes on with the memory.
+    pub(super) fn is_ceded(&self) -> bool {
+        self.footing.as_ref().is_some_and(Footing::is_ceded)
+    }
+
+    /// Whether segments are held in which the process before still reads.
+    #[must_use]
+    pub fn is_read_before(&self) -> bool {
+        self.footing.as_ref().is_some_and(|footing| {
+            let pins = footing.read_before.lock();
+            !pins.unwrap_or_else(PoisonError::into_inner).is_empty()
+        })
+    }
+
+    /// Lets go of what the process before was still reading: it has come to its end.
+    pub fn release_read_before(&self) {
+        if let Some(footing) = &self.footing {
+            let pins = footing.read_before.lock();
+            pins.unwrap_or_else(PoisonError::into_inner).clear();
+        }
+    }
+}
+
+impl Footing {
+    fn is_ceded(&self) -> bool {
+        // Relaxed: see the field.
+        self.is_ceded.load(Ordering::Relaxed)
+    }
+}

@@ -1,0 +1,112 @@
+//! Tables: what a process knew of its memory when it came to its end, in a file beside it.
+//!
+//! ```text
+//! sealed    magic, form | id | the memory's file: inode, times, length | check | what was known
+//! ```
+//!
+//! With it the next process goes on at once, without a look at any item. So it is believed only if
+//! it is whole, of this program's form, and if nobody has touched the memory's file since: that is
+//! given a moment of change that no clock shows, which every write, cut, hole or copy by the system
+//! takes away. What a mapping writes is not seen by that; only this user's programs can have one.
+//! Whoever does not believe it looks at every item.
+//!
+//! Why: docs/decisions/0058. Tests: tests/sealed.rs.
+
+use std::fs::{File, FileTimes, OpenOptions};
+use std::io::{Read, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use super::header::check;
+use crate::key::random_seed;
+use crate::stow::FORM;
+
+/// The file.
+const FILE: &str = "sealed";
+const MAGIC: u64 = u64::from_le_bytes(*b"cellar\x1as");
+/// Words before what was known.
+const WORDS: usize = 12;
+/// The memory's file is said to have changed in the first seconds that clocks count.
+const SECONDS: u64 = 1 << 20;
+const NANOSECONDS: u64 = 1_000_000_000;
+
+/// The file's place in a directory.
+fn place(dir: &Path) -> PathBuf {
+    dir.join(FILE)
+}
+
+/// Writes down what is known of a cache with this number, whose memory `file` is and which nobody
+/// changes any more; whether that could be done.
+pub(super) fn write(dir: &Path, file: &File, id: u64, known: &[u8]) -> bool {
+    let write = || -> std::io::Result<()> {
+        let draw = random_seed();
+        let at = Duration::new(1 + draw % SECONDS, (draw >> 32) as u32 % NANOSECONDS as u32);
+        file.set_times(FileTimes::new().set_modified(SystemTime::UNIX_EPOCH + at))?;
+        let words = words(file, id, known)?;
+        let mut tables = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(place(dir))?;
+        for word in words {
+            tables.write_all(&word.to_le_bytes())?;
+        }
+        tables.write_all(known)
+    };
+    remove(dir);
+    let written = write();
+    if written.is_err() {
+        remove(dir);
+    }
+    written.is_ok()
+}
+
+/// What was known of the cache with this number, if it can be believed of its memory in `file`.
+pub(super) fn read(dir: &Path, file: &File, id: u64) -> Option<Vec<u8>> {
+    let mut tables = OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_NOFOLLOW)
+        .open(place(dir))
+        .ok()?;
+    let metadata = tables.metadata().ok()?;
+    // SAFETY: the call takes nothing and always works.
+    let user = unsafe { libc::geteuid() };
+    if !metadata.is_file() || metadata.uid() != user {
+        return None;
+    }
+    let mut head = [0; WORDS * 8];
+    tables.read_exact(&mut head).ok()?;
+    let mut known = Vec::with_capacity(usize::try_from(metadata.len()).ok()?);
+    tables.read_to_end(&mut known).ok()?;
+    let words = words(file, id, &known).ok()?;
+    let is_same = |(found, word): (&[u8], u64)| found == word.to_le_bytes();
+    let is_sound = head.chunks_exact(8).zip(words).all(is_same);
+    is_sound.then_some(known)
+}
+
+/// Forgets what was known.
+pub(super) fn remove(dir: &Path) {
+    let _ = std::fs::remove_file(place(dir));
+}
+
+/// What stands before it.
+fn words(file: &File, id: u64, known: &[u8]) -> std::io::Result<[u64; WORDS]> {
+    let memory = file.metadata()?;
+    let mut words = [
+        MAGIC,
+        FORM,
+        id,
+        memory.ino(),
+        memory.len(),
+        memory.mtime() as u64,
+        memory.mtime_nsec() as u64,
+        memory.ctime() as u64,
+        memory.ctime_nsec() as u64,
+        known.len() as u64,
+        rapidhash::v3::rapidhash_v3(known),
+        0,
+    ];
+    words[WORDS - 1] = check(&words[..WORDS - 1]);
+    Ok(words)
+}
