@@ -23,4 +23,6 @@ stow!(Reclaimer {
     evicted_at,
     is_tidying,
     nothing_dead_until,
+    waits_for_room,
+    offered,
 });
