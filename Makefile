@@ -177,7 +177,7 @@ fuzz: ## the same guided by coverage (nightly), FUZZ_SECONDS (3600) each; the co
 	rustup component add --toolchain nightly rust-src
 	FUZZ_SECONDS=$(FUZZ_SECONDS) fuzz/run $(FUZZ_TARGETS)
 
-soak: tools build ## all sizes, crowds, schedules, 100 stops, an hour of kills; the random tests SOAK_ROUNDS (10) times
+soak: tools build ## all sizes, crowds, schedules, 100 stops, an hour of kills, 20 rounds of faults in a cluster; the random tests SOAK_ROUNDS (10) times
 	mvn -q -B -f java/pom.xml -pl client test -Dtest=ReplicationModelTest -Dcellar.schedules=200000
 	CELLAR_MATRIX=full CELLAR_BIN=$(RELEASE)/cellar \
 		$(CARGO) test --locked --package cellar --test size_matrix --test hostile_clients -- \
@@ -187,6 +187,8 @@ soak: tools build ## all sizes, crowds, schedules, 100 stops, an hour of kills; 
 	CELLAR_KILL_SECONDS=3600 $(CARGO) test --locked --package cellar-engine --test killed
 	CELLAR_KILLS=300 CELLAR_BIN=$(RELEASE)/cellar \
 		$(CARGO) test --locked --package cellar --test server restart
+	CELLAR_FAULTS=20 CELLAR_BIN=$(RELEASE)/cellar \
+		$(CARGO) test --locked --package cellar --test server cluster_etcd -- --nocapture
 	CELLAR_COMPLEXITY=full CELLAR_BIN=$(RELEASE)/cellar \
 		$(CARGO) test --locked --package cellar --test complexity -- --nocapture
 	for round in $$(seq $(SOAK_ROUNDS)); do \

@@ -16,7 +16,7 @@ from servers import accepts, free_port, output_of
 PAGE = "docs/guide/many-machines.md"
 CELLARS = (11211, 6379, 8080), (11212, 6380, 8081)
 # Who tries which section; that none is missing is tested, too.
-CLUSTER = "A cluster"
+CLUSTER, ETCD = "A cluster", "A cluster in etcd"
 KETAMA, TWEMPROXY, ENVOY = "Ketama clients", "twemproxy in front", "Envoy in front"
 COMPILED = "Replicated Java clients", "Near caches over several servers"
 PROXIES = 22121, 22122, 22222, 22379
@@ -114,6 +114,43 @@ def cluster(root, binaries, python, folder):
         yield from cluster_clients(folder, ports)
     finally:
         page.close()
+    yield from cluster_in_etcd(root, binaries, python, folder)
+
+
+def cluster_in_etcd(root, binaries, python, folder):
+    """The page's example with etcd, and a node that dies."""
+    import redis
+
+    bases = [base + node for base in (7000, 7200) for node in (1, 2, 3)]
+    page = examples.Examples(root, binaries, python, folder, examples.new_ports(2379, 2380, *bases))
+    try:
+        parts = examples.sections((root / PAGE).read_text())
+        yield from page.try_all(PAGE, parts[ETCD])
+        yield from page.unused()
+        port = page.ports[7001]
+        client = redis.RedisCluster(host="127.0.0.1", port=port)
+        stored = sum(bool(client.set(key, "before")) for key in keys())
+        page.running[-1].kill()
+        until(lambda: knows(port, 2))
+        again = sum(served(client, key) for key in keys())
+        found = sum(client.get(key) == b"after" for key in keys())
+        good = (stored, again, found) == (KEYS, KEYS, KEYS)
+        yield expect("redis-py goes on when a node dies", good, (stored, again, found))
+    finally:
+        page.close()
+
+
+def served(client, key):
+    """Whether a key is stored at last; what nobody serves for a moment is tried again."""
+    import redis
+
+    def stores():
+        try:
+            return client.set(key, "after")
+        except redis.exceptions.RedisError:
+            return False
+
+    return until(stores)
 
 
 def cluster_clients(folder, ports):
@@ -418,7 +455,7 @@ def redis_cluster(root, binaries, python, folder):
     parts = examples.sections((root / PAGE).read_text())
     for section in COMPILED:
         yield from page.try_all(PAGE, parts[section])
-    tried = {"", CLUSTER, KETAMA, TWEMPROXY, ENVOY, *COMPILED}
+    tried = {"", CLUSTER, ETCD, KETAMA, TWEMPROXY, ENVOY, *COMPILED}
     yield expect("every section of the page is tried by a suite", set(parts) == tried, set(parts))
     # Each node also takes the port 10,000 above its own, so theirs stay well below the highest.
     ports = [low_port() for _ in range(3)]

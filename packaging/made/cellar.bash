@@ -41,7 +41,7 @@ _cellar() {
 
     case "${cmd}" in
         cellar)
-            opts="-h -V --config --memory --threads --memcached --resp --databases --keep --state --max-downtime --state-verify --password --users --insecure --notify-keyspace-events --tracking-table-max-keys --http --http-token --http-hosts --console-write --unix --unix-mode --control --takeover --tls-cert --tls-key --tls-client-ca --max-connections --client-memory --max-value --idle-timeout --login-timeout --write-timeout --lame-duck --drain-timeout --release-memory --expire-effort --default-ttl --lease-timeout --enable-debug-commands --script-time-limit --watchdog --otlp --otlp-interval --cluster --node --log-level --log-format --print-config --help-all --help --version top migrate healthcheck doctor hash-password"
+            opts="-h -V --config --memory --threads --memcached --resp --databases --keep --state --max-downtime --state-verify --password --users --insecure --notify-keyspace-events --tracking-table-max-keys --http --http-token --http-hosts --console-write --unix --unix-mode --control --takeover --tls-cert --tls-key --tls-client-ca --max-connections --client-memory --max-value --idle-timeout --login-timeout --write-timeout --lame-duck --drain-timeout --release-memory --expire-effort --default-ttl --lease-timeout --enable-debug-commands --script-time-limit --watchdog --otlp --otlp-interval --cluster --node --node-weight --announce-resp --announce-memcached --announce-http --cluster-lease --cluster-ca --cluster-cert --cluster-key --log-level --log-format --print-config --help-all --help --version top migrate healthcheck doctor hash-password"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -227,6 +227,38 @@ _cellar() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --node-weight)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --announce-resp)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --announce-memcached)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --announce-http)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --cluster-lease)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --cluster-ca)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --cluster-cert)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --cluster-key)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --log-level)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -243,7 +275,7 @@ _cellar() {
             return 0
             ;;
         cellar__subcmd__doctor)
-            opts="-h --config --memory --threads --memcached --resp --databases --keep --state --max-downtime --state-verify --password --users --insecure --notify-keyspace-events --tracking-table-max-keys --http --http-token --http-hosts --console-write --unix --unix-mode --control --takeover --tls-cert --tls-key --tls-client-ca --max-connections --client-memory --max-value --idle-timeout --login-timeout --write-timeout --lame-duck --drain-timeout --release-memory --expire-effort --default-ttl --lease-timeout --enable-debug-commands --script-time-limit --watchdog --otlp --otlp-interval --cluster --node --log-level --log-format --help"
+            opts="-h --config --memory --threads --memcached --resp --databases --keep --state --max-downtime --state-verify --password --users --insecure --notify-keyspace-events --tracking-table-max-keys --http --http-token --http-hosts --console-write --unix --unix-mode --control --takeover --tls-cert --tls-key --tls-client-ca --max-connections --client-memory --max-value --idle-timeout --login-timeout --write-timeout --lame-duck --drain-timeout --release-memory --expire-effort --default-ttl --lease-timeout --enable-debug-commands --script-time-limit --watchdog --otlp --otlp-interval --cluster --node --node-weight --announce-resp --announce-memcached --announce-http --cluster-lease --cluster-ca --cluster-cert --cluster-key --log-level --log-format --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -426,6 +458,38 @@ _cellar() {
                     return 0
                     ;;
                 --node)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --node-weight)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --announce-resp)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --announce-memcached)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --announce-http)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --cluster-lease)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --cluster-ca)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --cluster-cert)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --cluster-key)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -73,6 +73,8 @@ pub struct Pass<'g> {
     is_alone: Cell<bool>,
     /// Whether something was done that does not take constant time.
     is_heavy: Cell<bool>,
+    /// Whether the lease of this node held when the stay began.
+    is_leased: Cell<bool>,
 }
 
 impl Gates {
@@ -130,6 +132,7 @@ impl Gates {
             index,
             is_alone: Cell::new(false),
             is_heavy: Cell::new(false),
+            is_leased: Cell::new(true),
         }
     }
 
@@ -185,6 +188,18 @@ impl Pass<'_> {
     #[inline]
     pub fn take_heavy(&self) -> bool {
         self.is_heavy.take()
+    }
+
+    /// Notes whether the lease of this node holds, as the stay begins.
+    #[inline]
+    pub fn note_leased(&self, is_leased: bool) {
+        self.is_leased.set(is_leased);
+    }
+
+    /// Whether it held.
+    #[inline]
+    pub fn is_leased(&self) -> bool {
+        self.is_leased.get()
     }
 
     /// Runs `run` while no other loop executes. Inside itself it just runs.

@@ -185,6 +185,7 @@ pub fn answer(request: &PageRequest<'_>, state: &State) -> Page {
         "/healthz" => Page::text(200, "ok\n"),
         "/readyz" if state.draining.load(Ordering::Relaxed) => Page::text(503, "draining\n"),
         "/readyz" if state.leaving.load(Ordering::Relaxed) => Page::text(503, "stopping\n"),
+        "/readyz" if !state.serves() => Page::text(503, "not in its cluster\n"),
         "/readyz" => Page::text(200, "ready\n"),
         "/metrics" => metrics::page(state),
         "/v1/console/status" => status::page(request.user, state),

@@ -37,6 +37,7 @@ use self::hosts::Hosts;
 use self::keep::Keep;
 use self::source::ListSource;
 use crate::cgroup;
+use crate::cluster::node::Announced;
 use crate::error::Error;
 use crate::protocol::Protocol;
 
@@ -164,6 +165,18 @@ pub struct Settings {
     pub cluster: Option<ListSource>,
     /// What this node is called in it; empty = nothing.
     pub node: String,
+    /// How much it takes beside the others.
+    pub node_weight: u32,
+    /// Where clients are told that they find it; where it listens for protocols that are not here.
+    pub announces: Announced,
+    /// How long this node's lease is.
+    pub cluster_lease_ms: u64,
+    /// Who has signed etcd's certificate.
+    pub cluster_ca: Option<PathBuf>,
+    /// The certificate that etcd is shown.
+    pub cluster_cert: Option<PathBuf>,
+    /// Its key.
+    pub cluster_key: Option<PathBuf>,
     /// Least severe log lines that are printed.
     pub log_level: LevelFilter,
     /// How log lines look.
@@ -209,6 +222,7 @@ impl Settings {
     /// A flag that does not go with another one, or lacks it, and why.
     fn contradiction(&self) -> Option<(&'static str, &'static str)> {
         let (is_node, has_state) = (self.cluster.is_some(), self.state.is_some());
+        let announces = matches!(self.cluster, Some(ListSource::Etcd(_) | ListSource::Dns(_)));
         let rules = [
             (
                 self.takeover && self.control.is_none(),
@@ -230,9 +244,38 @@ impl Settings {
                 "node",
                 "only a node of a cluster (--cluster) has a name",
             ),
+            (
+                !self.announces.is_empty() && !announces,
+                "cluster",
+                "what --announce-resp, --announce-memcached and --announce-http say goes with etcd: \
+                 and dns:; a file has the addresses itself",
+            ),
+            (
+                self.cluster_cert.is_some() != self.cluster_key.is_some(),
+                "cluster-cert",
+                "--cluster-cert and --cluster-key belong together",
+            ),
         ];
         let broken = rules.iter().find(|rule| rule.0);
         broken.map(|&(_, flag, reason)| (flag, reason))
+    }
+
+    /// Where clients are told that they find this node: where it listens, but for sockets of this
+    /// machine alone and what was announced in their place.
+    #[must_use]
+    pub fn announced(&self) -> Announced {
+        let mut announced = Announced::default();
+        for protocol in Protocol::ALL {
+            let told = self.announces.of(protocol);
+            let own = self.addresses(protocol).iter();
+            *announced.of_mut(protocol) = if told.is_empty() {
+                let own = own.filter(|one| one.host_and_port().is_some());
+                own.cloned().collect()
+            } else {
+                told.to_vec()
+            };
+        }
+        announced
     }
 
     /// The addresses at which a protocol is spoken.
@@ -356,6 +399,12 @@ impl Default for Settings {
             watchdog_ms: 60_000,
             cluster: None,
             node: String::new(),
+            node_weight: 1,
+            announces: Announced::default(),
+            cluster_lease_ms: 3_000,
+            cluster_ca: None,
+            cluster_cert: None,
+            cluster_key: None,
             log_level: LevelFilter::INFO,
             log_format: LogFormat::Text,
         }

@@ -169,8 +169,14 @@ impl State {
             .collect();
         let budget = Budget::new(settings.client_memory_bytes(), settings.threads);
         let budget = Arc::new(budget);
-        let is_node = settings.cluster.is_some();
-        let cluster = is_node.then(|| Arc::new(Cluster::new(&settings.node)));
+        let cluster = settings.cluster.as_ref().map(|source| {
+            let name = &settings.node;
+            Arc::new(if source.has_leases() {
+                Cluster::leased(name)
+            } else {
+                Cluster::new(name)
+            })
+        });
         let gates = match &cluster {
             Some(_) => Gates::with_door(settings.threads),
             None => Gates::new(settings.threads),
@@ -219,6 +225,13 @@ impl State {
         };
         state.choose_calls();
         state
+    }
+
+    /// Whether there are keys that this server serves: always, unless it is a node of a cluster.
+    #[must_use]
+    pub fn serves(&self) -> bool {
+        let is_one = |cluster: &Arc<Cluster>| cluster.is_whole() && cluster.served() > 0;
+        self.cluster.as_ref().is_none_or(is_one)
     }
 
     /// How often this node of a cluster has lost slots; what began before has to end.

@@ -603,6 +603,53 @@ fn a_value_that_comes_while_its_slot_goes_is_not_kept() {
     wait_until_served(&mut client, &key);
 }
 
+#[test]
+fn who_may_load_a_key_may_not_when_its_slot_has_gone_and_come_back() {
+    let nodes = Nodes::start(2);
+    let key = nodes.key_of(1);
+    nodes.list(&[0]);
+    let mut client = nodes.client(0);
+    let Value::Array(won) = client.run(&format!("GETLEASE {key} LEASE 60000")) else {
+        panic!("no lease");
+    };
+    assert_eq!(won[2].shown(), "won");
+    let version = won[3].shown().replace(':', "");
+    nodes.list(&[0, 1]);
+    nodes.client(1).check(&format!("SET {key} newer => +OK"));
+    nodes.list(&[0]);
+    let mut client = nodes.client(0);
+    wait_until_served(&mut client, &key);
+    client.check(&format!(
+        "SET {key} old CAS {version} => nil\nSET {key} old CAS {version} LATE => nil\n\
+         GET {key} => nil"
+    ));
+}
+
+#[test]
+fn the_addresses_of_a_name_are_the_nodes_and_what_dns_does_not_know_is_told() {
+    let flags = ["--cluster", "dns:localhost", "--node", "127.0.0.1"];
+    let daemon = Daemon::start(&flags);
+    let mut http = Http::to(&daemon);
+    while http.get("/readyz").status != 200 {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let info = Client::connect(&daemon).run("CLUSTER INFO").shown();
+    assert!(info.contains("cluster_state:ok"), "{info}");
+    let document: serde_json::Value =
+        serde_json::from_slice(&http.get("/v1/cluster").body).unwrap();
+    let nodes = document["nodes"].as_array().unwrap();
+    let own = nodes.iter().find(|node| node["name"] == "127.0.0.1");
+    assert_eq!(own.unwrap()["resp"], daemon.resp.as_str());
+    let flags = ["--cluster", "dns:nobody.invalid", "--node", "127.0.0.1"];
+    let daemon = Daemon::start(&flags);
+    let told = "DNS does not know the name";
+    if !daemon.warnings().iter().any(|line| line.contains(told)) {
+        daemon.log_until(told);
+    }
+    assert_eq!(Http::to(&daemon).get("/readyz").status, 503);
+    Client::connect(&daemon).check("GET k => -CLUSTERDOWN Hash slot not served");
+}
+
 /// Waits until a key is served, and is not there.
 fn wait_until_served(client: &mut Client, key: &str) {
     loop {

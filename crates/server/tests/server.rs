@@ -12,6 +12,7 @@ mod before_login;
 mod clean_stop;
 mod client_memory;
 mod cluster;
+mod cluster_etcd;
 mod collections;
 mod connections;
 mod console;

@@ -172,6 +172,46 @@ fn what_does_not_go_with_memory_that_outlives_the_server_is_told() {
 }
 
 #[test]
+fn a_node_that_nobody_could_reach_and_an_etcd_that_cannot_be_asked_are_told() {
+    let [memcached, resp, http] = ["--memcached", "--resp", "--http"];
+    let ports = [memcached, "off", resp, "127.0.0.1:0", http, "off"];
+    let node = [&ports[..], &["--node", "a", "--cluster"]].concat();
+    let with = |rest: &[&'static str]| [&node[..], rest].concat();
+    for (flags, expected) in [
+        (
+            with(&["etcd:http://127.0.0.1:1", "--announce-resp", "0.0.0.0:1"]),
+            "--cluster etcd:http://127.0.0.1:1/cellar: node a: 0.0.0.0:1 is nobody's address: \
+             clients cannot connect to it; --announce-resp, --announce-memcached, --announce-http \
+             say where it is",
+        ),
+        (
+            with(&["etcd:https://h"]),
+            "--cluster etcd:https://h:2379/cellar: etcd over TLS needs --cluster-ca FILE",
+        ),
+        (
+            with(&["etcd:https://h", "--cluster-ca", "/nonexistent"]),
+            "--cluster etcd:https://h:2379/cellar: /nonexistent: No such file or directory \
+             (os error 2)",
+        ),
+        (
+            with(&["etcd:http://h", "--cluster-lease", "1s"]),
+            "--cluster-lease: \"1s\" is not in whole seconds from 2s to 60s",
+        ),
+        (
+            with(&["etcd:http://h", "--cluster-cert", "/x"]),
+            "--cluster-cert: --cluster-cert and --cluster-key belong together",
+        ),
+        (
+            with(&["file:/x", "--announce-resp", "a:1"]),
+            "--cluster: what --announce-resp, --announce-memcached and --announce-http say goes \
+             with etcd: and dns:; a file has the addresses itself",
+        ),
+    ] {
+        check(&flags, &[], expected);
+    }
+}
+
+#[test]
 fn unknown_names_are_told() {
     let line = refusal(&["--memroy", "1GiB"], &[]);
     assert!(line.contains("--memroy"), "{line}");

@@ -1,6 +1,8 @@
 //! What the tests share.
 
+pub(crate) mod cluster_checker;
 pub(crate) mod daemon;
+pub(crate) mod etcd;
 pub(crate) mod http;
 pub(crate) mod resident;
 pub(crate) mod resp;

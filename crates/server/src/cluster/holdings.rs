@@ -1,11 +1,11 @@
 //! Holdings: which slots a node may serve when the map changes, and which it has to empty first.
 //!
 //! ```text
-//!             the map gives it        it is empty
-//!   foreign -------------------> own -------------> served
-//!      ^                                               |
-//!      +------ emptied -------- unswept <--------------+
-//!                                       the map takes it
+//!             the map gives it        it is empty, and others have let go of it
+//!   foreign -------------------> own -------------------------------------------> served
+//!      ^                                                                             |
+//!      +----------- emptied ------------ unswept <-----------------------------------+
+//!                                                 the map takes it, or the lease is lost
 //! ```
 //!
 //! Invariant: a slot that was served once and lost is not served before a walk over the whole cache
@@ -22,15 +22,34 @@ pub struct Holdings {
     served: SlotSet,
     /// What it has lost and may still hold items of.
     unswept: SlotSet,
+    /// Whether no other node serves what the map gives to this one.
+    is_agreed: bool,
 }
 
 impl Holdings {
-    /// Takes over another map.
+    /// Takes over another map, whatever other nodes go by.
     pub fn follow(&mut self, owned: SlotSet) {
-        let lost = self.served.without(&owned);
-        self.unswept = self.unswept.or(&lost);
+        self.give_up_for(owned);
+        self.agree();
+    }
+
+    /// Gives up what another map takes; what it gives waits for [`Holdings::agree`].
+    pub fn give_up_for(&mut self, owned: SlotSet) {
+        self.lose(self.served.without(&owned));
         self.owned = owned;
+        self.is_agreed = false;
+    }
+
+    /// Notes that no other node serves what the map gives to this one, nor will before this one has
+    /// taken over another map.
+    pub fn agree(&mut self) {
+        self.is_agreed = true;
         self.gain();
+    }
+
+    /// Gives up all slots, as other nodes may serve them.
+    pub fn lose_all(&mut self) {
+        self.give_up_for(SlotSet::default());
     }
 
     /// Notes that a walk which began when these were unswept has dropped their items.
@@ -51,9 +70,16 @@ impl Holdings {
         &self.unswept
     }
 
+    fn lose(&mut self, slots: SlotSet) {
+        self.served = self.served.without(&slots);
+        self.unswept = self.unswept.or(&slots);
+    }
+
     /// Serves what the map gives, but for what is not empty.
     fn gain(&mut self) {
-        self.served = self.owned.without(&self.unswept);
+        if self.is_agreed {
+            self.served = self.owned.without(&self.unswept);
+        }
     }
 }
 
@@ -82,5 +108,27 @@ mod tests {
         assert_eq!(holdings.served(), &slots(0, 70));
         holdings.swept(&slots(70, 100));
         assert_eq!(holdings.served(), &slots(0, 100));
+    }
+
+    #[test]
+    fn what_is_new_waits_for_the_others_and_what_stays_does_not() {
+        let mut holdings = Holdings::default();
+        holdings.give_up_for(slots(0, 10));
+        assert_eq!(holdings.served().count(), 0);
+        holdings.agree();
+        holdings.give_up_for(slots(5, 20));
+        assert_eq!(holdings.served(), &slots(5, 10));
+        holdings.swept(&slots(0, 5));
+        assert_eq!(holdings.served(), &slots(5, 10), "the others may serve it");
+        holdings.agree();
+        assert_eq!(holdings.served(), &slots(5, 20));
+        holdings.lose_all();
+        assert_eq!(holdings.served().count(), 0);
+        assert_eq!(holdings.unswept(), &slots(5, 20));
+        holdings.give_up_for(slots(5, 20));
+        holdings.agree();
+        assert_eq!(holdings.served().count(), 0, "they are not empty");
+        holdings.swept(&slots(5, 20));
+        assert_eq!(holdings.served(), &slots(5, 20));
     }
 }

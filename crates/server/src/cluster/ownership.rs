@@ -1,12 +1,16 @@
 //! Ownership: which slots this node serves now, as event loops read it without a lock.
 //!
-//! One bit for each slot. Bits and table change only while no loop executes (`gate.rs`), so that
-//! what one batch of requests sees is one map.
+//! One bit for each slot, and the moment until which the lease holds, if there are leases. Bits and
+//! table change only while no loop executes (`gate.rs`), so that what one batch of requests sees is
+//! one map; the lease ends by itself.
 //!
-//! Invariant: no request is executed on a slot whose bit is not set. Why: docs/decisions/0057.
+//! Invariant: no request is executed on a slot whose bit is not set, nor one that was received
+//! after the lease had ended. Why: docs/decisions/0057.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+
+use rustix::time::{ClockId, clock_gettime};
 
 use super::node::Place;
 use super::slot::{SLOTS, SlotSet};
@@ -15,6 +19,8 @@ use crate::protocol::Protocol;
 
 /// Words of the bits of all slots.
 const WORDS: usize = SLOTS as usize / 64;
+/// The end of a lease that has none.
+const FOR_EVER_MS: u64 = u64::MAX;
 
 /// This node's part in its cluster.
 #[derive(Debug)]
@@ -23,6 +29,9 @@ pub struct Cluster {
     pub name: String,
     // Relaxed: written while no loop executes, and the door in front of the gates orders that.
     serves: Box<[AtomicU64; WORDS]>,
+    /// Until when the lease holds, in milliseconds of [`now_ms`].
+    // Relaxed: one number; whoever reads an old one stops too early.
+    lease_until_ms: AtomicU64,
     /// How often slots were lost.
     // Relaxed: as `serves`.
     losses: AtomicU64,
@@ -48,22 +57,57 @@ pub struct ClusterCounts {
     pub dropped: AtomicU64,
     /// Slots whose old items are not dropped yet.
     pub unswept: AtomicU64,
+    /// Leases that ended before they were given back.
+    pub lost_leases: AtomicU64,
 }
 
 impl Cluster {
-    /// The part of a node that serves nothing yet.
+    /// The part of a node that serves nothing yet, and needs no lease for what it will serve.
     #[must_use]
     pub fn new(name: &str) -> Cluster {
         Cluster {
             name: name.to_owned(),
             serves: Box::new([const { AtomicU64::new(0) }; WORDS]),
+            lease_until_ms: AtomicU64::new(FOR_EVER_MS),
             losses: AtomicU64::new(0),
             table: Mutex::default(),
             counts: ClusterCounts::default(),
         }
     }
 
-    /// Whether this node serves a slot.
+    /// The same of a node that serves only while it holds a lease, which it does not yet.
+    #[must_use]
+    pub fn leased(name: &str) -> Cluster {
+        let cluster = Cluster::new(name);
+        cluster.hold_until(0);
+        cluster
+    }
+
+    /// Whether the lease holds now; always where none is needed.
+    #[inline]
+    #[must_use]
+    pub fn is_leased(&self) -> bool {
+        match self.lease_until_ms.load(Ordering::Relaxed) {
+            FOR_EVER_MS => true,
+            until_ms => now_ms() < until_ms,
+        }
+    }
+
+    /// Milliseconds that the lease still holds; none where none is needed.
+    #[must_use]
+    pub fn lease_left_ms(&self) -> Option<u64> {
+        match self.lease_until_ms.load(Ordering::Relaxed) {
+            FOR_EVER_MS => None,
+            until_ms => Some(until_ms.saturating_sub(now_ms())),
+        }
+    }
+
+    /// Holds the lease until this moment of [`now_ms`].
+    pub fn hold_until(&self, until_ms: u64) {
+        self.lease_until_ms.store(until_ms, Ordering::Relaxed);
+    }
+
+    /// Whether this node serves a slot, as long as its lease holds.
     #[inline]
     #[must_use]
     pub fn serves(&self, slot: u16) -> bool {
@@ -122,7 +166,7 @@ impl Cluster {
     /// Whether all slots are served here or elsewhere, as far as this node knows.
     #[must_use]
     pub fn is_whole(&self) -> bool {
-        self.table().is_some_and(|table| table.me.is_some())
+        self.is_leased() && self.table().is_some_and(|table| table.me.is_some())
     }
 
     /// Changes what is served, and by which map. Only while no loop executes.
@@ -138,9 +182,31 @@ impl Cluster {
     }
 }
 
+/// Milliseconds since the machine was started, those counted during which it or this process slept.
+#[inline]
+#[must_use]
+pub fn now_ms() -> u64 {
+    let time = clock_gettime(ClockId::Boottime);
+    let ms = time.tv_sec * 1_000 + time.tv_nsec / 1_000_000;
+    u64::try_from(ms).unwrap_or(0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_lease_ends_by_itself() {
+        let cluster = Cluster::leased("a");
+        assert!(!cluster.is_leased());
+        cluster.hold_until(now_ms() + 60_000);
+        assert!(cluster.is_leased() && cluster.lease_left_ms() > Some(50_000));
+        cluster.hold_until(now_ms());
+        assert!(!cluster.is_leased());
+        assert_eq!(cluster.lease_left_ms(), Some(0));
+        let without = Cluster::new("a");
+        assert!(without.is_leased() && without.lease_left_ms().is_none());
+    }
 
     #[test]
     fn what_is_served_is_what_was_set_last() {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use cellar_engine::{Cache, Deadline, Instant, Key};
 use cellar_protocol::memcached::Meta;
 
+use crate::cluster::Cluster;
 use crate::cluster::slot::slot_of;
 use crate::counters::Counters;
 use crate::events::Class;
@@ -117,6 +118,11 @@ impl<'s> Context<'s> {
     #[inline]
     #[must_use]
     pub fn new(state: &'s State, counters: &'s Counters, pass: &'s Pass<'s>) -> Context<'s> {
+        // What is executed was received before this look at the clock. However late it is executed,
+        // it is as if it had been at this moment, while the lease held.
+        if let Some(cluster) = &state.cluster {
+            pass.note_leased(cluster.is_leased());
+        }
         Context {
             state,
             counters,
@@ -129,8 +135,14 @@ impl<'s> Context<'s> {
     pub(in crate::execute) fn serves(&self, key: &[u8]) -> bool {
         match &self.state.cluster {
             None => true,
-            Some(cluster) => cluster.serves(slot_of(key)),
+            Some(cluster) => self.serves_slot(cluster, slot_of(key)),
         }
+    }
+
+    /// Whether this node, one of several, serves a slot.
+    #[inline]
+    pub(in crate::execute) fn serves_slot(&self, cluster: &Cluster, slot: u16) -> bool {
+        self.pass.is_leased() && cluster.serves(slot)
     }
 
     /// What all event loops share.

@@ -42,7 +42,6 @@ use cellar_protocol::resp::{Command, Proto, Reply, Request, Verb};
 use crate::execute::context::{Context, Flow};
 use crate::output::Output;
 use crate::pause::Effect;
-use crate::state::State;
 use call::clocked;
 use call::{Call, Outcome};
 use session::{NO_AUTH, ReplyMode, Session, note_queued};
@@ -155,7 +154,7 @@ fn run(
     let proto = session.proto;
     session.client.note_command(command.verb);
     context.counters.pulse.begin_resp(command.verb as usize);
-    if let Err(failure) = may_run(command, args, session, context.state) {
+    if let Err(failure) = may_run(command, args, session, context) {
         context.counters.times.note_rejected(command.verb);
         append_failure(&failure, proto, context, output);
         return Flow::Continue;
@@ -190,12 +189,12 @@ fn may_run(
     command: &'static Command,
     args: &[&[u8]],
     session: &mut Session,
-    state: &State,
+    context: Context<'_>,
 ) -> Result<(), Failure> {
     if !command.takes(args.len()) {
         return Err(wrong_arity(command, args));
     }
-    check_access(command, args, session, state)
+    check_access(command, args, session, context)
 }
 
 /// Whether a client has the right to run a command, and this node the keys.
@@ -203,10 +202,10 @@ fn check_access(
     command: &'static Command,
     args: &[&[u8]],
     session: &mut Session,
-    state: &State,
+    context: Context<'_>,
 ) -> Result<(), Failure> {
-    session.check_rights(command, args, state)?;
-    slots::check(command, args, session, state)
+    session.check_rights(command, args, context.state)?;
+    slots::check(command, args, session, context)
 }
 
 /// Runs a command's handler, and notes what it reads if the client's keys are tracked.
@@ -297,7 +296,7 @@ fn execute_checked(
     }
     let start = output.bytes().len();
     let mode = session.reply_mode;
-    let flow = match admit(command, args, session, context.state) {
+    let flow = match admit(command, args, session, context) {
         Ok(Some(command)) => match run_and_serve(command, args, key, session, context, output) {
             // It is run once more, with the session as it is.
             again @ (Flow::Wait(_) | Flow::Again) => return again,
@@ -345,8 +344,9 @@ fn admit(
     command: Option<&'static Command>,
     args: &[&[u8]],
     session: &mut Session,
-    state: &State,
+    context: Context<'_>,
 ) -> Result<Option<&'static Command>, Failure> {
+    let state = context.state;
     let Some(command) = command else {
         return Err(unknown(args));
     };
@@ -370,7 +370,7 @@ fn admit(
     if session.transaction.is_none() || transaction::is_for_transaction(command.verb) {
         return Ok(Some(command));
     }
-    check_access(command, args, session, state)?;
+    check_access(command, args, session, context)?;
     // A login may have to be waited for, which a transaction does not do.
     let waits = matches!(command.verb, Verb::Auth | Verb::Hello) && state.users.is_some();
     let Some(transaction) = &mut session.transaction else {

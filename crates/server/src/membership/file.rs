@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
+use super::Signal;
 use super::keeper::Keeper;
 use crate::cluster::list::NodeList;
 use crate::named_file;
@@ -69,9 +70,9 @@ impl ListFile {
     }
 
     /// Reads it again whenever it is another one, until the end.
-    pub(super) fn follow(mut self, keeper: &Keeper, stopped: &Receiver<()>) {
+    pub(super) fn follow(mut self, keeper: &Keeper, signals: &Receiver<Signal>) {
         let source = format!("file:{}", self.path.display());
-        while stopped.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
+        while signals.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
             let now = std::fs::metadata(&self.path);
             let now = now.map_or_else(
                 |error| Err(error.to_string()),

@@ -8,10 +8,12 @@
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use crate::cluster::Cluster;
 use crate::cluster::holdings::Holdings;
 use crate::cluster::list::NodeList;
+use crate::cluster::ownership::now_ms;
 use crate::cluster::slot::{SlotSet, slot_of};
 use crate::cluster::table::SlotTable;
 use crate::protocol::Protocol;
@@ -20,6 +22,9 @@ use crate::settings::address::Address;
 use crate::state::State;
 use crate::waiters::WaitEnd;
 
+/// How long after one complaint another one is kept back, in milliseconds.
+const AGAIN_MS: u64 = 10_000;
+
 /// Who changes what is served.
 pub(super) struct Keeper {
     pub(super) state: Arc<State>,
@@ -27,6 +32,8 @@ pub(super) struct Keeper {
     slots: Mutex<Slots>,
     /// Told when slots have to be emptied, and at the end.
     changed: Condvar,
+    /// What was last said of the list, and when, in milliseconds of [`now_ms`].
+    complaint: Mutex<Option<(String, u64)>>,
 }
 
 #[derive(Default)]
@@ -48,19 +55,55 @@ impl Keeper {
             cluster,
             slots: Mutex::default(),
             changed: Condvar::new(),
+            complaint: Mutex::default(),
         }
     }
 
-    /// Follows a list, in which nobody else may have this node's addresses.
+    /// Follows a list, in which nobody else may have this node's addresses, whatever other nodes
+    /// go by.
     ///
     /// # Errors
     /// Why it is not followed.
     pub(super) fn follow(&self, list: NodeList) -> Result<(), String> {
         self.check_own(&list)?;
         let before = self.cluster.table();
-        if before.as_ref().is_some_and(|before| before.list == list) {
+        if before.is_some_and(|before| before.list == list) {
             return Ok(());
         }
+        self.turn_to(list, Holdings::follow);
+        Ok(())
+    }
+
+    /// Follows a list in giving up what it takes; what it gives waits until all nodes do.
+    ///
+    /// # Errors
+    /// Why it is not followed.
+    pub(super) fn give_up_for(&self, list: NodeList) -> Result<(), String> {
+        self.check_own(&list)?;
+        self.turn_to(list, Holdings::give_up_for);
+        Ok(())
+    }
+
+    /// Serves what the list gives that is followed, as all nodes follow it.
+    pub(super) fn agree(&self) {
+        self.change(None, Holdings::agree);
+        let slots = self.cluster.served();
+        tracing::info!(slots, "all nodes follow the map of the cluster");
+    }
+
+    /// Serves nothing any more, and has all items dropped.
+    pub(super) fn lose_all(&self) {
+        self.change(None, Holdings::lose_all);
+    }
+
+    /// Near caches drop what they have read here, since this node does not hear of changes while
+    /// its lease is over.
+    pub(super) fn mistrust_near_caches(&self) {
+        self.state.observer.tracking.flushed();
+    }
+
+    fn turn_to(&self, list: NodeList, turn: impl FnOnce(&mut Holdings, SlotSet)) {
+        let before = self.cluster.table();
         let version = before.map_or(1, |before| before.version + 1);
         let table = Arc::new(SlotTable::of(list, &self.cluster.name, version));
         let owned = SlotSet::of(|slot| table.me == Some(table.owners.node(slot)));
@@ -71,9 +114,8 @@ impl Keeper {
                 "this node is not in the list of the cluster: it serves nothing"
             );
         }
-        self.change(Some(table), |holdings| holdings.follow(owned));
+        self.change(Some(table), |holdings| turn(holdings, owned));
         tracing::info!(version, nodes, slots, "the map of the cluster has changed");
-        Ok(())
     }
 
     /// Whether another node is said to be where this one is.
@@ -166,6 +208,16 @@ impl Keeper {
         }
     }
 
+    /// Waits for at most so long until all slots that were lost are empty; whether they are.
+    pub(super) fn wait_until_empty(&self, patience: Duration) -> bool {
+        let is_waiting = |slots: &mut Slots| slots.holdings.unswept().count() > 0;
+        let waited = self
+            .changed
+            .wait_timeout_while(self.lock(), patience, is_waiting);
+        let (_slots, outcome) = waited.unwrap_or_else(PoisonError::into_inner);
+        !outcome.timed_out()
+    }
+
     /// Whether the threads are to end.
     pub(super) fn is_over(&self) -> bool {
         self.lock().is_over
@@ -181,6 +233,25 @@ impl Keeper {
         if let Err(reason) = outcome {
             counts.bad_lists.fetch_add(1, Ordering::Relaxed);
             tracing::error!("--cluster {source}: {reason}; the last map stays in force");
+        }
+    }
+
+    /// The same of a source that is asked again and again: what it said last is not said again,
+    /// nor is anything else soon after it.
+    pub(super) fn judge_once(&self, outcome: Result<(), String>, source: &str) {
+        let last = self.complaint.lock();
+        let mut last = last.unwrap_or_else(PoisonError::into_inner);
+        let Err(reason) = outcome else {
+            if last.take().is_some() {
+                self.judge(Ok(()), source);
+            }
+            return;
+        };
+        let now_ms = now_ms();
+        let is_told = |(said, at_ms): &(String, u64)| *said == reason || now_ms - at_ms < AGAIN_MS;
+        if !last.as_ref().is_some_and(is_told) {
+            *last = Some((reason.clone(), now_ms));
+            self.judge(Err(reason), source);
         }
     }
 

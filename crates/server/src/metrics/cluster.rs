@@ -70,6 +70,36 @@ pub const FAMILIES: &[Family] = &[
         write: |facts, samples| count(facts, samples, |counts| &counts.dropped),
     },
     Family {
+        name: "cellar_cluster_lease_left_seconds",
+        kind: MetricType::Gauge,
+        labels: "",
+        help: "How long this node may go on without hearing of etcd; at 0 it serves nothing.",
+        write: |facts, samples| {
+            let cluster = facts.state.cluster.as_ref();
+            if let Some(left_ms) = cluster.and_then(|cluster| cluster.lease_left_ms()) {
+                samples.one(left_ms as f64 / 1_000.0);
+            }
+        },
+    },
+    Family {
+        name: "cellar_cluster_lease_is_over",
+        kind: MetricType::Gauge,
+        labels: "",
+        help: "Whether this node needs a lease and holds none, so that it serves nothing: 1, or 0.",
+        write: |facts, samples| {
+            let cluster = facts.state.cluster.as_ref();
+            let is_over = cluster.is_some_and(|cluster| !cluster.is_leased());
+            samples.one(u64::from(is_over));
+        },
+    },
+    Family {
+        name: "cellar_cluster_lost_leases_total",
+        kind: MetricType::Count,
+        labels: "",
+        help: "Leases that ended at etcd while this node lived: it dropped all its items.",
+        write: |facts, samples| count(facts, samples, |counts| &counts.lost_leases),
+    },
+    Family {
         name: "cellar_cluster_list_is_bad",
         kind: MetricType::Gauge,
         labels: "",

@@ -76,7 +76,7 @@ pub(super) fn answer(request: &PageRequest<'_>, state: &State) -> Page {
             "this user may not do this to this key",
         );
     }
-    let serves = |cluster: &Cluster| cluster.serves(slot_of(&key));
+    let serves = |cluster: &Cluster| cluster.is_leased() && cluster.serves(slot_of(&key));
     if !state.cluster.as_deref().is_none_or(serves) {
         return Page::error(409, "moved", "another node of the cluster keeps this key");
     }

@@ -33,6 +33,8 @@ General (--help-all tells of every flag, --print-config of what is in effect)
 
 /// Column at which a flag's words begin.
 const COLUMN: usize = 28;
+/// Longest line.
+const WIDTH: usize = 100;
 
 const GROUPS: &[Group] = &[
     Group {
@@ -57,9 +59,9 @@ const GROUPS: &[Group] = &[
             ("memcached", "memcached's protocol"),
             ("resp", "Redis's protocol"),
             ("http", "HTTP: the cache, figures, the console"),
-            ("max-connections", "most at one time"),
         ],
         more: &[
+            "max-connections",
             "unix",
             "unix-mode",
             "http-hosts",
@@ -68,6 +70,14 @@ const GROUPS: &[Group] = &[
             "takeover",
             "cluster",
             "node",
+            "node-weight",
+            "cluster-lease",
+            "cluster-ca",
+            "cluster-cert",
+            "cluster-key",
+            "announce-resp",
+            "announce-memcached",
+            "announce-http",
         ],
     },
     Group {
@@ -114,11 +124,9 @@ const GROUPS: &[Group] = &[
     },
     Group {
         title: "What it tells",
-        flags: &[
-            ("log-level", "off, error, warn, info, debug, trace"),
-            ("log-format", "how log lines look"),
-        ],
+        flags: &[("log-level", "off, error, warn, info, debug, trace")],
         more: &[
+            "log-format",
             "otlp",
             "otlp-interval",
             "notify-keyspace-events",
@@ -131,17 +139,30 @@ const GROUPS: &[Group] = &[
 pub(super) fn short() -> String {
     let mut text = HEAD.to_owned();
     for group in GROUPS {
-        let more: Vec<String> = group.more.iter().map(|name| format!("--{name}")).collect();
         text.push_str(&format!("{}\n", group.title));
         for (name, words) in group.flags {
             if let Some(row) = TABLE.iter().find(|row| row.name == *name) {
                 text.push_str(&line(row, words));
             }
         }
-        text.push_str(&format!("  also {}\n", more.join(" ")));
+        text.push_str(&also(group.more));
     }
     text.push_str(TAIL);
     text
+}
+
+/// The names alone, in as many lines as they take.
+fn also(names: &[&str]) -> String {
+    let (mut text, mut line) = (String::new(), "  also".to_owned());
+    for name in names {
+        if line.len() + name.len() + 3 > WIDTH {
+            text.push_str(&line);
+            text.push('\n');
+            line = "      ".to_owned();
+        }
+        line.push_str(&format!(" --{name}"));
+    }
+    text + &line + "\n"
 }
 
 fn line(row: &Row, words: &str) -> String {

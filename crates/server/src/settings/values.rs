@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use tracing::level_filters::LevelFilter;
 
+use super::address::Address;
 use super::source::check_node_name;
 use super::units::{parse_duration_ms, parse_size, show_size};
 use super::{CLIENT_MEMORY_BYTES_MIN, EXPIRE_EFFORT_MAX, LogFormat};
@@ -32,6 +33,30 @@ pub(super) fn node_name(text: &str) -> Result<String, String> {
     match text {
         "none" => Ok(String::new()),
         name => check_node_name(name).map(|()| name.to_owned()),
+    }
+}
+
+/// Addresses that clients are told, or `listen` for those at which this server listens.
+pub(super) fn announced(text: &str) -> Result<Vec<Address>, String> {
+    match text {
+        "listen" => Ok(Vec::new()),
+        _ => Address::parse_all(text),
+    }
+}
+
+/// The same as text.
+pub(super) fn show_announced(addresses: &[Address]) -> String {
+    match addresses {
+        [] => "listen".to_owned(),
+        _ => Address::show_all(addresses),
+    }
+}
+
+/// How long a lease of etcd is.
+pub(super) fn lease(text: &str) -> Result<u64, String> {
+    match parse_duration_ms(text)? {
+        ms if ms % 1_000 == 0 && (2_000..=60_000).contains(&ms) => Ok(ms),
+        _ => Err(format!("{text:?} is not in whole seconds from 2s to 60s")),
     }
 }
 

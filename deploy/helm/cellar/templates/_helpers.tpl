@@ -33,6 +33,15 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- default (include "cellar.fullname" .) .Values.auth.existingSecret -}}
 {{- end -}}
 
+{{/* Where a pod registers: in etcd by the release's name, or nowhere but in DNS. */}}
+{{- define "cellar.cluster" -}}
+{{- if .Values.cluster.etcd -}}
+etcd:{{ join "," .Values.cluster.etcd }}/{{ .Release.Namespace }}-{{ include "cellar.fullname" . }}
+{{- else -}}
+dns:{{ include "cellar.fullname" . }}-headless.{{ .Release.Namespace }}.svc
+{{- end -}}
+{{- end -}}
+
 {{/* Values that contradict each other are told, each with what helps. */}}
 {{- define "cellar.check" -}}
 {{- $auth := .Values.auth -}}
@@ -50,6 +59,17 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end -}}
 {{- if and (ne (toString .Values.pdb.minAvailable) "") (ne (toString .Values.pdb.maxUnavailable) "") -}}
 {{- fail "pdb.minAvailable and pdb.maxUnavailable are both set; a budget has one of them" -}}
+{{- end -}}
+{{- if and .Values.cluster.etcd (not .Values.cluster.enabled) -}}
+{{- fail "cluster.etcd is set and cluster.enabled is not; the pods register there only as a cluster" -}}
+{{- end -}}
+{{- if and .Values.cluster.enabled (not .Values.redis.enabled) -}}
+{{- fail "cluster.enabled needs redis.enabled: clients follow the cluster by Redis's protocol" -}}
+{{- end -}}
+{{- range .Values.cluster.etcd -}}
+{{- if and (hasPrefix "https:" .) (not $.Values.cluster.etcdSecret) -}}
+{{- fail "etcd over TLS needs cluster.etcdSecret, a secret with ca.crt" -}}
+{{- end -}}
 {{- end -}}
 {{- $stop := add .Values.lameDuckSeconds .Values.drainTimeoutSeconds | int -}}
 {{- if le (int .Values.terminationGracePeriodSeconds) $stop -}}

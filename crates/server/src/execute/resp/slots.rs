@@ -12,8 +12,8 @@ use super::session::queue::Transaction;
 use crate::cluster::Cluster;
 use crate::cluster::node::Place;
 use crate::cluster::slot::slot_of;
+use crate::execute::context::Context;
 use crate::protocol::Protocol;
-use crate::state::State;
 
 const CROSS_SLOT: Failure = Failure::text("CROSSSLOT Keys in request don't hash to the same slot");
 /// No node serves the slot now, as far as this one knows.
@@ -28,11 +28,11 @@ pub(super) fn check(
     command: &'static Command,
     args: &[&[u8]],
     session: &Session,
-    state: &State,
+    context: Context<'_>,
 ) -> Result<(), Failure> {
-    match &state.cluster {
+    match &context.state.cluster {
         None => Ok(()),
-        Some(cluster) => check_keys(cluster, (command, args), session),
+        Some(cluster) => check_keys(cluster, (command, args), session, context),
     }
 }
 
@@ -40,9 +40,10 @@ fn check_keys(
     cluster: &Cluster,
     (command, args): (&'static Command, &[&[u8]]),
     session: &Session,
+    context: Context<'_>,
 ) -> Result<(), Failure> {
     match slot_of_request(command, args)? {
-        Some(slot) => check_slot(cluster, slot, session),
+        Some(slot) => check_slot(cluster, slot, session, context),
         None => Ok(()),
     }
 }
@@ -65,8 +66,13 @@ fn slot_of_request(command: &Command, args: &[&[u8]]) -> Result<Option<u16>, Fai
 }
 
 #[inline]
-fn check_slot(cluster: &Cluster, slot: u16, session: &Session) -> Result<(), Failure> {
-    if cluster.serves(slot) {
+fn check_slot(
+    cluster: &Cluster,
+    slot: u16,
+    session: &Session,
+    context: Context<'_>,
+) -> Result<(), Failure> {
+    if context.serves_slot(cluster, slot) {
         return Ok(());
     }
     Err(refusal(cluster, slot, session))
@@ -91,9 +97,9 @@ fn refusal(cluster: &Cluster, slot: u16, session: &Session) -> Failure {
 pub(super) fn check_transaction(
     transaction: &Transaction,
     session: &Session,
-    state: &State,
+    context: Context<'_>,
 ) -> Result<(), Failure> {
-    let Some(cluster) = &state.cluster else {
+    let Some(cluster) = &context.state.cluster else {
         return Ok(());
     };
     let (mut slot, mut failure) = (None, None);
@@ -108,7 +114,7 @@ pub(super) fn check_transaction(
     });
     match (failure, slot) {
         (Some(failure), _) => Err(failure),
-        (None, Some(slot)) => check_slot(cluster, slot, session),
+        (None, Some(slot)) => check_slot(cluster, slot, session, context),
         (None, None) => Ok(()),
     }
 }

@@ -54,7 +54,7 @@ pub(super) fn exec(call: &mut Call<'_>) -> Outcome {
             "EXECABORT Transaction discarded because of previous errors.",
         ));
     }
-    if let Err(failure) = slots::check_transaction(&transaction, call.session, call.context.state) {
+    if let Err(failure) = slots::check_transaction(&transaction, call.session, call.context) {
         call.session.unwatch(call.context.state);
         return Err(failure);
     }

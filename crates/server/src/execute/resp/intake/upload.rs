@@ -15,7 +15,6 @@ use crate::execute::resp::failure::Failure;
 use crate::execute::resp::session::Session;
 use crate::execute::resp::{append_failure, check_access, strings};
 use crate::output::Output;
-use crate::state::State;
 
 /// A SET whose value is on its way.
 #[derive(Debug)]
@@ -48,7 +47,7 @@ pub(in crate::execute::resp) fn receive(
     output: &mut Output,
 ) -> Result<Box<Upload>, Next> {
     // The options are not there yet: it is checked by its key, which is all that they leave open.
-    if let Err(failure) = may_set(key, session, context.state) {
+    if let Err(failure) = may_set(key, session, context) {
         context.counters.times.note_rejected(Verb::Set);
         append_failure(&failure, session.proto, context, output);
         return Err(Next::Skip(value_bytes + LINE_END.len()));
@@ -66,9 +65,9 @@ pub(in crate::execute::resp) fn receive(
 }
 
 /// Whether a client may store under a key, here.
-fn may_set(key: &[u8], session: &mut Session, state: &State) -> Result<(), Failure> {
+fn may_set(key: &[u8], session: &mut Session, context: Context<'_>) -> Result<(), Failure> {
     match find(b"set") {
-        Some(row) => check_access(row, &[b"set", key, b""], session, state),
+        Some(row) => check_access(row, &[b"set", key, b""], session, context),
         None => Ok(()),
     }
 }
@@ -146,7 +145,7 @@ impl Tail {
     ) {
         if let Some((key, draft, _)) = self.value {
             // The slot may have become another node's while the value came.
-            if let Err(failure) = may_set(&key, session, context.state) {
+            if let Err(failure) = may_set(&key, session, context) {
                 context.counters.times.note_rejected(Verb::Set);
                 append_failure(&failure, session.proto, context, output);
                 return session.tracked.end_command(None, false);

@@ -1,0 +1,169 @@
+//! Record: what a node registers of itself, and how all registered are one list.
+
+use std::fmt::Write;
+
+use serde::{Deserialize, Serialize};
+use sha1::{Digest, Sha1};
+
+use super::gateway::Snapshot;
+use crate::cluster::list::NodeList;
+use crate::cluster::node::{Announced, Node};
+use crate::protocol::Protocol;
+use crate::settings::address::Address;
+
+/// What a node registers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Record {
+    weight: u32,
+    /// Addresses as `--resp` and the others write them.
+    resp: String,
+    memcached: String,
+    http: String,
+    /// When it was registered, in seconds of Unix time; for people.
+    since_s: u64,
+    /// Which list it follows, as [`Registered::digest`] has it; empty if none yet.
+    pub(super) follows: String,
+}
+
+impl Record {
+    /// The record of a node that follows no list yet.
+    pub(super) fn of(node: &Node, since_s: u64) -> Record {
+        let told = |protocol| Address::show_all(node.announced.of(protocol));
+        Record {
+            weight: node.weight,
+            resp: told(Protocol::Resp),
+            memcached: told(Protocol::Memcached),
+            http: told(Protocol::Http),
+            since_s,
+            follows: String::new(),
+        }
+    }
+
+    /// The same as it is stored.
+    pub(super) fn bytes(&self) -> Vec<u8> {
+        serde_json::to_vec(self).unwrap_or_default()
+    }
+
+    fn node(&self, name: &str) -> Result<Node, String> {
+        Ok(Node {
+            name: name.to_owned(),
+            weight: self.weight,
+            announced: Announced {
+                memcached: Address::parse_all(&self.memcached)?,
+                resp: Address::parse_all(&self.resp)?,
+                http: Address::parse_all(&self.http)?,
+            },
+        })
+    }
+}
+
+/// What is registered at one moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Registered {
+    /// The nodes.
+    pub(super) list: NodeList,
+    /// By which the list is known: each name with the change that made its key. A node that comes
+    /// again makes another list.
+    pub(super) digest: String,
+    /// Whether all of them follow this very list.
+    pub(super) is_agreed: bool,
+}
+
+impl Registered {
+    /// What a snapshot has.
+    ///
+    /// # Errors
+    /// Why it is no list. One that this node does not understand is none: what others understand
+    /// of it, this one would not know.
+    pub(super) fn of(snapshot: &Snapshot) -> Result<Registered, String> {
+        let (mut nodes, mut records, mut text) = (Vec::new(), Vec::new(), String::new());
+        for entry in &snapshot.entries {
+            let named = |reason: String| format!("what {} has registered: {reason}", entry.name);
+            let record = serde_json::from_slice::<Record>(&entry.value);
+            let record = record.map_err(|error| named(error.to_string()))?;
+            nodes.push(record.node(&entry.name).map_err(named)?);
+            records.push(record);
+            // Writing to a string does not fail. No name has a space.
+            let _ = writeln!(text, "{} {}", entry.name, entry.created);
+        }
+        let list = NodeList::of(nodes)?;
+        let mut digest = String::new();
+        for byte in Sha1::digest(text.as_bytes()) {
+            let _ = write!(digest, "{byte:02x}");
+        }
+        let is_agreed = records.iter().all(|record| record.follows == digest);
+        Ok(Registered {
+            list,
+            digest,
+            is_agreed,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::gateway::Entry;
+    use super::*;
+
+    fn entry(name: &str, created: i64, follows: &str) -> Entry {
+        let announced = Announced {
+            resp: Address::parse_all(&format!("{name}:1,tls:{name}:2")).unwrap(),
+            ..Announced::default()
+        };
+        let node = Node {
+            name: name.to_owned(),
+            weight: 3,
+            announced,
+        };
+        let record = Record {
+            follows: follows.to_owned(),
+            ..Record::of(&node, 1)
+        };
+        Entry {
+            name: name.to_owned(),
+            value: record.bytes(),
+            created,
+            changed: created,
+        }
+    }
+
+    fn snapshot(entries: &[(&str, i64)], follows: &str) -> Snapshot {
+        let entries = entries.iter();
+        Snapshot {
+            revision: 9,
+            entries: entries
+                .map(|(name, at)| entry(name, *at, follows))
+                .collect(),
+        }
+    }
+
+    #[test]
+    fn a_list_is_agreed_when_all_follow_this_very_one() {
+        let nodes = [("a", 1), ("b", 2)];
+        let first = Registered::of(&snapshot(&nodes, "")).unwrap();
+        assert!(!first.is_agreed);
+        assert_eq!(first.list.nodes()[0].announced.resp.len(), 2);
+        assert_eq!(first.list.nodes()[1].weight, 3);
+        let all = Registered::of(&snapshot(&nodes, &first.digest)).unwrap();
+        assert!(all.is_agreed);
+        let mut some = snapshot(&nodes, &first.digest);
+        some.entries[1] = entry("b", 2, "");
+        assert!(!Registered::of(&some).unwrap().is_agreed);
+        // The second one has come again, and has not said anything yet.
+        let again = snapshot(&[("a", 1), ("b", 3)], &first.digest);
+        let again = Registered::of(&again).unwrap();
+        assert!(!again.is_agreed && again.digest != first.digest && again.list == first.list);
+    }
+
+    #[test]
+    fn what_is_no_list_is_told() {
+        let mut odd = snapshot(&[("a", 1)], "");
+        odd.entries[0].value = b"{}".to_vec();
+        assert!(
+            Registered::of(&odd)
+                .unwrap_err()
+                .contains("what a has registered")
+        );
+        assert!(Registered::of(&Snapshot::default()).is_err());
+    }
+}
