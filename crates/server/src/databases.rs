@@ -60,6 +60,7 @@ impl Databases {
         if !fits {
             return false;
         }
+        // Relaxed, all: the same.
         for (place, &space) in both() {
             place.store(space, Ordering::Relaxed);
         }

@@ -8,6 +8,7 @@
 
 pub mod source; // where a cluster's list of nodes comes from
 pub mod address; // where clients come in, as an operator writes it
+pub mod announced; // where clients are told that they find a server
 pub mod units;
 pub mod letters;
 pub mod hosts;
@@ -31,13 +32,13 @@ use std::path::{Path, PathBuf};
 use tracing::level_filters::LevelFilter;
 
 use self::address::Address;
+use self::announced::Announced;
 use self::collector::Collector;
 use self::default_ttl::DefaultTtl;
 use self::hosts::Hosts;
 use self::keep::Keep;
 use self::source::ListSource;
 use crate::cgroup;
-use crate::cluster::node::Announced;
 use crate::error::Error;
 use crate::protocol::Protocol;
 
@@ -247,8 +248,8 @@ impl Settings {
             (
                 !self.announces.is_empty() && !announces,
                 "cluster",
-                "what --announce-resp, --announce-memcached and --announce-http say goes with etcd: \
-                 and dns:; a file has the addresses itself",
+                "--announce-resp, --announce-memcached and --announce-http go with etcd: and dns:; \
+                 a file has the addresses itself",
             ),
             (
                 self.cluster_cert.is_some() != self.cluster_key.is_some(),

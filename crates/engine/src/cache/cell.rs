@@ -6,7 +6,6 @@ use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use super::attach::Left;
 use crate::arena::Arena;
 use crate::key::Key;
 use crate::memory::LINE_BYTES;
@@ -86,13 +85,10 @@ impl ShardCell {
     }
 
     /// Goes on with what another process left of the shard, if one did: see [`Shard::go_on`].
-    pub(super) fn go_on(&mut self, left: Option<Left>) {
+    pub(super) fn go_on(&mut self, go_on: impl FnOnce(&mut Shard)) {
         let shard = self.lock.shard.get_mut();
         let shard = shard.expect("nobody has used the shard yet");
-        match left {
-            Some(left) => shard.go_on(left.versions, left.flush_at, left.reclaiming),
-            None => shard.go_on(0, None, None),
-        }
+        go_on(shard);
         if !shard.is_open() {
             // Nobody may read it without the lock until the flush has come.
             self.lock.sequence.begin();

@@ -161,7 +161,10 @@ impl Cache {
                 Some(share) => making.cell(number, &kept[share].geometry, store, 0),
             };
             if making.ground.is_some() {
-                shard_cell.go_on(left.next());
+                shard_cell.go_on(|shard| match left.next() {
+                    Some(left) => shard.go_on(left.versions, left.flush_at, left.reclaiming),
+                    None => shard.go_on(0, None, None),
+                });
             }
             shard_cell
         });

@@ -70,7 +70,7 @@ enum Entered {
 }
 
 /// What a walk through a shard knows of it.
-struct Walk<'w> {
+struct RebuildWalk<'w> {
     found: &'w LineFound,
     living: Option<&'w [Space]>,
     now: Instant,
@@ -100,7 +100,7 @@ impl Store {
         self.tally.turn(now);
         self.tally.look_further();
         self.log.set_horizon(self.tally.hand().horizon());
-        let mut walk = Walk {
+        let mut walk = RebuildWalk {
             found,
             living,
             now,
@@ -119,7 +119,7 @@ impl Store {
                 self.walk_segment(number, group, &mut survivors, &mut walk);
             }
         }
-        let Walk {
+        let RebuildWalk {
             mut rebuilt,
             strays,
             adopted,
@@ -186,7 +186,7 @@ impl Store {
         number: u32,
         group: &[Lead],
         survivors: &mut Vec<Survivor>,
-        walk: &mut Walk<'_>,
+        walk: &mut RebuildWalk<'_>,
     ) {
         let marked = self.log.marked(number);
         let marked = marked.filter(|marked| self.log.has_memory(number, marked));
@@ -225,7 +225,13 @@ impl Store {
         }
     }
 
-    fn look_at(&self, slot: usize, offset: usize, marked: &Marked, walk: &Walk<'_>) -> Entered {
+    fn look_at(
+        &self,
+        slot: usize,
+        offset: usize,
+        marked: &Marked,
+        walk: &RebuildWalk<'_>,
+    ) -> Entered {
         let Some(layout) = self.plausible(offset, marked) else {
             return Entered::Doubtful;
         };
@@ -263,7 +269,7 @@ impl Store {
 
     /// Keeps an item behind those before it: one of two entries that lead to the same, and neither
     /// of two that have bytes in common.
-    fn keep_apart(&mut self, one: Survivor, kept: &mut Vec<Survivor>, walk: &mut Walk<'_>) {
+    fn keep_apart(&mut self, one: Survivor, kept: &mut Vec<Survivor>, walk: &mut RebuildWalk<'_>) {
         let last = kept.last_mut();
         if let Some(last) = last.filter(|last| last.layout.offset == one.layout.offset) {
             // A move was interrupted: the one that is found is kept, or either.
@@ -294,7 +300,7 @@ impl Store {
         number: u32,
         marked: &Marked,
         group: &[Survivor],
-        walk: &mut Walk<'_>,
+        walk: &mut RebuildWalk<'_>,
     ) {
         // A deadline that the segment's scale has no room for stands in the item.
         let has_own = |one: &Survivor| {

@@ -1,7 +1,7 @@
 //! Stowed: what a store knows of its items, as a clean stop leaves it for the next process.
 //!
-//! Nothing is looked at: who reads it knows that neither it nor the memory was changed since. Counts
-//! of what has happened begin anew with the process.
+//! Nothing is looked at: who reads it knows that neither it nor the memory was changed since.
+//! Counts of what has happened begin anew with the process.
 //!
 //! Why: docs/decisions/0058. Tests: tests/sealed.rs.
 

@@ -8,9 +8,10 @@
 //! beta   resp=10.0.0.2:6379  weight=2
 //! ```
 
-use super::node::{Announced, Node, check_weight};
+use super::node::{Node, check_weight};
 use crate::protocol::Protocol;
 use crate::settings::address::Address;
+use crate::settings::announced::Announced;
 use crate::settings::source::check_node_name;
 
 /// Most nodes of a cluster.

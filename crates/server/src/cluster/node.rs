@@ -1,9 +1,6 @@
 //! Node: what one is called, what it can bear, and where clients find it.
 
-use std::fmt;
-
-use crate::protocol::Protocol;
-use crate::settings::address::Address;
+use crate::settings::announced::Announced;
 
 /// Largest weight.
 pub const WEIGHT_MAX: u32 = 10_000;
@@ -19,100 +16,11 @@ pub struct Node {
     pub announced: Announced,
 }
 
-/// Where clients find a node, by protocol: an address in plain text, one over TLS, either or none.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Announced {
-    /// For memcached's protocol.
-    pub memcached: Vec<Address>,
-    /// For Redis's.
-    pub resp: Vec<Address>,
-    /// For HTTP.
-    pub http: Vec<Address>,
-}
-
 impl Node {
     /// What clients of Redis Cluster call it.
     #[must_use]
     pub fn id(&self) -> String {
         id_of(&self.name)
-    }
-}
-
-impl Announced {
-    /// The addresses of a protocol.
-    #[must_use]
-    pub fn of(&self, protocol: Protocol) -> &[Address] {
-        match protocol {
-            Protocol::Memcached => &self.memcached,
-            Protocol::Resp => &self.resp,
-            Protocol::Http => &self.http,
-        }
-    }
-
-    /// The same, to be changed.
-    pub fn of_mut(&mut self, protocol: Protocol) -> &mut Vec<Address> {
-        match protocol {
-            Protocol::Memcached => &mut self.memcached,
-            Protocol::Resp => &mut self.resp,
-            Protocol::Http => &mut self.http,
-        }
-    }
-
-    /// Host and port for a client that has come over TLS, or has not: the address of its kind, else
-    /// the other.
-    #[must_use]
-    pub fn place(&self, protocol: Protocol, is_tls: bool) -> Option<Place<'_>> {
-        let all = self.of(protocol);
-        let fits = all.iter().find(|address| address.is_tls() == is_tls);
-        let address = fits.or(all.first())?;
-        let (host, port) = address.host_and_port()?;
-        Some(Place {
-            host: host.trim_start_matches('[').trim_end_matches(']'),
-            port: port.parse().ok()?,
-            is_tls: address.is_tls(),
-        })
-    }
-
-    /// Checks addresses that clients are told.
-    ///
-    /// # Errors
-    /// What nobody can connect to, or what there is twice.
-    pub fn check(&self) -> Result<(), String> {
-        for protocol in Protocol::ALL {
-            let all = self.of(protocol);
-            for address in all {
-                check_address(address)?;
-            }
-            let tls = all.iter().filter(|address| address.is_tls()).count();
-            if tls > 1 || all.len() - tls > 1 {
-                return Err(format!(
-                    "{} addresses for {}; clients are told one, and one over TLS",
-                    all.len(),
-                    protocol.name()
-                ));
-            }
-        }
-        Ok(())
-    }
-
-    /// Whether there is none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        Protocol::ALL.iter().all(|&one| self.of(one).is_empty())
-    }
-}
-
-/// Checks an address that clients are told.
-fn check_address(address: &Address) -> Result<(), String> {
-    let is_nobodys = |host: &str, port: &str| {
-        matches!(host, "0.0.0.0" | "[::]" | "::" | "*") || port.parse() == Ok(0_u16)
-    };
-    match address.host_and_port() {
-        None => Err(format!("{address} is no address that others can reach")),
-        Some((host, port)) if is_nobodys(host, port) => Err(format!(
-            "{address} is nobody's address: clients cannot connect to it"
-        )),
-        Some(_) => Ok(()),
     }
 }
 
@@ -123,28 +31,6 @@ pub fn id_of(name: &str) -> String {
     let mut id: String = parts.collect();
     id.truncate(40);
     id
-}
-
-/// Where a client connects to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place<'n> {
-    /// A name or an address, without brackets.
-    pub host: &'n str,
-    /// The port.
-    pub port: u16,
-    /// Whether TLS is spoken there.
-    pub is_tls: bool,
-}
-
-impl fmt::Display for Place<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Place { host, port, .. } = self;
-        if host.contains(':') {
-            write!(f, "[{host}]:{port}")
-        } else {
-            write!(f, "{host}:{port}")
-        }
-    }
 }
 
 /// Checks a weight.
@@ -194,27 +80,5 @@ mod tests {
         assert!(id.bytes().all(|byte| byte.is_ascii_hexdigit()));
         assert_eq!(id, node("a", 7).id());
         assert_ne!(id, node("b", 1).id());
-    }
-
-    #[test]
-    fn clients_are_told_the_address_of_their_kind_or_else_the_other() {
-        let announced = |text: &str| Announced {
-            resp: Address::parse_all(text).unwrap(),
-            ..Announced::default()
-        };
-        let place = |text: &str, is_tls| {
-            let announced = announced(text);
-            let place = announced.place(Protocol::Resp, is_tls);
-            place.map(|place| place.to_string())
-        };
-        let both = "10.0.0.1:1,tls:cache.example:2";
-        assert_eq!(place(both, false).as_deref(), Some("10.0.0.1:1"));
-        assert_eq!(place(both, true).as_deref(), Some("cache.example:2"));
-        assert_eq!(place("tls:[::1]:3", false).as_deref(), Some("[::1]:3"));
-        assert_eq!(place("off", false), None);
-        assert!(announced(both).check().is_ok());
-        for bad in ["0.0.0.0:1", "[::]:1", "h:0", "unix:/s", "a:1,b:1"] {
-            assert!(announced(bad).check().is_err(), "{bad}");
-        }
     }
 }

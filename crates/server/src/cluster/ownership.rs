@@ -12,10 +12,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::time::{ClockId, clock_gettime};
 
-use super::node::Place;
 use super::slot::{SLOTS, SlotSet};
 use super::table::SlotTable;
 use crate::protocol::Protocol;
+use crate::settings::announced::Place;
 
 /// Words of the bits of all slots.
 const WORDS: usize = SLOTS as usize / 64;

@@ -11,8 +11,9 @@ use serde_json::json;
 
 use super::list::NodeList;
 use super::map::{Owners, SlotRun};
-use super::node::{Node, Place};
+use super::node::Node;
 use crate::protocol::Protocol;
+use crate::settings::announced::Place;
 
 /// A map in force, and how it is told.
 #[derive(Debug)]

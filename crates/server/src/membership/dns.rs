@@ -10,9 +10,10 @@ use std::time::Duration;
 use super::Signal;
 use super::keeper::Keeper;
 use crate::cluster::list::NodeList;
-use crate::cluster::node::{Announced, Node};
+use crate::cluster::node::Node;
 use crate::protocol::Protocol;
 use crate::settings::address::Address;
+use crate::settings::announced::Announced;
 
 /// How often the name is asked for.
 const LOOK: Duration = Duration::from_secs(1);

@@ -22,8 +22,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::thread::{scope, sleep};
 use std::time::Duration;
 
-use self::gateway::{Gateway, Renewal, Snapshot};
-use self::record::{Record, Registered};
+use self::gateway::{Gateway, PrefixSnapshot, Renewal};
+use self::record::{RegisteredNodes, Registration};
 use super::Signal;
 use super::keeper::Keeper;
 use crate::carrier::Trust;
@@ -57,7 +57,7 @@ pub(super) struct Registrar {
 
 /// What the follower does next.
 #[derive(Debug, PartialEq, Eq)]
-enum Turn {
+enum Wakeup {
     Look,
     End,
 }
@@ -142,7 +142,7 @@ impl Registrar {
         sender: &Sender<Signal>,
     ) -> Result<(), String> {
         self.check_list()?;
-        let record = Record::of(&self.me, self.keeper.state.start_unix_s());
+        let record = Registration::of(&self.me, self.keeper.state.start_unix_s());
         let stored = self
             .etcd
             .put_if((&self.key(), &record.bytes()), 0, granted.lease)?;
@@ -169,7 +169,7 @@ impl Registrar {
         snapshot.entries.retain(|entry| entry.name != self.me.name);
         let mut nodes = vec![self.me.clone()];
         if !snapshot.entries.is_empty() {
-            nodes.extend_from_slice(Registered::of(&snapshot)?.list.nodes());
+            nodes.extend_from_slice(RegisteredNodes::of(&snapshot)?.list.nodes());
         }
         NodeList::of(nodes).map(|_| ())
     }
@@ -178,12 +178,12 @@ impl Registrar {
     fn follow(
         &self,
         (lease, created): (i64, i64),
-        mut record: Record,
+        mut record: Registration,
         signals: &Receiver<Signal>,
     ) -> Result<(), String> {
         let (mut seen, mut patience, mut is_agreed) = (0, Duration::ZERO, false);
         let mut lapse = Lapse::default();
-        while self.wait(signals, patience, seen, &mut lapse) == Turn::Look {
+        while self.wait(signals, patience, seen, &mut lapse) == Wakeup::Look {
             patience = RETRY;
             let snapshot = match self.etcd.list(&self.prefix) {
                 Ok(snapshot) => snapshot,
@@ -235,11 +235,11 @@ impl Registrar {
     /// Gives up what a snapshot's list takes, if it is another list; whether all follow it.
     fn turn_to(
         &self,
-        snapshot: &Snapshot,
-        record: &mut Record,
+        snapshot: &PrefixSnapshot,
+        record: &mut Registration,
         is_agreed: &mut bool,
     ) -> Result<bool, String> {
-        let registered = Registered::of(snapshot)?;
+        let registered = RegisteredNodes::of(snapshot)?;
         if registered.digest != record.follows {
             *is_agreed = false;
             self.keeper.give_up_for(registered.list)?;
@@ -255,7 +255,7 @@ impl Registrar {
         patience: Duration,
         seen: i64,
         lapse: &mut Lapse,
-    ) -> Turn {
+    ) -> Wakeup {
         let until_ms = now_ms() + patience.as_millis() as u64;
         loop {
             lapse.note(&self.keeper);
@@ -268,26 +268,26 @@ impl Registrar {
             let pause_ms = lease_ms.map_or(left_ms, |lease_ms| left_ms.min(lease_ms + 1));
             let signal = match signals.recv_timeout(Duration::from_millis(pause_ms)) {
                 Err(RecvTimeoutError::Timeout) if pause_ms < left_ms => continue,
-                Err(RecvTimeoutError::Timeout) => return Turn::Look,
-                Err(RecvTimeoutError::Disconnected) => return Turn::End,
+                Err(RecvTimeoutError::Timeout) => return Wakeup::Look,
+                Err(RecvTimeoutError::Disconnected) => return Wakeup::End,
                 Ok(signal) => signal,
             };
             // One look is enough for all that was said so far.
             let said: Vec<Signal> = [signal].into_iter().chain(signals.try_iter()).collect();
             if said.contains(&Signal::Stop) {
-                return Turn::End;
+                return Wakeup::End;
             }
             if said.contains(&Signal::Lost) {
                 self.count_loss();
                 tracing::error!("the lease of this node has ended at etcd: all is dropped");
-                return Turn::End;
+                return Wakeup::End;
             }
             let is_new = |signal: &Signal| match signal {
                 Signal::Revision(revision) => *revision > seen,
                 _ => true,
             };
             if said.iter().any(is_new) {
-                return Turn::Look;
+                return Wakeup::Look;
             }
         }
     }

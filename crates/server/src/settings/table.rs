@@ -1,6 +1,8 @@
-//! Table: one row for each setting, how it is read and shown.
+//! Table: one row for each setting, how it is read and shown; those of a cluster in `cluster.rs`.
 //!
 //! Tests: at the end of this file; tests/startup_errors.rs.
+
+mod cluster; // what makes this server a node among others
 
 use std::path::PathBuf;
 
@@ -10,11 +12,10 @@ use super::default_ttl::DefaultTtl;
 use super::hosts::Hosts;
 use super::keep::Keep;
 use super::secret::{password, show_secret, token};
-use super::source::ListSource;
 use super::units::{parse_duration_ms, parse_size, show_duration_ms, show_size};
 use super::values::{
-    announced, client_memory, effort, lease, level, log_format, mode, node_name, non_zero_duration,
-    number, path, paths, show_announced, show_path, show_paths, switch, value_limit,
+    client_memory, effort, level, log_format, mode, non_zero_duration, number, path, paths,
+    show_path, show_paths, switch, value_limit,
 };
 use super::{CONNECTIONS_MAX, DATABASES_MAX, LogFormat, SWITCH, THREADS_MAX, letters};
 
@@ -536,114 +537,16 @@ pub const TABLE: &[Row] = &[
         set: |s, v| put(&mut s.otlp_interval_ms, interval(v)),
         show: |s| show_duration_ms(s.otlp_interval_ms),
     },
-    Row {
-        name: "cluster",
-        parameter: None,
-        value: "SOURCE|off",
-        default: "off",
-        help: "Makes this server a node of a cluster. Each key is kept by one node, by the slots of \
-               Redis Cluster; database 0 alone is there. Nodes register under leases in etcd, \
-               etcd:http://HOST:2379,http://HOST:2379/CLUSTER, so that no key ever has two owners; \
-               or they are the addresses of a name, dns:NAME, asked for each second, with this \
-               node's ports; or they are listed in a file, file:PATH, read anew when it changes: a \
-               line is a node's name, resp=ADDR memcached=ADDR http=ADDR as its clients reach it \
-               (tls:ADDR behind a comma for those over TLS), and weight=N. See \
-               docs/guide/many-machines.md.",
-        set: |s, v| put(&mut s.cluster, ListSource::parse(v)),
-        show: |s| ListSource::show(s.cluster.as_ref()),
-    },
-    Row {
-        name: "node",
-        parameter: None,
-        value: "NAME",
-        default: "none",
-        help: "What this node is called in the cluster: its slots and its id go by that. With \
-               dns:NAME it is the node's address.",
-        set: |s, v| put(&mut s.node, node_name(v)),
-        show: |s| {
-            if s.node.is_empty() {
-                "none".to_owned()
-            } else {
-                s.node.clone()
-            }
-        },
-    },
-    Row {
-        name: "node-weight",
-        parameter: None,
-        value: "N",
-        default: "1",
-        help: "How much this node takes beside others, 1 to 10000, where nodes register in etcd.",
-        set: |s, v| put(&mut s.node_weight, number(v, 1, 10_000).map(|n| n as u32)),
-        show: |s| s.node_weight.to_string(),
-    },
-    Row {
-        name: "announce-resp",
-        parameter: None,
-        value: "ADDR,...|listen",
-        default: "listen",
-        help: "Where clients of Redis's protocol find this node, if that is another address than \
-               it listens at: behind NAT, in a container, or for 0.0.0.0. One host:port, and one \
-               tls:host:port for clients over TLS.",
-        set: |s, v| put(&mut s.announces.resp, announced(v)),
-        show: |s| show_announced(&s.announces.resp),
-    },
-    Row {
-        name: "announce-memcached",
-        parameter: None,
-        value: "ADDR,...|listen",
-        default: "listen",
-        help: "The same for memcached's protocol.",
-        set: |s, v| put(&mut s.announces.memcached, announced(v)),
-        show: |s| show_announced(&s.announces.memcached),
-    },
-    Row {
-        name: "announce-http",
-        parameter: None,
-        value: "ADDR,...|listen",
-        default: "listen",
-        help: "The same for HTTP.",
-        set: |s, v| put(&mut s.announces.http, announced(v)),
-        show: |s| show_announced(&s.announces.http),
-    },
-    Row {
-        name: "cluster-lease",
-        parameter: None,
-        value: "DURATION",
-        default: "3s",
-        help: "How long etcd keeps the registration of a node that is silent, 2s to 60s: so long, \
-               and up to 2 s more, the keys of one that has died are not served. The node itself \
-               stops a sixth of it earlier.",
-        set: |s, v| put(&mut s.cluster_lease_ms, lease(v)),
-        show: |s| show_duration_ms(s.cluster_lease_ms),
-    },
-    Row {
-        name: "cluster-ca",
-        parameter: None,
-        value: "FILE|off",
-        default: "off",
-        help: "Who has signed the certificates of etcd's members, as PEM, where they speak TLS.",
-        set: |s, v| put(&mut s.cluster_ca, path(v)),
-        show: |s| show_path(s.cluster_ca.as_deref()),
-    },
-    Row {
-        name: "cluster-cert",
-        parameter: None,
-        value: "FILE|off",
-        default: "off",
-        help: "The certificate that etcd is shown, as PEM.",
-        set: |s, v| put(&mut s.cluster_cert, path(v)),
-        show: |s| show_path(s.cluster_cert.as_deref()),
-    },
-    Row {
-        name: "cluster-key",
-        parameter: None,
-        value: "FILE|off",
-        default: "off",
-        help: "Its key, as PEM.",
-        set: |s, v| put(&mut s.cluster_key, path(v)),
-        show: |s| show_path(s.cluster_key.as_deref()),
-    },
+    cluster::CLUSTER,
+    cluster::NODE,
+    cluster::NODE_WEIGHT,
+    cluster::ANNOUNCE_RESP,
+    cluster::ANNOUNCE_MEMCACHED,
+    cluster::ANNOUNCE_HTTP,
+    cluster::CLUSTER_LEASE,
+    cluster::CLUSTER_CA,
+    cluster::CLUSTER_CERT,
+    cluster::CLUSTER_KEY,
     Row {
         name: "log-level",
         parameter: None,

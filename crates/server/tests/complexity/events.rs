@@ -112,7 +112,8 @@ pub(crate) const EVENTS: &[Event] = events! {
         for command in ["SUBSCRIBE", "WATCH"] {
             ask_with_names(&mut client, command, bench.scaled(7_000));
         }
-        let prefixes = (0..bench.scaled(1_500)).flat_map(|at| ["PREFIX".to_owned(), format!("p:{at}:")]);
+        let prefix = |at| ["PREFIX".to_owned(), format!("p:{at}:")];
+        let prefixes = (0..bench.scaled(1_500)).flat_map(prefix);
         let words = ["CLIENT", "TRACKING", "on", "BCAST"].map(str::to_owned);
         let words: Vec<String> = words.into_iter().chain(prefixes).collect();
         client.write_all(&framed(&words)).unwrap();

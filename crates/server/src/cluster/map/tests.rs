@@ -1,8 +1,9 @@
 //! Tests of the map: balance, moves, weights, and that it stays what it is.
 
 use super::*;
-use crate::cluster::node::{Announced, Node};
+use crate::cluster::node::Node;
 use crate::settings::address::Address;
+use crate::settings::announced::Announced;
 
 fn named(name: &str, weight: u32) -> Node {
     Node {

@@ -8,9 +8,9 @@ use cellar_engine::Key;
 use cellar_protocol::http::Status;
 
 use super::call::{Call, Failure};
-use crate::cluster::node::Place;
 use crate::cluster::slot::slot_of;
 use crate::protocol::Protocol;
+use crate::settings::announced::Place;
 
 const NOT_SERVED: Failure = Failure::with(
     Status::UNAVAILABLE,

@@ -85,7 +85,7 @@ pub(super) struct Renewal {
 
 /// A value that somebody registered.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Entry {
+pub(super) struct KeyValue {
     /// Behind the prefix.
     pub(super) name: String,
     pub(super) value: Vec<u8>,
@@ -97,10 +97,10 @@ pub(super) struct Entry {
 
 /// All keys of a prefix at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Snapshot {
+pub(super) struct PrefixSnapshot {
     /// Which of all changes was the last before it.
     pub(super) revision: i64,
-    pub(super) entries: Vec<Entry>,
+    pub(super) entries: Vec<KeyValue>,
 }
 
 impl Gateway {
@@ -153,10 +153,10 @@ impl Gateway {
     }
 
     /// All keys that begin so, as a majority of etcd has them.
-    pub(super) fn list(&self, prefix: &str) -> Result<Snapshot, String> {
+    pub(super) fn list(&self, prefix: &str) -> Result<PrefixSnapshot, String> {
         let answer = self.ask("kv/range", &range(prefix))?;
         let entries = answer.kvs.iter().map(|stored| entry(stored, prefix));
-        Ok(Snapshot {
+        Ok(PrefixSnapshot {
             revision: number(&answer.header.revision)?,
             entries: entries.collect::<Result<_, _>>()?,
         })
@@ -302,10 +302,10 @@ fn renewal(answer: &EtcdAnswer) -> Result<Renewal, String> {
     })
 }
 
-fn entry(stored: &StoredKey, prefix: &str) -> Result<Entry, String> {
+fn entry(stored: &StoredKey, prefix: &str) -> Result<KeyValue, String> {
     let key = STANDARD.decode(&stored.key).map_err(told)?;
     let name = key.strip_prefix(prefix.as_bytes()).unwrap_or(&key);
-    Ok(Entry {
+    Ok(KeyValue {
         name: String::from_utf8_lossy(name).into_owned(),
         value: STANDARD.decode(&stored.value).map_err(told)?,
         created: number(&stored.create_revision)?,

@@ -1,19 +1,20 @@
-//! Record: what a node registers of itself, and how all registered are one list.
+//! Registration: what a node registers of itself, and how all registered are one list.
 
 use std::fmt::Write;
 
 use serde::{Deserialize, Serialize};
 use sha1::{Digest, Sha1};
 
-use super::gateway::Snapshot;
+use super::gateway::PrefixSnapshot;
 use crate::cluster::list::NodeList;
-use crate::cluster::node::{Announced, Node};
+use crate::cluster::node::Node;
 use crate::protocol::Protocol;
 use crate::settings::address::Address;
+use crate::settings::announced::Announced;
 
 /// What a node registers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Record {
+pub(super) struct Registration {
     weight: u32,
     /// Addresses as `--resp` and the others write them.
     resp: String,
@@ -21,15 +22,15 @@ pub(super) struct Record {
     http: String,
     /// When it was registered, in seconds of Unix time; for people.
     since_s: u64,
-    /// Which list it follows, as [`Registered::digest`] has it; empty if none yet.
+    /// Which list it follows, as [`RegisteredNodes::digest`] has it; empty if none yet.
     pub(super) follows: String,
 }
 
-impl Record {
+impl Registration {
     /// The record of a node that follows no list yet.
-    pub(super) fn of(node: &Node, since_s: u64) -> Record {
+    pub(super) fn of(node: &Node, since_s: u64) -> Registration {
         let told = |protocol| Address::show_all(node.announced.of(protocol));
-        Record {
+        Registration {
             weight: node.weight,
             resp: told(Protocol::Resp),
             memcached: told(Protocol::Memcached),
@@ -59,7 +60,7 @@ impl Record {
 
 /// What is registered at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Registered {
+pub(super) struct RegisteredNodes {
     /// The nodes.
     pub(super) list: NodeList,
     /// By which the list is known: each name with the change that made its key. A node that comes
@@ -69,17 +70,17 @@ pub(super) struct Registered {
     pub(super) is_agreed: bool,
 }
 
-impl Registered {
+impl RegisteredNodes {
     /// What a snapshot has.
     ///
     /// # Errors
     /// Why it is no list. One that this node does not understand is none: what others understand
     /// of it, this one would not know.
-    pub(super) fn of(snapshot: &Snapshot) -> Result<Registered, String> {
+    pub(super) fn of(snapshot: &PrefixSnapshot) -> Result<RegisteredNodes, String> {
         let (mut nodes, mut records, mut text) = (Vec::new(), Vec::new(), String::new());
         for entry in &snapshot.entries {
             let named = |reason: String| format!("what {} has registered: {reason}", entry.name);
-            let record = serde_json::from_slice::<Record>(&entry.value);
+            let record = serde_json::from_slice::<Registration>(&entry.value);
             let record = record.map_err(|error| named(error.to_string()))?;
             nodes.push(record.node(&entry.name).map_err(named)?);
             records.push(record);
@@ -92,7 +93,7 @@ impl Registered {
             let _ = write!(digest, "{byte:02x}");
         }
         let is_agreed = records.iter().all(|record| record.follows == digest);
-        Ok(Registered {
+        Ok(RegisteredNodes {
             list,
             digest,
             is_agreed,
@@ -102,10 +103,10 @@ impl Registered {
 
 #[cfg(test)]
 mod tests {
-    use super::super::gateway::Entry;
+    use super::super::gateway::KeyValue;
     use super::*;
 
-    fn entry(name: &str, created: i64, follows: &str) -> Entry {
+    fn entry(name: &str, created: i64, follows: &str) -> KeyValue {
         let announced = Announced {
             resp: Address::parse_all(&format!("{name}:1,tls:{name}:2")).unwrap(),
             ..Announced::default()
@@ -115,11 +116,11 @@ mod tests {
             weight: 3,
             announced,
         };
-        let record = Record {
+        let record = Registration {
             follows: follows.to_owned(),
-            ..Record::of(&node, 1)
+            ..Registration::of(&node, 1)
         };
-        Entry {
+        KeyValue {
             name: name.to_owned(),
             value: record.bytes(),
             created,
@@ -127,9 +128,9 @@ mod tests {
         }
     }
 
-    fn snapshot(entries: &[(&str, i64)], follows: &str) -> Snapshot {
+    fn snapshot(entries: &[(&str, i64)], follows: &str) -> PrefixSnapshot {
         let entries = entries.iter();
-        Snapshot {
+        PrefixSnapshot {
             revision: 9,
             entries: entries
                 .map(|(name, at)| entry(name, *at, follows))
@@ -140,18 +141,18 @@ mod tests {
     #[test]
     fn a_list_is_agreed_when_all_follow_this_very_one() {
         let nodes = [("a", 1), ("b", 2)];
-        let first = Registered::of(&snapshot(&nodes, "")).unwrap();
+        let first = RegisteredNodes::of(&snapshot(&nodes, "")).unwrap();
         assert!(!first.is_agreed);
         assert_eq!(first.list.nodes()[0].announced.resp.len(), 2);
         assert_eq!(first.list.nodes()[1].weight, 3);
-        let all = Registered::of(&snapshot(&nodes, &first.digest)).unwrap();
+        let all = RegisteredNodes::of(&snapshot(&nodes, &first.digest)).unwrap();
         assert!(all.is_agreed);
         let mut some = snapshot(&nodes, &first.digest);
         some.entries[1] = entry("b", 2, "");
-        assert!(!Registered::of(&some).unwrap().is_agreed);
+        assert!(!RegisteredNodes::of(&some).unwrap().is_agreed);
         // The second one has come again, and has not said anything yet.
         let again = snapshot(&[("a", 1), ("b", 3)], &first.digest);
-        let again = Registered::of(&again).unwrap();
+        let again = RegisteredNodes::of(&again).unwrap();
         assert!(!again.is_agreed && again.digest != first.digest && again.list == first.list);
     }
 
@@ -160,10 +161,10 @@ mod tests {
         let mut odd = snapshot(&[("a", 1)], "");
         odd.entries[0].value = b"{}".to_vec();
         assert!(
-            Registered::of(&odd)
+            RegisteredNodes::of(&odd)
                 .unwrap_err()
                 .contains("what a has registered")
         );
-        assert!(Registered::of(&Snapshot::default()).is_err());
+        assert!(RegisteredNodes::of(&PrefixSnapshot::default()).is_err());
     }
 }

@@ -21,7 +21,8 @@ pub(in crate::execute::resp) struct Transaction {
     pub(in crate::execute::resp) is_broken: bool,
 }
 
-/// A command, and where its arguments are: among which of [`Transaction::args`], from where to where.
+/// A command, and where its arguments are: among which of [`Transaction::args`], from where to
+/// where.
 #[derive(Clone, Copy, Debug)]
 struct Queued {
     command: &'static Command,

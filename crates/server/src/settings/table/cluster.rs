@@ -1,0 +1,129 @@
+//! Cluster: the settings of a node among others.
+//!
+//! Why: docs/decisions/0057. Tests: those of `table.rs`; tests/startup_errors.rs.
+
+use super::put;
+use crate::settings::row::Row;
+use crate::settings::source::ListSource;
+use crate::settings::units::show_duration_ms;
+use crate::settings::values::{
+    announced, lease, node_name, number, path, show_announced, show_path,
+};
+
+pub(super) const CLUSTER: Row = Row {
+    name: "cluster",
+    parameter: None,
+    value: "SOURCE|off",
+    default: "off",
+    help: "Makes this server a node of a cluster. Each key is kept by one node, by the slots of \
+           Redis Cluster; database 0 alone is there. Nodes register under leases in etcd, \
+           etcd:http://HOST:2379,http://HOST:2379/CLUSTER, so that no key ever has two owners; \
+           or they are the addresses of a name, dns:NAME, asked for each second, with this \
+           node's ports; or they are listed in a file, file:PATH, read anew when it changes: a \
+           line is a node's name, resp=ADDR memcached=ADDR http=ADDR as its clients reach it \
+           (tls:ADDR behind a comma for those over TLS), and weight=N. See \
+           docs/guide/many-machines.md.",
+    set: |s, v| put(&mut s.cluster, ListSource::parse(v)),
+    show: |s| ListSource::show(s.cluster.as_ref()),
+};
+
+pub(super) const NODE: Row = Row {
+    name: "node",
+    parameter: None,
+    value: "NAME",
+    default: "none",
+    help: "What this node is called in the cluster: its slots and its id go by that. With \
+           dns:NAME it is the node's address.",
+    set: |s, v| put(&mut s.node, node_name(v)),
+    show: |s| {
+        if s.node.is_empty() {
+            "none".to_owned()
+        } else {
+            s.node.clone()
+        }
+    },
+};
+
+pub(super) const NODE_WEIGHT: Row = Row {
+    name: "node-weight",
+    parameter: None,
+    value: "N",
+    default: "1",
+    help: "How much this node takes beside others, 1 to 10000, where nodes register in etcd.",
+    set: |s, v| put(&mut s.node_weight, number(v, 1, 10_000).map(|n| n as u32)),
+    show: |s| s.node_weight.to_string(),
+};
+
+pub(super) const ANNOUNCE_RESP: Row = Row {
+    name: "announce-resp",
+    parameter: None,
+    value: "ADDR,...|listen",
+    default: "listen",
+    help: "Where clients of Redis's protocol find this node, if that is another address than \
+           it listens at: behind NAT, in a container, or for 0.0.0.0. One host:port, and one \
+           tls:host:port for clients over TLS.",
+    set: |s, v| put(&mut s.announces.resp, announced(v)),
+    show: |s| show_announced(&s.announces.resp),
+};
+
+pub(super) const ANNOUNCE_MEMCACHED: Row = Row {
+    name: "announce-memcached",
+    parameter: None,
+    value: "ADDR,...|listen",
+    default: "listen",
+    help: "The same for memcached's protocol.",
+    set: |s, v| put(&mut s.announces.memcached, announced(v)),
+    show: |s| show_announced(&s.announces.memcached),
+};
+
+pub(super) const ANNOUNCE_HTTP: Row = Row {
+    name: "announce-http",
+    parameter: None,
+    value: "ADDR,...|listen",
+    default: "listen",
+    help: "The same for HTTP.",
+    set: |s, v| put(&mut s.announces.http, announced(v)),
+    show: |s| show_announced(&s.announces.http),
+};
+
+pub(super) const CLUSTER_LEASE: Row = Row {
+    name: "cluster-lease",
+    parameter: None,
+    value: "DURATION",
+    default: "3s",
+    help: "How long etcd keeps the registration of a node that is silent, 2s to 60s: so long, \
+           and up to 2 s more, the keys of one that has died are not served. The node itself \
+           stops a sixth of it earlier.",
+    set: |s, v| put(&mut s.cluster_lease_ms, lease(v)),
+    show: |s| show_duration_ms(s.cluster_lease_ms),
+};
+
+pub(super) const CLUSTER_CA: Row = Row {
+    name: "cluster-ca",
+    parameter: None,
+    value: "FILE|off",
+    default: "off",
+    help: "Who has signed the certificates of etcd's members, as PEM, where they speak TLS.",
+    set: |s, v| put(&mut s.cluster_ca, path(v)),
+    show: |s| show_path(s.cluster_ca.as_deref()),
+};
+
+pub(super) const CLUSTER_CERT: Row = Row {
+    name: "cluster-cert",
+    parameter: None,
+    value: "FILE|off",
+    default: "off",
+    help: "The certificate that etcd is shown, as PEM.",
+    set: |s, v| put(&mut s.cluster_cert, path(v)),
+    show: |s| show_path(s.cluster_cert.as_deref()),
+};
+
+pub(super) const CLUSTER_KEY: Row = Row {
+    name: "cluster-key",
+    parameter: None,
+    value: "FILE|off",
+    default: "off",
+    help: "Its key, as PEM.",
+    set: |s, v| put(&mut s.cluster_key, path(v)),
+    show: |s| show_path(s.cluster_key.as_deref()),
+};
