@@ -195,7 +195,7 @@ fn why_a_cache_begins_empty_is_told() {
         end(daemon, Signal::TERM);
     };
     begin(&[], "nothing was there");
-    begin(&["--memory", "128MiB"], "it has 67108864 bytes of memory");
+    begin(&["--memory", "512MiB"], "it has 67108864 bytes of memory");
     begin(&["--databases", "20"], "there were other databases");
     begin(&[], "there were other databases");
     begin(&["--keep", "3:1MiB"], "there were other databases");

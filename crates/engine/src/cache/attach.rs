@@ -193,7 +193,9 @@ impl Ground {
         let geometries = Geometry::all(config);
         let (plots, file_bytes) = lay_out(&geometries);
         let longest = config.value_bytes_max.max(config.update_bytes_max);
-        let longest = longest.min(config.memory_bytes / 2);
+        // In a cache that was given more memory, values stay as long as they could be before.
+        let shape_bytes = config.shape_bytes.unwrap_or(config.memory_bytes);
+        let longest = longest.min(config.memory_bytes.min(shape_bytes) / 2);
         if plan.goes_on() && geometries[0].reach < 2 * longest.min(Config::VALUE_BYTES_LIMIT) {
             let why = "it is divided for less memory, and has no room for the longest values";
             return Ok(Err(why.to_owned()));
