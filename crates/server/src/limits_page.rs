@@ -108,13 +108,17 @@ pub fn page() -> String {
         };
         rows.iter().map(row).collect()
     };
-    let waiters = format!(
+    [HEAD, &rows(&beside), CLIENTS, &rows(&client), &counts()].concat()
+}
+
+/// What is bounded by numbers.
+fn counts() -> String {
+    format!(
         "\nAt most {WAITERS_MAX} clients wait for keys at one time (`BLPOP` and its kin). A \
          transaction has at most\n{QUEUED_KEYS_MAX} keys: each command counts for one at least, \
          and {QUEUED_ARGS_PER_KEY} of its arguments beyond the\neighth for one more. A script or a \
          library of functions has at most {}. What clients\nleave behind counts for them until \
          it is freed.\n",
         round_size(PROGRAM_BYTES_MAX)
-    );
-    [HEAD, &rows(&beside), CLIENTS, &rows(&client), &waiters].concat()
+    )
 }

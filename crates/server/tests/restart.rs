@@ -196,27 +196,48 @@ fn why_a_cache_begins_empty_is_told() {
     };
     begin(&[], "nothing was there");
     begin(&["--memory", "512MiB"], "it has 67108864 bytes of memory");
-    begin(&["--databases", "20"], "there were other databases");
-    begin(&[], "there were other databases");
-    begin(&["--keep", "3:1MiB"], "there were other databases");
+    begin(&[], "it has 536870912 bytes of memory");
+    begin(
+        &["--keep", "3:1MiB"],
+        "other databases had memory of their own",
+    );
     std::thread::sleep(Duration::from_millis(50));
     begin(
         &["--keep", "3:1MiB", "--max-downtime", "1ms"],
         "it was away for",
     );
-    begin(&[], "there were other databases");
+    begin(&[], "other databases had memory of their own");
     let names = ground.0.join("names");
     let bytes = std::fs::read(&names).unwrap();
     std::fs::write(&names, &bytes[..bytes.len() / 2]).unwrap();
     std::fs::set_permissions(&names, std::fs::Permissions::from_mode(0o600)).unwrap();
     begin(&[], "its file of names");
-    let fewer = ground.start_with(&["--threads", "1", "--memory", "32MiB"]);
-    assert!(told(&fewer).contains("was restored"), "{}", told(&fewer));
+}
+
+#[test]
+fn less_memory_more_memory_and_other_databases_are_gone_on_with() {
+    let ground = Ground::new("other");
+    let daemon = ground.start();
     check(
-        &mut fewer.connect(),
-        b"get k\r\n",
-        b"VALUE k 0 1\r\nx\r\nEND\r\n",
+        &mut daemon.connect(),
+        b"set k 0 0 1\r\nx\r\n",
+        b"STORED\r\n",
     );
+    end(daemon, Signal::TERM);
+    for flags in [
+        &["--threads", "1", "--memory", "32MiB"],
+        &["--databases", "20", "--memory", "128MiB"],
+        &["--databases", "4", "--memory", "64MiB"],
+    ] {
+        let daemon = ground.start_with(flags);
+        assert!(told(&daemon).contains("was restored"), "{}", told(&daemon));
+        check(
+            &mut daemon.connect(),
+            b"get k\r\n",
+            b"VALUE k 0 1\r\nx\r\nEND\r\n",
+        );
+        end(daemon, Signal::TERM);
+    }
 }
 
 #[test]

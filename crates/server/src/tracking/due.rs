@@ -19,9 +19,12 @@ const ENTRY_BYTES: usize = 64;
 /// Nothing waits.
 const NEVER: u64 = u64::MAX;
 
+/// Names behind their deadlines.
+type NamesByDeadline = BTreeSet<(u64, Box<[u8]>)>;
+
 #[derive(Debug, Default)]
 struct Waiting {
-    names: BTreeSet<(u64, Box<[u8]>)>,
+    names: NamesByDeadline,
     bytes: usize,
 }
 
@@ -42,7 +45,7 @@ impl Waiting {
 pub(super) struct Due {
     waiting: Mutex<Waiting>,
     /// What was forgotten and is not freed yet.
-    void: Mutex<Vec<BTreeSet<(u64, Box<[u8]>)>>>,
+    void: Mutex<Vec<NamesByDeadline>>,
     /// The first deadline.
     // Relaxed: written under the lock; a look without it may come a step late.
     first_ms: AtomicU64,

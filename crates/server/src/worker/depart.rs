@@ -122,11 +122,10 @@ impl Worker {
         });
         let mut buffers = vec![leftover, output.into_bytes()];
         buffers.retain(|buffer| buffer.len() >= HEAVY_BYTES_MIN);
-        let is_heavy = |rest: &Box<dyn Unfinished>| rest.waiting_bytes() >= HEAVY_BYTES_MIN;
         let departure = Departure {
             waiter: waiter.map(|waiter| (waiter, 0)),
             link: (link.held_bytes() >= HEAVY_BYTES_MIN).then_some(link),
-            unfinished: unfinished.filter(is_heavy),
+            unfinished: unfinished.filter(|rest| rest.waiting_bytes() >= HEAVY_BYTES_MIN),
             buffers,
             bytes: noted_bytes,
         };
