@@ -139,7 +139,7 @@ test-compile: compilers
 	$(TIMED) compile $(CARGO) test --locked --workspace --no-run
 
 test-rust:
-	CELLAR_FUZZ_SECONDS=$(HOSTILE_SECONDS) CELLAR_KILL_SECONDS=60 \
+	CELLAR_FUZZ_SECONDS=$(HOSTILE_SECONDS) CELLAR_TEST_KILL_SECONDS=60 \
 		RUST_TEST_THREADS=$(TEST_THREADS) \
 		$(TIMED) test-rust $(CARGO) test --locked --workspace --no-fail-fast
 
@@ -184,7 +184,7 @@ soak: tools build ## all sizes, crowds, schedules, 100 stops, an hour of kills, 
 		--nocapture --test-threads=1
 	CELLAR_STOPS=100 CELLAR_BIN=$(RELEASE)/cellar \
 		$(CARGO) test --locked --package cellar --test server clean_stop
-	CELLAR_KILL_SECONDS=3600 $(CARGO) test --locked --package cellar-engine --test killed
+	CELLAR_TEST_KILL_SECONDS=3600 $(CARGO) test --locked --package cellar-engine --test killed
 	CELLAR_KILLS=300 CELLAR_BIN=$(RELEASE)/cellar \
 		$(CARGO) test --locked --package cellar --test server restart
 	CELLAR_FAULTS=20 CELLAR_BIN=$(RELEASE)/cellar \

@@ -3,8 +3,8 @@
 //! A child works on a cache in shared memory with two threads and notes in a file what it is about
 //! to do and what it has done. It is killed, and this process looks at each key: what is there must
 //! be the last value that was acknowledged, or the one in flight, whole, with its own deadline, and
-//! nothing that was deleted, flushed or over. `CELLAR_KILLS` says how often, `CELLAR_KILL_SECONDS`
-//! for how long.
+//! nothing that was deleted, flushed or over. `CELLAR_KILLS` says how often,
+//! `CELLAR_TEST_KILL_SECONDS` for how long.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::collections::HashMap;
@@ -499,7 +499,7 @@ fn rounds() -> impl Iterator<Item = u64> {
         let told = std::env::var(name).ok()?;
         Some(told.parse::<u64>().unwrap())
     };
-    let seconds = told("CELLAR_KILL_SECONDS");
+    let seconds = told("CELLAR_TEST_KILL_SECONDS");
     let kills = told("CELLAR_KILLS").unwrap_or(if seconds.is_some() { u64::MAX } else { 150 });
     let clock = SystemClock::new();
     let is_time =
