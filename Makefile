@@ -182,12 +182,12 @@ soak: tools build ## all sizes, crowds, schedules, 100 stops, an hour of kills, 
 	CELLAR_MATRIX=full CELLAR_BIN=$(RELEASE)/cellar \
 		$(CARGO) test --locked --package cellar --test size_matrix --test hostile_clients -- \
 		--nocapture --test-threads=1
-	CELLAR_STOPS=100 CELLAR_BIN=$(RELEASE)/cellar \
+	CELLAR_TEST_STOPS=100 CELLAR_BIN=$(RELEASE)/cellar \
 		$(CARGO) test --locked --package cellar --test server clean_stop
 	CELLAR_TEST_KILL_SECONDS=3600 $(CARGO) test --locked --package cellar-engine --test killed
-	CELLAR_KILLS=300 CELLAR_BIN=$(RELEASE)/cellar \
+	CELLAR_TEST_KILLS=300 CELLAR_BIN=$(RELEASE)/cellar \
 		$(CARGO) test --locked --package cellar --test server restart
-	CELLAR_FAULTS=20 CELLAR_BIN=$(RELEASE)/cellar \
+	CELLAR_TEST_FAULTS=20 CELLAR_BIN=$(RELEASE)/cellar \
 		$(CARGO) test --locked --package cellar --test server cluster_etcd -- --nocapture
 	CELLAR_COMPLEXITY=full CELLAR_BIN=$(RELEASE)/cellar \
 		$(CARGO) test --locked --package cellar --test complexity -- --nocapture

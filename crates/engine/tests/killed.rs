@@ -3,7 +3,7 @@
 //! A child works on a cache in shared memory with two threads and notes in a file what it is about
 //! to do and what it has done. It is killed, and this process looks at each key: what is there must
 //! be the last value that was acknowledged, or the one in flight, whole, with its own deadline, and
-//! nothing that was deleted, flushed or over. `CELLAR_KILLS` says how often,
+//! nothing that was deleted, flushed or over. `CELLAR_TEST_KILLS` says how often,
 //! `CELLAR_TEST_KILL_SECONDS` for how long.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
@@ -500,7 +500,7 @@ fn rounds() -> impl Iterator<Item = u64> {
         Some(told.parse::<u64>().unwrap())
     };
     let seconds = told("CELLAR_TEST_KILL_SECONDS");
-    let kills = told("CELLAR_KILLS").unwrap_or(if seconds.is_some() { u64::MAX } else { 150 });
+    let kills = told("CELLAR_TEST_KILLS").unwrap_or(if seconds.is_some() { u64::MAX } else { 150 });
     let clock = SystemClock::new();
     let is_time =
         move |_: &u64| seconds.is_none_or(|seconds| clock.now().0 < seconds.saturating_mul(1_000));

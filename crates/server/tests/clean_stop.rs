@@ -3,8 +3,8 @@
 //!
 //! Each server is told to stop once its successor is there; it goes on for `--lame-duck`, in which
 //! clients that come find the successor, and then drains. A clean close is an end between two
-//! answers; a reset, half an answer or a refused connection is an error. `CELLAR_STOPS=100`, as
-//! `make soak` sets it, does more of them.
+//! answers; a reset, half an answer or a refused connection is an error. `CELLAR_TEST_STOPS=100`,
+//! as `make soak` sets it, does more of them.
 
 use crate::support::daemon::{Daemon, check, set};
 use crate::support::http::Http;
@@ -42,7 +42,7 @@ fn start() -> Daemon {
 
 #[test]
 fn clients_that_try_again_after_a_clean_close_see_no_error() {
-    let stops = std::env::var("CELLAR_STOPS").map_or(STOPS, |text| text.parse().unwrap());
+    let stops = std::env::var("CELLAR_TEST_STOPS").map_or(STOPS, |text| text.parse().unwrap());
     let mut present = start();
     let crowd = Crowd::start(&WAYS, &present);
     for stop in 0..stops {

@@ -1,6 +1,7 @@
 //! Servers that register in etcd: never two owners of a key, whatever fails.
 //!
-//! One round of faults in `make test`; as many as `CELLAR_FAULTS` says where `make soak` sets it.
+//! One round of faults in `make test`; as many as `CELLAR_TEST_FAULTS` says where `make soak`
+//! sets it.
 
 use std::thread::sleep;
 use std::time::Duration;
@@ -105,7 +106,7 @@ fn no_read_is_stale_whatever_fails() {
     wait_until_whole(&[alpha, beta, gamma]);
     let addresses = [&alpha.resp, &beta.resp, &gamma.resp, &delta.resp].map(String::clone);
     let checker = ClusterChecker::start(&addresses);
-    let rounds = std::env::var("CELLAR_FAULTS").map_or(1, |rounds| rounds.parse().unwrap());
+    let rounds = std::env::var("CELLAR_TEST_FAULTS").map_or(1, |rounds| rounds.parse().unwrap());
     for _ in 0..rounds {
         // Stopped for longer than the lease, with requests in its sockets.
         checker.go_on(HITS);

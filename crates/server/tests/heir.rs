@@ -201,11 +201,11 @@ fn a_slow_reader_gets_its_value_whole_whatever_becomes_of_the_item() {
         let taken = scope.spawn(|| house.control.succeed(&mut old, &flags));
         let mut client = loop {
             let mut stream = TcpStream::connect(&address).unwrap();
-            check(&mut stream, b"mn\r\n", b"MN\r\n");
-            let mut pid = Vec::new();
-            stream.write_all(b"stats\r\nquit\r\n").unwrap();
-            stream.read_to_end(&mut pid).unwrap();
-            if String::from_utf8_lossy(&pid).contains("STAT restored 1") {
+            let mut stats = Vec::new();
+            // Who comes while the old one leaves may be let go without an answer.
+            let _ = stream.write_all(b"stats\r\nquit\r\n");
+            let _ = stream.read_to_end(&mut stats);
+            if String::from_utf8_lossy(&stats).contains("STAT restored 1") {
                 break TcpStream::connect(&address).unwrap();
             }
         };

@@ -2,7 +2,8 @@
 //! killed, and whatever protocol its items came by.
 //!
 //! The engine's own tests kill a process some hundred times (killed.rs); here are
-//! the protocols, what stands beside the cache, and what is refused. `CELLAR_KILLS` says how often.
+//! the protocols, what stands beside the cache, and what is refused. `CELLAR_TEST_KILLS` says how
+//! often.
 
 use crate::support::daemon::{Daemon, PATIENCE, check, expect, frame};
 use crate::support::http::Http;
@@ -401,7 +402,7 @@ fn read(stream: &mut BufReader<TcpStream>, key: &str) -> Option<String> {
 
 #[test]
 fn a_server_that_is_killed_under_load_loses_no_write_and_brings_none_back() {
-    let told = std::env::var("CELLAR_KILLS").ok();
+    let told = std::env::var("CELLAR_TEST_KILLS").ok();
     let kills: u64 = told.map_or(15, |kills| kills.parse().unwrap());
     let ground = Ground::new("load");
     let mut known: [HashMap<String, Known>; PROTOCOLS] = Default::default();

@@ -203,8 +203,8 @@ fn a_node_that_nobody_could_reach_and_an_etcd_that_cannot_be_asked_are_told() {
         ),
         (
             with(&["file:/x", "--announce-resp", "a:1"]),
-            "--cluster: what --announce-resp, --announce-memcached and --announce-http say goes \
-             with etcd: and dns:; a file has the addresses itself",
+            "--cluster: --announce-resp, --announce-memcached and --announce-http go with etcd: \
+             and dns:; a file has the addresses itself",
         ),
     ] {
         check(&flags, &[], expected);
