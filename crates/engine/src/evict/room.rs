@@ -31,6 +31,19 @@ pub(crate) struct Won {
 /// No segment has this number.
 pub(super) const NO_EXTENT: u32 = u32::MAX;
 
+impl Allowance {
+    /// That of one call for a room for which so many bytes may still be copied.
+    fn for_room(copy_bytes: usize) -> Allowance {
+        Allowance {
+            entries: STEP_ENTRIES,
+            bytes: 0,
+            walk_bytes: STEP_BYTES,
+            copy_bytes,
+            is_upkeep: false,
+        }
+    }
+}
+
 impl Reclaimer {
     /// From here on nothing leaves at once for a long value, for which this extent was made, if any
     /// was. Its maker keeps it pinned.
@@ -64,13 +77,7 @@ impl Reclaimer {
         copy_bytes: &mut usize,
         now: Instant,
     ) -> Won {
-        let mut allowance = Allowance {
-            entries: STEP_ENTRIES,
-            bytes: 0,
-            walk_bytes: STEP_BYTES,
-            copy_bytes: *copy_bytes,
-            is_upkeep: false,
-        };
+        let mut allowance = Allowance::for_room(*copy_bytes);
         let mut won = Won::default();
         while won.bytes < bytes {
             let released = match store.release_piece() {
@@ -110,13 +117,7 @@ impl Reclaimer {
         copy_bytes: &mut usize,
         now: Instant,
     ) -> Won {
-        let mut allowance = Allowance {
-            entries: STEP_ENTRIES,
-            bytes: 0,
-            walk_bytes: STEP_BYTES,
-            copy_bytes: *copy_bytes,
-            is_upkeep: false,
-        };
+        let mut allowance = Allowance::for_room(*copy_bytes);
         let mut won = Won::default();
         while store.available_segments(segments) < segments && !allowance.is_used_up(0) {
             self.see_to_victim(store, now);
