@@ -14,6 +14,16 @@ use daemon::{Daemon, frame, pattern};
 use resp::Client;
 use session::{Session, UNIX_MS_AT_ZERO, state_of};
 
+/// A server of one loop whose values may be half as long as its memory.
+const SMALL: [&str; 6] = [
+    "--threads",
+    "1",
+    "--memory",
+    "64MiB",
+    "--max-value",
+    "32MiB",
+];
+
 const MIB: usize = 1 << 20;
 const LONG: usize = 12 * MIB;
 /// Longest collection, and longest string that is changed.
@@ -582,15 +592,7 @@ fn in_a_database_that_keeps_what_does_not_fit_is_refused_and_what_is_no_longer_s
 
 #[test]
 fn over_a_socket_others_have_their_turns_and_pipelined_requests_their_order() {
-    let memory = [
-        "--threads",
-        "1",
-        "--memory",
-        "64MiB",
-        "--max-value",
-        "32MiB",
-    ];
-    let daemon = Daemon::start(&memory);
+    let daemon = Daemon::start(&SMALL);
     let mut other = Client::connect(&daemon);
     let mut client = Client::connect(&daemon);
     let value = pattern(9, 24 * MIB);
@@ -624,15 +626,7 @@ fn over_a_socket_others_have_their_turns_and_pipelined_requests_their_order() {
 
 #[test]
 fn who_watches_and_who_keeps_a_copy_hears_of_it_once() {
-    let memory = [
-        "--threads",
-        "1",
-        "--memory",
-        "64MiB",
-        "--max-value",
-        "32MiB",
-    ];
-    let daemon = Daemon::start(&memory);
+    let daemon = Daemon::start(&SMALL);
     let (mut near, mut watcher) = (Client::connect(&daemon), Client::connect(&daemon));
     let mut client = Client::connect(&daemon);
     let value = pattern(9, 24 * MIB);
