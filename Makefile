@@ -14,8 +14,8 @@ FUZZ_TARGETS ?=
 SOAK_ROUNDS ?= 10
 TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)
 export CARGO_TARGET_DIR := $(abspath $(TARGET_DIR))
-# Most tests wait for a server most of the time.
-TEST_THREADS ?= 3
+# Most tests wait for a server most of the time; three programs with tests run side by side.
+TEST_THREADS ?= 2
 # Random tests make the same choices in each run, so a run that passed passes again; see `soak`.
 export TEST_SEED ?= 1
 export PROPTEST_RNG_SEED ?= $(TEST_SEED)
@@ -128,8 +128,7 @@ lints:
 test: ## every test, Rust, Python and Java; installs what they need
 	@rm -f $(TIMES)
 	@command -v cc >/dev/null || $(MAKE) tools
-	$(TIMED) begin $(MAKE) --jobs=2 --output-sync=target test-tools test-compile
-	$(TIMED) lanes $(MAKE) --jobs=3 --output-sync=target test-rust test-java-client test-clients
+	$(TIMED) all $(MAKE) --jobs=3 --output-sync=target test-rust test-java-client test-clients
 	@$(TIMED)
 
 test-tools:
@@ -138,15 +137,14 @@ test-tools:
 test-compile: compilers
 	$(TIMED) compile $(CARGO) test --locked --workspace --no-run
 
-test-rust:
-	CELLAR_FUZZ_SECONDS=$(HOSTILE_SECONDS) CELLAR_TEST_KILL_SECONDS=60 \
-		RUST_TEST_THREADS=$(TEST_THREADS) \
-		$(TIMED) test-rust $(CARGO) test --locked --workspace --no-fail-fast
+test-rust: test-compile test-tools
+	CELLAR_FUZZ_SECONDS=$(HOSTILE_SECONDS) RUST_TEST_THREADS=$(TEST_THREADS) \
+		$(TIMED) test-rust .ci/rust-tests
 
-test-java-client:
+test-java-client: test-compile test-tools
 	BINARIES=debug $(TIMED) test-java-client nice foreign-clients/run --only java_client
 
-test-clients:
+test-clients: test-compile test-tools
 	$(TIMED) smoke nice $(MAKE) smoke
 	$(TIMED) lints nice $(MAKE) lints
 	BINARIES=debug $(TIMED) test-clients foreign-clients/run --but java_client --jobs 2

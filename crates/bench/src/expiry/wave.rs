@@ -22,7 +22,7 @@ use cellar_load::quantity::{TtlMix, share};
 const MARGIN_NS: u64 = 200_000_000;
 /// What it may take to store an item, and how long a server may take to come to rest then.
 const FILL_NS: u64 = 8_000;
-const REST_NS: u64 = 2 * NS_PER_S;
+const REST_NS: u64 = 5 * NS_PER_S;
 const POLL: Duration = Duration::from_millis(100);
 /// Length of a slice.
 const SLICE_NS: u64 = NS_PER_S / 2;

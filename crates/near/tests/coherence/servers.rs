@@ -184,8 +184,14 @@ impl Client {
     pub(crate) async fn known(server: &Server, name: &str, password: &str) -> Client {
         let address = format!("redis://{name}:{password}@{}", server.address());
         let client = redis::Client::open(address).unwrap();
-        let connection = client.get_multiplexed_async_connection().await.unwrap();
-        Client { connection }
+        // The library's own time for a connection is a second, which passwords to be compared may take.
+        let patient = redis::AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(PATIENCE))
+            .set_response_timeout(Some(PATIENCE));
+        let connecting = client.get_multiplexed_async_connection_with_config(&patient);
+        Client {
+            connection: connecting.await.unwrap(),
+        }
     }
 
     /// Sets a key of the suite.

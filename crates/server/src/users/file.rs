@@ -110,12 +110,13 @@ pub(super) fn parse(text: &str) -> Result<Vec<User>, FileError> {
     if rows.user.len() > USERS_MAX {
         return Err(FileError(format!("it has more than {USERS_MAX} users")));
     }
-    let mut lines = HashMap::new();
+    let mut offsets = HashMap::new();
     let (mut certificates, mut uids) = (HashMap::new(), HashMap::new());
     let mut users = Vec::with_capacity(rows.user.len());
     for row in &rows.user {
         let (name, span) = (row.name.get_ref(), row.name.span());
-        if let Some(line) = lines.insert(name.as_str(), line_of(text.as_bytes(), span.start)) {
+        if let Some(first) = offsets.insert(name.as_str(), span.start) {
+            let line = line_of(text.as_bytes(), first);
             let reason = format!("the user {name:?} is already at line {line}");
             return Err(wrong(text, &span, &reason));
         }
@@ -271,6 +272,7 @@ fn wrong(text: &str, span: &Range<usize>, reason: &str) -> FileError {
     FileError(format!("line {line}: {reason}"))
 }
 
+/// The line of a place in a text; it costs a look at all before it.
 fn line_of(text: &[u8], at: usize) -> usize {
     let before = &text[..at.min(text.len())];
     before.iter().filter(|byte| **byte == b'\n').count() + 1
