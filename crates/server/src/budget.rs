@@ -16,6 +16,9 @@ const KEPT_EIGHTHS: usize = 7;
 /// What strangers may hold together, in eighths of the limit.
 const STRANGERS_EIGHTHS: usize = 1;
 
+/// What clients may have left behind that is not freed yet, in eighths of the limit.
+const DEPARTED_EIGHTHS: usize = 2;
+
 /// What the clients of one event loop hold, alone on its cache lines.
 #[derive(Debug, Default)]
 #[repr(align(128))]
@@ -119,6 +122,12 @@ impl Budget {
     /// Notes what clients of a loop have left behind that is not freed yet.
     pub fn set_departed(&self, index: usize, bytes: usize) {
         self.parts[index].departed.store(bytes, Ordering::Relaxed);
+    }
+
+    /// What a loop's clients may have left behind at the end of a turn.
+    #[must_use]
+    pub fn departed_bytes_max(&self) -> usize {
+        self.bytes_max / 8 * DEPARTED_EIGHTHS / self.parts.len()
     }
 
     /// Whether all together, or strangers, hold too much; also keeps the peak.

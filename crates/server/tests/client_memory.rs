@@ -292,6 +292,28 @@ fn what_clients_leave_behind_is_taken_apart_and_counts_no_more() {
 }
 
 #[test]
+fn who_sets_up_and_goes_on_and_on_leaves_no_more_than_may_be_left() {
+    let limit = 32 << 20;
+    let daemon = Daemon::start(&["--threads", "1", "--client-memory", "32MiB"]);
+    let names: Vec<String> = (0..3_500).map(|name| format!("name:{name}")).collect();
+    let words: Vec<&[u8]> = names.iter().map(String::as_bytes).collect();
+    let request = daemon::frame(&[&[&b"BLPOP"[..]], &words[..], &[b"0"]].concat());
+    let mut most = 0;
+    for _ in 0..6 {
+        let mut waiters = Vec::new();
+        for _ in 0..50 {
+            let mut client = Client::connect(&daemon);
+            client.send_raw(&request);
+            waiters.push(client);
+        }
+        most = most.max(daemon.stat("client_memory"));
+    }
+    // What is there, what may be left, and what came since the last look.
+    assert!(most <= 2 * limit as u64, "{most}");
+    assert!(occupied_bytes(&daemon, "VmHWM") < 8 * limit);
+}
+
+#[test]
 fn nothing_is_given_to_who_has_gone_with_very_many_names_to_wait_for() {
     let daemon = Daemon::start(&["--threads", "1"]);
     let mut other = Client::connect(&daemon);

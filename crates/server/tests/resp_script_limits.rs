@@ -175,6 +175,53 @@ fn everything_else_ends_in_time() {
 }
 
 #[test]
+fn a_transaction_has_as_long_as_one_script() {
+    let daemon = Daemon::start(&["--script-time-limit", LIMIT, "--threads", "1"]);
+    let mut client = Client::connect(&daemon);
+    client.check("MULTI => +OK");
+    client.check("SET before 1 => +QUEUED");
+    for _ in 0..3 {
+        let endless = client.call(&[b"EVAL", b"while true do end", b"0"]);
+        assert_eq!(endless, Value::Simple("QUEUED".to_owned()));
+    }
+    client.check("SET behind 1 => +QUEUED");
+    let Value::Array(replies) = client.run("EXEC") else {
+        panic!("no answers");
+    };
+    let shown: Vec<String> = replies.iter().map(Value::shown).collect();
+    assert!(shown[1].contains("ran longer than"), "{shown:?}");
+    let late = "-ERR the commands before took too long";
+    assert_eq!((&*shown[0], &*shown[2], &*shown[3]), ("+OK", late, late));
+    assert_eq!(shown[4], late);
+    client.check("EXISTS before behind => :1");
+}
+
+#[test]
+fn a_transaction_of_dear_reads_ends_like_a_script() {
+    let daemon = Daemon::start(&["--script-time-limit", LIMIT, "--threads", "1"]);
+    let mut client = Client::connect(&daemon);
+    let fields: Vec<Vec<u8>> = (0..60_000)
+        .map(|n| format!("{n:06}").into_bytes())
+        .collect();
+    let words: Vec<&[u8]> = fields.iter().map(Vec::as_slice).collect();
+    for part in words.chunks(10_000) {
+        client.call(&[&[&b"RPUSH"[..], b"list"], part].concat());
+    }
+    client.check("MULTI => +OK");
+    let queue: Vec<u8> = daemon::frame(&[b"LPOS", b"list", b"nowhere"]).repeat(19_000);
+    client.send_raw(&queue);
+    for _ in 0..19_000 {
+        assert_eq!(client.read(), Value::Simple("QUEUED".to_owned()));
+    }
+    let Value::Array(replies) = client.run("EXEC") else {
+        panic!("no answers");
+    };
+    let first = replies[0].shown();
+    assert!(["(nil)", "nil", "$-1"].contains(&&*first), "{first}");
+    assert!(replies[18_999].shown().contains("took too long"));
+}
+
+#[test]
 fn what_stands_around_a_run_counts_too() {
     let daemon = Daemon::start(&["--script-time-limit", LIMIT, "--threads", "1"]);
     let mut client = Client::connect(&daemon);

@@ -488,7 +488,8 @@ pub const TABLE: &[Row] = &[
         value: "DURATION",
         default: "5s",
         help: "Ends a script (EVAL) with an error that runs longer than this; nobody else is \
-               served meanwhile. What it has written stays.",
+               served meanwhile. What it has written stays. All commands of a transaction have \
+               as long together; those behind are not run.",
         set: |s, v| put(&mut s.script_time_ms, non_zero_duration(v)),
         show: |s| show_duration_ms(s.script_time_ms),
     },

@@ -5,6 +5,10 @@
 //! at once, and nobody sees it any more; what it has set up goes a piece in each turn, and counts
 //! as held until then.
 //!
+//! Who sets up and goes on and on would leave more than is taken apart: what is above a loop's part
+//! of [`Budget::departed_bytes_max`](crate::budget::Budget::departed_bytes_max) goes at
+//! once, however long that takes. It took as long to set up.
+//!
 //! Invariant: who is in here is gone for all others.
 //! Why: docs/decisions/0060. Tests: tests/complexity.rs, tests/client_memory.rs.
 
@@ -41,6 +45,20 @@ impl Departures {
     fn push(&mut self, departure: Departure) {
         self.bytes += departure.bytes;
         self.waiting.push_back(departure);
+    }
+
+    /// Takes so many names apart, or all there are. The caller is inside a gate.
+    fn take_names(&mut self, most: usize, state: &State) {
+        let mut left = most;
+        while left > 0
+            && let Some(first) = self.waiting.front_mut()
+        {
+            left -= first.take_apart(left, state).min(left);
+            if first.is_empty() {
+                self.bytes -= first.bytes;
+                self.waiting.pop_front();
+            }
+        }
     }
 }
 
@@ -153,18 +171,18 @@ impl Worker {
     fn take_piece(&mut self) {
         let state = &self.common.state;
         let pass = state.gates.enter(self.index);
-        let mut left = NAMES_MAX;
-        while left > 0
-            && let Some(first) = self.departures.waiting.front_mut()
-        {
-            left -= first.take_apart(left, state).min(left);
-            if first.is_empty() {
-                self.departures.bytes -= first.bytes;
-                self.departures.waiting.pop_front();
-            }
-        }
+        self.departures.take_names(NAMES_MAX, state);
         drop(pass);
         self.publish_departed();
+    }
+
+    /// Takes pieces apart, other loops' turns between them, until no more is left than may be.
+    #[inline]
+    pub(super) fn take_excess_apart(&mut self) {
+        let most_bytes = self.common.state.budget.departed_bytes_max();
+        while self.departures.bytes > most_bytes {
+            self.take_piece();
+        }
     }
 
     fn publish_departed(&self) {

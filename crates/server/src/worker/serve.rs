@@ -75,6 +75,7 @@ impl Worker {
         self.batch.clear();
         self.deliver();
         self.check_budget();
+        self.take_excess_apart();
         taken
     }
 

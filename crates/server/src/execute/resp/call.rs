@@ -87,6 +87,15 @@ impl<'c> Call<'c> {
         pass.alone(|| run(self))
     }
 
+    /// How long a script may run that begins now, in milliseconds. All commands of a transaction
+    /// have as long together as one script alone.
+    pub(super) fn script_ms_left(&self) -> u64 {
+        let begun = self.session.in_exec;
+        let passed_ms = begun.map_or(0, |watch| watch.us() / 1_000);
+        let most_ms = self.context.state.settings.script_time_ms;
+        most_ms.saturating_sub(passed_ms)
+    }
+
     /// The Unix time of an engine's moment, in milliseconds.
     pub(super) fn unix_ms(&self, at: Instant) -> u64 {
         self.context.state.wall.unix_ms(at)

@@ -104,7 +104,7 @@ fn run(call: &mut Call<'_>, script: &Arc<Script>) -> Outcome {
         },
         keys,
         args,
-        time_ms_max: call.context.state.settings.script_time_ms,
+        time_ms_max: call.script_ms_left(),
     };
     let may_write = !asks_to_read && !header.no_writes;
     run_to_end(call, &run, may_write).map_err(|error| failure_of(error, script))?;
@@ -192,7 +192,7 @@ pub(super) fn load(call: &mut Call<'_>) -> Outcome {
     let source = call.args[2];
     check_length(source)?;
     let header = Header::read(source).map_err(|text| Failure::Text(text.into()))?;
-    let time_ms_max = call.context.state.settings.script_time_ms;
+    let time_ms_max = call.script_ms_left();
     let checked = INTERPRETER.with_borrow_mut(|interpreter| {
         let checked = interpreter.check(header.body, time_ms_max);
         interpreter.tidy_up();

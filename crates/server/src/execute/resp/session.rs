@@ -21,6 +21,7 @@ use self::watched::Watched;
 use super::failure::Failure;
 use super::listing::describe;
 use crate::client::{Client, Delivery};
+use crate::clock::Stopwatch;
 use crate::denials::{DenialCause, DenialReason};
 use crate::execute::login::Pending;
 use crate::execute::permission::{Denied, Need, check, check_resp, of_verb};
@@ -104,6 +105,8 @@ pub(super) struct Session {
     pub(super) answers_whole: bool,
     /// Whether they are those of a script.
     pub(super) is_script: bool,
+    /// Since when the transaction runs whose commands they are.
+    pub(super) in_exec: Option<Stopwatch>,
     /// What is done before the command runs that is to.
     pub(super) ahead: Foresight,
 }
@@ -127,6 +130,7 @@ impl Session {
             monitors: false,
             touches_nothing: false,
             answers_whole: false,
+            in_exec: None,
             is_script: false,
             ahead: Foresight::default(),
         }

@@ -15,6 +15,7 @@ use super::session::note_queued;
 
 use super::session::queue::Transaction;
 use super::{run, slots};
+use crate::clock::Stopwatch;
 use crate::limits::REPLY_BYTES_MAX;
 
 /// Whether a command runs at once, even between MULTI and EXEC.
@@ -65,7 +66,9 @@ pub(super) fn exec(call: &mut Call<'_>) -> Outcome {
             return DONE;
         }
         call.session.answers_whole = true;
+        call.session.in_exec = Some(Stopwatch::start());
         run_queued(call, &transaction);
+        call.session.in_exec = None;
         call.session.answers_whole = false;
         // Each queued command has noted itself; the client's last one is EXEC.
         call.session.client.note_command(Verb::Exec);
@@ -122,7 +125,8 @@ impl<'t> KeysAhead<'t> {
 }
 
 /// Runs all commands and answers as many as fit into one reply. The others are run as well, and
-/// their places in the answer say that theirs is left out.
+/// their places in the answer say that theirs is left out. Nobody else is served meanwhile, so all
+/// of them have as long as one script; those behind are not run, and their places say so.
 fn run_queued(call: &mut Call<'_>, transaction: &Transaction) {
     call.reply().array(transaction.len());
     let most = call.output.bytes().len() + REPLY_BYTES_MAX;
@@ -132,6 +136,10 @@ fn run_queued(call: &mut Call<'_>, transaction: &Transaction) {
         let command = transaction.command(place, &mut args);
         let key = keys.next(place, call.cache());
         let start = call.output.bytes().len();
+        if call.script_ms_left() == 0 {
+            call.reply().error("ERR the commands before took too long");
+            continue;
+        }
         if !(is_full && only_reads(command)) {
             let (session, context) = (&mut *call.session, call.context);
             run(command, &args, key, session, context, call.output);

@@ -10,6 +10,7 @@ use std::fmt;
 
 use crate::execute::context::{Context, Flow, Unfinished};
 use crate::execute::resp::call::{Call, DONE, Outcome, check_length};
+use crate::execute::resp::failure::Failure;
 use crate::execute::resp::session::ReplyMode;
 use crate::output::Output;
 
@@ -116,6 +117,9 @@ impl Call<'_> {
             }
             self.check_reply(start)?;
             check_length(work.held_bytes())?;
+            if self.script_ms_left() == 0 {
+                return Err(Failure::text("ERR the transaction took too long"));
+            }
         }
     }
 }

@@ -51,7 +51,7 @@ pub(in crate::execute::resp) fn fcall(call: &mut Call<'_>) -> Outcome {
         },
         keys,
         args,
-        time_ms_max: call.context.state.settings.script_time_ms,
+        time_ms_max: call.script_ms_left(),
     };
     let result = run_to_end(call, &run, !no_writes);
     result.map_err(|error| placed(error, &function.name, "@user_function"))?;
@@ -92,7 +92,7 @@ pub(in crate::execute::resp) fn load(call: &mut Call<'_>) -> Outcome {
     if arrival == LibraryArrival::Append && functions.has(&header.name) {
         return Err(is_there(&header.name));
     }
-    let script_ms_max = call.context.state.settings.script_time_ms;
+    let script_ms_max = call.script_ms_left();
     let library = run_library(source, header, LOAD_MS_MAX.min(script_ms_max))?;
     let name = library.name.clone();
     let added = functions.add(vec![library], arrival);
@@ -212,7 +212,7 @@ pub(in crate::execute::resp) fn restore(call: &mut Call<'_>) -> Outcome {
         names: HashSet::new(),
         arrival,
         proto: call.session.proto,
-        left: Duration::from_millis(call.context.state.settings.script_time_ms),
+        left: Duration::from_millis(call.script_ms_left()),
     };
     call.work_in_steps(restoring)
 }
