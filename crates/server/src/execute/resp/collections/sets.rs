@@ -186,10 +186,12 @@ pub(in crate::execute::resp) fn smove(call: &mut Call<'_>) -> Outcome {
         };
         call.value(to, kind::SET)?;
         let has = Set::view(&source).has(member);
+        let source_bytes = source.len();
         drop(source);
         if !has || call.args[1] == call.args[2] {
             return Ok(has);
         }
+        call.foresee_room(from, source_bytes)?;
         // The target first: it may have no room for the member.
         let added = call.edit(to, |set: &mut Set| Ok(set.add(member)))?;
         call.session.ahead.note_begun();
