@@ -52,6 +52,9 @@ pub trait Collection: Sized {
     /// Whether it has no members.
     fn is_empty(&self) -> bool;
 
+    /// Whether it has come to more bytes than these, or to many more that it would drop.
+    fn is_longer_than(&self, bytes: usize) -> bool;
+
     /// Appends the bytes of the value; when the item goes.
     fn write(self, out: &mut Vec<u8>) -> Deadline;
 }

@@ -1,6 +1,6 @@
 //! Client memory: what clients have the server hold is bounded, ends in time, and never stops it.
 
-use crate::support::{daemon, resident, resp};
+use crate::support::{daemon, resident, resp, vitals};
 
 use std::io::{Read, Write};
 use std::time::Duration;
@@ -8,10 +8,12 @@ use std::time::Duration;
 use daemon::{Daemon, check, expect, expect_end, pattern};
 use resident::occupied_bytes;
 use resp::{Client, Value, ok};
+use vitals::forget_peak;
 
 const MIB: usize = 1 << 20;
 /// What a server of these tests may occupy beside `--memory` and `--client-memory`.
 const BASE_BYTES: usize = 24 << 20;
+const WRONG_TYPE: &str = "WRONGTYPE Operation against a key holding the wrong kind of value";
 
 /// Waits until the server occupies at most so much.
 fn wait_for_resident(daemon: &Daemon, most: usize) {
@@ -57,6 +59,82 @@ fn long_commands_of_any_kind_are_answered_and_nobody_stands_still() {
         }
         assert_eq!(client.run("DEL k l s"), Value::Integer(3));
     }
+}
+
+#[test]
+fn a_long_message_goes_back_and_what_is_never_stored_is_refused_without_a_copy() {
+    const LONG: usize = 64 * MIB;
+    let daemon = Daemon::start(&["--threads", "1", "--client-memory", "256MiB"]);
+    let mut client = Client::connect(&daemon);
+    client.run("SADD set a b");
+    client.run("RPUSH list a b");
+    client.run("ZADD sorted 1 a");
+    client.run("HSET hash a b");
+    let long = pattern(9, LONG);
+    let parts: Vec<&[u8]> = long.chunks(20_000).collect();
+    let too_long = resp::error("ERR collection exceeds maximum allowed size (max-value)");
+    let members = |head: &[&'static [u8]]| [head, &parts[..3_000]].concat();
+    let before = occupied_bytes(&daemon, "VmRSS");
+    for (request, expected) in [
+        (vec![&b"ECHO"[..], &long], Value::Bulk(long.clone())),
+        (vec![b"PING", &long], Value::Bulk(long.clone())),
+        (vec![b"SADD", b"set", &long], too_long.clone()),
+        (vec![b"SADD", b"list", &long], resp::error(WRONG_TYPE)),
+        (vec![b"SADD", b"new", b"a", &long], too_long.clone()),
+        (vec![b"HSET", b"hash", b"a", &long], too_long.clone()),
+        (vec![b"HSET", b"hash", &long, b"a"], too_long.clone()),
+        (vec![b"HSETNX", b"hash", b"a", &long], Value::Integer(0)),
+        (vec![b"HINCRBY", b"hash", &long, b"1"], too_long.clone()),
+        (vec![b"ZADD", b"sorted", b"1", &long], too_long.clone()),
+        (
+            vec![b"ZADD", b"sorted", b"XX", b"1", &long],
+            Value::Integer(0),
+        ),
+        (vec![b"RPUSH", b"list", &long], too_long.clone()),
+        (vec![b"LPUSHX", b"new", &long], Value::Integer(0)),
+        (vec![b"LSET", b"list", b"0", &long], too_long.clone()),
+        (
+            vec![b"LINSERT", b"list", b"BEFORE", b"a", &long],
+            too_long.clone(),
+        ),
+        (vec![b"SREM", b"set", &long], Value::Integer(0)),
+        (vec![b"SISMEMBER", b"set", &long], Value::Integer(0)),
+        (vec![b"HGET", b"hash", &long], Value::Null),
+        (members(&[b"SADD", b"set"]), too_long.clone()),
+        (members(&[b"HSET", b"hash"]), too_long.clone()),
+        (members(&[b"RPUSH", b"list"]), too_long.clone()),
+    ] {
+        wait_for_resident(&daemon, before + 16 * MIB);
+        forget_peak(daemon.id());
+        client.send(&request);
+        client.send(&[b"PING"]);
+        let name = String::from_utf8_lossy(request[0]).into_owned();
+        assert!(client.read() == expected, "{name}");
+        assert_eq!(client.read().shown(), "+PONG", "{name}");
+        let most = occupied_bytes(&daemon, "VmHWM");
+        // The request itself.
+        assert!(
+            most < before + LONG + 24 * MIB,
+            "{name}: {} MiB",
+            most / MIB
+        );
+    }
+    assert_eq!(client.run("SCARD set"), Value::Integer(2));
+    assert_eq!(client.run("LLEN list"), Value::Integer(2));
+    assert_eq!(client.run("EXISTS new"), Value::Integer(0));
+}
+
+#[test]
+fn who_leaves_while_a_long_message_goes_back_leaves_nothing() {
+    let daemon = Daemon::start(&["--threads", "1", "--client-memory", "256MiB"]);
+    let before = occupied_bytes(&daemon, "VmRSS");
+    let mut client = Client::connect(&daemon);
+    client.send(&[b"ECHO", &pattern(9, 64 * MIB)]);
+    let mut stream = client.into_stream();
+    expect(&mut stream, b"$67108864\r\n");
+    assert!(occupied_bytes(&daemon, "VmRSS") > before + 48 * MIB);
+    drop(stream);
+    wait_for_resident(&daemon, before + 16 * MIB);
 }
 
 #[test]

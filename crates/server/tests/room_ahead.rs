@@ -280,6 +280,9 @@ fn a_value_that_is_changed_waits_for_the_room_of_the_new_one() {
         "SUNIONSTORE set2 set => :",
         "ZUNIONSTORE sorted2 1 sorted => :",
         "SORT list ALPHA STORE list2 => :3145",
+        "SMOVE set set2 one => :1",
+        "LMOVE list list2 LEFT RIGHT => $",
+        "LMOVE list list RIGHT LEFT => $",
     ];
     let mut waited = 0;
     for line in words {
@@ -297,6 +300,65 @@ fn a_value_that_is_changed_waits_for_the_room_of_the_new_one() {
         full.fill();
     }
     assert!(waited >= 8, "{waited}");
+}
+
+/// A packet of the binary protocol: append or prepend.
+fn packet(opcode: u8, key: &[u8], value: &[u8]) -> Vec<u8> {
+    let body = u32::try_from(key.len() + value.len()).unwrap();
+    let mut packet = vec![0x80, opcode, 0, key.len() as u8, 0, 0, 0, 0];
+    packet.extend_from_slice(&body.to_be_bytes());
+    packet.extend_from_slice(&[0; 12]);
+    [&packet, key, value].concat()
+}
+
+#[test]
+fn what_memcached_adds_to_a_value_waits_for_the_room_of_the_longer_one() {
+    let full = Full::new();
+    let string = pattern(4, CHANGED);
+    let long = pattern(5, 100_000);
+    let text = |head: &str, value: &[u8]| {
+        let head = head.replace("{}", &value.len().to_string());
+        [head.as_bytes(), b"\r\n", value, b"\r\n"].concat()
+    };
+    let mut waited = 0;
+    for (request, added, at_front) in [
+        (text("append string 0 0 {}", b"more"), &b"more"[..], false),
+        (text("prepend string 0 0 {}", b"more"), b"more", true),
+        (text("append string 0 0 {}", &long), &long, false),
+        (text("ms string {} MA", b"more"), b"more", false),
+        (text("ms string {} MP", &long), &long, true),
+        (packet(0x0e, b"string", b"more"), b"more", false),
+        (packet(0x0f, b"string", &long), &long, true),
+    ] {
+        full.ask(&[b"SET", b"string", &string]);
+        full.fill();
+        if full.run("EXISTS string") == ":0\r\n" {
+            full.ask(&[b"SET", b"string", &string]);
+        }
+        let evicted = full.evicted();
+        let mut client = Session::memcached();
+        let mut answer = Vec::new();
+        let mut turns = 0;
+        let mut input = &request[..];
+        while answer.is_empty() {
+            answer = client.feed_for(1, std::mem::take(&mut input), &full.state);
+            turns += 1;
+            assert!(turns < TURNS_MAX, "it never ends");
+        }
+        let shown = String::from_utf8_lossy(&answer).into_owned();
+        let is_done = shown == "STORED\r\n" || shown == "HD\r\n" || answer[6..8] == [0, 0];
+        assert!(is_done, "{shown}");
+        // A step for the value itself.
+        waited += usize::from(turns > 3 && full.evicted() > evicted);
+        let expected = match at_front {
+            true => [added, &string].concat(),
+            false => [&string, added].concat(),
+        };
+        assert!(full.value("string") == expected, "{shown}");
+        client.end(&full.state);
+        full.is_sound();
+    }
+    assert!(waited >= 3, "{waited}");
 }
 
 #[test]

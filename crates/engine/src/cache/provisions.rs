@@ -15,8 +15,8 @@ use super::Cache;
 use super::drafts::Reservation;
 use crate::error::Error;
 use crate::key::Key;
-use crate::options::Change;
-use crate::outcome::Item;
+use crate::options::{Change, End, SetOptions};
+use crate::outcome::{Item, Stored};
 
 /// Room that is made beside what is asked for, as a part of it: others may make the value longer
 /// meanwhile.
@@ -108,5 +108,28 @@ impl Cache {
                 result
             },
         )
+    }
+
+    /// As [`Cache::extend`], but nothing leaves for a long value that finds no room.
+    ///
+    /// # Errors
+    /// As [`Cache::update_ahead`].
+    pub fn extend_ahead(
+        &self,
+        key: Key<'_>,
+        (end, bytes): (End, &[u8]),
+        options: &SetOptions,
+        provision: Option<Provision>,
+    ) -> Result<Stored, Error> {
+        let max = self.value_bytes_max().min(options.value_bytes_max);
+        let number = self.number_of(key);
+        let own = provision.as_ref();
+        let extent = own.and_then(|provision| provision.extent_in(number));
+        self.write(key, |shard, now| {
+            shard.reclaimer.wait_for_room(extent);
+            let result = shard.extend(key, end, bytes, options, max, now);
+            shard.reclaimer.end_waiting();
+            result
+        })
     }
 }

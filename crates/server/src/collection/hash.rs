@@ -266,6 +266,10 @@ impl Collection for Hash {
         self.members.is_empty()
     }
 
+    fn is_longer_than(&self, bytes: usize) -> bool {
+        self.members.is_longer_than(bytes)
+    }
+
     fn write(mut self, out: &mut Vec<u8>) -> Deadline {
         self.members.tidy();
         if self.earliest != Deadline::NEVER {

@@ -286,6 +286,42 @@ impl<'a> List<'a> {
         Edit::Splice([head, Splice::default()])
     }
 
+    /// Moves the element at one end to the other; one that is alone has nowhere to go.
+    pub fn rotate(&self, from: Side, bytes_max: usize, scratch: &mut Vec<u8>) -> Edit {
+        let found = self.at(if from == Side::Left { 0 } else { -1 });
+        let Some((_, place)) = found.filter(|_| self.count > 1) else {
+            return Edit::Keep;
+        };
+        let block = &self.value[place.clone()];
+        let (start, end) = match from {
+            Side::Left => (place.end, self.end),
+            Side::Right => (self.start, place.start),
+        };
+        let (left, right) = (start - HEAD_BYTES, self.value.len() - end);
+        let moved = match from {
+            Side::Left => (right >= block.len()).then(|| (start, end + block.len(), end)),
+            Side::Right => left
+                .checked_sub(block.len())
+                .map(|room| (HEAD_BYTES + room, end, HEAD_BYTES + room)),
+        };
+        if let Some((start, end, at)) = moved {
+            scratch.extend_from_slice(&[0; HEAD_BYTES]);
+            write_head(scratch, self.count, start, end);
+            scratch.extend_from_slice(block);
+            let splice = |at, from, len| Splice { at, from, len };
+            return Edit::Splice([
+                splice(0, 0, HEAD_BYTES),
+                splice(at, HEAD_BYTES, block.len()),
+            ]);
+        }
+        let (rest, used) = (&self.value[start..end], self.end - self.start);
+        let (parts, rooms) = match from {
+            Side::Left => ([rest, block, &[]], (left.min(used / 4), used / 2)),
+            Side::Right => ([block, rest, &[]], (used / 2, right.min(used / 4))),
+        };
+        lay_out(&parts, self.count, rooms, bytes_max, scratch)
+    }
+
     /// Puts an element, or none, in the place of what lies there.
     pub fn replace(
         &self,
@@ -472,7 +508,7 @@ mod tests {
             let element = vec![random.u8(b'a'..b'd'); len];
             let mut scratch = Vec::new();
             let count = deque.len();
-            match random.u8(..12) {
+            match random.u8(..13) {
                 0..=3 => {
                     kept.push(Side::Right, &element);
                     deque.push_back(element);
@@ -504,6 +540,15 @@ mod tests {
                     let edit = list.replace(at..at, Some(&element), BYTES_MAX, &mut scratch);
                     kept.apply(edit, scratch);
                     deque.insert(index, element);
+                }
+                12 if count > 0 => {
+                    let side = *random.choice(&[Side::Left, Side::Right]).unwrap();
+                    let edit = kept.list().rotate(side, BYTES_MAX, &mut scratch);
+                    kept.apply(edit, scratch);
+                    match side {
+                        Side::Left => deque.rotate_left(1),
+                        Side::Right => deque.rotate_right(1),
+                    }
                 }
                 _ if count > 400 => {
                     let (removed, edit) = kept.list().remove(0, &element, &mut scratch);

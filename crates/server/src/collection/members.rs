@@ -37,6 +37,8 @@ const MOVED_BYTES_MAX: usize = 4096;
 const SPARSE: usize = 8;
 /// Dead entries are dropped when they are more than this part, as a divisor, of all bytes.
 const DEAD_SHARE: usize = 3;
+/// Entries, dead ones with them, are at most so many times as long as a collection may be.
+const DEAD_TIMES_MAX: usize = 4;
 /// From one removed member to so many that were there on it is cheaper to make the table anew.
 const REBUILT_SHARE: usize = 6;
 /// Slots from a member's home to its place, for each doubling of the table; among members that
@@ -113,6 +115,12 @@ impl<S: Shape, B: AsRef<[u8]>> Members<S, B> {
         self.live
     }
 
+    /// Whether the entries have come to more bytes than these, or with dead ones to many more.
+    pub fn is_longer_than(&self, bytes: usize) -> bool {
+        let all = self.entries.as_ref().len();
+        all - self.dead_bytes > bytes || all / DEAD_TIMES_MAX > bytes
+    }
+
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.live == 0
@@ -144,6 +152,10 @@ impl<S: Shape, B: AsRef<[u8]>> Members<S, B> {
     /// The entry of a member.
     #[inline]
     pub fn find(&self, member: &[u8]) -> Option<Entry<'_>> {
+        if member.len() > self.entries.as_ref().len() {
+            // It is not hashed, however long it is.
+            return None;
+        }
         if self.slots() == 0 {
             return self.iter().find(|entry| entry.member == member);
         }

@@ -160,6 +160,10 @@ impl Collection for Set {
         self.members.is_empty()
     }
 
+    fn is_longer_than(&self, bytes: usize) -> bool {
+        self.members.is_longer_than(bytes)
+    }
+
     fn write(mut self, out: &mut Vec<u8>) -> Deadline {
         self.tidy();
         self.members.write(out);

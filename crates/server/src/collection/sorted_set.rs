@@ -271,6 +271,10 @@ impl Collection for SortedSet {
         self.members.is_empty()
     }
 
+    fn is_longer_than(&self, bytes: usize) -> bool {
+        self.members.is_longer_than(bytes)
+    }
+
     fn write(mut self, out: &mut Vec<u8>) -> Deadline {
         self.drop_removed();
         if !self.is_sorted {

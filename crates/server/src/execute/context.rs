@@ -110,6 +110,17 @@ pub trait Unfinished: std::fmt::Debug + Send {
 
     /// Bytes of the request that it still holds.
     fn waiting_bytes(&self) -> usize;
+
+    /// Is offered the bytes of its request, if they lie in a buffer of their own, before it goes
+    /// on; gives back what it does not take over.
+    fn adopt(&mut self, frame: Vec<u8>) -> Option<Vec<u8>> {
+        Some(frame)
+    }
+
+    /// What it has taken over, if it is not to go on.
+    fn into_buffer(self: Box<Self>) -> Option<Vec<u8>> {
+        None
+    }
 }
 
 impl<'s> Context<'s> {

@@ -24,6 +24,7 @@ mod member; // whose a connection is, on a server with users
 mod stats; // what `stats` and key listings show
 mod binary; // the same operations, asked in the binary protocol
 mod upload;
+mod extension; // appends that wait for room
 pub mod intake;
 
 pub use intake::{Intake, Task};
@@ -64,7 +65,9 @@ fn execute(prepared: &Prepared<'_>, context: Context<'_>, output: &mut Output) -
     }
     match (&prepared.request, prepared.key) {
         (Request::Get(get), Some(key)) => return read::get(get, key, context, output),
-        (Request::Store(request), Some(key)) => store::classic(request, key, context, output),
+        (Request::Store(request), Some(key)) => {
+            return store::classic(request, key, context, output);
+        }
         (Request::Delete { noreply, .. }, Some(key)) => {
             change::delete(key, *noreply, context, output);
         }
@@ -128,7 +131,7 @@ fn execute_for(
     match request {
         Request::MetaGet(request) => meta::get(request, key, context, output),
         Request::MetaSet { meta, verb, value } => {
-            store::meta((meta, *verb, value), key, context, output);
+            return store::meta((meta, *verb, value), key, context, output);
         }
         Request::MetaDelete(request) => meta::delete(request, key, context, output),
         Request::MetaArithmetic { meta, subtract } => {

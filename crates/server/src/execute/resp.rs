@@ -405,8 +405,9 @@ fn unknown_subcommand(command: &Command, name: &[u8]) -> Failure {
 
 /// The beginning of a word in a refusal: as in Redis, of text that ends at the first zero byte.
 fn repeated(word: &[u8], most: usize) -> String {
+    let word = &word[..word.len().min(most)];
     let end = word.iter().position(|byte| *byte == 0);
-    let text = String::from_utf8_lossy(&word[..end.unwrap_or(word.len()).min(most)]);
+    let text = String::from_utf8_lossy(&word[..end.unwrap_or(word.len())]);
     text.replace(['\r', '\n'], " ")
 }
 

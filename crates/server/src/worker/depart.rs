@@ -27,6 +27,8 @@ const NAMES_MAX: usize = 1_024;
 const BYTES_PER_NAME: usize = 8 << 10;
 /// What has so many bytes is not let go of at once.
 const HEAVY_BYTES_MIN: usize = 64 << 10;
+/// Neither is a request with so many that is answered: less is gone in a millisecond.
+const LONG_BUFFER_BYTES_MIN: usize = 8 << 20;
 /// Neither is a waiter with so many names.
 const HEAVY_NAMES_MIN: usize = 128;
 
@@ -103,7 +105,11 @@ impl Departure {
             return names.max((before - after) / BYTES_PER_NAME);
         }
         if let Some(rest) = self.unfinished.take() {
-            return rest.waiting_bytes() / BYTES_PER_NAME;
+            let bytes = rest.waiting_bytes();
+            let Some(buffer) = rest.into_buffer() else {
+                return bytes / BYTES_PER_NAME;
+            };
+            self.buffers.push(buffer);
         }
         let Some(buffer) = self.buffers.last_mut() else {
             return 0;
@@ -149,6 +155,19 @@ impl Worker {
         };
         if !departure.is_empty() {
             self.departures.push(departure);
+            self.publish_departed();
+        }
+    }
+
+    /// Lets go of a request that is answered, in the next turns if it is long.
+    pub(super) fn leave_buffer(&mut self, buffer: Vec<u8>) {
+        let bytes = buffer.len();
+        if bytes >= LONG_BUFFER_BYTES_MIN {
+            self.departures.push(Departure {
+                buffers: vec![buffer],
+                bytes,
+                ..Departure::default()
+            });
             self.publish_departed();
         }
     }

@@ -222,13 +222,14 @@ impl Worker {
         let pass = self.common.state.gates.enter(self.index);
         let context = Context::new(&self.common.state, &self.counters, &pass);
         let codec = connection.link.codec(&self.common.state);
-        let ran = run_frame(context, codec, slot, connection, self.now_ms);
+        let (ran, spent) = run_frame(context, codec, slot, connection, self.now_ms);
         drop(pass);
         let is_answered = ran == Ran::Whole && !connection.link.makes_room();
         if ran == Ran::Held {
             self.hold(slot);
         }
         self.answered[codec.protocol() as usize] += u64::from(is_answered);
+        self.leave_buffer(spent);
         // Its reply is written now, before the others' of this turn.
         self.common.state.observer.tracking.broadcast();
         self.line_up(slot);

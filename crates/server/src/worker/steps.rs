@@ -208,14 +208,15 @@ pub(super) enum Ran {
     Held,
 }
 
-/// Runs the command at the beginning of what is left over, if it is whole.
+/// Runs the command at the beginning of what is left over, if it is whole; the bytes that nobody
+/// needs any more, which may be too many to be let go of at once.
 pub(super) fn run_frame(
     context: Context<'_>,
     codec: Codec,
     slot: u32,
     connection: &mut Connection,
     now_ms: u64,
-) -> Ran {
+) -> (Ran, Vec<u8>) {
     let mut frame = std::mem::take(&mut connection.leftover);
     let mut span = Span {
         slot,
@@ -242,6 +243,7 @@ pub(super) fn run_frame(
         }
     };
     let goes_on = connection.ending == Ending::No || connection.ending == Ending::AfterRequests;
+    let mut spent = Vec::new();
     match ran {
         Ran::Incomplete => {
             frame.drain(..span.from);
@@ -264,11 +266,15 @@ pub(super) fn run_frame(
             if connection.input == Input::Frame {
                 connection.input = Input::Requests;
             }
+            spent = match &mut connection.unfinished {
+                Some(rest) => rest.adopt(frame).unwrap_or_default(),
+                None => frame,
+            };
         }
-        Ran::Whole => {}
+        Ran::Whole => spent = frame,
     }
     let is_incomplete = ran == Ran::Incomplete;
     connection.note_waiting(!is_incomplete, is_incomplete, now_ms);
     connection.link.settle(&span.codec, is_incomplete, now_ms);
-    ran
+    (ran, spent)
 }

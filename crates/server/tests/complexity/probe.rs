@@ -481,6 +481,7 @@ impl Bench {
                     0 => "PREFIX".to_owned(),
                     _ => format!("prefix:{place}:"),
                 }),
+                "{huge}" => vec![vec![b'x'; self.scaled(100 << 20)]],
                 "{value}" => vec![pattern(6, self.size.stored_bytes)],
                 "{manyvalues}" => {
                     let values = self.size.stored_bytes / 4_096;

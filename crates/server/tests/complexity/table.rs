@@ -153,8 +153,10 @@ pub(crate) const RESP: &[Row] = rows! {
     "hgetall hkeys hvals smembers": "one pass over the members", "a collection of 4 MiB",
         "64 KiB of answer a step", ["HGETALL hash", "HKEYS hash", "HVALS hash", "SMEMBERS set"];
     "hset hmset hdel sadd srem zadd zrem": "three copies of the collection and a look-up a member",
-        "262,142 members of a collection of 4 MiB", "4,096 members a step",
-        ["SADD copy:set new", "SADD copy:set {members}", "SREM copy:set {members}",
+        "262,142 members of a collection of 4 MiB",
+        "4,096 members a step; what is longer than a collection may be is refused unseen",
+        ["SADD new {huge}", "SREM set {huge}", "HSET new {huge} x", "ZADD new 1 {huge}",
+         "SADD copy:set new", "SADD copy:set {members}", "SREM copy:set {members}",
          "HSET copy:hash m1 x", "HDEL copy:hash {members}", "ZADD copy:sorted 3 m1",
          "ZREM copy:sorted {members}"];
     "hsetnx hincrby hincrbyfloat zincrby smove": "three copies of the collection",
@@ -221,7 +223,7 @@ pub(crate) const RESP: &[Row] = rows! {
     "lpush rpush lpushx rpushx": "a copy of what is put in, and now and then of the list",
         "a list of 4 MiB without free room",
         "one copy of at most 4 MiB, or --max-value; 4,096 elements a step",
-        ["RPUSH copy:list new", "LPUSH copy:list {members}", "LPUSHX copy:list new"];
+        ["RPUSH new {huge}", "RPUSH copy:list new", "LPUSH copy:list {members}", "LPUSHX copy:list new"];
     "lpop rpop ltrim": "a pass over what goes, or from the nearer end", "half of a list of 4 MiB",
         "no steps: a list has at most 4 MiB, or --max-value; 64 KiB of answer a step",
         ["COPY list popped REPLACE ; LPOP popped {half}",
@@ -288,8 +290,10 @@ pub(crate) const RESP: &[Row] = rows! {
     "function function|delete function|dump function|flush function|kill function|list \
      function|stats function|help": "one pass over the libraries", "1,000 libraries of 8 MiB",
         "8 MiB of all libraries, 10,000 functions", ["FUNCTION LIST", "FUNCTION DUMP"];
-    "hello auth select ping echo quit reset": "its bytes", "a message of 32 MiB",
-        "32 MiB of command", ["PING", "SELECT 0"];
+    "ping echo": "its bytes", "a message as long as a command may be",
+        "its bytes go back where they came in, 1 MiB a turn", ["PING", "PING {huge}", "ECHO {huge}"];
+    "hello auth select quit reset": "its bytes", "a name of 32 MiB", "32 MiB of command",
+        ["SELECT 0"];
     "client client|caching client|getname client|getredir client|id client|info client|no-evict \
      client|no-touch client|pause client|reply client|setinfo client|setname client|trackinginfo \
      client|unblock client|unpause client|help": "nothing", "none", "answers at once",

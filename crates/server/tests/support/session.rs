@@ -140,13 +140,34 @@ impl Session {
             answers.extend_from_slice(&answer);
             answers.extend_from_slice(&self.deliver());
             match step {
-                Some(more) => used += more,
+                Some(0) => {}
+                Some(more) => {
+                    used += more;
+                    self.hand_over(&mut input, &mut used);
+                }
                 None => break,
             }
         }
         input.drain(..used);
         self.input = input;
         answers
+    }
+
+    /// Offers what was received to an answer that goes on.
+    fn hand_over(&mut self, input: &mut Vec<u8>, used: &mut usize) {
+        if let Some(rest) = &mut self.unfinished {
+            let behind = input[*used..].to_vec();
+            match rest.adopt(std::mem::take(input)) {
+                Some(back) => *input = back,
+                None => (*input, *used) = (behind, 0),
+            }
+        }
+    }
+
+    /// Bytes of its request that an answer still holds.
+    pub(crate) fn waiting_bytes(&self) -> usize {
+        let rest = self.unfinished.as_ref();
+        rest.map_or(0, |rest| rest.waiting_bytes())
     }
 
     /// What others have to tell the client, unless a reply is half written.

@@ -14,12 +14,13 @@ use cellar_protocol::memcached::binary::{
 use cellar_protocol::memcached::{Stats, Verb};
 
 use super::elsewhere;
+use super::extension::{Extension, Part};
 use super::member::Member;
 use super::read::How;
 use super::store::Order;
+use super::upload::AnswerForm;
 use super::{VERSION, change, read, stats};
 use crate::execute::context::{Context, Flow};
-use crate::execute::filling::ValueSource;
 use crate::output::{Output, PINNED_VALUE_BYTES_MIN};
 use crate::users::User;
 
@@ -91,7 +92,12 @@ fn execute(
         }
         _ => {
             if let Some(order) = order(packet, context) {
-                let result = order.run(key, ValueSource::Bytes(packet.value), context);
+                let result = order.run_ahead(key, packet.value, None, context);
+                if let Err(Error::NoRoomYet { bytes }) = result {
+                    let form = AnswerForm::Packet(packet.head);
+                    let value = Part::of(packet.value);
+                    return Extension::of(key, order, form, value).wait(bytes, context, output);
+                }
                 answer_store(&result, order.verb, packet.head, output);
             }
         }

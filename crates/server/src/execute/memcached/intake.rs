@@ -394,11 +394,7 @@ impl Intake {
         let upload = self.upload.as_mut();
         let used = upload.map_or(0, |upload| upload.filling.fill_from(input));
         let whole = self.upload.take_if(|upload| upload.filling.is_whole());
-        let flow = whole.map(|upload| {
-            upload.finish(context, output);
-            Flow::Continue
-        });
-        (used, flow)
+        (used, whole.map(|upload| upload.finish(context, output)))
     }
 
     /// Length of the value under way.

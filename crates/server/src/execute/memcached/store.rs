@@ -1,12 +1,14 @@
 //! Stores: set, add, replace, append, prepend, cas and ms, whatever way the value came.
 
-use cellar_engine::{Deadline, End, Error, Key, Kind, SetOptions, Stored, When};
+use cellar_engine::{Deadline, End, Error, Key, Kind, Provision, SetOptions, Stored, When};
 use cellar_protocol::memcached::binary::PacketHead;
 use cellar_protocol::memcached::reply::{self, Code};
 use cellar_protocol::memcached::{Meta, Store, Verb};
 
+use super::extension::{Extension, Part};
+use super::upload::AnswerForm;
 use crate::events::Class;
-use crate::execute::context::Context;
+use crate::execute::context::{Context, Flow};
 use crate::execute::filling::ValueSource;
 use crate::output::Output;
 
@@ -125,15 +127,55 @@ impl Order {
         source: ValueSource<'_>,
         context: Context<'_>,
     ) -> Result<Stored, Error> {
-        let result = match self.verb {
-            Verb::Append => self.extend(key, End::Back, source, context),
-            Verb::Prepend => self.extend(key, End::Front, source, context),
-            _ => match source {
-                ValueSource::Bytes(value) => context.cache().set(key, value, &self.options),
-                ValueSource::Draft(draft) => context.cache().commit(draft, &self.options),
-            },
+        let result = match (self.end(), source) {
+            (Some(end), ValueSource::Bytes(value)) => self.extend(key, (end, value), None, context),
+            (Some(end), ValueSource::Draft(mut draft)) => {
+                self.extend(key, (end, &*draft.value_mut()), None, context)
+            }
+            (None, ValueSource::Bytes(value)) => context.cache().set(key, value, &self.options),
+            (None, ValueSource::Draft(draft)) => context.cache().commit(draft, &self.options),
         };
-        match &result {
+        self.note(key, &result, context);
+        result
+    }
+
+    /// The same, but an append or prepend that finds no room without others leaving for it changes
+    /// nothing, unless `provision` is enough.
+    ///
+    /// # Errors
+    /// [`Error::NoRoomYet`] of such a one; else as [`Order::run`].
+    #[inline]
+    pub(super) fn run_ahead(
+        &self,
+        key: Key<'_>,
+        value: &[u8],
+        provision: Option<Provision>,
+        context: Context<'_>,
+    ) -> Result<Stored, Error> {
+        let Some(end) = self.end() else {
+            return self.run(key, ValueSource::Bytes(value), context);
+        };
+        let result = self.extend(key, (end, value), Some(provision), context);
+        if !matches!(result, Err(Error::NoRoomYet { .. })) {
+            self.note(key, &result, context);
+        }
+        result
+    }
+
+    /// The end at which the value is added to one that is there.
+    #[inline]
+    pub(super) fn end(&self) -> Option<End> {
+        match self.verb {
+            Verb::Append => Some(End::Back),
+            Verb::Prepend => Some(End::Front),
+            _ => None,
+        }
+    }
+
+    /// Counts, and publishes.
+    #[inline]
+    fn note(&self, key: Key<'_>, result: &Result<Stored, Error>, context: Context<'_>) {
+        match result {
             Ok(stored) => {
                 self.count(*stored, context);
                 if matches!(stored, Stored::Done { .. }) {
@@ -142,22 +184,18 @@ impl Order {
             }
             Err(error) => self.fail(key, error, context),
         }
-        result
     }
 
-    /// Puts the value at one end of the present one; on a miss stores it if that is allowed.
+    /// Puts the value at one end of the present one; on a miss stores it if that is allowed. What is
+    /// done `ahead` waits for room that is not there.
     fn extend(
         &self,
         key: Key<'_>,
-        end: End,
-        mut source: ValueSource<'_>,
+        (end, value): (End, &[u8]),
+        mut ahead: Option<Option<Provision>>,
         context: Context<'_>,
     ) -> Result<Stored, Error> {
         let cache = context.cache();
-        let value = match &mut source {
-            ValueSource::Bytes(value) => value,
-            ValueSource::Draft(draft) => &*draft.value_mut(),
-        };
         let max = context.memcached_value_bytes_max();
         if value.len() > max {
             return Err(Error::TooLarge {
@@ -167,7 +205,13 @@ impl Order {
         }
         for _ in 0..VIVIFY_ATTEMPTS_MAX {
             // Both parts together are too long: not stored, and the present value stays.
-            let stored = match cache.extend(key, end, value, &self.options) {
+            let stored = match &mut ahead {
+                None => cache.extend(key, end, value, &self.options),
+                Some(provision) => {
+                    cache.extend_ahead(key, (end, value), &self.options, provision.take())
+                }
+            };
+            let stored = match stored {
                 Err(Error::TooLarge { .. }) => return Ok(Stored::NotStored),
                 other => other?,
             };
@@ -236,10 +280,18 @@ pub(super) fn classic(
     key: Key<'_>,
     context: Context<'_>,
     output: &mut Output,
-) {
+) -> Flow {
     let order = Order::classic(request, context);
-    let result = order.run(key, ValueSource::Bytes(request.value), context);
+    let result = order.run_ahead(key, request.value, None, context);
+    if let Err(Error::NoRoomYet { bytes }) = result {
+        let form = AnswerForm::Classic {
+            noreply: request.noreply,
+        };
+        return Extension::of(key, order, form, Part::of(request.value))
+            .wait(bytes, context, output);
+    }
     answer_classic(&result, request.noreply, output);
+    Flow::Continue
 }
 
 /// ms: its meta part, mode and value.
@@ -248,12 +300,17 @@ pub(super) fn meta(
     key: Option<Key<'_>>,
     context: Context<'_>,
     output: &mut Output,
-) {
+) -> Flow {
     let order = Order::meta(meta, verb, context);
     context.with_key(meta, key, |key| {
-        let result = order.run(key, ValueSource::Bytes(value), context);
+        let result = order.run_ahead(key, value, None, context);
+        if let Err(Error::NoRoomYet { bytes }) = result {
+            let form = AnswerForm::Meta(meta.to_owned());
+            return Extension::of(key, order, form, Part::of(value)).wait(bytes, context, output);
+        }
         answer_meta(&result, meta, (key, verb, value.len()), context, output);
-    });
+        Flow::Continue
+    })
 }
 
 /// The line for a store that failed.

@@ -3,15 +3,16 @@
 //! [`receive`] takes the decoded command line; the value's bytes go into the [`Filling`];
 //! [`Upload::finish`] stores it. An upload that is dropped leaves nothing.
 
-use cellar_engine::{Error, Key};
+use cellar_engine::{Error, Key, Stored};
 use cellar_protocol::memcached::binary::{self as packets, Packet, PacketHead};
 use cellar_protocol::memcached::refusal::BAD_DATA;
-use cellar_protocol::memcached::{OwnedMeta, Storage, reply};
+use cellar_protocol::memcached::{OwnedMeta, Storage, Verb, reply};
 
 use super::binary;
 use super::elsewhere;
+use super::extension::{Extension, Part};
 use super::store::{self, Order};
-use crate::execute::context::{Context, Next};
+use crate::execute::context::{Context, Flow, Next};
 use crate::execute::filling::{Filling, LINE_END, ValueSource};
 use crate::output::Output;
 
@@ -27,7 +28,7 @@ pub(super) struct Upload {
 
 /// How the store is answered.
 #[derive(Debug)]
-enum AnswerForm {
+pub(super) enum AnswerForm {
     Classic { noreply: bool },
     Meta(OwnedMeta),
     Packet(PacketHead),
@@ -41,6 +42,24 @@ impl AnswerForm {
             AnswerForm::Packet(_) => 0,
         }
     }
+
+    /// Answers a store whose value had so many bytes.
+    pub(super) fn answer(
+        &self,
+        result: &Result<Stored, Error>,
+        (key, verb, value_bytes): (Key<'_>, Verb, usize),
+        context: Context<'_>,
+        output: &mut Output,
+    ) {
+        match self {
+            AnswerForm::Classic { noreply } => store::answer_classic(result, *noreply, output),
+            AnswerForm::Meta(meta) => {
+                let stored = (key, verb, value_bytes);
+                store::answer_meta(result, &meta.borrow(), stored, context, output);
+            }
+            AnswerForm::Packet(head) => binary::answer_store(result, verb, *head, output),
+        }
+    }
 }
 
 impl Upload {
@@ -52,11 +71,11 @@ impl Upload {
         fail(key, value_bytes, how, error, context, output)
     }
 
-    /// Stores a value that is whole, and answers.
+    /// Stores a value that is whole, and answers, or has it wait for more room.
     ///
     /// # Panics
     /// If bytes are missing.
-    pub(super) fn finish(self, context: Context<'_>, output: &mut Output) {
+    pub(super) fn finish(self, context: Context<'_>, output: &mut Output) -> Flow {
         let Upload {
             filling,
             key,
@@ -73,7 +92,7 @@ impl Upload {
             if !matches!(form, AnswerForm::Classic { noreply: true }) {
                 reply::text_line(output.bytes(), BAD_DATA);
             }
-            return;
+            return Flow::Continue;
         };
         // The slot may have become another node's while the value came.
         let noreply = matches!(form, AnswerForm::Classic { noreply: true });
@@ -82,24 +101,15 @@ impl Upload {
             _ => elsewhere::refused(&key, noreply, context, output),
         };
         if is_refused {
-            return;
+            return Flow::Continue;
         }
         let key = context.key(&key);
-        let result = order.run(key, ValueSource::Draft(draft), context);
-        match &form {
-            AnswerForm::Classic { noreply } => store::answer_classic(&result, *noreply, output),
-            AnswerForm::Meta(meta) => {
-                let meta = meta.borrow();
-                store::answer_meta(
-                    &result,
-                    &meta,
-                    (key, order.verb, value_bytes),
-                    context,
-                    output,
-                );
-            }
-            AnswerForm::Packet(head) => binary::answer_store(&result, order.verb, *head, output),
+        if order.end().is_some() {
+            return Extension::of(key, order, form, Part::Draft(draft)).run(context, output);
         }
+        let result = order.run(key, ValueSource::Draft(draft), context);
+        form.answer(&result, (key, order.verb, value_bytes), context, output);
+        Flow::Continue
     }
 }
 

@@ -2,10 +2,10 @@
 //!
 //! Source: redis.io/docs/latest/develop/pubsub. Tests: tests/resp_pubsub.rs.
 
-use cellar_protocol::resp::glob::Pattern;
 use cellar_protocol::resp::{Reply, Verb};
 
 use super::call::{Call, DONE, Outcome};
+use crate::execute::resp::arguments::pattern_of;
 
 use super::call::steps::Progress;
 use crate::pubsub::{Kind, PubSub, Sending};
@@ -119,7 +119,7 @@ fn kind_of(call: &Call<'_>) -> Kind {
 pub(super) fn channels(call: &mut Call<'_>) -> Outcome {
     let pattern = match call.args {
         [_, _] => None,
-        [_, _, pattern] => Some(Pattern::new(pattern)),
+        [_, _, pattern] => Some(pattern_of(pattern)?),
         _ => return Err(super::wrong_arity(call.command, call.args)),
     };
     let mut names: Vec<Box<[u8]>> = Vec::new();

@@ -7,6 +7,7 @@ pub(super) mod filter;
 pub(super) mod tracking;
 pub(super) mod untouched; // reads that count as no use
 pub(super) mod connection;
+pub(super) mod echo;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

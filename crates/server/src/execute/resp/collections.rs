@@ -32,6 +32,36 @@ const ADDED_BYTES_MAX: usize = 2 << 30;
 /// A collection from this length on takes more than constant time.
 const HEAVY_BYTES_MIN: usize = 16 << 10;
 
+/// How long a collection may become: what can never be stored is not copied first.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Room {
+    bytes_max: usize,
+}
+
+impl Room {
+    /// Whether something of so many bytes can be in a collection.
+    ///
+    /// # Errors
+    /// That the collection would be too long.
+    pub(super) fn check(self, bytes: usize) -> Result<(), Failure> {
+        if bytes > self.bytes_max {
+            return Err(too_long());
+        }
+        Ok(())
+    }
+
+    /// Whether a collection that is being changed can be stored as it is.
+    ///
+    /// # Errors
+    /// As [`Room::check`].
+    pub(super) fn check_all(self, collection: &impl Collection) -> Result<(), Failure> {
+        if collection.is_longer_than(self.bytes_max) {
+            return Err(too_long());
+        }
+        Ok(())
+    }
+}
+
 /// What became of a collection.
 pub(super) struct Edited<R> {
     pub(super) answer: R,
@@ -72,6 +102,13 @@ impl Made {
 }
 
 impl Call<'_> {
+    /// How long a collection may become.
+    pub(super) fn room(&self) -> Room {
+        Room {
+            bytes_max: self.cache().update_bytes_max(),
+        }
+    }
+
     /// The value of a key that has to be of this kind; none if there is none.
     ///
     /// # Errors

@@ -4,7 +4,7 @@ use cellar_protocol::resp::Verb;
 
 use super::call::help;
 use super::call::{Call, Outcome};
-use super::client::{self, connection, tracking};
+use super::client::{self, connection, echo, tracking};
 use super::collections::{
     geo, geo_search, hash_expiry, hashes, list_moves, lists, set_algebra, sets, sorted_algebra,
     sorted_ranges, sorted_sets,
@@ -186,8 +186,8 @@ handlers! {
     Discard => transaction::discard;
     Watch => transaction::watch;
     Unwatch => transaction::unwatch;
-    Ping => connection::ping;
-    Echo => connection::echo;
+    Ping => echo::ping;
+    Echo => echo::echo;
     Select => connection::select;
     Hello => connection::hello;
     Auth => connection::auth;

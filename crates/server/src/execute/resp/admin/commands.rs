@@ -11,6 +11,7 @@ use cellar_protocol::resp::request::stored_place;
 
 use super::acl;
 use super::key_roles::{KeySpec, of_request, specs};
+use crate::execute::resp::arguments::pattern_of;
 use crate::execute::resp::call::{Call, DONE, Outcome};
 use crate::execute::resp::failure::Failure;
 
@@ -211,6 +212,7 @@ pub(in crate::execute::resp) fn list(call: &mut Call<'_>) -> Outcome {
 
 fn filtered(by: &[u8], what: &[u8]) -> Result<Vec<String>, Failure> {
     let by = by.to_ascii_uppercase();
+    pattern_of(what)?;
     let pattern = Pattern::new(&what.to_ascii_lowercase());
     let fits = |named: &Named| match by.as_slice() {
         b"PATTERN" => pattern.matches(named.name().as_bytes()),

@@ -2,6 +2,7 @@
 //! `changes.rs`.
 
 use crate::changes;
+use crate::execute::resp::arguments::pattern_of;
 use crate::execute::resp::call::{Call, DONE, Outcome};
 use crate::execute::resp::failure::Failure;
 use crate::parameters::Refused;
@@ -15,6 +16,9 @@ pub(in crate::execute::resp) fn get(call: &mut Call<'_>) -> Outcome {
         return Err(Failure::text(
             "ERR too many patterns, at most 256 are tried",
         ));
+    }
+    for pattern in &call.args[2..] {
+        pattern_of(pattern)?;
     }
     let found = call.context.state.parameters.matching(&call.args[2..]);
     let mut reply = call.reply();

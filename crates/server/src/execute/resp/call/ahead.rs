@@ -129,6 +129,24 @@ impl Call<'_> {
         Ok(())
     }
 
+    /// Has room made for what a command makes of another key once it has stored something, before
+    /// it does.
+    ///
+    /// # Errors
+    /// [`Failure::NoRoomYet`] if the command is to be run once more.
+    pub(in crate::execute::resp) fn foresee_room(
+        &self,
+        key: Key<'_>,
+        bytes: usize,
+    ) -> Result<(), Failure> {
+        let ahead = &self.session.ahead;
+        let may_wait = !ahead.is_again() && self.session.may_ask_ahead();
+        if bytes >= AHEAD_BYTES_MIN && may_wait && ahead.ask_room(key, bytes, self.cache()) {
+            return Err(Failure::NoRoomYet);
+        }
+        Ok(())
+    }
+
     /// A copy of an argument that outlives it.
     ///
     /// # Errors

@@ -256,6 +256,14 @@ impl Unfinished for ClockedRest {
             .map(|arg| arg.capacity() + size_of::<Vec<u8>>());
         self.rest.waiting_bytes() + args.sum::<usize>()
     }
+
+    fn adopt(&mut self, frame: Vec<u8>) -> Option<Vec<u8>> {
+        self.rest.adopt(frame)
+    }
+
+    fn into_buffer(self: Box<Self>) -> Option<Vec<u8>> {
+        self.rest.into_buffer()
+    }
 }
 
 #[cfg(test)]

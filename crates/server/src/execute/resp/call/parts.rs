@@ -21,6 +21,9 @@ use crate::output::Output;
 /// Most arguments of a command that is not worked off in parts.
 pub(in crate::execute::resp) const ARGS_MAX: usize = 4 * STEP_ITEMS;
 
+/// Bytes of arguments that are kept in the turn that read them.
+const COPIED_BYTES_MAX: usize = 8 << 20;
+
 /// How the answers of the parts become one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Join {
@@ -174,11 +177,12 @@ pub(in crate::execute::resp) fn run_long(
         }
         return run(call);
     };
+    let args = kept_args(call)?;
     let session = call.session.for_steps(call.context.state);
     // Decoding and keeping very many arguments is a turn's work.
     Ok(Flow::Unfinished(Box::new(Parts {
         command: call.command,
-        args: Arguments::of(call.args),
+        args,
         rule,
         next: rule.head,
         sum: 0,
@@ -186,6 +190,23 @@ pub(in crate::execute::resp) fn run_long(
         is_silent: call.session.reply_mode != ReplyMode::On,
         run,
     })))
+}
+
+/// A copy of the arguments; of very long ones it is made in turns.
+///
+/// # Errors
+/// [`Failure::NoRoomYet`] if the command is to be run once more.
+fn kept_args(call: &Call<'_>) -> Result<Arguments, Failure> {
+    let ahead = &call.session.ahead;
+    if let Some(args) = ahead.take_arguments() {
+        return Ok(args);
+    }
+    let bytes: usize = call.args.iter().map(|arg| arg.len()).sum();
+    if bytes > COPIED_BYTES_MAX && call.session.may_ask_ahead() {
+        ahead.ask_arguments(0..call.args.len());
+        return Err(Failure::NoRoomYet);
+    }
+    Ok(Arguments::of(call.args))
 }
 
 impl Parts {

@@ -33,36 +33,6 @@ const BUSY: Failure = Failure::text("ERR too many passwords wait to be compared;
 const WRONG_PASSWORD: Failure =
     Failure::text("WRONGPASS invalid username-password pair or user is disabled.");
 
-pub(in crate::execute::resp) fn ping(call: &mut Call<'_>) -> Outcome {
-    if call.session.is_confined() && call.args.len() <= 2 {
-        let message = call.args.get(1).copied().unwrap_or_default();
-        let mut reply = call.reply();
-        reply.array(2);
-        reply.bulk(b"pong");
-        reply.bulk(message);
-        return DONE;
-    }
-    match call.args {
-        [_] => call.reply().simple("PONG"),
-        [_, message] => {
-            let message = *message;
-            call.reply().bulk(message);
-        }
-        _ => {
-            return Err(Failure::text(
-                "ERR wrong number of arguments for 'ping' command",
-            ));
-        }
-    }
-    DONE
-}
-
-pub(in crate::execute::resp) fn echo(call: &mut Call<'_>) -> Outcome {
-    let message = call.args[1];
-    call.reply().bulk(message);
-    DONE
-}
-
 pub(in crate::execute::resp) fn select(call: &mut Call<'_>) -> Outcome {
     let database = database(call, call.args[1])?;
     call.session.select(database);

@@ -429,13 +429,13 @@ fn answer_values(call: &mut Call<'_>, values: &[Option<Vec<u8>>]) -> Outcome {
 pub(in crate::execute::resp) fn hsetex(call: &mut Call<'_>) -> Outcome {
     let options = FieldOptions::parse(call, "KEEPTTL", "hsetex")?;
     let pairs = fields(call.args, options.at, 2, BAD_NUMBER)?;
-    let now = call.now();
+    let (now, room) = (call.now(), call.room());
     let edited = call.edit(call.first_key()?, |hash: &mut Hash| {
         let pairs = pairs.chunks_exact(2);
         if !options.hold(hash, pairs.clone().map(|pair| pair[0])) {
             return Ok((false, false));
         }
-        pairs.for_each(|pair| {
+        for pair in pairs {
             let (name, value) = (pair[0], pair[1]);
             let old = hash.get(name).map(|field| field.deadline);
             let deadline = match options.time {
@@ -446,9 +446,11 @@ pub(in crate::execute::resp) fn hsetex(call: &mut Call<'_>) -> Outcome {
             if deadline.has_passed(now) {
                 hash.remove(name);
             } else {
+                room.check(name.len().max(value.len()))?;
                 hash.set(name, value, deadline);
+                room.check_all(hash)?;
             }
-        });
+        }
         Ok((true, hash.is_empty()))
     })?;
     let (is_set, is_empty) = edited.answer;

@@ -22,22 +22,31 @@ pub(in crate::execute::resp) fn hset(call: &mut Call<'_>) -> Outcome {
     if !pairs.len().is_multiple_of(2) {
         return Err(wrong_arity(call.command, call.args));
     }
+    let room = call.room();
     let edited = call.edit(call.first_key()?, |hash: &mut Hash| {
-        let pairs = pairs.chunks_exact(2);
-        let new = pairs.filter(|pair| hash.set(pair[0], pair[1], Deadline::NEVER));
-        Ok(new.count())
+        let mut new = 0;
+        for pair in pairs.chunks_exact(2) {
+            room.check(pair[0].len().max(pair[1].len()))?;
+            new += i64::from(hash.set(pair[0], pair[1], Deadline::NEVER));
+            room.check_all(hash)?;
+        }
+        Ok(new)
     })?;
     call.notify(Class::Hash, "hset", call.args[1]);
     if call.command.verb == Verb::Hmset {
         return call.ok();
     }
-    call.integer(edited.answer as i64)
+    call.integer(edited.answer)
 }
 
 pub(in crate::execute::resp) fn hsetnx(call: &mut Call<'_>) -> Outcome {
-    let (name, value) = (call.args[2], call.args[3]);
+    let (name, value, room) = (call.args[2], call.args[3], call.room());
     let edited = call.edit(call.first_key()?, |hash: &mut Hash| {
-        Ok(hash.get(name).is_none() && hash.set(name, value, Deadline::NEVER))
+        if hash.get(name).is_some() {
+            return Ok(false);
+        }
+        room.check(name.len().max(value.len()))?;
+        Ok(hash.set(name, value, Deadline::NEVER))
     })?;
     if edited.answer {
         call.notify(Class::Hash, "hset", call.args[1]);
@@ -144,12 +153,14 @@ pub(in crate::execute::resp) fn hstrlen(call: &mut Call<'_>) -> Outcome {
 pub(in crate::execute::resp) fn hincrby(call: &mut Call<'_>) -> Outcome {
     let (name, by) = (call.args[2], call.args[3]);
     let by = parse_integer(by).ok_or(Failure::NotInteger)?;
+    let room = call.room();
     let edited = call.edit(call.first_key()?, |hash: &mut Hash| {
         let (old, deadline) = match hash.get(name) {
             Some(field) => (parse_integer(field.value), field.deadline),
             None => (Some(0), Deadline::NEVER),
         };
         let old = old.ok_or(Failure::text("ERR hash value is not an integer"))?;
+        room.check(name.len())?;
         let sum = old.checked_add(by).ok_or(Failure::Overflow)?;
         hash.set(name, itoa::Buffer::new().format(sum).as_bytes(), deadline);
         Ok(sum)
@@ -164,6 +175,7 @@ pub(in crate::execute::resp) fn hincrbyfloat(call: &mut Call<'_>) -> Outcome {
         return Err(Failure::text("ERR value is NaN or Infinity"));
     }
     let by = Decimal::parse(by).ok_or(Failure::NotFloat)?;
+    let room = call.room();
     let edited = call.edit(call.first_key()?, |hash: &mut Hash| {
         let (old, deadline) = match hash.get(name) {
             Some(field) => (Decimal::parse(field.value), field.deadline),
@@ -171,6 +183,7 @@ pub(in crate::execute::resp) fn hincrbyfloat(call: &mut Call<'_>) -> Outcome {
         };
         let old = old.ok_or(Failure::text("ERR hash value is not a float"))?;
         let endless = Failure::text("ERR increment would produce NaN or Infinity");
+        room.check(name.len())?;
         let mut text = Vec::new();
         old.plus(by).ok_or(endless)?.write(&mut text);
         hash.set(name, &text, deadline);

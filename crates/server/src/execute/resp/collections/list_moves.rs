@@ -51,11 +51,13 @@ pub(in crate::execute::resp) fn try_move(call: &mut Call<'_>) -> Result<bool, Fa
         let index = if from_side == Side::Left { 0 } else { -1 };
         let element = List::view(&source).at(index);
         let element = element.map_or(Vec::new(), |(element, _)| element.to_vec());
+        let left_bytes = stored_without(&List::view(&source), from_side);
         drop(source);
         if from.bytes() == to.bytes() {
             // It may be the only one: then the key stays, as does its deadline.
-            rotate(call, (from_side, to_side), &element)?;
+            rotate(call, (from_side, to_side))?;
         } else {
+            call.foresee_room(from, left_bytes)?;
             // The target first: it may have no room for the element.
             call.push(to, to_side, &[&element], false)?;
             call.session.ahead.note_begun();
@@ -66,25 +68,26 @@ pub(in crate::execute::resp) fn try_move(call: &mut Call<'_>) -> Result<bool, Fa
     })
 }
 
+/// How long a value a list becomes without the element at an end, if it is not the same with
+/// another head: then none is stored.
+fn stored_without(list: &List<'_>, side: Side) -> usize {
+    let mut scratch = Vec::new();
+    match list.keep(all_but_one(list, side), &mut scratch) {
+        Edit::Store => scratch.len(),
+        _ => 0,
+    }
+}
+
 /// Moves an element within a list.
-fn rotate(call: &mut Call<'_>, sides: (Side, Side), element: &[u8]) -> Result<(), Failure> {
+fn rotate(call: &mut Call<'_>, sides: (Side, Side)) -> Result<(), Failure> {
     let (key, max) = (call.key_at(1)?, call.cache().update_bytes_max());
     let (from_side, to_side) = sides;
     if from_side != to_side {
         // One that is alone has nowhere to go, and its list is not to end.
-        let has_moved = call.edit_list(key, |list, scratch| {
-            Ok(match list.filter(|list| list.len() > 1) {
-                Some(list) => (true, list.keep(all_but_one(&list, from_side), scratch)),
-                None => (false, Edit::Keep),
-            })
+        call.edit_list(key, |list, scratch| {
+            let rotate = |list: List<'_>| list.rotate(from_side, max, scratch);
+            Ok(((), list.map_or(Edit::Keep, rotate)))
         })?;
-        if has_moved {
-            call.session.ahead.note_begun();
-            call.edit_list(key, |list, scratch| {
-                let list = list.unwrap_or(List::empty());
-                Ok(((), list.push(to_side, &[element], max, scratch)))
-            })?;
-        }
     }
     call.notify(Class::List, push_event(to_side), key.bytes());
     call.notify_popped(key.bytes(), from_side, false);

@@ -84,11 +84,13 @@ impl Call<'_> {
         elements: &[&[u8]],
         only_there: bool,
     ) -> Result<Option<usize>, Failure> {
-        let max = self.cache().update_bytes_max();
+        let (max, room) = (self.cache().update_bytes_max(), self.room());
+        let bytes = elements.iter().map(|element| element.len()).sum();
         let len = self.edit_list(key, |list, scratch| {
             if only_there && list.is_none() {
                 return Ok((None, Edit::Keep));
             }
+            room.check(bytes)?;
             let list = list.unwrap_or(List::empty());
             let edit = list.push(side, elements, max, scratch);
             Ok((Some(list.len() + elements.len()), edit))
@@ -280,11 +282,13 @@ pub(in crate::execute::resp) fn ltrim(call: &mut Call<'_>) -> Outcome {
 
 pub(in crate::execute::resp) fn lset(call: &mut Call<'_>) -> Outcome {
     let (max, index, element) = (call.cache().update_bytes_max(), call.args[2], call.args[3]);
+    let room = call.room();
     call.edit_list(call.first_key()?, |list, scratch| {
         let list = list.ok_or(Failure::text("ERR no such key"))?;
         let index = parse_integer(index).ok_or(Failure::NotInteger)?;
         let found = list.at(index);
         let (_, place) = found.ok_or(Failure::text("ERR index out of range"))?;
+        room.check(element.len())?;
         Ok(((), list.replace(place, Some(element), max, scratch)))
     })?;
     call.notify(Class::List, "lset", call.args[1]);
@@ -299,6 +303,7 @@ pub(in crate::execute::resp) fn linsert(call: &mut Call<'_>) -> Outcome {
     }
     let (max, pivot, element) = (call.cache().update_bytes_max(), call.args[3], call.args[4]);
     call.context.pass.note_heavy();
+    let room = call.room();
     let len = call.edit_list(call.first_key()?, |list, scratch| {
         let Some(list) = list else {
             return Ok((0, Edit::Keep));
@@ -306,6 +311,7 @@ pub(in crate::execute::resp) fn linsert(call: &mut Call<'_>) -> Outcome {
         let Some((_, place)) = list.iter().find(|(found, _)| *found == pivot) else {
             return Ok((-1, Edit::Keep));
         };
+        room.check(element.len())?;
         let at = if is_before { place.start } else { place.end };
         let edit = list.replace(at..at, Some(element), max, scratch);
         Ok((list.len() as i64 + 1, edit))

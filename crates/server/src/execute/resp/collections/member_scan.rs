@@ -8,7 +8,7 @@ use cellar_protocol::resp::number::parse_integer;
 use cellar_protocol::resp::{Proto, Reply};
 
 use crate::execute::context::Context;
-use crate::execute::resp::arguments::Arguments;
+use crate::execute::resp::arguments::{Arguments, pattern_of};
 use crate::execute::resp::call::steps::{Progress, STEP_BYTES, STEP_ITEMS, Work};
 use crate::execute::resp::call::{Call, DONE, Outcome};
 use crate::execute::resp::failure::Failure;
@@ -51,7 +51,7 @@ impl ScanOptions {
                 let count = usize::try_from(count).ok().filter(|&count| count > 0);
                 options.count = count.ok_or(Failure::Syntax)?.min(COUNT_MAX);
             } else if is("MATCH") {
-                options.pattern = Some(Pattern::new(operand));
+                options.pattern = Some(pattern_of(operand)?);
             } else {
                 return Err(Failure::Syntax);
             }

@@ -12,12 +12,13 @@ use cellar_engine::{Deadline, Handle, Instant};
 use cellar_protocol::resp::number::parse_integer;
 use cellar_protocol::resp::{Reply, Verb};
 
+use crate::collection::members::LINEAR_MAX;
 use crate::collection::{Collection, Set};
 use crate::execute::resp::append_failure;
 use crate::execute::resp::call::notify::Class;
 use crate::execute::resp::call::steps::{Progress, STEP_BYTES, STEP_ITEMS};
 use crate::execute::resp::call::{Call, DONE, Outcome};
-use crate::execute::resp::collections::Made;
+use crate::execute::resp::collections::{Made, too_long};
 use crate::execute::resp::failure::Failure;
 use crate::kind;
 use crate::limits::RESULT_BYTES_MAX;
@@ -25,6 +26,8 @@ use crate::limits::RESULT_BYTES_MAX;
 /// Look-ups of members in one step. All parts of a result grow at about the same time, so a step is
 /// short enough for some of them only.
 const LOOKUPS_MAX: usize = STEP_ITEMS;
+/// Bytes that each of many members takes beside its own at least, in one set.
+const PLACE_BYTES: usize = 10;
 /// Parts that a result is made in, so that none of them takes long to grow.
 const PARTS: usize = 64;
 
@@ -75,6 +78,9 @@ pub(in crate::execute::resp) fn store(call: &mut Call<'_>) -> Outcome {
         if result.step() == Progress::More {
             return Ok(Some(result));
         }
+        if result.is_too_long() {
+            return Err(too_long());
+        }
         store_result(call, &(result.verb, result.made()))?;
         Ok::<_, Failure>(None)
     })?;
@@ -92,6 +98,9 @@ pub(in crate::execute::resp) fn store(call: &mut Call<'_>) -> Outcome {
         if let Some(mut result) = making.take() {
             if result.step() == Progress::More {
                 making = Some(result);
+            } else if result.is_too_long() {
+                append_failure(&too_long(), session.proto, context, output);
+                return Progress::Last;
             } else {
                 // To order many members takes about as long as to store them: a step of its own.
                 result.parts.iter_mut().for_each(Set::tidy);
@@ -236,6 +245,18 @@ impl Combining {
         })
     }
 
+    /// Whether the members found so far are more than there may be: of many, each has a place in a
+    /// table and in an order, too.
+    fn is_too_long(&self) -> bool {
+        let is_stored = self.parts.len() == 1;
+        let places = if is_stored && self.count > LINEAR_MAX {
+            self.count * PLACE_BYTES
+        } else {
+            0
+        };
+        self.bytes + places > self.bytes_max
+    }
+
     /// The one set that it has come to.
     fn made(self) -> Made {
         let set = self.parts.into_iter().next();
@@ -282,7 +303,7 @@ impl Combining {
                 if is_new {
                     self.count += 1;
                     self.bytes += member.len();
-                    if self.count >= self.most || self.bytes > self.bytes_max {
+                    if self.count >= self.most || self.is_too_long() {
                         return Progress::Last;
                     }
                 }

@@ -22,14 +22,22 @@ fn first_set(call: &Call<'_>) -> Result<Option<Handle>, Failure> {
 }
 
 pub(in crate::execute::resp) fn sadd(call: &mut Call<'_>) -> Outcome {
-    let members = &call.args[2..];
+    let (members, room) = (&call.args[2..], call.room());
     let edited = call.edit(call.first_key()?, |set: &mut Set| {
-        Ok(members.iter().filter(|member| set.add(member)).count())
+        let mut new = 0;
+        for member in members {
+            room.check(member.len())?;
+            if set.add(member) {
+                new += 1;
+                room.check_all(set)?;
+            }
+        }
+        Ok(new)
     })?;
     if edited.is_changed {
         call.notify(Class::Set, "sadd", call.args[1]);
     }
-    call.integer(edited.answer as i64)
+    call.integer(edited.answer)
 }
 
 pub(in crate::execute::resp) fn srem(call: &mut Call<'_>) -> Outcome {
@@ -178,10 +186,12 @@ pub(in crate::execute::resp) fn smove(call: &mut Call<'_>) -> Outcome {
         };
         call.value(to, kind::SET)?;
         let has = Set::view(&source).has(member);
+        let source_bytes = source.len();
         drop(source);
         if !has || call.args[1] == call.args[2] {
             return Ok(has);
         }
+        call.foresee_room(from, source_bytes)?;
         // The target first: it may have no room for the member.
         let added = call.edit(to, |set: &mut Set| Ok(set.add(member)))?;
         call.session.ahead.note_begun();

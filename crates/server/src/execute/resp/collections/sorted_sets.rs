@@ -143,6 +143,7 @@ pub(in crate::execute::resp) fn add_scored(
     options: ZaddOptions,
     scored: &[(f64, &[u8])],
 ) -> Outcome {
+    let room = call.room();
     let edited = call.edit(call.first_key()?, |set: &mut SortedSet| {
         set.set_many(scored.len());
         let mut added = Added::default();
@@ -153,7 +154,9 @@ pub(in crate::execute::resp) fn add_scored(
             };
             added.score = Some(new);
             if old != Some(new) {
+                room.check(member.len())?;
                 set.set(member, new);
+                room.check_all(set)?;
                 added.new += usize::from(old.is_none());
                 added.changed += usize::from(old.is_some());
             }

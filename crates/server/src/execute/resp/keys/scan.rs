@@ -14,6 +14,7 @@ use cellar_protocol::resp::Reply;
 use cellar_protocol::resp::glob::Pattern;
 use cellar_protocol::resp::number::parse_integer;
 
+use crate::execute::resp::arguments::pattern_of;
 use crate::execute::resp::call::{Call, DONE, Outcome};
 use crate::execute::resp::failure::Failure;
 use crate::kind;
@@ -75,7 +76,7 @@ pub(in crate::execute::resp) fn scan(call: &mut Call<'_>) -> Outcome {
             return Err(Failure::Syntax);
         };
         match name.to_ascii_uppercase().as_slice() {
-            b"MATCH" => filter.pattern = Some(Pattern::new(operand)),
+            b"MATCH" => filter.pattern = Some(pattern_of(operand)?),
             b"TYPE" if !kind::is_name(operand) => {
                 let text = String::from_utf8_lossy(operand);
                 let text = format!("ERR unknown type name '{text}'");

@@ -166,6 +166,14 @@ impl Chore {
         }
     }
 
+    /// Whether it is room for another key's value.
+    fn is_room_beside(&self, key: Key<'_>) -> bool {
+        match self {
+            Chore::Room(name, space, Some(_)) => **name != *key.bytes() || *space != key.space(),
+            _ => false,
+        }
+    }
+
     fn step(&mut self, args: &[&[u8]], cache: &Cache) {
         match self {
             Chore::Room(_, _, provision) => {
@@ -238,7 +246,9 @@ impl Foresight {
             return false;
         };
         let chore = Chore::Room(key.bytes().into(), key.space(), Some(Box::new(provision)));
-        self.ask([chore]);
+        let mut chores = self.chores.take();
+        chores.retain(|chore| chore.is_room_beside(key));
+        self.ask(chores.into_iter().chain([chore]));
         true
     }
 

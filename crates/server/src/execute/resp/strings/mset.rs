@@ -15,6 +15,7 @@ use cellar_protocol::resp::{Proto, Reply};
 use crate::client::Client;
 use crate::execute::context::{Context, Flow, Unfinished};
 use crate::execute::resp::arguments::Arguments;
+use crate::execute::resp::call::parts::ARGS_MAX;
 use crate::execute::resp::call::steps::{STEP_ITEMS, TRACKED_STEP_ITEMS};
 use crate::execute::resp::call::{Call, DONE, Outcome};
 use crate::execute::resp::client::tracking::reader;
@@ -41,6 +42,10 @@ pub(in crate::execute::resp) fn mget(call: &mut Call<'_>) -> Outcome {
         proto: call.session.proto,
         reader: reader(call.session),
     };
+    if keys.len() > ARGS_MAX && !call.session.answers_whole {
+        // Decoding and keeping so many is a turn's work.
+        return read_rest(call, how, keys);
+    }
     let mut read = 0;
     while read < keys.len() {
         let end = keys.len().min(read + how.step_items());

@@ -1,0 +1,125 @@
+//! Extension: an append or prepend that waits for the room of the longer value.
+//!
+//! Where others would have to leave for it, nothing is changed; its room is made a step in each of
+//! the connection's next turns, and then it is one step, as if it came by then.
+//!
+//! Why: docs/decisions/0059. Tests: tests/room_ahead.rs.
+
+use cellar_engine::{Draft, Error, Key, Provision};
+
+use super::store::Order;
+use super::upload::AnswerForm;
+use crate::execute::context::{Context, Flow, Unfinished};
+use crate::execute::filling::ValueSource;
+use crate::output::Output;
+
+/// How often room is made for one.
+const ASKED_MAX: u32 = 3;
+
+/// What is added.
+#[derive(Debug)]
+pub(super) enum Part {
+    /// A short value.
+    Bytes(Vec<u8>),
+    /// A value that was received into the cache's memory.
+    Draft(Draft),
+}
+
+impl Part {
+    /// A copy of a short value.
+    pub(super) fn of(value: &[u8]) -> Part {
+        Part::Bytes(value.to_vec())
+    }
+}
+
+/// An append or prepend.
+#[derive(Debug)]
+pub(super) struct Extension {
+    key: Box<[u8]>,
+    order: Order,
+    form: AnswerForm,
+    part: Part,
+    /// The room that is made, or being made.
+    provision: Option<Box<Provision>>,
+    asked: u32,
+}
+
+impl Extension {
+    /// One for which nothing is done yet.
+    pub(super) fn of(key: Key<'_>, order: Order, form: AnswerForm, part: Part) -> Box<Extension> {
+        Box::new(Extension {
+            key: key.bytes().into(),
+            order,
+            form,
+            part,
+            provision: None,
+            asked: 0,
+        })
+    }
+
+    /// Makes room for a value of so many bytes, and goes on in the next turn; without more ado if
+    /// there is none.
+    pub(super) fn wait(
+        mut self: Box<Self>,
+        bytes: usize,
+        context: Context<'_>,
+        output: &mut Output,
+    ) -> Flow {
+        self.asked += 1;
+        let provision = context.cache().provide(context.key(&self.key), bytes);
+        let Ok(provision) = provision else {
+            self.asked = ASKED_MAX;
+            return self.run(context, output);
+        };
+        self.provision = Some(Box::new(provision));
+        Flow::Unfinished(self)
+    }
+
+    /// Adds the value, and answers; what has waited often enough is one step.
+    pub(super) fn run(mut self: Box<Self>, context: Context<'_>, output: &mut Output) -> Flow {
+        let key = self.key.clone();
+        let key = context.key(&key);
+        let value = match &mut self.part {
+            Part::Bytes(value) => value.as_slice(),
+            Part::Draft(draft) => &*draft.value_mut(),
+        };
+        let value_bytes = value.len();
+        let provision = self.provision.take().map(|some| *some);
+        let mut result = self.order.run_ahead(key, value, provision, context);
+        match result {
+            Err(Error::NoRoomYet { bytes }) if self.asked < ASKED_MAX => {
+                return self.wait(bytes, context, output);
+            }
+            Err(Error::NoRoomYet { .. }) => {
+                let source = ValueSource::Bytes(value);
+                result = self.order.run(key, source, context);
+            }
+            _ => {}
+        }
+        let stored = (key, self.order.verb, value_bytes);
+        self.form.answer(&result, stored, context, output);
+        Flow::Continue
+    }
+}
+
+impl Unfinished for Extension {
+    fn resume(mut self: Box<Self>, context: Context<'_>, output: &mut Output) -> Flow {
+        if let Some(provision) = &mut self.provision
+            && !provision.is_whole()
+        {
+            if context.cache().provide_more(provision).is_err() {
+                self.provision = None;
+                self.asked = ASKED_MAX;
+            }
+            return Flow::Unfinished(self);
+        }
+        self.run(context, output)
+    }
+
+    fn waiting_bytes(&self) -> usize {
+        match &self.part {
+            Part::Bytes(value) => value.capacity(),
+            Part::Draft(_) => 0,
+        }
+    }
+}
