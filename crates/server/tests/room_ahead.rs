@@ -280,6 +280,7 @@ fn a_value_that_is_changed_waits_for_the_room_of_the_new_one() {
         "SUNIONSTORE set2 set => :",
         "ZUNIONSTORE sorted2 1 sorted => :",
         "SORT list ALPHA STORE list2 => :3145",
+        "SADD set one => :1",
         "SMOVE set set2 one => :1",
         "LMOVE list list2 LEFT RIGHT => $",
         "LMOVE list list RIGHT LEFT => $",
