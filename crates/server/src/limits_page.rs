@@ -3,7 +3,7 @@
 use crate::history::HISTORY_BYTES_MAX;
 use crate::limits::{
     ARENA_BYTES, CONNECTION_BYTES, HANDSHAKE_BYTES_MAX, HANDSHAKES_MAX, INBOX_BYTES_MAX,
-    PREFIX_BYTES_MAX, PROGRAM_BYTES, QUEUED_ARGS_PER_KEY, QUEUED_BYTES_MAX, QUEUED_KEYS_MAX,
+    PREFIX_BYTES_MAX, PROGRAM_BYTES, QUEUED_ARGS_PER_KEY, QUEUED_BYTES_MAX, QUEUED_KEYS,
     REPLY_BYTES_MAX, RESULT_BYTES_MAX, SCRATCH_BYTES, SCRIPT_REPLY_BYTES_MAX, SPARE_BYTES,
     SUBSCRIPTION_BYTES_MAX, TLS_BYTES, WAITED_BYTES_MAX, WAITERS_MAX, WATCHED_BYTES_MAX,
 };
@@ -115,7 +115,7 @@ pub fn page() -> String {
 fn counts() -> String {
     format!(
         "\nAt most {WAITERS_MAX} clients wait for keys at one time (`BLPOP` and its kin). A \
-         transaction has at most\n{QUEUED_KEYS_MAX} keys: each command counts for one at least, \
+         transaction has at most\n{QUEUED_KEYS} keys (`--transaction-keys`): each command counts for one at least, \
          and {QUEUED_ARGS_PER_KEY} of its arguments beyond the\neighth for one more. A script or a \
          library of functions has at most {}. What clients\nleave behind counts for them until \
          it is freed.\n",

@@ -8,7 +8,7 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A threshold, in microseconds, that commands of constant time do not reach.
 const QUICK_US_MAX: i64 = 1_000;
@@ -29,17 +29,57 @@ pub struct SlowCommand {
     /// How long it took, in microseconds.
     pub us: u64,
     /// Its arguments, long and further ones cut off.
-    pub args: Vec<Vec<u8>>,
+    pub args: ShownArgs,
     /// Who sent it.
     pub peer: String,
     /// The sender's name.
     pub name: Vec<u8>,
 }
 
+/// Arguments as they are shown, one behind the other: to free ten thousand entries does not take
+/// long then.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ShownArgs {
+    bytes: Vec<u8>,
+    ends: Vec<u32>,
+}
+
+impl ShownArgs {
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// They, in their order.
+    pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        let starts = [0].into_iter().chain(self.ends.iter().copied());
+        let places = starts.zip(&self.ends);
+        places.map(|(start, &end)| &self.bytes[start as usize..end as usize])
+    }
+
+    /// Bytes of memory that they take.
+    #[must_use]
+    pub fn held_bytes(&self) -> usize {
+        self.bytes.capacity() + size_of::<u32>() * self.ends.capacity()
+    }
+
+    /// Ends the one that is being added; each is short, and there are few.
+    fn end_one(&mut self) {
+        self.ends.push(self.bytes.len() as u32);
+    }
+}
+
 #[derive(Debug, Default)]
 struct Entries {
     last: i64,
-    newest_first: VecDeque<SlowCommand>,
+    newest_first: VecDeque<Arc<SlowCommand>>,
     most: usize,
 }
 
@@ -106,13 +146,13 @@ impl SlowLog {
             ..entry
         };
         entries.last += 1;
-        entries.newest_first.push_front(entry);
+        entries.newest_first.push_front(Arc::new(entry));
         let most = entries.most;
         entries.newest_first.truncate(most);
     }
 
     /// The newest entries, at most `count`.
-    pub fn newest(&self, count: usize) -> Vec<SlowCommand> {
+    pub fn newest(&self, count: usize) -> Vec<Arc<SlowCommand>> {
         self.lock()
             .newest_first
             .iter()
@@ -145,26 +185,27 @@ impl SlowLog {
 ///
 /// Source: Redis 7, `slowlogCreateEntry`.
 #[must_use]
-pub fn shortened(args: &[&[u8]]) -> Vec<Vec<u8>> {
+pub fn shortened(args: &[&[u8]]) -> ShownArgs {
     let kept = if args.len() > ARGS_MAX {
         ARGS_MAX - 1
     } else {
         args.len()
     };
-    let mut shown: Vec<Vec<u8>> = args[..kept].iter().map(|arg| shortened_arg(arg)).collect();
+    let mut shown = ShownArgs::default();
+    for arg in &args[..kept] {
+        let rest = arg.len().saturating_sub(ARG_BYTES_MAX);
+        shown.bytes.extend_from_slice(&arg[..arg.len() - rest]);
+        if rest > 0 {
+            let text = format!("... ({rest} more bytes)");
+            shown.bytes.extend_from_slice(text.as_bytes());
+        }
+        shown.end_one();
+    }
     if kept < args.len() {
-        shown.push(format!("... ({} more arguments)", args.len() - kept).into_bytes());
+        let text = format!("... ({} more arguments)", args.len() - kept);
+        shown.bytes.extend_from_slice(text.as_bytes());
+        shown.end_one();
     }
-    shown
-}
-
-fn shortened_arg(arg: &[u8]) -> Vec<u8> {
-    if arg.len() <= ARG_BYTES_MAX {
-        return arg.to_vec();
-    }
-    let mut shown = arg[..ARG_BYTES_MAX].to_vec();
-    let rest = arg.len() - ARG_BYTES_MAX;
-    shown.extend_from_slice(format!("... ({rest} more bytes)").as_bytes());
     shown
 }
 
@@ -201,8 +242,10 @@ mod tests {
         let long = [b'x'; 200];
         let many = vec![long.as_slice(); 40];
         let shown = shortened(&many);
+        let shown: Vec<&[u8]> = shown.iter().collect();
         assert_eq!(shown.len(), 32);
-        assert!(shown[0].ends_with(b"... (72 more bytes)"));
+        assert_eq!(shown[0].len(), 128 + 19);
+        assert!(shown[0].ends_with(b"x... (72 more bytes)"));
         assert_eq!(shown[31], b"... (9 more arguments)");
     }
 }

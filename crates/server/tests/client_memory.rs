@@ -321,6 +321,21 @@ fn a_transaction_has_a_limit_of_commands_and_of_their_arguments() {
     }
 }
 
+#[test]
+fn how_many_keys_a_transaction_has_is_a_setting() {
+    for most in [3_usize, 25_000] {
+        let daemon = Daemon::start(&["--transaction-keys", &most.to_string()]);
+        let mut client = Client::connect(&daemon);
+        assert_eq!(client.run("MULTI"), ok());
+        client.send_raw(&b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1\r\nv\r\n".repeat(most + 1));
+        for _ in 0..most {
+            assert_eq!(client.read(), Value::Simple("QUEUED".to_owned()));
+        }
+        let refused = resp::error("ERR the transaction is too large");
+        assert_eq!(client.read(), refused);
+    }
+}
+
 /// Connects so many clients that set something up with many names.
 fn with_names(daemon: &Daemon, clients: usize, command: &str, names: usize) -> Vec<Client> {
     let names: Vec<String> = (0..names).map(|name| format!("name:{name}")).collect();

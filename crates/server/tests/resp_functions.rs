@@ -515,10 +515,10 @@ fn huge_libraries_and_many_functions_are_refused() {
         assert_eq!(most, "lib");
         client.check("FCALL f1000 0 => :1000\nFUNCTION FLUSH => +OK");
     }
-    let long = format!("#!lua name=lib\n{}", " ".repeat(128 << 10));
+    let long = format!("#!lua name=lib\n{}", " ".repeat(64 << 10));
     assert_eq!(
         load(&mut client, &long).shown(),
-        "-ERR the library is longer than 128 KiB"
+        "-ERR the library is longer than 64 KiB"
     );
     let memory = load_lib(
         &mut client,

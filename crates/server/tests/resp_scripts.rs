@@ -668,8 +668,8 @@ fn a_script_has_a_limit_of_bytes_and_of_arguments() {
     let mut client = Client::connect(&daemon);
     let body = "return #ARGV";
     let source = |bytes: usize| format!("{body}{}", " ".repeat(bytes - body.len()));
-    let (longest, longer) = (source(128 << 10), source((128 << 10) + 1));
-    let refused = "-ERR the script is longer than 128 KiB";
+    let (longest, longer) = (source(64 << 10), source((64 << 10) + 1));
+    let refused = "-ERR the script is longer than 64 KiB";
     assert_eq!(
         client.call(&[b"EVAL", longest.as_bytes(), b"0"]),
         Value::Integer(0)

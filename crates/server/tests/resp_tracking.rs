@@ -402,15 +402,15 @@ fn very_many_keys_of_one_read_are_tracked_step_by_step_or_refused() {
     }
     let refused = "-ERR too many keys for a command whose client tracks them";
     for command in ["SUNION", "PFCOUNT"] {
-        let _ = call(&mut reader, words(command, 4_096));
-        assert_eq!(call(&mut reader, words(command, 4_097)).shown(), refused);
+        let _ = call(&mut reader, words(command, 2_048));
+        assert_eq!(call(&mut reader, words(command, 2_049)).shown(), refused);
         // Nothing is left of what was refused, and who does not track may ask.
-        assert_ne!(call(&mut writer, words(command, 4_097)).shown(), refused);
+        assert_ne!(call(&mut writer, words(command, 2_049)).shown(), refused);
     }
-    writer.run("SADD key:4096 1");
+    writer.run("SADD key:2048 1");
     expect_nothing(&mut reader);
-    writer.run("SADD key:4095 1");
-    assert_eq!(reader.read(), invalidation(&["key:4095"]));
+    writer.run("SADD key:2047 1");
+    assert_eq!(reader.read(), invalidation(&["key:2047"]));
 }
 
 #[test]

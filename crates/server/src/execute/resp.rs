@@ -381,7 +381,8 @@ fn admit(
             "ERR Command not allowed inside a transaction",
         ));
     }
-    transaction.queue(command, args, &session.ahead)?;
+    let keys_max = state.settings.transaction_keys;
+    transaction.queue(command, args, &session.ahead, keys_max)?;
     note_queued(&session.client, Some(transaction.len()));
     Ok(None)
 }

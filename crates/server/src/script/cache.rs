@@ -17,8 +17,9 @@ pub const SCRIPTS_MAX: usize = 10_000;
 pub const SOURCE_BYTES_MAX: usize = 16 << 20;
 
 /// Most bytes of one program, a script or a library: to compile these holds an event loop for some
-/// milliseconds. The longest scripts of client libraries have about 50 KiB.
-pub const PROGRAM_BYTES_MAX: usize = 128 << 10;
+/// milliseconds, the longer the more names and strings it has. The longest scripts of client
+/// libraries have about 50 KiB.
+pub const PROGRAM_BYTES_MAX: usize = 64 << 10;
 
 /// The SHA-1 of a source in lower-case hexadecimal.
 pub type SourceDigest = [u8; 40];

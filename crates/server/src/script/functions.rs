@@ -132,7 +132,7 @@ pub struct Functions {
     kept: Mutex<KeptLibraries>,
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 struct KeptLibraries {
     by_name: BTreeMap<String, KeptLibrary>,
     /// Functions by their names in lower case.
@@ -143,7 +143,7 @@ struct KeptLibraries {
     generation: u64,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct KeptLibrary {
     library: Arc<FunctionLibrary>,
     id: u64,
@@ -156,20 +156,19 @@ impl Functions {
     /// A text for the client: another library or function has the name, or there would be too many.
     pub fn add(&self, added: Vec<FunctionLibrary>, arrival: LibraryArrival) -> Result<(), String> {
         let mut kept = self.lock();
-        let mut next = kept.clone();
+        let replaced: HashSet<String> = match arrival {
+            LibraryArrival::Replace => added.iter().map(|library| library.name.clone()).collect(),
+            LibraryArrival::Append | LibraryArrival::Flush => HashSet::new(),
+        };
+        let stays = |name: &str| arrival != LibraryArrival::Flush && !replaced.contains(name);
+        let coming = kept.coming(added, stays)?;
         if arrival == LibraryArrival::Flush {
-            next.clear();
+            kept.clear();
         }
-        if arrival == LibraryArrival::Replace {
-            for library in &added {
-                next.remove(&library.name);
-            }
+        for name in &replaced {
+            kept.remove(name);
         }
-        for library in added {
-            next.insert(library)?;
-        }
-        next.generation += 1;
-        *kept = next;
+        kept.take_in(coming);
         Ok(())
     }
 
@@ -248,10 +247,63 @@ impl KeptLibraries {
         true
     }
 
-    /// The texts are Redis's where it has one.
-    fn insert(&mut self, library: FunctionLibrary) -> Result<(), String> {
+    /// Libraries that go together with each other and with those of these that stay. The texts are
+    /// Redis's where it has one.
+    fn coming(
+        &self,
+        added: Vec<FunctionLibrary>,
+        stays: impl Fn(&str) -> bool,
+    ) -> Result<KeptLibraries, String> {
+        let mut coming = KeptLibraries {
+            last_id: self.last_id,
+            ..KeptLibraries::default()
+        };
+        let staying = || {
+            self.by_name
+                .values()
+                .filter(|kept| stays(&kept.library.name))
+        };
+        let libraries = staying().count();
+        let functions: usize = staying().map(|kept| kept.library.functions.len()).sum();
+        let bytes: usize = staying().map(|kept| kept.library.bytes()).sum();
+        for library in added {
+            if self.by_name.contains_key(&library.name) && stays(&library.name) {
+                return Err(library_exists(&library.name));
+            }
+            coming.insert(library, |name| {
+                let found = self.by_function.get(name);
+                found.is_some_and(|found| stays(&found.library.name))
+            })?;
+            let problem = if libraries + coming.by_name.len() > LIBRARIES_MAX {
+                "ERR there are too many libraries"
+            } else if functions + coming.by_function.len() > FUNCTIONS_MAX {
+                "ERR there are too many functions"
+            } else if bytes + coming.bytes > LIBRARY_BYTES_MAX {
+                "ERR the libraries are too long"
+            } else {
+                continue;
+            };
+            return Err(problem.to_owned());
+        }
+        Ok(coming)
+    }
+
+    fn take_in(&mut self, coming: KeptLibraries) {
+        self.by_name.extend(coming.by_name);
+        self.by_function.extend(coming.by_function);
+        self.bytes += coming.bytes;
+        self.last_id = coming.last_id;
+        self.generation += 1;
+    }
+
+    /// Adds a library of whose functions none is there elsewhere.
+    fn insert(
+        &mut self,
+        library: FunctionLibrary,
+        is_elsewhere: impl Fn(&str) -> bool,
+    ) -> Result<(), String> {
         if self.by_name.contains_key(&library.name) {
-            return Err(format!("ERR Library {} already exists", library.name));
+            return Err(library_exists(&library.name));
         }
         self.last_id += 1;
         let (library, id) = (Arc::new(library), self.last_id);
@@ -262,24 +314,19 @@ impl KeptLibraries {
                 place,
             };
             let name = function.name.to_ascii_lowercase();
-            if self.by_function.insert(name, found).is_some() {
+            if is_elsewhere(&name) || self.by_function.insert(name, found).is_some() {
                 return Err(format!("ERR Function {} already exists", function.name));
             }
         }
         self.bytes += library.bytes();
         let name = library.name.clone();
         self.by_name.insert(name, KeptLibrary { library, id });
-        let problem = if self.by_name.len() > LIBRARIES_MAX {
-            "ERR there are too many libraries"
-        } else if self.by_function.len() > FUNCTIONS_MAX {
-            "ERR there are too many functions"
-        } else if self.bytes > LIBRARY_BYTES_MAX {
-            "ERR the libraries are too long"
-        } else {
-            return Ok(());
-        };
-        Err(problem.to_owned())
+        Ok(())
     }
+}
+
+fn library_exists(name: &str) -> String {
+    format!("ERR Library {name} already exists")
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 //! state that holds much after a run is thrown away.
 
 mod libraries; // libraries of functions that a state has loaded
+mod packed; // long lists of short texts
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -127,6 +128,7 @@ struct Machine {
     globals: Table,
     redis: Table,
     run: Function,
+    spread: Function,
     format: Function,
     compiled: HashMap<SourceDigest, Function>,
     generation: u64,
@@ -226,6 +228,7 @@ impl Machine {
             globals: made.get("globals")?,
             redis: made.get("redis")?,
             run: made.get("run")?,
+            spread: made.get("spread")?,
             libraries: Libraries::of(&lua, &made)?,
             lua,
             shared,
@@ -315,10 +318,13 @@ impl Machine {
         compiled.map_err(RunError::Compile)
     }
 
-    /// A list of texts. One value after the other goes straight into it: to hold each by a
-    /// reference of its own first takes several times as long.
+    /// A list of texts. A few go straight into it, one after the other: to hold each by a reference
+    /// of its own first takes several times as long. Many short ones go there together.
     fn list(&self, values: &[&[u8]]) -> Result<Table> {
         let limit = &self.shared.limit;
+        if values.len() >= packed::VALUES_MIN {
+            return packed::list(&self.lua, limit, &self.spread, values);
+        }
         let text = |&value: &&[u8]| limit.tick().is_ok().then(|| BString::from(value));
         let list = self
             .lua

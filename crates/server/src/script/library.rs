@@ -5,6 +5,7 @@ use std::rc::Rc;
 use cellar_protocol::resp::Proto;
 use mlua::{Error, Function, Lua, LuaString, Result, Table, Value, Variadic};
 
+use super::cache::PROGRAM_BYTES_MAX;
 use super::convert::COUNTED;
 use super::libraries;
 use super::pattern;
@@ -23,6 +24,8 @@ const PATTERN_BYTES_MAX: usize = 1_000;
 const PATTERN_STEPS_PER_MS: u64 = 200_000;
 /// Bytes of a program that the compiler gets at a time.
 const PIECE_BYTES: usize = 1_024;
+/// Programs from this length on are compiled without collecting garbage meanwhile.
+const UNCOLLECTED_BYTES_MIN: usize = 8 << 10;
 /// Longest line that `redis.log` prints.
 const LOG_BYTES_MAX: usize = 1_024;
 /// Deepest call that is looked at for the line of an error.
@@ -206,6 +209,12 @@ pub(super) fn compile(
     let load = lua.globals().raw_get::<Function>("load")?;
     let name = lua.create_string(name)?;
     let mut pieces = text.chunks(PIECE_BYTES);
+    // Of a program whose strings are all in use a collector that goes along would find nothing to
+    // free. What scripts compile may be as long as their memory, and needs it.
+    let is_uncollected = (UNCOLLECTED_BYTES_MIN..=PROGRAM_BYTES_MAX).contains(&text.len());
+    if is_uncollected {
+        lua.gc_stop();
+    }
     let compiled = lua.scope(|scope| {
         let read = scope.create_function_mut(|lua, ()| {
             shared.limit.check()?;
@@ -213,8 +222,11 @@ pub(super) fn compile(
             piece.transpose()
         })?;
         load.call::<(Value, Value)>((read, name))
-    })?;
-    match compiled {
+    });
+    if is_uncollected {
+        lua.gc_restart();
+    }
+    match compiled? {
         (Value::Function(function), _) => {
             function.set_environment(environment)?;
             Ok(Ok(function))

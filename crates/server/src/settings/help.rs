@@ -116,6 +116,7 @@ const GROUPS: &[Group] = &[
         more: &[
             "write-timeout",
             "script-time-limit",
+            "transaction-keys",
             "lease-timeout",
             "expire-effort",
             "watchdog",

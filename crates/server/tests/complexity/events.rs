@@ -52,6 +52,29 @@ pub(crate) const EVENTS: &[Event] = events! {
         drop(reader);
         outcome
     };
+    "a read of many keys that are tracked": |bench| {
+        let mut reader = tracker(bench);
+        bench.watch(|| ask_with_names(&mut reader, "SUNION", 2_048))
+    };
+    "FUNCTION LOAD of the tenth library": |bench| {
+        let mut client = bench.client();
+        (0..9).for_each(|at| load_library(&mut client, at));
+        let outcome = bench.watch(|| load_library(&mut client, 9));
+        ask(&mut client, &[&["FUNCTION", "FLUSH"]]);
+        outcome
+    };
+    "FUNCTION RESTORE of ten libraries": |bench| {
+        let mut client = bench.client();
+        (0..10).for_each(|at| load_library(&mut client, at));
+        client.write_all(&frame(&[b"FUNCTION", b"DUMP"])).unwrap();
+        let dump = read_bulk(&mut client);
+        let outcome = bench.watch(|| {
+            client.write_all(&frame(&[b"FUNCTION", b"RESTORE", &dump, b"REPLACE"])).unwrap();
+            read_to_end(&mut client, b"+OK\r\n");
+        });
+        ask(&mut client, &[&["FUNCTION", "FLUSH"]]);
+        outcome
+    };
     "many subscribers go": |bench| {
         let all = many(|| with_names(bench, "SUBSCRIBE", 7_000));
         bench.watch(|| drop(all))
@@ -129,6 +152,28 @@ impl Event {
     pub(crate) fn run(&self, bench: &Bench) -> Outcome {
         bench.best_of(|| (self.run)(bench))
     }
+}
+
+/// Loads a library of as many functions as one may have.
+fn load_library(client: &mut TcpStream, number: usize) {
+    let function = |at| format!("redis.register_function('l{number}_{at}', function() end)\n");
+    let functions: String = (0..1_000).map(function).collect();
+    let source = format!("#!lua name=lib{number}\n{functions}");
+    ask(client, &[&["FUNCTION", "LOAD", &source]]);
+}
+
+/// Reads a string that is answered.
+fn read_bulk(client: &mut TcpStream) -> Vec<u8> {
+    let (mut head, mut byte) = (Vec::new(), [0]);
+    while byte != *b"\n" {
+        client.read_exact(&mut byte).unwrap();
+        head.extend_from_slice(&byte);
+    }
+    let length = std::str::from_utf8(&head[1..head.len() - 2]).unwrap();
+    let mut text = vec![0; length.parse::<usize>().unwrap() + 2];
+    client.read_exact(&mut text).unwrap();
+    text.truncate(text.len() - 2);
+    text
 }
 
 fn many(one: impl Fn() -> TcpStream) -> Vec<TcpStream> {

@@ -140,8 +140,14 @@ fn http_request(words: &str) -> Vec<u8> {
 /// As long a script as may be sent.
 fn program() -> String {
     let line = "local value = redis.call('GET', KEYS[1]) if value then return value end\n";
-    let lines = (127 << 10) / (line.len() + 7);
+    let lines = (63 << 10) / (line.len() + 7);
     format!("do {line}end\n").repeat(lines)
+}
+
+/// A script of as many different strings as there is room for.
+fn strings() -> String {
+    let strings = (0..10_000).map(|at| format!("'{at:x}'"));
+    format!("return {{{}}}", strings.collect::<Vec<_>>().join(","))
 }
 
 /// As many functions as a library may have.
@@ -465,6 +471,7 @@ impl Bench {
                 "{4k}" => many(4_000, &|place| format!("no:{place}")),
                 "{pairs20k}" => many(args.min(20_000), &|place| format!("key:{place}")),
                 "{program}" => vec![program().into_bytes()],
+                "{strings}" => vec![strings().into_bytes()],
                 "{library}" => vec![library().into_bytes()],
                 "{missing16k}" => many(args.min(16_000), &|place| format!("no:{place}")),
                 "{sketches}" => many(16_000, &|_| "sketch".to_owned()),

@@ -275,17 +275,17 @@ pub(crate) const RESP: &[Row] = rows! {
          "MULTI ; DEL {missing16k} ; EXEC",
          "MULTI ; MSET {pairs20k} ; EXEC"];
     "eval evalsha eval_ro evalsha_ro": "its script", "a script that never ends",
-        "no steps: --script-time-limit; 128 KiB of script, 16,384 arguments",
+        "no steps: --script-time-limit; 64 KiB of script, 16,384 arguments",
         ["EVAL return{} 0 {missing16k}", "EVAL {program} 0"];
     "script script|load script|exists script|flush script|kill script|help":
-        "one digest; to compile a script", "262,142 digests; 128 KiB of script",
+        "one digest; to compile a script", "262,142 digests; 64 KiB of script",
         "4,096 digests a step; longer scripts are refused",
-        ["SCRIPT EXISTS {keys}", "SCRIPT LOAD {program}"];
+        ["SCRIPT EXISTS {keys}", "SCRIPT LOAD {program}", "SCRIPT LOAD {strings}"];
     "fcall fcall_ro": "its function", "a function that never ends",
         "no steps: --script-time-limit; 16,384 arguments", ["FCALL nosuch 0 {missing16k}"];
-    "function|load function|restore": "the library's program, and a copy of what is known of all",
+    "function|load function|restore": "the library's program, and a look at the others",
         "a program that never ends",
-        "128 KiB and 1,000 functions a library, 500 ms and --script-time-limit; RESTORE runs a \
+        "64 KiB and 1,000 functions a library, 500 ms and --script-time-limit; RESTORE runs a \
          library a step", ["FUNCTION LOAD REPLACE {library}", "FUNCTION RESTORE x"];
     "function function|delete function|dump function|flush function|kill function|list \
      function|stats function|help": "one pass over the libraries", "1,000 libraries of 8 MiB",

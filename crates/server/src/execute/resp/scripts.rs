@@ -71,7 +71,7 @@ pub(super) fn is_read_only(command: &Command, args: &[&[u8]], state: &State) -> 
 
 fn check_length(source: &[u8]) -> Result<(), Failure> {
     if source.len() > PROGRAM_BYTES_MAX {
-        return Err(Failure::text("ERR the script is longer than 128 KiB"));
+        return Err(Failure::text("ERR the script is longer than 64 KiB"));
     }
     Ok(())
 }

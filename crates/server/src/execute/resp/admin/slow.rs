@@ -1,9 +1,12 @@
 //! SLOWLOG: which commands took long ([`crate::slow_log`]).
 
+use cellar_protocol::resp::Reply;
 use cellar_protocol::resp::number::parse_integer;
 
-use crate::execute::resp::call::{Call, DONE, Outcome};
+use crate::execute::resp::call::steps::{Progress, STEP_BYTES};
+use crate::execute::resp::call::{Call, Outcome};
 use crate::execute::resp::failure::Failure;
+use crate::slow_log::SlowCommand;
 
 /// Entries of SLOWLOG GET if no number is given.
 const ENTRIES: usize = 10;
@@ -31,21 +34,30 @@ pub(in crate::execute::resp) fn get(call: &mut Call<'_>) -> Outcome {
         }
     };
     let entries = call.context.state.slow_log.newest(count);
-    let mut reply = call.reply();
-    reply.array(entries.len());
-    for entry in entries {
-        reply.array(6);
-        reply.integer(entry.id);
-        reply.integer(i64::try_from(entry.unix_s).unwrap_or(i64::MAX));
-        reply.integer(i64::try_from(entry.us).unwrap_or(i64::MAX));
-        reply.array(entry.args.len());
-        for arg in &entry.args {
-            reply.bulk(arg);
+    let proto = call.session.proto;
+    call.reply().array(entries.len());
+    let mut entries = entries.into_iter();
+    call.in_steps(move |_, output| {
+        let full = output.bytes().len() + STEP_BYTES;
+        for entry in entries.by_ref() {
+            write(&mut Reply::new(output.bytes(), proto), &entry);
+            if output.bytes().len() >= full {
+                return Progress::More;
+            }
         }
-        reply.bulk(&entry.peer);
-        reply.bulk(&entry.name);
-    }
-    DONE
+        Progress::Last
+    })
+}
+
+fn write(reply: &mut Reply<'_>, entry: &SlowCommand) {
+    reply.array(6);
+    reply.integer(entry.id);
+    reply.integer(i64::try_from(entry.unix_s).unwrap_or(i64::MAX));
+    reply.integer(i64::try_from(entry.us).unwrap_or(i64::MAX));
+    reply.array(entry.args.len());
+    entry.args.iter().for_each(|arg| reply.bulk(arg));
+    reply.bulk(&entry.peer);
+    reply.bulk(&entry.name);
 }
 
 /// SLOWLOG LEN

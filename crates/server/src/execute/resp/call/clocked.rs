@@ -22,7 +22,7 @@ use crate::execute::resp::session::Session;
 use crate::latency_events::LatencyEvent;
 use crate::monitors::MonitorSource;
 use crate::output::Output;
-use crate::slow_log::{SlowCommand, shortened};
+use crate::slow_log::{ShownArgs, SlowCommand, shortened};
 
 /// What stands in listings in the place of a secret.
 const REDACTED: &[u8] = b"(redacted)";
@@ -141,7 +141,7 @@ pub(in crate::execute::resp) fn note(
     client: &Client,
     ns: u64,
     context: Context<'_>,
-    args: impl FnOnce() -> Vec<Vec<u8>>,
+    args: impl FnOnce() -> ShownArgs,
 ) {
     let (state, us) = (context.state, ns / 1_000);
     context.counters.times.note(command.verb, ns);
@@ -216,7 +216,7 @@ struct ClockedRest {
     /// What it took so far.
     ns: u64,
     command: &'static Command,
-    args: Vec<Vec<u8>>,
+    args: ShownArgs,
     client: Arc<Client>,
 }
 
@@ -250,11 +250,7 @@ impl Unfinished for ClockedRest {
     }
 
     fn waiting_bytes(&self) -> usize {
-        let args = self
-            .args
-            .iter()
-            .map(|arg| arg.capacity() + size_of::<Vec<u8>>());
-        self.rest.waiting_bytes() + args.sum::<usize>()
+        self.rest.waiting_bytes() + self.args.held_bytes()
     }
 
     fn adopt(&mut self, frame: Vec<u8>) -> Option<Vec<u8>> {

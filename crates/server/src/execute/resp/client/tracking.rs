@@ -42,7 +42,7 @@ pub(in crate::execute::resp) fn write_as<R>(client: &Client, run: impl FnOnce() 
 
 /// Most keys of a command whose client is told when one of them changes: they are entered at once,
 /// before any of them is read. MGET, EXISTS and TOUCH take more, for they enter those of each step.
-const KEYS_MAX: usize = STEP_ITEMS;
+const KEYS_MAX: usize = STEP_ITEMS / 2;
 
 /// For whom the keys of a command that reads are to be remembered.
 pub(in crate::execute::resp) fn reader(session: &Session) -> Option<Arc<Client>> {

@@ -16,7 +16,7 @@ use crate::collection::members::LINEAR_MAX;
 use crate::collection::{Collection, Set};
 use crate::execute::resp::append_failure;
 use crate::execute::resp::call::notify::Class;
-use crate::execute::resp::call::steps::{Progress, STEP_BYTES, STEP_ITEMS};
+use crate::execute::resp::call::steps::{Progress, STEP_BYTES, STEP_ITEMS, TRACKED_STEP_ITEMS};
 use crate::execute::resp::call::{Call, DONE, Outcome};
 use crate::execute::resp::collections::{Made, too_long};
 use crate::execute::resp::failure::Failure;
@@ -36,7 +36,12 @@ pub(in crate::execute::resp) fn answer(call: &mut Call<'_>) -> Outcome {
     let (verb, keys, proto) = (call.command.verb, 1..call.args.len(), call.session.proto);
     let mut result = call.alone(|call| Combining::of(call, verb, keys))?;
     let mut place = None;
+    // To enter very many keys for a client that tracks them was a step.
+    let mut rests = call.session.tracked.is_on && call.args.len() > TRACKED_STEP_ITEMS;
     call.in_steps(move |context, output| {
+        if std::mem::take(&mut rests) {
+            return Progress::More;
+        }
         let Some((part, at)) = place else {
             if result.step() == Progress::Last {
                 if result.bytes > RESULT_BYTES_MAX {
@@ -158,7 +163,11 @@ pub(in crate::execute::resp) fn sintercard(call: &mut Call<'_>) -> Outcome {
     let mut result = call.alone(|call| Combining::of(call, Verb::Sinter, 2..2 + keys))?;
     (result.most, result.counts_only) = (most, true);
     let proto = call.session.proto;
+    let mut rests = call.session.tracked.is_on && call.args.len() > TRACKED_STEP_ITEMS;
     call.in_steps(move |_, output| {
+        if std::mem::take(&mut rests) {
+            return Progress::More;
+        }
         let step = result.step();
         if step == Progress::Last {
             Reply::new(output.bytes(), proto).integer(result.count as i64);

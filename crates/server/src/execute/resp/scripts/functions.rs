@@ -107,7 +107,7 @@ fn is_there(name: &str) -> Failure {
 
 fn header_of(source: &[u8]) -> Result<LibraryHeader<'_>, Failure> {
     if source.len() > PROGRAM_BYTES_MAX {
-        return Err(Failure::text("ERR the library is longer than 128 KiB"));
+        return Err(Failure::text("ERR the library is longer than 64 KiB"));
     }
     LibraryHeader::read(source).map_err(|text| Failure::Text(text.into()))
 }
@@ -207,6 +207,7 @@ pub(in crate::execute::resp) fn restore(call: &mut Call<'_>) -> Outcome {
         })
     })?;
     let restoring = IncomingLibraries {
+        is_unpacked: false,
         sources: sources.into_iter(),
         libraries: Vec::new(),
         names: HashSet::new(),
@@ -220,6 +221,8 @@ pub(in crate::execute::resp) fn restore(call: &mut Call<'_>) -> Outcome {
 /// Libraries on their way in: one is run in each step, and when all of them are known they are
 /// added together.
 struct IncomingLibraries {
+    /// Whether the step that read the dump is over: that takes some milliseconds itself.
+    is_unpacked: bool,
     sources: std::vec::IntoIter<Vec<u8>>,
     libraries: Vec<FunctionLibrary>,
     /// Those of the libraries so far.
@@ -236,6 +239,9 @@ impl IncomingLibraries {
     /// # Errors
     /// Why none of them is added.
     fn go_on(&mut self, context: Context<'_>) -> Result<Progress, Failure> {
+        if !std::mem::replace(&mut self.is_unpacked, true) {
+            return Ok(Progress::More);
+        }
         let Some(source) = self.sources.next() else {
             let libraries = std::mem::take(&mut self.libraries);
             let added = context.state.functions.add(libraries, self.arrival);

@@ -5,7 +5,7 @@ use cellar_protocol::resp::{Command, Request};
 use crate::execute::resp::arguments::Arguments;
 use crate::execute::resp::failure::Failure;
 use crate::execute::resp::session::ahead::{Foresight, PIECE_BYTES};
-use crate::limits::{QUEUED_ARGS_PER_KEY, QUEUED_BYTES_MAX, QUEUED_KEYS_MAX};
+use crate::limits::{QUEUED_ARGS_PER_KEY, QUEUED_BYTES_MAX};
 
 /// The commands between MULTI and EXEC.
 #[derive(Debug, Default)]
@@ -70,7 +70,8 @@ impl Transaction {
         };
     }
 
-    /// Keeps a command for EXEC; a long one's arguments are copied ahead.
+    /// Keeps a command for EXEC, unless all have too many keys; a long one's arguments are copied
+    /// ahead.
     ///
     /// # Errors
     /// If there are too many bytes; [`Failure::NoRoomYet`] if they are copied first.
@@ -79,13 +80,14 @@ impl Transaction {
         command: &'static Command,
         args: &[&[u8]],
         ahead: &Foresight,
+        keys_max: usize,
     ) -> Result<(), Failure> {
         if self.is_broken {
             return Ok(());
         }
         let bytes = Arguments::bytes_of(args) + COMMAND_BYTES;
         let keys = self.keys + keys_of(command, args);
-        if self.held_bytes() + bytes > QUEUED_BYTES_MAX || keys > QUEUED_KEYS_MAX {
+        if self.held_bytes() + bytes > QUEUED_BYTES_MAX || keys > keys_max {
             self.spoil();
             return Err(Failure::text("ERR the transaction is too large"));
         }
