@@ -59,6 +59,10 @@ pub const PREFIX_BYTES_MAX: usize = 1 << 20;
 /// Bookkeeping of a watched or waited-for key, a subscription or a prefix, for the bounds above:
 /// its name stands at the client and where all are, and a client loses all of them in one turn.
 pub const ENTRY_BYTES: usize = 512;
+/// Bytes that the entries of SLOWLOG may take together: the oldest go first.
+pub const SLOW_LOG_BYTES_MAX: usize = 4 << 20;
+/// Most entries of SLOWLOG, whatever their length: the highest `slowlog-max-len`.
+pub const SLOW_LOG_ENTRIES_MAX: usize = 10_000;
 /// What the program itself takes, in bytes.
 pub const PROGRAM_BYTES: usize = 16 << 20;
 /// What an idle connection takes, in bytes: its entry, its session, its place in listings.
