@@ -3,7 +3,7 @@
 use crate::history::HISTORY_BYTES_MAX;
 use crate::limits::{
     ARENA_BYTES, CONNECTION_BYTES, HANDSHAKE_BYTES_MAX, HANDSHAKES_MAX, INBOX_BYTES_MAX,
-    PREFIX_BYTES_MAX, PROGRAM_BYTES, QUEUED_ARGS_PER_KEY, QUEUED_BYTES_MAX,
+    LOG_BYTES_MAX, PREFIX_BYTES_MAX, PROGRAM_BYTES, QUEUED_ARGS_PER_KEY, QUEUED_BYTES_MAX,
     QUEUED_KEYS_MAX, REPLY_BYTES_MAX, RESULT_BYTES_MAX, SCRATCH_BYTES, SCRIPT_REPLY_BYTES_MAX,
     SLOW_LOG_BYTES_MAX, SPARE_BYTES, SUBSCRIPTION_BYTES_MAX, TLS_BYTES, WAITED_BYTES_MAX,
     WAITERS_MAX, WATCHED_BYTES_MAX,
@@ -72,6 +72,7 @@ pub fn page() -> String {
         ("sources of scripts", SOURCE_BYTES_MAX, ""),
         ("libraries of functions", LIBRARY_BYTES_MAX, ""),
         ("names remembered for CLIENT TRACKING", TABLE_BYTES_MAX, ""),
+        ("log lines that wait to be written", LOG_BYTES_MAX, ""),
         ("slow commands (SLOWLOG)", SLOW_LOG_BYTES_MAX, ""),
         (
             "what the console is told of the last 24 hours",
