@@ -14,7 +14,7 @@ use tracing_subscriber::fmt;
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::util::SubscriberInitExt;
 
-use self::queue::{Queued, Straight};
+use self::queue::{QueuedLines, Straight};
 pub use self::queue::{dropped, finish};
 use crate::settings::{LogFormat, Settings};
 
@@ -38,7 +38,7 @@ pub fn start(settings: &Settings) {
     };
     if STYLE.set(style).is_ok() {
         queue::start();
-        let _ = lines(style, || Queued).try_init();
+        let _ = lines(style, || QueuedLines).try_init();
     }
 }
 

@@ -149,9 +149,9 @@ pub fn finish() -> bool {
 
 /// Writes lines by way of the queue; each write is a line.
 #[derive(Debug)]
-pub(super) struct Queued;
+pub(super) struct QueuedLines;
 
-impl Write for Queued {
+impl Write for QueuedLines {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         if HAS_WRITER.load(Ordering::Relaxed) {
             QUEUE.push(line);
