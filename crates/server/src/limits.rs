@@ -61,6 +61,16 @@ pub const PREFIX_BYTES_MAX: usize = 1 << 20;
 /// Bookkeeping of a watched or waited-for key, a subscription or a prefix, for the bounds above:
 /// its name stands at the client and where all are, and a client loses all of them in one turn.
 pub const ENTRY_BYTES: usize = 512;
+/// Bytes that the entries of SLOWLOG may take together: the oldest go first.
+pub const SLOW_LOG_BYTES_MAX: usize = 4 << 20;
+/// Most entries of SLOWLOG, whatever their length: the highest `slowlog-max-len`.
+pub const SLOW_LOG_ENTRIES_MAX: usize = 10_000;
+/// Log lines that may wait to be written; further ones are dropped and counted.
+pub const LOG_LINES_MAX: usize = 1_024;
+/// Bytes that they may have together.
+pub const LOG_BYTES_MAX: usize = 1 << 20;
+/// Longest log line; the rest of a longer one is cut off.
+pub const LOG_LINE_BYTES_MAX: usize = 16 << 10;
 /// What the program itself takes, in bytes.
 pub const PROGRAM_BYTES: usize = 16 << 20;
 /// What an idle connection takes, in bytes: its entry, its session, its place in listings.

@@ -48,10 +48,14 @@ fn main() -> ExitCode {
         }
         Err(error) => Err(error),
     };
+    let is_read = logging::finish();
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            let _ = writeln!(std::io::stderr(), "cellar: {error}");
+            // Who does not read the log does not keep the process from its end.
+            if is_read {
+                let _ = writeln!(std::io::stderr(), "cellar: {error}");
+            }
             ExitCode::from(REFUSED_STATUS)
         }
     }
@@ -75,7 +79,9 @@ fn healthcheck(outcome: Result<String, String>) -> ExitCode {
 fn abort_on_panic() {
     let report = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
-        report(info);
+        if logging::finish() {
+            report(info);
+        }
         std::process::abort();
     }));
 }

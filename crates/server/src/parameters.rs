@@ -14,6 +14,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use cellar_protocol::resp::glob::Pattern;
 use cellar_protocol::resp::number::parse_integer;
 
+use crate::limits::SLOW_LOG_ENTRIES_MAX;
 use crate::settings::address::Address;
 use crate::settings::default_ttl::DefaultTtl;
 use crate::settings::{EXPIRE_EFFORT_MAX, Settings, least_memory_bytes};
@@ -61,6 +62,9 @@ const fn row(name: &'static str, form: Form, initial: &'static str) -> Parameter
 
 /// A number that is not negative.
 const NATURAL: Form = Form::Number(0, i64::MAX);
+
+/// Entries of the slow log.
+const SLOW_ENTRIES: Form = Form::Number(0, SLOW_LOG_ENTRIES_MAX as i64);
 
 /// Seconds after which idle connections are closed; zero for never.
 const TIMEOUT: Form = Form::Number(0, i32::MAX as i64);
@@ -125,7 +129,7 @@ const TABLE: &[ParameterRow] = &[
         Form::Number(-1, i64::MAX),
         "10000",
     ),
-    row("slowlog-max-len", NATURAL, "128"),
+    row("slowlog-max-len", SLOW_ENTRIES, "128"),
     row("latency-monitor-threshold", NATURAL, "0"),
     row("latency-tracking", Form::Unused, "yes"),
     row(

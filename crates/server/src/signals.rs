@@ -1,4 +1,5 @@
-//! Signals: SIGTERM and SIGINT ask the server to finish and exit, SIGHUP to read its files anew.
+//! Signals: SIGTERM and SIGINT ask the server to finish and exit, SIGHUP to read its files anew;
+//! SIGUSR1 and SIGUSR2 do nothing.
 //!
 //! The first arrives as a byte on a socket that an event loop polls, so none is lost between a
 //! check and a sleep. The second ends the process at once, in the signal handler, whatever the
@@ -10,7 +11,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::{flag, low_level};
 
 /// Exit status when a second signal cuts the drain short, or when there is none because an event
@@ -54,7 +55,7 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Takes over SIGTERM and SIGINT.
+    /// Takes over SIGTERM and SIGINT, and has SIGUSR1 and SIGUSR2 do nothing.
     ///
     /// # Errors
     /// The system's, when it is out of files.
@@ -67,6 +68,10 @@ impl Signals {
             flag::register_conditional_shutdown(signal, IMPATIENT_STATUS, Arc::clone(&once))?;
             flag::register(signal, Arc::clone(&once))?;
             low_level::pipe::register(signal, sender.try_clone()?)?;
+        }
+        // Habit sends these to servers, for logs to be opened anew; unasked they end a process.
+        for signal in [SIGUSR1, SIGUSR2] {
+            flag::register(signal, Arc::default())?;
         }
         Ok(Signals {
             receiver,

@@ -1,6 +1,7 @@
 //! Slow log: the commands that took longest, for SLOWLOG.
 //!
-//! A bounded list behind a lock that only slow commands take. Commands of constant time are timed
+//! A list behind a lock that only slow commands take, bounded in entries and, by
+//! [`SLOW_LOG_BYTES_MAX`], in bytes. Commands of constant time are timed
 //! by sample, and each of them if the threshold is below what they could reach
 //! ([`SlowLog::is_for_quick`]).
 //!
@@ -10,14 +11,14 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::limits::{SLOW_LOG_BYTES_MAX, SLOW_LOG_ENTRIES_MAX};
+
 /// A threshold, in microseconds, that commands of constant time do not reach.
 const QUICK_US_MAX: i64 = 1_000;
 /// Arguments that an entry keeps.
 const ARGS_MAX: usize = 32;
 /// Bytes of an argument that an entry keeps.
 const ARG_BYTES_MAX: usize = 128;
-/// Most entries, whatever CONFIG SET asks for.
-const ENTRIES_MAX: usize = 10_000;
 
 /// One slow command.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,11 +77,32 @@ impl ShownArgs {
     }
 }
 
+impl SlowCommand {
+    /// What it takes, in bytes.
+    fn bytes(&self) -> usize {
+        size_of::<SlowCommand>() + self.args.held_bytes() + self.peer.len() + self.name.len()
+    }
+}
+
 #[derive(Debug, Default)]
 struct Entries {
     last: i64,
     newest_first: VecDeque<Arc<SlowCommand>>,
     most: usize,
+    /// Bytes of all of them.
+    bytes: usize,
+}
+
+impl Entries {
+    /// Lets the oldest go until the bounds are kept.
+    fn shrink(&mut self) {
+        while self.newest_first.len() > self.most || self.bytes > SLOW_LOG_BYTES_MAX {
+            let Some(oldest) = self.newest_first.pop_back() else {
+                return;
+            };
+            self.bytes -= oldest.bytes();
+        }
+    }
 }
 
 /// The log.
@@ -133,9 +155,8 @@ impl SlowLog {
     /// Changes how many entries are kept.
     pub fn set_most(&self, most: usize) {
         let mut entries = self.lock();
-        entries.most = most.min(ENTRIES_MAX);
-        let most = entries.most;
-        entries.newest_first.truncate(most);
+        entries.most = most.min(SLOW_LOG_ENTRIES_MAX);
+        entries.shrink();
     }
 
     /// Adds a command, which gets its number here.
@@ -146,9 +167,9 @@ impl SlowLog {
             ..entry
         };
         entries.last += 1;
+        entries.bytes += entry.bytes();
         entries.newest_first.push_front(Arc::new(entry));
-        let most = entries.most;
-        entries.newest_first.truncate(most);
+        entries.shrink();
     }
 
     /// The newest entries, at most `count`.
@@ -173,7 +194,9 @@ impl SlowLog {
 
     /// Forgets all entries.
     pub fn clear(&self) {
-        self.lock().newest_first.clear();
+        let mut entries = self.lock();
+        entries.newest_first = VecDeque::new();
+        entries.bytes = 0;
     }
 
     fn lock(&self) -> MutexGuard<'_, Entries> {
@@ -235,6 +258,30 @@ mod tests {
         assert_eq!(kept, [2, 1]);
         log.clear();
         assert!(log.is_empty());
+    }
+
+    #[test]
+    fn entries_are_bounded_in_bytes_and_the_oldest_go_first() {
+        let log = SlowLog::default();
+        log.set_most(usize::MAX);
+        let wide = [b'y'; 300];
+        let added = 10_000;
+        for _ in 0..added {
+            log.add(SlowCommand {
+                args: shortened(&[wide.as_slice(); 40]),
+                ..entry(b"")
+            });
+        }
+        let kept = log.newest(usize::MAX);
+        let bytes: usize = kept.iter().map(|entry| entry.bytes()).sum();
+        assert!(bytes <= SLOW_LOG_BYTES_MAX && bytes > SLOW_LOG_BYTES_MAX / 10 * 9);
+        assert_eq!(log.lock().bytes, bytes);
+        assert_eq!(kept[0].id, added - 1);
+        assert!(kept.windows(2).all(|pair| pair[0].id == pair[1].id + 1));
+        log.clear();
+        assert_eq!(log.lock().bytes, 0);
+        log.add(entry(b"one"));
+        assert_eq!(log.len(), 1);
     }
 
     #[test]

@@ -274,6 +274,19 @@ fn slow_commands_are_listed_with_who_sent_them() {
 }
 
 #[test]
+fn the_slow_log_keeps_as_many_as_it_says() {
+    let daemon = Daemon::start(&[]);
+    let mut client = Client::connect(&daemon);
+    let reply = text_of_error(client.run("CONFIG SET slowlog-max-len 100000000"));
+    assert!(reply.contains("between 0 and 10000 inclusive"), "{reply}");
+    assert_eq!(
+        client.run("CONFIG GET slowlog-max-len"),
+        bulks(&["slowlog-max-len", "128"])
+    );
+    assert_eq!(client.run("CONFIG SET slowlog-max-len 10000"), ok());
+}
+
+#[test]
 fn debug_is_refused_unless_the_settings_allow_it() {
     let daemon = Daemon::start(&[]);
     let mut client = Client::connect(&daemon);

@@ -28,6 +28,7 @@ mod http_hostile;
 mod keep;
 mod large_values;
 mod logins;
+mod logs;
 mod memcached_binary;
 mod memory;
 mod metrics;

@@ -1,8 +1,9 @@
 //! Chunks: a body whose length is not told ahead, taken apart as it comes.
 //!
 //! Extensions and trailer fields are read over, within [`LINE_BYTES_MAX`] for all of them in a
-//! row; line ends are exactly `\r\n`.
-//! Source: RFC 9112, section 7.1.
+//! row; a trailer line is a name, a colon right behind it and a value; line ends are exactly
+//! `\r\n`.
+//! Source: RFC 9112, sections 5 and 7.1.
 
 /// Longest line of a chunk's size with its extensions, and longest trailer section.
 pub const LINE_BYTES_MAX: usize = 4_096;
@@ -26,8 +27,10 @@ enum Place {
     DataFeed,
     /// At the beginning of a trailer line, or of the last line.
     Trailer,
-    /// In a trailer line.
-    TrailerLine,
+    /// In the name of a trailer field.
+    TrailerName,
+    /// In its value.
+    TrailerValue,
     /// Before the line feed of a trailer line.
     TrailerFeed,
     /// Before the last line feed.
@@ -127,10 +130,12 @@ impl Chunks {
             (Place::DataReturn, b'\r') => Some(Place::DataFeed),
             (Place::DataFeed, b'\n') => Some(Place::Size { size: 0, digits: 0 }),
             (Place::Trailer, b'\r') => Some(Place::LastFeed),
-            (Place::TrailerLine, b'\r') => Some(Place::TrailerFeed),
-            (Place::Trailer | Place::TrailerLine, byte) if is_text(byte) => {
-                Some(Place::TrailerLine)
+            (Place::Trailer | Place::TrailerName, byte) if is_name(byte) => {
+                Some(Place::TrailerName)
             }
+            (Place::TrailerName, b':') => Some(Place::TrailerValue),
+            (Place::TrailerValue, b'\r') => Some(Place::TrailerFeed),
+            (Place::TrailerValue, byte) if is_text(byte) => Some(Place::TrailerValue),
             (Place::TrailerFeed, b'\n') => Some(Place::Trailer),
             (Place::LastFeed, b'\n') => Some(Place::Done),
             _ => None,
@@ -141,6 +146,11 @@ impl Chunks {
 /// Whether a byte may stand in an extension or a trailer field.
 fn is_text(byte: u8) -> bool {
     byte == b'\t' || (byte >= b' ' && byte != 0x7f)
+}
+
+/// Whether a byte may stand in the name of a field: `tchar` of RFC 9110, section 5.6.2.
+fn is_name(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
 #[cfg(test)]
@@ -191,6 +201,11 @@ mod tests {
             b"1000000000000000\r\n",
             b"0\r\n\n",
             b"0\r\nX: y\n\r\n",
+            b"0\r\n a\r\n\r\n",
+            b"0\r\na\r\n\r\n",
+            b"0\r\na : b\r\n\r\n",
+            b"0\r\n: b\r\n\r\n",
+            b"0\r\nX: y\r\n folded\r\n\r\n",
             b"5;\n\r\nhello",
             b"5;\x00\r\nhello",
         ] {

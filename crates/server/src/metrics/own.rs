@@ -8,6 +8,7 @@ use super::facts::{Facts, lag_bounds_ms};
 use super::text::{Family, MetricType, Samples};
 use crate::counters::load::{BOUNDS_US, LoadTotals};
 use crate::counters::pulse::Pulse;
+use crate::logging;
 use crate::protocol::Protocol;
 use crate::users::UserCounts;
 
@@ -329,6 +330,13 @@ pub const FAMILIES: &[Family] = &[
                 ]
             });
         },
+    },
+    Family {
+        name: "cellar_log_lines_dropped_total",
+        kind: MetricType::Count,
+        labels: "",
+        help: "Log lines that were not written: nobody read the log, or it could not be written.",
+        write: |_, samples| samples.one(logging::dropped()),
     },
     Family {
         name: "process_cpu_seconds_total",

@@ -1,4 +1,4 @@
-//! Herald: the watchdog's log lines, written by a thread of their own.
+//! Herald: the watchdog's log lines, written by a thread of their own, past the log's queue.
 //!
 //! A log that nobody reads stops who writes it, and may be what an event loop stands still for.
 //! News wait while such a thread is at work, the newest [`NEWS_MAX`] of them.
@@ -7,6 +7,7 @@ use std::thread::{Builder, JoinHandle, sleep};
 use std::time::Duration;
 
 use super::thread;
+use crate::logging;
 
 /// Most news that wait.
 const NEWS_MAX: usize = 256;
@@ -77,7 +78,10 @@ impl Herald {
         let news = std::mem::take(&mut self.waiting);
         let teller = Builder::new().name("cellar-herald".to_owned());
         // Without a thread the news are lost: nobody may wait for a log here.
-        self.teller = teller.spawn(move || news.iter().for_each(News::write)).ok();
+        let started = teller.spawn(move || {
+            logging::straight(|| news.iter().for_each(News::write));
+        });
+        self.teller = started.ok();
     }
 
     /// Tells what waits before the process ends, if that takes not too long.
@@ -86,10 +90,12 @@ impl Herald {
             self.tell();
             let is_told = self.teller.as_ref().is_none_or(JoinHandle::is_finished);
             if is_told && self.waiting.is_empty() {
-                return;
+                break;
             }
             sleep(Duration::from_millis(10));
         }
+        // What others had to say, as far as somebody reads it.
+        logging::finish();
     }
 }
 
