@@ -142,11 +142,6 @@ impl Recipe {
         recipe
     }
 
-    /// Whether it is started like redis-server, and so has its settings.
-    pub fn is_like_redis(&self) -> bool {
-        self.words.iter().any(|word| word == "--maxmemory")
-    }
-
     /// The same recipe under another name.
     pub fn named(self, name: &str) -> Recipe {
         let name = name.to_owned();
