@@ -92,7 +92,8 @@ run_eviction() {
     local files
     files=$(real_traces) || return 0
     # shellcheck disable=SC2086 # one word for each file
-    measure eviction $files
+    measure eviction $files --title "Misses on real traces" --memory 1%,5%,10%,25% \
+        --baseline lru,fifo,s3fifo,belady
 }
 
 # On traces with sizes and TTLs as six of Twitter's clusters had them.
@@ -109,7 +110,9 @@ run_dead() {
         files+=("$scratch/cluster-$cluster.csv")
         python3 "$generator" "$cluster" "$requests" 300000 24 > "${files[-1]}"
     done
-    measure dead "${files[@]}"
+    measure dead "${files[@]}" --title "Dead memory when live items leave" \
+        --memory 16MiB,64MiB,256MiB,1GiB --baseline lru --stretch 10% --resize-overwrites 0.5 \
+        --roomy 400%
     rm "${files[@]}"
 }
 

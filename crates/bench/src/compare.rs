@@ -63,7 +63,7 @@ pub(crate) struct CompareArgs {
     /// Connections
     #[arg(long, default_value_t = 50)]
     connections: usize,
-    /// Items of the memory row; 0 leaves it out
+    /// Items of the memory row
     #[arg(long, default_value = "4M", value_parser = parse_count)]
     #[arg(default_value_if("quick", "true", "1M"))]
     memory_items: u64,

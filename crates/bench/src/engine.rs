@@ -56,7 +56,7 @@ pub(crate) struct EngineArgs {
     #[arg(long, default_value_t = 3)]
     #[arg(default_value_if("quick", "true", "1"))]
     rounds: usize,
-    /// Items of the memory row; 0 leaves it out
+    /// Items of the memory row
     #[arg(long, default_value = "4M", value_parser = parse_count)]
     #[arg(default_value_if("quick", "true", "200k"))]
     memory_items: u64,
@@ -71,7 +71,7 @@ pub(crate) struct EngineOutcome {
     #[serde(flatten)]
     args: EngineArgs,
     rows: Vec<Throughput>,
-    memory: Option<Footprint>,
+    memory: Footprint,
     peers_memory: Vec<PeerFootprint>,
 }
 
@@ -111,25 +111,21 @@ impl Measurement for EngineArgs {
     type Outcome = EngineOutcome;
 
     fn measure(&self) -> Result<EngineOutcome, Error> {
-        let args = self.clone();
-        let (mut memory, mut peers_memory) = (None, Vec::new());
-        let items = args.memory_items;
-        if items > 0 {
-            memory = Some(args.footprint()?);
-            for cache in PEERS {
-                let growth_bytes = in_fresh_process("engine", cache, items)?;
-                peers_memory.push(PeerFootprint {
-                    cache,
-                    rss_growth_bytes: growth_bytes,
-                    overhead_per_item_bytes: overhead_bytes(growth_bytes, items, MEMORY_RAW_BYTES),
-                });
-            }
-        }
+        let (args, items) = (self.clone(), self.memory_items);
+        let memory = args.footprint()?;
+        let peers_memory = PEERS.into_iter().map(|cache| {
+            let growth_bytes = in_fresh_process("engine", cache, items)?;
+            Ok(PeerFootprint {
+                cache,
+                rss_growth_bytes: growth_bytes,
+                overhead_per_item_bytes: overhead_bytes(growth_bytes, items, MEMORY_RAW_BYTES),
+            })
+        });
         Ok(EngineOutcome {
+            memory,
+            peers_memory: peers_memory.collect::<Result<_, Error>>()?,
             rows: args.rows()?,
             args,
-            memory,
-            peers_memory,
         })
     }
 }

@@ -40,7 +40,7 @@ pub(crate) struct ExpiryArgs {
     #[command(flatten)]
     #[serde(skip)]
     peers: PeerArgs,
-    /// Settings of active-expire-effort, each a server of its own, of what is like redis-server
+    /// Settings of active-expire-effort, each a server of its own
     #[arg(long, value_delimiter = ',', default_value = "1,10")]
     redis_efforts: Vec<u32>,
     /// Numbers of databases over which the items are spread, each with servers of its own; with
@@ -91,7 +91,7 @@ pub(crate) struct ExpiryArgs {
     #[arg(long, default_value_t = 6)]
     #[arg(default_value_if("quick", "true", "2"))]
     during_s: u64,
-    /// Rounds of the waves; 0 = the steady state alone
+    /// Rounds of the waves
     #[arg(long, default_value_t = 4)]
     #[arg(default_value_if("quick", "true", "1"))]
     rounds: usize,
@@ -122,16 +122,10 @@ impl Measurement for ExpiryArgs {
         self.check()?;
         let contenders = self.contenders()?;
         let steady = contenders.iter().map(|it| steady::measure(self, it));
-        let steady = steady.collect::<Result<_, _>>()?;
-        let waves = if self.rounds > 0 {
-            wave::measure(self, &Wave::all(&contenders))?
-        } else {
-            Vec::new()
-        };
         Ok(ExpiryOutcome {
             args: self.clone(),
-            steady,
-            waves,
+            steady: steady.collect::<Result<_, _>>()?,
+            waves: wave::measure(self, &Wave::all(&contenders))?,
         })
     }
 }
@@ -177,10 +171,6 @@ impl ExpiryArgs {
             recipes.push(cellar.with(" --release-memory", &["--release-memory"]));
         }
         for peer in self.peers.of(Wire::Resp) {
-            if !peer.is_like_redis() {
-                recipes.push(peer);
-                continue;
-            }
             for effort in &self.redis_efforts {
                 let name = format!("{}, effort {effort}", peer.name.trim_end_matches("-server"));
                 let peer = peer.with("", &["--active-expire-effort", &effort.to_string()]);

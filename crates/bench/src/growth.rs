@@ -70,9 +70,6 @@ pub(crate) struct GrowthArgs {
     /// Memory of each of the two caches in MiB [default: what all items need, and a tenth more]
     #[arg(long)]
     memory_mib: Option<u64>,
-    /// Leaves out the thread that does the caches' upkeep
-    #[arg(long)]
-    no_upkeep: bool,
 }
 
 /// Everything that was found; the form of `--json`.
@@ -81,7 +78,6 @@ pub(crate) struct GrowthOutcome {
     #[serde(flatten)]
     args: GrowthArgs,
     shards: u64,
-    has_upkeep: bool,
     /// Operations over all windows.
     growing: Operations<LatencySummary>,
     steady: Operations<LatencySummary>,
@@ -156,16 +152,13 @@ fn run(args: GrowthArgs) -> Result<GrowthOutcome, Error> {
     let (clock, started_ns) = (bench.clock.clone(), bench.started_ns);
     let keep_up = |is_over: &AtomicBool| {
         bind(UPKEEP_CPU);
-        if !args.no_upkeep {
-            keep_up(&kept, &clock, started_ns, is_over);
-        }
+        keep_up(&kept, &clock, started_ns, is_over);
     };
     let measure = || bench.measure(&args, &mut growing, &mut steady);
     let ((), windows) = beside(keep_up, measure);
     let windows = windows?;
     Ok(GrowthOutcome {
         shards: growing.cache.stats().shards,
-        has_upkeep: !args.no_upkeep,
         args,
         growing: growing.watches.summary(),
         steady: steady.watches.summary(),
@@ -268,7 +261,7 @@ impl Bench {
         let cache = Cache::new(config).map_err(refused)?;
         Ok(WatchedCache {
             cache: Arc::new(cache),
-            is_settled: Arc::new(AtomicBool::new(args.no_upkeep)),
+            is_settled: Arc::new(AtomicBool::new(false)),
             next: 0,
             oldest: 0,
             is_full: false,

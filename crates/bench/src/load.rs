@@ -19,12 +19,9 @@ pub struct LoadArgs {
     plan: Plan,
     #[command(flatten)]
     tls: TlsArgs,
-    /// Share of gets [default: 0.9, or what --set-share leaves]
-    #[arg(long, value_name = "SHARE")]
-    get_share: Option<f64>,
-    /// Share of sets [default: what --get-share leaves]
-    #[arg(long, value_name = "SHARE")]
-    set_share: Option<f64>,
+    /// Share of gets, from 0 to 1; the others are sets
+    #[arg(long, value_name = "SHARE", default_value_t = 0.9)]
+    get_share: f64,
     /// Ends after so many requests
     #[arg(long, default_value = "1M", value_parser = parse_count, conflicts_with = "seconds")]
     requests: u64,
@@ -39,8 +36,6 @@ pub struct LoadArgs {
     json: bool,
 }
 
-const DEFAULT_GET_SHARE: f64 = 0.9;
-
 impl LoadArgs {
     /// The plan that these options describe.
     ///
@@ -53,22 +48,12 @@ impl LoadArgs {
             Some(seconds) => Limit::Nanoseconds(nanoseconds(seconds)?),
             None => Limit::Requests(self.requests),
         };
-        plan.get_share = self.get_share()?;
+        if !(0.0..=1.0).contains(&self.get_share) {
+            return Err(Error::Usage("--get-share is 0 to 1".to_owned()));
+        }
+        plan.get_share = self.get_share;
         plan.check()?;
         Ok(plan)
-    }
-
-    /// The share of gets; the shares are weights, one alone is a part of 1.
-    fn get_share(&self) -> Result<f64, Error> {
-        let rest = self.set_share.map(|sets| 1.0 - sets);
-        let gets = self.get_share.or(rest).unwrap_or(DEFAULT_GET_SHARE);
-        let sets = self.set_share.unwrap_or(1.0 - gets);
-        let is_weight = |weight: f64| (0.0..=1e9).contains(&weight);
-        if is_weight(gets) && is_weight(sets) && gets + sets > 0.0 {
-            return Ok(gets / (gets + sets));
-        }
-        let what = "--get-share alone, or --set-share alone, is 0 to 1; together not both zero";
-        Err(Error::Usage(what.to_owned()))
     }
 }
 
@@ -123,31 +108,11 @@ mod tests {
     }
 
     #[test]
-    fn shares_are_weights() {
-        for (options, expected) in [
-            (&[][..], 0.9),
-            (&["--get-share", "0.25"], 0.25),
-            (&["--set-share", "1"], 0.0),
-            (&["--get-share", "3", "--set-share", "1"], 0.75),
-        ] {
-            assert!(
-                (plan(options).unwrap().get_share - expected).abs() < 1e-12,
-                "{options:?}"
-            );
-        }
-        for bad in [
-            &["--get-share", "2"][..],
-            &["--get-share", "0", "--set-share", "0"],
-        ] {
-            assert!(plan(bad).is_err(), "{bad:?}");
-        }
-    }
-
-    #[test]
     fn contradictions_are_refused_with_a_sentence() {
         for (options, word) in [
             (&["--requests", "1", "--seconds", "1"][..], "--seconds"),
             (&["--seconds", "0"], "--seconds"),
+            (&["--get-share", "2"], "--get-share"),
             (&["--keys", "1G", "--key-bytes", "4"], "fit"),
             (&["--protocol", "smtp"], "memcached"),
             (&["--value-bytes", "9..1"], "larger"),

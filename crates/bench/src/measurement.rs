@@ -2,7 +2,6 @@
 
 use clap::Args;
 use serde::Serialize;
-use serde_json::Value;
 
 use cellar_load::error::Error;
 
@@ -23,10 +22,5 @@ pub(crate) trait Measurement: Args {
     /// [`Error::Wrong`] if there is such a thing.
     fn check(_outcome: &Self::Outcome) -> Result<(), Error> {
         Ok(())
-    }
-
-    /// What `--json` prints.
-    fn printed(figures: &Value) -> &Value {
-        figures
     }
 }

@@ -35,9 +35,6 @@ pub(crate) struct MemoryArgs {
     #[arg(long, default_value_t = 256)]
     #[arg(default_value_if("quick", "true", "32"))]
     memory_mib: u64,
-    /// Only the scenarios whose names contain this
-    #[arg(long, value_name = "WORD", default_value = "")]
-    only: String,
 }
 
 /// Everything that was found; the form of `--json`.
@@ -77,16 +74,11 @@ impl Measurement for MemoryArgs {
 
     fn measure(&self) -> Result<MemoryOutcome, Error> {
         let peers = &self.peers;
-        let resp = peers.of(Wire::Resp).map(|it| match it.is_like_redis() {
-            true => it.with("", &REDIS_POLICY),
-            false => it,
-        });
+        let resp = peers.of(Wire::Resp).map(|it| it.with("", &REDIS_POLICY));
         let recipes = peers.all(Wire::Memcached)?.into_iter();
         let recipes: Vec<Recipe> = some(recipes.chain(resp).collect())?;
-        let scenarios = SCENARIOS.iter();
-        let scenarios = scenarios.filter(|scenario| scenario.name.contains(&self.only));
         let mut rows = Vec::new();
-        for scenario in scenarios {
+        for scenario in &SCENARIOS {
             for recipe in &recipes {
                 let own_mib = scenario.memory_mib.unwrap_or(self.memory_mib);
                 let row = measure(scenario, recipe, own_mib.min(self.memory_mib))?;
@@ -95,12 +87,6 @@ impl Measurement for MemoryArgs {
                 eprintln!("{scenario:18} {server:12} {beside_mib:+} MiB beside --memory");
                 rows.push(row);
             }
-        }
-        if rows.is_empty() {
-            return Err(Error::Usage(format!(
-                "no scenario is named like {:?}",
-                self.only
-            )));
         }
         Ok(MemoryOutcome { rows })
     }

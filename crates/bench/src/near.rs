@@ -18,7 +18,7 @@ use self::subject::{Subject, VALUE_BYTES, Value};
 use crate::footprint::{growth_bytes, in_fresh_process, overhead_bytes};
 use crate::measurement::Measurement;
 use crate::race::{draws, take_turns};
-use crate::replay::{Reading, Trace, read};
+use crate::replay::{Trace, read};
 use crate::spread::Spread;
 use cellar_load::error::Error;
 use cellar_load::popularity::Popularity;
@@ -208,7 +208,7 @@ pub(crate) fn growth_bytes_of(cache: CacheName, entries: u64) -> Result<u64, Err
 fn ratios(args: &NearArgs) -> Result<Vec<Ratio>, Error> {
     let mut ratios = Vec::new();
     for path in &args.traces {
-        let trace = read(path, &Reading::default())?;
+        let trace = read(path, 0.0)?;
         for &percent in &args.percents {
             let entries = ((trace.keys.len() as f64 * percent / 100.0) as u64).max(1);
             ratios.push(Ratio {
@@ -230,8 +230,8 @@ fn hit_ratio(cache: CacheName, trace: &Trace, entries: u64) -> f64 {
     let (mut gets, mut hits) = (0, 0);
     for row in &trace.rows {
         let key = u64::from(row.key);
-        gets += u64::from(!row.is_set());
-        if !row.is_set() && cache.has(key) {
+        gets += u64::from(!row.is_set);
+        if !row.is_set && cache.has(key) {
             hits += 1;
         } else {
             cache.insert(key, Arc::clone(&nothing));

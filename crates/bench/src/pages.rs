@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use crate::page::{self, PageFile, flowed};
-use crate::parts::{PARTS, named};
+use crate::parts::{PARTS, RESULTS, named};
 use crate::template;
 use cellar_load::error::Error;
 
@@ -23,7 +23,7 @@ pub struct PagesArgs {
     #[arg(long)]
     check: bool,
     /// The folder of the raw results
-    #[arg(long, value_name = "FOLDER", default_value = "bench/results")]
+    #[arg(long, value_name = "FOLDER", default_value = RESULTS)]
     results: PathBuf,
     /// The folder of the pages
     #[arg(long, value_name = "FOLDER", default_value = "docs/benchmarks")]

@@ -13,10 +13,12 @@ use serde_json::Value;
 use crate::machine::{self, DIRTY, Setting};
 use crate::measurement::Measurement;
 use crate::page::{self, Page};
-use crate::replay::{ReplayArgs, contest, preset};
+use crate::replay::{ReplayArgs, contest};
 use crate::{ads, compare, engine, expiry, growth, memory, near, service, threads, tls};
 use cellar_load::error::Error;
 
+/// The folder of the raw results, in that of the repository.
+pub(crate) const RESULTS: &str = "bench/results";
 /// Where a raw result keeps the runs before it, and how many.
 const EARLIER: &str = "earlier";
 const EARLIER_RUNS: usize = 2;
@@ -116,9 +118,9 @@ pub const PARTS: &[Part] = parts! {
          doing nothing at all.";
     "tls" by tls::DoorsArgs =>
         "What TLS costs a request and an idle connection, and a storm of handshakes all others.";
-    "eviction" by preset::EvictionArgs as "replay" =>
+    "eviction" by ReplayArgs as "replay" =>
         "How often Cellar misses on real traces, compared with LRU and others in the same bytes.";
-    "dead" by preset::DeadArgs as "replay" =>
+    "dead" by ReplayArgs as "replay" =>
         "How much of the memory is dead when live items have to leave.";
     "contest" by contest::ContestArgs =>
         "Who misses least in the same resident memory: Cellar, memcached, Redis?";
@@ -158,18 +160,18 @@ fn run<M: Measurement>(part: &Part, matches: &ArgMatches) -> Result<(), Error> {
     };
     let unwritable = |error| Error::system("writing the figures", error);
     let figures = serde_json::to_value(raw).map_err(unwritable)?;
-    files.write(part, &figures, M::printed(&figures))?;
+    files.write(part, &figures)?;
     M::check(&outcome)
 }
 
 impl Files {
     /// Writes and prints what was asked for.
-    fn write(&self, part: &Part, figures: &Value, printed: &Value) -> Result<(), Error> {
+    fn write(&self, part: &Part, figures: &Value) -> Result<(), Error> {
         let json = self.json.as_deref();
         if json == Some(Path::new("-")) {
-            println!("{printed:#}");
+            println!("{figures:#}");
         } else if let Some(file) = json {
-            page::write(file, &format!("{printed:#}\n"))?;
+            page::write(file, &format!("{figures:#}\n"))?;
         }
         let file = self.page.as_deref().unwrap_or(Path::new(part.name));
         let stem = file.file_stem().unwrap_or_default().to_string_lossy();
@@ -247,9 +249,6 @@ pub struct PartsArgs {
     /// Only those without a raw result of this commit
     #[arg(long)]
     missing: bool,
-    /// The folder of the raw results
-    #[arg(long, value_name = "FOLDER", default_value = "bench/results")]
-    results: PathBuf,
 }
 
 /// Lists parts, one on a line.
@@ -264,7 +263,7 @@ pub fn command(args: &PartsArgs) -> Result<(), Error> {
     }
     let commit = machine::commit();
     for part in parts {
-        if !(args.missing && part.is_measured(&args.results, &commit)) {
+        if !(args.missing && part.is_measured(Path::new(RESULTS), &commit)) {
             println!("{}", part.name);
         }
     }
@@ -281,7 +280,7 @@ pub struct KeepArgs {
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// The folder of the raw results
-    #[arg(long, value_name = "FOLDER", default_value = "bench/results")]
+    #[arg(long, value_name = "FOLDER", default_value = RESULTS)]
     results: PathBuf,
 }
 
@@ -361,6 +360,7 @@ mod tests {
         }
         assert!(!part.is_measured(folder, "abc-dirty"));
     }
+
     #[test]
     fn the_last_three_runs_are_kept_unless_they_lack_figures() {
         let folder = tempfile::tempdir().unwrap();

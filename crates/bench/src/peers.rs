@@ -1,7 +1,7 @@
 //! Peers: the options that say which servers take part in a measurement, and where they run.
 //!
-//! A peer is named by its path, `--peer valkey=/path/valkey-server`, if it is started like
-//! memcached or redis-server, which the program's name tells; any other by its whole command.
+//! A peer is named by its path, `--peer valkey=/path/valkey-server`, and started like memcached or
+//! redis-server, which the program's name tells.
 
 use std::num::ParseIntError;
 use std::path::Path;
@@ -14,8 +14,6 @@ use cellar_load::wire::Wire;
 
 /// How a server is left out.
 const OFF: &str = "off";
-/// What stands before the command of a peer that speaks the Redis protocol.
-const RESP: &str = "resp:";
 /// Programs that are started like redis-server, by a part of their names.
 const LIKE_REDIS: [&str; 3] = ["redis", "valkey", "keydb"];
 
@@ -49,9 +47,8 @@ pub struct PeerArgs {
     /// redis-server's program, or off
     #[arg(long, value_name = "PATH", default_value = "redis-server")]
     redis: String,
-    /// Another server: NAME=PATH if it is started like memcached or redis-server, else
-    /// NAME=COMMAND or NAME=resp:COMMAND with {port}, {memory_mib}, {memory_bytes} and {threads}
-    #[arg(long = "peer", value_name = "NAME=SERVER", value_parser = parse_peer)]
+    /// Another server that is started like memcached or redis-server
+    #[arg(long = "peer", value_name = "NAME=PATH", value_parser = parse_peer)]
     others: Vec<Recipe>,
 }
 
@@ -161,18 +158,10 @@ pub(crate) fn some<T>(servers: Vec<T>) -> Result<Vec<T>, Error> {
     Ok(servers)
 }
 
-/// The recipe of `NAME=PATH` or `NAME=COMMAND`.
+/// The recipe of `NAME=PATH`.
 fn parse_peer(text: &str) -> Result<Recipe, String> {
     let named = text.split_once('=').filter(|(name, _)| !name.is_empty());
-    let (name, server) = named.ok_or_else(|| format!("{text:?} is not NAME=SERVER"))?;
-    if server.contains("{port}") {
-        let (wire, command) = match server.strip_prefix(RESP) {
-            Some(command) => (Wire::Resp, command),
-            None => (Wire::Memcached, server),
-        };
-        let (program, arguments) = command.split_once(' ').unwrap_or((command, ""));
-        return Ok(Recipe::new(name, wire, program, arguments));
-    }
+    let (name, server) = named.ok_or_else(|| format!("{text:?} is not NAME=PATH"))?;
     let program = server.rsplit('/').next().unwrap_or(server);
     if LIKE_REDIS.iter().any(|like| program.contains(like)) {
         return Ok(Recipe::redis(server).named(name));
@@ -180,10 +169,8 @@ fn parse_peer(text: &str) -> Result<Recipe, String> {
     if program.contains("memcached") {
         return Ok(Recipe::memcached(server).named(name));
     }
-    Err(format!(
-        "{server:?} is started neither like memcached nor like redis-server: tell its whole \
-         command, with {{port}} in it"
-    ))
+    let what = "is started neither like memcached nor like redis-server";
+    Err(format!("{server:?} {what}"))
 }
 
 #[cfg(test)]
@@ -191,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_peer_is_a_program_of_a_known_kind_or_a_command_with_a_port() {
+    fn a_peer_is_a_program_of_a_known_kind() {
         for (text, wire, start) in [
             (
                 "valkey=/opt/valkey-server",
@@ -203,15 +190,13 @@ mod tests {
                 Wire::Memcached,
                 "memcached -l",
             ),
-            ("other=/bin/x -p {port}", Wire::Memcached, "x -p {port}"),
-            ("other=resp:/bin/x -p {port}", Wire::Resp, "x -p {port}"),
         ] {
             let peer = parse_peer(text).unwrap();
             assert_eq!(peer.name, text.split('=').next().unwrap());
             assert_eq!(peer.wire, wire, "{text}");
             assert!(peer.shown().starts_with(start), "{}", peer.shown());
         }
-        for bad in ["x", "=a {port}", "name=/bin/other"] {
+        for bad in ["x", "=/bin/memcached", "name=/bin/other"] {
             assert!(parse_peer(bad).is_err(), "{bad}");
         }
     }

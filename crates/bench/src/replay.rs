@@ -5,7 +5,6 @@
 //! item: so a difference in misses is a difference of policy and layout, not of accounting.
 
 mod size;
-mod unpack;
 mod trace;
 mod read;
 mod baseline; // the policies to compare with
@@ -13,17 +12,15 @@ mod stamp;
 mod play;
 mod remote; // replays over the network, who misses least in the same RSS
 mod report;
-pub(crate) mod preset;
 pub(crate) mod contest;
 
 use std::path::PathBuf;
 
 use clap::Args;
-use serde_json::Value;
 
 use self::baseline::{Baseline, simulate};
-use self::play::{EngineSetup, play};
-pub(crate) use self::read::{Reading, read};
+use self::play::play;
+pub(crate) use self::read::read;
 use self::report::{Compared, Report, Run, Skipped};
 use self::size::Size;
 use self::trace::OVERHEAD_BYTES;
@@ -35,20 +32,12 @@ use cellar_load::error::Error;
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ReplayArgs {
     /// Traces: CSV with a header, columns from time_s, op, key, value_bytes, ttl_s; also packed
-    /// with zstd, gzip or xz; - is stdin
+    /// with zstd; - is stdin
     #[arg(required = true, value_name = "TRACE")]
     traces: Vec<PathBuf>,
-    /// Memory of the cache: 64MiB, or 5% of the trace's footprint
-    #[arg(long, value_name = "SIZE", required_unless_present = "sizes")]
-    memory: Option<Size>,
-    /// Several sizes of memory, such as 16MiB,64MiB or 1%,5%,10%,25%
-    #[arg(
-        long,
-        value_name = "SIZES",
-        value_delimiter = ',',
-        conflicts_with = "memory"
-    )]
-    sizes: Vec<Size>,
+    /// Memory of the cache: 64MiB, or 5% of the trace's footprint, or several such as 1%,5%,10%
+    #[arg(long, value_name = "SIZES", value_delimiter = ',', required = true)]
+    memory: Vec<Size>,
     /// Policies to simulate beside it: lru, fifo, s3fifo, belady
     #[arg(long = "baseline", value_name = "NAMES", value_delimiter = ',')]
     baselines: Vec<Baseline>,
@@ -62,31 +51,25 @@ pub(crate) struct ReplayArgs {
         default_value_if("quick", "true", "50000")
     )]
     requests: Option<usize>,
-    /// Gives all values this length
-    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..))]
-    value_bytes: Option<u32>,
     /// Stretches or shrinks all values, so that each size is this share of the footprint
     #[arg(long, value_name = "SHARE")]
     stretch: Option<Size>,
     /// This share of the sets over existing keys gets another length, half to double
     #[arg(long, value_name = "SHARE", default_value_t = 0.0)]
     resize_overwrites: f64,
-    /// Threads the engine prepares for, which decides the number of shards
-    #[arg(long, default_value_t = 1)]
-    threads: usize,
-    /// Number of shards, a power of two, instead of the engine's choice
-    #[arg(long)]
-    shards: Option<usize>,
-    /// Seed of everything random: the key hash and --resize-overwrites
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
+    /// Replays once more with so much memory that nothing has to leave, such as 400%
+    #[arg(long, value_name = "SIZE")]
+    roomy: Option<Size>,
 }
 
 impl Measurement for ReplayArgs {
     type Outcome = Report;
 
     fn measure(&self) -> Result<Report, Error> {
-        self.check()?;
+        if !(0.0..=1.0).contains(&self.resize_overwrites) {
+            let what = "--resize-overwrites is a share from 0 to 1";
+            return Err(Error::Usage(what.to_owned()));
+        }
         let mut report = Report {
             title: self.title.clone(),
             baselines: self.baselines.clone(),
@@ -97,46 +80,21 @@ impl Measurement for ReplayArgs {
             skipped: Vec::new(),
         };
         for path in &self.traces {
-            let mut trace = read(path, &self.reading())?;
-            trace.truncate(self.requests.unwrap_or(usize::MAX));
-            self.sweep(&trace, &mut report)?;
+            let read = |resize_share| {
+                let mut trace = read(path, resize_share)?;
+                trace.truncate(self.requests.unwrap_or(usize::MAX));
+                Ok(trace)
+            };
+            self.sweep(&read(self.resize_overwrites)?, &mut report)?;
+            if let Some(size) = self.roomy {
+                report.roomy.push(run(&read(0.0)?, size, &[])?);
+            }
         }
         Ok(report)
-    }
-
-    /// One trace at one size is one plain object.
-    fn printed(figures: &Value) -> &Value {
-        match figures["runs"].as_array().map(Vec::as_slice) {
-            Some([run]) if figures["skipped"] == Value::Array(Vec::new()) => run,
-            _ => figures,
-        }
     }
 }
 
 impl ReplayArgs {
-    fn check(&self) -> Result<(), Error> {
-        let usage = |what: &str| Err(Error::Usage(what.to_owned()));
-        if !(0.0..=1.0).contains(&self.resize_overwrites) {
-            return usage("--resize-overwrites is a share from 0 to 1");
-        }
-        if self.shards.is_some_and(|shards| !shards.is_power_of_two()) {
-            return usage("--shards is a power of two");
-        }
-        Ok(())
-    }
-
-    fn asked_sizes(&self) -> impl Iterator<Item = Size> {
-        self.memory.iter().chain(&self.sizes).copied()
-    }
-
-    fn reading(&self) -> Reading {
-        Reading {
-            value_bytes: self.value_bytes,
-            resize_share: self.resize_overwrites,
-            seed: self.seed,
-        }
-    }
-
     /// The trace with values as `--stretch` wants them for this size.
     fn stretched(&self, trace: &Trace, size: Size) -> Result<Option<Trace>, Error> {
         match (self.stretch, size) {
@@ -154,41 +112,20 @@ impl ReplayArgs {
 
     /// Replays one trace at all sizes.
     fn sweep(&self, trace: &Trace, report: &mut Report) -> Result<(), Error> {
-        for size in self.asked_sizes() {
+        for &size in &self.memory {
             let stretched = self.stretched(trace, size)?;
             let trace = stretched.as_ref().unwrap_or(trace);
-            let footprint_bytes = trace.footprint_bytes();
-            let memory_bytes = size.bytes(footprint_bytes);
-            let setup = EngineSetup {
-                memory_bytes,
-                threads: self.threads,
-                shards: self.shards,
-                seed: self.seed,
-            };
-            match play(trace, &setup) {
-                Ok(played) => {
-                    let compare = |&baseline: &Baseline| {
-                        let tally = simulate(baseline, trace, memory_bytes, OVERHEAD_BYTES);
-                        let compared = Compared::new(tally, played.misses);
-                        (baseline.name().to_owned(), compared)
-                    };
-                    report.runs.push(Run {
-                        trace: trace.name.clone(),
-                        size: size.to_string(),
-                        footprint_bytes,
-                        baselines: self.baselines.iter().map(compare).collect(),
-                        played,
-                    });
-                }
+            match run(trace, size, &self.baselines) {
+                Ok(run) => report.runs.push(run),
                 Err(Error::Usage(reason)) => {
                     let is_share = matches!(size, Size::Percent(_));
-                    if !is_share || self.asked_sizes().count() == 1 {
+                    if !is_share || self.memory.len() == 1 {
                         return Err(Error::Usage(format!("{} at {size}: {reason}", trace.name)));
                     }
                     report.skipped.push(Skipped {
                         trace: trace.name.clone(),
                         size: size.to_string(),
-                        memory_bytes,
+                        memory_bytes: size.bytes(trace.footprint_bytes()),
                         reason,
                     });
                 }
@@ -197,4 +134,23 @@ impl ReplayArgs {
         }
         Ok(())
     }
+}
+
+/// One trace at one size, and other policies beside it.
+fn run(trace: &Trace, size: Size, baselines: &[Baseline]) -> Result<Run, Error> {
+    let footprint_bytes = trace.footprint_bytes();
+    let memory_bytes = size.bytes(footprint_bytes);
+    let played = play(trace, memory_bytes)?;
+    let compare = |&baseline: &Baseline| {
+        let tally = simulate(baseline, trace, memory_bytes, OVERHEAD_BYTES);
+        let compared = Compared::new(tally, played.misses);
+        (baseline.name().to_owned(), compared)
+    };
+    Ok(Run {
+        trace: trace.name.clone(),
+        size: size.to_string(),
+        footprint_bytes,
+        baselines: baselines.iter().map(compare).collect(),
+        played,
+    })
 }

@@ -7,7 +7,7 @@
 //! Cellar, BigCache behind net/http and behind fasthttp, a plain map, and a floor that answers
 //! without looking at the request.
 //!
-//! A second table says what a request costs the server in a closed loop, against the floor.
+//! What a request over HTTP costs in a closed loop is a matter of `compare`.
 
 mod message;
 mod board;
@@ -15,7 +15,6 @@ mod found;
 mod asking;
 mod servers;
 mod paced;
-mod cost;
 
 use std::collections::BTreeMap;
 
@@ -79,19 +78,6 @@ pub(crate) struct ServiceArgs {
     /// Memory of each server in MiB [default: enough for all messages that live at once]
     #[arg(long)]
     memory_mib: Option<u64>,
-    /// Rounds of the table of costs; the median counts, 0 leaves the table out
-    #[arg(long, default_value_t = 15)]
-    #[arg(default_value_if("quick", "true", "2"))]
-    cost_rounds: usize,
-    /// Seconds of each measurement of the table of costs
-    #[arg(long, default_value_t = 1.0)]
-    #[arg(default_value_if("quick", "true", "0.3"))]
-    cost_seconds: f64,
-    /// Messages that caches are given memory for in the table of costs
-    #[arg(long, default_value = "2M", value_parser = parse_count)]
-    #[arg(default_value_if("quick", "true", "70k"))]
-    #[serde(skip)]
-    cost_room: u64,
     #[command(flatten)]
     #[serde(skip)]
     cpus: CpuArgs,
@@ -105,7 +91,6 @@ pub(crate) struct ServiceOutcome {
     message_bytes_min: usize,
     message_bytes_max: usize,
     servers: Vec<PacedResult>,
-    costs: Vec<cost::CostResult>,
 }
 
 /// One server under the load at a fixed rate, in all rounds.
@@ -138,23 +123,20 @@ impl Measurement for ServiceArgs {
             message_bytes_min: self.message_bytes.low,
             message_bytes_max: self.message_bytes.high,
             servers: paced::measure(self, messages, &contenders)?,
-            costs: cost::measure(self, messages, &contenders)?,
             args: self.clone(),
         })
     }
 
     fn check(outcome: &ServiceOutcome) -> Result<(), Error> {
-        let (servers, costs) = (outcome.servers.iter(), outcome.costs.iter());
-        let servers = servers.map(|it| (&it.server, it.counts.lost, it.counts.wrong));
-        let costs = costs.map(|it| (&it.server, it.lost, it.wrong));
-        for (server, lost, wrong) in servers.chain(costs) {
-            if lost + wrong > 0 {
-                return Err(Error::Wrong(format!(
-                    "{server}: {lost} messages were lost, {wrong} are not what was written"
-                )));
-            }
-        }
-        Ok(())
+        let is_bad = |it: &&PacedResult| it.counts.lost + it.counts.wrong > 0;
+        let Some(bad) = outcome.servers.iter().find(is_bad) else {
+            return Ok(());
+        };
+        let Counts { lost, wrong, .. } = bad.counts;
+        Err(Error::Wrong(format!(
+            "{}: {lost} messages were lost, {wrong} are not what was written",
+            bad.server
+        )))
     }
 }
 
@@ -187,10 +169,10 @@ impl ServiceArgs {
         self.rate.div_ceil(2) * self.seconds().min(self.life_s)
     }
 
-    /// The memory for so many messages.
-    fn memory_mib(&self, messages: u64) -> u64 {
+    /// The memory for all messages that live at once.
+    fn memory_mib(&self) -> u64 {
         let entry_bytes = self.message_bytes.high as u64 + ENTRY_EXTRA_BYTES;
-        let enough = ((messages * entry_bytes) >> 20).max(MEMORY_MIB_MIN);
+        let enough = ((self.live_messages() * entry_bytes) >> 20).max(MEMORY_MIB_MIN);
         self.memory_mib.unwrap_or(enough)
     }
 }

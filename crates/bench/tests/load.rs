@@ -200,7 +200,7 @@ fn a_wrong_value_is_an_error_exit() {
 fn refused_requests_are_counted_and_the_first_is_shown() {
     let output = load(
         &serve(Manners::RefusesSets),
-        "--set-share 1 --requests 200 --depth 3",
+        "--get-share 0 --requests 200 --depth 3",
     );
     let report = report(&output);
     assert_eq!(report["errors"], 200);
@@ -271,6 +271,32 @@ fn check_echo_floor(threads: &str) {
     let reply_bytes = "VALUE  0 77\r\n\r\nEND\r\n".len() as u64 + 16 + 77;
     assert_eq!(report["received_bytes"], 50_000 * reply_bytes);
     assert!(report["server_cpu_us_per_request"].as_f64().unwrap() > 0.0);
+}
+
+#[test]
+fn the_floor_of_http_answers_with_as_many_bytes_as_cellar() {
+    let Some(cellar) = crate::program::cellar() else {
+        return;
+    };
+    let bytes = |program: &str, options: &str, fill: &str| {
+        let reserved = ReservedPort::take().unwrap();
+        let target = reserved.address().to_string();
+        let options = options.replace("{target}", &target);
+        let server = Command::new(program)
+            .args(options.split_whitespace())
+            .stderr(Stdio::null())
+            .spawn();
+        let _server = Guard(server.unwrap());
+        wait_for(|| TcpStream::connect(&target).is_ok());
+        let options = format!("--protocol http --keys 10 --get-share 1 --requests 100 {fill}");
+        let report = report(&load(&target, &options));
+        assert_eq!(report["get"]["hits"], 100);
+        report["received_bytes"].clone()
+    };
+    let options = "--memory 64MiB --memcached off --resp off --http {target}";
+    let cellar = bytes(&cellar, options, "--fill");
+    let floor = "echo --protocol http --value-bytes 100 --listen {target}";
+    assert_eq!(bytes(crate::program::PROGRAM, floor, ""), cellar);
 }
 
 #[test]

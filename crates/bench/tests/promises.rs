@@ -35,7 +35,7 @@ fn growth_times_every_window_and_writes_its_page() {
 #[test]
 fn growth_in_too_little_memory_is_an_error_that_names_the_option() {
     let folder = Folder::new();
-    let output = run(&folder, "growth --items 200k --memory-mib 4 --no-upkeep");
+    let output = run(&folder, "growth --items 200k --memory-mib 4");
     assert_eq!(output.status.code(), Some(1));
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(errors.contains("--memory-mib"), "{errors}");

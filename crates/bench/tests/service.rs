@@ -14,7 +14,7 @@ fn run(folder: &Folder, cellar: &str, bigcache: &str, options: &str) -> Output {
 }
 
 #[test]
-fn cellar_keeps_every_message_and_costs_are_told_against_the_floor() {
+fn cellar_keeps_every_message_and_tells_how_long_requests_took() {
     let Some(cellar) = cellar() else { return };
     let folder = Folder::new();
     let output = run(&folder, &cellar, "off", "--rate 1500");
@@ -44,18 +44,8 @@ fn cellar_keeps_every_message_and_costs_are_told_against_the_floor() {
     let messages = cellar["messages"].as_u64().unwrap();
     // Half of the requests, and those that have nothing to read yet.
     assert!((4200..6000).contains(&messages), "{messages}");
-    let costs = figures["costs"].as_array().unwrap();
-    assert_eq!(costs.len(), 6, "three methods on Cellar and the floor");
-    for cost in costs {
-        assert_eq!(
-            cost["lost"].as_u64().unwrap() + cost["wrong"].as_u64().unwrap(),
-            0
-        );
-        assert_eq!(cost["refused"], 0);
-        assert!(cost["ratio_to_floor"]["median"].as_f64().unwrap() > 0.0);
-    }
     let page = folder.read("page.md");
-    for part in ["(page-tail.svg)", "| POST | cellar |", "p99.999"] {
+    for part in ["(page-tail.svg)", "| cellar (", "p99.999"] {
         assert!(page.contains(part), "{part} in\n{page}");
     }
 }
@@ -65,7 +55,7 @@ fn messages_that_were_evicted_are_found_missing() {
     let Some(cellar) = cellar() else { return };
     let folder = Folder::new();
     // More messages in a life than there is memory for, however few of them a busy machine sends.
-    let options = "--rate 20000 --life 2s --lives 1 --rounds 1 --memory-mib 4 --cost-rounds 0 \
+    let options = "--rate 20000 --life 2s --lives 1 --rounds 1 --memory-mib 4 \
                    --message-bytes 4096";
     let servers = format!("service --cellar {cellar} --bigcache off {options}");
     let output = program::run(&folder, &servers);
@@ -84,8 +74,7 @@ fn the_service_on_bigcache_is_measured_too() {
     }
     let folder = Folder::new();
     let program = program.display().to_string();
-    let options = "--rate 1000 --cost-rounds 1";
-    let output = run(&folder, "off", &program, options);
+    let output = run(&folder, "off", &program, "--rate 1000");
     let figures = figures(&folder, &output);
     for server in figures["servers"].as_array().unwrap() {
         for count in ["lost", "wrong", "refused"] {

@@ -50,13 +50,6 @@ pub struct EchoArgs {
     #[arg(long, default_value_t = 100)]
     #[arg(value_parser = Range::<usize>::new().range(..=VALUE_BYTES_MAX))]
     pub value_bytes: usize,
-    /// Answers requests over HTTP, each with so many bytes, head and body
-    #[arg(
-        long,
-        value_name = "BYTES",
-        conflicts_with_all = ["protocol", "key_bytes", "value_bytes"]
-    )]
-    pub http_reply_bytes: Option<usize>,
     /// Threads, each with connections of its own, which the kernel deals out by a hash
     #[arg(long, default_value_t = 1, value_parser = Range::<usize>::new().range(1..=THREADS_MAX))]
     pub threads: usize,
@@ -92,20 +85,13 @@ struct Canned {
 impl Canned {
     fn new(args: &EchoArgs) -> Canned {
         let mut reply = Vec::new();
-        if let Some(bytes) = args.http_reply_bytes {
-            reply = http_reply(bytes);
-        } else {
-            let (key, value) = (vec![b'k'; args.key_bytes], vec![b'v'; args.value_bytes]);
-            args.protocol.push_hit(&mut reply, &key, &value);
-        }
+        let (key, value) = (vec![b'k'; args.key_bytes], vec![b'v'; args.value_bytes]);
+        args.protocol.push_hit(&mut reply, &key, &value);
         let replies = (READ_BYTES * 4 / reply.len()).max(2);
         Canned {
             block: reply.repeat(replies),
             reply_bytes: reply.len(),
-            lines_per_get: match args.http_reply_bytes {
-                Some(_) => None,
-                None => lines_per_get(args.protocol),
-            },
+            lines_per_get: lines_per_get(args.protocol),
         }
     }
 
@@ -126,21 +112,6 @@ impl Canned {
         let bytes = owed_bytes.min(self.block.len() - into_reply);
         &self.block[into_reply..into_reply + bytes]
     }
-}
-
-/// A reply over HTTP of so many bytes, or the shortest there is.
-fn http_reply(bytes: usize) -> Vec<u8> {
-    let reply = |body_bytes: usize| {
-        let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {body_bytes}\r\n\r\n");
-        let mut reply = head.into_bytes();
-        reply.resize(reply.len() + body_bytes, b'v');
-        reply
-    };
-    // One byte too many where the length gains a digit that takes its place.
-    let fits = |&body_bytes: &usize| reply(body_bytes).len() >= bytes;
-    let shortest = reply(0).len();
-    let first = bytes.saturating_sub(shortest + 20);
-    reply((first..=bytes).find(fits).unwrap_or(0))
 }
 
 /// How many heads end in these bytes, when `begun` bytes of an end came before.
@@ -305,7 +276,6 @@ mod tests {
             protocol: Wire::Memcached,
             key_bytes: 16,
             value_bytes: 100,
-            http_reply_bytes: None,
             threads: 1,
         };
         let canned = Canned::new(&args);
@@ -324,15 +294,6 @@ mod tests {
             }
         }
         assert!(sent == whole);
-    }
-
-    #[test]
-    fn a_reply_over_http_has_the_length_asked_for() {
-        let found: Vec<usize> = (0..2000).map(|bytes| http_reply(bytes).len()).collect();
-        for (bytes, &found) in found.iter().enumerate().skip(http_reply(0).len()) {
-            assert!(found == bytes || found == bytes + 1, "{found} for {bytes}");
-        }
-        assert_eq!(http_reply(600).len(), 600);
     }
 
     #[test]

@@ -142,11 +142,6 @@ impl Recipe {
         recipe
     }
 
-    /// Whether it is started like redis-server, and so has its settings.
-    pub fn is_like_redis(&self) -> bool {
-        self.words.iter().any(|word| word == "--maxmemory")
-    }
-
     /// The same recipe under another name.
     pub fn named(self, name: &str) -> Recipe {
         let name = name.to_owned();
@@ -197,32 +192,15 @@ impl Recipe {
             Wire::Memcached => "echo floor".to_owned(),
             other => format!("echo floor of {}", other.name()),
         };
-        let replies = format!(
-            "--protocol {} --key-bytes {key_bytes} --value-bytes {value_bytes}",
-            wire.name()
-        );
-        Recipe::floor(&name, wire, &replies)
-    }
-
-    /// The echo floor for HTTP, whose replies have so many bytes.
-    ///
-    /// # Errors
-    /// If the program's own path is unknown.
-    pub fn echo_http(reply_bytes: usize) -> Result<Recipe, Error> {
-        let replies = format!("--http-reply-bytes {reply_bytes}");
-        Recipe::floor("echo floor", Wire::Http, &replies)
-    }
-
-    fn floor(name: &str, wire: Wire, replies: &str) -> Result<Recipe, Error> {
         let own = std::env::current_exe()
             .map_err(|error| Error::system("finding this program", error))?;
-        let arguments = format!("echo --listen 127.0.0.1:{{port}} {replies} --threads {{threads}}");
-        Ok(Recipe::new(
-            name,
-            wire,
-            &own.display().to_string(),
-            &arguments,
-        ))
+        let arguments = format!(
+            "echo --listen 127.0.0.1:{{port}} --threads {{threads}} --protocol {} \
+             --key-bytes {key_bytes} --value-bytes {value_bytes}",
+            wire.name()
+        );
+        let own = own.display().to_string();
+        Ok(Recipe::new(&name, wire, &own, &arguments))
     }
 
     /// Starts the server and waits until it listens.

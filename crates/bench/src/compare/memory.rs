@@ -46,9 +46,6 @@ pub(super) fn measure(
     args: &CompareArgs,
     recipes: &[Recipe],
 ) -> Result<Vec<ServerFootprint>, Error> {
-    if args.memory_items == 0 {
-        return Ok(Vec::new());
-    }
     recipes
         .iter()
         // The same engine once more.

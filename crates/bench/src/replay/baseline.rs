@@ -133,7 +133,7 @@ trait Policy {
 fn play<P: Policy>(trace: &Trace, mut contents: Contents, mut policy: P) -> Tally {
     let mut tally = Tally::default();
     for (at, &row) in trace.rows.iter().enumerate() {
-        if !row.is_set() {
+        if !row.is_set {
             if contents.is_live(row.key, row.at_ms) {
                 tally.hits += 1;
                 policy.used(row.key, at, &contents);

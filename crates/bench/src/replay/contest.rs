@@ -19,7 +19,7 @@ use clap::Args;
 use serde::Serialize;
 
 use self::tune::Tuner;
-use super::read::{self, Reading};
+use super::read;
 use super::remote::{self, Served};
 use super::trace::Trace;
 use crate::measurement::Measurement;
@@ -49,12 +49,9 @@ pub(crate) struct ContestArgs {
     #[arg(long, default_value_t = 4)]
     #[arg(default_value_if("quick", "true", "2"))]
     trials: usize,
-    /// Gives all values this length
-    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..))]
-    value_bytes: Option<u32>,
     /// Makes values longer or shorter by one factor for each trace, so that its different keys with
     /// their values have this size
-    #[arg(long, value_name = "SIZE", value_parser = parse_bytes, conflicts_with = "value_bytes")]
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     footprint: Option<u64>,
     /// At most so many requests of each trace, from its beginning
     #[arg(long, value_name = "NUMBER", default_value_t = 1_000_000)]
@@ -145,22 +142,14 @@ impl ContestArgs {
     fn recipes(&self) -> Result<Vec<Recipe>, Error> {
         let mut recipes = self.peers.all(Wire::Memcached)?;
         for peer in self.peers.of(Wire::Resp) {
-            if peer.is_like_redis() {
-                let by = |policy| peer.with(&format!(" {policy}"), &["--maxmemory-policy", policy]);
-                recipes.extend(REDIS_POLICIES.map(by));
-            } else {
-                recipes.push(peer);
-            }
+            let by = |policy| peer.with(&format!(" {policy}"), &["--maxmemory-policy", policy]);
+            recipes.extend(REDIS_POLICIES.map(by));
         }
         some(recipes)
     }
 
     fn trace(&self, path: &std::path::Path) -> Result<Trace, Error> {
-        let reading = Reading {
-            value_bytes: self.value_bytes,
-            ..Reading::default()
-        };
-        let mut trace = read::read(path, &reading)?;
+        let mut trace = read::read(path, 0.0)?;
         trace.truncate(self.requests);
         Ok(match self.footprint {
             Some(bytes) => trace.stretched(bytes),

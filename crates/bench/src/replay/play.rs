@@ -32,15 +32,6 @@ const WARM_UP_PART: usize = 4;
 /// Rows ahead of which the index is asked to load.
 const ROWS_AHEAD: usize = 16;
 
-/// The engine's settings of a run.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct EngineSetup {
-    pub(crate) memory_bytes: u64,
-    pub(crate) threads: usize,
-    pub(crate) shards: Option<usize>,
-    pub(crate) seed: u64,
-}
-
 /// What a run found.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct Played {
@@ -92,44 +83,38 @@ struct Player<'t> {
     rss_before_bytes: u64,
 }
 
-/// Plays `trace` on a fresh cache.
+/// Plays `trace` on a fresh cache of so many bytes.
 ///
 /// # Errors
-/// [`Error::Usage`] if the engine cannot work with the setup, [`Error::Wrong`] if it served
+/// [`Error::Usage`] if the engine cannot work with them, [`Error::Wrong`] if it served
 /// something wrong.
-pub(crate) fn play(trace: &Trace, setup: &EngineSetup) -> Result<Played, Error> {
+pub(crate) fn play(trace: &Trace, memory_bytes: u64) -> Result<Played, Error> {
     let started_ns = now_ns();
-    let mut player = Player::new(trace, setup)?;
+    let mut player = Player::new(trace, memory_bytes)?;
     player.run()?;
     player.played.seconds = seconds(now_ns() - started_ns);
     player.finish()
 }
 
-fn make_cache(setup: &EngineSetup, clock: Arc<ManualClock>) -> Result<Cache, Error> {
-    let memory_bytes = usize::try_from(setup.memory_bytes)
-        .map_err(|_| Error::Usage("more memory than this machine can address".to_owned()))?;
-    Cache::new(Config {
-        threads: setup.threads,
-        value_bytes_max: Config::VALUE_BYTES_LIMIT,
-        shards: setup.shards,
-        seed: Some(setup.seed),
-        clock,
-        ..Config::with_memory(memory_bytes)
-    })
-    .map_err(refused)
-}
-
 impl<'t> Player<'t> {
-    fn new(trace: &'t Trace, setup: &EngineSetup) -> Result<Player<'t>, Error> {
+    fn new(trace: &'t Trace, memory_bytes: u64) -> Result<Player<'t>, Error> {
+        let memory_bytes = usize::try_from(memory_bytes)
+            .map_err(|_| Error::Usage("more memory than this machine can address".to_owned()))?;
         // Longer values than the memory are surely refused.
-        let value_bytes_max = usize::try_from(setup.memory_bytes).unwrap_or(usize::MAX);
-        let stamps = Stamps::new(trace, value_bytes_max);
+        let stamps = Stamps::new(trace, memory_bytes);
         let deadline_ms = vec![u64::MAX; trace.keys.len()];
         let rss_before_bytes = own_rss_bytes()?;
         let clock = Arc::new(ManualClock::default());
+        let cache = Cache::new(Config {
+            threads: 1,
+            value_bytes_max: Config::VALUE_BYTES_LIMIT,
+            seed: Some(1),
+            clock: clock.clone(),
+            ..Config::with_memory(memory_bytes)
+        });
         Ok(Player {
             trace,
-            cache: make_cache(setup, clock.clone())?,
+            cache: cache.map_err(refused)?,
             clock,
             stamps,
             deadline_ms,
@@ -175,7 +160,7 @@ impl<'t> Player<'t> {
     fn request(&mut self, at: usize, row: Row) -> Result<(), Error> {
         let key = self.key(row.key)?;
         self.played.requests += 1;
-        if row.is_set() {
+        if row.is_set {
             self.played.sets += 1;
             return self.store(key, at, row);
         }
@@ -215,7 +200,7 @@ impl<'t> Player<'t> {
 
     fn store(&mut self, key: Key<'_>, at: usize, row: Row) -> Result<(), Error> {
         let options = SetOptions {
-            deadline: match row.ttl_ms() {
+            deadline: match row.ttl_ms {
                 0 => Deadline::NEVER,
                 ttl_ms => Instant(row.at_ms).plus_ms(ttl_ms),
             },
@@ -323,12 +308,7 @@ mod tests {
     use super::*;
     use crate::replay::trace::Keys;
 
-    const SETUP: EngineSetup = EngineSetup {
-        memory_bytes: 4 << 20,
-        threads: 1,
-        shards: None,
-        seed: 1,
-    };
+    const MEMORY_BYTES: u64 = 4 << 20;
     const VALUE_BYTES: u32 = 20;
 
     /// One key: stored for two seconds, then read at the given moments.
@@ -347,7 +327,7 @@ mod tests {
     /// What a replay says if something happens to the cache behind its back after the first row.
     fn error_after(tamper: impl FnOnce(&mut Player<'_>)) -> String {
         let trace = trace(&[1000]);
-        let mut player = Player::new(&trace, &SETUP).unwrap();
+        let mut player = Player::new(&trace, MEMORY_BYTES).unwrap();
         player.request(0, trace.rows[0]).unwrap();
         tamper(&mut player);
         player.clock.set(Instant(1000));
@@ -364,7 +344,7 @@ mod tests {
 
     #[test]
     fn an_item_is_served_until_its_deadline_and_not_from_it_on() {
-        let played = play(&trace(&[1, 1999, 2000, 3999, 4000]), &SETUP).unwrap();
+        let played = play(&trace(&[1, 1999, 2000, 3999, 4000]), MEMORY_BYTES).unwrap();
         assert_eq!(played.hits, 3);
         assert_eq!((played.misses_expired, played.misses), (2, 2));
     }
@@ -395,7 +375,7 @@ mod tests {
         let mut trace = trace(&[1, 2]);
         let key = trace.rows[0].key;
         trace.rows[1] = Row::new(1, true, key, 3 << 20, 0);
-        let played = play(&trace, &SETUP).unwrap();
+        let played = play(&trace, MEMORY_BYTES).unwrap();
         assert_eq!((played.refused, played.hits), (1, 0));
         assert_eq!(played.misses_absent, 1);
     }

@@ -2,16 +2,17 @@
 //!
 //! `op` is `get` (the default) or `set`; a value of zero or no length has 100 bytes; a TTL of zero
 //! is for ever; times and TTLs are seconds and may have a fraction. Anything else is refused with
-//! its file and line, because a trace that is read wrongly gives numbers that look right.
+//! its file and line, because a trace that is read wrongly gives numbers that look right. Whether a
+//! file is packed shows in its first bytes, not in its name, so that stdin works the same way.
 
-use std::io::{Chain, Read};
+use std::fs::File;
+use std::io::{self, Chain, Cursor, Read};
 use std::path::Path;
 
 use cellar_engine::KEY_BYTES_MAX;
 use csv::{ByteRecord, Reader, ReaderBuilder, Terminator};
 
 use super::trace::{Keys, Row, Trace};
-use super::unpack::{self, STDIN};
 use cellar_load::error::Error;
 use cellar_load::random::Random;
 
@@ -22,31 +23,47 @@ const VALUE_BYTES_DEFAULT: u32 = 100;
 /// Largest time and TTL in seconds, some 3,000 years.
 const SECONDS_MAX: f64 = 1e11;
 /// Endings that say how a file is packed, not what it holds.
-const ENDINGS: [&str; 4] = [".zst", ".gz", ".xz", ".csv"];
-/// How stdin is called in reports and errors.
+const ENDINGS: [&str; 2] = [".zst", ".csv"];
+/// What packed bytes begin with.
+const ZSTD_MAGIC: &[u8] = &[0x28, 0xB5, 0x2F, 0xFD];
+/// The name that means stdin, and how it is called in reports and errors.
+const STDIN: &str = "-";
 const STDIN_NAME: &str = "stdin";
 const LINE_END: &[u8] = b"\n";
 
-/// What is changed about a trace while it is read.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Reading {
-    /// The length of all values, instead of the trace's.
-    pub(crate) value_bytes: Option<u32>,
-    /// This share of the sets over keys that appeared before stores another length.
-    pub(crate) resize_share: f64,
-    /// For the choice of those sets and their lengths.
-    pub(crate) seed: u64,
-}
-
-/// Reads a trace from a file, or from stdin for `-`.
-pub(crate) fn read(path: &Path, reading: &Reading) -> Result<Trace, Error> {
+/// Reads a trace from a file, or from stdin for `-`; this share of the sets over keys that appeared
+/// before stores another length.
+pub(crate) fn read(path: &Path, resize_share: f64) -> Result<Trace, Error> {
     let name = name_of(path);
     let file = match name.as_str() {
         STDIN_NAME => STDIN_NAME.to_owned(),
         _ => path.display().to_string(),
     };
-    let parser = Parser::new(unpack::open(path)?, file, *reading)?;
+    let parser = Parser::new(open(path)?, file, resize_share)?;
     parser.trace(name)
+}
+
+/// Opens a file, or stdin, and unpacks what is packed.
+fn open(path: &Path) -> Result<Box<dyn Read>, Error> {
+    let opening = |error| Error::system(format!("opening {}", path.display()), error);
+    let source: Box<dyn Read> = if path.as_os_str() == STDIN {
+        Box::new(io::stdin().lock())
+    } else {
+        Box::new(File::open(path).map_err(opening)?)
+    };
+    unpack(source).map_err(opening)
+}
+
+fn unpack(mut source: Box<dyn Read>) -> io::Result<Box<dyn Read>> {
+    let mut magic = Vec::new();
+    let mut begin = source.by_ref().take(ZSTD_MAGIC.len() as u64);
+    begin.read_to_end(&mut magic)?;
+    let is_packed = magic == ZSTD_MAGIC;
+    let whole = Cursor::new(magic).chain(source);
+    Ok(match is_packed {
+        true => Box::new(zstd::Decoder::new(whole)?),
+        false => Box::new(whole),
+    })
 }
 
 fn name_of(path: &Path) -> String {
@@ -69,7 +86,7 @@ struct Parser<R> {
     /// Its name in errors.
     file: String,
     columns: Columns,
-    reading: Reading,
+    resize_share: f64,
     random: Random,
     keys: Keys,
     /// The first time in the trace, from which all others count.
@@ -116,7 +133,7 @@ impl Columns {
 }
 
 impl<R: Read> Parser<R> {
-    fn new(source: R, file: String, reading: Reading) -> Result<Parser<R>, Error> {
+    fn new(source: R, file: String, resize_share: f64) -> Result<Parser<R>, Error> {
         // Every line has an end, so that the reader's line is always the one behind the record.
         let source = source.chain(LINE_END);
         let mut rows = ReaderBuilder::new()
@@ -128,8 +145,8 @@ impl<R: Read> Parser<R> {
             columns: columns.map_err(|what| bad(&file, line_of_last(&rows), what))?,
             rows,
             file,
-            reading,
-            random: Random::seeded(reading.seed),
+            resize_share,
+            random: Random::seeded(1),
             keys: Keys::default(),
             start_s: None,
             last_ms: 0,
@@ -176,17 +193,20 @@ impl<R: Read> Parser<R> {
         let time = seconds(field(Columns::TIME), COLUMNS[Columns::TIME])?;
         let ttl = seconds(field(Columns::TTL), COLUMNS[Columns::TTL])?.unwrap_or(0.0);
         let mut value_bytes = value_bytes(field(Columns::VALUE_BYTES))?;
-        if let Some(bytes) = self.reading.value_bytes {
-            value_bytes = bytes;
-        }
         let known = self.keys.len();
         let too_many = || "a trace has less than 2^32 keys".to_owned();
         let key = self.keys.number(key).ok_or_else(too_many)?;
-        if is_set && (key as usize) < known && self.random.unit() < self.reading.resize_share {
+        if is_set && (key as usize) < known && self.random.unit() < self.resize_share {
             value_bytes = resized(value_bytes, &mut self.random);
         }
         let at_ms = self.at_ms(time);
-        Ok(Row::new(at_ms, is_set, key, value_bytes, ttl_ms(ttl)))
+        Ok(Row {
+            at_ms,
+            ttl_ms: ttl_ms(ttl),
+            key,
+            value_bytes,
+            is_set,
+        })
     }
 
     /// The time as milliseconds since the first row; without one nothing moves.

@@ -222,7 +222,7 @@ impl<'t> RemotePlayer<'t> {
             }
             *seen = self.batch;
             self.ledger.served.requests += 1;
-            if row.is_set() {
+            if row.is_set {
                 self.ledger.served.sets += 1;
                 self.add_store(number(at + place), row);
             } else {

@@ -1,4 +1,4 @@
-//! A trace in memory: the requests of some cache, 24 bytes each, and every key once.
+//! A trace in memory: the requests of some cache, 32 bytes each, and every key once.
 //!
 //! Times count from the first request and never go back: a row that is older than the one before
 //! it happens at the same moment.
@@ -7,9 +7,6 @@ use indexmap::IndexSet;
 
 /// Bytes that a baseline pays for each item over key and value, as Cellar does.
 pub(crate) const OVERHEAD_BYTES: u64 = 17;
-
-/// The set bit of [`Row::ttl_and_op`].
-const SET: u64 = 1 << 63;
 
 /// The requests of some cache.
 #[derive(Debug)]
@@ -25,42 +22,19 @@ pub(crate) struct Trace {
 pub(crate) struct Row {
     /// Milliseconds since the first request.
     pub(crate) at_ms: u64,
-    ttl_and_op: u64,
+    /// Milliseconds to live; zero is for ever.
+    pub(crate) ttl_ms: u64,
     /// Number of the key.
     pub(crate) key: u32,
     pub(crate) value_bytes: u32,
+    /// Whether the row stores without reading before.
+    pub(crate) is_set: bool,
 }
 
-const _: () = assert!(
-    size_of::<Row>() == 24,
-    "millions of rows are held in memory"
-);
-
 impl Row {
-    /// A get, or a set if `is_set`; a TTL of zero is none.
-    pub(crate) fn new(at_ms: u64, is_set: bool, key: u32, value_bytes: u32, ttl_ms: u64) -> Row {
-        let ttl_ms = ttl_ms.min(SET - 1);
-        Row {
-            at_ms,
-            ttl_and_op: if is_set { ttl_ms | SET } else { ttl_ms },
-            key,
-            value_bytes,
-        }
-    }
-
-    /// Whether the row stores without reading before.
-    pub(crate) fn is_set(self) -> bool {
-        self.ttl_and_op & SET != 0
-    }
-
-    /// Milliseconds to live; zero is for ever.
-    pub(crate) fn ttl_ms(self) -> u64 {
-        self.ttl_and_op & !SET
-    }
-
     /// When an item that this row stores is gone.
     pub(crate) fn deadline_ms(self) -> u64 {
-        match self.ttl_ms() {
+        match self.ttl_ms {
             0 => u64::MAX,
             ttl_ms => self.at_ms.saturating_add(ttl_ms),
         }
@@ -105,7 +79,7 @@ impl Trace {
 
     /// Whether any item has a limited life.
     pub(crate) fn has_ttl(&self) -> bool {
-        self.rows.iter().any(|row| row.ttl_ms() != 0)
+        self.rows.iter().any(|row| row.ttl_ms != 0)
     }
 
     /// The longest value.
@@ -150,6 +124,20 @@ impl Keys {
 }
 
 #[cfg(test)]
+impl Row {
+    /// A row of a test.
+    pub(crate) fn new(at_ms: u64, is_set: bool, key: u32, value_bytes: u32, ttl_ms: u64) -> Row {
+        Row {
+            at_ms,
+            ttl_ms,
+            key,
+            value_bytes,
+            is_set,
+        }
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
@@ -167,13 +155,10 @@ mod tests {
     }
 
     #[test]
-    fn a_row_keeps_all_it_is_given() {
+    fn an_item_without_a_time_to_live_has_no_deadline() {
         let row = Row::new(5, true, 3, 9, 1_000);
-        assert!(row.is_set());
-        assert_eq!((row.ttl_ms(), row.deadline_ms()), (1_000, 1_005));
-        let get = Row::new(5, false, 3, 9, 0);
-        assert!(!get.is_set());
-        assert_eq!((get.ttl_ms(), get.deadline_ms()), (0, u64::MAX));
+        assert_eq!(row.deadline_ms(), 1_005);
+        assert_eq!(Row { ttl_ms: 0, ..row }.deadline_ms(), u64::MAX);
     }
 
     #[test]

@@ -14,20 +14,11 @@ const FIRST_KEY: &[u8] = b"first";
 /// How many requests are made for one that has nothing to do with messages, itself included.
 pub(super) const HEALTH_EVERY: u64 = 21;
 
-/// Which requests are made.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Asks {
-    /// Half POST of new messages, half GET, half of these of the message acknowledged last, the
-    /// others of any. Each [`HEALTH_EVERY`]th request asks whether the server is well.
-    Half,
-    /// One method: POST of new messages, PUT and GET of any that are there.
-    Only(Method),
-}
-
-/// What is asked of one server.
+/// What is asked of one server: half POST of new messages, half GET, half of these of the message
+/// acknowledged last, the others of any. Each [`HEALTH_EVERY`]th request asks whether the server is
+/// well.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Order {
-    pub(super) asks: Asks,
     pub(super) messages: Messages,
     /// Whether the server keeps what it is given; the floor does not.
     pub(super) is_cache: bool,
@@ -82,25 +73,21 @@ impl Asking<'_> {
     fn choose(&mut self, now: u64) -> (Method, u64) {
         self.asked += 1;
         let board = &mut *self.board;
-        let method = match self.order.asks {
-            Asks::Only(method) => method,
-            Asks::Half if self.asked.is_multiple_of(HEALTH_EVERY) => return (Method::Health, 0),
-            Asks::Half if board.unit() < 0.5 => Method::Post,
-            Asks::Half => Method::Get,
-        };
-        if method == Method::Post {
-            return (method, board.begin_write(now));
+        if self.asked.is_multiple_of(HEALTH_EVERY) {
+            return (Method::Health, 0);
         }
-        if self.order.asks == Asks::Half
-            && board.unit() < 0.5
+        if board.unit() < 0.5 {
+            return (Method::Post, board.begin_write(now));
+        }
+        if board.unit() < 0.5
             && let Some(number) = board.freshest()
         {
             self.counts.read_back += 1;
-            return (method, number);
+            return (Method::Get, number);
         }
         match board.any(now) {
-            Some(number) => (method, number),
-            // Nothing is there to be read or replaced.
+            Some(number) => (Method::Get, number),
+            // Nothing is there to be read.
             None => (Method::Post, board.begin_write(now)),
         }
     }
@@ -157,8 +144,8 @@ impl Traffic for Asking<'_> {
             }
             (Method::Get, Event::GetDone) => self.counts.lost += 1,
             (Method::Health, Event::GetDone) if is_there => self.counts.healthy += 1,
-            (Method::Put | Method::Post, Event::GetDone) if is_there => self.stored(number),
-            (Method::Put | Method::Post, Event::SetDone { stored: true }) => self.stored(number),
+            (Method::Post, Event::GetDone) if is_there => self.stored(number),
+            (Method::Post, Event::SetDone { stored: true }) => self.stored(number),
             (_, event) => {
                 self.counts.refuse(event);
                 self.board.refuse_write(number);

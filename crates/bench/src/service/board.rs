@@ -26,22 +26,19 @@ pub(super) struct Board {
     seconds: VecDeque<(u64, u64)>,
     /// How long messages are kept.
     life_ns: u64,
-    /// How many messages are asked for at most, from the last one back.
-    readable_max: u64,
     random: Random,
 }
 
 impl Board {
-    /// A board without messages, each kept for `life_s`; the last `readable_max` are asked for.
-    pub(super) fn new(life_s: u64, readable_max: u64, seed: u64) -> Board {
+    /// A board without messages, each kept for `life_s`.
+    pub(super) fn new(life_s: u64) -> Board {
         Board {
             next: 0,
             pending: BTreeSet::new(),
             fresh: VecDeque::new(),
             seconds: VecDeque::new(),
             life_ns: life_s * NS_PER_S,
-            readable_max,
-            random: Random::seeded(seed),
+            random: Random::seeded(1),
         }
     }
 
@@ -67,7 +64,7 @@ impl Board {
         number
     }
 
-    /// A write is acknowledged; or the same message was stored once more.
+    /// A write is acknowledged.
     pub(super) fn end_write(&mut self, number: u64) {
         if self.pending.remove(&number) {
             if self.fresh.len() == FRESH_MAX {
@@ -96,7 +93,6 @@ impl Board {
             .partition_point(|&(since_ns, _)| since_ns < oldest_ns);
         let first = self.seconds.get(old)?.1;
         let end = self.pending.first().copied().unwrap_or(self.next);
-        let first = first.max(end.saturating_sub(self.readable_max));
         (first < end).then(|| first + self.random.below(end - first))
     }
 
@@ -131,7 +127,7 @@ mod tests {
 
     #[test]
     fn only_acknowledged_messages_are_asked_for() {
-        let mut board = Board::new(100, u64::MAX, 1);
+        let mut board = Board::new(100);
         assert_eq!(board.any(S), None);
         let (first, second) = (board.begin_write(S), board.begin_write(S));
         assert_eq!((board.any(S), board.freshest()), (None, None));
@@ -147,7 +143,7 @@ mod tests {
 
     #[test]
     fn messages_whose_time_is_nearly_over_are_not_asked_for() {
-        let mut board = Board::new(20, u64::MAX, 1);
+        let mut board = Board::new(20);
         for second in 1..=48 {
             written(&mut board, 10, second * S);
         }
@@ -161,13 +157,5 @@ mod tests {
         assert!(board.may_be_over(280, 49 * S));
         assert!(board.may_be_over(0, 48 * S), "forgotten");
         assert_eq!(board.any(100 * S), None);
-    }
-
-    #[test]
-    fn no_more_than_the_last_so_many_are_asked_for() {
-        let mut board = Board::new(100, 5, 1);
-        written(&mut board, 100, S);
-        let found: BTreeSet<u64> = (0..1000).filter_map(|_| board.any(S)).collect();
-        assert_eq!(found, (95..100).collect());
     }
 }

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use super::message::Method;
 use crate::spread::Spread;
-use cellar_load::clock::seconds;
 use cellar_load::drive::Driven;
 use cellar_load::latency::Latencies;
+use cellar_load::quantity::share;
 use cellar_load::wire::Event;
 use serde::Serialize;
 
@@ -58,24 +58,15 @@ impl Found {
     pub(super) fn time(&mut self, method: Method, ns: u64) {
         match method {
             Method::Get => self.reads.record(ns),
-            Method::Put | Method::Post => self.writes.record(ns),
+            Method::Post => self.writes.record(ns),
             Method::Health => self.health.record(ns),
         }
     }
 
-    /// Requests that were answered, whatever with.
-    fn requests(&self) -> u64 {
-        self.reads.count() + self.writes.count() + self.health.count()
-    }
-
-    pub(super) fn requests_per_s(&self) -> f64 {
-        let elapsed_s = seconds(self.driven.ended_ns - self.driven.started_ns);
-        self.requests() as f64 / elapsed_s.max(1e-9)
-    }
-
+    /// Over the requests that were answered, whatever with.
     pub(super) fn server_cpu_us_per_request(&self) -> f64 {
-        let server_cpu_ns = self.driven.server_cpu_ns.unwrap_or(0);
-        server_cpu_ns as f64 / self.requests().max(1) as f64 / 1000.0
+        let requests = self.reads.count() + self.writes.count() + self.health.count();
+        share(self.driven.server_cpu_ns.unwrap_or(0), requests) / 1000.0
     }
 }
 
@@ -111,16 +102,15 @@ pub(super) fn tail(runs: &[&Latencies]) -> BTreeMap<&'static str, Spread> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cellar_load::clock::NS_PER_S;
 
     #[test]
     fn all_answers_are_requests() {
         let mut found = Found::default();
-        for method in [Method::Get, Method::Post, Method::Put, Method::Health] {
+        for method in [Method::Get, Method::Post, Method::Health, Method::Get] {
             found.time(method, 10);
         }
-        found.driven.ended_ns = 2 * NS_PER_S;
-        assert!((found.requests_per_s() - 2.0).abs() < 1e-9);
+        found.driven.server_cpu_ns = Some(8_000);
+        assert!((found.server_cpu_us_per_request() - 2.0).abs() < 1e-9);
     }
 
     #[test]

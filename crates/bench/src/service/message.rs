@@ -49,9 +49,9 @@ impl Messages {
         Ok(Messages { bytes })
     }
 
-    /// The mean length of a message.
-    pub(super) fn mean_bytes(self) -> usize {
-        usize::midpoint(self.bytes.low, self.bytes.high)
+    /// The mean length of a content, but for its endings.
+    pub(super) fn content_bytes_mean(self) -> usize {
+        usize::midpoint(self.bytes.low, self.bytes.high) - FRAME_BYTES
     }
 
     /// Appends the id of a message.
@@ -123,8 +123,6 @@ const COMMON: &str = " HTTP/1.1\r\nHost: 127.0.0.1\r\nUser-Agent: cellar-bench\r
 pub(super) enum Method {
     /// Reads a message.
     Get,
-    /// Stores a content under its id.
-    Put,
     /// Stores a message.
     Post,
     /// Asks whether the server is well, which has nothing to do with messages.
@@ -132,15 +130,12 @@ pub(super) enum Method {
 }
 
 impl Method {
-    /// Those that are about messages.
-    pub(super) const ALL: [Method; 3] = [Method::Get, Method::Put, Method::Post];
-
-    pub(super) fn name(self) -> &'static str {
+    /// What a request begins with.
+    fn line(self) -> &'static [u8] {
         match self {
-            Method::Get => "GET",
-            Method::Put => "PUT",
-            Method::Post => "POST",
-            Method::Health => "GET /healthz",
+            Method::Get => b"GET /v1/cache/",
+            Method::Post => b"POST /v1/cache",
+            Method::Health => b"GET /healthz",
         }
     }
 }
@@ -162,33 +157,20 @@ impl Writer {
 
     /// Appends a request about a message.
     pub(super) fn push(&mut self, out: &mut Vec<u8>, method: Method, number: u64) {
-        out.extend_from_slice(method.name().as_bytes());
-        if method == Method::Health {
-            out.extend_from_slice(COMMON.as_bytes());
-            return out.extend_from_slice(b"\r\n");
-        }
-        out.extend_from_slice(b" /v1/cache");
+        out.extend_from_slice(method.line());
         self.body.clear();
-        let content_type = match method {
-            Method::Get | Method::Health => None,
-            Method::Put => {
-                self.messages.push_content(&mut self.body, number);
-                Some("text/plain")
-            }
-            Method::Post => {
-                self.messages.push_json(&mut self.body, number);
-                Some("application/json")
-            }
-        };
-        if method != Method::Post {
-            out.push(b'/');
+        if method == Method::Get {
             self.messages.push_id(out, number);
         }
         out.extend_from_slice(COMMON.as_bytes());
-        if let Some(content_type) = content_type {
+        if method == Method::Post {
+            self.messages.push_json(&mut self.body, number);
             let bytes = self.body.len();
-            let fields = format!("Content-Type: {content_type}\r\nContent-Length: {bytes}\r\n");
-            out.extend_from_slice(fields.as_bytes());
+            // Writing to a vector cannot fail.
+            let _ = write!(
+                out,
+                "Content-Type: application/json\r\nContent-Length: {bytes}\r\n"
+            );
         }
         out.extend_from_slice(b"\r\n");
         out.extend_from_slice(&self.body);
@@ -251,7 +233,6 @@ mod tests {
     fn requests_name_the_message_and_the_length_of_their_body() {
         let get = request(Method::Get);
         assert!(get.starts_with("GET /v1/cache/") && get.ends_with("\r\n\r\n"));
-        assert!(request(Method::Put).starts_with("PUT /v1/cache/"));
         assert!(request(Method::Health).starts_with("GET /healthz HTTP/1.1\r\n"));
         let post = request(Method::Post);
         let (head, body) = post.split_once("\r\n\r\n").unwrap();

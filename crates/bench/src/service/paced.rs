@@ -1,9 +1,9 @@
 //! The paced load: servers asked at a fixed rate until messages expire as fast as they are written.
 
-use super::asking::{Asks, HEALTH_EVERY, Order};
+use super::asking::{HEALTH_EVERY, Order};
 use super::board::Board;
 use super::found::{Counts, Found, tail};
-use super::message::{Messages, Method};
+use super::message::Messages;
 use super::servers::Contender;
 use super::{PacedResult, ServiceArgs};
 use crate::spread::Spread;
@@ -14,8 +14,6 @@ use cellar_load::latency::Latencies;
 
 /// How long a server that was started may take to come to rest.
 const REST_S_MAX: u64 = 60;
-/// Messages posted in one window while a server is filled.
-const FILL_DEPTH: usize = 16;
 
 /// One server's runs: what was found in each, and its resident bytes at the end.
 struct Runs<'a> {
@@ -31,8 +29,7 @@ pub(super) fn measure(
     messages: Messages,
     contenders: &[Contender],
 ) -> Result<Vec<PacedResult>, Error> {
-    let contenders = contenders.iter().filter(|it| it.answers(Method::Get));
-    let runs = contenders.map(|contender| Runs {
+    let runs = contenders.iter().map(|contender| Runs {
         contender,
         counts: Counts::default(),
         messages: 0,
@@ -51,13 +48,12 @@ pub(super) fn measure(
 /// Runs the load once, against a fresh server.
 fn run(args: &ServiceArgs, messages: Messages, all: &mut Runs<'_>) -> Result<(), Error> {
     let contender = all.contender;
-    let server = contender.start(args, args.life_s, args.live_messages())?;
+    let server = contender.start(args)?;
     server.rest(now_ns() + REST_S_MAX * NS_PER_S)?;
-    let mut board = Board::new(args.life_s, u64::MAX, 1);
+    let mut board = Board::new(args.life_s);
     let order = Order {
-        asks: Asks::Half,
         messages,
-        is_cache: contender.is_cache(),
+        is_cache: contender.is_cache,
     };
     let limit = Limit::Nanoseconds(args.seconds() * NS_PER_S);
     let others = HEALTH_EVERY - 1;
@@ -66,7 +62,7 @@ fn run(args: &ServiceArgs, messages: Messages, all: &mut Runs<'_>) -> Result<(),
         ..args.drive(&server, limit)
     };
     let found = order.run(&drive, &mut board, &mut all.counts)?;
-    let (name, mean_ms) = (contender.name(), found.reads.mean_ms());
+    let (name, mean_ms) = (&contender.recipe.name, found.reads.mean_ms());
     eprintln!("{name:20} reads {mean_ms:7.3} ms");
     all.messages += board.written();
     all.runs.push((found, server.rss_bytes()? as f64));
@@ -80,9 +76,9 @@ fn summarize(all: &Runs<'_>) -> PacedResult {
         tail(&each)
     };
     PacedResult {
-        server: contender.name().to_owned(),
+        server: contender.recipe.name.clone(),
         version: contender.version.clone(),
-        is_floor: !contender.is_cache(),
+        is_floor: !contender.is_cache,
         messages: all.messages,
         unsent: runs.iter().map(|(found, _)| found.driven.unsent).sum(),
         counts: all.counts.clone(),
@@ -91,16 +87,5 @@ fn summarize(all: &Runs<'_>) -> PacedResult {
         reads_ms: latencies(|found| &found.reads),
         writes_ms: latencies(|found| &found.writes),
         health_ms: latencies(|found| &found.health),
-    }
-}
-
-/// Posts messages as fast as the server takes them.
-pub(super) fn fill(order: Order, mut drive: Drive, board: &mut Board) -> Result<(), Error> {
-    drive.depth = FILL_DEPTH;
-    let mut counts = Counts::default();
-    order.run(&drive, board, &mut counts)?;
-    match counts.first_refusal {
-        Some(first) => Err(Error::Wrong(format!("a message was refused: {first}"))),
-        None => Ok(()),
     }
 }

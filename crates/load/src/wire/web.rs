@@ -64,6 +64,7 @@ pub fn push_hit(out: &mut Vec<u8>, value: &[u8]) {
     let _ = write!(
         out,
         "HTTP/1.1 200 OK\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\n\
+         X-Content-Type-Options: nosniff\r\nCross-Origin-Resource-Policy: same-origin\r\n\
          Content-Type: application/octet-stream\r\nETag: \"0123456789abcdef\"\r\n\
          Content-Length: {}\r\n\r\n",
         value.len()

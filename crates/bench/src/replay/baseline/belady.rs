@@ -46,7 +46,7 @@ impl<'t> Belady<'t> {
             NEVER => NEVER,
             next => {
                 let row = self.rows[next as usize];
-                let is_read = !row.is_set() && contents.is_live(key, row.at_ms);
+                let is_read = !row.is_set && contents.is_live(key, row.at_ms);
                 if is_read { next } else { NEVER }
             }
         }
