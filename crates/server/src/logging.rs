@@ -33,7 +33,7 @@ static STYLE: OnceLock<LineStyle> = OnceLock::new();
 pub fn start(settings: &Settings) {
     let style = LineStyle {
         format: settings.log_format,
-        level: settings.log_level.into(),
+        level: settings.log_level,
         has_colours: io::stderr().is_terminal(),
     };
     if STYLE.set(style).is_ok() {

@@ -506,8 +506,7 @@ mod tests {
                 .unwrap();
             let len = if round % 50 == 0 { len } else { len.min(5) };
             let element = vec![random.u8(b'a'..b'd'); len];
-            let mut scratch = Vec::new();
-            let count = deque.len();
+            let (mut scratch, count) = (Vec::new(), deque.len());
             match random.u8(..13) {
                 0..=3 => {
                     kept.push(Side::Right, &element);
