@@ -12,6 +12,7 @@ use crate::execute::resp::arguments::Arguments;
 use crate::execute::resp::call::steps::{Progress, STEP_BYTES, STEP_ITEMS, Work};
 use crate::execute::resp::call::{Call, DONE, Outcome};
 use crate::execute::resp::failure::Failure;
+use crate::execute::resp::patterns::pattern;
 use crate::kind;
 use crate::output::Output;
 
@@ -51,7 +52,7 @@ impl ScanOptions {
                 let count = usize::try_from(count).ok().filter(|&count| count > 0);
                 options.count = count.ok_or(Failure::Syntax)?.min(COUNT_MAX);
             } else if is("MATCH") {
-                options.pattern = Some(Pattern::new(operand));
+                options.pattern = Some(pattern(operand)?);
             } else {
                 return Err(Failure::Syntax);
             }

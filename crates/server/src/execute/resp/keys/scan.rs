@@ -16,6 +16,7 @@ use cellar_protocol::resp::number::parse_integer;
 
 use crate::execute::resp::call::{Call, DONE, Outcome};
 use crate::execute::resp::failure::Failure;
+use crate::execute::resp::patterns::pattern;
 use crate::kind;
 use crate::users::User;
 
@@ -75,7 +76,7 @@ pub(in crate::execute::resp) fn scan(call: &mut Call<'_>) -> Outcome {
             return Err(Failure::Syntax);
         };
         match name.to_ascii_uppercase().as_slice() {
-            b"MATCH" => filter.pattern = Some(Pattern::new(operand)),
+            b"MATCH" => filter.pattern = Some(pattern(operand)?),
             b"TYPE" if !kind::is_name(operand) => {
                 let text = String::from_utf8_lossy(operand);
                 let text = format!("ERR unknown type name '{text}'");

@@ -10,7 +10,6 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cellar_protocol::resp::glob::Pattern;
 use cellar_protocol::resp::{Proto, Reply, Verb, number};
 
 use super::{INTERPRETER, Lists, MAY_WRITE, check_mode, placed, run_to_end};
@@ -21,6 +20,7 @@ use crate::execute::resp::append_failure;
 use crate::execute::resp::call::steps::{Progress, Work};
 use crate::execute::resp::call::{Call, DONE, Outcome, check_length};
 use crate::execute::resp::failure::Failure;
+use crate::execute::resp::patterns::pattern_of_any_case;
 use crate::output::Output;
 use crate::script::{
     FunctionLibrary, LIBRARIES_MAX, LIBRARY_BYTES_MAX, LibraryArrival, LibraryHeader,
@@ -280,7 +280,7 @@ pub(in crate::execute::resp) fn list(call: &mut Call<'_>) -> Outcome {
         if pattern.is_none() && word.eq_ignore_ascii_case(b"LIBRARYNAME") {
             let missing = Failure::text("ERR library name argument was not given");
             let given = words.next().ok_or(missing)?;
-            pattern = Some(Pattern::new(&given.to_ascii_lowercase()));
+            pattern = Some(pattern_of_any_case(given)?);
         } else if !with_code && word.eq_ignore_ascii_case(b"WITHCODE") {
             with_code = true;
         } else {
