@@ -54,8 +54,13 @@ pub const WATCHED_BYTES_MAX: usize = 4 << 20;
 pub const WAITED_BYTES_MAX: usize = 2 << 20;
 /// Clients that may wait for keys at one time.
 pub const WAITERS_MAX: usize = 1 << 16;
-/// Bytes that the names of one client's subscriptions may take, each with [`ENTRY_BYTES`].
+/// Bytes that one client's subscriptions may take: names and what patterns become, each with
+/// [`ENTRY_BYTES`].
 pub const SUBSCRIPTION_BYTES_MAX: usize = 4 << 20;
+/// Longest pattern that keys, channels or names are compared with; all of CONFIG GET together.
+pub const PATTERN_BYTES_MAX: usize = 64 << 10;
+/// Longest name of a channel that is listened or published to.
+pub const CHANNEL_BYTES_MAX: usize = 64 << 10;
 /// Bytes that the prefixes of one client's tracking may take, each with [`ENTRY_BYTES`].
 pub const PREFIX_BYTES_MAX: usize = 1 << 20;
 /// Bookkeeping of a watched or waited-for key, a subscription or a prefix, for the bounds above:

@@ -2,11 +2,11 @@
 
 use crate::history::HISTORY_BYTES_MAX;
 use crate::limits::{
-    ARENA_BYTES, CONNECTION_BYTES, HANDSHAKE_BYTES_MAX, HANDSHAKES_MAX, INBOX_BYTES_MAX,
-    LOG_BYTES_MAX, PREFIX_BYTES_MAX, PROGRAM_BYTES, QUEUED_ARGS_PER_KEY, QUEUED_BYTES_MAX,
-    QUEUED_KEYS, REPLY_BYTES_MAX, RESULT_BYTES_MAX, SCRATCH_BYTES, SCRIPT_REPLY_BYTES_MAX,
-    SLOW_LOG_BYTES_MAX, SPARE_BYTES, SUBSCRIPTION_BYTES_MAX, TLS_BYTES, WAITED_BYTES_MAX,
-    WAITERS_MAX, WATCHED_BYTES_MAX,
+    ARENA_BYTES, CHANNEL_BYTES_MAX, CONNECTION_BYTES, HANDSHAKE_BYTES_MAX, HANDSHAKES_MAX,
+    INBOX_BYTES_MAX, LOG_BYTES_MAX, PATTERN_BYTES_MAX, PREFIX_BYTES_MAX, PROGRAM_BYTES,
+    QUEUED_ARGS_PER_KEY, QUEUED_BYTES_MAX, QUEUED_KEYS, REPLY_BYTES_MAX, RESULT_BYTES_MAX,
+    SCRATCH_BYTES, SCRIPT_REPLY_BYTES_MAX, SLOW_LOG_BYTES_MAX, SPARE_BYTES, SUBSCRIPTION_BYTES_MAX,
+    TLS_BYTES, WAITED_BYTES_MAX, WAITERS_MAX, WATCHED_BYTES_MAX,
 };
 use crate::script::{LIBRARY_BYTES_MAX, MEMORY_BYTES_MAX, PROGRAM_BYTES_MAX, SOURCE_BYTES_MAX};
 use crate::settings::units::round_size;
@@ -118,10 +118,14 @@ pub fn page() -> String {
 fn counts() -> String {
     format!(
         "\nAt most {WAITERS_MAX} clients wait for keys at one time (`BLPOP` and its kin). A \
-         transaction has at most\n{QUEUED_KEYS} keys (`--transaction-keys`): each command counts for one at least, \
+         transaction has at most\n{QUEUED_KEYS} keys (`--transaction-keys`): each command \
+         counts for one at least, \
          and {QUEUED_ARGS_PER_KEY} of its arguments beyond the\neighth for one more. A script or a \
          library of functions has at most {}. What clients\nleave behind counts for them until \
-         it is freed.\n",
-        round_size(PROGRAM_BYTES_MAX)
+         it is freed. A pattern, of KEYS, SCAN or PSUBSCRIBE for example,\nhas at most {}, as have all \
+         of CONFIG GET together; the name of a channel at most {}.\n",
+        round_size(PROGRAM_BYTES_MAX),
+        round_size(PATTERN_BYTES_MAX),
+        round_size(CHANNEL_BYTES_MAX)
     )
 }

@@ -2,7 +2,8 @@
 //!
 //! A message goes into the inboxes of its listeners under the registry's lock for readers, so who
 //! has left a channel gets nothing from it any more; a message to very many goes in steps, between
-//! which the lock is free ([`PubSub::publish_some`]). Lock order: shard, registry, inbox.
+//! which the lock is free ([`PubSub::publish_some`]). Patterns stand by the bytes they begin with, so
+//! that only those are tried with which the channel begins. Lock order: shard, registry, inbox.
 //!
 //! Tests: tests/resp_pubsub.rs.
 
@@ -17,9 +18,14 @@ use crate::client::Client;
 
 /// Bytes of a message or pattern that count for one more of them.
 const WORK_BYTES: usize = 256;
+/// Comparisons of a pattern with blocks of a channel's name that count for one more.
+const WORK_COMPARISONS: usize = 16;
 
 /// Those who listen to one channel or pattern, by their numbers.
 type Listeners = BTreeMap<u64, Arc<Client>>;
+
+/// Patterns of one beginning.
+type Patterns = BTreeMap<Box<[u8]>, (Pattern, Listeners)>;
 
 /// What a client listens to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,32 +51,79 @@ impl Kind {
 #[derive(Debug, Default)]
 struct Registry {
     channels: HashMap<Box<[u8]>, Listeners>,
-    patterns: BTreeMap<Box<[u8]>, (Pattern, Listeners)>,
+    /// By the bytes with which they begin.
+    patterns: BTreeMap<Box<[u8]>, Patterns>,
+    pattern_count: usize,
     shards: HashMap<Box<[u8]>, Listeners>,
 }
 
 impl Registry {
     fn unsubscribe(&mut self, kind: Kind, name: &[u8], client: &Client) {
-        let listeners = match kind {
-            Kind::Channel => self.channels.get_mut(name),
-            Kind::Shard => self.shards.get_mut(name),
-            Kind::Pattern => {
-                let entry = self.patterns.get_mut(name);
-                entry.map(|(_, listeners)| listeners)
-            }
+        let all = match kind {
+            Kind::Channel => &mut self.channels,
+            Kind::Shard => &mut self.shards,
+            Kind::Pattern => return self.unsubscribe_from_pattern(name, client),
         };
-        let Some(listeners) = listeners else {
+        let Some(listeners) = all.get_mut(name) else {
             return;
         };
         listeners.remove(&client.id);
         if listeners.is_empty() {
-            match kind {
-                Kind::Channel => drop(self.channels.remove(name)),
-                Kind::Shard => drop(self.shards.remove(name)),
-                Kind::Pattern => drop(self.patterns.remove(name)),
+            all.remove(name);
+        }
+    }
+
+    fn unsubscribe_from_pattern(&mut self, name: &[u8], client: &Client) {
+        let beginning = Pattern::beginning(name);
+        let Some(patterns) = self.patterns.get_mut(beginning.as_slice()) else {
+            return;
+        };
+        let Some((_, listeners)) = patterns.get_mut(name) else {
+            return;
+        };
+        listeners.remove(&client.id);
+        if listeners.is_empty() {
+            patterns.remove(name);
+            self.pattern_count -= 1;
+            if patterns.is_empty() {
+                self.patterns.remove(beginning.as_slice());
             }
         }
     }
+
+    /// The longest beginning of a channel that patterns have, of at most so many bytes; what was
+    /// passed over counts for work.
+    fn beginning(&self, channel: &[u8], most: usize, left: &mut usize) -> Looked<'_> {
+        let mut most = most;
+        loop {
+            let up_to = (Bound::Unbounded, Bound::Included(&channel[..most]));
+            let Some((found, patterns)) = self.patterns.range::<[u8], _>(up_to).next_back() else {
+                return Looked::Nothing;
+            };
+            let pairs = found.iter().zip(channel);
+            let common = pairs.take_while(|(one, other)| one == other).count();
+            // It takes a comparison of names for each level of the tree.
+            *left = left.saturating_sub(1 + common / WORK_BYTES);
+            if common == found.len() {
+                return Looked::Found(common, patterns);
+            }
+            // Any that is longer than what they have in common would stand behind the one found.
+            most = common;
+            if *left == 0 {
+                return Looked::NotYet(most);
+            }
+        }
+    }
+}
+
+/// What a look for patterns by their beginning found.
+enum Looked<'a> {
+    /// Patterns, and the length of their beginning.
+    Found(usize, &'a Patterns),
+    /// None up to here; it goes on with beginnings of so many bytes.
+    NotYet(usize),
+    /// There are no others.
+    Nothing,
 }
 
 /// All channels and patterns that somebody listens to. A client that has left may still stand there
@@ -88,12 +141,24 @@ impl PubSub {
             Kind::Channel => registry.channels.entry(name.into()).or_default(),
             Kind::Shard => registry.shards.entry(name.into()).or_default(),
             Kind::Pattern => {
-                let new = || (Pattern::new(name), Listeners::default());
-                let entry = registry.patterns.entry(name.into());
-                &mut entry.or_insert_with(new).1
+                drop(registry);
+                return self.subscribe_to_pattern(name, Pattern::new(name), client);
             }
         };
         listeners.insert(client.id, Arc::clone(client));
+    }
+
+    /// Lets a client listen to all channels that match a pattern, which is `name` taken apart.
+    pub fn subscribe_to_pattern(&self, name: &[u8], pattern: Pattern, client: &Arc<Client>) {
+        let beginning = Pattern::beginning(name).into_boxed_slice();
+        let mut registry = self.write();
+        let patterns = registry.patterns.entry(beginning).or_default();
+        let before = patterns.len();
+        let entry = patterns.entry(name.into());
+        let (_, listeners) = entry.or_insert_with(|| (pattern, Listeners::default()));
+        listeners.insert(client.id, Arc::clone(client));
+        let added = patterns.len() - before;
+        registry.pattern_count += added;
     }
 
     /// Lets a client listen no longer.
@@ -129,37 +194,39 @@ impl PubSub {
     ) -> bool {
         let registry = self.read();
         let mut left = work_max;
-        if sending.pattern.is_none() {
-            let parts: [&[u8]; 3] = [b"message", channel, message];
-            let listeners = registry.channels.get(channel);
-            if !sending.send(listeners, &parts, &mut left) {
-                return true;
+        let mut most = match sending.beginning_max {
+            Some(most) => most,
+            None => {
+                let parts: [&[u8]; 3] = [b"message", channel, message];
+                if !sending.send(registry.channels.get(channel), &parts, &mut left) {
+                    return true;
+                }
+                sending.begin(channel.len());
+                channel.len()
             }
-            sending.pattern = Some(Box::default());
-        }
-        let first = sending.pattern.clone().unwrap_or_default();
-        let first: (Bound<&[u8]>, Bound<&[u8]>) = (Bound::Included(&first), Bound::Unbounded);
-        for (name, (pattern, listeners)) in registry.patterns.range::<[u8], _>(first) {
-            let is_begun = sending.pattern.as_ref().is_some_and(|begun| begun == name);
-            if left == 0 || !is_begun {
-                sending.pattern = Some(name.clone());
-                sending.after = 0;
-            }
-            let cost = 1 + (name.len() + channel.len()) / WORK_BYTES;
+        };
+        loop {
             if left == 0 {
                 return true;
             }
-            left = left.saturating_sub(cost);
-            if pattern.matches(channel) {
-                let parts: [&[u8]; 4] = [b"pmessage", name, channel, message];
-                // Whoever is tried gets on by one listener at least.
-                left = left.max(1);
-                if !sending.send(Some(listeners), &parts, &mut left) {
-                    return true;
+            match registry.beginning(channel, most, &mut left) {
+                Looked::Nothing => return false,
+                Looked::NotYet(next) => sending.begin(next),
+                Looked::Found(length, patterns) => {
+                    if length != most {
+                        sending.begin(length);
+                    }
+                    if !sending.send_to_patterns(patterns, channel, message, &mut left) {
+                        return true;
+                    }
+                    let Some(next) = length.checked_sub(1) else {
+                        return false;
+                    };
+                    sending.begin(next);
                 }
             }
+            most = sending.beginning_max.unwrap_or(0);
         }
-        false
     }
 
     /// The same to those who listen to a channel of a shard.
@@ -213,7 +280,7 @@ impl PubSub {
     #[must_use]
     pub fn counts(&self) -> (usize, usize) {
         let registry = self.read();
-        (registry.channels.len(), registry.patterns.len())
+        (registry.channels.len(), registry.pattern_count)
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Registry> {
@@ -231,13 +298,58 @@ impl PubSub {
 pub struct Sending {
     /// To how many it was sent.
     pub count: usize,
-    /// The pattern whose listeners come next; none before those of the channel had theirs.
-    pattern: Option<Box<[u8]>>,
+    /// How long the beginnings of the patterns are at most that come next; none before the
+    /// listeners of the channel had theirs.
+    beginning_max: Option<usize>,
+    /// The pattern whose listeners come next, among those of the longest such beginning.
+    pattern: Box<[u8]>,
     /// The listener that had it last.
     after: u64,
 }
 
 impl Sending {
+    /// Goes on with patterns whose beginnings are no longer than this.
+    fn begin(&mut self, beginning_max: usize) {
+        (self.beginning_max, self.pattern, self.after) = (Some(beginning_max), Box::default(), 0);
+    }
+
+    /// Sends to the listeners of those that match, among patterns of one beginning; whether all had
+    /// it before nothing was left.
+    fn send_to_patterns(
+        &mut self,
+        patterns: &Patterns,
+        channel: &[u8],
+        message: &[u8],
+        left: &mut usize,
+    ) -> bool {
+        let first = std::mem::take(&mut self.pattern);
+        let from: (Bound<&[u8]>, Bound<&[u8]>) = (Bound::Included(&first), Bound::Unbounded);
+        // Whoever is looked up gets on by one pattern at least.
+        *left = (*left).max(1);
+        for (name, (pattern, listeners)) in patterns.range::<[u8], _>(from) {
+            if *name != first {
+                self.after = 0;
+            }
+            if *left == 0 {
+                self.pattern = name.clone();
+                return false;
+            }
+            let comparisons = pattern.comparisons(channel.len()) / WORK_COMPARISONS;
+            *left =
+                left.saturating_sub(1 + (name.len() + channel.len()) / WORK_BYTES + comparisons);
+            if pattern.matches(channel) {
+                let parts: [&[u8]; 4] = [b"pmessage", name, channel, message];
+                // Whoever is tried gets on by one listener at least.
+                *left = (*left).max(1);
+                if !self.send(Some(listeners), &parts, left) {
+                    self.pattern = name.clone();
+                    return false;
+                }
+            }
+        }
+        true
+    }
+
     /// Sends to the listeners behind the last one; whether all had it before nothing was left.
     fn send(&mut self, listeners: Option<&Listeners>, parts: &[&[u8]], left: &mut usize) -> bool {
         let mut letter = Letter::new(parts);
@@ -327,5 +439,35 @@ mod tests {
         for client in &listeners {
             assert_eq!(client.deliver(), Delivery::Bytes(one.repeat(4)));
         }
+    }
+
+    fn listener(pubsub: &PubSub, patterns: impl Iterator<Item = Vec<u8>>) -> Arc<Client> {
+        let client = Clients::default().add(Seat::default(), None, 0);
+        patterns.for_each(|name| pubsub.subscribe(Kind::Pattern, &name, &client));
+        client
+    }
+
+    #[test]
+    fn a_pattern_that_begins_otherwise_takes_no_work() {
+        let pubsub = PubSub::default();
+        let others = (0..5_000).map(|at| format!("nothing{at}*").into_bytes());
+        let meant = [&b"__key*"[..], b"__keyevent@0__:set", b"*"].map(<[u8]>::to_vec);
+        let _client = listener(&pubsub, others.chain(meant));
+        let mut sending = Sending::default();
+        assert!(!pubsub.publish_some(b"__keyevent@0__:set", b"k", &mut sending, 64));
+        assert_eq!(sending.count, 3);
+        assert_eq!(pubsub.counts(), (0, 5_003));
+    }
+
+    #[test]
+    fn tests_of_a_pattern_count_with_the_length_of_the_channel() {
+        let pubsub = PubSub::default();
+        let pattern = |at: u8| [b"*?", &[b'a'; 100][..], &[b'b', at, b'*']].concat();
+        let _client = listener(&pubsub, (0..20).map(pattern));
+        let (channel, mut sending, mut steps) = (vec![b'a'; 60 << 10], Sending::default(), 1);
+        while pubsub.publish_some(&channel, b"m", &mut sending, 2_048) {
+            steps += 1;
+        }
+        assert_eq!((sending.count, steps), (0, 20));
     }
 }

@@ -172,15 +172,15 @@ fn subscriptions_of_one_client_are_bounded() {
     let daemon = Daemon::start(&[]);
     let mut client = Client::connect(&daemon);
     client.run("HELLO 3");
-    let mut name = vec![b'x'; 1 << 20];
+    let mut name = vec![b'x'; 1 << 16];
     let mut refused = 0;
-    for number in 0..8_u8 {
-        name[0] = b'a' + number;
+    for number in 0..80_u8 {
+        name[0] = b'!' + number;
         if matches!(client.call(&[b"SUBSCRIBE", &name]), Value::Error(_)) {
             refused += 1;
         }
     }
-    assert_eq!(refused, 5);
+    assert_eq!(refused, 17);
     assert_eq!(client.run("PING"), Value::Simple("PONG".to_owned()));
 }
 
@@ -310,4 +310,47 @@ fn new_keys_and_missed_ones_are_told_of_if_that_is_chosen() {
     client.run("GET nothing");
     client.run("SET last x");
     told(&mut ears, "new", "last");
+}
+
+#[test]
+fn patterns_and_channels_that_are_too_long_are_refused() {
+    let daemon = Daemon::start(&[]);
+    let mut client = Client::connect(&daemon);
+    let long = vec![b'a'; 65_537];
+    let pattern = error("ERR pattern is longer than 65536 bytes");
+    assert_eq!(client.run("SADD set a"), Value::Integer(1));
+    let commands: [&[&[u8]]; 8] = [
+        &[b"KEYS"],
+        &[b"SCAN", b"0", b"MATCH"],
+        &[b"SSCAN", b"set", b"0", b"MATCH"],
+        &[b"PUBSUB", b"CHANNELS"],
+        &[b"COMMAND", b"LIST", b"FILTERBY", b"PATTERN"],
+        &[b"FUNCTION", b"LIST", b"LIBRARYNAME"],
+        &[b"CONFIG", b"GET", b"maxmemory"],
+        &[b"PSUBSCRIBE"],
+    ];
+    for command in commands {
+        assert_eq!(client.call(&[command, &[&long[..]]].concat()), pattern);
+    }
+    let channel = error("ERR channel is longer than 65536 bytes");
+    for command in [&b"SUBSCRIBE"[..], b"SSUBSCRIBE"] {
+        assert_eq!(client.call(&[command, &long]), channel);
+    }
+    for command in [&b"PUBLISH"[..], b"SPUBLISH"] {
+        assert_eq!(client.call(&[command, &long, b"m"]), channel);
+        assert_eq!(client.call(&[command, &long[1..], b"m"]), Value::Integer(0));
+    }
+    assert_eq!(client.call(&[b"KEYS", &long[1..]]), bulks(&[]));
+}
+
+#[test]
+fn a_pattern_counts_with_what_it_becomes() {
+    let daemon = Daemon::start(&[]);
+    let mut client = Client::connect(&daemon);
+    let pattern = |at: usize| format!("?{}{at}", "a".repeat(60_000)).into_bytes();
+    let taken = (0..20).take_while(|&at| {
+        let reply = client.call(&[b"PSUBSCRIBE", &pattern(at)]);
+        reply != error("ERR too many subscriptions")
+    });
+    assert!((2..8).contains(&taken.count()));
 }

@@ -102,9 +102,63 @@ impl Pattern {
                 ..Pattern::default()
             };
         }
+        it.pieces.shrink_to_fit();
+        it.plain.shrink_to_fit();
         it.tests.shrink_to_fit();
         it.spans.shrink_to_fit();
         it
+    }
+
+    /// Bytes of memory that it takes.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        size_of::<Pattern>()
+            + self.pieces.capacity() * size_of::<Piece>()
+            + self.plain.capacity()
+            + self.tests.capacity() * size_of::<Test>()
+            + self.spans.capacity() * size_of::<RangeInclusive<u8>>()
+    }
+
+    /// At most so many comparisons are made with a text of this length: of one byte where a piece
+    /// has its place, of a block of bytes where it is looked for.
+    #[must_use]
+    pub fn comparisons(&self, text_bytes: usize) -> usize {
+        if self.is_too_much || text_bytes < self.length {
+            return 0;
+        }
+        let spans = |piece: &Piece| match &piece.parts {
+            Parts::Plain(_) => 1,
+            Parts::Tests(tests) => {
+                let (first, last) = (tests.start, tests.end);
+                let spans = |at: usize| {
+                    self.tests
+                        .get(at)
+                        .map_or(self.spans.len(), |test| test.spans().start)
+                };
+                1 + spans(last) - spans(first)
+            }
+        };
+        let ends = self.pieces.first().into_iter().chain(self.pieces.last());
+        let placed: usize = ends.map(spans).sum();
+        let between = self
+            .pieces
+            .get(1..self.pieces.len() - 1)
+            .unwrap_or_default();
+        let widest = between.iter().map(spans).max().unwrap_or(0);
+        placed + widest * (text_bytes / BLOCK + between.len())
+    }
+
+    /// The bytes with which every text begins that a pattern matches: those before its first star,
+    /// question mark or bracket.
+    #[must_use]
+    pub fn beginning(pattern: &[u8]) -> Vec<u8> {
+        let (mut bytes, mut rest) = (Vec::new(), pattern);
+        while !matches!(rest, [] | [b'*' | b'?' | b'[', ..])
+            && let Unit::Byte(byte) = take_unit(&mut rest)
+        {
+            bytes.push(byte);
+        }
+        bytes
     }
 
     /// Whether the whole of `text` matches.
@@ -333,7 +387,7 @@ impl Class {
 
 #[cfg(test)]
 mod tests {
-    use super::{Pattern, SPANS_MAX};
+    use super::{BLOCK, Pattern, SPANS_MAX};
 
     fn matches(pattern: &[u8], text: &[u8]) -> bool {
         Pattern::new(pattern).matches(text)
@@ -385,6 +439,35 @@ mod tests {
         check(r"\*", &["*"], &["a", r"\*"]);
         check(r"\?\[", &["?["], &["ab"]);
         check("a\\", &["a\\"], &["a"]);
+    }
+
+    #[test]
+    fn what_a_pattern_takes_and_costs_grows_with_its_tests() {
+        let (plain, tests) = (
+            Pattern::new(&[b'a'; 1_000]),
+            Pattern::new(&[b'?', b'a'].repeat(500)),
+        );
+        assert!(plain.bytes() >= 1_000 && plain.bytes() < 2_000);
+        assert!(tests.bytes() > 500 * 12, "{}", tests.bytes());
+        assert!(plain.comparisons(1 << 20) < 10);
+        let searched = Pattern::new(&[&b"*?"[..], &[b'a'; 100], b"*"].concat());
+        assert!(searched.comparisons(1 << 20) >= 100 * (1 << 20) / BLOCK);
+        assert_eq!(searched.comparisons(100), 0, "it does not fit");
+    }
+
+    #[test]
+    fn a_pattern_begins_with_the_bytes_before_its_first_special_one() {
+        let cases = [
+            ("", ""),
+            ("*a", ""),
+            ("ab?c", "ab"),
+            ("a[b]", "a"),
+            (r"a\*b*", "a*b"),
+        ];
+        for (pattern, expected) in cases {
+            assert_eq!(Pattern::beginning(pattern.as_bytes()), expected.as_bytes());
+        }
+        assert_eq!(Pattern::beginning(b"a\\"), b"a\\");
     }
 
     #[test]

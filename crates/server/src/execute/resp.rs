@@ -11,6 +11,7 @@
 //! Tests: tests/resp.rs and its neighbours, foreign-clients/.
 
 mod failure;
+mod patterns; // how long those that clients send may be
 mod arguments;
 mod listing; // a client's line in listings
 mod session;

@@ -62,6 +62,7 @@ const GROUPS: &[Group] = &[
         ],
         more: &[
             "max-connections",
+            "transaction-keys",
             "unix",
             "unix-mode",
             "http-hosts",
@@ -116,7 +117,6 @@ const GROUPS: &[Group] = &[
         more: &[
             "write-timeout",
             "script-time-limit",
-            "transaction-keys",
             "lease-timeout",
             "expire-effort",
             "watchdog",

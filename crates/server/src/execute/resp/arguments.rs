@@ -2,24 +2,6 @@
 
 use std::ops::Range;
 
-use cellar_protocol::resp::glob::Pattern;
-
-use crate::execute::resp::failure::Failure;
-
-/// Longest pattern: as long as the longest key, and then some.
-const PATTERN_BYTES_MAX: usize = 64 << 10;
-
-/// Reads a pattern.
-///
-/// # Errors
-/// That it is too long: to take it apart costs as much as its bytes, each time.
-pub(super) fn pattern_of(text: &[u8]) -> Result<Pattern, Failure> {
-    if text.len() > PATTERN_BYTES_MAX {
-        return Err(Failure::text("ERR the pattern is longer than 64 KiB"));
-    }
-    Ok(Pattern::new(text))
-}
-
 /// Arguments that are kept while a command waits, or is worked off in several turns.
 #[derive(Debug, Default)]
 pub(super) struct Arguments {

@@ -5,7 +5,7 @@
 use cellar_protocol::resp::{Reply, Verb};
 
 use super::call::{Call, DONE, Outcome};
-use crate::execute::resp::arguments::pattern_of;
+use super::patterns;
 
 use super::call::steps::Progress;
 use crate::pubsub::{Kind, PubSub, Sending};
@@ -91,6 +91,7 @@ pub(super) fn publish(call: &mut Call<'_>) -> Outcome {
     };
     let pubsub = &call.context.state.observer.pubsub;
     let (channel, message, proto) = (call.args[1], call.args[2], call.session.proto);
+    patterns::check_channel(channel)?;
     let mut sending = Sending::default();
     if !send(pubsub, channel, message, &mut sending, LISTENERS_MAX) {
         return call.integer(i64::try_from(sending.count).unwrap_or(i64::MAX));
@@ -119,7 +120,7 @@ fn kind_of(call: &Call<'_>) -> Kind {
 pub(super) fn channels(call: &mut Call<'_>) -> Outcome {
     let pattern = match call.args {
         [_, _] => None,
-        [_, _, pattern] => Some(pattern_of(pattern)?),
+        [_, _, pattern] => Some(patterns::pattern(pattern)?),
         _ => return Err(super::wrong_arity(call.command, call.args)),
     };
     let mut names: Vec<Box<[u8]>> = Vec::new();

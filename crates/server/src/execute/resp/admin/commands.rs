@@ -5,15 +5,14 @@
 
 use cellar_protocol::resp::Reply;
 use cellar_protocol::resp::command::{self, Command, Keys, TABLE};
-use cellar_protocol::resp::glob::Pattern;
 use cellar_protocol::resp::number::parse_integer;
 use cellar_protocol::resp::request::stored_place;
 
 use super::acl;
 use super::key_roles::{KeySpec, of_request, specs};
-use crate::execute::resp::arguments::pattern_of;
 use crate::execute::resp::call::{Call, DONE, Outcome};
 use crate::execute::resp::failure::Failure;
+use crate::execute::resp::patterns::pattern_of_any_case;
 
 /// A row and the container it belongs to.
 #[derive(Clone, Copy)]
@@ -212,8 +211,7 @@ pub(in crate::execute::resp) fn list(call: &mut Call<'_>) -> Outcome {
 
 fn filtered(by: &[u8], what: &[u8]) -> Result<Vec<String>, Failure> {
     let by = by.to_ascii_uppercase();
-    pattern_of(what)?;
-    let pattern = Pattern::new(&what.to_ascii_lowercase());
+    let pattern = pattern_of_any_case(what)?;
     let fits = |named: &Named| match by.as_slice() {
         b"PATTERN" => pattern.matches(named.name().as_bytes()),
         b"ACLCAT" => acl::is_in(named.row, what),

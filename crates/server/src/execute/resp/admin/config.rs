@@ -2,9 +2,9 @@
 //! `changes.rs`.
 
 use crate::changes;
-use crate::execute::resp::arguments::pattern_of;
 use crate::execute::resp::call::{Call, DONE, Outcome};
 use crate::execute::resp::failure::Failure;
+use crate::execute::resp::patterns::check_patterns;
 use crate::parameters::Refused;
 
 /// Most patterns of CONFIG GET; each is tried on each name.
@@ -17,9 +17,7 @@ pub(in crate::execute::resp) fn get(call: &mut Call<'_>) -> Outcome {
             "ERR too many patterns, at most 256 are tried",
         ));
     }
-    for pattern in &call.args[2..] {
-        pattern_of(pattern)?;
-    }
+    check_patterns(&call.args[2..])?;
     let found = call.context.state.parameters.matching(&call.args[2..]);
     let mut reply = call.reply();
     reply.map(found.len());

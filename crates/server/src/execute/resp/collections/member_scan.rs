@@ -8,10 +8,11 @@ use cellar_protocol::resp::number::parse_integer;
 use cellar_protocol::resp::{Proto, Reply};
 
 use crate::execute::context::Context;
-use crate::execute::resp::arguments::{Arguments, pattern_of};
+use crate::execute::resp::arguments::Arguments;
 use crate::execute::resp::call::steps::{Progress, STEP_BYTES, STEP_ITEMS, Work};
 use crate::execute::resp::call::{Call, DONE, Outcome};
 use crate::execute::resp::failure::Failure;
+use crate::execute::resp::patterns::pattern;
 use crate::kind;
 use crate::output::Output;
 
@@ -51,7 +52,7 @@ impl ScanOptions {
                 let count = usize::try_from(count).ok().filter(|&count| count > 0);
                 options.count = count.ok_or(Failure::Syntax)?.min(COUNT_MAX);
             } else if is("MATCH") {
-                options.pattern = Some(pattern_of(operand)?);
+                options.pattern = Some(pattern(operand)?);
             } else {
                 return Err(Failure::Syntax);
             }

@@ -13,9 +13,9 @@ use cellar_protocol::resp::glob::Pattern;
 use cellar_protocol::resp::{Proto, Reply};
 
 use crate::execute::context::Context;
-use crate::execute::resp::arguments::pattern_of;
 use crate::execute::resp::call::steps::{Progress, STEP_BYTES, STEP_ITEMS, Work};
 use crate::execute::resp::call::{Call, Outcome};
+use crate::execute::resp::patterns::pattern;
 use crate::output::Output;
 use crate::users::User;
 
@@ -34,7 +34,7 @@ const END_BYTES: usize = size_of::<usize>();
 pub(in crate::execute::resp) fn keys(call: &mut Call<'_>) -> Outcome {
     let listing = Listing {
         space: call.space(),
-        pattern: pattern_of(call.args[1])?,
+        pattern: pattern(call.args[1])?,
         user: call.session.limited_user(),
         proto: call.session.proto,
         hasher: RandomState::new(),

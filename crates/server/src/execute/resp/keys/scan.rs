@@ -14,9 +14,9 @@ use cellar_protocol::resp::Reply;
 use cellar_protocol::resp::glob::Pattern;
 use cellar_protocol::resp::number::parse_integer;
 
-use crate::execute::resp::arguments::pattern_of;
 use crate::execute::resp::call::{Call, DONE, Outcome};
 use crate::execute::resp::failure::Failure;
+use crate::execute::resp::patterns::pattern;
 use crate::kind;
 use crate::users::User;
 
@@ -76,7 +76,7 @@ pub(in crate::execute::resp) fn scan(call: &mut Call<'_>) -> Outcome {
             return Err(Failure::Syntax);
         };
         match name.to_ascii_uppercase().as_slice() {
-            b"MATCH" => filter.pattern = Some(pattern_of(operand)?),
+            b"MATCH" => filter.pattern = Some(pattern(operand)?),
             b"TYPE" if !kind::is_name(operand) => {
                 let text = String::from_utf8_lossy(operand);
                 let text = format!("ERR unknown type name '{text}'");

@@ -17,10 +17,10 @@ use crate::clock::Stopwatch;
 use crate::dump::{BadLibraries, read_libraries, write_libraries};
 use crate::execute::context::Context;
 use crate::execute::resp::append_failure;
-use crate::execute::resp::arguments::pattern_of;
 use crate::execute::resp::call::steps::{Progress, Work};
 use crate::execute::resp::call::{Call, DONE, Outcome, check_length};
 use crate::execute::resp::failure::Failure;
+use crate::execute::resp::patterns::pattern_of_any_case;
 use crate::output::Output;
 use crate::script::{
     FunctionLibrary, LIBRARIES_MAX, LIBRARY_BYTES_MAX, LibraryArrival, LibraryHeader,
@@ -286,7 +286,7 @@ pub(in crate::execute::resp) fn list(call: &mut Call<'_>) -> Outcome {
         if pattern.is_none() && word.eq_ignore_ascii_case(b"LIBRARYNAME") {
             let missing = Failure::text("ERR library name argument was not given");
             let given = words.next().ok_or(missing)?;
-            pattern = Some(pattern_of(&given.to_ascii_lowercase())?);
+            pattern = Some(pattern_of_any_case(given)?);
         } else if !with_code && word.eq_ignore_ascii_case(b"WITHCODE") {
             with_code = true;
         } else {

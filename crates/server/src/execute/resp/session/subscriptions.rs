@@ -1,14 +1,16 @@
 //! Subscriptions: what one client listens to.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use cellar_protocol::resp::command::find;
+use cellar_protocol::resp::glob::Pattern;
 use cellar_protocol::resp::{Command, Verb};
 
 use crate::client::Client;
 use crate::execute::resp::failure::Failure;
+use crate::execute::resp::patterns::{check_channel, pattern};
 use crate::limits::{ENTRY_BYTES, SUBSCRIPTION_BYTES_MAX};
 use crate::pubsub::Kind;
 use crate::state::State;
@@ -16,12 +18,12 @@ use crate::state::State;
 /// Names that are ended under one lock.
 const NAMES_TOGETHER_MAX: usize = 1_024;
 
-/// One client's subscriptions.
+/// One client's subscriptions, each with the bytes that it counts for.
 #[derive(Debug, Default)]
 pub(in crate::execute::resp) struct Subscriptions {
-    channels: BTreeSet<Box<[u8]>>,
-    patterns: BTreeSet<Box<[u8]>>,
-    shards: BTreeSet<Box<[u8]>>,
+    channels: BTreeMap<Box<[u8]>, usize>,
+    patterns: BTreeMap<Box<[u8]>, usize>,
+    shards: BTreeMap<Box<[u8]>, usize>,
     bytes: usize,
 }
 
@@ -48,16 +50,16 @@ impl Subscriptions {
     /// The names of one kind.
     pub(in crate::execute::resp) fn names(&self, kind: Kind) -> Vec<Box<[u8]>> {
         match kind {
-            Kind::Channel => self.channels.iter().cloned().collect(),
-            Kind::Pattern => self.patterns.iter().cloned().collect(),
-            Kind::Shard => self.shards.iter().cloned().collect(),
+            Kind::Channel => self.channels.keys().cloned().collect(),
+            Kind::Pattern => self.patterns.keys().cloned().collect(),
+            Kind::Shard => self.shards.keys().cloned().collect(),
         }
     }
 
     /// Begins to listen.
     ///
     /// # Errors
-    /// That there are too many.
+    /// That there are too many, or that the name is too long.
     pub(in crate::execute::resp) fn add(
         &mut self,
         kind: Kind,
@@ -65,17 +67,27 @@ impl Subscriptions {
         client: &Arc<Client>,
         state: &State,
     ) -> Result<(), Failure> {
-        let cost = name.len() + ENTRY_BYTES;
-        if self.set(kind).contains(name) {
+        if self.set(kind).contains_key(name) {
             return Ok(());
         }
+        let pattern = match kind {
+            Kind::Pattern => Some(pattern(name)?),
+            Kind::Channel | Kind::Shard => check_channel(name).map(|()| None)?,
+        };
+        // A pattern stands there by its beginning as well.
+        let taken_apart = |pattern: &Pattern| name.len() + pattern.bytes();
+        let cost = name.len() + ENTRY_BYTES + pattern.as_ref().map_or(0, taken_apart);
         if self.bytes + cost > SUBSCRIPTION_BYTES_MAX {
             return Err(Failure::text("ERR too many subscriptions"));
         }
-        self.set(kind).insert(name.into());
+        self.set(kind).insert(name.into(), cost);
         self.bytes += cost;
         self.note(client);
-        state.observer.pubsub.subscribe(kind, name, client);
+        let pubsub = &state.observer.pubsub;
+        match pattern {
+            Some(pattern) => pubsub.subscribe_to_pattern(name, pattern, client),
+            None => pubsub.subscribe(kind, name, client),
+        }
         Ok(())
     }
 
@@ -87,8 +99,8 @@ impl Subscriptions {
         client: &Client,
         state: &State,
     ) {
-        if self.set(kind).remove(name) {
-            self.bytes -= name.len() + ENTRY_BYTES;
+        if let Some(cost) = self.set(kind).remove(name) {
+            self.bytes -= cost;
             self.note(client);
             state.observer.pubsub.unsubscribe(kind, name, client);
         }
@@ -108,20 +120,18 @@ impl Subscriptions {
     ) -> usize {
         let mut ended = 0;
         for kind in [Kind::Channel, Kind::Pattern, Kind::Shard] {
-            let (set, mut names) = (self.set(kind), Vec::new());
+            let (set, mut names, mut bytes) = (self.set(kind), Vec::new(), 0);
             while ended + names.len() < most
-                && let Some(name) = set.pop_first()
+                && let Some((name, cost)) = set.pop_first()
             {
                 names.push(name);
+                bytes += cost;
             }
             if names.is_empty() {
                 continue;
             }
             ended += names.len();
-            self.bytes -= names
-                .iter()
-                .map(|name| name.len() + ENTRY_BYTES)
-                .sum::<usize>();
+            self.bytes -= bytes;
             state.observer.pubsub.unsubscribe_all(kind, &names, client);
         }
         if ended > 0 {
@@ -130,7 +140,7 @@ impl Subscriptions {
         ended
     }
 
-    fn set(&mut self, kind: Kind) -> &mut BTreeSet<Box<[u8]>> {
+    fn set(&mut self, kind: Kind) -> &mut BTreeMap<Box<[u8]>, usize> {
         match kind {
             Kind::Channel => &mut self.channels,
             Kind::Pattern => &mut self.patterns,
