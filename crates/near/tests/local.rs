@@ -249,7 +249,7 @@ fn expired_entries_give_their_room_back_to_writers_who_do_not_need_it() {
     let short = InsertOptions::default().ttl(ms(10));
     (0..10_000).for_each(|key| store.insert_with(key, Arc::new(key), short));
     clock.advance(ms(10));
-    // Each looks at four places of its shard; with half as many, a shard that got few has some left.
+    // Each looks at four places of its shard; half as many would not do where a shard got few.
     (10_000..18_000).for_each(|key| store.insert(key, Arc::new(key)));
     let stats = store.stats();
     assert_eq!((stats.expirations, stats.entries), (10_000, 8_000));

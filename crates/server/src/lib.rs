@@ -11,9 +11,9 @@ pub mod protocol; // which protocols are spoken
 pub mod cgroup; // what the control group around this process allows
 mod named_file; // one that an operator has named, read without waiting
 pub mod carrier; // how the subcommands reach a server, in plain text or over TLS
+pub mod limits; // limits on a connection, slow readers
 pub mod settings; // which settings there are, how they are read
 pub mod cluster; // which node of a cluster keeps which key
-pub mod limits; // limits on a connection, slow readers
 pub mod memory; // how much memory the machine or the control group has
 pub mod process; // what the system knows about this process and its machine
 pub mod logging; // one line an event on standard error

@@ -122,8 +122,8 @@ fn counts() -> String {
          counts for one at least, \
          and {QUEUED_ARGS_PER_KEY} of its arguments beyond the\neighth for one more. A script or a \
          library of functions has at most {}. What clients\nleave behind counts for them until \
-         it is freed. A pattern, of KEYS, SCAN or PSUBSCRIBE for example,\nhas at most {}, as have all \
-         of CONFIG GET together; the name of a channel at most {}.\n",
+         it is freed. A pattern, of KEYS, SCAN or PSUBSCRIBE for example,\nhas at most {}, as have \
+         all of CONFIG GET together; the name of a channel at most {}.\n",
         round_size(PROGRAM_BYTES_MAX),
         round_size(PATTERN_BYTES_MAX),
         round_size(CHANNEL_BYTES_MAX)

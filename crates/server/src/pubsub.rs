@@ -2,8 +2,8 @@
 //!
 //! A message goes into the inboxes of its listeners under the registry's lock for readers, so who
 //! has left a channel gets nothing from it any more; a message to very many goes in steps, between
-//! which the lock is free ([`PubSub::publish_some`]). Patterns stand by the bytes they begin with, so
-//! that only those are tried with which the channel begins. Lock order: shard, registry, inbox.
+//! which the lock is free ([`PubSub::publish_some`]). Patterns stand by the bytes they begin with,
+//! so that only those are tried with which the channel begins. Lock order: shard, registry, inbox.
 //!
 //! Tests: tests/resp_pubsub.rs.
 

@@ -184,7 +184,7 @@ impl Client {
     pub(crate) async fn known(server: &Server, name: &str, password: &str) -> Client {
         let address = format!("redis://{name}:{password}@{}", server.address());
         let client = redis::Client::open(address).unwrap();
-        // The library's own time for a connection is a second, which passwords to be compared may take.
+        // The library's own time for a connection is a second; passwords may take longer.
         let patient = redis::AsyncConnectionConfig::new()
             .set_connection_timeout(Some(PATIENCE))
             .set_response_timeout(Some(PATIENCE));

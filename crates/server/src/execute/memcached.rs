@@ -16,6 +16,9 @@ use crate::users::User;
 
 mod elsewhere; // what is answered when another node keeps the key
 mod read;
+mod order; // what a store asks the engine for
+mod answers; // what a client is told of it
+mod extension; // appends that wait for room
 mod store;
 mod change;
 mod meta;
@@ -24,7 +27,6 @@ mod member; // whose a connection is, on a server with users
 mod stats; // what `stats` and key listings show
 mod binary; // the same operations, asked in the binary protocol
 mod upload;
-mod extension; // appends that wait for room
 pub mod intake;
 
 pub use intake::{Intake, Task};

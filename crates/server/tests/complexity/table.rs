@@ -223,7 +223,8 @@ pub(crate) const RESP: &[Row] = rows! {
     "lpush rpush lpushx rpushx": "a copy of what is put in, and now and then of the list",
         "a list of 4 MiB without free room",
         "one copy of at most 4 MiB, or --max-value; 4,096 elements a step",
-        ["RPUSH new {huge}", "RPUSH copy:list new", "LPUSH copy:list {members}", "LPUSHX copy:list new"];
+        ["RPUSH new {huge}", "RPUSH copy:list new", "LPUSH copy:list {members}",
+         "LPUSHX copy:list new"];
     "lpop rpop ltrim": "a pass over what goes, or from the nearer end", "half of a list of 4 MiB",
         "no steps: a list has at most 4 MiB, or --max-value; 64 KiB of answer a step",
         ["COPY list popped REPLACE ; LPOP popped {half}",
@@ -255,10 +256,12 @@ pub(crate) const RESP: &[Row] = rows! {
         ["BLMOVE copy:list moved LEFT RIGHT 0"];
     "subscribe unsubscribe psubscribe punsubscribe ssubscribe sunsubscribe":
         "a place in two trees a name",
-        "names until they are too many", "4 MiB a client, 512 bytes, its name and what a pattern becomes for each",
+        "names until they are too many",
+        "4 MiB a client, 512 bytes, its name and what a pattern becomes for each",
         ["SUBSCRIBE {names}", "PSUBSCRIBE {names}", "SUBSCRIBE {names} ; UNSUBSCRIBE",
          "PSUBSCRIBE {names} ; PUNSUBSCRIBE"];
-    "publish spublish": "a copy of the message a listener, a try a pattern that begins like the channel",
+    "publish spublish":
+        "a copy of the message a listener, a try a pattern that begins like the channel",
         "10,000 listeners, a million patterns", "2,048 listeners or patterns a step",
         ["PUBLISH news hello"];
     "pubsub pubsub|channels pubsub|numsub pubsub|numpat pubsub|shardchannels pubsub|shardnumsub \
@@ -291,7 +294,8 @@ pub(crate) const RESP: &[Row] = rows! {
      function|stats function|help": "one pass over the libraries", "1,000 libraries of 8 MiB",
         "8 MiB of all libraries, 10,000 functions", ["FUNCTION LIST", "FUNCTION DUMP"];
     "ping echo": "its bytes", "a message as long as a command may be",
-        "its bytes go back where they came in, 1 MiB a turn", ["PING", "PING {huge}", "ECHO {huge}"];
+        "its bytes go back where they came in, 1 MiB a turn",
+        ["PING", "PING {huge}", "ECHO {huge}"];
     "hello auth select quit reset": "its bytes", "a name of 32 MiB", "32 MiB of command",
         ["SELECT 0"];
     "client client|caching client|getname client|getredir client|id client|info client|no-evict \

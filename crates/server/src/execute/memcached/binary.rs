@@ -7,18 +7,18 @@
 
 use std::sync::Arc;
 
-use cellar_engine::{Counted, Deleted, Error, Handle, Increment, Item, Key, Stored};
+use cellar_engine::{Counted, Deleted, Error, Handle, Increment, Item, Key};
+use cellar_protocol::memcached::Stats;
 use cellar_protocol::memcached::binary::{
     Asks, Packet, PacketHead, PacketRefused, PacketStatus, reply,
 };
-use cellar_protocol::memcached::{Stats, Verb};
 
+use super::answers::{AnswerForm, answer_packet, packet_done};
 use super::elsewhere;
-use super::extension::{Extension, Part};
+use super::extension::{AddedBytes, Extension};
 use super::member::Member;
+use super::order::Order;
 use super::read::How;
-use super::store::Order;
-use super::upload::AnswerForm;
 use super::{VERSION, change, read, stats};
 use crate::execute::context::{Context, Flow};
 use crate::output::{Output, PINNED_VALUE_BYTES_MIN};
@@ -95,10 +95,10 @@ fn execute(
                 let result = order.run_ahead(key, packet.value, None, context);
                 if let Err(Error::NoRoomYet { bytes }) = result {
                     let form = AnswerForm::Packet(packet.head);
-                    let value = Part::of(packet.value);
+                    let value = AddedBytes::of(packet.value);
                     return Extension::of(key, order, form, value).wait(bytes, context, output);
                 }
-                answer_store(&result, order.verb, packet.head, output);
+                answer_packet(&result, order.verb, packet.head, output);
             }
         }
     }
@@ -116,20 +116,20 @@ fn execute_other(
     match packet.asks {
         Asks::Flush { delay } => {
             change::flush(delay.into(), context);
-            done(head, 0, output);
+            packet_done(head, 0, output);
         }
         Asks::Stat(Some(group)) => statistics(head, group, user, context, output),
         Asks::Stat(None) => fail(head, PacketStatus::NotFound, context, output),
         Asks::Version => reply::done(output.bytes(), head, 0, VERSION.as_bytes()),
         Asks::Quit => {
-            done(head, 0, output);
+            packet_done(head, 0, output);
             return Flow::Close;
         }
         // With users they are answered before.
         Asks::SaslList | Asks::SaslAuth | Asks::SaslStep => {
             fail(head, PacketStatus::Unknown, context, output);
         }
-        _ => done(head, 0, output),
+        _ => packet_done(head, 0, output),
     }
     Flow::Continue
 }
@@ -209,7 +209,7 @@ fn touch(head: PacketHead, key: Key<'_>, exptime: u32, context: Context<'_>, out
 
 fn delete(packet: &Packet<'_>, key: Key<'_>, context: Context<'_>, output: &mut Output) {
     let status = match change::remove(key, version(packet), context) {
-        Ok(Deleted::Done) => return done(packet.head, 0, output),
+        Ok(Deleted::Done) => return packet_done(packet.head, 0, output),
         Ok(Deleted::NotFound) => PacketStatus::NotFound,
         Ok(Deleted::Exists) => PacketStatus::Exists,
         Err(_) => PacketStatus::NoMemory,
@@ -237,36 +237,6 @@ fn count(
     reply::failed(output.bytes(), head, status);
 }
 
-/// The status of a store that failed.
-pub(super) fn failure(error: &Error) -> PacketStatus {
-    match error {
-        Error::TooLarge { .. } => PacketStatus::TooLarge,
-        _ => PacketStatus::NoMemory,
-    }
-}
-
-/// Answers a store.
-#[inline]
-pub(super) fn answer_store(
-    result: &Result<Stored, Error>,
-    verb: Verb,
-    head: PacketHead,
-    output: &mut Output,
-) {
-    let status = match result {
-        Ok(Stored::Done { version }) => return done(head, *version, output),
-        Ok(Stored::NotStored) => match verb {
-            Verb::Add => PacketStatus::Exists,
-            Verb::Replace => PacketStatus::NotFound,
-            _ => PacketStatus::NotStored,
-        },
-        Ok(Stored::Exists) => PacketStatus::Exists,
-        Ok(Stored::NotFound) => PacketStatus::NotFound,
-        Err(error) => failure(error),
-    };
-    reply::failed(output.bytes(), head, status);
-}
-
 /// stat: a packet for each line, and an empty one.
 fn statistics(
     head: PacketHead,
@@ -287,14 +257,6 @@ fn statistics(
         }
     }
     reply::statistic(out, head, b"", b"");
-}
-
-/// Answers that all went well, unless that is left out.
-#[inline]
-fn done(head: PacketHead, version: u64, output: &mut Output) {
-    if !head.quiet {
-        reply::done(output.bytes(), head, version, b"");
-    }
 }
 
 /// Answers what is the client's error.

@@ -7,8 +7,8 @@
 
 use cellar_engine::{Draft, Error, Key, Provision};
 
-use super::store::Order;
-use super::upload::AnswerForm;
+use super::answers::AnswerForm;
+use super::order::Order;
 use crate::execute::context::{Context, Flow, Unfinished};
 use crate::execute::filling::ValueSource;
 use crate::output::Output;
@@ -18,17 +18,17 @@ const ASKED_MAX: u32 = 3;
 
 /// What is added.
 #[derive(Debug)]
-pub(super) enum Part {
+pub(super) enum AddedBytes {
     /// A short value.
     Bytes(Vec<u8>),
     /// A value that was received into the cache's memory.
     Draft(Draft),
 }
 
-impl Part {
+impl AddedBytes {
     /// A copy of a short value.
-    pub(super) fn of(value: &[u8]) -> Part {
-        Part::Bytes(value.to_vec())
+    pub(super) fn of(value: &[u8]) -> AddedBytes {
+        AddedBytes::Bytes(value.to_vec())
     }
 }
 
@@ -38,7 +38,7 @@ pub(super) struct Extension {
     key: Box<[u8]>,
     order: Order,
     form: AnswerForm,
-    part: Part,
+    part: AddedBytes,
     /// The room that is made, or being made.
     provision: Option<Box<Provision>>,
     asked: u32,
@@ -46,7 +46,12 @@ pub(super) struct Extension {
 
 impl Extension {
     /// One for which nothing is done yet.
-    pub(super) fn of(key: Key<'_>, order: Order, form: AnswerForm, part: Part) -> Box<Extension> {
+    pub(super) fn of(
+        key: Key<'_>,
+        order: Order,
+        form: AnswerForm,
+        part: AddedBytes,
+    ) -> Box<Extension> {
         Box::new(Extension {
             key: key.bytes().into(),
             order,
@@ -80,8 +85,8 @@ impl Extension {
         let key = self.key.clone();
         let key = context.key(&key);
         let value = match &mut self.part {
-            Part::Bytes(value) => value.as_slice(),
-            Part::Draft(draft) => &*draft.value_mut(),
+            AddedBytes::Bytes(value) => value.as_slice(),
+            AddedBytes::Draft(draft) => &*draft.value_mut(),
         };
         let value_bytes = value.len();
         let provision = self.provision.take().map(|some| *some);
@@ -118,8 +123,8 @@ impl Unfinished for Extension {
 
     fn waiting_bytes(&self) -> usize {
         match &self.part {
-            Part::Bytes(value) => value.capacity(),
-            Part::Draft(_) => 0,
+            AddedBytes::Bytes(value) => value.capacity(),
+            AddedBytes::Draft(_) => 0,
         }
     }
 }

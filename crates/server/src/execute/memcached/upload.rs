@@ -3,15 +3,16 @@
 //! [`receive`] takes the decoded command line; the value's bytes go into the [`Filling`];
 //! [`Upload::finish`] stores it. An upload that is dropped leaves nothing.
 
-use cellar_engine::{Error, Key, Stored};
-use cellar_protocol::memcached::binary::{self as packets, Packet, PacketHead};
+use cellar_engine::{Error, Key};
+use cellar_protocol::memcached::binary::{self as packets, Packet};
 use cellar_protocol::memcached::refusal::BAD_DATA;
-use cellar_protocol::memcached::{OwnedMeta, Storage, Verb, reply};
+use cellar_protocol::memcached::{Storage, reply};
 
+use super::answers::{self, AnswerForm, packet_failure};
 use super::binary;
 use super::elsewhere;
-use super::extension::{Extension, Part};
-use super::store::{self, Order};
+use super::extension::{AddedBytes, Extension};
+use super::order::Order;
 use crate::execute::context::{Context, Flow, Next};
 use crate::execute::filling::{Filling, LINE_END, ValueSource};
 use crate::output::Output;
@@ -24,42 +25,6 @@ pub(super) struct Upload {
     key: Box<[u8]>,
     order: Order,
     form: AnswerForm,
-}
-
-/// How the store is answered.
-#[derive(Debug)]
-pub(super) enum AnswerForm {
-    Classic { noreply: bool },
-    Meta(OwnedMeta),
-    Packet(PacketHead),
-}
-
-impl AnswerForm {
-    /// Bytes behind the value.
-    fn line_end_bytes(&self) -> usize {
-        match self {
-            AnswerForm::Classic { .. } | AnswerForm::Meta(_) => LINE_END.len(),
-            AnswerForm::Packet(_) => 0,
-        }
-    }
-
-    /// Answers a store whose value had so many bytes.
-    pub(super) fn answer(
-        &self,
-        result: &Result<Stored, Error>,
-        (key, verb, value_bytes): (Key<'_>, Verb, usize),
-        context: Context<'_>,
-        output: &mut Output,
-    ) {
-        match self {
-            AnswerForm::Classic { noreply } => store::answer_classic(result, *noreply, output),
-            AnswerForm::Meta(meta) => {
-                let stored = (key, verb, value_bytes);
-                store::answer_meta(result, &meta.borrow(), stored, context, output);
-            }
-            AnswerForm::Packet(head) => binary::answer_store(result, verb, *head, output),
-        }
-    }
 }
 
 impl Upload {
@@ -105,7 +70,7 @@ impl Upload {
         }
         let key = context.key(&key);
         if order.end().is_some() {
-            return Extension::of(key, order, form, Part::Draft(draft)).run(context, output);
+            return Extension::of(key, order, form, AddedBytes::Draft(draft)).run(context, output);
         }
         let result = order.run(key, ValueSource::Draft(draft), context);
         form.answer(&result, (key, order.verb, value_bytes), context, output);
@@ -225,8 +190,8 @@ fn fail(
 
 fn answer_failure(error: &Error, form: &AnswerForm, output: &mut Output) {
     if let AnswerForm::Packet(head) = form {
-        return packets::reply::failed(output.bytes(), *head, binary::failure(error));
+        return packets::reply::failed(output.bytes(), *head, packet_failure(error));
     }
     let noreply = matches!(form, AnswerForm::Classic { noreply: true });
-    super::answer(store::failure(error), noreply, output);
+    super::answer(answers::failure(error), noreply, output);
 }
