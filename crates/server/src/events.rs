@@ -7,8 +7,10 @@
 //! Source: redis.io/docs/latest/develop/pubsub/keyspace-notifications. Tests: at the end of this
 //! file; tests/resp_pubsub.rs.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
+use crate::clock::Stopwatch;
+use crate::limits::EVENT_WORK_PER_S;
 use crate::pubsub::PubSub;
 use crate::settings::letters::{parse, show};
 
@@ -62,6 +64,46 @@ impl Class {
 pub struct Events {
     // Relaxed: who changes the flags does not wait for those who read them.
     flags: AtomicU32,
+    allowance: Allowance,
+    // Relaxed: a count that orders nothing.
+    dropped: AtomicU64,
+}
+
+/// How much work of telling is left in this second. An event is told while its key is locked, and a
+/// few clients may listen with very many patterns: what they add up to stops nobody.
+#[derive(Debug)]
+struct Allowance {
+    watch: Stopwatch,
+    // Relaxed: a bound that a few events more or less do not matter to.
+    second: AtomicU64,
+    // Relaxed: the same.
+    left: AtomicUsize,
+}
+
+impl Default for Allowance {
+    fn default() -> Allowance {
+        Allowance {
+            watch: Stopwatch::start(),
+            second: AtomicU64::new(0),
+            left: AtomicUsize::new(EVENT_WORK_PER_S),
+        }
+    }
+}
+
+impl Allowance {
+    fn left(&self) -> usize {
+        let second = self.watch.us() / 1_000_000;
+        // Relaxed, here and below: who comes twice in one moment has a little more.
+        if self.second.swap(second, Ordering::Relaxed) != second {
+            self.left.store(EVENT_WORK_PER_S, Ordering::Relaxed);
+        }
+        self.left.load(Ordering::Relaxed)
+    }
+
+    fn set_left(&self, left: usize) {
+        // Relaxed: see above.
+        self.left.store(left, Ordering::Relaxed);
+    }
 }
 
 impl Events {
@@ -103,12 +145,30 @@ impl Events {
         if flags & KEYSPACE != 0 {
             let mut channel = format!("__keyspace@{database}__:").into_bytes();
             channel.extend_from_slice(key);
-            pubsub.publish(&channel, event.as_bytes());
+            self.tell(pubsub, &channel, event.as_bytes());
         }
         if flags & KEYEVENT != 0 {
             let channel = format!("__keyevent@{database}__:{event}");
-            pubsub.publish(channel.as_bytes(), key);
+            self.tell(pubsub, channel.as_bytes(), key);
         }
+    }
+
+    /// Tells those who listen, or as many of them as this second allows.
+    fn tell(&self, pubsub: &PubSub, channel: &[u8], message: &[u8]) {
+        let mut left = self.allowance.left();
+        let is_told = left > 0 && pubsub.publish_within(channel, message, &mut left);
+        self.allowance.set_left(left);
+        if !is_told {
+            // Relaxed: a count that orders nothing.
+            self.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// How many events were not told to all who listen.
+    #[must_use]
+    pub fn dropped(&self) -> u64 {
+        // Relaxed: a count that orders nothing.
+        self.dropped.load(Ordering::Relaxed)
     }
 }
 

@@ -174,11 +174,10 @@ impl PubSub {
         }
     }
 
-    /// Sends a message to all who listen; to how many, who listens twice counted twice.
-    pub fn publish(&self, channel: &[u8], message: &[u8]) -> usize {
-        let mut sending = Sending::default();
-        while self.publish_some(channel, message, &mut sending, usize::MAX) {}
-        sending.count
+    /// Sends a message to all who listen, as far as so much work goes, of which it takes what it
+    /// needs; whether it went to all.
+    pub fn publish_within(&self, channel: &[u8], message: &[u8], work: &mut usize) -> bool {
+        !self.publish_on(channel, message, &mut Sending::default(), work)
     }
 
     /// Sends a message to some more of those who listen; whether there are others.
@@ -190,15 +189,24 @@ impl PubSub {
         channel: &[u8],
         message: &[u8],
         sending: &mut Sending,
-        work_max: usize,
+        mut work_max: usize,
+    ) -> bool {
+        self.publish_on(channel, message, sending, &mut work_max)
+    }
+
+    fn publish_on(
+        &self,
+        channel: &[u8],
+        message: &[u8],
+        sending: &mut Sending,
+        left: &mut usize,
     ) -> bool {
         let registry = self.read();
-        let mut left = work_max;
         let mut most = match sending.beginning_max {
             Some(most) => most,
             None => {
                 let parts: [&[u8]; 3] = [b"message", channel, message];
-                if !sending.send(registry.channels.get(channel), &parts, &mut left) {
+                if !sending.send(registry.channels.get(channel), &parts, left) {
                     return true;
                 }
                 sending.begin(channel.len());
@@ -206,17 +214,17 @@ impl PubSub {
             }
         };
         loop {
-            if left == 0 {
+            if *left == 0 {
                 return true;
             }
-            match registry.beginning(channel, most, &mut left) {
+            match registry.beginning(channel, most, left) {
                 Looked::Nothing => return false,
                 Looked::NotYet(next) => sending.begin(next),
                 Looked::Found(length, patterns) => {
                     if length != most {
                         sending.begin(length);
                     }
-                    if !sending.send_to_patterns(patterns, channel, message, &mut left) {
+                    if !sending.send_to_patterns(patterns, channel, message, left) {
                         return true;
                     }
                     let Some(next) = length.checked_sub(1) else {
@@ -405,14 +413,37 @@ mod tests {
         let client = clients.add(Seat::default(), None, 0);
         pubsub.subscribe(Kind::Channel, b"news", &client);
         pubsub.subscribe(Kind::Pattern, b"n*", &client);
-        assert_eq!(pubsub.publish(b"news", b"hi"), 2);
+        let told = || {
+            let mut sending = Sending::default();
+            assert!(!pubsub.publish_some(b"news", b"hi", &mut sending, usize::MAX));
+            sending.count
+        };
+        assert_eq!(told(), 2);
         pubsub.unsubscribe(Kind::Channel, b"news", &client);
         pubsub.unsubscribe(Kind::Pattern, b"n*", &client);
-        assert_eq!(pubsub.publish(b"news", b"hi"), 0);
+        assert_eq!(told(), 0);
         assert!(pubsub.is_silent());
         let expected = b"*3\r\n$7\r\nmessage\r\n$4\r\nnews\r\n$2\r\nhi\r\n\
             *4\r\n$8\r\npmessage\r\n$2\r\nn*\r\n$4\r\nnews\r\n$2\r\nhi\r\n";
         assert_eq!(client.deliver(), Delivery::Bytes(expected.to_vec()));
+    }
+
+    #[test]
+    fn a_message_goes_as_far_as_there_is_work_for_it() {
+        let (pubsub, clients) = (PubSub::default(), Clients::default());
+        let client = clients.add(Seat::default(), None, 0);
+        for place in 0..100 {
+            pubsub.subscribe(Kind::Pattern, format!("n*{place}").as_bytes(), &client);
+        }
+        let mut work = 1_000_000;
+        assert!(pubsub.publish_within(b"news", b"hi", &mut work));
+        let needed = 1_000_000 - work;
+        assert!(needed >= 100, "{needed}");
+        let mut work = needed + 1;
+        assert!(pubsub.publish_within(b"news", b"hi", &mut work));
+        let mut work = needed / 2;
+        assert!(!pubsub.publish_within(b"news", b"hi", &mut work));
+        assert_eq!(work, 0);
     }
 
     #[test]

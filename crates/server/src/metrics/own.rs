@@ -339,6 +339,13 @@ pub const FAMILIES: &[Family] = &[
         write: |_, samples| samples.one(logging::dropped()),
     },
     Family {
+        name: "cellar_keyspace_events_dropped_total",
+        kind: MetricType::Count,
+        labels: "",
+        help: "Keyspace events not told to all who listen: there were too many in one second.",
+        write: |facts, samples| samples.one(facts.state.observer.events().dropped()),
+    },
+    Family {
         name: "process_cpu_seconds_total",
         kind: MetricType::Count,
         labels: "",
