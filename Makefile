@@ -14,7 +14,7 @@ FUZZ_TARGETS ?=
 SOAK_ROUNDS ?= 10
 TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)
 export CARGO_TARGET_DIR := $(abspath $(TARGET_DIR))
-# Most tests wait for a server most of the time; three programs with tests run side by side.
+# Most tests wait for a server most of the time; two programs with tests run side by side.
 TEST_THREADS ?= 2
 # Random tests make the same choices in each run, so a run that passed passes again; see `soak`.
 export TEST_SEED ?= 1
