@@ -131,6 +131,14 @@ fn log_lines(server: &mut Logged, lines: usize) {
 /// More lines than a pipe and the queue hold.
 const MANY: usize = 3_000;
 
+/// A server whose log is full, and who could read it.
+fn full_log(flags: &[&str]) -> (PipeReader, Logged) {
+    let (reader, writer) = pipe().unwrap();
+    let mut server = Logged::start(writer, flags);
+    log_lines(&mut server, MANY);
+    (reader, server)
+}
+
 #[test]
 fn a_log_whose_reader_went_away_stops_nobody() {
     let (reader, writer) = pipe().unwrap();
@@ -161,9 +169,7 @@ fn a_log_on_a_full_disk_stops_nobody() {
 
 #[test]
 fn a_log_that_nobody_reads_stops_nobody_and_its_server_ends() {
-    let (_reader, writer) = pipe().unwrap();
-    let mut server = Logged::start(writer, &[]);
-    log_lines(&mut server, MANY);
+    let (_reader, mut server) = full_log(&[]);
     server.wait_for_dropped(1);
     server.ask("PING", "+PONG\r\n");
     server.stop();
@@ -171,7 +177,6 @@ fn a_log_that_nobody_reads_stops_nobody_and_its_server_ends() {
 
 #[test]
 fn a_log_that_nobody_reads_keeps_no_watchdog_from_its_work() {
-    let (_reader, writer) = pipe().unwrap();
     let flags = [
         "--watchdog",
         "1s",
@@ -179,8 +184,7 @@ fn a_log_that_nobody_reads_keeps_no_watchdog_from_its_work() {
         "500ms",
         "--enable-debug-commands=on",
     ];
-    let mut server = Logged::start(writer, &flags);
-    log_lines(&mut server, MANY);
+    let (_reader, mut server) = full_log(&flags);
     let mut held = server.connect("resp");
     held.write_all(b"DEBUG SLEEP 100\r\n").unwrap();
     assert_eq!(server.wait().signal(), Some(Signal::ABORT.as_raw()));
@@ -188,9 +192,7 @@ fn a_log_that_nobody_reads_keeps_no_watchdog_from_its_work() {
 
 #[test]
 fn all_lines_are_out_when_a_server_has_ended() {
-    let (reader, writer) = pipe().unwrap();
-    let mut server = Logged::start(writer, &[]);
-    log_lines(&mut server, MANY);
+    let (reader, mut server) = full_log(&[]);
     server.wait_for_dropped(1);
     let (sender, lines) = channel();
     let thread = std::thread::spawn(move || read_lines(reader, |line| sender.send(line).is_ok()));
