@@ -282,6 +282,13 @@ impl Connection {
         self.is_waiting = is_waiting;
     }
 
+    /// Whether its next turn may take long before anything is decoded: an answer goes on, a value
+    /// comes, or a long command, which is run when it is whole.
+    #[inline]
+    pub(crate) fn may_take_long(&mut self) -> bool {
+        self.unfinished.is_some() || self.input != Input::Requests || self.link.transfer().is_some()
+    }
+
     /// How much of its next turn's bytes goes through the arena, at most.
     #[inline]
     pub(crate) fn turn_bytes_max(&self) -> usize {

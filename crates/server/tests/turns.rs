@@ -74,6 +74,49 @@ fn who_comes_anew_does_not_wait_for_all_who_have_asked_for_much() {
     assert!(fewest.is_some_and(|few| few < 100), "{seen:?}");
 }
 
+/// How many of the clients, each of which waits for an answer, have one before the honest client
+/// has its own, when all ask while the only loop is held.
+fn answered_before(honest: &mut Client, greedy: &[TcpStream], request: &[u8]) -> usize {
+    honest.send(&[b"DEBUG", b"SLEEP", b"0.2"]);
+    for mut stream in greedy {
+        stream.write_all(request).unwrap();
+    }
+    // Behind all of them.
+    honest.send(&[b"GET", b"nothing"]);
+    honest.read();
+    assert_eq!(honest.read().shown(), "nil");
+    let has_answer = |stream: &&TcpStream| {
+        stream.set_nonblocking(true).unwrap();
+        let found = stream.peek(&mut [0]).is_ok();
+        stream.set_nonblocking(false).unwrap();
+        found
+    };
+    let before = greedy.iter().filter(has_answer).count();
+    for mut stream in greedy {
+        stream.read_exact(&mut [0; 4]).unwrap();
+    }
+    before
+}
+
+#[test]
+fn one_long_request_of_each_of_many_is_not_waited_for_by_who_asks_for_little() {
+    const GREEDY: usize = 300;
+    let daemon = Daemon::start(&["--threads", "1", "--enable-debug-commands"]);
+    let mut honest = Client::connect(&daemon);
+    honest.run("SETRANGE long 2000000 x");
+    let greedy: Vec<TcpStream> = (0..GREEDY).map(|_| daemon.connect_resp()).collect();
+    // A client that is kept from its processor looks late; not each time.
+    let mut seen = Vec::new();
+    while seen.len() < 10 && !seen.iter().any(|before| *before < GREEDY / 2) {
+        seen.push(answered_before(
+            &mut honest,
+            &greedy,
+            b"SETBIT long 7 1\r\n",
+        ));
+    }
+    assert!(seen.iter().any(|before| *before < GREEDY / 2), "{seen:?}");
+}
+
 /// How many connections there are.
 fn connections(honest: &mut BufReader<TcpStream>) -> u64 {
     honest.get_mut().write_all(b"stats\r\n").unwrap();

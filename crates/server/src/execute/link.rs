@@ -145,8 +145,9 @@ impl Task<'_> {
     #[must_use]
     pub fn is_heavy(&self) -> bool {
         match self {
+            Task::Memcached(_) => true,
             Task::Resp(task) => task.is_heavy(),
-            Task::Memcached(_) | Task::Http(_) => true,
+            Task::Http(task) => task.is_heavy(),
         }
     }
 

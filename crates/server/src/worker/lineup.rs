@@ -2,8 +2,9 @@
 //!
 //! A connection that the poller has just reported is *fresh*: each turn serves all of those. One
 //! that has something left from an earlier turn (more requests than its share, a reply too long for
-//! one turn) *goes on* behind them, in the order of arrival, as long as the turn is not long. So
-//! who asks for little does not wait for all who have asked for much.
+//! one turn) *goes on* behind them, in the order of arrival, as long as the turn is not long; so
+//! does one that comes anew with what may take long when the turn is long already. So who asks for
+//! little does not wait for all who have asked for much.
 //!
 //! Invariant: a turn takes a connection that goes on at most once, and some of them whenever there
 //! are any, so all get on.
@@ -14,6 +15,8 @@
 pub(super) struct Lineup {
     fresh: Vec<u32>,
     going_on: Vec<u32>,
+    /// Those that go on and had no time in this turn although it was their turn.
+    ahead: Vec<u32>,
     /// Empty lists, for the next turn.
     resting: [Vec<u32>; 2],
 }
@@ -46,6 +49,19 @@ impl Lineup {
         self.going_on.push(slot);
     }
 
+    /// How many have something left.
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        self.going_on.len()
+    }
+
+    /// Lets those that have lined up since there were so many keep their place: the next turn
+    /// begins with them.
+    #[cold]
+    pub(super) fn keep_place_since(&mut self, len: usize) {
+        self.ahead.extend(self.going_on.drain(len..));
+    }
+
     /// Takes all; who lines up from now on is for the next turn.
     #[inline]
     pub(super) fn begin(&mut self) -> Turn {
@@ -64,7 +80,11 @@ impl Lineup {
             mut going_on,
         } = turn;
         fresh.clear();
-        going_on.drain(..served);
+        if self.ahead.is_empty() {
+            going_on.drain(..served);
+        } else {
+            going_on.splice(..served, self.ahead.drain(..));
+        }
         if !going_on.is_empty() {
             going_on.append(&mut self.going_on);
             std::mem::swap(&mut going_on, &mut self.going_on);
@@ -96,6 +116,21 @@ mod tests {
         assert_eq!(turn.going_on, [2, 3, 4, 9, 1]);
         lineup.end(turn, 5);
         assert!(lineup.is_empty());
+    }
+
+    #[test]
+    fn who_had_no_time_keeps_its_place() {
+        let mut lineup = Lineup::default();
+        (1..=6).for_each(|slot| lineup.push(slot));
+        let turn = lineup.begin();
+        // Of 1 to 4 the first two had their turn, of which 1 has more to do, as has 9.
+        lineup.push(9);
+        let len = lineup.len();
+        [3, 4].into_iter().for_each(|slot| lineup.push(slot));
+        lineup.keep_place_since(len);
+        lineup.push(1);
+        lineup.end(turn, 4);
+        assert_eq!(lineup.begin().going_on, [3, 4, 5, 6, 9, 1]);
     }
 
     #[test]

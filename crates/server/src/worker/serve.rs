@@ -12,7 +12,8 @@
 //! What other event loops have for a client is delivered when all spans are settled.
 //!
 //! The first of many is answered before the last is read: a batch takes a bounded number of them.
-//! Those that came anew are all served; behind them those that go on, until the turn is long.
+//! Those that came anew are all looked at; behind them those that go on, until the turn is long.
+//! Where it is long, what may take long waits ([`Phase`]).
 
 use std::sync::Arc;
 
@@ -21,7 +22,7 @@ use cellar_engine::Instant;
 use super::Worker;
 use super::batch::{Batch, CONNECTIONS_MAX, GOING_ON_MAX, Span, recycle};
 use super::lineup::Turn;
-use super::share::{Shares, TURN_US};
+use super::share::{Phase, Shares};
 use super::steps::{decode_spans, fetch_ahead, run};
 use super::threshold::note_request;
 use crate::client::Delivery;
@@ -41,35 +42,59 @@ impl Worker {
         }
         let turn = self.lineup.begin();
         let Turn { fresh, going_on } = &turn;
+        let anew = Phase::of_fresh(self.began_us);
         let mut next = 0;
         while next < fresh.len() {
-            next += self.serve_some(&fresh[next..], CONNECTIONS_MAX);
+            next += self.serve_some(&fresh[next..], anew);
         }
         let mut served = 0;
-        while served < going_on.len() {
-            served += self.serve_some(&going_on[served..], GOING_ON_MAX);
-            if self.common.clock.us().saturating_sub(self.began_us) >= TURN_US {
-                break;
+        if !going_on.is_empty() {
+            let phase = Phase::of_going_on(anew, self.common.clock.us());
+            while served < going_on.len() && !(served > 0 && phase.is_over(self.common.clock.us()))
+            {
+                served += self.serve_some(&going_on[served..], phase);
             }
         }
         self.lineup.end(turn, served);
     }
 
-    /// Serves the first of these connections, at most so many; how many.
+    /// Serves the first of these connections, some at a time; how many were taken.
     #[inline]
-    fn serve_some(&mut self, slots: &[u32], most: usize) -> usize {
+    fn serve_some(&mut self, slots: &[u32], phase: Phase) -> usize {
+        let most = match phase.is_fresh {
+            true => CONNECTIONS_MAX,
+            false => GOING_ON_MAX,
+        };
         let mut taken = 0;
         for &slot in slots.iter().take(most) {
-            if !self.has_room_for(slot) {
+            let Some(connection) = self.table.get_mut(slot) else {
+                taken += 1;
+                continue;
+            };
+            if !self.batch.has_room(connection.turn_bytes_max()) {
                 break;
             }
-            self.receive(slot);
+            let waits = connection.may_take_long() && phase.is_long(self.common.clock.us());
+            if waits && phase.is_fresh {
+                self.lineup.push(slot);
+            } else if waits && taken > 0 {
+                break;
+            } else {
+                self.receive(slot);
+            }
             taken += 1;
         }
-        let served = self.execute_batch();
+        let served = self.execute_batch(phase);
         self.common.state.observer.tracking.broadcast();
         // Who was not served is lined up first, so that it is the first of the next turn.
-        for index in (served..self.batch.spans.len()).chain(0..served) {
+        let lined_up = self.lineup.len();
+        for index in served..self.batch.spans.len() {
+            self.settle(index);
+        }
+        if !phase.is_fresh && self.lineup.len() > lined_up {
+            self.lineup.keep_place_since(lined_up);
+        }
+        for index in 0..served {
             self.settle(index);
         }
         self.batch.clear();
@@ -79,18 +104,9 @@ impl Worker {
         taken
     }
 
-    #[inline]
-    fn has_room_for(&mut self, slot: u32) -> bool {
-        let bytes = self
-            .table
-            .get_mut(slot)
-            .map_or(0, |connection| connection.turn_bytes_max());
-        self.batch.has_room(bytes)
-    }
-
     /// Decodes and executes spans until all are through, or the replies are enough for one turn;
     /// how many were served.
-    fn execute_batch(&mut self) -> usize {
+    fn execute_batch(&mut self, phase: Phase) -> usize {
         let mut served = self.batch.spans.len();
         if served == 0 {
             return served;
@@ -108,7 +124,7 @@ impl Worker {
         let pause = &self.common.state.pause;
         let now = Instant(self.now_ms);
         let mut paused = pause.in_force(now);
-        let mut shares = Shares::of_turn(self.began_us, self.common.clock.us());
+        let mut shares = Shares::new(phase, self.common.clock.us());
         let (mut next, mut replied_bytes) = (0, 0);
         loop {
             next = decode_spans(arena, spans, next, cache, &mut steps);
@@ -126,6 +142,16 @@ impl Worker {
                 let Some(connection) = self.table.get_mut(span.slot) else {
                     continue;
                 };
+                let is_quick = step.task.is_quick();
+                if !is_quick && shares.are_spent() && step.task.is_heavy() {
+                    if phase.is_fresh {
+                        span.stopped = true;
+                        continue;
+                    }
+                    served = step.span;
+                    spans.iter_mut().for_each(|span| span.stopped = true);
+                    break;
+                }
                 if let Some(paused) = paused
                     && paused.holds(connection.link.effect(&step.task, context))
                 {
@@ -136,7 +162,6 @@ impl Worker {
                     continue;
                 }
                 run(context, step, span, arena, connection, self.now_ms);
-                let is_quick = step.task.is_quick();
                 let link = &mut connection.link;
                 let is_answered = is_quick || !link.makes_room() && link.transfer().is_none();
                 self.answered[span.codec.protocol() as usize] += u64::from(is_answered);

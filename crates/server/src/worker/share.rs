@@ -1,25 +1,70 @@
-//! Share: how long one connection's requests may run in one turn before the others' come.
+//! Share: how long one connection's requests may run in one turn before the others' come, and what
+//! waits where a turn has become long.
 //!
 //! The clock is read behind requests that do not take constant time, those whose time depends on
 //! what is stored or asked for, and behind each list of steps. A connection that has used up its
-//! share keeps its other requests for the next turn. In a turn that has become long each connection
-//! is left with one such request.
+//! share keeps its other requests for the next turn. In a phase that has become long each connection
+//! is left with one such request; and one that has not begun waits for another turn, so that a
+//! turn is no longer than its longest request and those who ask for little are answered in it.
 //!
-//! Invariant: each connection executes at least one request of a turn, so all of them get on.
-//! Why: docs/decisions/0026, 0036. Tests: at the end of this file, tests/complexity.rs.
+//! Invariant: at least one connection that goes on gets on in each turn, those at the front first.
+//! Why: docs/decisions/0026, 0036. Tests: at the end of this file, tests/turns.rs,
+//! tests/complexity.rs.
 
 /// Time that one connection's requests may take in one turn, in microseconds.
 const SHARE_US: u64 = 1_000;
-/// Time from which on a turn counts as long, in microseconds.
-const LONG_TURN_US: u64 = 4_000;
+/// Time from which on a phase counts as long, in microseconds.
+const LONG_PHASE_US: u64 = 4_000;
+/// The least time that a turn has for connections that go on, in microseconds.
+const GOING_ON_US: u64 = 1_000;
 
-/// Time from which on a turn takes no further connection that goes on, in microseconds.
-pub(super) const TURN_US: u64 = 1_000;
+/// A part of a turn: that of the connections that came anew, or that of those that go on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Phase {
+    /// Whether it is that of those that came anew.
+    pub(super) is_fresh: bool,
+    began_us: u64,
+    /// From when on it takes no further connection.
+    ends_us: u64,
+}
+
+impl Phase {
+    /// That of the connections that came anew, in a turn that began then: it takes all of them.
+    pub(super) fn of_fresh(began_us: u64) -> Phase {
+        Phase {
+            is_fresh: true,
+            began_us,
+            ends_us: u64::MAX,
+        }
+    }
+
+    /// That of those that go on, which begins now: it has as long as the one before, within bounds.
+    pub(super) fn of_going_on(before: Phase, us: u64) -> Phase {
+        let taken_us = us.saturating_sub(before.began_us);
+        Phase {
+            is_fresh: false,
+            began_us: us,
+            ends_us: us + taken_us.clamp(GOING_ON_US, LONG_PHASE_US),
+        }
+    }
+
+    /// Whether what may take long has to wait.
+    #[inline]
+    pub(super) fn is_long(&self, us: u64) -> bool {
+        us.saturating_sub(self.began_us) >= LONG_PHASE_US
+    }
+
+    /// Whether it takes no further connection.
+    #[inline]
+    pub(super) fn is_over(&self, us: u64) -> bool {
+        us >= self.ends_us
+    }
+}
 
 /// The times of one batch.
 #[derive(Debug)]
 pub(super) struct Shares {
-    began_us: u64,
+    phase: Phase,
     /// When the clock was read last.
     seen_us: u64,
     /// The span that is being executed.
@@ -28,14 +73,20 @@ pub(super) struct Shares {
 }
 
 impl Shares {
-    /// The shares of a batch that begins now, in a turn that began then.
-    pub(super) fn of_turn(began_us: u64, us: u64) -> Shares {
+    /// The shares of a batch that begins now.
+    pub(super) fn new(phase: Phase, us: u64) -> Shares {
         Shares {
-            began_us,
+            phase,
             seen_us: us,
             span: 0,
             used_us: 0,
         }
+    }
+
+    /// Whether a request that may take long has to wait for another turn.
+    #[inline]
+    pub(super) fn are_spent(&self) -> bool {
+        self.phase.is_long(self.seen_us)
     }
 
     /// Notes that a request of a span has ended; whether the span's share is used up.
@@ -45,7 +96,7 @@ impl Shares {
         }
         self.used_us += us.saturating_sub(self.seen_us);
         self.seen_us = us;
-        self.used_us >= SHARE_US || us.saturating_sub(self.began_us) >= LONG_TURN_US
+        self.used_us >= SHARE_US || self.phase.is_long(us)
     }
 }
 
@@ -55,7 +106,7 @@ mod tests {
 
     #[test]
     fn a_span_has_its_share_and_the_next_one_its_own() {
-        let mut shares = Shares::of_turn(100, 100);
+        let mut shares = Shares::new(Phase::of_fresh(100), 100);
         assert!(!shares.note(0, 100 + SHARE_US - 1));
         assert!(shares.note(0, 100 + SHARE_US));
         assert!(!shares.note(1, 100 + SHARE_US + 1));
@@ -63,12 +114,30 @@ mod tests {
     }
 
     #[test]
-    fn in_a_long_turn_one_request_is_enough() {
-        let mut shares = Shares::of_turn(0, 0);
-        assert!(shares.note(0, LONG_TURN_US));
-        assert!(shares.note(1, LONG_TURN_US + 1));
-        assert!(shares.note(2, LONG_TURN_US + 2));
-        let mut later = Shares::of_turn(0, LONG_TURN_US + 3);
-        assert!(later.note(0, LONG_TURN_US + 4));
+    fn in_a_long_phase_one_request_is_enough_and_who_has_not_begun_waits() {
+        let mut shares = Shares::new(Phase::of_fresh(0), 0);
+        assert!(!shares.are_spent());
+        assert!(shares.note(0, LONG_PHASE_US));
+        assert!(shares.are_spent());
+        assert!(shares.note(1, LONG_PHASE_US + 1));
+        let mut later = Shares::new(Phase::of_fresh(0), LONG_PHASE_US + 3);
+        assert!(later.are_spent());
+        assert!(later.note(0, LONG_PHASE_US + 4));
+    }
+
+    #[test]
+    fn those_that_go_on_have_as_long_as_those_that_came_anew() {
+        for (taken_us, has_us) in [
+            (0, GOING_ON_US),
+            (2_500, 2_500),
+            (60_000_000, LONG_PHASE_US),
+        ] {
+            let fresh = Phase::of_fresh(70);
+            assert!(!fresh.is_over(70 + taken_us));
+            let going_on = Phase::of_going_on(fresh, 70 + taken_us);
+            assert!(!going_on.is_long(70 + taken_us));
+            assert!(!going_on.is_over(70 + taken_us + has_us - 1));
+            assert!(going_on.is_over(70 + taken_us + has_us));
+        }
     }
 }

@@ -10,6 +10,7 @@ use super::upload::{Gathered, Rest, Upload, receive, welcome};
 use super::{Peer, Prepared, execute, prepare, refuse};
 use crate::execute::context::{Ahead, Context, Flow, Next, Used};
 use crate::execute::filling::{SMALL_VALUE_BYTES_MAX, Transfer};
+use crate::execute::http::route::Route;
 use crate::output::Output;
 use crate::pause::Effect;
 use crate::state::State;
@@ -38,6 +39,12 @@ impl Task<'_> {
             Task::Run(prepared) | Task::Body(prepared, _) => prepared.effect(),
             Task::Refuse(_) => Effect::None,
         }
+    }
+
+    /// Whether its time depends on more than its own bytes: not that of one entry's.
+    #[inline]
+    pub(in crate::execute) fn is_heavy(&self) -> bool {
+        !matches!(self, Task::Run(prepared) if matches!(prepared.route, Route::Entry(_)))
     }
 
     /// Whether the bytes behind it cannot be decoded before it was run.
