@@ -53,10 +53,9 @@ pub const QUEUED_ARGS_PER_KEY: usize = 4;
 pub const WATCHED_BYTES_MAX: usize = 4 << 20;
 /// Bytes that the keys one client waits for may take, each with [`ENTRY_BYTES`].
 pub const WAITED_BYTES_MAX: usize = 2 << 20;
-/// Listeners that keyspace events are told to in one second, and patterns that are tried for it,
-/// long messages counted for several: more than any client reads. What is above is dropped and
-/// counted.
-pub const EVENT_WORK_PER_S: usize = 4 << 20;
+/// Bytes that keyspace events may take that are not told yet, each with [`ENTRY_BYTES`]: very many
+/// listen to them, or they come in a burst. What is above is dropped and counted.
+pub const WAITING_EVENT_BYTES_MAX: usize = 16 << 20;
 /// Clients that may wait for keys at one time.
 pub const WAITERS_MAX: usize = 1 << 16;
 /// Bytes that one client's subscriptions may take: names and what patterns become, each with

@@ -6,7 +6,7 @@ use crate::limits::{
     INBOX_BYTES_MAX, LOG_BYTES_MAX, PATTERN_BYTES_MAX, PREFIX_BYTES_MAX, PROGRAM_BYTES,
     QUEUED_ARGS_PER_KEY, QUEUED_BYTES_MAX, QUEUED_KEYS, REPLY_BYTES_MAX, RESULT_BYTES_MAX,
     SCRATCH_BYTES, SCRIPT_REPLY_BYTES_MAX, SLOW_LOG_BYTES_MAX, SPARE_BYTES, SUBSCRIPTION_BYTES_MAX,
-    TLS_BYTES, WAITED_BYTES_MAX, WAITERS_MAX, WATCHED_BYTES_MAX,
+    TLS_BYTES, WAITED_BYTES_MAX, WAITERS_MAX, WAITING_EVENT_BYTES_MAX, WATCHED_BYTES_MAX,
 };
 use crate::script::{LIBRARY_BYTES_MAX, MEMORY_BYTES_MAX, PROGRAM_BYTES_MAX, SOURCE_BYTES_MAX};
 use crate::settings::units::round_size;
@@ -73,6 +73,11 @@ pub fn page() -> String {
         ("libraries of functions", LIBRARY_BYTES_MAX, ""),
         ("names remembered for CLIENT TRACKING", TABLE_BYTES_MAX, ""),
         ("log lines that wait to be written", LOG_BYTES_MAX, ""),
+        (
+            "keyspace events that wait to be told",
+            WAITING_EVENT_BYTES_MAX,
+            "",
+        ),
         ("slow commands (SLOWLOG)", SLOW_LOG_BYTES_MAX, ""),
         (
             "what the console is told of the last 24 hours",

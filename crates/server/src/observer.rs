@@ -71,6 +71,11 @@ impl Observer {
         &self.events
     }
 
+    /// Tells some of the keyspace events that wait; whether there are others. For one thread alone.
+    pub(crate) fn tell_waiting_events(&self) -> bool {
+        self.events.tell_waiting(&self.pubsub)
+    }
+
     /// Chooses which keyspace events are published.
     ///
     /// # Errors

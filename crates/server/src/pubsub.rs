@@ -174,13 +174,8 @@ impl PubSub {
         }
     }
 
-    /// Sends a message to all who listen, as far as so much work goes, of which it takes what it
-    /// needs; whether it went to all.
-    pub fn publish_within(&self, channel: &[u8], message: &[u8], work: &mut usize) -> bool {
-        !self.publish_on(channel, message, &mut Sending::default(), work)
-    }
-
-    /// Sends a message to some more of those who listen; whether there are others.
+    /// Sends a message to some more of those who listen; whether there are others, and the work that
+    /// is left.
     ///
     /// `work_max` is how many patterns are tried and messages sent in this call, long messages
     /// counted for several.
@@ -189,9 +184,11 @@ impl PubSub {
         channel: &[u8],
         message: &[u8],
         sending: &mut Sending,
-        mut work_max: usize,
-    ) -> bool {
-        self.publish_on(channel, message, sending, &mut work_max)
+        work_max: usize,
+    ) -> (bool, usize) {
+        let mut left = work_max;
+        let goes_on = self.publish_on(channel, message, sending, &mut left);
+        (goes_on, left)
     }
 
     fn publish_on(
@@ -244,10 +241,11 @@ impl PubSub {
         message: &[u8],
         sending: &mut Sending,
         work_max: usize,
-    ) -> bool {
+    ) -> (bool, usize) {
         let registry = self.read();
         let (parts, mut left): ([&[u8]; 3], _) = ([b"smessage", channel, message], work_max);
-        !sending.send(registry.shards.get(channel), &parts, &mut left)
+        let goes_on = !sending.send(registry.shards.get(channel), &parts, &mut left);
+        (goes_on, left)
     }
 
     /// Whether nobody listens to anything.
@@ -415,7 +413,11 @@ mod tests {
         pubsub.subscribe(Kind::Pattern, b"n*", &client);
         let told = || {
             let mut sending = Sending::default();
-            assert!(!pubsub.publish_some(b"news", b"hi", &mut sending, usize::MAX));
+            assert!(
+                !pubsub
+                    .publish_some(b"news", b"hi", &mut sending, usize::MAX)
+                    .0
+            );
             sending.count
         };
         assert_eq!(told(), 2);
@@ -435,15 +437,12 @@ mod tests {
         for place in 0..100 {
             pubsub.subscribe(Kind::Pattern, format!("n*{place}").as_bytes(), &client);
         }
-        let mut work = 1_000_000;
-        assert!(pubsub.publish_within(b"news", b"hi", &mut work));
-        let needed = 1_000_000 - work;
-        assert!(needed >= 100, "{needed}");
-        let mut work = needed + 1;
-        assert!(pubsub.publish_within(b"news", b"hi", &mut work));
-        let mut work = needed / 2;
-        assert!(!pubsub.publish_within(b"news", b"hi", &mut work));
-        assert_eq!(work, 0);
+        let publish = |work| pubsub.publish_some(b"news", b"hi", &mut Sending::default(), work);
+        let (goes_on, left) = publish(1_000_000);
+        let needed = 1_000_000 - left;
+        assert!(!goes_on && needed >= 100, "{needed}");
+        assert_eq!(publish(needed + 1), (false, 1));
+        assert_eq!(publish(needed / 2), (true, 0));
     }
 
     #[test]
@@ -459,7 +458,10 @@ mod tests {
         }
         for work_max in [1, 2, 7, 1_000] {
             let (mut sending, mut steps) = (Sending::default(), 1);
-            while pubsub.publish_some(b"news", b"hi", &mut sending, work_max) {
+            while pubsub
+                .publish_some(b"news", b"hi", &mut sending, work_max)
+                .0
+            {
                 steps += 1;
             }
             assert_eq!(sending.count, 100, "in {steps} steps");
@@ -485,7 +487,11 @@ mod tests {
         let meant = [&b"__key*"[..], b"__keyevent@0__:set", b"*"].map(<[u8]>::to_vec);
         let _client = listener(&pubsub, others.chain(meant));
         let mut sending = Sending::default();
-        assert!(!pubsub.publish_some(b"__keyevent@0__:set", b"k", &mut sending, 64));
+        assert!(
+            !pubsub
+                .publish_some(b"__keyevent@0__:set", b"k", &mut sending, 64)
+                .0
+        );
         assert_eq!(sending.count, 3);
         assert_eq!(pubsub.counts(), (0, 5_003));
     }
@@ -496,7 +502,7 @@ mod tests {
         let pattern = |at: u8| [b"*?", &[b'a'; 100][..], &[b'b', at, b'*']].concat();
         let _client = listener(&pubsub, (0..20).map(pattern));
         let (channel, mut sending, mut steps) = (vec![b'a'; 60 << 10], Sending::default(), 1);
-        while pubsub.publish_some(&channel, b"m", &mut sending, 2_048) {
+        while pubsub.publish_some(&channel, b"m", &mut sending, 2_048).0 {
             steps += 1;
         }
         assert_eq!((sending.count, steps), (0, 20));

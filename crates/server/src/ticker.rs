@@ -5,10 +5,28 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
-/// The running thread; it goes on no longer than until this is dropped.
+/// What the thread is told.
+#[derive(Clone, Copy, Debug)]
+enum Order {
+    Tick,
+    Stop,
+}
+
+/// Has the thread tick before its time.
+#[derive(Clone, Debug)]
+pub(crate) struct Nudge(Sender<Order>);
+
+impl Nudge {
+    pub(crate) fn nudge(&self) {
+        // Whether the thread still runs is its owner's affair.
+        let _ = self.0.send(Order::Tick);
+    }
+}
+
+/// The running thread; it goes on no longer than until this and all who nudge it are dropped.
 #[derive(Debug)]
 pub(crate) struct Ticker {
-    stop: Sender<()>,
+    orders: Sender<Order>,
     thread: JoinHandle<()>,
 }
 
@@ -22,20 +40,28 @@ impl Ticker {
         first: Duration,
         mut tick: impl FnMut() -> Duration + Send + 'static,
     ) -> io::Result<Ticker> {
-        let (stop, stopped) = channel::<()>();
+        let (orders, received) = channel();
         let run = move || {
             let mut pause = first;
-            while stopped.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
+            while let Ok(Order::Tick) | Err(RecvTimeoutError::Timeout) =
+                received.recv_timeout(pause)
+            {
                 pause = tick();
             }
         };
         let thread = Builder::new().name(name.to_owned()).spawn(run)?;
-        Ok(Ticker { stop, thread })
+        Ok(Ticker { orders, thread })
+    }
+
+    /// What wakes the thread.
+    pub(crate) fn nudge(&self) -> Nudge {
+        Nudge(self.orders.clone())
     }
 
     /// Stops the thread and waits for its end.
     pub(crate) fn stop(self) {
-        drop(self.stop);
+        // It is gone if the thread is.
+        let _ = self.orders.send(Order::Stop);
         // A panic has ended the whole process already.
         let _ = self.thread.join();
     }

@@ -1,7 +1,8 @@
 //! Upkeep: what the cache needs besides requests, on a thread that serves nobody.
 //!
 //! Dead segments are emptied, memory goes back to the system if the settings say so, and memory in
-//! full use goes to huge pages, while the event loops go on; the engine says at which pace.
+//! full use goes to huge pages, while the event loops go on; the engine says at which pace. Keyspace
+//! events that would have held a loop are told here.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -32,7 +33,8 @@ pub(crate) fn start(
 ) -> io::Result<Ticker> {
     let mut upkeep = cellar_engine::Upkeep::default();
     let mut pause = Duration::ZERO;
-    Ticker::start("cellar-upkeep", Duration::ZERO, move || {
+    let told = Arc::clone(&state);
+    let ticker = Ticker::start("cellar-upkeep", Duration::ZERO, move || {
         clock.refresh();
         if old.take_if(|old| is_over(old)).is_some() {
             state.cache.release_read_before();
@@ -42,16 +44,19 @@ pub(crate) fn start(
         }
         state.observer.tracking.push_due(state.cache.now().0);
         state.observer.tracking.broadcast();
+        let events_wait = state.observer.tell_waiting_events();
         let is_tidy = !state.observer.tracking.tidy_up();
         if state.budget.has_fallen(HEAP_BYTES_MIN) {
             cellar_engine::release_heap();
         }
-        if is_tidy {
-            pause
-        } else {
-            pause.min(TIDYING_PAUSE)
+        match (events_wait, is_tidy) {
+            (true, _) => Duration::ZERO,
+            (false, true) => pause,
+            (false, false) => pause.min(TIDYING_PAUSE),
         }
-    })
+    })?;
+    told.observer.events().set_teller(ticker.nudge());
+    Ok(ticker)
 }
 
 /// Whether a process has come to its end.

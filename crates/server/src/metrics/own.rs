@@ -342,7 +342,7 @@ pub const FAMILIES: &[Family] = &[
         name: "cellar_keyspace_events_dropped_total",
         kind: MetricType::Count,
         labels: "",
-        help: "Keyspace events not told to all who listen: there were too many in one second.",
+        help: "Keyspace events not told to all who listen: too many waited to be told.",
         write: |facts, samples| samples.one(facts.state.observer.events().dropped()),
     },
     Family {

@@ -93,13 +93,13 @@ pub(super) fn publish(call: &mut Call<'_>) -> Outcome {
     let (channel, message, proto) = (call.args[1], call.args[2], call.session.proto);
     patterns::check_channel(channel)?;
     let mut sending = Sending::default();
-    if !send(pubsub, channel, message, &mut sending, LISTENERS_MAX) {
+    if !send(pubsub, channel, message, &mut sending, LISTENERS_MAX).0 {
         return call.integer(i64::try_from(sending.count).unwrap_or(i64::MAX));
     }
     let (channel, message) = (channel.to_vec(), message.to_vec());
     call.in_steps(move |context, output| {
         let pubsub = &context.state.observer.pubsub;
-        if send(pubsub, &channel, &message, &mut sending, LISTENERS_MAX) {
+        if send(pubsub, &channel, &message, &mut sending, LISTENERS_MAX).0 {
             return Progress::More;
         }
         let count = i64::try_from(sending.count).unwrap_or(i64::MAX);
