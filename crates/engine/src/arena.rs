@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use crate::clock::{Deadline, Instant};
 use crate::error::Error;
 use crate::key::Key;
-use crate::memory::{LINE_BYTES, Place, Region};
+use crate::memory::{LINE_BYTES, Place, Region, prefetch};
 use crate::racing;
 use crate::space::{Kind, Space};
 use crate::timescale::Timescale;
@@ -273,20 +273,13 @@ impl Arena {
     /// Asks the processor to load the cache lines of `[offset, offset + len)`.
     #[inline]
     pub(crate) fn prefetch(&self, offset: usize, len: usize) {
-        #[cfg(all(target_arch = "x86_64", not(miri)))]
-        {
-            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-            let mut line = self.region.base().wrapping_add(offset).cast_const();
-            let mut left = len;
-            while left > 0 {
-                // SAFETY: a prefetch has no effect on memory and never faults.
-                unsafe { _mm_prefetch::<_MM_HINT_T0>(line.cast()) };
-                line = line.wrapping_add(LINE_BYTES);
-                left = left.saturating_sub(LINE_BYTES);
-            }
+        let mut line = self.region.base().wrapping_add(offset).cast_const();
+        let mut left = len;
+        while left > 0 {
+            prefetch::for_reading(line);
+            line = line.wrapping_add(LINE_BYTES);
+            left = left.saturating_sub(LINE_BYTES);
         }
-        #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-        let _ = (offset, len);
     }
 }
 

@@ -4,7 +4,7 @@
 //! 16-bit fingerprints are kept, 31 in a cache line that works as a small ring, so a ghost costs
 //! about two bytes and one memory access. A false match, 1 in 2,000, only misplaces a new item.
 
-use crate::memory::prefetch_for_writing;
+use crate::memory::prefetch;
 use crate::stow::{Chest, Stow, Unpacking, stow};
 
 const RING: usize = 31;
@@ -71,7 +71,7 @@ impl Ghosts {
     pub(crate) fn prefetch(&self, hash: u64) {
         if !self.lines.is_empty() {
             let line: *const Line = &raw const self.lines[self.line_of(hash).0];
-            prefetch_for_writing(line.cast());
+            prefetch::for_writing(line.cast());
         }
     }
 

@@ -8,6 +8,7 @@
 //! Why: docs/decisions/0008. Tests: at the end of this file.
 
 mod place; // a stretch of a file that is a region's memory
+pub(crate) mod prefetch; // asking for a cache line ahead of its use
 
 pub(crate) use self::place::Place;
 
@@ -28,19 +29,6 @@ pub(crate) const HUGE_PAGE_BYTES: usize = 2 << 20;
 /// Rounds up to whole pages.
 pub(crate) const fn whole_pages(bytes: usize) -> usize {
     bytes.div_ceil(PAGE_BYTES) * PAGE_BYTES
-}
-
-/// Asks the processor to load a cache line, to be written soon.
-#[inline]
-pub(crate) fn prefetch_for_writing(at: *const i8) {
-    #[cfg(all(target_arch = "x86_64", not(miri)))]
-    {
-        use std::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
-        // SAFETY: a prefetch has no effect on memory and never faults.
-        unsafe { _mm_prefetch::<_MM_HINT_ET0>(at) };
-    }
-    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-    let _ = at;
 }
 
 /// A reserved range of zeroed address space.

@@ -14,7 +14,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::Error;
-use crate::memory::{Place, Region};
+use crate::memory::{Place, Region, prefetch};
 
 pub(crate) const BUCKET_BYTES: usize = 64;
 pub(crate) const BUCKET_SLOTS: usize = 8;
@@ -170,15 +170,8 @@ impl Table {
 
     #[inline]
     fn prefetch_bucket(&self, bucket: usize) {
-        #[cfg(all(target_arch = "x86_64", not(miri)))]
-        {
-            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-            let line = self.region.base().wrapping_add(bucket * BUCKET_BYTES);
-            // SAFETY: a prefetch has no effect on memory and never faults.
-            unsafe { _mm_prefetch::<_MM_HINT_T0>(line.cast_const().cast()) };
-        }
-        #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-        let _ = bucket;
+        let line = self.region.base().wrapping_add(bucket * BUCKET_BYTES);
+        prefetch::for_reading(line.cast_const().cast());
     }
 }
 

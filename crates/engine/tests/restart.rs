@@ -400,8 +400,8 @@ impl Copy {
         Copy { from, pages, len }
     }
 
-    /// The pages in which no byte of a value lies. In the arenas lie the values, of which there are no
-    /// checks: memory is believed. A value may end in the page behind the one that it begins in.
+    /// The pages in which no byte of a value lies. In the arenas lie the values, of which there are
+    /// no checks: memory is believed. A value may end in the page behind the one it begins in.
     fn without_values(&self) -> Vec<usize> {
         const BEGINNING: &[u8] = b"value of ";
         let begins_in = |number: usize| {

@@ -174,7 +174,7 @@ impl PubSub {
         }
     }
 
-    /// Sends a message to some more of those who listen; whether there are others, and the work that
+    /// Sends a message to some more of those who listen; whether there are others, and what work
     /// is left.
     ///
     /// `work_max` is how many patterns are tried and messages sent in this call, long messages

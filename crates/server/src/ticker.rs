@@ -7,26 +7,26 @@ use std::time::Duration;
 
 /// What the thread is told.
 #[derive(Clone, Copy, Debug)]
-enum Order {
+enum Bidding {
     Tick,
     Stop,
 }
 
 /// Has the thread tick before its time.
 #[derive(Clone, Debug)]
-pub(crate) struct Nudge(Sender<Order>);
+pub(crate) struct Nudge(Sender<Bidding>);
 
 impl Nudge {
     pub(crate) fn nudge(&self) {
         // Whether the thread still runs is its owner's affair.
-        let _ = self.0.send(Order::Tick);
+        let _ = self.0.send(Bidding::Tick);
     }
 }
 
 /// The running thread; it goes on no longer than until this and all who nudge it are dropped.
 #[derive(Debug)]
 pub(crate) struct Ticker {
-    orders: Sender<Order>,
+    orders: Sender<Bidding>,
     thread: JoinHandle<()>,
 }
 
@@ -43,7 +43,7 @@ impl Ticker {
         let (orders, received) = channel();
         let run = move || {
             let mut pause = first;
-            while let Ok(Order::Tick) | Err(RecvTimeoutError::Timeout) =
+            while let Ok(Bidding::Tick) | Err(RecvTimeoutError::Timeout) =
                 received.recv_timeout(pause)
             {
                 pause = tick();
@@ -61,7 +61,7 @@ impl Ticker {
     /// Stops the thread and waits for its end.
     pub(crate) fn stop(self) {
         // It is gone if the thread is.
-        let _ = self.orders.send(Order::Stop);
+        let _ = self.orders.send(Bidding::Stop);
         // A panic has ended the whole process already.
         let _ = self.thread.join();
     }

@@ -1,8 +1,8 @@
 //! Upkeep: what the cache needs besides requests, on a thread that serves nobody.
 //!
 //! Dead segments are emptied, memory goes back to the system if the settings say so, and memory in
-//! full use goes to huge pages, while the event loops go on; the engine says at which pace. Keyspace
-//! events that would have held a loop are told here.
+//! full use goes to huge pages, while the event loops go on; the engine says at which pace.
+//! Keyspace events that would have held a loop are told here.
 
 use std::io;
 use std::os::fd::OwnedFd;

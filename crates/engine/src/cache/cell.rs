@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::arena::Arena;
 use crate::key::Key;
-use crate::memory::LINE_BYTES;
+use crate::memory::{LINE_BYTES, prefetch};
 use crate::sequence::Sequence;
 use crate::shard::Shard;
 use crate::table::{Candidate, Table};
@@ -130,9 +130,9 @@ impl Lock {
     /// Has the processor fetch the lock's lines for writing, from another processor if need be.
     #[inline]
     pub(super) fn prefetch(&self) {
-        let lock: *const i8 = std::ptr::from_ref(self).cast();
+        let lock: *const u8 = std::ptr::from_ref(self).cast();
         for line in 0..LOCK_LINES {
-            crate::memory::prefetch_for_writing(lock.wrapping_add(line * LINE_BYTES));
+            prefetch::for_writing(lock.wrapping_add(line * LINE_BYTES));
         }
     }
 }

@@ -11,9 +11,8 @@
 //! received in the cache's memory. Other long requests are gathered behind what is left over.
 //! What other event loops have for a client is delivered when all spans are settled.
 //!
-//! The first of many is answered before the last is read: a batch takes a bounded number of them.
-//! Those that came anew are all looked at; behind them those that go on, until the turn is long.
-//! Where it is long, what may take long waits ([`Phase`]).
+//! The first of many is answered before the last is read. All that came anew are looked at, behind
+//! them those that go on; where the turn is long, what may take long waits ([`Half`]).
 
 use std::sync::Arc;
 
@@ -22,7 +21,7 @@ use cellar_engine::Instant;
 use super::Worker;
 use super::batch::{Batch, CONNECTIONS_MAX, GOING_ON_MAX, Span, recycle};
 use super::lineup::Turn;
-use super::share::{Phase, Shares};
+use super::share::{Half, Shares};
 use super::steps::{decode_spans, fetch_ahead, run};
 use super::threshold::note_request;
 use crate::client::Delivery;
@@ -42,17 +41,16 @@ impl Worker {
         }
         let turn = self.lineup.begin();
         let Turn { fresh, going_on } = &turn;
-        let anew = Phase::of_fresh(self.began_us);
+        let anew = Half::of_fresh(self.began_us);
         let mut next = 0;
         while next < fresh.len() {
             next += self.serve_some(&fresh[next..], anew);
         }
         let mut served = 0;
         if !going_on.is_empty() {
-            let phase = Phase::of_going_on(anew, self.common.clock.us());
-            while served < going_on.len() && !(served > 0 && phase.is_over(self.common.clock.us()))
-            {
-                served += self.serve_some(&going_on[served..], phase);
+            let half = Half::of_going_on(anew, self.common.clock.us());
+            while served < going_on.len() && !(served > 0 && half.is_over(self.common.clock.us())) {
+                served += self.serve_some(&going_on[served..], half);
             }
         }
         self.lineup.end(turn, served);
@@ -60,8 +58,8 @@ impl Worker {
 
     /// Serves the first of these connections, some at a time; how many were taken.
     #[inline]
-    fn serve_some(&mut self, slots: &[u32], phase: Phase) -> usize {
-        let most = match phase.is_fresh {
+    fn serve_some(&mut self, slots: &[u32], half: Half) -> usize {
+        let most = match half.is_fresh {
             true => CONNECTIONS_MAX,
             false => GOING_ON_MAX,
         };
@@ -74,8 +72,8 @@ impl Worker {
             if !self.batch.has_room(connection.turn_bytes_max()) {
                 break;
             }
-            let waits = connection.may_take_long() && phase.is_long(self.common.clock.us());
-            if waits && phase.is_fresh {
+            let waits = connection.may_take_long() && half.is_long(self.common.clock.us());
+            if waits && half.is_fresh {
                 self.lineup.push(slot);
             } else if waits && taken > 0 {
                 break;
@@ -84,14 +82,17 @@ impl Worker {
             }
             taken += 1;
         }
-        let served = self.execute_batch(phase);
+        let served = match self.batch.spans.is_empty() {
+            true => 0,
+            false => self.execute_batch(half),
+        };
         self.common.state.observer.tracking.broadcast();
         // Who was not served is lined up first, so that it is the first of the next turn.
         let lined_up = self.lineup.len();
         for index in served..self.batch.spans.len() {
             self.settle(index);
         }
-        if !phase.is_fresh && self.lineup.len() > lined_up {
+        if !half.is_fresh && self.lineup.len() > lined_up {
             self.lineup.keep_place_since(lined_up);
         }
         for index in 0..served {
@@ -106,11 +107,8 @@ impl Worker {
 
     /// Decodes and executes spans until all are through, or the replies are enough for one turn;
     /// how many were served.
-    fn execute_batch(&mut self, phase: Phase) -> usize {
+    fn execute_batch(&mut self, half: Half) -> usize {
         let mut served = self.batch.spans.len();
-        if served == 0 {
-            return served;
-        }
         let Batch {
             arena,
             spans,
@@ -120,18 +118,16 @@ impl Worker {
         let mut steps = recycle(std::mem::take(kept));
         let pass = self.common.state.gates.enter(self.index);
         let context = Context::new(&self.common.state, &self.counters, &pass);
-        let cache = &self.common.state.cache;
-        let pause = &self.common.state.pause;
+        let (cache, pause) = (&self.common.state.cache, &self.common.state.pause);
         let now = Instant(self.now_ms);
         let mut paused = pause.in_force(now);
-        let mut shares = Shares::new(phase, self.common.clock.us());
+        let mut shares = Shares::new(half, self.common.clock.us());
         let (mut next, mut replied_bytes) = (0, 0);
         loop {
             next = decode_spans(arena, spans, next, cache, &mut steps);
-            let Some(last) = steps.last() else {
+            let Some(last) = steps.last().map(|step| step.span) else {
                 break;
             };
-            let last = last.span;
             for index in 0..steps.len() {
                 fetch_ahead(cache, &steps, index);
                 let step = &steps[index];
@@ -144,7 +140,7 @@ impl Worker {
                 };
                 let is_quick = step.task.is_quick();
                 if !is_quick && shares.are_spent() && step.task.is_heavy() {
-                    if phase.is_fresh {
+                    if half.is_fresh {
                         span.stopped = true;
                         continue;
                     }
