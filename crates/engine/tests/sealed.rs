@@ -255,6 +255,19 @@ fn memory_that_anybody_has_touched_is_looked_at() {
     touch(&|| std::fs::remove_file(place.0.join("sealed")).unwrap());
     touch(&|| std::fs::write(place.0.join("sealed"), &sealed).unwrap());
     touch(&|| place.file("sealed").set_len(100).unwrap());
+    // Longer than any memory; and what nobody has written anything into.
+    touch(&|| place.file("sealed").set_len(1 << 40).unwrap());
+    touch(&|| {
+        std::fs::write(place.0.join("sealed"), []).unwrap();
+        place.file("sealed").set_len(1 << 40).unwrap();
+    });
+    touch(&|| {
+        std::fs::remove_file(place.0.join("sealed")).unwrap();
+        let made = std::process::Command::new("mkfifo")
+            .arg(place.0.join("sealed"))
+            .status();
+        assert!(made.unwrap().success());
+    });
     let length = sealed.len() as u64;
     for at in (0..96).step_by(7).chain((96..length).step_by(977)) {
         touch(&|| byte("sealed", at, 1 << (at % 8)));

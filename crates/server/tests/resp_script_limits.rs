@@ -37,6 +37,10 @@ fn colliding(count: usize) -> Vec<String> {
 /// Library by library.
 const TABLES: &[&str] = &[
     "table.insert({}, -2000000000, 1)",
+    "table.insert({1}, 2^31, 1)",
+    "table.insert({1}, 2^32 - 2^31 + 5, 1)",
+    "table.insert({1}, 1/0, 1) table.insert({1}, -1/0, 1)",
+    "table.remove({1}, 2^31) table.remove({1}, 2^32 + 1) table.remove({1}, 0/0)",
     "local t = list(1e5, scattered) while true do table.insert(t, 1, 0) end",
     "local t = list(2e5, scattered) while true do table.remove(t, 1) end",
     "for _ = 1, 40 do table.sort(list(1e6, scattered)) end",

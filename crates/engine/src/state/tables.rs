@@ -27,6 +27,8 @@ const FILE: &str = "sealed";
 const MAGIC: u64 = u64::from_le_bytes(*b"cellar\x1as");
 /// Words before what was known.
 const WORDS: usize = 12;
+/// Those of them, the first, that say of which memory it was.
+const WORDS_OF_MEMORY: usize = 9;
 /// The memory's file is said to have changed in the first seconds that clocks count.
 const SECONDS: u64 = 1 << 20;
 const NANOSECONDS: u64 = 1_000_000_000;
@@ -66,7 +68,8 @@ pub(super) fn write(dir: &Path, file: &File, id: u64, known: &[u8]) -> bool {
 pub(super) fn read(dir: &Path, file: &File, id: u64) -> Option<Vec<u8>> {
     let mut tables = OpenOptions::new()
         .read(true)
-        .custom_flags(libc::O_NOFOLLOW)
+        // Whoever opens a pipe would wait for its other end.
+        .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
         .open(place(dir))
         .ok()?;
     let metadata = tables.metadata().ok()?;
@@ -77,12 +80,16 @@ pub(super) fn read(dir: &Path, file: &File, id: u64) -> Option<Vec<u8>> {
     }
     let mut head = [0; WORDS * 8];
     tables.read_exact(&mut head).ok()?;
-    let mut known = Vec::with_capacity(usize::try_from(metadata.len()).ok()?);
-    tables.read_to_end(&mut known).ok()?;
-    let words = words(file, id, &known).ok()?;
     let is_same = |(found, word): (&[u8], u64)| found == word.to_le_bytes();
-    let is_sound = head.chunks_exact(8).zip(words).all(is_same);
-    is_sound.then_some(known)
+    let are_same = |words: &[u64]| head.chunks_exact(8).zip(words.iter().copied()).all(is_same);
+    // What is no file of this memory is not read, however long: that would need as much memory.
+    let length = metadata.len() - head.len() as u64;
+    if !are_same(&words(file, id, &[]).ok()?[..WORDS_OF_MEMORY]) || length > file.metadata().ok()?.len() {
+        return None;
+    }
+    let mut known = Vec::with_capacity(usize::try_from(length).ok()?);
+    tables.take(length).read_to_end(&mut known).ok()?;
+    are_same(&words(file, id, &known).ok()?).then_some(known)
 }
 
 /// Forgets what was known.

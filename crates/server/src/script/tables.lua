@@ -60,7 +60,11 @@ function tables.insert(list, ...)
   end
   place = whole(place, 2, "insert")
   local last = #list
-  if last - place <= SHIFTED_MAX then
+  -- C would cut a place of more bits than its `int` has, and shift up to there.
+  if place > last then
+    rawset(list, place, value)
+    return
+  elseif last - place <= SHIFTED_MAX then
     insert(list, place, value)
     return
   end
@@ -75,10 +79,10 @@ function tables.remove(list, ...)
   local place = ...
   local last = #list
   place = place == nil and last or whole(place, 2, "remove")
-  if last - place <= SHIFTED_MAX then
-    return remove(list, place)
-  elseif place < 1 then
+  if not (place >= 1 and place <= last) then
     return
+  elseif last - place <= SHIFTED_MAX then
+    return remove(list, place)
   end
   local removed = rawget(list, place)
   for to = place, last - 1 do
