@@ -84,6 +84,8 @@ pub(crate) struct Worker {
     /// that is too much.
     held_bytes: usize,
     looked_at_bytes: usize,
+    /// By how much some of them have grown since what they have left behind was looked at.
+    grown_bytes: usize,
     /// The part of it that strangers hold.
     stranger_bytes: usize,
     /// Who was closed for it, as the log is told.
@@ -123,6 +125,7 @@ impl Worker {
             spares: Vec::new(),
             held_bytes: 0,
             looked_at_bytes: 0,
+            grown_bytes: 0,
             stranger_bytes: 0,
             shed_report: shed::ShedReport::default(),
             answered: PerProtocol::default(),
