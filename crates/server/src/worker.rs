@@ -45,6 +45,7 @@ use crate::mailbox::{Arrival, Mailbox};
 use crate::output::Written;
 use crate::poller::{Interest, Poller, Ready, Waker};
 use crate::state::State;
+use crate::tracking;
 
 /// Token of the mailbox's waker; a connection's slot is far below.
 const WAKE_TOKEN: u64 = u64::MAX;
@@ -153,6 +154,7 @@ impl Worker {
             let (now, began_us) = self.common.clock.refresh_us();
             (self.now_ms, self.began_us) = (now.0, began_us);
             self.deliveries_left = DELIVERIES_MAX;
+            tracking::begin_turn();
             self.release_waiting();
             let has_work = count > 0 || !self.lineup.is_empty();
             for index in 0..count {
