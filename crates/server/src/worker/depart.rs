@@ -198,7 +198,11 @@ impl Worker {
     pub(super) fn take_apart(&mut self) {
         if !self.departures.is_empty() {
             let is_excess = self.has_excess();
-            self.take_piece(if is_excess { EXCESS_NAMES_MAX } else { NAMES_MAX });
+            self.take_piece(if is_excess {
+                EXCESS_NAMES_MAX
+            } else {
+                NAMES_MAX
+            });
         }
     }
 
