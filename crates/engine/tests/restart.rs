@@ -412,7 +412,8 @@ impl Copy {
             let bytes = [page, over].concat();
             bytes.windows(BEGINNING.len()).any(|part| part == BEGINNING)
         };
-        let follows = |number: usize| self.pages[number - 1].0 + PAGE as u64 == self.pages[number].0;
+        let follows =
+            |number: usize| self.pages[number - 1].0 + PAGE as u64 == self.pages[number].0;
         (0..self.pages.len())
             .filter(|&number| !begins_in(number))
             .filter(|&number| number == 0 || !(follows(number) && begins_in(number - 1)))
