@@ -16,7 +16,8 @@ const KEPT_EIGHTHS: usize = 7;
 /// What strangers may hold together, in eighths of the limit.
 const STRANGERS_EIGHTHS: usize = 1;
 
-/// What clients may have left behind that is not freed yet, in eighths of the limit.
+/// What clients may have left behind, not freed yet, before it goes as fast as others set up, in
+/// eighths of the limit.
 const DEPARTED_EIGHTHS: usize = 2;
 
 /// What the clients of one event loop hold, alone on its cache lines.
@@ -124,7 +125,8 @@ impl Budget {
         self.parts[index].departed.store(bytes, Ordering::Relaxed);
     }
 
-    /// What a loop's clients may have left behind at the end of a turn.
+    /// What a loop's clients may have left behind: what is more becomes no more than that and what
+    /// was held when they left.
     #[must_use]
     pub fn departed_bytes_max(&self) -> usize {
         self.bytes_max / 8 * DEPARTED_EIGHTHS / self.parts.len()

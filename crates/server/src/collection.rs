@@ -12,6 +12,7 @@
 //!
 //! Tests: tests/collections.rs.
 
+pub(crate) mod spare; // long buffers that are used again
 mod bytes;
 pub mod members;
 pub mod hash;

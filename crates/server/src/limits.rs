@@ -34,6 +34,9 @@ pub const TURN_REPLY_BYTES_MAX: usize = 8 << 20;
 pub const REPLY_BYTES_MAX: usize = 32 << 20;
 /// Longest reply that a script is given, or makes.
 pub const SCRIPT_REPLY_BYTES_MAX: usize = 64 << 20;
+/// Bytes that the arguments of a script or function may have together: they are copied to where it
+/// runs while nobody else is served, some 0.7 ms for each MiB.
+pub const SCRIPT_ARGUMENT_BYTES_MAX: usize = 4 << 20;
 /// Bytes of the members that a command on several sets finds.
 pub const RESULT_BYTES_MAX: usize = 64 << 20;
 /// Bytes that may wait in an inbox; a client with more is dropped.
@@ -44,13 +47,14 @@ pub const QUEUED_BYTES_MAX: usize = 32 << 20;
 /// one at least, and [`QUEUED_ARGS_PER_KEY`] of its arguments beyond the eighth for one more: EXEC
 /// runs all of them while nobody else is served, some 0.2 to 0.8 microseconds for each. Clients
 /// send some thousands.
-pub const QUEUED_KEYS: usize = 20_000;
+pub const QUEUED_KEYS: usize = 12_000;
 /// Most keys that a transaction's commands may be allowed to have.
 pub const QUEUED_KEYS_MAX: usize = 1_000_000;
 /// Arguments, members of a set for example, that take as long as a key.
 pub const QUEUED_ARGS_PER_KEY: usize = 4;
-/// Bytes that the keys one client watches may take, each with [`ENTRY_BYTES`].
-pub const WATCHED_BYTES_MAX: usize = 4 << 20;
+/// Bytes that the keys one client watches may take, each with [`ENTRY_BYTES`]: EXEC looks at all of
+/// them in one step.
+pub const WATCHED_BYTES_MAX: usize = 2 << 20;
 /// Bytes that the keys one client waits for may take, each with [`ENTRY_BYTES`].
 pub const WAITED_BYTES_MAX: usize = 2 << 20;
 /// Bytes that keyspace events may take that are not told yet, each with [`ENTRY_BYTES`]: very many
@@ -95,5 +99,6 @@ pub const HANDSHAKES_MAX: usize = 512;
 pub const HANDSHAKES_PER_SOURCE_MAX: usize = 64;
 /// What one event loop keeps of reply buffers.
 pub const SPARE_BYTES: usize = SPARE_BUFFERS_MAX * KEPT_BUFFER_BYTES_MAX;
-/// What a command may need while it runs: copies of a value it changes, its arguments, its reply.
+/// What a command may need while it runs: copies of a value it changes, its arguments, its reply. A
+/// part of it is kept for a second, see collection/spare.rs.
 pub const SCRATCH_BYTES: usize = 64 << 20;

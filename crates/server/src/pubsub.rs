@@ -7,7 +7,9 @@
 //!
 //! Tests: tests/resp_pubsub.rs.
 
+use std::collections::hash_map::RandomState;
 use std::collections::{BTreeMap, HashMap};
+use std::hash::BuildHasher;
 use std::ops::Bound;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -38,9 +40,66 @@ pub enum Kind {
     Shard,
 }
 
+/// Parts of the channels of a kind: of a million channels one has some thousands.
+const PARTS: usize = 256;
+
+/// Channels and who listens to each, in parts by their names.
+#[derive(Debug)]
+struct Channels {
+    hasher: RandomState,
+    parts: Box<[HashMap<Box<[u8]>, Listeners>]>,
+    count: usize,
+}
+
+impl Default for Channels {
+    fn default() -> Channels {
+        Channels {
+            hasher: RandomState::new(),
+            parts: (0..PARTS).map(|_| HashMap::new()).collect(),
+            count: 0,
+        }
+    }
+}
+
+impl Channels {
+    fn part(&self, name: &[u8]) -> usize {
+        self.hasher.hash_one(name) as usize % PARTS
+    }
+
+    fn get(&self, name: &[u8]) -> Option<&Listeners> {
+        self.parts[self.part(name)].get(name)
+    }
+
+    fn add(&mut self, name: &[u8], client: &Arc<Client>) {
+        let part = self.part(name);
+        let part = &mut self.parts[part];
+        let before = part.len();
+        let listeners = part.entry(name.into()).or_default();
+        listeners.insert(client.id, Arc::clone(client));
+        self.count += part.len() - before;
+    }
+
+    fn remove(&mut self, name: &[u8], client: &Client) {
+        let part = self.part(name);
+        let part = &mut self.parts[part];
+        let Some(listeners) = part.get_mut(name) else {
+            return;
+        };
+        listeners.remove(&client.id);
+        if listeners.is_empty() {
+            part.remove(name);
+            self.count -= 1;
+        }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (&Box<[u8]>, &Listeners)> {
+        self.parts.iter().flatten()
+    }
+}
+
 impl Kind {
-    /// Which names [`PubSub::channels`] shows.
-    fn channels(self, registry: &Registry) -> &HashMap<Box<[u8]>, Listeners> {
+    /// Which names [`PubSub::some_channels`] shows.
+    fn channels(self, registry: &Registry) -> &Channels {
         match self {
             Kind::Shard => &registry.shards,
             _ => &registry.channels,
@@ -50,26 +109,19 @@ impl Kind {
 
 #[derive(Debug, Default)]
 struct Registry {
-    channels: HashMap<Box<[u8]>, Listeners>,
+    channels: Channels,
     /// By the bytes with which they begin.
     patterns: BTreeMap<Box<[u8]>, Patterns>,
     pattern_count: usize,
-    shards: HashMap<Box<[u8]>, Listeners>,
+    shards: Channels,
 }
 
 impl Registry {
     fn unsubscribe(&mut self, kind: Kind, name: &[u8], client: &Client) {
-        let all = match kind {
-            Kind::Channel => &mut self.channels,
-            Kind::Shard => &mut self.shards,
-            Kind::Pattern => return self.unsubscribe_from_pattern(name, client),
-        };
-        let Some(listeners) = all.get_mut(name) else {
-            return;
-        };
-        listeners.remove(&client.id);
-        if listeners.is_empty() {
-            all.remove(name);
+        match kind {
+            Kind::Channel => self.channels.remove(name, client),
+            Kind::Shard => self.shards.remove(name, client),
+            Kind::Pattern => self.unsubscribe_from_pattern(name, client),
         }
     }
 
@@ -136,16 +188,11 @@ pub struct PubSub {
 impl PubSub {
     /// Lets a client listen.
     pub fn subscribe(&self, kind: Kind, name: &[u8], client: &Arc<Client>) {
-        let mut registry = self.write();
-        let listeners = match kind {
-            Kind::Channel => registry.channels.entry(name.into()).or_default(),
-            Kind::Shard => registry.shards.entry(name.into()).or_default(),
-            Kind::Pattern => {
-                drop(registry);
-                return self.subscribe_to_pattern(name, Pattern::new(name), client);
-            }
-        };
-        listeners.insert(client.id, Arc::clone(client));
+        match kind {
+            Kind::Channel => self.write().channels.add(name, client),
+            Kind::Shard => self.write().shards.add(name, client),
+            Kind::Pattern => self.subscribe_to_pattern(name, Pattern::new(name), client),
+        }
     }
 
     /// Lets a client listen to all channels that match a pattern, which is `name` taken apart.
@@ -252,14 +299,30 @@ impl PubSub {
     #[must_use]
     pub fn is_silent(&self) -> bool {
         let registry = self.read();
-        let channels = registry.channels.is_empty() && registry.shards.is_empty();
+        let channels = registry.channels.count + registry.shards.count == 0;
         channels && registry.patterns.is_empty()
     }
 
-    /// Shows each channel of a kind that somebody listens to.
-    pub fn channels(&self, kind: Kind, mut each: impl FnMut(&[u8])) {
+    /// Shows channels of a kind that somebody listens to, `names_min` or those of the last parts,
+    /// and where to go on: the first time at zero, none behind the last. Who goes on is shown each
+    /// channel once that is listened to from the first call to the last.
+    pub fn some_channels(
+        &self,
+        kind: Kind,
+        from: usize,
+        names_min: usize,
+        mut each: impl FnMut(&[u8]),
+    ) -> Option<usize> {
         let registry = self.read();
-        kind.channels(&registry).keys().for_each(|name| each(name));
+        let mut shown = 0;
+        for (place, part) in kind.channels(&registry).parts.iter().enumerate().skip(from) {
+            if shown >= names_min {
+                return Some(place);
+            }
+            part.keys().for_each(|name| each(name));
+            shown += part.len();
+        }
+        None
     }
 
     /// All who listen to channels of a kind whose names are meant.
@@ -286,7 +349,7 @@ impl PubSub {
     #[must_use]
     pub fn counts(&self) -> (usize, usize) {
         let registry = self.read();
-        (registry.channels.len(), registry.pattern_count)
+        (registry.channels.count, registry.pattern_count)
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Registry> {
@@ -428,6 +491,30 @@ mod tests {
         let expected = b"*3\r\n$7\r\nmessage\r\n$4\r\nnews\r\n$2\r\nhi\r\n\
             *4\r\n$8\r\npmessage\r\n$2\r\nn*\r\n$4\r\nnews\r\n$2\r\nhi\r\n";
         assert_eq!(client.deliver(), Delivery::Bytes(expected.to_vec()));
+    }
+
+    #[test]
+    fn channels_are_shown_some_at_a_time_each_once() {
+        let (pubsub, clients) = (PubSub::default(), Clients::default());
+        let client = clients.add(Seat::default(), None, 0);
+        let mut names: Vec<Vec<u8>> = (0..5_000_u32).map(|n| n.to_string().into()).collect();
+        for name in &names {
+            pubsub.subscribe(Kind::Channel, name, &client);
+        }
+        let (mut shown, mut next, mut calls) = (Vec::new(), Some(0), 0);
+        while let Some(from) = next {
+            let before = shown.len();
+            next = pubsub.some_channels(Kind::Channel, from, 100, |name| {
+                shown.push(name.to_vec());
+            });
+            assert!(shown.len() - before < 100 + 100, "one part more at most");
+            calls += 1;
+        }
+        names.sort();
+        shown.sort();
+        assert!(calls > 20, "{calls}");
+        assert_eq!(shown, names);
+        assert_eq!(pubsub.some_channels(Kind::Shard, 0, 1, |_| panic!()), None);
     }
 
     #[test]

@@ -144,11 +144,9 @@ pub fn count_registers(registers: &[u8; REGISTERS]) -> u64 {
 /// The register of an element, and the value that it has there at least.
 #[must_use]
 pub fn row_of(element: &[u8]) -> (usize, u8) {
-    let hash = murmur_64a(element);
-    let row = hash >> INDEX_BITS | 1 << ROW_BITS;
-    // There are at most 50 zeros.
-    let value = row.trailing_zeros() as u8 + 1;
-    ((hash & (REGISTERS as u64 - 1)) as usize, value)
+    let mut hash = ElementHash::of(element);
+    hash.go_on(element, usize::MAX);
+    hash.row(element)
 }
 
 /// A sketch that can be changed.
@@ -318,28 +316,72 @@ fn tau(mut part: f64) -> f64 {
     }
 }
 
-/// MurmurHash2 for 64 bits, A. Appleby's second variant.
-fn murmur_64a(bytes: &[u8]) -> u64 {
+/// The hash of an element (MurmurHash2 for 64 bits, A. Appleby's second variant), as far as it
+/// goes: a long one's takes many milliseconds.
+#[derive(Clone, Copy, Debug)]
+pub struct ElementHash {
+    hash: u64,
+    /// Bytes that are hashed, whole words.
+    done: usize,
+}
+
+impl ElementHash {
     const FACTOR: u64 = 0xc6a4_a793_5bd1_e995;
     const SHIFT: u32 = 47;
-    let words = bytes.chunks_exact(8);
-    let rest = words.remainder();
-    let mut hash = SEED ^ (bytes.len() as u64).wrapping_mul(FACTOR);
-    let number = |bytes: &[u8]| {
-        let bytes = bytes.iter().rev();
-        bytes.fold(0, |number, &byte| number << 8 | u64::from(byte))
-    };
-    for word in words {
-        let mut word = number(word).wrapping_mul(FACTOR);
-        word ^= word >> SHIFT;
-        hash = (hash ^ word.wrapping_mul(FACTOR)).wrapping_mul(FACTOR);
+
+    /// Of an element of which nothing is hashed yet.
+    #[must_use]
+    pub fn of(element: &[u8]) -> ElementHash {
+        ElementHash {
+            hash: SEED ^ (element.len() as u64).wrapping_mul(Self::FACTOR),
+            done: 0,
+        }
     }
-    if !rest.is_empty() {
-        hash = (hash ^ number(rest)).wrapping_mul(FACTOR);
+
+    /// Hashes so many bytes more of the element, or all that are left; how many it were.
+    pub fn go_on(&mut self, element: &[u8], most: usize) -> usize {
+        let rest = element.get(self.done..).unwrap_or_default();
+        let bytes = rest.len().min(most) / 8 * 8;
+        for word in rest[..bytes].chunks_exact(8) {
+            let mut word = number(word).wrapping_mul(Self::FACTOR);
+            word ^= word >> Self::SHIFT;
+            self.hash = (self.hash ^ word.wrapping_mul(Self::FACTOR)).wrapping_mul(Self::FACTOR);
+        }
+        self.done += bytes;
+        bytes
     }
-    hash ^= hash >> SHIFT;
-    hash = hash.wrapping_mul(FACTOR);
-    hash ^ hash >> SHIFT
+
+    /// Whether all words of the element are hashed.
+    #[must_use]
+    pub fn is_over(&self, element: &[u8]) -> bool {
+        element.len() - self.done < 8
+    }
+
+    fn finish(self, element: &[u8]) -> u64 {
+        let (mut hash, rest) = (self.hash, &element[self.done..]);
+        if !rest.is_empty() {
+            hash = (hash ^ number(rest)).wrapping_mul(Self::FACTOR);
+        }
+        hash ^= hash >> Self::SHIFT;
+        hash = hash.wrapping_mul(Self::FACTOR);
+        hash ^ hash >> Self::SHIFT
+    }
+
+    /// As [`row_of`] the element, of which all words are hashed.
+    #[must_use]
+    pub fn row(self, element: &[u8]) -> (usize, u8) {
+        let hash = self.finish(element);
+        let row = hash >> INDEX_BITS | 1 << ROW_BITS;
+        // There are at most 50 zeros.
+        let value = row.trailing_zeros() as u8 + 1;
+        ((hash & (REGISTERS as u64 - 1)) as usize, value)
+    }
+}
+
+/// Bytes as a number, the lowest first.
+fn number(bytes: &[u8]) -> u64 {
+    let bytes = bytes.iter().rev();
+    bytes.fold(0, |number, &byte| number << 8 | u64::from(byte))
 }
 
 #[cfg(test)]
@@ -357,6 +399,24 @@ mod tests {
     fn add(sketch: &mut Sketch, element: &str) -> bool {
         let (index, value) = row_of(element.as_bytes());
         sketch.raise(index, value)
+    }
+
+    #[test]
+    fn an_element_that_is_hashed_in_pieces_has_the_same_row() {
+        let element: Vec<u8> = (0..1_003_u32).map(|n| (n * 7) as u8).collect();
+        for length in [0, 1, 7, 8, 9, 64, 1_000, 1_003] {
+            let element = &element[..length];
+            let (mut hash, mut pieces) = (ElementHash::of(element), 0);
+            while !hash.is_over(element) {
+                assert_eq!(
+                    hash.go_on(element, 100),
+                    (element.len() - pieces * 96).min(96) / 8 * 8
+                );
+                pieces += 1;
+            }
+            assert_eq!(pieces, (length / 8 * 8).div_ceil(96));
+            assert_eq!(hash.row(element), row_of(element));
+        }
     }
 
     #[test]

@@ -25,6 +25,7 @@ use self::due::Due;
 use self::table::Table;
 use crate::client::{Client, Redirect};
 
+pub use self::broadcast::begin_turn;
 pub use self::table::TABLE_BYTES_MAX;
 
 /// Names that are dropped for each that is entered above the limits: it may be long, and they
@@ -275,21 +276,54 @@ enum Told<'a> {
 
 /// Tells a client, or who listens in its place.
 fn tell(client: &Arc<Client>, told: Told<'_>) {
-    let redirect = lock(&client.tracker.redirect).clone();
-    let Some(redirect) = redirect else {
-        if client.proto() == Proto::V3 {
-            client.push(|out| write_push(out, told));
+    Invalidation::new(told).send(client);
+}
+
+/// What is told, encoded once for each form that clients take.
+struct Invalidation<'a> {
+    told: Told<'a>,
+    push: Vec<u8>,
+    message: Vec<u8>,
+}
+
+impl<'a> Invalidation<'a> {
+    fn new(told: Told<'a>) -> Invalidation<'a> {
+        let (push, message) = (Vec::new(), Vec::new());
+        Invalidation {
+            told,
+            push,
+            message,
         }
-        return;
-    };
-    let target = &redirect.target;
-    if redirect.is_broken() {
-        return notify_broken(client, target.id);
     }
-    if target.proto() == Proto::V3 {
-        target.push(|out| write_push(out, told));
-    } else if target.is_subscriber() {
-        target.push(|out| write_message(out, told));
+
+    /// Sends it to a client, or to who listens in its place.
+    fn send(&mut self, client: &Arc<Client>) {
+        let redirect = lock(&client.tracker.redirect).clone();
+        let Some(redirect) = redirect else {
+            if client.proto() == Proto::V3 {
+                self.push_to(client);
+            }
+            return;
+        };
+        let target = &redirect.target;
+        if redirect.is_broken() {
+            return notify_broken(client, target.id);
+        }
+        if target.proto() == Proto::V3 {
+            self.push_to(target);
+        } else if target.is_subscriber() {
+            if self.message.is_empty() {
+                write_message(&mut self.message, self.told);
+            }
+            target.push(|out| out.extend_from_slice(&self.message));
+        }
+    }
+
+    fn push_to(&mut self, client: &Client) {
+        if self.push.is_empty() {
+            write_push(&mut self.push, self.told);
+        }
+        client.push(|out| out.extend_from_slice(&self.push));
     }
 }
 
@@ -497,6 +531,43 @@ mod tests {
         assert_eq!((told(&some), tracking.counts().2), (String::new(), 1));
     }
 
+    #[test]
+    fn too_many_names_for_too_many_clients_become_a_line_for_each() {
+        let (tracking, clients) = (Tracking::new(10), Clients::default());
+        let all = many(&clients, &tracking, Mode::BCAST);
+        let (own, other) = (client(&clients), client(&clients));
+        for (listener, prefix) in [(&own, &b"key:"[..]), (&other, b"other:")] {
+            let mode = Mode::BCAST.and(Mode::NOLOOP);
+            tracking.start(listener, mode, None, &[prefix]);
+        }
+        let change = |count: usize| {
+            as_writer(own.id, || {
+                for number in 0..count {
+                    tracking.changed(format!("key:{number:060}").as_bytes(), true);
+                }
+                tracking.changed(b"other:1", true);
+            });
+            tracking.broadcast();
+        };
+        begin_turn();
+        // A megabyte of names for 200 clients.
+        change(16 << 10);
+        let flush = ">2\r\n$10\r\ninvalidate\r\n_\r\n";
+        for client in &all {
+            let told = told(client);
+            assert!(told.ends_with(flush), "{}", &told[told.len() - 100..]);
+            assert!(told.len() < (8 << 20) / 200 * 2, "{}", told.len());
+        }
+        // Each by its own prefix: who has written all of it itself, and one that hears of one name.
+        assert_eq!(told(&own), "");
+        assert_eq!(told(&other), push(&["other:1"]));
+        // In the next turn names are told again.
+        tracking.changed(b"key:1", true);
+        begin_turn();
+        tracking.broadcast();
+        assert_eq!(told(&all[0]), push(&["key:1"]));
+    }
+
     /// So many that telling all of them takes a while, in the order in which they are told.
     fn many(clients: &Clients, tracking: &Tracking, mode: Mode) -> Vec<Arc<Client>> {
         let all: Vec<_> = (0..200).map(|_| client(clients)).collect();
@@ -535,6 +606,7 @@ mod tests {
         let send = || tracking.broadcast();
         beside(send, || {
             for round in 0..10_000 {
+                begin_turn();
                 tracking.changed(b"key", true);
                 pause(round);
                 tracking.broadcast();

@@ -15,6 +15,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use crate::clock::LoopClock;
 use crate::state::State;
 use crate::ticker::Ticker;
+use crate::tracking::begin_turn;
 
 /// What clients hold less than at the peak when the heap is asked to give memory back.
 const HEAP_BYTES_MIN: usize = 16 << 20;
@@ -42,6 +43,7 @@ pub(crate) fn start(
         if !state.upkeep_rests.load(Ordering::Relaxed) {
             pause = upkeep.step(&state.cache);
         }
+        begin_turn();
         state.observer.tracking.push_due(state.cache.now().0);
         state.observer.tracking.broadcast();
         let events_wait = state.observer.tell_waiting_events();

@@ -45,6 +45,7 @@ use crate::mailbox::{Arrival, Mailbox};
 use crate::output::Written;
 use crate::poller::{Interest, Poller, Ready, Waker};
 use crate::state::State;
+use crate::tracking;
 
 /// Token of the mailbox's waker; a connection's slot is far below.
 const WAKE_TOKEN: u64 = u64::MAX;
@@ -84,6 +85,8 @@ pub(crate) struct Worker {
     /// that is too much.
     held_bytes: usize,
     looked_at_bytes: usize,
+    /// By how much some of them have grown since what they have left behind was looked at.
+    grown_bytes: usize,
     /// The part of it that strangers hold.
     stranger_bytes: usize,
     /// Who was closed for it, as the log is told.
@@ -123,6 +126,7 @@ impl Worker {
             spares: Vec::new(),
             held_bytes: 0,
             looked_at_bytes: 0,
+            grown_bytes: 0,
             stranger_bytes: 0,
             shed_report: shed::ShedReport::default(),
             answered: PerProtocol::default(),
@@ -150,6 +154,7 @@ impl Worker {
             let (now, began_us) = self.common.clock.refresh_us();
             (self.now_ms, self.began_us) = (now.0, began_us);
             self.deliveries_left = DELIVERIES_MAX;
+            tracking::begin_turn();
             self.release_waiting();
             let has_work = count > 0 || !self.lineup.is_empty();
             for index in 0..count {

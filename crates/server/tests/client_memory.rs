@@ -295,12 +295,12 @@ fn a_transaction_has_a_limit_of_commands_and_of_their_arguments() {
     let set = b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1\r\nv\r\n";
     let many = [&b"DEL"[..]]
         .into_iter()
-        .chain(std::iter::repeat_n(&b"k"[..], 16_002));
+        .chain(std::iter::repeat_n(&b"k"[..], 9_602));
     let many = daemon::frame(&many.collect::<Vec<_>>());
     let refused = resp::error("ERR the transaction is too large");
     let queued = Value::Simple("QUEUED".to_owned());
     let aborted = "EXECABORT Transaction discarded because of previous errors.";
-    for (commands, count) in [(set.repeat(20_000), 20_000), (many, 1)] {
+    for (commands, count) in [(set.repeat(12_000), 12_000), (many, 1)] {
         for is_too_large in [false, true] {
             assert_eq!(client.run("MULTI"), ok());
             client.send_raw(&commands);
@@ -323,7 +323,7 @@ fn a_transaction_has_a_limit_of_commands_and_of_their_arguments() {
 
 #[test]
 fn how_many_keys_a_transaction_has_is_a_setting() {
-    for most in [3_usize, 25_000] {
+    for most in [3_usize, 15_000] {
         let daemon = Daemon::start(&["--transaction-keys", &most.to_string()]);
         let mut client = Client::connect(&daemon);
         assert_eq!(client.run("MULTI"), ok());

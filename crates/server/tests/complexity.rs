@@ -152,7 +152,7 @@ fn the_page_is_what_the_table_says() {
          one in each turn of\nits connection; others have their turns in between, and see what is \
          done by then. Not in steps are\nEXEC and scripts, which are one step for everybody by \
          their promise, and SPOP, ZPOPMIN, ZPOPMAX and\nZREMRANGEBY*, which change a collection at \
-         once: to take half of the members of 4 MiB holds the\nloop for 5 to 10 milliseconds.\n\n\
+         once: to take half of the members of 4 MiB holds the\nloop for 3 to 8 milliseconds.\n\n\
          Room for a long value is made before it is needed, in steps, where the cache is full: a \
          command waits\nfor it and is one step then. What is copied as it is (an argument, \
          another key's value) is copied in\nturns, too. A command that finds no room so, and what \

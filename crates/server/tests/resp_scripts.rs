@@ -695,6 +695,19 @@ fn a_script_has_a_limit_of_bytes_and_of_arguments() {
         let too_many = "-ERR too many arguments for one command";
         assert_eq!(client.call(&more).shown(), too_many);
     }
+    let most = vec![b'x'; (4 << 20) - 1];
+    for (argument, answer) in [
+        (&b"y"[..], ":2"),
+        (
+            b"yz",
+            "-ERR the arguments of a script or function are longer than 4 MiB",
+        ),
+    ] {
+        let words = [&b"EVAL"[..], body.as_bytes(), b"0", &most, argument];
+        assert_eq!(client.call(&words).shown(), answer);
+        let calls = [&b"FCALL"[..], b"nobody", b"0", &most, argument];
+        assert!(client.call(&calls).shown().starts_with("-ERR"));
+    }
     // What was refused is not kept: the two that ran are.
     assert!(
         client

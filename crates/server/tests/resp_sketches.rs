@@ -77,6 +77,29 @@ fn very_many_elements_and_sketches_are_taken_in_parts() {
 }
 
 #[test]
+fn a_long_element_that_is_hashed_in_turns_is_the_one_it_is_in_one_step() {
+    let daemon = Daemon::start(&["--threads", "1"]);
+    let mut client = Client::connect(&daemon);
+    let element: Vec<u8> = (0..20_000_003_u32).map(|n| (n / 1_000) as u8).collect();
+    // Within a transaction it is one step.
+    client.run("MULTI");
+    client.call(&[b"PFADD", b"whole", &element]);
+    assert_eq!(client.run("EXEC").shown(), "[:1]");
+    assert_eq!(client.call(&[b"PFADD", b"whole", &element]).shown(), ":0");
+    let others: Vec<String> = (0..9_000)
+        .map(|number| format!("element:{number}"))
+        .collect();
+    let mut words: Vec<&[u8]> = vec![b"PFADD", b"parts"];
+    words.extend(others.iter().map(String::as_bytes));
+    words.insert(5_000, &element);
+    assert_eq!(client.call(&words).shown(), ":1");
+    let before = count(&mut client, "parts");
+    assert_eq!(client.call(&[b"PFADD", b"parts", &element]).shown(), ":0");
+    assert_eq!(count(&mut client, "parts whole"), before);
+    assert_eq!(count(&mut client, "whole"), 1.0);
+}
+
+#[test]
 fn hostile_strings_are_refused() {
     let daemon = Daemon::start(&[]);
     let mut client = Client::connect(&daemon);

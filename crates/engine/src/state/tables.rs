@@ -84,7 +84,9 @@ pub(super) fn read(dir: &Path, file: &File, id: u64) -> Option<Vec<u8>> {
     let are_same = |words: &[u64]| head.chunks_exact(8).zip(words.iter().copied()).all(is_same);
     // What is no file of this memory is not read, however long: that would need as much memory.
     let length = metadata.len() - head.len() as u64;
-    if !are_same(&words(file, id, &[]).ok()?[..WORDS_OF_MEMORY]) || length > file.metadata().ok()?.len() {
+    if !are_same(&words(file, id, &[]).ok()?[..WORDS_OF_MEMORY])
+        || length > file.metadata().ok()?.len()
+    {
         return None;
     }
     let mut known = Vec::with_capacity(usize::try_from(length).ok()?);

@@ -20,6 +20,7 @@ use cellar_engine::{Deadline, Instant, Kind};
 use super::Collection;
 use super::bytes::{push_varint, u64_at, varint};
 use super::members::{Entry, Members, Shape};
+use super::spare;
 
 /// Bytes before the members of a hash with deadlines.
 const TIMES_BYTES: usize = 17;
@@ -50,6 +51,11 @@ pub struct Field<'a> {
 }
 
 impl<'a> Field<'a> {
+    /// Its place for [`Hash::retime`], until the next change.
+    pub fn at(&self) -> usize {
+        self.at
+    }
+
     fn of(entry: Entry<'a>) -> Field<'a> {
         let (head, start) = varint(entry.payload, 0);
         let end = start + head / 2;
@@ -132,6 +138,12 @@ impl<B: AsRef<[u8]>> Hash<B> {
         field.filter(|field| !field.deadline.has_passed(self.now))
     }
 
+    /// A field's place for [`Hash::retime`], until the next change, and its deadline.
+    #[inline]
+    pub fn find(&self, name: &[u8]) -> Option<(usize, Deadline)> {
+        self.get(name).map(|field| (field.at, field.deadline))
+    }
+
     /// All fields.
     pub fn iter(&self) -> impl Iterator<Item = Field<'_>> {
         let fields = self.members.iter().map(Field::of);
@@ -177,14 +189,8 @@ impl<B: AsRef<[u8]>> Hash<B> {
 impl Hash {
     /// Stores a field; whether it is new.
     pub fn set(&mut self, name: &[u8], value: &[u8], deadline: Deadline) -> bool {
-        let is_timed = deadline != Deadline::NEVER;
-        let mut payload = Vec::with_capacity(value.len() + 16);
-        push_varint(&mut payload, value.len() * 2 + usize::from(is_timed));
-        payload.extend_from_slice(value);
-        if is_timed {
-            payload.extend_from_slice(&raw(deadline).to_le_bytes());
-            self.earliest = self.earliest.min(deadline);
-        }
+        let payload = payload_of(value, deadline);
+        self.earliest = self.earliest.min(deadline);
         self.is_changed = true;
         let old = self.members.find(name).map(|entry| entry.at);
         match old {
@@ -194,13 +200,14 @@ impl Hash {
         old.is_none()
     }
 
-    /// Gives a field another deadline, if it is there.
-    pub fn retime(&mut self, name: &[u8], deadline: Deadline) {
-        if let Some(field) = self.get(name)
-            && field.deadline != deadline
-        {
-            let value = field.value.to_vec();
-            self.set(name, &value, deadline);
+    /// Gives a field that has been [found](Hash::find) another deadline.
+    pub fn retime(&mut self, at: usize, deadline: Deadline) {
+        let field = Field::of(self.members.entry(at));
+        if field.deadline != deadline {
+            let payload = payload_of(field.value, deadline);
+            self.earliest = self.earliest.min(deadline);
+            self.is_changed = true;
+            self.members.replace(at, &payload);
         }
     }
 
@@ -229,13 +236,16 @@ impl Hash {
     }
 
     fn earliest_of_all(&self) -> Deadline {
-        let deadlines = self.members.iter().map(|entry| Field::of(entry).deadline);
-        deadlines.min().unwrap_or(Deadline::NEVER)
+        self.span_of_all().0
     }
 
-    fn latest(&self) -> Deadline {
-        let deadlines = self.members.iter().map(|entry| Field::of(entry).deadline);
-        deadlines.max().unwrap_or(Deadline::NEVER)
+    /// The earliest deadline of a field, and the latest.
+    fn span_of_all(&self) -> (Deadline, Deadline) {
+        let mut deadlines = self.members.iter().map(|entry| Field::of(entry).deadline);
+        let first = deadlines.next().unwrap_or(Deadline::NEVER);
+        deadlines.fold((first, first), |(earliest, latest), deadline| {
+            (earliest.min(deadline), latest.max(deadline))
+        })
     }
 }
 
@@ -253,7 +263,7 @@ impl Collection for Hash {
     }
 
     fn open(value: &[u8], deadline: Deadline, now: Instant) -> Hash {
-        let mut hash = Hash::read(value, deadline, now, <[u8]>::to_vec);
+        let mut hash = Hash::read(value, deadline, now, spare::copy_of);
         hash.purge();
         hash
     }
@@ -272,20 +282,34 @@ impl Collection for Hash {
 
     fn write(mut self, out: &mut Vec<u8>) -> Deadline {
         self.members.tidy();
+        let mut latest = Deadline::NEVER;
         if self.earliest != Deadline::NEVER {
-            self.earliest = self.earliest_of_all();
+            (self.earliest, latest) = self.span_of_all();
         }
         if self.earliest == Deadline::NEVER {
             out.push(0);
             self.members.write(out);
+            self.members.end();
             return self.own;
         }
         out.push(1);
         out.extend_from_slice(&raw(self.own).to_le_bytes());
         out.extend_from_slice(&raw(self.earliest).to_le_bytes());
         self.members.write(out);
-        self.own.min(self.latest())
+        self.members.end();
+        self.own.min(latest)
     }
+}
+
+fn payload_of(value: &[u8], deadline: Deadline) -> Vec<u8> {
+    let is_timed = deadline != Deadline::NEVER;
+    let mut payload = Vec::with_capacity(value.len() + 16);
+    push_varint(&mut payload, value.len() * 2 + usize::from(is_timed));
+    payload.extend_from_slice(value);
+    if is_timed {
+        payload.extend_from_slice(&raw(deadline).to_le_bytes());
+    }
+    payload
 }
 
 /// The key's own deadline, where the item's one may be that of its last field.

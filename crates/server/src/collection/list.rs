@@ -355,36 +355,39 @@ impl<'a> List<'a> {
     /// Removes the elements that equal this one: so many from the first on, from the last on if the
     /// number is negative, all if it is zero. How many those were.
     pub fn remove(&self, count: i64, element: &[u8], scratch: &mut Vec<u8>) -> (usize, Edit) {
-        let most = match usize::try_from(count.unsigned_abs()).unwrap_or(usize::MAX) {
+        let mut left = match usize::try_from(count.unsigned_abs()).unwrap_or(usize::MAX) {
             0 => usize::MAX,
             most => most,
         };
-        let is_it = |(found, place)| (found == element).then_some(place);
-        let mut places: Vec<Range<usize>> = if count < 0 {
-            self.iter_back().filter_map(is_it).take(most).collect()
-        } else {
-            self.iter().filter_map(is_it).take(most).collect()
-        };
+        let mut at = self.start;
         if count < 0 {
-            places.reverse();
-        }
-        if places.is_empty() {
-            return (0, Edit::Keep);
-        }
-        if places.len() == self.count {
-            return (places.len(), Edit::Remove);
+            // From here on they are so many, or all.
+            let mut found = self.iter_back().filter(|(found, _)| *found == element);
+            at = found
+                .nth(left - 1)
+                .map_or(self.start, |(_, place)| place.start);
         }
         let mut kept = Vec::with_capacity(self.end - self.start);
-        let mut from = self.start;
-        for place in &places {
-            kept.extend_from_slice(&self.value[from..place.start]);
-            from = place.end;
+        let (mut from, mut removed) = (self.start, 0);
+        while left > 0 && at < self.end {
+            let (found, next) = self.element(at);
+            if found == element {
+                kept.extend_from_slice(&self.value[from..at]);
+                (from, removed, left) = (next, removed + 1, left - 1);
+            }
+            at = next;
+        }
+        if removed == 0 {
+            return (0, Edit::Keep);
+        }
+        if removed == self.count {
+            return (removed, Edit::Remove);
         }
         kept.extend_from_slice(&self.value[from..self.end]);
         let parts = [&*kept, &[], &[]];
-        let count = self.count - places.len();
+        let count = self.count - removed;
         let edit = lay_out(&parts, count, self.rooms(), self.value.len(), scratch);
-        (places.len(), edit)
+        (removed, edit)
     }
 
     /// The free room on both sides.

@@ -25,6 +25,7 @@ use rapidhash::v3::{RapidSecrets, rapidhash_v3_seeded};
 
 pub use self::moved::Moved;
 use super::bytes::{push_varint, set_u32, u32_at, u64_at, varint};
+use super::spare;
 
 /// Most members that are looked through one by one; more have a table.
 pub const LINEAR_MAX: usize = 128;
@@ -306,7 +307,7 @@ impl<S: Shape> Members<S> {
         }
         self.live -= entries.len();
         entries.for_each(|at| self.kill(at));
-        self.table = Vec::new();
+        self.table.clear();
         self.drop_dead_from_order();
     }
 
@@ -324,11 +325,14 @@ impl<S: Shape> Members<S> {
             self.entries.splice(range, payload.iter().copied());
             self.order.clear();
         } else {
-            let member = self.entry(at).member.to_vec();
-            let slot = self.slot_of(&member, at);
+            let slot = self.slot_of(self.entry(at).member, at);
+            let member = range.start - self.entry(at).member.len()..range.start;
             self.kill(at);
             self.changes.push(offset(at));
-            let at = self.append(&member, payload);
+            let at = self.entries.len();
+            push_varint(&mut self.entries, member.len() * 2);
+            self.entries.extend_from_within(member);
+            self.entries.extend_from_slice(payload);
             self.changes.push(offset(at));
             set_u32(&mut self.table, slot, offset(at) + 1);
         }
@@ -350,7 +354,7 @@ impl<S: Shape> Members<S> {
             moved = Some(compacted);
         }
         if drops_table {
-            self.table = Vec::new();
+            self.table.clear();
         } else if self.needs_table(moved.is_some()) {
             self.make_table();
         }
@@ -373,7 +377,7 @@ impl<S: Shape> Members<S> {
     /// Appends the bytes of all parts. [`Members::tidy`] came before.
     pub fn write(&self, out: &mut Vec<u8>) {
         let slots = self.slots();
-        out.reserve(17 + self.table.len() + self.order.len() + self.entries.len());
+        spare::reserve(out, self.written_bytes_max());
         out.push(if slots == 0 { 0 } else { slots.ilog2() as u8 });
         out.extend_from_slice(&offset(self.live).to_le_bytes());
         if slots > 0 {
@@ -383,6 +387,18 @@ impl<S: Shape> Members<S> {
         out.extend_from_slice(&self.table);
         out.extend_from_slice(&self.order);
         out.extend_from_slice(&self.entries);
+    }
+
+    /// As many bytes as it is written in, or some more.
+    pub fn written_bytes_max(&self) -> usize {
+        17 + self.table.len() + self.order.len() + self.entries.len()
+    }
+
+    /// Lets its parts be used again.
+    pub fn end(self) {
+        for part in [self.table, self.order, self.entries] {
+            spare::give(part);
+        }
     }
 
     fn append(&mut self, member: &[u8], payload: &[u8]) -> usize {
@@ -402,7 +418,7 @@ impl<S: Shape> Members<S> {
 
     /// Moves live entries to the front.
     fn compact(&mut self) -> Moved {
-        let mut moved = Moved::within(self.entries.len());
+        let mut moved = Moved::within(self.entries.len(), self.live);
         let (mut from, mut to) = (0, 0);
         while from < self.entries.len() {
             let Entry { end, is_dead, .. } = self.entry(from);
@@ -487,7 +503,7 @@ impl<S: Shape> Members<S> {
 }
 
 /// An offset or length within a value, which the engine bounds far below 4 GiB.
-fn offset(number: usize) -> u32 {
+pub(super) fn offset(number: usize) -> u32 {
     u32::try_from(number).expect("a value is shorter than 4 GiB")
 }
 

@@ -3,7 +3,8 @@
 use cellar_engine::{Deadline, Instant, Kind};
 
 use super::Collection;
-use super::members::{Members, Shape};
+use super::members::{Members, Shape, offset};
+use super::spare;
 
 /// Nothing belongs to a member.
 #[derive(Debug)]
@@ -102,19 +103,26 @@ impl Set {
         true
     }
 
-    /// Takes out the members at these places in their order of insertion, and shows each.
-    pub fn pop_all(
-        &mut self,
-        places: impl ExactSizeIterator<Item = usize>,
-        mut show: impl FnMut(&[u8]),
-    ) {
-        let all: Vec<usize> = self.members.iter().map(|entry| entry.at).collect();
-        let popped: Vec<usize> = places.map(|place| all[place]).collect();
-        for &at in &popped {
-            show(self.members.entry(at).member);
+    /// Takes out so many members, any as likely as the others, or all there are, and shows each.
+    pub fn pop_some(&mut self, count: usize, mut show: impl FnMut(&[u8])) {
+        let count = count.min(self.len());
+        let (mut left, mut wanted) = (self.len(), count);
+        let mut popped = Vec::with_capacity(count);
+        for entry in self.members.iter() {
+            if wanted == 0 {
+                break;
+            }
+            // One of those that are left, as often as there are still some to be chosen among them.
+            if wanted == left || fastrand::usize(..left) < wanted {
+                wanted -= 1;
+                show(entry.member);
+                popped.push(offset(entry.at));
+            }
+            left -= 1;
         }
         self.is_changed |= !popped.is_empty();
-        self.members.remove_all(popped.into_iter());
+        let popped = popped.into_iter().map(|at| at as usize);
+        self.members.remove_all(popped);
     }
 
     /// As [`Members::tidy`]; a set is tidied before it is written in any case.
@@ -148,7 +156,7 @@ impl Collection for Set {
         Set {
             own: deadline,
             is_changed: false,
-            members: Members::read(value, <[u8]>::to_vec),
+            members: Members::read(value, spare::copy_of),
         }
     }
 
@@ -167,6 +175,7 @@ impl Collection for Set {
     fn write(mut self, out: &mut Vec<u8>) -> Deadline {
         self.tidy();
         self.members.write(out);
+        self.members.end();
         self.own
     }
 }

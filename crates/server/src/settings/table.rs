@@ -498,7 +498,7 @@ pub const TABLE: &[Row] = &[
         name: "transaction-keys",
         parameter: None,
         value: "N",
-        default: "20000",
+        default: "12000",
         help: "Most keys of what MULTI queues; nobody else is served while EXEC runs it, some \
                milliseconds for each 10000. A command counts for one at least, four of its \
                arguments beyond the eighth for one more.",

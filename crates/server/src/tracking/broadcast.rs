@@ -4,23 +4,138 @@
 //! after it has executed and before it writes replies, so nobody sees the reply to a change earlier
 //! than the change is on its way. A loop sends what others have gathered, too, so one command's
 //! names may come in more than one message.
+//!
+//! Limits: a thread copies [`TURN_BYTES_MAX`] of names to clients in one turn. Where more were to
+//! be told, clients are told that anything may have changed: each has a line then, however many
+//! names there are.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use super::{Mode, Told, lock, tell};
+use super::{Invalidation, Mode, Told, lock};
 use crate::client::Client;
 
 /// Bytes of names that are gathered before they are sent within a turn.
 const GATHERED_BYTES_MAX: usize = 64 << 10;
+/// Bytes of names that one turn copies to clients: some milliseconds.
+const TURN_BYTES_MAX: usize = 8 << 20;
+
+/// So many cost hardly more than to tell that there were too many: a client is always told them.
+const SHORT_BYTES_MAX: usize = 512;
+
+thread_local! {
+    /// Bytes that this thread may still copy in this turn.
+    static LEFT: Cell<usize> = const { Cell::new(TURN_BYTES_MAX) };
+}
+
+/// Notes that a turn of this thread begins.
+#[inline]
+pub fn begin_turn() {
+    LEFT.set(TURN_BYTES_MAX);
+}
+
+/// What has changed of the names that begin with a prefix.
+#[derive(Debug)]
+enum Changed {
+    /// These, and who changed each last if that one does not want to hear of it.
+    Names(BTreeMap<Box<[u8]>, u64>),
+    /// More than can be told; who changed all of it, zero if there were several.
+    TooMany(u64),
+}
+
+impl Default for Changed {
+    fn default() -> Changed {
+        Changed::Names(BTreeMap::new())
+    }
+}
+
+impl Changed {
+    /// The same without the names.
+    fn without_names(self) -> Changed {
+        match self {
+            Changed::Names(names) => {
+                let mut writers = names.into_values();
+                let first = writers.next().unwrap_or(0);
+                let is_same = writers.all(|writer| writer == first);
+                Changed::TooMany(if is_same { first } else { 0 })
+            }
+            too_many @ Changed::TooMany(_) => too_many,
+        }
+    }
+}
 
 /// Clients that share a prefix.
 #[derive(Debug, Default)]
 struct Audience {
     clients: BTreeMap<u64, Arc<Client>>,
-    /// Changed names, and who changed them last if that one does not want to hear of it.
-    changed: BTreeMap<Box<[u8]>, u64>,
+    /// None while nothing has changed.
+    changed: Option<Changed>,
+    changed_bytes: usize,
+}
+
+impl Audience {
+    /// Gathers a name; whether it is the first.
+    fn add(&mut self, key: &[u8], writer: u64) -> bool {
+        let is_first = self.changed.is_none();
+        match self.changed.get_or_insert_default() {
+            Changed::Names(names) => {
+                names.insert(key.into(), writer);
+                self.changed_bytes += key.len();
+            }
+            Changed::TooMany(other) => {
+                if *other != writer {
+                    *other = 0;
+                }
+            }
+        }
+        is_first
+    }
+
+    /// Bytes of names that all have to be told.
+    fn bytes_to_copy(&self) -> usize {
+        self.changed_bytes.saturating_mul(self.clients.len())
+    }
+
+    /// Tells all of them, in so many bytes at most.
+    fn tell(&mut self, left: &mut usize) {
+        let bytes = self.bytes_to_copy();
+        let short_bytes = std::mem::take(&mut self.changed_bytes);
+        let mut changed = self.changed.take().unwrap_or_default();
+        if short_bytes > SHORT_BYTES_MAX {
+            match left.checked_sub(bytes) {
+                Some(rest) => *left = rest,
+                None => changed = changed.without_names(),
+            }
+        }
+        let names = match &changed {
+            Changed::Names(names) => names,
+            Changed::TooMany(writer) => {
+                let mut invalidation = Invalidation::new(Told::All);
+                for client in self.clients.values() {
+                    if !(client.id == *writer && Mode::of(client).has(Mode::NOLOOP)) {
+                        invalidation.send(client);
+                    }
+                }
+                return;
+            }
+        };
+        let all: Vec<&[u8]> = names.keys().map(|key| &**key).collect();
+        let mut invalidation = Invalidation::new(Told::Keys(&all));
+        for client in self.clients.values() {
+            let is_its = |writer: &u64| *writer == client.id;
+            if !(Mode::of(client).has(Mode::NOLOOP) && names.values().any(is_its)) {
+                invalidation.send(client);
+                continue;
+            }
+            let others = names.iter().filter(|(_, writer)| !is_its(writer));
+            let others: Vec<&[u8]> = others.map(|(key, _)| &**key).collect();
+            if !others.is_empty() {
+                Invalidation::new(Told::Keys(&others)).send(client);
+            }
+        }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -28,6 +143,8 @@ struct Prefixes {
     audiences: HashMap<Box<[u8]>, Audience>,
     /// How many prefixes there are of each length.
     lengths: BTreeMap<usize, usize>,
+    /// The prefixes of changed names; some may have left.
+    touched: Vec<Box<[u8]>>,
     gathered_bytes: usize,
 }
 
@@ -95,6 +212,7 @@ impl Broadcast {
         let Prefixes {
             audiences,
             lengths,
+            touched,
             gathered_bytes,
         } = &mut *known;
         for &length in lengths.keys() {
@@ -102,13 +220,35 @@ impl Broadcast {
                 break;
             };
             if let Some(audience) = audiences.get_mut(prefix) {
-                audience.changed.insert(key.into(), writer);
+                if audience.add(key, writer) {
+                    touched.push(prefix.into());
+                }
                 *gathered_bytes += key.len();
                 self.has_gathered.store(true, Ordering::Relaxed);
             }
         }
         if *gathered_bytes > GATHERED_BYTES_MAX {
-            self.send_from(&mut known);
+            self.send_or_shorten(&mut known);
+        }
+    }
+
+    /// Sends what is gathered if the turn may still copy so much. Else names are forgotten, and
+    /// [`Broadcast::send`] tells that there were too many.
+    #[cold]
+    fn send_or_shorten(&self, known: &mut Prefixes) {
+        let bytes = known.touched.iter().filter_map(|prefix| {
+            let audience = known.audiences.get(prefix)?;
+            Some(audience.bytes_to_copy())
+        });
+        if bytes.fold(0, usize::saturating_add) <= LEFT.get() {
+            return self.send_from(known);
+        }
+        known.gathered_bytes = 0;
+        for prefix in &known.touched {
+            if let Some(audience) = known.audiences.get_mut(prefix) {
+                audience.changed = audience.changed.take().map(Changed::without_names);
+                audience.changed_bytes = 0;
+            }
         }
     }
 
@@ -126,24 +266,15 @@ impl Broadcast {
     #[cold]
     fn send_from(&self, known: &mut Prefixes) {
         known.gathered_bytes = 0;
-        for audience in known.audiences.values_mut() {
-            let changed = std::mem::take(&mut audience.changed);
-            if changed.is_empty() {
-                continue;
-            }
-            let all: Vec<&[u8]> = changed.keys().map(|key| &**key).collect();
-            for client in audience.clients.values() {
-                if !Mode::of(client).has(Mode::NOLOOP) {
-                    tell(client, Told::Keys(&all));
-                    continue;
-                }
-                let others = changed.iter().filter(|(_, writer)| **writer != client.id);
-                let others: Vec<&[u8]> = others.map(|(key, _)| &**key).collect();
-                if !others.is_empty() {
-                    tell(client, Told::Keys(&others));
-                }
+        let mut left = LEFT.get();
+        for prefix in std::mem::take(&mut known.touched) {
+            if let Some(audience) = known.audiences.get_mut(&prefix)
+                && audience.changed.is_some()
+            {
+                audience.tell(&mut left);
             }
         }
+        LEFT.set(left);
         self.has_gathered.store(false, Ordering::Release);
     }
 }

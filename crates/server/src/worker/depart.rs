@@ -5,9 +5,9 @@
 //! at once, and nobody sees it any more; what it has set up goes a piece in each turn, and counts
 //! as held until then.
 //!
-//! Who sets up and goes on and on would leave more than is taken apart: what is above a loop's part
-//! of [`Budget::departed_bytes_max`](crate::budget::Budget::departed_bytes_max) goes at
-//! once, however long that takes. It took as long to set up.
+//! Who sets up and goes on and on would leave more than is taken apart: while a loop has more than
+//! its part of [`Budget::departed_bytes_max`](crate::budget::Budget::departed_bytes_max), larger
+//! pieces go, and as much as connections set up meanwhile, which took longer.
 //!
 //! Invariant: who is in here is gone for all others.
 //! Why: docs/decisions/0060. Tests: tests/complexity.rs, tests/client_memory.rs.
@@ -18,11 +18,14 @@ use std::sync::Arc;
 use super::Worker;
 use crate::connection::Connection;
 use crate::execute::{Link, Unfinished};
+use crate::limits::ENTRY_BYTES;
 use crate::state::State;
 use crate::waiters::Waiter;
 
 /// Names that are taken apart in one turn.
 const NAMES_MAX: usize = 1_024;
+/// The same while more is left than may be: about a millisecond.
+const EXCESS_NAMES_MAX: usize = 4_096;
 /// Bytes that count for one name: each page costs the system something.
 const BYTES_PER_NAME: usize = 8 << 10;
 /// What has so many bytes is not let go of at once.
@@ -55,9 +58,13 @@ impl Departures {
         while left > 0
             && let Some(first) = self.waiting.front_mut()
         {
+            let before = first.bytes;
             left -= first.take_apart(left, state).min(left);
             if first.is_empty() {
-                self.bytes -= first.bytes;
+                first.bytes = 0;
+            }
+            self.bytes -= before - first.bytes;
+            if first.is_empty() {
                 self.waiting.pop_front();
             }
         }
@@ -73,11 +80,16 @@ struct Departure {
     unfinished: Option<Box<dyn Unfinished>>,
     /// Requests that were not run, and replies that were not read.
     buffers: Vec<Vec<u8>>,
-    /// What all of it counted for.
+    /// What all that is left of it counts for.
     bytes: usize,
 }
 
 impl Departure {
+    /// Notes that so many bytes of it are gone.
+    fn note_freed(&mut self, bytes: usize) {
+        self.bytes = self.bytes.saturating_sub(bytes);
+    }
+
     fn is_empty(&self) -> bool {
         let has_names = self.waiter.is_some() || self.link.is_some();
         !has_names && self.unfinished.is_none() && self.buffers.is_empty()
@@ -93,6 +105,7 @@ impl Departure {
             if end == waiter.names().len() {
                 self.waiter = None;
             }
+            self.note_freed(names * ENTRY_BYTES);
             return names;
         }
         if let Some(link) = &mut self.link {
@@ -102,6 +115,7 @@ impl Departure {
             if names < most {
                 self.link = None;
             }
+            self.note_freed(before - after);
             return names.max((before - after) / BYTES_PER_NAME);
         }
         if let Some(rest) = self.unfinished.take() {
@@ -121,6 +135,7 @@ impl Departure {
         if buffer.is_empty() {
             self.buffers.pop();
         }
+        self.note_freed(freed);
         freed / BYTES_PER_NAME
     }
 }
@@ -182,26 +197,39 @@ impl Worker {
     #[inline]
     pub(super) fn take_apart(&mut self) {
         if !self.departures.is_empty() {
-            self.take_piece();
+            let is_excess = self.has_excess();
+            self.take_piece(if is_excess {
+                EXCESS_NAMES_MAX
+            } else {
+                NAMES_MAX
+            });
         }
     }
 
     #[cold]
-    fn take_piece(&mut self) {
+    fn take_piece(&mut self, names: usize) {
         let state = &self.common.state;
         let pass = state.gates.enter(self.index);
-        self.departures.take_names(NAMES_MAX, state);
+        self.departures.take_names(names, state);
         drop(pass);
         self.publish_departed();
     }
 
-    /// Takes pieces apart, other loops' turns between them, until no more is left than may be.
+    /// While more is left than may be: takes as much apart as connections have set up since the
+    /// last call, other loops' turns between the pieces.
     #[inline]
     pub(super) fn take_excess_apart(&mut self) {
-        let most_bytes = self.common.state.budget.departed_bytes_max();
-        while self.departures.bytes > most_bytes {
-            self.take_piece();
+        let mut grown_bytes = std::mem::take(&mut self.grown_bytes);
+        while grown_bytes > 0 && self.has_excess() {
+            let before = self.departures.bytes;
+            self.take_piece(NAMES_MAX);
+            let freed = before - self.departures.bytes;
+            grown_bytes = grown_bytes.saturating_sub(freed.max(NAMES_MAX * ENTRY_BYTES));
         }
+    }
+
+    fn has_excess(&self) -> bool {
+        self.departures.bytes > self.common.state.budget.departed_bytes_max()
     }
 
     fn publish_departed(&self) {

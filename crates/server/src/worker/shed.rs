@@ -83,6 +83,7 @@ impl Worker {
             client.note_held(after);
         }
         self.held_bytes = self.held_bytes - before + after;
+        self.grown_bytes += after.saturating_sub(before);
         if was_stranger {
             self.stranger_bytes -= before;
         }

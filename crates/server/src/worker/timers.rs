@@ -7,6 +7,7 @@
 use std::sync::atomic::Ordering;
 
 use super::{Common, Worker};
+use crate::collection::spare;
 use crate::connection::{Connection, Ending};
 use crate::execute::Context;
 use crate::pace::Sample;
@@ -128,6 +129,7 @@ impl Worker {
 
     /// Begins to look at all connections.
     fn begin_sweep(&mut self) {
+        spare::release();
         self.timers.sweep = Some(Sweep {
             next: 0,
             is_short: self.common.state.is_short_of_memory(),

@@ -87,11 +87,41 @@ pub(crate) const EVENTS: &[Event] = events! {
         outcome
     };
     "many who watch keys go": |bench| {
-        let all = many(|| with_names(bench, "WATCH", 7_000));
+        let all = many(|| with_names(bench, "WATCH", 3_900));
         bench.watch(|| drop(all))
     };
+    "PUBSUB CHANNELS of very many": |bench| {
+        let all: Vec<TcpStream> = (0..15).map(|client| {
+            let names = (0..bench.scaled(7_000)).map(|name| format!("channel:{client}:{name}"));
+            let words: Vec<String> = ["SUBSCRIBE".to_owned()].into_iter().chain(names).collect();
+            let mut client = bench.client();
+            client.write_all(&framed(&words)).unwrap();
+            wait(&mut client);
+            client
+        }).collect();
+        let outcome = bench.watch(|| ask(&mut bench.client(), &[&["PUBSUB", "CHANNELS"]]));
+        drop(all);
+        outcome
+    };
+    "MSET of many keys that very many are told of": |bench| {
+        let all: Vec<TcpStream> = (0..bench.scaled(3_000)).map(|_| {
+            let mut client = bench.client();
+            ask(&mut client, &[&["HELLO", "3"], &["CLIENT", "TRACKING", "on", "BCAST"]]);
+            client
+        }).collect();
+        let keys = 0..bench.scaled(8_000);
+        let pairs = keys.flat_map(|key| [format!("key:{key}"), key.to_string()]);
+        let words: Vec<String> = ["MSET".to_owned()].into_iter().chain(pairs).collect();
+        let outcome = bench.watch(|| {
+            let mut client = bench.client();
+            client.write_all(&framed(&words)).unwrap();
+            wait(&mut client);
+        });
+        drop(all);
+        outcome
+    };
     "FLUSHALL of watched keys": |bench| {
-        let all = many(|| with_names(bench, "WATCH", 7_000));
+        let all = many(|| with_names(bench, "WATCH", 3_900));
         let outcome = bench.watch(|| ask(&mut bench.client(), &[&["FLUSHALL"]]));
         drop(all);
         outcome
@@ -132,8 +162,8 @@ pub(crate) const EVENTS: &[Event] = events! {
     "RESET with all that can be set up": |bench| {
         let mut client = bench.client();
         ask(&mut client, &[&["HELLO", "3"]]);
-        for command in ["SUBSCRIBE", "WATCH"] {
-            ask_with_names(&mut client, command, bench.scaled(7_000));
+        for (command, names) in [("SUBSCRIBE", 7_000), ("WATCH", 3_900)] {
+            ask_with_names(&mut client, command, bench.scaled(names));
         }
         let prefix = |at| ["PREFIX".to_owned(), format!("p:{at}:")];
         let prefixes = (0..bench.scaled(1_500)).flat_map(prefix);

@@ -419,6 +419,7 @@ impl Bench {
                 let commands = words.split(" ; ");
                 let frames = commands.map(|words| match words {
                     "{queue}" => self.queue(),
+                    "{stores}" => Self::stores(),
                     words => frame_of(&self.expanded(words)),
                 });
                 let request = frames.chain([END.to_vec()]).collect::<Vec<_>>().concat();
@@ -467,9 +468,12 @@ impl Bench {
             match word {
                 "{keys}" => many(args, &|place| format!("key:{}", place % keys)),
                 "{missing}" => many(args, &|place| format!("no:{place}")),
-                "{keys16k}" => many(args.min(16_000), &|place| format!("key:{place}")),
+                "{keys9k}" => many(args.min(9_600), &|place| format!("key:{place}")),
+                "{missing9k}" => many(args.min(9_600), &|place| format!("no:{place}")),
+                "{fields8k}" => many(16_000, &|place| format!("m{}", place / 2 * 13)),
+                "{fields16k}" => many(16_000, &|place| format!("m{}", place * 7)),
                 "{4k}" => many(4_000, &|place| format!("no:{place}")),
-                "{pairs20k}" => many(args.min(20_000), &|place| format!("key:{place}")),
+                "{pairs15k}" => many(args.min(15_800), &|place| format!("key:{place}")),
                 "{program}" => vec![program().into_bytes()],
                 "{strings}" => vec![strings().into_bytes()],
                 "{library}" => vec![library().into_bytes()],
@@ -495,6 +499,12 @@ impl Bench {
                     let pair = |n| [format!("short:{n}").into_bytes(), vec![b'v'; 4_096]];
                     (0..values).flat_map(pair).collect()
                 }
+                "{argument}" => vec![vec![b'x'; 4 << 20]],
+                "{scored4k}" => many(4_000, &|place| match place % 2 {
+                    0 => format!("{place}.5"),
+                    _ => format!("m{}", place * 41 % members),
+                }),
+                "{tenth}" => vec![(members / 10).to_string().into_bytes()],
                 "{half}" => vec![(members / 2).to_string().into_bytes()],
                 "{stars}" => many(256, &|_| "*a*b*c".to_owned()),
                 word if word.starts_with("{dump:") => {
@@ -510,8 +520,17 @@ impl Bench {
     fn queue(&self) -> Vec<u8> {
         let keys = self.size.keys;
         let get = |at: usize| format!("key:{}", at.wrapping_mul(7_919) % keys);
-        let gets = (0..self.size.args.min(20_000)).map(|at| frame(&[b"GET", get(at).as_bytes()]));
+        let gets = (0..self.size.args.min(12_000)).map(|at| frame(&[b"GET", get(at).as_bytes()]));
         gets.collect::<Vec<_>>().concat()
+    }
+
+    /// The same of commands that store keys that were not there.
+    fn stores() -> Vec<u8> {
+        static ROUND: AtomicU64 = AtomicU64::new(0);
+        let round = ROUND.fetch_add(1, Ordering::Relaxed);
+        let set = |at: usize| format!("stored:{round}:{at}");
+        let sets = (0..12_000).map(|at| frame(&[b"SET", set(at).as_bytes(), b"v"]));
+        sets.collect::<Vec<_>>().concat()
     }
 
     /// What DUMP answers for a key.

@@ -18,7 +18,7 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    /// Whether what it does is one step by its promise, or bounded by its collection only.
+    /// Whether what it does is one step by its promise.
     pub(crate) fn is_one_step(&self) -> bool {
         self.bound.starts_with("no steps")
     }
@@ -92,7 +92,8 @@ pub(crate) const RESP: &[Row] = rows! {
         "at most 16,384 arguments; a changed value has at most 4 MiB, or --max-value",
         ["BITFIELD long INCRBY u8 #5 1", "BITFIELD_RO big GET u8 #500"];
     "pfadd": "a pass over the sketch an element", "262,142 elements of a sketch of 3,000 bytes",
-        "4,096 elements a step; of many a register is raised once", ["PFADD sketch {members}"];
+        "4,096 elements a step, 8 MiB of them hashed; of many a register is raised once",
+        ["PFADD sketch {members}", "PFADD long:sketch {huge}"];
     "pfcount": "a pass over each sketch", "16,383 sketches", "128 sketches a step",
         ["PFADD sketch {members} ; PFCOUNT sketch", "PFCOUNT {sketches}"];
     "pfmerge": "the same, and one more", "16,382 sketches", "128 sketches a step",
@@ -158,13 +159,18 @@ pub(crate) const RESP: &[Row] = rows! {
         ["SADD new {huge}", "SREM set {huge}", "HSET new {huge} x", "ZADD new 1 {huge}",
          "SADD copy:set new", "SADD copy:set {members}", "SREM copy:set {members}",
          "HSET copy:hash m1 x", "HDEL copy:hash {members}", "ZADD copy:sorted 3 m1",
+         "COPY earth scored REPLACE ; ZADD scored {scored4k}",
          "ZREM copy:sorted {members}"];
     "hsetnx hincrby hincrbyfloat zincrby smove": "three copies of the collection",
         "a collection of 4 MiB", "a collection has at most 4 MiB, or --max-value",
         ["HINCRBY hash n 1", "ZINCRBY sorted 1 m1", "SMOVE set set m1"];
     "hexpire hpexpire hexpireat hpexpireat hpersist hgetex hsetex hgetdel":
         "three copies of the collection and a look-up a field", "16,380 fields",
-        "at most 16,384 arguments", ["HEXPIRE hash 1000 FIELDS 2 m1 m2"];
+        "at most 16,384 arguments",
+        ["HEXPIRE hash 1000 FIELDS 2 m1 m2",
+         "COPY hash timed REPLACE ; HPEXPIRE timed 1000000 FIELDS 16000 {fields16k}",
+         "COPY hash timed REPLACE ; HSETEX timed EX 1000 FIELDS 8000 {fields8k}",
+         "COPY hash timed REPLACE ; HGETDEL timed FIELDS 16000 {fields16k}"];
     "hrandfield srandmember zrandmember": "one pass over the members", "a count of -1,048,576",
         "more are refused; 4,096 members a step",
         ["SRANDMEMBER set -1000000", "HRANDFIELD hash -100000 WITHVALUES",
@@ -172,8 +178,11 @@ pub(crate) const RESP: &[Row] = rows! {
     "sismember scard": "one look-up", "none", "answers at once", ["SISMEMBER set m1"];
     "spop zpopmin zpopmax zmpop zremrangebyscore zremrangebyrank zremrangebylex":
         "three copies of the collection and its members", "half of a collection of 4 MiB",
-        "no steps: a collection has at most 4 MiB, or --max-value; 64 KiB of answer a step",
+        "at once: a collection has at most 4 MiB, or --max-value; 64 KiB of answer a step",
         ["COPY set popped REPLACE ; SPOP popped {half}",
+         "COPY set popped REPLACE ; SPOP popped {tenth}",
+         "COPY earth zpopped REPLACE ; ZREMRANGEBYRANK zpopped 0 {tenth}",
+         "COPY earth zpopped REPLACE ; ZPOPMIN zpopped {half}",
          "COPY sorted zpopped REPLACE ; ZPOPMIN zpopped {half}",
          "COPY sorted zpopped REPLACE ; ZMPOP 1 zpopped MAX COUNT {half}",
          "COPY sorted zpopped REPLACE ; ZREMRANGEBYRANK zpopped 0 {half}"];
@@ -226,7 +235,7 @@ pub(crate) const RESP: &[Row] = rows! {
         ["RPUSH new {huge}", "RPUSH copy:list new", "LPUSH copy:list {members}",
          "LPUSHX copy:list new"];
     "lpop rpop ltrim": "a pass over what goes, or from the nearer end", "half of a list of 4 MiB",
-        "no steps: a list has at most 4 MiB, or --max-value; 64 KiB of answer a step",
+        "at once: a list has at most 4 MiB, or --max-value; 64 KiB of answer a step",
         ["COPY list popped REPLACE ; LPOP popped {half}",
          "COPY list popped REPLACE ; LTRIM popped {half} -2"];
     "lindex": "a pass from the nearer end", "the middle of a list of 4 MiB",
@@ -237,7 +246,7 @@ pub(crate) const RESP: &[Row] = rows! {
     "lset linsert lrem": "a pass and a copy of the list", "the last elements of a list of 4 MiB",
         "a list has at most 4 MiB, or --max-value",
         ["LSET copy:list {half} changed", "LINSERT copy:list AFTER none x",
-         "LREM copy:list 0 none"];
+         "LREM copy:list 0 none", "COPY list removed REPLACE ; LREM removed 0 m1"];
     "lpos": "a pass over the list", "an element that is not there",
         "a list has at most 4 MiB; 64 KiB of answer a step", ["LPOS list none COUNT 0"];
     "lmove rpoplpush": "as LPOP and LPUSH", "two lists of 4 MiB without free room",
@@ -267,25 +276,28 @@ pub(crate) const RESP: &[Row] = rows! {
     "pubsub pubsub|channels pubsub|numsub pubsub|numpat pubsub|shardchannels pubsub|shardnumsub \
      pubsub|help":
         "one pass over the channels", "8,000 channels of each client",
-        "4 MiB of names a client; at most 16,384 arguments", ["PUBSUB CHANNELS *"];
+        "4,096 names looked at, 64 KiB of answer a step; 4 MiB of names a client; at most 16,384 \
+         arguments", ["PUBSUB CHANNELS *"];
     "multi discard unwatch watch": "a place in two trees a key", "keys until they are too many",
-        "4 MiB a client, 512 bytes and its name for each; at most 16,384 arguments",
-        ["WATCH {missing16k}", "WATCH {names} ; UNWATCH"];
+        "2 MiB a client, 512 bytes and its name for each; at most 16,384 arguments",
+        ["WATCH {missing16k}", "WATCH {waited} ; UNWATCH"];
     "exec": "its commands, one after the other", "a queue of the longest commands",
-        "one step for all by its promise: at most 20,000 keys, four arguments beyond a command's \
+        "one step for all by its promise: at most 12,000 keys, four arguments beyond a command's \
          eighth counted as one; 32 MiB of queue and of answer",
-        ["MULTI ; {queue} ; EXEC", "MULTI ; MGET {keys16k} ; EXEC",
-         "MULTI ; DEL {missing16k} ; EXEC",
-         "MULTI ; MSET {pairs20k} ; EXEC"];
+        ["MULTI ; {queue} ; EXEC", "MULTI ; {stores} ; EXEC", "MULTI ; MGET {keys9k} ; EXEC",
+         "MULTI ; DEL {missing9k} ; EXEC", "MULTI ; MSET {pairs15k} ; EXEC",
+         "WATCH {waited} ; MULTI ; EXEC"];
     "eval evalsha eval_ro evalsha_ro": "its script", "a script that never ends",
-        "no steps: --script-time-limit; 64 KiB of script, 16,384 arguments",
-        ["EVAL return{} 0 {missing16k}", "EVAL {program} 0"];
+        "no steps: --script-time-limit; 64 KiB of script, 16,384 arguments of 4 MiB",
+        ["EVAL return{} 0 {missing16k}", "EVAL return{} 0 {argument}", "EVAL return{} 0 {huge}",
+         "EVAL {program} 0"];
     "script script|load script|exists script|flush script|kill script|help":
         "one digest; to compile a script", "262,142 digests; 64 KiB of script",
         "4,096 digests a step; longer scripts are refused",
         ["SCRIPT EXISTS {keys}", "SCRIPT LOAD {program}", "SCRIPT LOAD {strings}"];
     "fcall fcall_ro": "its function", "a function that never ends",
-        "no steps: --script-time-limit; 16,384 arguments", ["FCALL nosuch 0 {missing16k}"];
+        "no steps: --script-time-limit; 16,384 arguments of 4 MiB",
+        ["FCALL nosuch 0 {missing16k}"];
     "function|load function|restore": "the library's program, and a look at the others",
         "a program that never ends",
         "64 KiB and 1,000 functions a library, 500 ms and --script-time-limit; RESTORE runs a \

@@ -16,12 +16,12 @@ pub struct Moved {
 }
 
 impl Moved {
-    /// Nothing yet, for entries that took so many bytes.
-    pub(super) fn within(bytes: usize) -> Moved {
+    /// Nothing yet, for so many entries that took so many bytes.
+    pub(super) fn within(bytes: usize, entries: usize) -> Moved {
         Moved {
             began: vec![0; bytes.div_ceil(64)],
             before: Vec::new(),
-            now: Vec::new(),
+            now: Vec::with_capacity(entries),
         }
     }
 
@@ -74,7 +74,7 @@ mod tests {
     #[test]
     fn each_entry_is_found_where_it_went() {
         let entries = [(0, 0), (1, 1), (63, 9), (64, 10), (200, 40)];
-        let mut moved = Moved::within(201);
+        let mut moved = Moved::within(201, 5);
         entries.iter().for_each(|&(from, to)| moved.note(from, to));
         moved.finish();
         for (from, to) in entries {

@@ -7,15 +7,20 @@
 //! The order is settled once after all changes of a command: what came or went is looked up and
 //! moved in, or, if it is a good part of all, everything is sorted anew.
 
+use std::ops::Range;
 use std::sync::LazyLock;
 
 use rapidhash::v3::{RapidSecrets, rapidhash_v3_seeded};
 
 use super::{Entry, Members, Shape, offset, secrets};
-use crate::collection::bytes::u32_at;
+use crate::collection::bytes::{set_u32, u32_at};
+use crate::collection::spare;
 
-/// From one change to so many members on it is cheaper to sort all.
-const SORTED_SHARE: usize = 16;
+/// From one change to so many members on it is cheaper to look at all of them than to look up what
+/// went.
+const MERGED_SHARE: usize = 32;
+/// From one that came to so many members on it is cheaper to sort all.
+const SORTED_SHARE: usize = 4;
 
 impl<S: Shape, B: AsRef<[u8]>> Members<S, B> {
     /// Shows `count` entries from `cursor` on, more if their hashes are equal, and says where to go
@@ -49,8 +54,13 @@ impl<S: Shape, B: AsRef<[u8]>> Members<S, B> {
 
     /// The first rank from `from` on whose offset and hash are not `before`.
     fn rank(&self, from: usize, before: impl Fn(u32, u32) -> bool) -> usize {
+        self.rank_within(from..self.order.as_ref().len() / 4, before)
+    }
+
+    /// The first of these ranks whose offset and hash are not `before`, or the end.
+    fn rank_within(&self, ranks: Range<usize>, before: impl Fn(u32, u32) -> bool) -> usize {
         let order = self.order.as_ref();
-        let (mut low, mut high) = (from, order.len() / 4);
+        let (mut low, mut high) = (ranks.start, ranks.end);
         while low < high {
             let middle = usize::midpoint(low, high);
             let at = u32_at(order, middle);
@@ -68,29 +78,83 @@ impl<S: Shape> Members<S> {
     /// Brings the order up to what the members are.
     pub(super) fn settle_order(&mut self) {
         let changes = std::mem::take(&mut self.changes);
-        if changes.len() * SORTED_SHARE > self.live || self.order.is_empty() {
-            self.sort_order();
-        } else if !changes.is_empty() {
-            self.order = self.merged(&changes);
+        if changes.is_empty() && !self.order.is_empty() {
+            return;
         }
+        if changes.len() * MERGED_SHARE <= self.live && !self.order.is_empty() {
+            let merged = self.merged(&changes);
+            spare::give(std::mem::replace(&mut self.order, merged));
+            return;
+        }
+        if self.order.is_empty() {
+            return self.sort_order();
+        }
+        let mut came = self.keys_of_live(&changes);
+        if came.len() * SORTED_SHARE > self.live {
+            return self.sort_order();
+        }
+        came.sort_unstable();
+        self.drop_dead_from_order();
+        self.merge(&came);
     }
 
+    /// The keys of those among the changed entries that are members.
+    fn keys_of_live(&self, changes: &[u32]) -> Vec<u64> {
+        let live = changes.iter().filter(|&&at| self.is_live(at as usize));
+        live.map(|&at| key(&self.entry(at as usize))).collect()
+    }
+
+    /// Puts keys in their order into an order that has none of them.
+    fn merge(&mut self, keys: &[u64]) {
+        if keys.is_empty() {
+            return;
+        }
+        let count = self.order.len() / 4;
+        let mut merged = spare::with_capacity(self.order.len() + keys.len() * 4);
+        let mut from = 0;
+        for (number, &key) in keys.iter().enumerate() {
+            let apart = (count - from) / (keys.len() - number);
+            let rank = self.rank_near(from, apart, |at, hash| key_of(hash, at) < key);
+            merged.extend_from_slice(&self.order[from * 4..rank * 4]);
+            push(&mut merged, key);
+            from = rank;
+        }
+        merged.extend_from_slice(&self.order[from * 4..]);
+        spare::give(std::mem::replace(&mut self.order, merged));
+    }
+
+    /// As [`Members::rank`] of one that is about so far from `from`.
+    fn rank_near(&self, from: usize, apart: usize, before: impl Fn(u32, u32) -> bool) -> usize {
+        let count = self.order.len() / 4;
+        let (mut low, mut step) = (from, apart.max(1));
+        while low + step < count {
+            let at = u32_at(&self.order, low + step);
+            if !before(at, hash(self.entry(at as usize).member)) {
+                return self.rank_within(low..low + step, before);
+            }
+            (low, step) = (low + step + 1, step * 2);
+        }
+        self.rank_within(low..count, before)
+    }
+
+    /// Sorts all anew: hashes are spread evenly, so each stands about where its upper bits say.
     fn sort_order(&mut self) {
-        let mut keys: Vec<u64> = self.iter().map(|entry| key(&entry)).collect();
-        keys.sort_unstable();
+        let keys: Vec<u64> = self.iter().map(|entry| key(&entry)).collect();
         self.order.clear();
-        keys.iter().for_each(|&key| push(&mut self.order, key));
+        spread(&keys, |key| push(&mut self.order, key));
     }
 
     /// Takes what is dead out of the order, which is cheaper than to sort what is left.
     pub(super) fn drop_dead_from_order(&mut self) {
-        let order = std::mem::replace(&mut self.order, Vec::with_capacity(self.live * 4));
-        let ranks = 0..order.len() / 4;
-        for at in ranks.map(|rank| u32_at(&order, rank)) {
+        let mut count = 0;
+        for rank in 0..self.order.len() / 4 {
+            let at = u32_at(&self.order, rank);
             if self.is_live(at as usize) {
-                self.order.extend_from_slice(&at.to_le_bytes());
+                set_u32(&mut self.order, count, at);
+                count += 1;
             }
         }
+        self.order.truncate(count * 4);
     }
 
     /// The order with what came and without what went.
@@ -103,7 +167,7 @@ impl<S: Shape> Members<S> {
         changes.sort_unstable();
         // What came and went has changed twice.
         changes.dedup();
-        let mut merged = Vec::with_capacity(self.order.len() + changes.len() * 4);
+        let mut merged = spare::with_capacity(self.order.len() + changes.len() * 4);
         let mut from = 0;
         for (key, is_dead) in changes {
             let rank = self.rank(from, |at, hash| key_of(hash, at) < key);
@@ -118,6 +182,34 @@ impl<S: Shape> Members<S> {
         merged.extend_from_slice(&self.order[from * 4..]);
         merged
     }
+}
+
+/// Shows keys in their order, whose upper bits are spread evenly: one pass puts each among the few
+/// with the same bits, which are sorted by themselves.
+fn spread(keys: &[u64], mut show: impl FnMut(u64)) {
+    let power = keys.len().next_power_of_two().ilog2().max(1);
+    let part = |key: u64| (key >> (u64::BITS - power)) as usize;
+    let mut ends = vec![0_u32; (1 << power) + 1];
+    for &key in keys {
+        ends[part(key) + 1] += 1;
+    }
+    for number in 1..ends.len() {
+        ends[number] += ends[number - 1];
+    }
+    let mut sorted = vec![0; keys.len()];
+    for &key in keys {
+        let end = &mut ends[part(key)];
+        sorted[*end as usize] = key;
+        *end += 1;
+    }
+    // Each end is now where the next part begins, and the part before it is between the two.
+    let mut from = 0;
+    for &end in &ends[..1 << power] {
+        let end = end as usize;
+        sorted[from..end].sort_unstable();
+        from = end;
+    }
+    sorted.into_iter().for_each(&mut show);
 }
 
 /// What the order is sorted by: the hash, then the offset.
@@ -175,6 +267,45 @@ mod tests {
             assert_eq!(members.len(), left);
             check(&members);
         }
+    }
+
+    #[test]
+    fn the_order_has_what_came_and_not_what_went_however_much_that_was() {
+        for (came, went) in [
+            (5, 5),
+            (5, 900),
+            (300, 0),
+            (450, 600),
+            (3_000, 1),
+            (100, 100),
+        ] {
+            let mut members = members_of(2_000);
+            let all: Vec<usize> = members.iter().map(|entry| entry.at).collect();
+            all[..went].iter().for_each(|&at| members.remove(at));
+            for number in 0..came {
+                members.insert(format!("new{number}").as_bytes(), &[]);
+            }
+            // One that comes and goes in between.
+            let passing = members.insert(b"passing", &[]);
+            members.remove(passing);
+            members.tidy();
+            assert_eq!(members.len(), 2_000 - went + came);
+            check(&members);
+        }
+    }
+
+    #[test]
+    fn keys_are_shown_in_their_order_wherever_they_are() {
+        let keys = |spread: u64| (0..1_000_u64).map(move |n| n.wrapping_mul(spread) | n % 7);
+        for factor in [0, 1, 0x9e37_79b9_7f4a_7c15] {
+            let keys: Vec<u64> = keys(factor).collect();
+            let mut sorted = keys.clone();
+            sorted.sort_unstable();
+            let mut shown = Vec::new();
+            super::spread(&keys, |key| shown.push(key));
+            assert_eq!(shown, sorted);
+        }
+        super::spread(&[], |_| panic!("there is none"));
     }
 
     #[test]

@@ -2,13 +2,20 @@
 //!
 //! Source: redis.io/docs/latest/develop/pubsub. Tests: tests/resp_pubsub.rs.
 
-use cellar_protocol::resp::{Reply, Verb};
+use std::sync::Arc;
 
+use cellar_protocol::resp::glob::Pattern;
+use cellar_protocol::resp::{Proto, Reply, Verb};
+
+use super::arguments::Arguments;
 use super::call::{Call, DONE, Outcome};
 use super::patterns;
 
-use super::call::steps::Progress;
+use super::call::steps::{Progress, STEP_BYTES, STEP_ITEMS, Work};
+use crate::execute::context::Context;
+use crate::output::Output;
 use crate::pubsub::{Kind, PubSub, Sending};
+use crate::users::User;
 
 pub(super) fn subscribe(call: &mut Call<'_>) -> Outcome {
     begin(call, Kind::Channel, "subscribe")
@@ -123,22 +130,68 @@ pub(super) fn channels(call: &mut Call<'_>) -> Outcome {
         [_, _, pattern] => Some(patterns::pattern(pattern)?),
         _ => return Err(super::wrong_arity(call.command, call.args)),
     };
-    let mut names: Vec<Box<[u8]>> = Vec::new();
-    let user = call.session.standing.last_user();
-    call.context
-        .state
-        .observer
-        .pubsub
-        .channels(kind_of(call), |name| {
-            let is_its = user.is_none_or(|user| user.may_hear(name));
+    let names = ChannelNames {
+        kind: kind_of(call),
+        pattern,
+        user: call.session.standing.last_user().cloned(),
+        next: Some(0),
+        names: Arguments::default(),
+        answered: 0,
+        proto: call.session.proto,
+    };
+    call.work_in_steps(names)
+}
+
+/// The names of channels, on their way to who has asked for them.
+struct ChannelNames {
+    kind: Kind,
+    pattern: Option<Pattern>,
+    /// Who may not hear all of them.
+    user: Option<Arc<User>>,
+    /// Where to go on; none once all are gathered.
+    next: Option<usize>,
+    names: Arguments,
+    answered: usize,
+    proto: Proto,
+}
+
+impl ChannelNames {
+    /// Gathers some more.
+    fn gather(&mut self, from: usize, pubsub: &PubSub) {
+        let (names, pattern, user) = (&mut self.names, &self.pattern, &self.user);
+        self.next = pubsub.some_channels(self.kind, from, STEP_ITEMS, |name| {
+            let is_its = user.as_ref().is_none_or(|user| user.may_hear(name));
             if is_its && pattern.as_ref().is_none_or(|pattern| pattern.matches(name)) {
-                names.push(name.into());
+                names.extend(&[name]);
             }
         });
-    let mut reply = call.reply();
-    reply.array(names.len());
-    names.iter().for_each(|name| reply.bulk(name));
-    DONE
+    }
+}
+
+impl Work for ChannelNames {
+    fn step(&mut self, context: Context<'_>, output: &mut Output) -> Progress {
+        if let Some(from) = self.next {
+            self.gather(from, &context.state().observer.pubsub);
+            if self.next.is_some() {
+                return Progress::More;
+            }
+            Reply::new(output.bytes(), self.proto).array(self.names.len());
+        }
+        let mut reply = Reply::new(output.bytes(), self.proto);
+        let full = reply.out.len() + STEP_BYTES;
+        while self.answered < self.names.len() {
+            reply.bulk(self.names.get(self.answered));
+            self.answered += 1;
+            if reply.out.len() >= full {
+                return Progress::More;
+            }
+        }
+        Progress::Last
+    }
+
+    fn held_bytes(&self) -> usize {
+        self.names.bytes()
+    }
 }
 
 /// PUBSUB NUMSUB, PUBSUB SHARDNUMSUB.

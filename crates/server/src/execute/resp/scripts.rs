@@ -17,6 +17,7 @@ use super::call::{Call, DONE, Outcome};
 use super::failure::Failure;
 
 use self::calls::Caller;
+use crate::limits::SCRIPT_ARGUMENT_BYTES_MAX;
 use crate::parameters::REDIS_VERSION;
 use crate::script::{Header, Interpreter, PROGRAM_BYTES_MAX, Program, Run, RunError, Script};
 use crate::state::State;
@@ -84,6 +85,12 @@ fn lists<'a>(args: &'a [&'a [u8]]) -> Result<Lists<'a>, Failure> {
     let Ok(keys) = usize::try_from(keys) else {
         return Err(Failure::text("ERR Number of keys can't be negative"));
     };
+    let bytes: usize = args[3..].iter().map(|arg| arg.len()).sum();
+    if bytes > SCRIPT_ARGUMENT_BYTES_MAX {
+        return Err(Failure::text(
+            "ERR the arguments of a script or function are longer than 4 MiB",
+        ));
+    }
     args[3..].split_at_checked(keys).ok_or(Failure::text(
         "ERR Number of keys can't be greater than number of args",
     ))

@@ -6,6 +6,7 @@
 
 use cellar_engine::{Change, Error, Handle, Item, Key, SetOptions, Stored, When};
 
+use crate::collection::spare;
 use crate::execute::resp::call::Call;
 use crate::execute::resp::failure::Failure;
 use crate::execute::resp::session::ahead::{AHEAD_BYTES_MIN, LongValue, PIECE_BYTES, ValueOrigin};
@@ -21,17 +22,28 @@ impl Call<'_> {
         key: Key<'_>,
         mut decide: impl FnMut(Option<Item<'_>>, &mut Vec<u8>) -> (R, Change),
     ) -> Result<R, Error> {
-        let (cache, ahead) = (self.cache(), &self.session.ahead);
         let mut scratch = Vec::new();
+        let changed = self.change_with(key, &mut scratch, &mut decide);
+        spare::give(scratch);
+        changed
+    }
+
+    fn change_with<R>(
+        &self,
+        key: Key<'_>,
+        scratch: &mut Vec<u8>,
+        mut decide: impl FnMut(Option<Item<'_>>, &mut Vec<u8>) -> (R, Change),
+    ) -> Result<R, Error> {
+        let (cache, ahead) = (self.cache(), &self.session.ahead);
         if self.session.may_ask_ahead() || ahead.is_again() {
             let provision = ahead.take_room(key);
-            match cache.update_ahead(key, &mut scratch, provision, &mut decide) {
+            match cache.update_ahead(key, scratch, provision, &mut decide) {
                 Err(Error::NoRoomYet { bytes })
                     if !(self.session.may_ask_ahead() && ahead.ask_room(key, bytes, cache)) => {}
                 changed => return changed,
             }
         }
-        cache.update(key, &mut scratch, decide)
+        cache.update(key, scratch, decide)
     }
 
     /// Stores an argument if the condition in `options` holds.

@@ -157,15 +157,15 @@ pub(in crate::execute::resp) fn hexpire(call: &mut Call<'_>) -> Outcome {
         "ERR Parameter `numFields` should be greater than 0",
     )?;
     let edited = call.edit(call.first_key()?, |hash: &mut Hash| {
-        let retime = |name: &&[u8]| match hash.get(name) {
+        let retime = |name: &&[u8]| match hash.find(name) {
             None => NO_FIELD,
-            Some(field) if !condition.holds(field.deadline, deadline) => NOT_MET,
+            Some((_, old)) if !condition.holds(old, deadline) => NOT_MET,
             Some(_) if deadline.has_passed(now) => {
                 hash.remove(name);
                 REMOVED
             }
-            Some(_) => {
-                hash.retime(name, deadline);
+            Some((at, _)) => {
+                hash.retime(at, deadline);
                 CHANGED
             }
         };
@@ -218,11 +218,11 @@ pub(in crate::execute::resp) fn hpersist(call: &mut Call<'_>) -> Outcome {
         "ERR Number of fields must be a positive integer",
     )?;
     let edited = call.edit(call.first_key()?, |hash: &mut Hash| {
-        let persist = |name: &&[u8]| match hash.get(name) {
+        let persist = |name: &&[u8]| match hash.find(name) {
             None => NO_FIELD,
-            Some(field) if field.deadline == Deadline::NEVER => NO_DEADLINE,
-            Some(_) => {
-                hash.retime(name, Deadline::NEVER);
+            Some((_, Deadline::NEVER)) => NO_DEADLINE,
+            Some((at, _)) => {
+                hash.retime(at, Deadline::NEVER);
                 CHANGED
             }
         };
@@ -380,13 +380,13 @@ pub(in crate::execute::resp) fn hgetex(call: &mut Call<'_>) -> Outcome {
     let is_over = deadline.has_passed(now);
     let edited = call.edit(call.first_key()?, |hash: &mut Hash| {
         let values = names.iter().map(|name| {
-            let value = hash.get(name).map(|field| field.value.to_vec());
+            let (value, at) = (hash.get(name)).map(|field| (field.value.to_vec(), field.at()))?;
             if is_over {
                 hash.remove(name);
             } else {
-                hash.retime(name, deadline);
+                hash.retime(at, deadline);
             }
-            value
+            Some(value)
         });
         Ok(values.collect::<Vec<_>>())
     })?;

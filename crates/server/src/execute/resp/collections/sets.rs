@@ -117,9 +117,7 @@ pub(in crate::execute::resp) fn spop(call: &mut Call<'_>) -> Outcome {
             drawn.iter().for_each(|member| _ = set.remove(member));
             return Ok(drawn);
         }
-        let wanted = i64::try_from(count.unwrap_or(1)).unwrap_or(i64::MAX);
-        let places = member_scan::draw(set.len(), wanted)?;
-        set.pop_all(places, |member| drawn.extend(&[member]));
+        set.pop_some(count.unwrap_or(1), |member| drawn.extend(&[member]));
         Ok(drawn)
     })?;
     notify_removed(call, "spop", edited.is_changed, edited.is_gone);

@@ -16,6 +16,7 @@ use std::ops::Range;
 use cellar_engine::{Cache, Draft, Error, Handle, Key, Provision, Reserved, Space, Way};
 
 use crate::execute::resp::arguments::Arguments;
+use crate::sketch::ElementHash;
 
 /// Values from this length on are made ahead.
 pub(in crate::execute::resp) const AHEAD_BYTES_MIN: usize = 256 << 10;
@@ -121,6 +122,8 @@ enum Chore {
     Way(Way),
     /// The arguments, as they outlive their bytes.
     Arguments(Box<KeptArguments>),
+    /// Hashes of the arguments.
+    Rows(Box<ElementRows>),
 }
 
 /// A copy of some of the arguments, as far as it goes.
@@ -156,6 +159,36 @@ impl KeptArguments {
     }
 }
 
+/// Bytes of elements that one turn hashes.
+const HASHED_BYTES: usize = 8 << 20;
+
+/// The rows of a sketch that arguments raise, as far as they are hashed.
+#[derive(Debug)]
+struct ElementRows {
+    /// The argument that comes next, and what is hashed of it.
+    next: usize,
+    hash: Option<ElementHash>,
+    rows: Vec<(usize, u8)>,
+    is_over: bool,
+}
+
+impl ElementRows {
+    fn step(&mut self, args: &[&[u8]]) {
+        let mut left = HASHED_BYTES;
+        while let Some(element) = args.get(self.next) {
+            let mut hash = self.hash.take().unwrap_or_else(|| ElementHash::of(element));
+            left = left.saturating_sub(hash.go_on(element, left));
+            if !hash.is_over(element) {
+                self.hash = Some(hash);
+                return;
+            }
+            self.rows.push(hash.row(element));
+            self.next += 1;
+        }
+        self.is_over = true;
+    }
+}
+
 impl Chore {
     fn is_over(&self) -> bool {
         match self {
@@ -163,6 +196,7 @@ impl Chore {
             Chore::Value(value) => value.is_over,
             Chore::Way(way) => way.is_clear(),
             Chore::Arguments(kept) => kept.is_over,
+            Chore::Rows(rows) => rows.is_over,
         }
     }
 
@@ -185,6 +219,7 @@ impl Chore {
             Chore::Value(value) => value.step(args, cache),
             Chore::Way(way) => cache.clear_way(way),
             Chore::Arguments(kept) => kept.step(args),
+            Chore::Rows(rows) => rows.step(args),
         }
     }
 
@@ -193,7 +228,7 @@ impl Chore {
         match self {
             Chore::Room(_, _, provision) => provision.as_ref().map_or(0, |some| some.value_bytes()),
             Chore::Value(value) => value.room.as_ref().map_or(0, |_| value.value_bytes),
-            Chore::Way(_) | Chore::Arguments(_) => 0,
+            Chore::Way(_) | Chore::Arguments(_) | Chore::Rows(_) => 0,
         }
     }
 }
@@ -273,6 +308,16 @@ impl Foresight {
         }))]);
     }
 
+    /// Asks for the rows that the arguments from one on raise in a sketch.
+    pub(in crate::execute::resp) fn ask_rows(&self, next: usize) {
+        self.ask([Chore::Rows(Box::new(ElementRows {
+            next,
+            hash: None,
+            rows: Vec::new(),
+            is_over: false,
+        }))]);
+    }
+
     fn ask(&self, chores: impl IntoIterator<Item = Chore>) {
         self.asked.set(self.asked.get() + 1);
         // What was made before and not used is of no use any more.
@@ -321,6 +366,15 @@ impl Foresight {
         let mut chores = self.chores.borrow_mut();
         chores.iter_mut().find_map(|chore| match chore {
             Chore::Arguments(kept) => Some(std::mem::take(&mut kept.args)),
+            _ => None,
+        })
+    }
+
+    /// The rows that arguments raise.
+    pub(in crate::execute::resp) fn take_rows(&self) -> Option<Vec<(usize, u8)>> {
+        let mut chores = self.chores.borrow_mut();
+        chores.iter_mut().find_map(|chore| match chore {
+            Chore::Rows(rows) => Some(std::mem::take(&mut rows.rows)),
             _ => None,
         })
     }

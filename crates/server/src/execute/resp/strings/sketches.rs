@@ -18,6 +18,8 @@ use crate::sketch::{self, DENSE_BYTES, Flaw, REGISTERS, Registers, Sketch};
 
 /// Sketches that one step merges.
 const MERGED_MAX: usize = 128;
+/// Elements with more bytes are hashed in turns.
+const HASHED_BYTES_MAX: usize = 8 << 20;
 /// With more elements a register is raised once, to the highest of its values.
 const RAISED_MAX: usize = 512;
 
@@ -39,9 +41,28 @@ fn as_sketch(old: Option<Item<'_>>) -> Result<Option<Item<'_>>, Failure> {
     Ok(old)
 }
 
-/// The registers that elements raise, in the order of the elements.
-fn rows(elements: &[&[u8]]) -> Vec<(usize, u8)> {
-    let mut rows: Vec<(usize, u8)> = elements.iter().map(|one| sketch::row_of(one)).collect();
+/// The registers that elements raise, in the order of the elements; long ones are hashed in turns.
+///
+/// # Errors
+/// [`Failure::NoRoomYet`] if the command is to be run once more.
+fn rows(call: &Call<'_>) -> Result<Vec<(usize, u8)>, Failure> {
+    let (elements, ahead) = (&call.args[2..], &call.session.ahead);
+    let rows = match ahead.take_rows() {
+        Some(rows) => rows,
+        None => {
+            let bytes: usize = elements.iter().map(|element| element.len()).sum();
+            if bytes > HASHED_BYTES_MAX && call.session.may_ask_ahead() {
+                ahead.ask_rows(2);
+                return Err(Failure::NoRoomYet);
+            }
+            elements.iter().map(|one| sketch::row_of(one)).collect()
+        }
+    };
+    Ok(highest_of(rows))
+}
+
+/// Of very many rows the highest of each register, in their order.
+fn highest_of(mut rows: Vec<(usize, u8)>) -> Vec<(usize, u8)> {
     if rows.len() > RAISED_MAX {
         let mut highest = sketch::no_registers();
         for &(index, value) in &rows {
@@ -86,7 +107,7 @@ fn change_of(
 
 pub(in crate::execute::resp) fn pfadd(call: &mut Call<'_>) -> Outcome {
     let key = call.first_key()?;
-    let rows = rows(&call.args[2..]);
+    let rows = rows(call)?;
     let is_changed = update(call, key, |old, scratch| {
         let old = as_sketch(old)?;
         if rows.is_empty() && old.is_some() {
