@@ -45,6 +45,37 @@ Within that, one client is held to:
 |---|---|
 ";
 
+/// What one client may hold: what it is, its bound, and what stands in the place of a bound of 0.
+const CLIENT: [(&str, usize, &str); 11] = [
+    (
+        "a command, a value of SET not counted",
+        0,
+        "`--client-memory`",
+    ),
+    (
+        "a reply in one piece, or all of a transaction",
+        REPLY_BYTES_MAX,
+        "",
+    ),
+    (
+        "the members that SINTER, SUNION or SDIFF answers",
+        RESULT_BYTES_MAX,
+        "",
+    ),
+    (
+        "the arguments of a script or function",
+        SCRIPT_ARGUMENT_BYTES_MAX,
+        "",
+    ),
+    ("the answer of a script", SCRIPT_REPLY_BYTES_MAX, ""),
+    ("messages that wait while it reads", INBOX_BYTES_MAX, ""),
+    ("commands queued by MULTI", QUEUED_BYTES_MAX, ""),
+    ("watched keys", WATCHED_BYTES_MAX, ""),
+    ("keys that it waits for", WAITED_BYTES_MAX, ""),
+    ("subscriptions", SUBSCRIPTION_BYTES_MAX, ""),
+    ("prefixes of CLIENT TRACKING", PREFIX_BYTES_MAX, ""),
+];
+
 /// The page's text.
 #[must_use]
 pub fn page() -> String {
@@ -86,35 +117,6 @@ pub fn page() -> String {
             "",
         ),
     ];
-    let client = [
-        (
-            "a command, a value of SET not counted",
-            0,
-            "`--client-memory`",
-        ),
-        (
-            "a reply in one piece, or all of a transaction",
-            REPLY_BYTES_MAX,
-            "",
-        ),
-        (
-            "the members that SINTER, SUNION or SDIFF answers",
-            RESULT_BYTES_MAX,
-            "",
-        ),
-        (
-            "the arguments of a script or function",
-            SCRIPT_ARGUMENT_BYTES_MAX,
-            "",
-        ),
-        ("the answer of a script", SCRIPT_REPLY_BYTES_MAX, ""),
-        ("messages that wait while it reads", INBOX_BYTES_MAX, ""),
-        ("commands queued by MULTI", QUEUED_BYTES_MAX, ""),
-        ("watched keys", WATCHED_BYTES_MAX, ""),
-        ("keys that it waits for", WAITED_BYTES_MAX, ""),
-        ("subscriptions", SUBSCRIPTION_BYTES_MAX, ""),
-        ("prefixes of CLIENT TRACKING", PREFIX_BYTES_MAX, ""),
-    ];
     let rows = |rows: &[(&str, usize, &str)]| -> String {
         let row = |&(what, bytes, more): &(&str, usize, &str)| match bytes {
             0 => format!("| {what} | {more} |\n"),
@@ -122,7 +124,7 @@ pub fn page() -> String {
         };
         rows.iter().map(row).collect()
     };
-    [HEAD, &rows(&beside), CLIENTS, &rows(&client), &counts()].concat()
+    [HEAD, &rows(&beside), CLIENTS, &rows(&CLIENT), &counts()].concat()
 }
 
 /// What is bounded by numbers.

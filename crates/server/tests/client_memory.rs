@@ -268,7 +268,7 @@ fn a_transaction_counts_with_all_it_takes_and_its_replies_are_bounded() {
     let value = vec![b'v'; 16_000];
     assert_eq!(client.call(&[b"SET", b"k", &value]), ok());
     assert_eq!(client.run("MULTI"), ok());
-    let queued = 19_000;
+    let queued = 11_000;
     client.send_raw(&b"*2\r\n$3\r\nGET\r\n$1\r\nk\r\n".repeat(queued));
     client.send(&[b"INCR", b"n"]);
     for _ in 0..=queued {

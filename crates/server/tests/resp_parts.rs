@@ -175,7 +175,7 @@ fn many_members_that_are_taken_out_come_in_steps() {
 
 #[test]
 fn requests_behind_a_long_one_wait_for_it_and_silence_is_kept() {
-    let daemon = Daemon::start(&[]);
+    let daemon = Daemon::start(&["--transaction-keys", "100000"]);
     let mut client = Client::connect(&daemon);
     let keys = names("k");
     let exists = || [&["EXISTS".to_owned()], &keys[..]].concat();

@@ -296,7 +296,7 @@ mod tests {
 
     #[test]
     fn keys_are_shown_in_their_order_wherever_they_are() {
-        let keys = |spread: u64| (0..1_000_u64).map(move |n| n.wrapping_mul(spread) | n % 7);
+        let keys = |spread: u64| (0..1_000_u64).map(move |n| n.wrapping_mul(spread) | (n % 7));
         for factor in [0, 1, 0x9e37_79b9_7f4a_7c15] {
             let keys: Vec<u64> = keys(factor).collect();
             let mut sorted = keys.clone();
