@@ -1,4 +1,4 @@
-// Package clients tries Cellar over TLS through go-redis. foreign-clients/run starts the servers,
+// Package clients tries Cellar over TLS, and in a cluster. foreign-clients/run starts the servers,
 // and encrypted.py says what stands in the folder TLS_FOLDER.
 package clients
 

@@ -329,17 +329,35 @@ fn over_memcacheds_protocol_foreign_keys_are_misses_to_read_and_refused_to_chang
     ] {
         check(&mut stream, request.as_bytes(), reply.as_bytes());
     }
+    let document = Http::to(&nodes.daemons[0]).get("/v1/cluster");
+    let document: serde_json::Value = serde_json::from_slice(&document.body).unwrap();
     let body = format!(
-        "1\n127.0.0.1|127.0.0.1|{} 127.0.0.1|127.0.0.1|{}\n",
+        "{}\n127.0.0.1|127.0.0.1|{} 127.0.0.1|127.0.0.1|{}\n",
+        document["version"],
         port(&nodes.daemons[0].address),
         port(&nodes.daemons[1].address),
     );
-    // The list of nobody was the first.
-    let body = body.replacen('1', "2", 1);
     let config = format!("CONFIG cluster 0 {}\r\n{body}\r\nEND\r\n", body.len());
     check(&mut stream, b"config get cluster\r\n", config.as_bytes());
     nodes.client(1).check(&format!("GET {foreign} => there"));
     binary_packets_are_refused(&nodes, &foreign);
+}
+
+#[test]
+fn a_node_that_was_started_anew_tells_no_lower_number_of_its_map_than_before() {
+    let mut nodes = Nodes::start(2);
+    let version = |node: &Daemon| {
+        let document = Http::to(node).get("/v1/cluster");
+        let document: serde_json::Value = serde_json::from_slice(&document.body).unwrap();
+        document["version"].as_u64().unwrap()
+    };
+    let before = version(&nodes.daemons[1]);
+    // Two maps within one second have two numbers.
+    std::thread::sleep(Duration::from_secs(1));
+    let source = format!("file:{}", nodes.path().display());
+    nodes.daemons[1] = Daemon::start(&["--cluster", &source, "--node", "n1"]);
+    let after = version(&nodes.daemons[1]);
+    assert!(after >= before, "{before}, {after}");
 }
 
 fn binary_packets_are_refused(nodes: &Nodes, foreign: &str) {

@@ -24,7 +24,8 @@ pub struct SlotTable {
     pub owners: Owners,
     /// This node's place among them, if it is one.
     pub me: Option<u16>,
-    /// How many maps there were, this one counted.
+    /// The Unix second since which it is in force, at least, and more than the map before it had:
+    /// clients that ask several nodes, or one that was started anew, go by the highest.
     pub version: u64,
     ids: Vec<String>,
     plain: Forms,

@@ -10,6 +10,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use crate::clock::unix_s;
 use crate::cluster::Cluster;
 use crate::cluster::holdings::Holdings;
 use crate::cluster::list::NodeList;
@@ -104,7 +105,8 @@ impl Keeper {
 
     fn turn_to(&self, list: NodeList, turn: impl FnOnce(&mut Holdings, SlotSet)) {
         let before = self.cluster.table();
-        let version = before.map_or(1, |before| before.version + 1);
+        let before = before.map_or(0, |before| before.version);
+        let version = u64::try_from(unix_s()).unwrap_or(0).max(before + 1);
         let table = Arc::new(SlotTable::of(list, &self.cluster.name, version));
         let owned = SlotSet::of(|slot| table.me == Some(table.owners.node(slot)));
         let (nodes, slots) = (table.list.nodes().len(), owned.count());

@@ -41,7 +41,7 @@ pub const FAMILIES: &[Family] = &[
         name: "cellar_cluster_map_version",
         kind: MetricType::Gauge,
         labels: "",
-        help: "How many maps this node has followed since its start.",
+        help: "The map in force, by the Unix second since which this node follows it.",
         write: |facts, samples| {
             one(facts, samples, |cluster| {
                 cluster.table().map_or(0, |table| table.version)

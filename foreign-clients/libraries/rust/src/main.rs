@@ -1,6 +1,7 @@
 //! Programs of Rust libraries: the library's name is the argument, the server's address is in HOST
-//! and PORT.
+//! and PORT. `cluster` is the program of the suite of that name.
 
+mod cluster;
 mod memcached;
 mod resp;
 
@@ -38,6 +39,7 @@ async fn main() -> Ended {
         "bb8-redis" => resp::bb8().await,
         "memcache" => memcached::memcache(),
         "async-memcached" => memcached::async_memcached().await,
+        "cluster" => cluster::run(),
         name => Err(format!("there is no program of {name}").into()),
     }
 }
