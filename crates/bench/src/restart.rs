@@ -29,7 +29,7 @@ use cellar_load::random::Random;
 use cellar_load::record::Records;
 use cellar_load::wire::Wire;
 use lineage::{Founder, Lineage};
-use scribes::{KEYS_EACH, LastAnswer, Losses, Mishaps, Pace, Scribes};
+use scribes::{KEYS_EACH, Losses, Scribes, Seen};
 
 const KEY_BYTES: usize = 16;
 const VALUE_BYTES: usize = 50;
@@ -46,9 +46,7 @@ const MEMORY_MIB_MIN: u64 = 128;
 const CONNECTIONS: usize = 16;
 const DEEP: usize = 32;
 /// Items in one write of a connection.
-const BATCH: usize = 4;
-/// Before and after a server is renewed.
-const CALM: Duration = Duration::from_secs(2);
+const BATCH: u32 = 4;
 
 /// Options of `cellar-bench restart`.
 #[derive(Args, Clone, Debug, Serialize)]
@@ -87,6 +85,10 @@ pub(crate) struct RestartArgs {
     #[arg(long, default_value = "50k", value_parser = parse_count)]
     #[arg(default_value_if("quick", "true", "2k"))]
     rate: u64,
+    /// Milliseconds of them before and after a server is renewed
+    #[arg(long, default_value_t = 2_000)]
+    #[arg(default_value_if("quick", "true", "500"))]
+    calm_ms: u64,
     /// A folder in memory, with room for all items
     #[arg(long, value_name = "FOLDER", default_value = "/dev/shm")]
     #[serde(skip)]
@@ -123,6 +125,13 @@ struct Attach {
     answer_ms: Vec<f64>,
     /// Whether all these answers were hits.
     is_hit: bool,
+    #[serde(flatten)]
+    there: There,
+}
+
+/// What of all items is there.
+#[derive(Debug, Serialize)]
+struct There {
     items_there: u64,
     items_wrong: u64,
 }
@@ -130,7 +139,6 @@ struct Attach {
 /// Kills amid writes.
 #[derive(Debug, Serialize)]
 struct Killing {
-    kills: usize,
     writes: u64,
     answer_ms: Vec<f64>,
     #[serde(flatten)]
@@ -155,11 +163,11 @@ struct Renewed {
     calm_ms: f64,
     gap_ms: f64,
     #[serde(flatten)]
-    seen: Mishaps,
+    seen: Seen,
     #[serde(flatten)]
     losses: Losses,
-    items_there: u64,
-    items_wrong: u64,
+    #[serde(flatten)]
+    there: There,
 }
 
 impl Measurement for RestartArgs {
@@ -197,7 +205,8 @@ impl Measurement for RestartArgs {
         let killed = outcome.killed.iter().map(|it| it.losses.wrong_items);
         let renewals = outcome.renewals.iter();
         let ours = renewals.filter(|it| it.server == "cellar");
-        let ours = ours.map(|it| it.losses.wrong_items + it.losses.lost_items + it.items_wrong);
+        let ours =
+            ours.map(|it| it.losses.wrong_items + it.losses.lost_items + it.there.items_wrong);
         match killed.chain(ours).sum() {
             0u64 => Ok(()),
             bad => Err(Error::Wrong(format!("{bad} items of Cellar's are wrong"))),
@@ -207,11 +216,9 @@ impl Measurement for RestartArgs {
 
 impl RestartArgs {
     fn start(&self, founder: &Founder, items: u64) -> Result<Lineage, Error> {
-        let memory_mib = ((items * ITEM_BYTES) >> 20) + MEMORY_MIB_MIN;
-        let threads = THREADS;
         let with = Ingredients {
-            threads,
-            ..Ingredients::of(memory_mib)
+            threads: THREADS,
+            ..Ingredients::of(memory_mib(items))
         };
         founder.start(&self.folder, with)
     }
@@ -219,7 +226,6 @@ impl RestartArgs {
     /// Ends and starts a server that is full, again and again.
     fn attach(&self, founder: &Founder, signal: Signal, items: u64) -> Result<Attach, Error> {
         let mut lineage = self.start(founder, items)?;
-        let version = lineage.server.version()?;
         load::fill(&founder.recipe.name, &plan(&lineage.server, items)?)?;
         let (mut end_ms, mut answer_ms, mut is_hit) = (Vec::new(), Vec::new(), true);
         for _ in 0..self.rounds {
@@ -230,49 +236,42 @@ impl RestartArgs {
             answer_ms.push(ms);
             is_hit &= is_there;
         }
-        let (items_there, items_wrong) = read_back(&lineage.server, items)?;
         Ok(Attach {
             server: founder.recipe.name.clone(),
-            version,
+            version: lineage.server.version()?,
             items,
             is_killed: signal == Signal::KILL,
             end_ms,
             answer_ms,
             is_hit,
-            items_there,
-            items_wrong,
+            there: read_back(&lineage.server, items)?,
         })
     }
 
     /// Kills Cellar amid writes, and looks at each item after each time.
     fn kill(&self, cellar: &Founder) -> Result<Killing, Error> {
         let keys = (CONNECTIONS * KEYS_EACH) as u64;
-        let mut lineage = self.start(cellar, 0)?;
-        let mut scribes = Scribes::new(Records::new(keys, WRITTEN_KEY_BYTES, KILLED_BYTES)?);
-        let (mut writes, mut answer_ms, mut losses) = (0, Vec::new(), Losses::default());
+        let records = Records::new(keys, WRITTEN_KEY_BYTES, KILLED_BYTES)?;
+        let mut scribes = Scribes::new(records, DEEP as u32, None);
+        let mut lineage = self.start(cellar, keys)?;
+        let (seen, mut answer_ms, mut losses) = (Seen::default(), Vec::new(), Losses::default());
         let mut random = Random::seeded(1);
-        let pace = Pace {
-            batch: DEEP,
-            interval_ns: None,
-        };
         for _ in 0..self.kills {
-            let (address, last) = (lineage.server.address().clone(), LastAnswer::new());
-            let (seen, ended) = beside(
-                |is_over| scribes.write((&address, Wire::Memcached), pace, &last, is_over),
+            let at = lineage.at();
+            let ((), ended) = beside(
+                |is_over| scribes.write(&at, &seen, is_over),
                 || {
                     std::thread::sleep(Duration::from_micros(20_000 + random.below(180_000)));
                     lineage.end(Signal::KILL)
                 },
             );
             ended?;
-            writes += seen.acknowledged;
             answer_ms.push(lineage.begin(b"none")?.0);
-            losses = losses.with(scribes.check(&lineage.server)?);
+            scribes.check(&lineage.server, &mut losses)?;
         }
         eprintln!("{} kills: {losses:?}", self.kills);
         Ok(Killing {
-            kills: self.kills,
-            writes,
+            writes: seen.acknowledged.into_inner(),
             answer_ms,
             losses,
         })
@@ -280,7 +279,8 @@ impl RestartArgs {
 
     /// In each round each kind of request visits the server without `--state` and that with it.
     fn costs(&self, cellar: &Founder) -> Result<Vec<Price>, Error> {
-        let items = self.items[0];
+        // Many: pages of another size cost most where the processor caches few of them.
+        let items = self.items.iter().copied().max().unwrap_or(1);
         let with = self
             .cpus
             .serving(((items * ITEM_BYTES) >> 20) + MEMORY_MIB_MIN);
@@ -321,53 +321,49 @@ impl RestartArgs {
 
     /// Renews a server under load, again and again.
     fn renewals(&self, founder: &Founder) -> Result<Vec<Renewed>, Error> {
-        let written = self.connections * KEYS_EACH as u64;
         let (items, name) = (self.renewed_items, &founder.recipe.name);
+        let calm = Duration::from_millis(self.calm_ms);
+        let written = self.connections * KEYS_EACH as u64;
         let mut lineage = self.start(founder, items + written)?;
-        let version = lineage.server.version()?;
         load::fill(name, &plan(&lineage.server, items)?)?;
-        let values = ByteRange::fixed(VALUE_BYTES);
-        let mut scribes = Scribes::new(Records::new(written, WRITTEN_KEY_BYTES, values)?);
-        let turns_ns = self.connections * BATCH as u64 * NS_PER_S;
-        let pace = Pace {
-            batch: BATCH,
-            interval_ns: Some(turns_ns / self.rate.max(1)),
-        };
-        let key = first_key(items)?;
+        let records = Records::new(written, WRITTEN_KEY_BYTES, ByteRange::fixed(VALUE_BYTES))?;
+        let round_ns = self.connections * u64::from(BATCH) * NS_PER_S;
+        let mut scribes = Scribes::new(records, BATCH, Some(round_ns / self.rate.max(1)));
         let mut renewals = Vec::new();
         for _ in 0..self.rounds {
-            let (address, wire) = (lineage.server.address().clone(), lineage.server.wire());
-            let last = LastAnswer::new();
-            let (seen, renewed) = beside(
-                |is_over| scribes.write((&address, wire), pace, &last, is_over),
+            let (at, seen) = (lineage.at(), Seen::default());
+            let ((), renewed) = beside(
+                |is_over| scribes.write(&at, &seen, is_over),
                 || {
                     // What it takes to connect is no gap.
-                    std::thread::sleep(CALM / 4);
-                    last.longest_ms();
-                    std::thread::sleep(CALM);
-                    let calm_ms = last.longest_ms();
-                    lineage.renew(&key)?;
-                    std::thread::sleep(CALM);
-                    Ok::<_, Error>((calm_ms, last.longest_ms()))
+                    std::thread::sleep(calm / 4);
+                    seen.longest_ms();
+                    std::thread::sleep(calm);
+                    let calm_ms = seen.longest_ms();
+                    lineage.renew(&first_key(items)?)?;
+                    std::thread::sleep(calm);
+                    Ok::<_, Error>((calm_ms, seen.longest_ms()))
                 },
             );
-            let (calm_ms, gap_ms) = renewed?;
-            let losses = scribes.check(&lineage.server)?;
+            let ((calm_ms, gap_ms), mut losses) = (renewed?, Losses::default());
             eprintln!("{name}: {gap_ms:.1} ms without an answer, {calm_ms:.1} before; {seen:?}");
-            let (items_there, items_wrong) = read_back(&lineage.server, items)?;
+            scribes.check(&lineage.server, &mut losses)?;
             renewals.push(Renewed {
                 server: name.clone(),
-                version: version.clone(),
+                version: lineage.server.version()?,
                 calm_ms,
                 gap_ms,
                 seen,
                 losses,
-                items_there,
-                items_wrong,
+                there: read_back(&lineage.server, items)?,
             });
         }
         Ok(renewals)
     }
+}
+
+fn memory_mib(items: u64) -> u64 {
+    ((items * ITEM_BYTES) >> 20) + MEMORY_MIB_MIN
 }
 
 /// The load of all items, with lifetimes that no run reaches.
@@ -394,12 +390,15 @@ fn first_key(items: u64) -> Result<Vec<u8>, Error> {
     Ok(key)
 }
 
-/// Reads every item; how many are there, and how many are not what was stored.
-fn read_back(server: &Server, items: u64) -> Result<(u64, u64), Error> {
+/// Reads every item and compares it with what was stored.
+fn read_back(server: &Server, items: u64) -> Result<There, Error> {
     let report = load::run(&Plan {
         keys: Keys::Each,
         verify: true,
         ..plan(server, items)?
     })?;
-    Ok((report.get.hits, report.mismatches))
+    Ok(There {
+        items_there: report.get.hits,
+        items_wrong: report.mismatches,
+    })
 }

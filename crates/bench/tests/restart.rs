@@ -26,12 +26,12 @@ fn servers_are_ended_killed_and_renewed_and_cellar_keeps_its_items() {
     let (memcached, redis) = (installed("memcached"), installed("redis-server"));
     let folder = Folder::new();
     let peers = format!("--memcached {memcached} --redis {redis}");
-    let options = format!("restart --quick --rounds 1 --cellar {cellar} {peers}");
+    let options = format!("restart --quick --items 3k --rounds 1 --cellar {cellar} {peers}");
     let figures = figures(&folder, &program::run(&folder, &options));
 
     let attaches = all(&figures, "attaches");
     let servers = 1 + usize::from(memcached != "off") + 2 * usize::from(redis != "off");
-    assert_eq!(attaches.len(), 2 * 2 * servers, "two sizes, two ends");
+    assert_eq!(attaches.len(), 2 * servers, "two ends");
     for row in attaches {
         assert_eq!(row["items_wrong"], 0, "{row}");
         let is_kept = row["server"] == "cellar" || row["is_killed"] == false;
@@ -42,28 +42,26 @@ fn servers_are_ended_killed_and_renewed_and_cellar_keeps_its_items() {
     }
     let killed = &figures["killed"];
     assert_eq!(
-        (&killed["kills"], &killed["wrong_items"]),
+        (&figures["kills"], &killed["wrong_items"]),
         (&3.into(), &0.into())
     );
-    assert!(killed["writes"].as_u64() > killed["acknowledged_items"].as_u64());
+    assert!(killed["writes"].as_u64() > Some(0));
     assert_eq!(all(&figures, "costs").len(), 4, "two requests, two depths");
 
     let renewals = all(&figures, "renewals");
     assert_eq!(renewals.len(), servers);
     for row in renewals {
         assert!(row["acknowledged"].as_u64() > Some(0), "{row}");
-        let figures = ["lost_items", "wrong_items", "items_wrong"];
-        let refusals = [
+        let notices = [
+            "lost_items",
+            "wrong_items",
+            "items_wrong",
             "connections_refused",
             "unanswered",
             "unanswered_at_close",
             "errors",
         ];
-        let is_cellar = row["server"] == "cellar";
-        for figure in figures
-            .into_iter()
-            .chain(refusals.into_iter().filter(|_| is_cellar))
-        {
+        for figure in notices.into_iter().filter(|_| row["server"] == "cellar") {
             assert_eq!(row[figure], 0, "{figure} of {row}");
         }
     }

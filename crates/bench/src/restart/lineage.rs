@@ -7,6 +7,7 @@ use rustix::process::Signal;
 use tempfile::TempDir;
 
 use crate::peers::PeerArgs;
+use cellar_load::address::Address;
 use cellar_load::client::Client;
 use cellar_load::clock::now_ns;
 use cellar_load::error::Error;
@@ -98,6 +99,11 @@ impl Founder {
 }
 
 impl Lineage {
+    /// Where it listens, and those after it.
+    pub(super) fn at(&self) -> (Address, Wire) {
+        (self.server.address().clone(), self.server.wire())
+    }
+
     /// Ends the server by a signal; how long that took.
     pub(super) fn end(&mut self, signal: Signal) -> Result<f64, Error> {
         let started_ns = now_ns();
