@@ -126,6 +126,8 @@ run_contest() {
 
 run_memory() { measure memory "${cellar[@]}" "${peers[@]}"; }
 
+run_restart() { measure restart "${cellar[@]}" "${peers[@]}"; }
+
 run_near() {
     local files
     files=$(real_traces) || files=

@@ -25,6 +25,7 @@ pub mod fresh; // how much this process grows when it fills a cache
 mod ads; // what a near cache brings a service in front of Redis
 mod threads; // do inserts fall as threads are added?
 mod tls; // what encryption costs, and what handshakes cost others
+mod restart; // what comes back after a restart, when, and what clients notice
 pub mod parts; // the parts of `make bench`, what runs them
 pub mod pages; // the pages and index from raw results, and their check
 

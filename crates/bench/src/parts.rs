@@ -14,7 +14,7 @@ use crate::machine::{self, DIRTY, Setting};
 use crate::measurement::Measurement;
 use crate::page::{self, Page};
 use crate::replay::{ReplayArgs, contest};
-use crate::{ads, compare, engine, expiry, growth, memory, near, service, threads, tls};
+use crate::{ads, compare, engine, expiry, growth, memory, near, restart, service, threads, tls};
 use cellar_load::error::Error;
 
 /// The folder of the raw results, in that of the repository.
@@ -126,6 +126,8 @@ pub const PARTS: &[Part] = parts! {
         "Who misses least in the same resident memory: Cellar, memcached, Redis?";
     "growth" by growth::GrowthArgs => "What growing from empty costs the inserts.";
     "memory" by memory::MemoryArgs => "What servers occupy beside the memory they were given.";
+    "restart" by restart::RestartArgs =>
+        "What comes back after a restart, a kill and an upgrade, when, and what clients notice.";
     "near" by near::NearArgs => "The near cache's local store beside quick_cache, moka and LRU.";
     "clients" => "The Java client beside six others, on memcached and on Cellar.";
 };

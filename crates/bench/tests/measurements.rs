@@ -10,5 +10,6 @@ mod load;
 mod near;
 mod promises;
 mod replay;
+mod restart;
 mod service;
 mod tls;

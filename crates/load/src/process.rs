@@ -7,6 +7,7 @@
 use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -23,6 +24,8 @@ const START_S_MAX: u64 = 20;
 /// How long a server may take to end before it is killed.
 const STOP_S_MAX: u64 = 10;
 const POLL: Duration = Duration::from_millis(10);
+/// How often an ending server is looked at: another may be waiting for its place.
+const END_POLL: Duration = Duration::from_millis(1);
 /// A server is at rest when it needs no more than this part of a processor for this long.
 const REST_PART: u64 = 20;
 const REST: Duration = Duration::from_secs(1);
@@ -70,7 +73,7 @@ pub struct Server {
     name: String,
     wire: Wire,
     child: Child,
-    reserved: ReservedPort,
+    reserved: Arc<ReservedPort>,
     /// What it writes to stderr; the file has no name any more.
     output: File,
 }
@@ -210,6 +213,20 @@ impl Recipe {
     pub fn start(&self, with: Ingredients) -> Result<Server, Error> {
         let reserved = ReservedPort::take()
             .map_err(|error| Error::system("looking for a free port", error))?;
+        let mut server = self.spawn(with, Arc::new(reserved))?;
+        server.wait_until_ready()?;
+        Ok(server)
+    }
+
+    /// Starts the server where another one listens, or has listened, and waits for nothing.
+    ///
+    /// # Errors
+    /// If it cannot be started.
+    pub fn start_in_place_of(&self, other: &Server, with: Ingredients) -> Result<Server, Error> {
+        self.spawn(with, Arc::clone(&other.reserved))
+    }
+
+    fn spawn(&self, with: Ingredients, reserved: Arc<ReservedPort>) -> Result<Server, Error> {
         let port = reserved.address().port();
         let ready = self.replaced(&[
             ("{port}", &port.to_string()),
@@ -225,15 +242,13 @@ impl Recipe {
         let child = command(&words, with.cpu, log)
             .spawn()
             .map_err(|error| Error::system(format!("starting {}", words.join(" ")), error))?;
-        let mut server = Server {
+        Ok(Server {
             name: self.name.clone(),
             wire: self.wire,
             child,
             reserved,
             output,
-        };
-        server.wait_until_ready()?;
-        Ok(server)
+        })
     }
 }
 
@@ -328,19 +343,50 @@ impl Server {
         read(self.pid()).map_err(failed)
     }
 
+    /// Checks that the process of a server that is to come up has not ended.
+    ///
+    /// # Errors
+    /// [`Error::Wrong`] with the server's last words if it has.
+    pub fn check_runs(&mut self) -> Result<(), Error> {
+        let ended = self.child.try_wait();
+        let ended =
+            ended.map_err(|error| Error::system(format!("waiting for {}", self.name), error))?;
+        ended.map_or(Ok(()), |status| {
+            Err(self.failure(&format!("ended at once ({status})")))
+        })
+    }
+
+    /// Sends its process a signal, unless it has ended.
+    pub fn signal(&mut self, signal: Signal) {
+        let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
+        if let (Some(pid), Ok(None)) = (pid, self.child.try_wait()) {
+            // An error means that it has ended since.
+            let _ = kill_process(pid, signal);
+        }
+    }
+
+    /// Waits until its process has ended.
+    ///
+    /// # Errors
+    /// [`Error::Wrong`] with its last words if that takes longer than so many seconds.
+    pub fn wait(&mut self, seconds_max: u64) -> Result<(), Error> {
+        let started_ns = now_ns();
+        while matches!(self.child.try_wait(), Ok(None)) {
+            if now_ns() - started_ns > seconds_max * NS_PER_S {
+                return Err(self.failure(&format!("has not ended after {seconds_max} s")));
+            }
+            std::thread::sleep(END_POLL);
+        }
+        Ok(())
+    }
+
     fn wait_until_ready(&mut self) -> Result<(), Error> {
         let started_ns = now_ns();
         loop {
             if self.address().connect().is_ok() {
                 return Ok(());
             }
-            let ended = self
-                .child
-                .try_wait()
-                .map_err(|error| Error::system(format!("waiting for {}", self.name), error))?;
-            if let Some(status) = ended {
-                return Err(self.failure(&format!("ended at once ({status})")));
-            }
+            self.check_runs()?;
             if now_ns() - started_ns > START_S_MAX * NS_PER_S {
                 return Err(self.failure(&format!("does not listen after {START_S_MAX} s")));
             }
@@ -362,22 +408,13 @@ impl Server {
     }
 
     fn end(&mut self) {
-        let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
-        // Errors mean that it has ended already.
-        if let (Some(pid), Ok(None)) = (pid, self.child.try_wait()) {
-            let _ = kill_process(pid, Signal::TERM);
-            let started_ns = now_ns();
-            while matches!(self.child.try_wait(), Ok(None)) {
-                if now_ns() - started_ns > STOP_S_MAX * NS_PER_S {
-                    eprintln!(
-                        "{} did not end after {STOP_S_MAX} s and is killed",
-                        self.name
-                    );
-                    let _ = self.child.kill();
-                    break;
-                }
-                std::thread::sleep(POLL);
-            }
+        self.signal(Signal::TERM);
+        if self.wait(STOP_S_MAX).is_err() {
+            eprintln!(
+                "{} did not end after {STOP_S_MAX} s and is killed",
+                self.name
+            );
+            let _ = self.child.kill();
         }
         let _ = self.child.wait();
     }

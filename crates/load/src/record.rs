@@ -161,12 +161,17 @@ impl ValueCheck {
         self.value.extend_from_slice(data);
     }
 
+    /// The version that the value carries, if it is long enough for one.
+    pub fn version(&self) -> Option<u32> {
+        let head = self.value.first_chunk::<VERSION_BYTES>();
+        let head = head.and_then(|head| std::str::from_utf8(head).ok());
+        head.and_then(|head| u32::from_str_radix(head, 16).ok())
+    }
+
     /// Whether the value was complete and every byte as stored.
     pub fn is_good(&self, records: &Records) -> bool {
         let ByteRange { low, high } = records.value_bytes;
-        let head = self.value.first_chunk::<VERSION_BYTES>();
-        let head = head.and_then(|head| std::str::from_utf8(head).ok());
-        let version = head.and_then(|head| u32::from_str_radix(head, 16).ok());
+        let version = self.version();
         let is_long = match version {
             Some(version) => self.bytes == records.length(self.number, version),
             None => self.bytes < VERSION_BYTES && (low..=high).contains(&self.bytes),
