@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use crate::peers::PeerArgs;
 use cellar_load::address::Address;
 use cellar_load::client::Client;
-use cellar_load::clock::now_ns;
+use cellar_load::clock::{NS_PER_S, now_ns, unix_ns};
 use cellar_load::error::Error;
 use cellar_load::process::{Ingredients, Recipe, Server};
 use cellar_load::wire::{Event, Wire};
@@ -23,8 +23,6 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(PATIENCE_S);
 /// How a server is told to keep its items, in a folder of its own.
 const CELLAR: &[&str] = &["--state", "{folder}/state", "--control", "{folder}/control"];
 const MEMCACHED: &[&str] = &["-e", "{folder}/memory"];
-/// What memcached has noted in the second of the start it does not believe.
-const MEMCACHED_PAUSE: Duration = Duration::from_secs(1);
 /// A save point that no run reaches: what is left is the snapshot of a clean stop.
 const REDIS: &[&str] = &["--dir", "{folder}", "--save", "3600 1000000000"];
 const REDIS_LOG: &[&str] = &["--dir", "{folder}", "--appendonly", "yes"];
@@ -35,8 +33,8 @@ pub(super) struct Founder {
     pub(super) recipe: Recipe,
     /// What it hears as a clean stop.
     pub(super) stop: Signal,
-    /// How long the next one waits after its end.
-    pause: Duration,
+    /// Whether the next one is started in another second of the clock than that of its end.
+    is_next_second: bool,
     /// What a successor is told that takes over from a running server, where there is such a thing.
     takeover: Option<&'static str>,
 }
@@ -47,23 +45,24 @@ pub(super) fn cellar(peers: &PeerArgs) -> Result<Option<Founder>, Error> {
     Ok(recipe.map(|recipe| Founder {
         recipe: recipe.with("", CELLAR),
         stop: Signal::TERM,
-        pause: Duration::ZERO,
+        is_next_second: false,
         takeover: Some("--takeover"),
     }))
 }
 
 /// All servers: Cellar first, each Redis with snapshots and with a log.
 pub(super) fn all(peers: &PeerArgs) -> Result<Vec<Founder>, Error> {
-    let peer = |recipe: Recipe, suffix, extra, (stop, pause)| Founder {
+    let peer = |recipe: Recipe, suffix, extra, (stop, is_next_second)| Founder {
         recipe: recipe.with(suffix, extra),
         stop,
-        pause,
+        is_next_second,
         takeover: None,
     };
     let mut all: Vec<Founder> = cellar(peers)?.into_iter().collect();
+    // It does not believe what was noted in the very second of its start.
     let memcached = peers.of(Wire::Memcached);
-    all.extend(memcached.map(|it| peer(it, "", MEMCACHED, (Signal::USR1, MEMCACHED_PAUSE))));
-    let by_term = (Signal::TERM, Duration::ZERO);
+    all.extend(memcached.map(|it| peer(it, "", MEMCACHED, (Signal::USR1, true))));
+    let by_term = (Signal::TERM, false);
     for redis in peers.of(Wire::Resp) {
         all.push(peer(redis.clone(), ", snapshot", REDIS, by_term));
         all.push(peer(redis, ", log", REDIS_LOG, by_term));
@@ -115,7 +114,10 @@ impl Lineage {
     /// Starts the next server; how long it took from there to its first answer, which is no error,
     /// to who asks for a key, and whether that is a hit.
     pub(super) fn begin(&mut self, key: &[u8]) -> Result<(f64, bool), Error> {
-        std::thread::sleep(self.founder.pause);
+        if self.founder.is_next_second {
+            let left_ns = NS_PER_S - unix_ns() % NS_PER_S;
+            std::thread::sleep(Duration::from_nanos(left_ns));
+        }
         let started_ns = now_ns();
         let next = &self.founder.recipe;
         self.server = next.start_in_place_of(&self.server, self.with)?;
