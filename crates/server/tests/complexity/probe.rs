@@ -47,7 +47,7 @@ impl Size {
     /// All of it.
     pub(crate) const FULL: Size = Size {
         keys: 1_000_000,
-        args: 262_140,
+        args: 199_996,
         members: 170_000,
         big_bytes: 256 << 20,
         stored_bytes: 24 << 20,
