@@ -37,7 +37,7 @@ pub use intake::{Codec, Intake, Task};
 pub use waiting::serve::serve;
 
 use cellar_engine::{Cache, Key, Space};
-use cellar_protocol::resp::command::Flags;
+use cellar_protocol::resp::command::{Flags, Group};
 use cellar_protocol::resp::{Command, Proto, Reply, Request, Verb};
 
 use crate::execute::context::{Context, Flow};
@@ -73,9 +73,17 @@ impl<'a> Prepared<'a> {
     #[inline]
     #[must_use]
     pub fn is_heavy(&self) -> bool {
+        let is_short = |command: &Command| {
+            // What changes a collection may copy all of it, however fast it is called.
+            let copies = command.flags.has(Flags::WRITE)
+                && matches!(
+                    command.group,
+                    Group::Hash | Group::List | Group::Set | Group::SortedSet
+                );
+            command.flags.has(Flags::FAST) && !copies
+        };
         let command = self.request.command;
-        !command.is_some_and(|command| command.flags.has(Flags::FAST))
-            || self.request.args.len() > QUICK_ARGS_MAX
+        !command.is_some_and(is_short) || self.request.args.len() > QUICK_ARGS_MAX
     }
 }
 
