@@ -41,6 +41,19 @@ pub(super) fn set_u32(array: &mut [u8], index: usize, number: u32) {
     array[index * 4..index * 4 + 4].copy_from_slice(&number.to_le_bytes());
 }
 
+/// Keeps those numbers of an array of them, of 32 bits each, that are to stay, in their order.
+pub(super) fn retain_u32(array: &mut Vec<u8>, mut stays: impl FnMut(u32) -> bool) {
+    let mut count = 0;
+    for index in 0..array.len() / 4 {
+        let number = u32_at(array, index);
+        if stays(number) {
+            set_u32(array, count, number);
+            count += 1;
+        }
+    }
+    array.truncate(count * 4);
+}
+
 /// The number of 64 bits at `at`.
 #[inline]
 pub(super) fn u64_at(bytes: &[u8], at: usize) -> u64 {

@@ -14,7 +14,7 @@ use std::ops::Range;
 use cellar_engine::{Deadline, Instant, Kind};
 
 use super::Collection;
-use super::bytes::{set_u32, u32_at, u64_at};
+use super::bytes::{retain_u32, set_u32, u32_at, u64_at};
 use super::members::{Entry, Members, Shape};
 use super::spare;
 
@@ -184,15 +184,8 @@ impl SortedSet {
     /// Takes the removed out of the order.
     fn drop_removed(&mut self) {
         if self.removed > SORTED_ONCE_MIN || !self.is_sorted {
-            let mut count = 0;
-            for rank in 0..self.order.len() / 4 {
-                let at = u32_at(&self.order, rank);
-                if self.members.is_live(at as usize) {
-                    set_u32(&mut self.order, count, at);
-                    count += 1;
-                }
-            }
-            self.order.truncate(count * 4);
+            let Self { members, order, .. } = self;
+            retain_u32(order, |at| members.is_live(at as usize));
         }
         self.removed = 0;
     }

@@ -13,7 +13,7 @@ use std::sync::LazyLock;
 use rapidhash::v3::{RapidSecrets, rapidhash_v3_seeded};
 
 use super::{Entry, Members, Shape, offset, secrets};
-use crate::collection::bytes::{set_u32, u32_at};
+use crate::collection::bytes::{retain_u32, u32_at};
 use crate::collection::spare;
 
 /// From one change to so many members on it is cheaper to look at all of them than to look up what
@@ -146,15 +146,9 @@ impl<S: Shape> Members<S> {
 
     /// Takes what is dead out of the order, which is cheaper than to sort what is left.
     pub(super) fn drop_dead_from_order(&mut self) {
-        let mut count = 0;
-        for rank in 0..self.order.len() / 4 {
-            let at = u32_at(&self.order, rank);
-            if self.is_live(at as usize) {
-                set_u32(&mut self.order, count, at);
-                count += 1;
-            }
-        }
-        self.order.truncate(count * 4);
+        let mut order = std::mem::take(&mut self.order);
+        retain_u32(&mut order, |at| self.is_live(at as usize));
+        self.order = order;
     }
 
     /// The order with what came and without what went.
