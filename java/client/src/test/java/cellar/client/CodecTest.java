@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import cellar.client.testing.Marked;
+import cellar.client.testing.Patient;
 import cellar.client.testing.Server;
 import com.whalin.MemCached.MemCachedClient;
 import com.whalin.MemCached.SockIOPool;
@@ -58,11 +59,7 @@ class CodecTest {
     }
 
     private static <V> CacheClient<V> client(Codec<V> codec) {
-        return CacheClient.builder()
-                .timeout(Duration.ofSeconds(20))
-                .connectTimeout(Duration.ofSeconds(20))
-                .nodes(List.of(server.node()))
-                .build(codec);
+        return Patient.builder().nodes(List.of(server.node())).build(codec);
     }
 
     @Test

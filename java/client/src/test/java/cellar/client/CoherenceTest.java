@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertNull;
 import cellar.client.testing.Await;
 import cellar.client.testing.ChangingNodes;
 import cellar.client.testing.FakeCellar;
+import cellar.client.testing.Patient;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -47,9 +48,7 @@ class CoherenceTest {
 
     private void connect() throws Exception {
         client =
-                CacheClient.builder()
-                        .timeout(Duration.ofSeconds(20))
-                        .connectTimeout(Duration.ofSeconds(20))
+                Patient.builder()
                         .nodes(List.of(server.node()))
                         .backoff(Duration.ofMillis(1), Duration.ofMillis(10))
                         .localCache(LocalCacheOptions.tracked(1 << 20, server.respPort()))
@@ -334,9 +333,7 @@ class CoherenceTest {
         server = new FakeCellar();
         server.refuseTracking();
         client =
-                CacheClient.builder()
-                        .timeout(Duration.ofSeconds(20))
-                        .connectTimeout(Duration.ofSeconds(20))
+                Patient.builder()
                         .nodes(List.of(server.node()))
                         .localCache(LocalCacheOptions.tracked(1 << 20, server.respPort()))
                         .build(Codecs.string());
@@ -366,7 +363,7 @@ class CoherenceTest {
         server.put("k", "here");
         second.put("k", "there");
         try (CacheClient<String> moving =
-                CacheClient.builder()
+                Patient.builder()
                         .discovery(ChangingNodes.of(nodes::get))
                         .localCache(options)
                         .build(Codecs.string())) {

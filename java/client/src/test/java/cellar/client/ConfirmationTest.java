@@ -10,6 +10,7 @@ import cellar.client.testing.Await;
 import cellar.client.testing.Cable;
 import cellar.client.testing.ChangingNodes;
 import cellar.client.testing.FakeMemcached;
+import cellar.client.testing.Patient;
 import cellar.client.testing.Server;
 import cellar.client.testing.Versions;
 import java.io.IOException;
@@ -67,9 +68,7 @@ class ConfirmationTest {
 
     private CacheClient<String> client(Consumer<CacheClientBuilder> more) {
         CacheClientBuilder builder =
-                CacheClient.builder()
-                        .timeout(Duration.ofSeconds(20))
-                        .connectTimeout(Duration.ofSeconds(20))
+                Patient.builder()
                         .nodes(List.of(server.node()))
                         .backoff(Duration.ofMillis(1), Duration.ofMillis(10))
                         .localCache(LocalCacheOptions.confirmed(1 << 20))

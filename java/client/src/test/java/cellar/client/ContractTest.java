@@ -10,6 +10,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import cellar.client.testing.Cable;
 import cellar.client.testing.Classic;
+import cellar.client.testing.Patient;
 import cellar.client.testing.Server;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -43,12 +44,7 @@ abstract class ContractTest {
     @BeforeAll
     void open() throws Exception {
         server = start();
-        client =
-                CacheClient.builder()
-                        .timeout(Duration.ofSeconds(20))
-                        .connectTimeout(Duration.ofSeconds(20))
-                        .nodes(List.of(node()))
-                        .build(Codecs.string());
+        client = Patient.builder().nodes(List.of(node())).build(Codecs.string());
         cache = client.blocking();
     }
 
@@ -161,11 +157,7 @@ abstract class ContractTest {
     }
 
     private <V> CacheClient<V> client(Codec<V> codec) {
-        return CacheClient.builder()
-                .timeout(Duration.ofSeconds(20))
-                .connectTimeout(Duration.ofSeconds(20))
-                .nodes(List.of(node()))
-                .build(codec);
+        return Patient.builder().nodes(List.of(node())).build(codec);
     }
 
     @Test

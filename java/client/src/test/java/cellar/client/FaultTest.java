@@ -8,6 +8,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import cellar.client.testing.Await;
 import cellar.client.testing.FaultyServer;
 import cellar.client.testing.Server;
+import java.net.ServerSocket;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -205,6 +206,7 @@ class FaultTest {
                 CacheClient.builder()
                         .nodes(List.of(server.node()))
                         .timeout(Duration.ofSeconds(30))
+                        .connectTimeout(Duration.ofSeconds(20))
                         .inFlightMax(100)
                         .build(Codecs.string())) {
             for (int i = 0; i < 500; i++) {
@@ -231,6 +233,7 @@ class FaultTest {
                 CacheClient.builder()
                         .nodes("127.0.0.1:" + port)
                         .timeout(Duration.ofSeconds(30))
+                        .connectTimeout(Duration.ofSeconds(20))
                         .backoff(Duration.ofMillis(1), Duration.ofMillis(10))
                         .build(Codecs.string())) {
             other.blocking().set("k", "v", TTL);
@@ -331,6 +334,22 @@ class FaultTest {
     }
 
     @Test
+    void aServerThatNeverGreetsIsToldFromOneThatBrokeOff() throws Exception {
+        try (ServerSocket mute = new ServerSocket(0);
+                CacheClient<String> one =
+                        CacheClient.builder()
+                                .nodes(List.of(Node.of("127.0.0.1", mute.getLocalPort())))
+                                .timeout(Duration.ofSeconds(20))
+                                .connectTimeout(Duration.ofMillis(50))
+                                .build(Codecs.string())) {
+            CacheException late =
+                    assertThrows(
+                            CacheException.Timeout.class, () -> one.blocking().set("k", "v", TTL));
+            assertTrue(late.getMessage().endsWith("does not answer"), late.getMessage());
+        }
+    }
+
+    @Test
     void aClosedClientRefusesAndEndsWhatWaits() {
         server.answer("");
         CompletableFuture<String> waiting = client.get("k").toCompletableFuture();
@@ -380,6 +399,7 @@ class FaultTest {
                 CacheClient.builder()
                         .nodes(List.of(server.node()))
                         .timeout(Duration.ofSeconds(5))
+                        .connectTimeout(Duration.ofSeconds(20))
                         .checkedConnections(checked)
                         .build(Codecs.string())) {
             other.blocking().set("k", "v", TTL);
@@ -402,6 +422,7 @@ class FaultTest {
                         CacheClient.builder()
                                 .nodes(List.of(real.node()))
                                 .timeout(Duration.ofSeconds(20))
+                                .connectTimeout(Duration.ofSeconds(20))
                                 .checkedConnections(true)
                                 .build(Codecs.string())) {
             List<Thread> threads = new ArrayList<>();

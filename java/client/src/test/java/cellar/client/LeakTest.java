@@ -44,6 +44,7 @@ class LeakTest {
                         CacheClient.builder()
                                 .nodes(List.of(server.node()))
                                 .backoff(Duration.ofMillis(1), Duration.ofMillis(2))
+                                .timeout(Duration.ofMillis(100))
                                 .build(Codecs.string())) {
             for (int i = 0; i < ROUNDS; i++) {
                 server.answer(i % 3 == 0 ? "VA 5 f0\r\nab" : "VA 1 f0\r\nx\r\n");

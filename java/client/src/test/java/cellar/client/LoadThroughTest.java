@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import cellar.client.testing.Await;
+import cellar.client.testing.Patient;
 import cellar.client.testing.Server;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -38,9 +39,7 @@ class LoadThroughTest {
                         requests.incrementAndGet();
                     }
                 };
-        return CacheClient.builder()
-                .timeout(Duration.ofSeconds(20))
-                .connectTimeout(Duration.ofSeconds(20))
+        return Patient.builder()
                 .nodes(List.of(server.node()))
                 .localCache(options)
                 .metrics(counting)

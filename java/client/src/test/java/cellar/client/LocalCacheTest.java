@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertSame;
 
 import cellar.client.testing.Await;
+import cellar.client.testing.Patient;
 import cellar.client.testing.Server;
 import java.time.Duration;
 import java.util.List;
@@ -22,9 +23,7 @@ class LocalCacheTest {
     private final AtomicLong moved_ns = new AtomicLong();
 
     private CacheClient<String> client(Server server, LocalCacheOptions options) {
-        return CacheClient.builder()
-                .timeout(Duration.ofSeconds(20))
-                .connectTimeout(Duration.ofSeconds(20))
+        return Patient.builder()
                 .nodes(List.of(server.node()))
                 .localCache(options)
                 .ticker(() -> System.nanoTime() + moved_ns.get())

@@ -8,6 +8,7 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import cellar.client.testing.Await;
+import cellar.client.testing.Patient;
 import cellar.client.testing.Server;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -28,10 +29,8 @@ class RedisTest {
     }
 
     private static CacheClientBuilder builder(Server server) {
-        return CacheClient.builder()
+        return Patient.builder()
                 .protocol(CacheClientBuilder.Protocol.REDIS)
-                .timeout(Duration.ofSeconds(20))
-                .connectTimeout(Duration.ofSeconds(20))
                 .nodes("127.0.0.1:" + server.respPort());
     }
 

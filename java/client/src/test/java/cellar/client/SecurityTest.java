@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import cellar.client.config.CacheConfiguration;
 import cellar.client.testing.Await;
+import cellar.client.testing.Patient;
 import cellar.client.testing.Server;
 import java.io.InputStream;
 import java.nio.file.Files;
@@ -105,12 +106,7 @@ class SecurityTest {
     }
 
     private static CacheClient<String> client(Server server, SSLContext tls) {
-        return CacheClient.builder()
-                .timeout(Duration.ofSeconds(20))
-                .connectTimeout(Duration.ofSeconds(20))
-                .nodes(List.of(server.node()))
-                .tls(tls)
-                .build(Codecs.string());
+        return Patient.builder().nodes(List.of(server.node())).tls(tls).build(Codecs.string());
     }
 
     @Test
@@ -166,9 +162,7 @@ class SecurityTest {
     }
 
     private static CacheClient<String> authenticated(Server server, String password) {
-        return CacheClient.builder()
-                .timeout(Duration.ofSeconds(20))
-                .connectTimeout(Duration.ofSeconds(20))
+        return Patient.builder()
                 .nodes(List.of(server.node()))
                 .credentials("ada", password)
                 .build(Codecs.string());
@@ -255,7 +249,7 @@ class SecurityTest {
                         Server.redis(
                                 0, "--unixsocket", file.toString(), "--aclfile", users.toString());
                 CacheClient<String> client =
-                        CacheClient.builder()
+                        Patient.builder()
                                 .protocol(CacheClientBuilder.Protocol.REDIS)
                                 .transport(transport)
                                 .nodes(List.of(Node.unix(file)))

@@ -7,6 +7,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import cellar.client.testing.Await;
 import cellar.client.testing.ChangingNodes;
 import cellar.client.testing.DnsServer;
+import cellar.client.testing.Patient;
 import cellar.client.testing.Server;
 import java.io.IOException;
 import java.io.UncheckedIOException;
@@ -43,9 +44,7 @@ class ShardedTest {
     }
 
     private CacheClientBuilder builder() {
-        return CacheClient.builder()
-                .timeout(Duration.ofSeconds(20))
-                .connectTimeout(Duration.ofSeconds(20))
+        return Patient.builder()
                 .nodes(servers.stream().map(Server::node).toList())
                 .backoff(Duration.ofMillis(5), Duration.ofMillis(50));
     }
@@ -123,11 +122,7 @@ class ShardedTest {
         AtomicReference<List<Node>> nodes =
                 new AtomicReference<>(List.of(servers.get(0).node(), servers.get(1).node()));
         try (CacheClient<String> client =
-                CacheClient.builder()
-                        .timeout(Duration.ofSeconds(20))
-                        .connectTimeout(Duration.ofSeconds(20))
-                        .discovery(ChangingNodes.of(nodes::get))
-                        .build(Codecs.string())) {
+                Patient.builder().discovery(ChangingNodes.of(nodes::get)).build(Codecs.string())) {
             fill(client);
             assertEquals(0, items(servers.get(2)));
             nodes.set(servers.stream().map(Server::node).toList());

@@ -261,8 +261,16 @@ final class Lane {
         out.clear();
         long patience_ns =
                 Math.min(settings.connectTimeout().toNanos(), settings.timeout().toNanos());
-        waitUntil_ns = System.nanoTime() + patience_ns;
-        greet(opened);
+        long until_ns = System.nanoTime() + patience_ns;
+        waitUntil_ns = until_ns;
+        try {
+            greet(opened);
+        } catch (IOException e) {
+            if (System.nanoTime() - until_ns < 0) {
+                throw e;
+            }
+            throw new CacheException.Timeout(endpoint.name() + " does not answer");
+        }
         waitUntil_ns = 0;
         greeted = true;
         answered = true;
