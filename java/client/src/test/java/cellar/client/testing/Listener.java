@@ -6,6 +6,7 @@ import java.io.UncheckedIOException;
 import java.net.InetAddress;
 import java.net.ServerSocket;
 import java.net.Socket;
+import java.util.List;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 
@@ -95,9 +96,9 @@ final class Listener implements AutoCloseable {
         return Node.of("127.0.0.1", port());
     }
 
-    /** Closes all connections that there are. */
+    /** Closes all connections that there are, none of those that are opened in their place. */
     void cut() {
-        sockets.forEach(this::end);
+        List.copyOf(sockets).forEach(this::end);
     }
 
     @Override
