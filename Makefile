@@ -153,7 +153,7 @@ test-rust: test-compile test-tools
 		$(TIMED) test-rust .ci/rust-tests
 
 test-java-client: test-compile test-tools
-	BINARIES=debug $(TIMED) test-java-client nice foreign-clients/run --only java_client
+	BINARIES=debug $(TIMED) test-java-client foreign-clients/run --only java_client
 
 test-clients: test-compile test-tools
 	$(TIMED) smoke nice $(MAKE) smoke
