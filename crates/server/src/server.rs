@@ -20,6 +20,7 @@ use crate::exposure::Exposure;
 use crate::handover::control::Control;
 use crate::handshakes::{Antechamber, GUESTS_MAX};
 use crate::inherited::Inherited;
+use crate::limits;
 use crate::listener::Listener;
 use crate::mailbox::Mailbox;
 use crate::membership::Membership;
@@ -573,7 +574,9 @@ type Running = thread::JoinHandle<Result<(), rustix::io::Errno>>;
 fn start(workers: Vec<Worker>) -> Result<Vec<Running>, Error> {
     let mut threads = Vec::with_capacity(workers.len());
     for (index, worker) in workers.into_iter().enumerate() {
-        let thread = thread::Builder::new().name(format!("cellar-{index}"));
+        let thread = thread::Builder::new()
+            .name(format!("cellar-{index}"))
+            .stack_size(limits::LOOP_STACK_BYTES);
         let started = thread.spawn(move || worker.run());
         threads.push(started.map_err(no_thread)?);
     }

@@ -1,4 +1,4 @@
-//! The time limit of scripts, held against every function at its worst.
+//! The limits of scripts: of time, held against every function at its worst, and of depth.
 //!
 //! The bound on the clock's time is far above what a script takes that is ended, and far below
 //! what it would take if something it does looked at no clock.
@@ -255,4 +255,60 @@ fn what_stands_around_a_run_counts_too() {
         client.call(&[b"EVAL", decode, b"0", json.as_bytes()])
     }));
     assert_eq!(client.run("PING"), Value::Simple("PONG".to_owned()));
+}
+
+/// Ways for one function to call the next deeper one, `f`.
+const CALLS: &[&str] = &[
+    "string.gsub('x', 'x', f)",
+    "table.sort({3, 2, 1}, function() f() return false end)",
+    "pcall(f)",
+    "xpcall(f, tostring)",
+    "tostring(setmetatable({}, {__tostring = function() f() return '' end}))",
+    "return setmetatable({}, {__index = function() f() end}).x",
+    "return setmetatable({}, {__concat = function() f() end}) .. 'x'",
+];
+
+/// What takes much of the stack itself.
+const DEPTHS: &[&str] = &[
+    "cmsgpack.unpack(('\\145'):rep(999) .. '\\1')",
+    "cmsgpack.unpack(('\\129\\1'):rep(999) .. '\\1')",
+    "cjson.encode(cjson.decode(('['):rep(999) .. (']'):rep(999)))",
+    "loadstring('return ' .. ('('):rep(150) .. '1' .. (')'):rep(150))",
+    "loadstring(('do '):rep(150) .. ('end '):rep(150))",
+    "string.find(('a'):rep(500), ('a?'):rep(200))",
+    "local t = {} for i = 1, 16 do t = {t} end cmsgpack.pack(t)",
+    "redis.call('sort', 'list', 'by', '*', 'get', '#', 'store', 'other')",
+    "redis.call('hset', 'h', unpack(list(600)))",
+    "local s = string.format('%99.99f', 1e300) .. table.concat(list(1000), '-')",
+];
+
+#[test]
+fn functions_call_each_other_as_deeply_as_lua_lets_them_on_the_stack_there_is() {
+    let daemon = Daemon::start(&["--threads", "1"]);
+    let mut client = Client::connect(&daemon);
+    for call in CALLS {
+        for depth in DEPTHS {
+            // What is deep runs before each call, the last time where no further call is possible.
+            let script = format!(
+                "redis.call('rpush', 'list', 3, 1, 2)
+                 local function list(count)
+                     local t = {{}} for i = 1, count do t[i] = i end return t
+                 end
+                 local levels = 0
+                 local f
+                 f = function()
+                     levels = levels + 1
+                     pcall(function() {depth} end)
+                     {call}
+                 end
+                 pcall(f)
+                 return levels"
+            );
+            let levels = eval(&mut client, &script, &[], &[]);
+            assert!(
+                matches!(levels, Value::Integer(20..)),
+                "{call}: {depth}: {levels:?}"
+            );
+        }
+    }
 }
