@@ -284,7 +284,7 @@ const DEPTHS: &[&str] = &[
 
 #[test]
 fn functions_call_each_other_as_deeply_as_lua_lets_them_on_the_stack_there_is() {
-    let daemon = Daemon::start(&["--threads", "1"]);
+    let daemon = Daemon::start(&["--threads", "1", "--script-time-limit", "5m"]);
     let mut client = Client::connect(&daemon);
     for call in CALLS {
         for depth in DEPTHS {
