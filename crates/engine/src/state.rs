@@ -341,7 +341,9 @@ fn check_owner(path: &Path, metadata: &Metadata) -> Result<(), Error> {
     }
     if metadata.mode() & OTHERS != 0 {
         let mode = metadata.mode() & 0o777;
-        let why = format!("may be used by others (mode {mode:o}): chmod go= it");
+        let why = format!(
+            "may be used by others (mode {mode:o}): name a directory of its own, with mode 700"
+        );
         return Err(refused(path, &why));
     }
     Ok(())

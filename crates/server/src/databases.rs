@@ -1,7 +1,7 @@
 //! Databases: the numbered key spaces that `SELECT` chooses among, on the engine's spaces.
 //!
-//! Database 0 is the engine's main space, which memcached and HTTP see too. Another database gets a
-//! space when it is first written to or read; to flush it is to give it a new one.
+//! Database 0 is what memcached and HTTP see too, whichever space it is: the engine's main one until
+//! SWAPDB has it change places. To flush another space is to give its database a new one.
 //!
 //! Tests: at the end of this file.
 

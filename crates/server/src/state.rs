@@ -4,7 +4,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use cellar_engine::{Cache, Instant};
+use cellar_engine::{Cache, Instant, Key, Space};
 
 use crate::budget::Budget;
 use crate::client::Clients;
@@ -147,6 +147,22 @@ pub struct StatsZero {
 }
 
 impl State {
+    /// The space of database 0, which memcached and HTTP see, whatever SWAPDB has made of it.
+    #[inline]
+    #[must_use]
+    pub fn shared_space(&self) -> Space {
+        self.databases.space(0)
+    }
+
+    /// The hashed key of bytes in it.
+    ///
+    /// # Errors
+    /// [`cellar_engine::Error::KeyLength`] for an over-long key.
+    #[inline]
+    pub fn key<'k>(&self, bytes: &'k [u8]) -> Result<Key<'k>, cellar_engine::Error> {
+        self.cache.key_in(self.shared_space(), bytes)
+    }
+
     /// The state of a daemon that starts now, at engine time zero, and whose cache tells nobody of
     /// changes.
     #[must_use]

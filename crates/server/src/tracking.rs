@@ -169,11 +169,14 @@ impl Tracking {
     pub fn changed(&self, key: &[u8], is_own: bool) {
         let writer = if is_own { WRITER.get() } else { 0 };
         self.broadcast.changed(key, writer);
+        let keys = [key];
+        // Very many clients may have read it: it is encoded once.
+        let mut told = Invalidation::new(Told::Keys(&keys));
         self.table.take(key, |client| {
             let mode = Mode::of(client);
             let is_told = mode.has(Mode::ON) && !mode.has(Mode::BCAST);
             if is_told && !(mode.has(Mode::NOLOOP) && client.id == writer) {
-                tell(client, Told::Keys(&[key]));
+                told.send(client);
             }
         });
     }

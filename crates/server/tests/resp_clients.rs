@@ -226,6 +226,22 @@ fn replies_are_given_as_they_are_wanted() {
     client.send(&[b"NONSENSE"]);
     assert_eq!(client.run("CLIENT REPLY ON"), ok());
     assert_eq!(client.run("GET key"), bulk("value"));
+    // What turns them on is answered, what fails is skipped as anything else, once.
+    client.send(&[b"CLIENT", b"REPLY", b"OFF"]);
+    assert_eq!(client.run("RESET"), Value::Simple("RESET".to_owned()));
+    for skipped in ["RESET", "CLIENT REPLY FOO", "NONSENSE", "CLIENT ID"] {
+        client.send(&[b"CLIENT", b"REPLY", b"SKIP"]);
+        let words: Vec<&[u8]> = skipped.split(' ').map(str::as_bytes).collect();
+        client.send(&words);
+        assert_eq!(client.run("ECHO a"), bulk("a"), "{skipped}");
+    }
+    client.send(&[b"CLIENT", b"REPLY", b"OFF"]);
+    client.send(&[b"MULTI"]);
+    for queued in [b"UNSUBSCRIBE".as_slice(), b"PUNSUBSCRIBE", b"SUNSUBSCRIBE"] {
+        client.send(&[queued]);
+    }
+    client.send(&[b"DISCARD"]);
+    assert_eq!(client.run("CLIENT REPLY ON"), ok());
 }
 
 #[test]

@@ -1,12 +1,13 @@
 //! Keys over RESP: their lives, deadlines, names and listings.
 
-use crate::support::{daemon, resp};
+use crate::support::{daemon, http, resp};
 
 use std::collections::HashSet;
 use std::io::{BufRead, BufReader, Write};
 use std::time::Duration;
 
 use daemon::{Daemon, PATIENCE};
+use http::Http;
 use resp::{Client, Value, bulk, bulks, check_alone as check, ok};
 
 #[test]
@@ -174,6 +175,66 @@ fn values_go_to_other_databases() {
         GET a => nil
         FLUSHALL NOW => -ERR syntax error",
     );
+}
+
+#[test]
+fn memcached_and_http_see_database_0_wherever_it_has_come_from() {
+    let daemon = Daemon::start(&["--threads", "1"]);
+    let mut resp = Client::connect(&daemon);
+    let mut text = daemon.connect();
+    let mut http = Http::to(&daemon);
+    let long = vec![b'x'; 100_000];
+    for (round, swap) in [
+        "SWAPDB 0 1",
+        "SWAPDB 2 0",
+        "FLUSHDB",
+        "FLUSHALL",
+        "SWAPDB 1 0",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        resp.run("SET before 1");
+        assert_eq!(resp.run(swap), ok(), "{swap}");
+        assert_eq!(resp.run("GET before"), Value::Null, "{swap}");
+        daemon::check(&mut text, b"get before\r\n", b"END\r\n");
+        assert_eq!(http.get("/v1/cache/before").status, 404, "{swap}");
+        let key = format!("key-{round}");
+        let text_of = |bytes: &[u8]| bulk(std::str::from_utf8(bytes).expect("a text"));
+        // Each protocol stores, small and large, and all read.
+        for value in [&b"short"[..], &long] {
+            for by in ["resp", "memcached", "http"] {
+                let stored = [by.as_bytes(), b":", value].concat();
+                match by {
+                    "resp" => assert_eq!(resp.call(&[b"SET", key.as_bytes(), &stored]), ok()),
+                    "memcached" => {
+                        daemon::check(&mut text, &daemon::set(&key, &stored), b"STORED\r\n");
+                    }
+                    _ => {
+                        http.put(&format!("/v1/cache/{key}"), &stored);
+                    }
+                }
+                assert_eq!(
+                    resp.call(&[b"GET", key.as_bytes()]),
+                    text_of(&stored),
+                    "{swap} {by}"
+                );
+                let head = format!("VALUE {key} 0 {}\r\n", stored.len());
+                let found = [head.as_bytes(), &stored, b"\r\nEND\r\n"].concat();
+                daemon::check(&mut text, format!("get {key}\r\n").as_bytes(), &found);
+                assert_eq!(
+                    http.get(&format!("/v1/cache/{key}")).body,
+                    stored,
+                    "{swap} {by}"
+                );
+            }
+        }
+        daemon::check(
+            &mut text,
+            b"lru_crawler mgdump all\r\n",
+            format!("OK\r\nmg {key}\r\nEN\r\n").as_bytes(),
+        );
+    }
 }
 
 /// All keys that a scan with these options shows.

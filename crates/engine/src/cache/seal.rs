@@ -36,7 +36,10 @@ impl Sealed<'_> {
     pub fn leave(self) {
         // The lock ends with the process in any case.
         let _ = self.footing.dir.file().unlock();
-        std::mem::forget(self);
+        let mut sealed = std::mem::ManuallyDrop::new(self);
+        for shard in std::mem::take(&mut sealed.locks) {
+            std::mem::forget(shard);
+        }
     }
 }
 

@@ -231,9 +231,18 @@ impl<'s> Context<'s> {
     /// The hashed key of decoded bytes.
     #[inline]
     pub(in crate::execute) fn key<'k>(&self, bytes: &'k [u8]) -> Key<'k> {
-        self.cache()
-            .key(bytes)
-            .expect("a decoded key has 1 to 250 bytes")
+        let key = self.state.key(bytes);
+        key.expect("a decoded key has 1 to 250 bytes")
+    }
+
+    /// A key that was hashed when its request was decoded: a request before it may have let
+    /// database 0 and another one change places.
+    #[inline]
+    pub(in crate::execute) fn key_now<'k>(&self, key: Key<'k>) -> Key<'k> {
+        if key.space() == self.state.shared_space() {
+            return key;
+        }
+        self.key(key.bytes())
     }
 
     /// Publishes a keyspace event if events of its class are.

@@ -9,7 +9,7 @@
 use std::borrow::Cow;
 use std::sync::atomic::Ordering;
 
-use cellar_engine::{Cache, Key};
+use cellar_engine::Key;
 use cellar_protocol::http::reply::Stay;
 use cellar_protocol::http::target::decode_percent;
 use cellar_protocol::http::{Mark, Method, Refused, Request, Status};
@@ -20,6 +20,7 @@ use crate::listener::is_of_this_machine;
 use crate::output::Output;
 use crate::pages::{self, PageRequest};
 use crate::pause::Effect;
+use crate::state::State;
 use crate::users::Login;
 
 mod date;
@@ -132,14 +133,14 @@ impl<'a> Prepared<'a> {
 
 /// Finds out what a request asks for, and hashes its key, once.
 #[inline]
-fn prepare<'a>(request: Request<'a>, cache: &Cache) -> Prepared<'a> {
+fn prepare<'a>(request: Request<'a>, state: &State) -> Prepared<'a> {
     let route = Route::of(request.target.path);
     let key = match route {
         Route::Entry(key) if memchr::memchr(b'%', key.as_bytes()).is_none() => {
-            cache.key(key.as_bytes()).ok()
+            state.key(key.as_bytes()).ok()
         }
         // Only for the hints: the message is read, and its key hashed anew, when it is executed.
-        Route::Collection => message::probable_id(request.body).and_then(|id| cache.key(id).ok()),
+        Route::Collection => message::probable_id(request.body).and_then(|id| state.key(id).ok()),
         _ => None,
     };
     Prepared {
@@ -203,6 +204,7 @@ fn check(call: &Call<'_>, route: Route<'_>) -> Result<(), Failure> {
 fn run(call: &mut Call<'_>, prepared: &Prepared<'_>) -> Outcome {
     match (prepared.route, prepared.key) {
         (Route::Entry(_), Some(key)) => {
+            let key = call.context.key_now(key);
             call.check_key(key.bytes())?;
             call.check_slot(key.bytes())?;
             entry(call, key)

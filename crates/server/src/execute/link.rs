@@ -17,7 +17,6 @@
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
-use cellar_engine::Cache;
 use cellar_protocol::http::Scan;
 use cellar_protocol::memcached::Limits as TextLimits;
 
@@ -91,7 +90,7 @@ impl Codec {
     pub fn decode<'a>(
         &mut self,
         input: &'a [u8],
-        cache: &Cache,
+        state: &State,
         found: impl FnOnce(Ahead<'a, Task<'a>>),
     ) -> Used {
         if let Codec::MemcachedFirst(limits) = *self {
@@ -100,19 +99,19 @@ impl Codec {
         match self {
             Codec::Memcached(limits) => {
                 let found = |ahead: Ahead<'a, _>| found(ahead.map(Task::Memcached));
-                memcached::intake::decode(input, limits, cache, found)
+                memcached::intake::decode(input, limits, state, found)
             }
             Codec::Resp(codec) => {
                 let found = |ahead: Ahead<'a, _>| found(ahead.map(Task::Resp));
-                codec.decode(input, cache, found)
+                codec.decode(input, &state.cache, found)
             }
             Codec::Http(scan) => {
                 let found = |ahead: Ahead<'a, _>| found(ahead.map(Task::Http));
-                http::intake::decode(input, scan, cache, found)
+                http::intake::decode(input, scan, state, found)
             }
             Codec::MemcachedBinary => {
                 let found = |ahead: Ahead<'a, _>| found(ahead.map(Task::Memcached));
-                memcached::intake::decode_packet(input, cache, found)
+                memcached::intake::decode_packet(input, state, found)
             }
             Codec::MemcachedFirst(_) => None,
         }

@@ -7,11 +7,12 @@
 
 use std::sync::Arc;
 
-use cellar_engine::{Cache, Key};
+use cellar_engine::Key;
 use cellar_protocol::memcached::{Refused, Request, reply};
 
 use super::context::{Context, Flow};
 use crate::output::Output;
+use crate::state::State;
 use crate::users::User;
 
 mod elsewhere; // what is answered when another node keeps the key
@@ -52,8 +53,8 @@ impl<'a> Prepared<'a> {
 
 /// Hashes the request's key, once.
 #[inline]
-fn prepare<'a>(request: Request<'a>, cache: &Cache) -> Prepared<'a> {
-    let key = request.plain_key().and_then(|bytes| cache.key(bytes).ok());
+fn prepare<'a>(request: Request<'a>, state: &State) -> Prepared<'a> {
+    let key = request.plain_key().and_then(|bytes| state.key(bytes).ok());
     Prepared { request, key }
 }
 
@@ -65,7 +66,10 @@ fn execute(prepared: &Prepared<'_>, context: Context<'_>, output: &mut Output) -
     if is_node && elsewhere::answered(&prepared.request, context, output) {
         return Flow::Continue;
     }
-    match (&prepared.request, prepared.key) {
+    match (
+        &prepared.request,
+        prepared.key.map(|key| context.key_now(key)),
+    ) {
         (Request::Get(get), Some(key)) => return read::get(get, key, context, output),
         (Request::Store(request), Some(key)) => {
             return store::classic(request, key, context, output);

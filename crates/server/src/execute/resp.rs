@@ -305,6 +305,10 @@ fn execute_checked(
     }
     let start = output.bytes().len();
     let mode = session.reply_mode;
+    if mode == ReplyMode::SkipNext {
+        session.reply_mode = ReplyMode::Skip;
+    }
+    let mut is_queued = false;
     let flow = match admit(command, args, session, context) {
         Ok(Some(command)) => match run_and_serve(command, args, key, session, context, output) {
             // It is run once more, with the session as it is.
@@ -312,6 +316,7 @@ fn execute_checked(
             flow => flow,
         },
         Ok(None) => {
+            is_queued = true;
             Reply::new(output.bytes(), session.proto).simple("QUEUED");
             Flow::Continue
         }
@@ -330,22 +335,27 @@ fn execute_checked(
     session
         .tracked
         .end_command(command, session.transaction.is_some());
-    if mode == ReplyMode::SkipNext && session.reply_mode == mode && !is_reply(command) {
+    let is_message = !is_queued
+        && command.is_some_and(|command| session::subscriptions::is_answered_by_push(command.verb));
+    let is_on = session.reply_mode == ReplyMode::On;
+    let is_wanted = mode == ReplyMode::On || is_on && turns_replies_on(command, mode);
+    if session.reply_mode == ReplyMode::Skip {
         session.reply_mode = ReplyMode::On;
     }
-    let is_message =
-        command.is_some_and(|command| session::subscriptions::is_answered_by_push(command.verb));
-    let is_wanted =
-        mode == ReplyMode::On || session.reply_mode == ReplyMode::On && is_reply(command);
     if !is_wanted && !is_message {
         output.truncate(start);
     }
     flow
 }
 
-/// Whether a command turns replies on, and is the first to get one.
-fn is_reply(command: Option<&'static Command>) -> bool {
-    command.is_some_and(|command| command.verb == Verb::ClientReply)
+/// Whether a command that has turned replies on is the first to get one. A RESET whose reply was
+/// skipped by name is not.
+fn turns_replies_on(command: Option<&'static Command>, before: ReplyMode) -> bool {
+    command.is_some_and(|command| match command.verb {
+        Verb::ClientReply => true,
+        Verb::Reset => before == ReplyMode::Off,
+        _ => false,
+    })
 }
 
 /// The row of a command that may run now; none if it was queued.

@@ -124,7 +124,7 @@ impl Worker {
         let mut shares = Shares::new(half, self.common.clock.us());
         let (mut next, mut replied_bytes) = (0, 0);
         loop {
-            next = decode_spans(arena, spans, next, cache, &mut steps);
+            next = decode_spans(arena, spans, next, &self.common.state, &mut steps);
             let Some(last) = steps.last().map(|step| step.span) else {
                 break;
             };

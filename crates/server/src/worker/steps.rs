@@ -5,6 +5,7 @@ use cellar_engine::{Cache, Instant};
 use super::batch::{STEPS_MAX, Span, Step};
 use crate::connection::{Connection, Ending, Input};
 use crate::execute::{Ahead, Codec, Context, Flow, Next, Task};
+use crate::state::State;
 
 /// How far ahead of execution index lines are fetched.
 const INDEX_AHEAD: usize = 20;
@@ -17,7 +18,7 @@ pub(super) fn decode_spans<'a>(
     arena: &'a [u8],
     spans: &mut [Span],
     mut next: usize,
-    cache: &Cache,
+    state: &State,
     steps: &mut Vec<Step<'a>>,
 ) -> usize {
     while let Some(span) = spans.get_mut(next) {
@@ -26,7 +27,7 @@ pub(super) fn decode_spans<'a>(
                 return next;
             }
             let decoded = steps.len();
-            decode_next(arena, span, cache, |ahead, end| {
+            decode_next(arena, span, state, |ahead, end| {
                 steps.push(Step::of(ahead, next, end));
             });
             match steps.last() {
@@ -48,13 +49,13 @@ pub(super) fn decode_spans<'a>(
 fn decode_next<'a>(
     arena: &'a [u8],
     span: &mut Span,
-    cache: &Cache,
+    state: &State,
     mut found: impl FnMut(Ahead<'a, Task<'a>>, usize),
 ) {
     while span.decoded < span.end {
         let (begin, mut is_found) = (span.decoded, false);
         let input = &arena[begin..span.end];
-        let used = span.codec.decode(input, cache, |ahead| {
+        let used = span.codec.decode(input, state, |ahead| {
             is_found = true;
             let end = begin + ahead.used;
             found(ahead, end);
@@ -76,9 +77,9 @@ fn decode_next<'a>(
 }
 
 /// The first step of a span that is alone.
-fn only_step<'a>(arena: &'a [u8], span: &mut Span, cache: &Cache) -> Option<Step<'a>> {
+fn only_step<'a>(arena: &'a [u8], span: &mut Span, state: &State) -> Option<Step<'a>> {
     let mut step = None;
-    decode_next(arena, span, cache, |ahead, end| {
+    decode_next(arena, span, state, |ahead, end| {
         step = Some(Step::of(ahead, 0, end));
     });
     step
@@ -228,7 +229,7 @@ pub(super) fn run_frame(
         stopped: false,
     };
     let paused = context.state().pause.in_force(Instant(now_ms));
-    let ran = match only_step(&frame, &mut span, context.cache()) {
+    let ran = match only_step(&frame, &mut span, context.state()) {
         None => Ran::Incomplete,
         Some(step)
             if paused.is_some_and(|paused| {

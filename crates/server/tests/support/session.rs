@@ -207,7 +207,7 @@ impl Session {
         }
         let mut codec = self.link.codec(state);
         let mut found = None;
-        let used = codec.decode(input, &state.cache, |ahead| found = Some(ahead));
+        let used = codec.decode(input, state, |ahead| found = Some(ahead));
         self.link.settle(&codec, used.is_none(), 0);
         let used = used?;
         if let Some(found) = found {

@@ -108,8 +108,7 @@ impl Unfinished for BatchRest {
 }
 
 fn append_item(out: &mut Vec<u8>, id: &str, context: Context<'_>) {
-    let cache = context.cache();
-    let key = match cache.key(id.as_bytes()) {
+    let key = match context.state.key(id.as_bytes()) {
         Ok(key) => key,
         Err(error) => return append_failure(out, id, &error.into()),
     };

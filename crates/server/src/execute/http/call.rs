@@ -175,7 +175,7 @@ impl<'c> Call<'c> {
             return Err(Failure::bad("bad_key", "a key has at least one byte"));
         }
         self.check_key(bytes)?;
-        Ok(self.context.cache().key(bytes)?)
+        Ok(self.context.state.key(bytes)?)
     }
 
     /// Whether the user who asks may use a key.

@@ -3,7 +3,6 @@
 //! [`decode`] makes a [`Task`] of them, [`Intake::run`] does it. A body that is long or comes in
 //! chunks is no part of a task: its bytes follow to [`Intake::feed`].
 
-use cellar_engine::Cache;
 use cellar_protocol::http::{self as codec, Body, Decoded, Limits, Refused, Scan};
 
 use super::upload::{Gathered, Rest, Upload, receive, welcome};
@@ -68,7 +67,7 @@ pub struct Intake {
 pub(in crate::execute) fn decode<'a>(
     input: &'a [u8],
     scan: &mut Scan,
-    cache: &Cache,
+    state: &State,
     found: impl FnOnce(Ahead<'a, Task<'a>>),
 ) -> Used {
     let (task, used) = match codec::decode(input, std::mem::take(scan), &LIMITS) {
@@ -78,7 +77,7 @@ pub(in crate::execute) fn decode<'a>(
         }
         Decoded::Nothing { used } => return Some(used),
         Decoded::Request { request, used } => {
-            let mut prepared = prepare(request, cache);
+            let mut prepared = prepare(request, state);
             prepared.is_last = used == input.len();
             found(Ahead {
                 key: prepared.key(),
@@ -93,7 +92,7 @@ pub(in crate::execute) fn decode<'a>(
             used,
             body,
         } => {
-            let prepared = prepare(request, cache);
+            let prepared = prepare(request, state);
             (Task::Body(prepared, body), used)
         }
         Decoded::Refused(refused) => (Task::Refuse(refused), input.len()),

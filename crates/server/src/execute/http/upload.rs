@@ -285,7 +285,7 @@ impl Gather {
 
     /// Runs the request whose body is whole.
     pub(super) fn finish(self, peer: &mut Peer, context: Context<'_>, output: &mut Output) -> Flow {
-        let prepared = prepare(self.request.with_body(&self.body), context.cache());
+        let prepared = prepare(self.request.with_body(&self.body), context.state);
         match execute(&prepared, peer, context, output) {
             // Its user was right when its head came, and has changed since.
             Flow::Wait(_) => {

@@ -62,7 +62,7 @@ fn execute(
     output: &mut Output,
 ) -> Flow {
     let PreparedPacket { packet, key } = prepared;
-    let Some(key) = *key else {
+    let Some(key) = key.map(|key| context.key_now(key)) else {
         return execute_other(packet, user, context, output);
     };
     let is_node = context.state.cluster.is_some();

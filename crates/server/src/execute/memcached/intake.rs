@@ -4,7 +4,6 @@
 //! [`Intake::run`] does it. Which of both a connection speaks, its first byte says for good. A long
 //! value is no part of a task: its bytes follow to [`Intake::feed`].
 
-use cellar_engine::Cache;
 use cellar_protocol::memcached::binary::{
     self as packets, Packet, PacketDecoded, PacketRefused, REQUEST_MARK,
 };
@@ -130,14 +129,14 @@ pub struct Intake {
 pub(in crate::execute) fn decode<'a>(
     input: &'a [u8],
     limits: &'static Limits,
-    cache: &Cache,
+    state: &State,
     found: impl FnOnce(Ahead<'a, Task<'a>>),
 ) -> Used {
     let (task, used) = match codec::decode(input, limits) {
         Decoded::Incomplete => return None,
         Decoded::Request { request, used } => {
             let stores = matches!(request, codec::Request::Store(_));
-            let prepared = prepare(request, cache);
+            let prepared = prepare(request, state);
             found(Ahead {
                 key: prepared.key(),
                 task: Task::Run(prepared),
@@ -171,13 +170,13 @@ pub(in crate::execute) fn decode<'a>(
 #[inline]
 pub(in crate::execute) fn decode_packet<'a>(
     input: &'a [u8],
-    cache: &Cache,
+    state: &State,
     found: impl FnOnce(Ahead<'a, Task<'a>>),
 ) -> Used {
     let (task, used) = match packets::decode(input, SMALL_VALUE_BYTES_MAX) {
         PacketDecoded::Incomplete => return None,
         PacketDecoded::Packet { packet, used } => {
-            let key = packet.item_key().and_then(|key| cache.key(key).ok());
+            let key = packet.item_key().and_then(|key| state.key(key).ok());
             found(Ahead {
                 task: Task::Packet(PreparedPacket { packet, key }),
                 key,

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::sync::Arc;
 
-use cellar_engine::{KeyFacts, Kind, ScanCursor, Space};
+use cellar_engine::{KeyFacts, Kind, ScanCursor};
 use cellar_protocol::memcached::{Listing, base64, reply};
 
 use crate::execute::context::{Context, Flow, Unfinished};
@@ -63,6 +63,7 @@ fn resume(
 ) -> Flow {
     let out = output.bytes();
     let full = out.len() + PIECE_BYTES;
+    let space = context.state.shared_space();
     let mut cursor = cursor;
     for _ in 0..PIECE_STRETCHES {
         if out.len() >= full {
@@ -70,7 +71,7 @@ fn resume(
         }
         let next = context.cache().keys(cursor, |facts| {
             let is_its = user.is_none_or(|user| user.may_use(facts.key));
-            if facts.space != Space::MAIN || facts.kind != Kind::STRING || !is_its {
+            if facts.space != space || facts.kind != Kind::STRING || !is_its {
                 return;
             }
             match form {

@@ -9,7 +9,7 @@ mod insights;
 use std::io::Write;
 use std::sync::{Arc, PoisonError};
 
-use cellar_engine::{ReclaimLag, ScanCursor, Space};
+use cellar_engine::{ReclaimLag, ScanCursor};
 use cellar_protocol::memcached::{Stats, reply};
 
 use super::list;
@@ -218,11 +218,11 @@ fn cachedump(
         limit as usize
     };
     let full = out.len() + CACHEDUMP_BYTES_MAX;
+    let space = context.state.shared_space();
     let (mut cursor, mut shown) = (ScanCursor::START, 0);
     for _ in 0..CACHEDUMP_STEPS_MAX {
         let next = context.cache().keys(cursor, |facts| {
-            let is_its =
-                user.is_none_or(|user| facts.space == Space::MAIN && user.may_use(facts.key));
+            let is_its = user.is_none_or(|user| facts.space == space && user.may_use(facts.key));
             if shown == limit || out.len() >= full || !is_its || !list::is_printable(facts.key) {
                 return;
             }

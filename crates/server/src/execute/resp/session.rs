@@ -40,6 +40,8 @@ pub(super) enum ReplyMode {
     Off,
     /// Not the one of the next command.
     SkipNext,
+    /// Not the one of the command that runs, all behind it.
+    Skip,
 }
 
 /// What a client has set up is not let go of at once when it leaves if it has so many bytes: more

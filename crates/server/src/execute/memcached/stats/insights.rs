@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cellar_engine::{HotKey, MissRatioCurve, Space};
+use cellar_engine::{HotKey, MissRatioCurve};
 use cellar_protocol::memcached::reply::{self, stat};
 
 use super::Figures;
@@ -49,8 +49,8 @@ pub(super) fn misses(figures: &Figures, out: &mut Vec<u8>) {
 /// A limited user sees those that it may use.
 pub(super) fn hot_keys(user: Option<&Arc<User>>, context: Context<'_>, out: &mut Vec<u8>) {
     let hottest = context.cache().hottest_keys(HOT_KEYS_MAX);
-    let is_its =
-        |user: &Arc<User>, hot: &HotKey| hot.space == Space::MAIN && user.may_use(&hot.key);
+    let space = context.state.shared_space();
+    let is_its = |user: &Arc<User>, hot: &HotKey| hot.space == space && user.may_use(&hot.key);
     let shown = hottest
         .iter()
         .filter(|hot| user.is_none_or(|user| is_its(user, hot)));
