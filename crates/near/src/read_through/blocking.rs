@@ -10,6 +10,7 @@
 //! Why: docs/decisions/0038-a-blocking-face-and-c.md. Tests: tests/blocking.rs.
 
 mod background; // the thread of connections and timers
+mod sleeper; // a thread that waits, and how it is woken
 mod wait; // how a thread waits for an answer
 mod own; // what this thread loads at the moment
 
@@ -319,6 +320,6 @@ where
             return Err(Error::InsideRuntime);
         }
         let answer = wait::bounded(answer, self.wait_max, call);
-        wait::wait_for(self.background.runtime(), answer, call)
+        wait::wait_for(&self.background, answer, call)
     }
 }

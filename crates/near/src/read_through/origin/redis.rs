@@ -23,6 +23,7 @@ use crate::read_through::fault::Given;
 
 mod reply;
 mod swaps;
+mod dial; // redis-rs's own connections, and lanes
 mod link;
 mod claim;
 mod node;
