@@ -17,7 +17,7 @@ use tokio::runtime::Handle;
 use super::background::Background;
 use super::sleeper::Sleeper;
 use crate::read_through::error::Error;
-use crate::read_through::lane::{Lane, Visiting, Watched};
+use crate::read_through::lane::{Lane, Lead, Visiting, Watched};
 use crate::read_through::near::Made;
 
 /// Whether the caller is inside an async runtime, where nobody may sleep.
@@ -149,14 +149,17 @@ impl<A: Future> Inside<'_, A> {
             let visiting = Visiting::begin(background.number());
             let polled = answer.as_mut().poll(context);
             let visited = visiting.end();
+            let waits = polled.is_pending() && !call.is_wanted();
+            let asked = visited.last().filter(|_| waits);
+            // Before the request is sent: the runtime's thread is not to be woken by its answer.
+            let lead = asked.and_then(|lane| lane.lead());
             for lane in &visited {
                 lane.drive(|| sleeper.is_woken());
             }
-            match visited.last() {
-                Some(lane) if polled.is_pending() && !call.is_wanted() => {
-                    lead(lane, background, sleeper);
-                }
-                _ => return polled,
+            match (asked, lead) {
+                (None, _) => return polled,
+                (Some(_), None) => sleeper.sleep(),
+                (Some(lane), Some(lead)) => watch(lane, &lead, background, sleeper),
             }
         }
     }
@@ -169,13 +172,10 @@ impl<A> Drop for Inside<'_, A> {
     }
 }
 
-/// Watches the lane's socket and drives the lane until this thread is woken; sleeps if somebody
-/// else leads. No code of a caller's runs meanwhile.
-fn lead(lane: &Arc<Lane>, background: &Background, sleeper: &Sleeper) {
-    let Some(lead) = lane.lead() else {
-        return sleeper.sleep();
-    };
-    while let Some(watched) = sleeper.watch(&lead) {
+/// Watches the lane's socket and drives the lane until this thread is woken. No code of a caller's
+/// runs meanwhile.
+fn watch(lane: &Arc<Lane>, lead: &Lead<'_>, background: &Background, sleeper: &Sleeper) {
+    while let Some(watched) = sleeper.watch(lead) {
         if watched == Watched::Other {
             continue;
         }
