@@ -13,8 +13,8 @@
 //! Invariant: a socket is always watched, by one who leads or by the runtime, so a push waits for
 //! nobody's next call. No code of a caller's runs while a thread leads or drives.
 //!
-//! Why: docs/decisions/0061-threads-that-wait-lead-their-connection.md. Tests: tests/blocking_lane.rs,
-//! tests/loom.rs.
+//! Why: docs/decisions/0061-threads-that-wait-lead-their-connection.md.
+//! Tests: tests/blocking_lane.rs, tests/coherence/blocking.rs, tests/loom.rs.
 
 mod turns; // who polls what several threads may poll
 mod socket; // a socket whose watch moves between threads

@@ -227,7 +227,7 @@ impl Drop for Link {
 }
 
 impl Pulse {
-    /// Does what a push says; on the task that reads the connection, in the order of arrival.
+    /// Does what a push says; by whoever reads the connection, in the order of arrival.
     fn hear(&self, push: &PushInfo) {
         match push.kind {
             PushKind::Disconnection => self.lose(),
