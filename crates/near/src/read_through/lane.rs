@@ -2,13 +2,8 @@
 //!
 //! A lane's driver, the future that writes requests and hands out replies, is polled by whoever has
 //! a reason to: its own task on the runtime's thread, or a thread of the blocking face that has
-//! asked something, which saves waking that task. A thread that waits leads the lane if nobody
-//! does: it watches the socket in the task's place and gives the watch back before it goes on.
-//!
-//! | a request is sent | the driver is polled by | and the socket watched by |
-//! |---|---|---|
-//! | by a task | the lane's task | the lane's task, or who leads |
-//! | by a thread that waits, of the lane's own runtime | this thread | this thread, unless another leads |
+//! asked something, which saves waking that task. Such a thread leads the lane if nobody does: it
+//! watches the socket in the runtime's place and gives the watch back before it goes on.
 //!
 //! Invariant: a socket is always watched, by one who leads or by the runtime, so a push waits for
 //! nobody's next call. No code of a caller's runs while a thread leads or drives.
@@ -38,7 +33,7 @@ use self::turns::Turns;
 type Driver = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// A connection's driver and its socket.
-pub(crate) struct Lane {
+pub(crate) struct DrivenLane {
     turns: Turns,
     driver: Mutex<Option<Driver>>,
     socket: Arc<Shared>,
@@ -52,7 +47,7 @@ pub(crate) struct Lane {
 
 /// A lane's owner: the lane is closed when this is dropped.
 pub(crate) struct LaneHandle {
-    lane: Arc<Lane>,
+    lane: Arc<DrivenLane>,
     tasks: [AbortHandle; 2],
 }
 
@@ -85,7 +80,7 @@ impl Opened {
         background: u64,
         driver: impl Future<Output = ()> + Send + 'static,
     ) -> LaneHandle {
-        let lane = Arc::new(Lane {
+        let lane = Arc::new(DrivenLane {
             turns: Turns::new(),
             driver: Mutex::new(Some(Box::pin(driver))),
             socket: Arc::clone(&self.shared),
@@ -93,7 +88,7 @@ impl Opened {
             background,
             is_closed: AtomicBool::new(false),
         });
-        let driving = tokio::spawn(drive(Ends(Arc::clone(&lane)))).abort_handle();
+        let driving = tokio::spawn(drive(LaneEnd(Arc::clone(&lane)))).abort_handle();
         let watching = self.watching.take();
         LaneHandle {
             lane,
@@ -118,16 +113,16 @@ impl Drop for LaneHandle {
 }
 
 /// Closes a lane with the task that drives it, so that none outlives its runtime.
-struct Ends(Arc<Lane>);
+struct LaneEnd(Arc<DrivenLane>);
 
-impl Drop for Ends {
+impl Drop for LaneEnd {
     fn drop(&mut self) {
         self.0.close();
     }
 }
 
 /// The task of a lane.
-async fn drive(ends: Ends) {
+async fn drive(ends: LaneEnd) {
     poll_fn(|context| {
         let lane = &ends.0;
         lane.task.register(context.waker());
@@ -141,7 +136,7 @@ async fn drive(ends: Ends) {
     .await;
 }
 
-impl Lane {
+impl DrivenLane {
     /// Polls the driver if it has to be polled and nobody does, until it waits or `has_enough`;
     /// then the task goes on. Whether it was polled.
     pub(crate) fn drive(self: &Arc<Self>, has_enough: impl Fn() -> bool) -> bool {
@@ -151,7 +146,7 @@ impl Lane {
         let waker = Waker::from(Arc::clone(self));
         let mut context = Context::from_waker(&waker);
         loop {
-            let mut turn = Turn {
+            let mut turn = LaneTurn {
                 lane: self,
                 driver: self.driver(),
                 has_ended: true,
@@ -197,13 +192,13 @@ impl Lane {
 }
 
 /// One poll of a driver. A driver that has ended, or panics, is dropped and its lane closed.
-struct Turn<'a> {
-    lane: &'a Lane,
+struct LaneTurn<'a> {
+    lane: &'a DrivenLane,
     driver: MutexGuard<'a, Option<Driver>>,
     has_ended: bool,
 }
 
-impl Turn<'_> {
+impl LaneTurn<'_> {
     fn poll(&mut self, context: &mut Context<'_>) {
         let driver = self.driver.as_mut();
         let polled = driver.map_or(Poll::Ready(()), |driver| driver.as_mut().poll(context));
@@ -211,7 +206,7 @@ impl Turn<'_> {
     }
 }
 
-impl Drop for Turn<'_> {
+impl Drop for LaneTurn<'_> {
     fn drop(&mut self) {
         if self.has_ended {
             self.lane.is_closed.store(true, Ordering::Release);
@@ -223,7 +218,7 @@ impl Drop for Turn<'_> {
     }
 }
 
-impl Wake for Lane {
+impl Wake for DrivenLane {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
     }

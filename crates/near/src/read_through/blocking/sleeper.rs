@@ -48,6 +48,7 @@ impl Sleeper {
 
     /// Whether it was woken since it slept last.
     pub(super) fn is_woken(&self) -> bool {
+        // Acquire: what was done before waking is seen.
         self.state.load(Ordering::Acquire) == WOKEN
     }
 
@@ -86,6 +87,7 @@ impl Sleeper {
 
     /// Changes from awake to `state`; false if it was woken meanwhile.
     fn goes(&self, state: u8) -> bool {
+        // AcqRel, Acquire where it fails: what was done before waking is seen.
         self.state
             .compare_exchange(AWAKE, state, Ordering::AcqRel, Ordering::Acquire)
             .is_ok()

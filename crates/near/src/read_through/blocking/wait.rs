@@ -17,7 +17,7 @@ use tokio::runtime::Handle;
 use super::background::Background;
 use super::sleeper::Sleeper;
 use crate::read_through::error::Error;
-use crate::read_through::lane::{Lane, Lead, Visiting, Watched};
+use crate::read_through::lane::{DrivenLane, Lead, Visiting, Watched};
 use crate::read_through::near::Made;
 
 /// Whether the caller is inside an async runtime, where nobody may sleep.
@@ -174,7 +174,7 @@ impl<A> Drop for Inside<'_, A> {
 
 /// Watches the lane's socket and drives the lane until this thread is woken. No code of a caller's
 /// runs meanwhile.
-fn watch(lane: &Arc<Lane>, lead: &Lead<'_>, background: &Background, sleeper: &Sleeper) {
+fn watch(lane: &Arc<DrivenLane>, lead: &Lead<'_>, background: &Background, sleeper: &Sleeper) {
     while let Some(watched) = sleeper.watch(lead) {
         if watched == Watched::Other {
             continue;

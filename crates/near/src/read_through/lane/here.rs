@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use smallvec::SmallVec;
 
-use super::Lane;
+use super::DrivenLane;
 
 /// Lanes that were woken here.
-type Visited = SmallVec<[Arc<Lane>; 1]>;
+type Visited = SmallVec<[Arc<DrivenLane>; 1]>;
 
 /// No runtime has this number.
 const NONE: u64 = 0;
@@ -37,7 +37,7 @@ pub(crate) fn background() -> Option<u64> {
 }
 
 /// Notes that `lane` was woken; whether this thread will drive it.
-pub(super) fn visit(lane: &Arc<Lane>) -> bool {
+pub(super) fn visit(lane: &Arc<DrivenLane>) -> bool {
     if BACKGROUND.get() != lane.background {
         return false;
     }
@@ -69,7 +69,7 @@ impl Visiting {
         }
     }
 
-    /// Ends it; the caller drives these.
+    /// LaneEnd it; the caller drives these.
     pub(crate) fn end(self) -> Visited {
         VISITED.take().unwrap_or_default()
     }

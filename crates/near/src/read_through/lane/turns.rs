@@ -43,7 +43,8 @@ impl Turns {
 
     /// Ends a poll; false if it was woken meanwhile: the turn stays, and it is to be polled again.
     pub(crate) fn end(&self) -> bool {
-        // AcqRel: as above; what this poll has done is seen by the next one.
+        // AcqRel: what this poll has done is seen by the next one. Relaxed: nothing was ended, and
+        // the line below acquires.
         let ended = self
             .0
             .compare_exchange(POLLED, IDLE, Ordering::AcqRel, Ordering::Relaxed);
