@@ -1,9 +1,10 @@
 //! What a call of the blocking face costs beside the async one, over a server that runs.
 //!
 //! `cargo run --release --package cellar-near --example faces -- redis://127.0.0.1:6379` prints for
-//! each call the median time over rounds in which the faces take turns, and the blocking one's part
-//! of the async one's. The async calls run one after the other in a task of a runtime with two
-//! threads, the blocking ones on a thread.
+//! each call the median time over rounds in which the faces take turns, the median of the processor
+//! time that this process spent on it in all its threads, and the blocking one's parts of the async
+//! one's. The async calls run one after the other in a task of a runtime with two threads, the
+//! blocking ones on a thread.
 
 use std::future::Future;
 use std::time::Duration;
@@ -12,6 +13,7 @@ use cellar_near::clock::{Clock, SystemClock};
 use cellar_near::codec::Plain;
 use cellar_near::origin::{Redis, Remote};
 use cellar_near::{BlockingNear, Error, Near};
+use rustix::time::{ClockId, clock_gettime};
 
 const KEYS: u64 = 10_000;
 const ROUNDS: usize = 11;
@@ -38,14 +40,50 @@ impl Call {
     }
 }
 
+/// What calls took: time, and processor time of all threads.
+#[derive(Clone, Copy, Debug)]
+struct Took {
+    time: Duration,
+    processor: Duration,
+}
+
+/// When calls began.
+struct Begun {
+    clock: SystemClock,
+    processor: Duration,
+}
+
+impl Begun {
+    fn now() -> Begun {
+        Begun {
+            clock: SystemClock::new(),
+            processor: processor_time(),
+        }
+    }
+
+    fn ends(&self) -> Took {
+        Took {
+            time: self.clock.now(),
+            processor: processor_time().saturating_sub(self.processor),
+        }
+    }
+}
+
+/// The processor time that this process has spent.
+fn processor_time() -> Duration {
+    let spent = clock_gettime(ClockId::ProcessCPUTime);
+    let nanoseconds = u32::try_from(spent.tv_nsec).unwrap_or(0);
+    Duration::new(spent.tv_sec.unsigned_abs(), nanoseconds)
+}
+
 fn open(address: &str) -> Result<Cache, Error> {
     let origin = Remote::new(Redis::open(address)?, Plain).prefix("faces:");
     Ok(Near::builder(origin).entries_max(2 * KEYS).build())
 }
 
-async fn call_async(near: Cache, call: Call) -> Result<Duration, Error> {
+async fn call_async(near: Cache, call: Call) -> Result<Took, Error> {
     let value = "v".repeat(100);
-    let clock = SystemClock::new();
+    let begun = Begun::now();
     for number in 0..call.times() {
         let key = number.wrapping_mul(7919) % KEYS;
         match call {
@@ -63,12 +101,12 @@ async fn call_async(near: Cache, call: Call) -> Result<Duration, Error> {
             }
         }
     }
-    Ok(clock.now())
+    Ok(begun.ends())
 }
 
-fn call_blocking(near: &BlockingNear<u64, String>, call: Call) -> Result<Duration, Error> {
+fn call_blocking(near: &BlockingNear<u64, String>, call: Call) -> Result<Took, Error> {
     let value = "v".repeat(100);
-    let clock = SystemClock::new();
+    let begun = Begun::now();
     for number in 0..call.times() {
         let key = number.wrapping_mul(7919) % KEYS;
         match call {
@@ -84,7 +122,7 @@ fn call_blocking(near: &BlockingNear<u64, String>, call: Call) -> Result<Duratio
             }
         }
     }
-    Ok(clock.now())
+    Ok(begun.ends())
 }
 
 fn median(mut times: Vec<Duration>) -> Duration {
@@ -115,8 +153,8 @@ fn main() -> Result<(), Error> {
         blocking.set(&key, &"v".repeat(100))?;
     }
     println!(
-        "{:>8} {:>12} {:>12} {:>8}",
-        "call", "async", "blocking", "part"
+        "{:>8} {:>12} {:>12} {:>6} {:>13} {:>13} {:>6}",
+        "call", "async", "blocking", "part", "its processor", "its processor", "part"
     );
     for call in [Call::Hit, Call::Miss, Call::Set, Call::Load] {
         let (mut theirs, mut ours) = (Vec::new(), Vec::new());
@@ -130,12 +168,20 @@ fn main() -> Result<(), Error> {
             }
             ours.push(call_blocking(&blocking, call)?);
         }
-        let each = |times| median(times).as_secs_f64() / call.times() as f64 * 1e9;
-        let (theirs, ours) = (each(theirs), each(ours));
-        let name = format!("{call:?}");
+        let each = |took: &[Took], of: fn(&Took) -> Duration| {
+            median(took.iter().map(of).collect()).as_secs_f64() / call.times() as f64 * 1e9
+        };
+        let [time, processor] = [|took: &Took| took.time, |took: &Took| took.processor]
+            .map(|of| (each(&theirs, of), each(&ours, of)));
         println!(
-            "{name:>8} {theirs:>9.0} ns {ours:>9.0} ns {:>8.2}",
-            ours / theirs
+            "{:>8} {:>9.0} ns {:>9.0} ns {:>6.2} {:>10.0} ns {:>10.0} ns {:>6.2}",
+            format!("{call:?}"),
+            time.0,
+            time.1,
+            time.1 / time.0,
+            processor.0,
+            processor.1,
+            processor.1 / processor.0
         );
     }
     Ok(())

@@ -15,6 +15,14 @@ mod entry; // what the store keeps of a key, and the handle that readers get
 pub mod fault; // faults on purpose, to show that tests would find them
 mod counts; // what a near cache counts and times, what recorders are told
 mod times; // how long the origin and loaders take, as histograms of a fixed size
+#[cfg_attr(
+    not(feature = "redis"),
+    expect(
+        dead_code,
+        reason = "only servers of Redis's protocol are asked over lanes"
+    )
+)]
+mod lane; // connections that threads which wait for an answer write to and read from themselves
 pub mod origin; // where a near cache reads: Redis, cluster, memcached, functions
 mod store; // which load may leave a copy, who waits for it, when it sweeps
 mod builder; // what a near cache will be

@@ -1,15 +1,19 @@
 //! The near cache for threads without an async runtime: the same cache, waited for.
 //!
 //! A hit is [`Near`]'s, on the caller's thread. Who misses polls the question on its own thread
-//! ([`wait`]) and sleeps in between; connections and timers live on one thread ([`background`])
-//! that the cache starts and ends. A loader runs on the thread that brought it, between two polls,
+//! ([`wait`]) and sleeps in between, or reads the answer itself where the connection is a lane
+//! ([`crate::read_through::lane`]); connections and timers live on one thread ([`background`]) that
+//! the cache starts and ends. A loader runs on the thread that brought it, between two polls,
 //! so it may borrow, block, and use this or another cache for other keys.
 //!
 //! Invariant: nobody waits where an async runtime runs, and no loader waits for itself.
 //!
-//! Why: docs/decisions/0038-a-blocking-face-and-c.md. Tests: tests/blocking.rs.
+//! Why: docs/decisions/0038-a-blocking-face-and-c.md,
+//! docs/decisions/0061-threads-that-wait-lead-their-connection.md. Tests: tests/blocking.rs,
+//! tests/blocking_lane.rs.
 
 mod background; // the thread of connections and timers
+mod sleeper; // a thread that waits, and how it is woken
 mod wait; // how a thread waits for an answer
 mod own; // what this thread loads at the moment
 
@@ -319,6 +323,6 @@ where
             return Err(Error::InsideRuntime);
         }
         let answer = wait::bounded(answer, self.wait_max, call);
-        wait::wait_for(self.background.runtime(), answer, call)
+        wait::wait_for(&self.background, answer, call)
     }
 }

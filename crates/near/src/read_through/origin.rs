@@ -102,7 +102,7 @@ impl<V> Loaded<V> {
     }
 }
 
-/// Who is told of changes; called on the task that reads the connection, so it never waits.
+/// Who is told of changes; called by whoever reads the connection, so it never waits.
 pub trait Listener<K: ?Sized>: Send + Sync + 'static {
     /// This key has changed.
     fn invalidate(&self, key: &K);

@@ -1,5 +1,8 @@
-//! The blocking face over real servers: what is told as changed goes while nobody calls.
+//! The blocking face: judged by all scenarios like the async one, and over real servers, where what
+//! is told as changed goes while nobody calls.
 
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
@@ -8,7 +11,105 @@ use cellar_near::origin::{Memcached, Redis, Remote};
 use cellar_near::{BlockingNear, Error, Near};
 
 use crate::servers::{Kind, Server};
-use crate::subject::PATIENCE;
+use crate::subject::{Cellar, Maker, PATIENCE, Pending, Subject};
+use crate::{live, scripted};
+
+type Blocking = BlockingNear<String, String>;
+type Job = Box<dyn FnOnce(&Blocking) + Send>;
+
+/// Threads for each cache: more than the suite's tasks that ask one at once.
+const THREADS: usize = 8;
+
+/// Makes blocking caches, called by threads that no runtime knows.
+struct ByThreads(Cellar);
+
+/// One of them: the threads end with it.
+pub(crate) struct Threads(Sender<Job>);
+
+impl Threads {
+    /// Threads that call the blocking face of `near`.
+    pub(crate) fn new(near: Near<String, String>) -> Threads {
+        let near = BlockingNear::new(near).unwrap();
+        let (jobs, waiting) = channel();
+        let waiting = Arc::new(Mutex::new(waiting));
+        for _ in 0..THREADS {
+            let (near, waiting) = (near.clone(), Arc::clone(&waiting));
+            thread::spawn(move || {
+                while let Ok(job) = next(&waiting) {
+                    job(&near);
+                }
+            });
+        }
+        Threads(jobs)
+    }
+
+    /// Has one of the threads do it.
+    async fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Blocking) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, String> {
+        let (sender, done) = tokio::sync::oneshot::channel();
+        let job = move |near: &Blocking| drop(sender.send(work(near)));
+        self.0.send(Box::new(job)).unwrap();
+        let done = done.await.map_err(|error| error.to_string())?;
+        done.map_err(|error| error.to_string())
+    }
+}
+
+fn next(waiting: &Mutex<Receiver<Job>>) -> Result<Job, std::sync::mpsc::RecvError> {
+    waiting.lock().unwrap().recv()
+}
+
+impl Subject for Threads {
+    fn read<'a>(&'a self, key: &'a str) -> Pending<'a, Result<Option<String>, String>> {
+        let key = key.to_owned();
+        let read = move |near: &Blocking| Ok(near.get(&key)?.map(|held| held.to_string()));
+        Box::pin(self.run(read))
+    }
+
+    fn read_many<'a>(
+        &'a self,
+        keys: &'a [&'a str],
+    ) -> Pending<'a, Result<Vec<Option<String>>, String>> {
+        let keys: Vec<String> = keys.iter().map(|&key| key.to_owned()).collect();
+        let read = move |near: &Blocking| {
+            let held = near.get_many(&keys)?.into_iter();
+            Ok(held.map(|held| held.map(|held| held.to_string())).collect())
+        };
+        Box::pin(self.run(read))
+    }
+
+    fn write<'a>(&'a self, key: &'a str, value: &'a str) -> Pending<'a, Result<(), String>> {
+        let (key, value) = (key.to_owned(), value.to_owned());
+        Box::pin(self.run(move |near| near.set(&key, &value)))
+    }
+}
+
+impl Maker for ByThreads {
+    fn make(&self, address: &str, bound: Duration) -> Arc<dyn Subject> {
+        Arc::new(Threads::new(self.0.near(address, bound)))
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_order_of_replies_and_pushes_leaves_threads_a_stale_copy() {
+    for maker in [Cellar::default(), Cellar::broadcast()] {
+        for scenario in &scripted::SCENARIOS {
+            let verdict = scripted::run(scenario, &ByThreads(maker.clone())).await;
+            assert_eq!(verdict, Ok(()), "{maker:?}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_that_happens_to_redis_leaves_threads_a_stale_copy() {
+    live::check(&ByThreads(Cellar::default()), Kind::Redis).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_that_happens_to_cellar_leaves_threads_a_stale_copy() {
+    live::check(&ByThreads(Cellar::default()), Kind::Cellar).await;
+}
 
 /// Runs what blocks on a thread of its own, which no runtime knows.
 async fn apart<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {

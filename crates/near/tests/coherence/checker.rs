@@ -6,7 +6,7 @@
 //! that. Caches write keys of their own too and read back what they wrote, at once. Meanwhile
 //! everything happens that [`Trouble`] names.
 //!
-//! `CELLAR_CHECKER_SECONDS` sets how long each of the six long runs takes.
+//! `CELLAR_CHECKER_SECONDS` sets how long each of the long runs takes.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -18,9 +18,10 @@ use cellar_near::fault::Fault;
 use cellar_near::origin::redis::Tracking;
 use tokio::sync::RwLock;
 
+use crate::blocking::Threads;
 use crate::proxy::Proxy;
 use crate::servers::{Kind, Server};
-use crate::subject::{Cellar, PATIENCE, name_of};
+use crate::subject::{Cellar, PATIENCE, Subject, name_of};
 use crate::trouble::{self, TROUBLES, Trouble};
 use crate::writer::{Failed, Writer};
 
@@ -39,6 +40,8 @@ pub(crate) struct Setting {
     pub(crate) kind: Kind,
     /// Whether caches read over memcached's protocol, and only time bounds what they hold.
     pub(crate) meta: bool,
+    /// Whether caches are asked by threads, over the blocking face.
+    by_threads: bool,
     maker: Cellar,
     writers: u64,
     caches: u64,
@@ -55,6 +58,7 @@ impl Setting {
         Setting {
             kind,
             meta: kind == Kind::Memcached,
+            by_threads: false,
             maker: Cellar::default(),
             writers: 4,
             caches: 3,
@@ -244,11 +248,16 @@ pub(crate) async fn run(setting: &Setting) -> Report {
             true => setting.maker.near_by_time(proxy.address(), BELIEF, TIMEOUT),
             false => setting.maker.near(proxy.address(), BELIEF),
         };
+        let subject: Arc<dyn Subject> = match setting.by_threads {
+            true => Arc::new(Threads::new(near.clone())),
+            false => Arc::new(near.clone()),
+        };
         for reader in 0..setting.readers {
             let seed = number * setting.readers + reader + 101;
-            tasks.push(tokio::spawn(read(Arc::clone(&stage), near.clone(), seed)));
+            let reading = read(Arc::clone(&stage), Arc::clone(&subject), seed);
+            tasks.push(tokio::spawn(reading));
         }
-        let own = write_own(Arc::clone(&stage), near.clone(), number);
+        let own = write_own(Arc::clone(&stage), subject, number);
         tasks.push(tokio::spawn(own));
         caches.push(near);
     }
@@ -353,7 +362,7 @@ async fn write(stage: Arc<Stage>, seed: u64) {
 }
 
 /// Reads through one cache and judges what comes.
-async fn read(stage: Arc<Stage>, near: Near<String, String>, seed: u64) {
+async fn read(stage: Arc<Stage>, near: Arc<dyn Subject>, seed: u64) {
     let mut dice = Dice(seed);
     while !stage.has_ended() {
         let keys: Vec<u64> = (0..1 + 4 * u64::from(dice.roll(8) == 0))
@@ -361,9 +370,10 @@ async fn read(stage: Arc<Stage>, near: Near<String, String>, seed: u64) {
             .collect();
         let begun_at = stage.clock.now();
         let names: Vec<String> = keys.iter().map(|&key| key_of(key)).collect();
-        let values = match &names[..] {
-            [name] => near.get(name).await.map(|value| vec![value]),
-            names => near.get_many(names).await,
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let values = match names[..] {
+            [name] => near.read(name).await.map(|value| vec![value]),
+            _ => near.read_many(&names).await,
         };
         let ended_at = stage.clock.now();
         let is_error = values.is_err();
@@ -382,7 +392,7 @@ async fn read(stage: Arc<Stage>, near: Near<String, String>, seed: u64) {
 }
 
 /// Writes through one cache and reads back through it: there is no bound on that.
-async fn write_own(stage: Arc<Stage>, near: Near<String, String>, cache: u64) {
+async fn write_own(stage: Arc<Stage>, near: Arc<dyn Subject>, cache: u64) {
     let mut number = 0;
     let mut written = 0;
     while !stage.has_ended() {
@@ -390,12 +400,12 @@ async fn write_own(stage: Arc<Stage>, near: Near<String, String>, cache: u64) {
         let key = format!("own:{cache}:{}", number / 50);
         // One that is under way counts as one that comes.
         let noted = stage.flushes_noted.load(Ordering::SeqCst);
-        if near.set(&key, &number.to_string()).await.is_err() {
+        if near.write(&key, &number.to_string()).await.is_err() {
             // It may happen yet, so nothing is known of this key from here on.
             number += 50;
             continue;
         }
-        let Ok(read) = near.get(&key).await else {
+        let Ok(read) = near.read(&key).await else {
             continue;
         };
         written += 1;
@@ -453,13 +463,21 @@ fn age_of(history: &History, read: Option<u64>, begun_at: Duration) -> Option<Du
 
 /// Runs it whole, and nothing may be stale.
 async fn check(kind: Kind, meta: bool, tracking: Tracking) {
-    let seconds = std::env::var("CELLAR_CHECKER_SECONDS");
-    let seconds = seconds.ok().and_then(|text| text.parse().ok()).unwrap_or(2);
-    let mut setting = Setting::whole(kind, seconds);
+    let mut setting = Setting::whole(kind, seconds());
     setting.meta = meta;
     setting.maker.tracking = tracking;
-    let report = run(&setting).await;
-    println!("{kind:?}, by time: {meta}, {:?}: {report:?}", setting.maker);
+    check_setting(&setting).await;
+}
+
+fn seconds() -> u64 {
+    let seconds = std::env::var("CELLAR_CHECKER_SECONDS");
+    seconds.ok().and_then(|text| text.parse().ok()).unwrap_or(2)
+}
+
+async fn check_setting(setting: &Setting) {
+    let kind = setting.kind;
+    let report = run(setting).await;
+    println!("{setting:?}: {report:?}");
     assert_eq!(report.stale, Vec::<String>::new(), "{report:?}");
     assert!(report.hits > 0 && report.writes > 0, "{report:?}");
     assert!(report.own_writes > 0, "{report:?}");
@@ -501,6 +519,15 @@ async fn no_read_is_older_than_the_bound_over_memcached() {
 #[tokio::test(flavor = "multi_thread")]
 async fn no_read_is_older_than_the_bound_over_cellar_by_memcacheds_protocol() {
     check(Kind::Cellar, true, Tracking::Off).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_read_is_older_than_the_bound_by_threads() {
+    for kind in [Kind::Redis, Kind::Cellar] {
+        let mut setting = Setting::whole(kind, seconds());
+        setting.by_threads = true;
+        check_setting(&setting).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

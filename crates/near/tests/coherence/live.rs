@@ -274,7 +274,8 @@ pub(crate) async fn run_named(name: &str, maker: &dyn Maker, kind: Kind) -> Verd
     run(scenario.expect("the scenario exists"), maker, kind).await
 }
 
-async fn check(maker: &dyn Maker, kind: Kind) {
+/// Runs all of them.
+pub(crate) async fn check(maker: &dyn Maker, kind: Kind) {
     for scenario in &SCENARIOS {
         assert_eq!(run(scenario, maker, kind).await, Ok(()));
     }

@@ -7,6 +7,7 @@ use tokio::runtime::{EnterGuard, Handle};
 use tokio::sync::oneshot;
 
 use crate::read_through::error::Error;
+use crate::read_through::lane;
 
 /// Helpers of that thread, for addresses to be looked up and void entries to be swept.
 const HELPERS_MAX: usize = 4;
@@ -15,6 +16,8 @@ const HELPERS_MAX: usize = 4;
 #[derive(Debug)]
 pub(super) struct Background {
     runtime: Handle,
+    /// By which lanes know its threads.
+    number: u64,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -31,7 +34,9 @@ impl Background {
             .map_err(failed)?;
         let handle = runtime.handle().clone();
         let (stop, stopped) = oneshot::channel();
+        let number = lane::new_background();
         let run = move || {
+            lane::stay(number);
             // Err means that the sender is gone, which is the same wish.
             let _ = runtime.block_on(stopped);
             // Not waited for: a helper may look up an address for seconds.
@@ -40,14 +45,15 @@ impl Background {
         let thread = std::thread::Builder::new().name("cellar-near".into());
         Ok(Background {
             runtime: handle,
+            number,
             stop: Some(stop),
             thread: Some(thread.spawn(run).map_err(failed)?),
         })
     }
 
-    /// The runtime that it drives.
-    pub(super) fn runtime(&self) -> &Handle {
-        &self.runtime
+    /// Its number, by which lanes know the threads that wait for it.
+    pub(super) fn number(&self) -> u64 {
+        self.number
     }
 
     /// Makes it the runtime in which the caller spawns tasks.

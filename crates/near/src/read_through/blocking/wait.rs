@@ -1,20 +1,23 @@
 //! How a thread waits for an answer: it polls, runs the loader if that is asked for, or sleeps.
 //!
-//! The runtime's thread drives sockets and timers and wakes whoever sleeps here. The caller is
-//! inside the runtime's context only while it polls, so its loader may do what it likes.
+//! The runtime's thread drives timers and sockets and wakes whoever sleeps here. Who has asked over
+//! a lane ([`crate::read_through::lane`]) writes the request itself and, if nobody else does, reads
+//! until its answer is there. The loader runs outside of the runtime's context and of any lane, so
+//! it may do what it likes.
 
 use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll, Wake, Waker};
-use std::thread::Thread;
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
 
+use super::background::Background;
+use super::sleeper::Sleeper;
 use crate::read_through::error::Error;
+use crate::read_through::lane::{DrivenLane, Lead, Visiting, Watched};
 use crate::read_through::near::Made;
 
 /// Whether the caller is inside an async runtime, where nobody may sleep.
@@ -49,6 +52,11 @@ where
             // Whoever polls looks next whether the loader is asked for, so nothing has to wake it.
             made.map_or(Poll::Pending, Poll::Ready)
         })
+    }
+
+    /// Whether the loader is to be called before the next poll.
+    fn is_wanted(&self) -> bool {
+        self.is_asked.get() && self.loader.borrow().is_some()
     }
 
     /// Calls the loader if it was asked for and has not been called; whether it was.
@@ -91,25 +99,22 @@ pub(super) async fn bounded<T, F, V>(
 
 /// Polls `answer` on this thread until it is there.
 pub(super) fn wait_for<T, F, V>(
-    runtime: &Handle,
+    background: &Background,
     answer: impl Future<Output = T>,
     call: &Call<F, V>,
 ) -> T
 where
     F: FnOnce() -> Made<V>,
 {
-    let sleeper = Arc::new(Sleeper {
-        thread: std::thread::current(),
-        is_woken: AtomicBool::new(false),
-    });
+    let sleeper = Sleeper::of_this_thread();
     let waker = Waker::from(Arc::clone(&sleeper));
     let mut context = Context::from_waker(&waker);
     let mut answer = Inside {
-        runtime,
+        background,
         answer: Some(Box::pin(answer)),
     };
     loop {
-        if let Poll::Ready(answer) = answer.poll(&mut context) {
+        if let Poll::Ready(answer) = answer.poll(&mut context, &sleeper, call) {
             return answer;
         }
         if !call.call_if_asked() {
@@ -120,51 +125,66 @@ where
 
 /// A future that is polled and dropped inside a runtime's context: it may spawn, also at its end.
 struct Inside<'a, A> {
-    runtime: &'a Handle,
+    background: &'a Background,
     answer: Option<Pin<Box<A>>>,
 }
 
 impl<A: Future> Inside<'_, A> {
-    fn poll(&mut self, context: &mut Context<'_>) -> Poll<A::Output> {
-        let _context = self.runtime.enter();
-        match &mut self.answer {
-            Some(answer) => answer.as_mut().poll(context),
-            None => Poll::Pending,
+    /// Polls it, also again and again as long as it waits for what a lane brings.
+    fn poll<F, V>(
+        &mut self,
+        context: &mut Context<'_>,
+        sleeper: &Sleeper,
+        call: &Call<F, V>,
+    ) -> Poll<A::Output>
+    where
+        F: FnOnce() -> Made<V>,
+    {
+        let background = self.background;
+        let _context = background.enter();
+        let Some(answer) = &mut self.answer else {
+            return Poll::Pending;
+        };
+        loop {
+            let visiting = Visiting::begin(background.number());
+            let polled = answer.as_mut().poll(context);
+            let visited = visiting.end();
+            let waits = polled.is_pending() && !call.is_wanted();
+            let asked = visited.last().filter(|_| waits);
+            // Before the request is sent: the runtime's thread is not to be woken by its answer.
+            let lead = asked.and_then(|lane| lane.lead());
+            for lane in &visited {
+                lane.drive(|| sleeper.is_woken());
+            }
+            match (asked, lead) {
+                (None, _) => return polled,
+                (Some(_), None) => sleeper.sleep(),
+                (Some(lane), Some(lead)) => watch(lane, &lead, background, sleeper),
+            }
         }
     }
 }
 
 impl<A> Drop for Inside<'_, A> {
     fn drop(&mut self) {
-        let _context = self.runtime.enter();
+        let _context = self.background.enter();
         self.answer = None;
     }
 }
 
-/// A thread that sleeps until it is woken.
-struct Sleeper {
-    thread: Thread,
-    // Acquire and Release: what was done before waking is seen by who wakes up.
-    is_woken: AtomicBool,
-}
-
-impl Sleeper {
-    /// Sleeps, unless it was woken since it slept last. The flag and not the thread's token
-    /// decides: what is polled may have used that for itself.
-    fn sleep(&self) {
-        while !self.is_woken.swap(false, Ordering::Acquire) {
-            std::thread::park();
+/// Watches the lane's socket and drives the lane until this thread is woken. No code of a caller's
+/// runs meanwhile.
+fn watch(lane: &Arc<DrivenLane>, lead: &Lead<'_>, background: &Background, sleeper: &Sleeper) {
+    while let Some(watched) = sleeper.watch(lead) {
+        if watched == Watched::Other {
+            continue;
         }
-    }
-}
-
-impl Wake for Sleeper {
-    fn wake(self: Arc<Self>) {
-        self.wake_by_ref();
-    }
-
-    fn wake_by_ref(self: &Arc<Self>) {
-        self.is_woken.store(true, Ordering::Release);
-        self.thread.unpark();
+        let visiting = Visiting::begin(background.number());
+        lead.mark();
+        drop(visiting.end());
+        if !lane.drive(|| sleeper.is_woken()) {
+            // Somebody else is at it, who has written and reads as well.
+            std::thread::yield_now();
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! Redis, Valkey or Cellar as an origin: one server or a cluster, with or without TLS.
 //!
 //! Every node has one connection of redis-rs's (`link.rs`); reads, writes and pushes share it, so
-//! they have one order. redis-rs calls the push handler on the task that reads the connection,
+//! they have one order. redis-rs calls the push handler where the connection is read,
 //! before it hands out later replies.
 //!
 //! A miss is `GET key` and `PTTL key` in one go. Had the value been replaced between the two, the
@@ -23,6 +23,7 @@ use crate::read_through::fault::Given;
 
 mod reply;
 mod swaps;
+mod dial; // redis-rs's own connections, and lanes
 mod link;
 mod claim;
 mod node;

@@ -14,11 +14,13 @@ use redis::{
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
+use super::dial::dial;
 use super::reply::{self, Failure};
 use super::swaps::swaps;
 use super::{RedisSettings, Tracking, loaded};
 use crate::read_through::error::Error;
 use crate::read_through::fault::{Fault, Given};
+use crate::read_through::lane::LaneHandle;
 use crate::read_through::origin::login::Login;
 use crate::read_through::origin::{Listener, Loaded};
 use crate::read_through::trust::{Grant, Trust};
@@ -33,6 +35,8 @@ const BEATS_PER_SWAPS: u64 = 2;
 /// A connection that is told of changes.
 pub(super) struct Link {
     connection: MultiplexedConnection,
+    /// Drives the connection, if threads that wait may.
+    _lane: Option<LaneHandle>,
     pulse: Pulse,
     settings: RedisSettings,
     heart: Option<AbortHandle>,
@@ -65,7 +69,6 @@ impl Link {
         };
         let told = pulse.clone();
         let config = AsyncConnectionConfig::new()
-            .set_connection_timeout(Some(settings.connect_timeout))
             .set_response_timeout(None)
             .set_pipeline_buffer_size(QUEUE_MAX)
             .set_push_sender(move |push: PushInfo| {
@@ -73,10 +76,11 @@ impl Link {
                 Ok::<(), ()>(())
             });
         let opening = as_asked(client, settings.login.as_ref())?;
-        let opening = opening.get_multiplexed_async_connection_with_config(&config);
-        let connection = opening.await.map_err(|error| reply::failed(&error))?;
+        let dialled = dial(&opening, config, settings.connect_timeout).await;
+        let (connection, lane) = dialled.map_err(|error| reply::failed(&error))?;
         let mut link = Link {
             connection,
+            _lane: lane,
             pulse,
             settings,
             heart: None,
@@ -223,7 +227,7 @@ impl Drop for Link {
 }
 
 impl Pulse {
-    /// Does what a push says; on the task that reads the connection, in the order of arrival.
+    /// Does what a push says; by whoever reads the connection, in the order of arrival.
     fn hear(&self, push: &PushInfo) {
         match push.kind {
             PushKind::Disconnection => self.lose(),
