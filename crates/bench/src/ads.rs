@@ -23,10 +23,7 @@ use self::stage::{LruStage, NearStage, Stage};
 use self::sweep::{Load, SweepRun};
 use crate::measurement::Measurement;
 use crate::peers::CellarArgs;
-use cellar_load::clock::now_ns;
-use cellar_load::error::Error;
-use cellar_load::process::{Ingredients, Recipe, Server};
-use cellar_load::wire::Wire;
+use cellar_load::{Error, Ingredients, Recipe, Server, Wire, now_ns};
 
 /// How a stage gets its ads.
 #[derive(Clone, Copy, Debug)]

@@ -17,17 +17,10 @@ use serde::Serialize;
 use crate::measurement::Measurement;
 use crate::peers::{CpuArgs, PeerArgs, some};
 use crate::spread::Spread;
-use cellar_load::clock::nanoseconds;
-use cellar_load::drive::{Drive, Limit};
-use cellar_load::error::Error;
-use cellar_load::load;
-use cellar_load::plan::{Keys, Plan};
-use cellar_load::popularity::Popularity;
-use cellar_load::process::{Recipe, Server};
-use cellar_load::quantity::{ByteRange, parse_count};
-use cellar_load::record::Records;
-use cellar_load::report::Report;
-use cellar_load::wire::Wire;
+use cellar_load::{
+    ByteRange, Drive, Error, Keys, Limit, Plan, Popularity, Recipe, Records, Report, Server, Wire,
+    load, nanoseconds, parse_count,
+};
 
 /// Key length of all rows but the memory one.
 const KEY_BYTES: usize = 16;

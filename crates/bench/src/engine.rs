@@ -19,11 +19,7 @@ use crate::footprint::{growth_bytes, in_fresh_process, overhead_bytes};
 use crate::measurement::Measurement;
 use crate::race::{draws, take_turns};
 use crate::spread::Spread;
-use cellar_load::clock::seconds;
-use cellar_load::error::Error;
-use cellar_load::popularity::Popularity;
-use cellar_load::quantity::{ByteRange, TtlMix, parse_count};
-use cellar_load::record::Records;
+use cellar_load::{ByteRange, Error, Popularity, Records, TtlMix, parse_count, seconds};
 
 const POPULARITIES: [Popularity; 2] = [Popularity::Zipf(0.99), Popularity::Uniform];
 const MEMORY_KEY_BYTES: usize = 16;

@@ -14,15 +14,10 @@ use serde::Serialize;
 
 use crate::measurement::Measurement;
 use crate::peers::{CpuArgs, PeerArgs, some};
-use cellar_load::clock::NS_PER_S;
-use cellar_load::drive::{Drive, Limit};
-use cellar_load::error::Error;
-use cellar_load::load;
-use cellar_load::plan::Plan;
-use cellar_load::process::{Recipe, Server};
-use cellar_load::quantity::{ByteRange, TtlMix, parse_count};
-use cellar_load::record::Records;
-use cellar_load::wire::Wire;
+use cellar_load::{
+    ByteRange, Drive, Error, Limit, NS_PER_S, Plan, Recipe, Records, Server, TtlMix, Wire, load,
+    parse_count,
+};
 use figures::Informant;
 use steady::Steady;
 use wave::{Wave, WaveResult};

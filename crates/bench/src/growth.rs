@@ -24,12 +24,9 @@ use serde::Serialize;
 use crate::measurement::Measurement;
 use crate::race::{beside, bind};
 use crate::refused;
-use cellar_load::clock::{now_ns, sleep_until};
-use cellar_load::error::Error;
-use cellar_load::latency::LatencySummary;
-use cellar_load::quantity::{ByteRange, parse_count};
-use cellar_load::random::Random;
-use cellar_load::record::Records;
+use cellar_load::{
+    ByteRange, Error, LatencySummary, Random, Records, now_ns, parse_count, sleep_until,
+};
 use watch::{Observer, Watch};
 
 /// Processors of the operations and of the upkeep.

@@ -3,7 +3,7 @@
 use clap::Args;
 use serde::Serialize;
 
-use cellar_load::error::Error;
+use cellar_load::Error;
 
 /// A measurement: its options, which find its figures.
 pub(crate) trait Measurement: Args {

@@ -14,10 +14,7 @@ use serde::Serialize;
 
 use crate::measurement::Measurement;
 use crate::peers::{PeerArgs, some};
-use cellar_load::error::Error;
-use cellar_load::process::{Ingredients, Recipe};
-use cellar_load::quantity::share;
-use cellar_load::wire::Wire;
+use cellar_load::{Error, Ingredients, Recipe, Wire, share};
 use scenario::{SCENARIOS, Scenario};
 
 /// Memory that Cellar promises to stay within beside `--memory`, and for each connection.

@@ -20,9 +20,7 @@ use crate::measurement::Measurement;
 use crate::race::{draws, take_turns};
 use crate::replay::{Trace, read};
 use crate::spread::Spread;
-use cellar_load::error::Error;
-use cellar_load::popularity::Popularity;
-use cellar_load::quantity::{parse_count, share};
+use cellar_load::{Error, Popularity, parse_count, share};
 
 const RAW_BYTES: usize = size_of::<u64>() + VALUE_BYTES;
 /// Room over the entries, so that a cache with uneven shards evicts none of them.

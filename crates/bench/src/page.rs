@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::machine::Setting;
 use crate::template::{self, Headline};
-use cellar_load::error::Error;
+use cellar_load::Error;
 
 /// A file that a page consists of: its name and its text.
 pub(crate) type PageFile = (String, String);

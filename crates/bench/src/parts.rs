@@ -15,7 +15,7 @@ use crate::measurement::Measurement;
 use crate::page::{self, Page};
 use crate::replay::{ReplayArgs, contest};
 use crate::{ads, compare, engine, expiry, growth, memory, near, restart, service, threads, tls};
-use cellar_load::error::Error;
+use cellar_load::Error;
 
 /// The folder of the raw results, in that of the repository.
 pub(crate) const RESULTS: &str = "bench/results";

@@ -8,9 +8,7 @@ use std::path::Path;
 
 use clap::Args;
 
-use cellar_load::error::Error;
-use cellar_load::process::{Ingredients, Recipe};
-use cellar_load::wire::Wire;
+use cellar_load::{Error, Ingredients, Recipe, Wire};
 
 /// How a server is left out.
 const OFF: &str = "off";

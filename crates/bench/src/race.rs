@@ -6,11 +6,7 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{ScopedJoinHandle, scope};
 
-use cellar_load::clock::{now_ns, seconds, thread_cpu_ns};
-use cellar_load::error::Error;
-use cellar_load::popularity::{Picker, Popularity};
-use cellar_load::random::Random;
-use cellar_load::usage;
+use cellar_load::{Error, Picker, Popularity, Random, now_ns, seconds, thread_cpu_ns, usage};
 
 use crate::spread::Spread;
 

@@ -26,7 +26,7 @@ use self::size::Size;
 use self::trace::OVERHEAD_BYTES;
 pub(crate) use self::trace::Trace;
 use crate::measurement::Measurement;
-use cellar_load::error::Error;
+use cellar_load::Error;
 
 /// Options of `cellar-bench replay`.
 #[derive(Args, Clone, Debug)]

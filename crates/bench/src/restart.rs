@@ -18,16 +18,10 @@ use serde::Serialize;
 use crate::measurement::Measurement;
 use crate::peers::{CpuArgs, PeerArgs, some};
 use crate::race::beside;
-use cellar_load::clock::NS_PER_S;
-use cellar_load::drive::{Drive, Limit};
-use cellar_load::error::Error;
-use cellar_load::load;
-use cellar_load::plan::{Keys, Plan};
-use cellar_load::process::{Ingredients, Recipe, Server};
-use cellar_load::quantity::{ByteRange, TtlMix, parse_count};
-use cellar_load::random::Random;
-use cellar_load::record::Records;
-use cellar_load::wire::Wire;
+use cellar_load::{
+    ByteRange, Drive, Error, Ingredients, Keys, Limit, NS_PER_S, Plan, Random, Recipe, Records,
+    Server, TtlMix, Wire, load, parse_count,
+};
 use lineage::{Founder, Lineage};
 use scribes::{KEYS_EACH, Losses, Scribes, Seen};
 

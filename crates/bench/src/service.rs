@@ -25,11 +25,7 @@ use serde::Serialize;
 use crate::measurement::Measurement;
 use crate::peers::{CellarArgs, CpuArgs};
 use crate::spread::Spread;
-use cellar_load::drive::{Drive, Limit};
-use cellar_load::error::Error;
-use cellar_load::process::Server;
-use cellar_load::quantity::{ByteRange, parse_count, parse_seconds};
-use cellar_load::wire::Wire;
+use cellar_load::{ByteRange, Drive, Error, Limit, Server, Wire, parse_count, parse_seconds};
 use found::Counts;
 use message::Messages;
 

@@ -16,16 +16,10 @@ use crate::measurement::Measurement;
 use crate::peers::{PeerArgs, some};
 use crate::race::all_at_once;
 use crate::spread::short;
-use cellar_load::drive::{Drive, Limit};
-use cellar_load::error::Error;
-use cellar_load::latency::LatencySummary;
-use cellar_load::load;
-use cellar_load::plan::{Keys, Plan};
-use cellar_load::process::{Ingredients, Recipe, Server};
-use cellar_load::quantity::{ByteRange, parse_count};
-use cellar_load::record::Records;
-use cellar_load::report::Report;
-use cellar_load::wire::Wire;
+use cellar_load::{
+    ByteRange, Drive, Error, Ingredients, Keys, LatencySummary, Limit, Plan, Recipe, Records,
+    Report, Server, Wire, load, parse_count,
+};
 
 /// Options of `cellar-bench threads`.
 #[derive(Args, Clone, Debug, Serialize)]

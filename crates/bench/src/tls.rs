@@ -14,17 +14,10 @@ use serde::Serialize;
 use crate::measurement::Measurement;
 use crate::peers::{CellarArgs, CpuArgs, redis, some};
 use crate::race::beside;
-use cellar_load::address::Address;
-use cellar_load::clock::{NS_PER_S, now_ns};
-use cellar_load::drive::{self, Drive, Limit};
-use cellar_load::error::Error;
-use cellar_load::load;
-use cellar_load::plan::Plan;
-use cellar_load::process::Recipe;
-use cellar_load::quantity::{ByteRange, parse_count};
-use cellar_load::record::Records;
-use cellar_load::usage::threads_cpu_ns;
-use cellar_load::wire::Wire;
+use cellar_load::{
+    Address, ByteRange, Drive, Error, Limit, NS_PER_S, Plan, Recipe, Records, Wire, drive, load,
+    now_ns, parse_count, usage,
+};
 use host::{Host, Identity};
 use storm::Storm;
 
@@ -266,7 +259,7 @@ impl DoorsArgs {
             is_polite: is_paced,
         };
         let handshakes_ns = || {
-            let read = threads_cpu_ns(host.server.pid(), HANDSHAKES);
+            let read = usage::threads_cpu_ns(host.server.pid(), HANDSHAKES);
             read.map_err(|error| Error::system("reading the time of handshakes", error))
         };
         let before_ns = handshakes_ns()?;

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use crate::program::{Folder, PROGRAM};
-use cellar_load::random::Random;
+use cellar_load::Random;
 use serde_json::Value;
 
 const ROWS: u64 = 30_000;

@@ -15,11 +15,11 @@ use crate::quantity::{ByteRange, parse_count};
 use crate::random::mix;
 
 /// Longest key of memcached's protocol.
-pub const KEY_BYTES_MAX: usize = 250;
+pub(crate) const KEY_BYTES_MAX: usize = 250;
 /// Longest value a record may have.
-pub const VALUE_BYTES_MAX: usize = 512 << 20;
+pub(crate) const VALUE_BYTES_MAX: usize = 512 << 20;
 /// Hexadecimal digits of the version at the start of a value.
-pub const VERSION_BYTES: usize = 8;
+pub(crate) const VERSION_BYTES: usize = 8;
 
 const DIGITS_MAX: usize = 16;
 

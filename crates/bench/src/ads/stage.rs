@@ -14,8 +14,7 @@ use lru::LruCache;
 use tokio::runtime::{Builder, Runtime};
 
 use super::ad::{Ad, failed};
-use cellar_load::clock::now_ns;
-use cellar_load::error::Error;
+use cellar_load::{Error, now_ns};
 
 /// A way to get ads.
 pub(super) trait Stage: Sync {

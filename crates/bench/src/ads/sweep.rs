@@ -9,11 +9,10 @@ use super::AdsArgs;
 use super::ad::{Ad, Writes, connect, failed};
 use super::stage::Stage;
 use crate::race::{all_at_once, beside};
-use cellar_load::clock::{NS_PER_S, now_ns, process_cpu_ns, sleep_until};
-use cellar_load::error::Error;
-use cellar_load::latency::{Latencies, LatencySummary};
-use cellar_load::popularity::{Picker, Popularity};
-use cellar_load::random::{Random, mix};
+use cellar_load::{
+    Error, Latencies, LatencySummary, NS_PER_S, Picker, Popularity, Random, mix, now_ns,
+    process_cpu_ns, sleep_until,
+};
 
 /// How popular ads are.
 const POPULARITY: Popularity = Popularity::Zipf(1.0);

@@ -8,15 +8,9 @@ use serde::Serialize;
 
 use super::CompareArgs;
 use crate::footprint::overhead_bytes;
-use cellar_load::drive::Limit;
-use cellar_load::error::Error;
-use cellar_load::load;
-use cellar_load::plan::{Keys, Plan};
-use cellar_load::popularity::Popularity;
-use cellar_load::process::Recipe;
-use cellar_load::quantity::{ByteRange, TtlMix};
-use cellar_load::record::Records;
-use cellar_load::wire::Wire;
+use cellar_load::{
+    ByteRange, Error, Keys, Limit, Plan, Popularity, Recipe, Records, TtlMix, Wire, load,
+};
 
 const KEY_BYTES: usize = 16;
 const VALUE_BYTES: usize = 32;

@@ -15,12 +15,7 @@ use serde::Serialize;
 use super::{MEMORY_KEY_BYTES, MEMORY_VALUE_BYTES};
 use crate::footprint::growth_bytes;
 use crate::refused;
-use cellar_load::clock::now_ns;
-use cellar_load::error::Error;
-use cellar_load::popularity::Scatter;
-use cellar_load::quantity::{ByteRange, TtlMix};
-use cellar_load::random::Random;
-use cellar_load::record::Records;
+use cellar_load::{ByteRange, Error, Random, Records, Scatter, TtlMix, now_ns};
 
 /// Room over the items, so that a cache with uneven shards evicts none of them.
 const ROOM_OF: u64 = 4;

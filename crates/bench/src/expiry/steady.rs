@@ -12,13 +12,9 @@ use super::figures::Look;
 use super::{DYING_KEY_BYTES, ExpiryArgs, ExpiryContender, LASTING_TTL_S, Scene};
 use crate::race::beside;
 use crate::spread::Spread;
-use cellar_load::clock::{NS_PER_S, now_ns, seconds};
-use cellar_load::drive::{Drive, Limit};
-use cellar_load::error::Error;
-use cellar_load::latency::Latencies;
-use cellar_load::load::{self, Sample};
-use cellar_load::plan::{Keys, Plan};
-use cellar_load::quantity::TtlMix;
+use cellar_load::{
+    Drive, Error, Keys, Latencies, Limit, NS_PER_S, Plan, Sample, TtlMix, load, now_ns, seconds,
+};
 
 /// Lasting items that are asked for, in each database or more.
 const ASKED_FOR: u64 = 100_000;

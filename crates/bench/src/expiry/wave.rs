@@ -11,12 +11,10 @@ use serde::Serialize;
 use super::figures::{Figures, Informant};
 use super::{DYING_KEY_BYTES, ExpiryArgs, ExpiryContender, Scene};
 use crate::race::beside;
-use cellar_load::clock::{NS_PER_S, now_ns, seconds, sleep_until, unix_ns};
-use cellar_load::error::Error;
-use cellar_load::latency::Latencies;
-use cellar_load::load::{self, Sample};
-use cellar_load::plan::Plan;
-use cellar_load::quantity::{TtlMix, share};
+use cellar_load::{
+    Error, Latencies, NS_PER_S, Plan, Sample, TtlMix, load, now_ns, seconds, share, sleep_until,
+    unix_ns,
+};
 
 /// What the beginning of the gets is not counted for, and the border of the moment itself.
 const MARGIN_NS: u64 = 200_000_000;

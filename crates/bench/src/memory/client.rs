@@ -2,11 +2,7 @@
 
 use std::time::Duration;
 
-use cellar_load::client::Client;
-use cellar_load::error::Error;
-use cellar_load::process::Server;
-use cellar_load::tls::Stream;
-use cellar_load::wire::Event;
+use cellar_load::{Client, Error, Event, Server, Stream};
 
 /// Bytes sent, and replies asked for, before the replies are read.
 const BATCH_BYTES: usize = 64 << 10;

@@ -25,10 +25,7 @@ use super::trace::Trace;
 use crate::measurement::Measurement;
 use crate::peers::{PeerArgs, some};
 use crate::race::all_at_once;
-use cellar_load::error::Error;
-use cellar_load::process::{Ingredients, Recipe};
-use cellar_load::quantity::{binary, parse_bytes, share};
-use cellar_load::wire::Wire;
+use cellar_load::{Error, Ingredients, Recipe, Wire, binary, parse_bytes, share};
 
 /// How finely memory is set, unless a server such as memcached takes whole MiB only.
 const STEP_BYTES: u64 = 64 << 10;

@@ -18,9 +18,7 @@ use super::stamp::Stamps;
 use super::trace::{Row, Trace, number};
 use crate::footprint::own_rss_bytes;
 use crate::refused;
-use cellar_load::clock::{now_ns, seconds};
-use cellar_load::error::Error;
-use cellar_load::quantity::share;
+use cellar_load::{Error, now_ns, seconds, share};
 
 /// Most steps of upkeep between two requests: more when nothing happens for long would change
 /// nothing.

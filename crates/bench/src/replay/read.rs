@@ -13,8 +13,7 @@ use cellar_engine::KEY_BYTES_MAX;
 use csv::{ByteRecord, Reader, ReaderBuilder, Terminator};
 
 use super::trace::{Keys, Row, Trace};
-use cellar_load::error::Error;
-use cellar_load::random::Random;
+use cellar_load::{Error, Random};
 
 /// Columns a trace may have.
 const COLUMNS: [&str; 5] = ["time_s", "op", "key", "value_bytes", "ttl_s"];

@@ -12,11 +12,7 @@ use serde::Serialize;
 
 use super::stamp::Stamps;
 use super::trace::{Row, Trace, number};
-use cellar_load::address::Address;
-use cellar_load::client::Client;
-use cellar_load::clock::{now_ns, seconds, sleep_until};
-use cellar_load::error::Error;
-use cellar_load::wire::{Event, Wire};
+use cellar_load::{Address, Client, Error, Event, Wire, now_ns, seconds, sleep_until};
 
 const BATCH_ROWS: usize = 64;
 /// Keys and values of a batch, unless one row alone has more: less than sockets hold by themselves.

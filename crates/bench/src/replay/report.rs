@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::baseline::{Baseline, Tally};
 use super::play::Played;
-use cellar_load::quantity::share;
+use cellar_load::share;
 
 /// All runs of one call; the form of `--json`.
 #[derive(Debug, Serialize)]

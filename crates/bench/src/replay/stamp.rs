@@ -4,7 +4,7 @@
 //! the rest is filler. Kept for each key: the row and the length of what was stored last.
 
 use super::trace::{Row, Trace};
-use cellar_load::random::mix;
+use cellar_load::mix;
 
 const TAG_BYTES: usize = 8;
 /// Instead of a row: nothing is stored.

@@ -7,12 +7,9 @@ use rustix::process::Signal;
 use tempfile::TempDir;
 
 use crate::peers::PeerArgs;
-use cellar_load::address::Address;
-use cellar_load::client::Client;
-use cellar_load::clock::{NS_PER_S, now_ns, unix_ns};
-use cellar_load::error::Error;
-use cellar_load::process::{Ingredients, Recipe, Server};
-use cellar_load::wire::{Event, Wire};
+use cellar_load::{
+    Address, Client, Error, Event, Ingredients, NS_PER_S, Recipe, Server, Wire, now_ns, unix_ns,
+};
 
 /// How long a server may take to end, and the next one to answer.
 const PATIENCE_S: u64 = 180;

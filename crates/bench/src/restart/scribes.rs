@@ -11,13 +11,9 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::race::all_at_once;
-use cellar_load::address::Address;
-use cellar_load::client::Client;
-use cellar_load::clock::{now_ns, sleep_until};
-use cellar_load::error::Error;
-use cellar_load::process::Server;
-use cellar_load::record::{Records, ValueCheck};
-use cellar_load::wire::{Event, Wire};
+use cellar_load::{
+    Address, Client, Error, Event, Records, Server, ValueCheck, Wire, now_ns, sleep_until,
+};
 
 /// Items of each connection.
 pub(super) const KEYS_EACH: usize = 500;

@@ -1,8 +1,6 @@
 //! Asking: which requests are made of a service, and whether the replies are right.
 
-use cellar_load::drive::{self, Drive, Flight, Traffic};
-use cellar_load::error::Error;
-use cellar_load::wire::Event;
+use cellar_load::{Drive, Error, Event, Flight, Traffic, drive};
 
 use super::board::Board;
 use super::found::{Counts, Found};

@@ -5,8 +5,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use cellar_load::clock::NS_PER_S;
-use cellar_load::random::Random;
+use cellar_load::{NS_PER_S, Random};
 
 /// How many messages that were acknowledged last wait to be read back.
 const FRESH_MAX: usize = 64;

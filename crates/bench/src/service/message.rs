@@ -7,9 +7,7 @@
 
 use std::io::Write;
 
-use cellar_load::error::Error;
-use cellar_load::quantity::ByteRange;
-use cellar_load::random::mix;
+use cellar_load::{ByteRange, Error, mix};
 
 /// Length of every id.
 pub(super) const ID_BYTES: usize = 16;

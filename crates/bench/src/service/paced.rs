@@ -7,10 +7,7 @@ use super::message::Messages;
 use super::servers::Contender;
 use super::{PacedResult, ServiceArgs};
 use crate::spread::Spread;
-use cellar_load::clock::{NS_PER_S, now_ns};
-use cellar_load::drive::{Drive, Limit};
-use cellar_load::error::Error;
-use cellar_load::latency::Latencies;
+use cellar_load::{Drive, Error, Latencies, Limit, NS_PER_S, now_ns};
 
 /// How long a server that was started may take to come to rest.
 const REST_S_MAX: u64 = 60;

@@ -5,9 +5,7 @@ use std::process::Command;
 use super::ServiceArgs;
 use super::message::{ID_BYTES, Messages};
 use crate::peers::{some, takes_part};
-use cellar_load::error::Error;
-use cellar_load::process::{Recipe, Server};
-use cellar_load::wire::Wire;
+use cellar_load::{Error, Recipe, Server, Wire};
 
 /// A server that takes part: a cache, which keeps messages, or the floor.
 #[derive(Clone, Debug)]

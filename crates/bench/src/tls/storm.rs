@@ -10,11 +10,7 @@ use std::time::Duration;
 use rustix::process::nice;
 
 use crate::race::{Raced, bind, race};
-use cellar_load::address::Address;
-use cellar_load::client::Client;
-use cellar_load::clock::{now_ns, sleep_until, thread_cpu_ns};
-use cellar_load::error::Error;
-use cellar_load::wire::Wire;
+use cellar_load::{Address, Client, Error, Wire, now_ns, sleep_until, thread_cpu_ns};
 
 /// New connections each second.
 pub(super) const PER_S: u64 = 1_000;
