@@ -18,8 +18,8 @@ use crate::measurement::Measurement;
 use crate::peers::{CpuArgs, PeerArgs, some};
 use crate::spread::Spread;
 use cellar_load::{
-    ByteRange, Drive, Error, Keys, Limit, Plan, Popularity, Recipe, Records, Report, Server, Wire,
-    load, nanoseconds, parse_count,
+    Drive, Error, Keys, Limit, Plan, Popularity, Recipe, Records, Report, Server, Wire, load,
+    nanoseconds, parse_count,
 };
 
 /// Key length of all rows but the memory one.
@@ -214,13 +214,12 @@ impl CompareArgs {
     }
 
     fn plan(&self, server: &Server, row: RequestKind) -> Result<Plan, Error> {
-        let value_bytes = ByteRange::fixed(self.value_bytes);
-        let records = Records::new(self.keys, KEY_BYTES, value_bytes)?;
+        let records = Records::new(self.keys, KEY_BYTES, self.value_bytes)?;
         let limit = Limit::Nanoseconds(nanoseconds(self.seconds)?);
         let drive = Drive {
             depth: row.depth,
             cpus: vec![self.cpus.load_cpu],
-            ..Drive::new(server.wire(), server.address(), self.connections, limit)
+            ..server.drive(self.connections, limit)
         };
         let mut plan = Plan::gets(drive, records);
         plan.get_share = if row.is_get { 1.0 } else { 0.0 };
@@ -238,7 +237,6 @@ impl CompareArgs {
                     let mut plan = self.plan(&it.server, row)?;
                     plan.seed = round as u64;
                     load::run(&plan.until(Limit::Nanoseconds(WARM_UP_NS)))?;
-                    plan.drive.server_pid = Some(it.server.pid());
                     let report = load::run(&plan)?;
                     let (rounds, name, us) = (self.rounds, &it.recipe.name, report.cpu_us());
                     let row = row.name();

@@ -19,7 +19,7 @@ use crate::footprint::{growth_bytes, in_fresh_process, overhead_bytes};
 use crate::measurement::Measurement;
 use crate::race::{draws, take_turns};
 use crate::spread::Spread;
-use cellar_load::{ByteRange, Error, Popularity, Records, TtlMix, parse_count, seconds};
+use cellar_load::{Error, Popularity, Records, TtlMix, parse_count, seconds};
 
 const POPULARITIES: [Popularity; 2] = [Popularity::Zipf(0.99), Popularity::Uniform];
 const MEMORY_KEY_BYTES: usize = 16;
@@ -135,8 +135,7 @@ impl EngineArgs {
     /// Measures memory; nothing large may have been freed in this process before.
     fn footprint(&self) -> Result<Footprint, Error> {
         let items = self.memory_items;
-        let values = ByteRange::fixed(MEMORY_VALUE_BYTES);
-        let records = Records::new(items, MEMORY_KEY_BYTES, values)?;
+        let records = Records::new(items, MEMORY_KEY_BYTES, MEMORY_VALUE_BYTES)?;
         let ttl = MEMORY_TTL.parse::<TtlMix>().map_err(Error::Usage)?;
         let (growth_bytes, filled) = growth_bytes(|| Filled::new(self.cache()?, records, &ttl))?;
         filled.check()?;
@@ -153,11 +152,7 @@ impl EngineArgs {
 
     /// All operations on all numbers of threads; in each round all caches take turns.
     fn rows(&self) -> Result<Vec<Throughput>, Error> {
-        let records = Records::new(
-            self.items,
-            self.key_bytes,
-            ByteRange::fixed(self.value_bytes),
-        )?;
+        let records = Records::new(self.items, self.key_bytes, self.value_bytes)?;
         let ttl = TtlMix::unlimited();
         let mut subjects: Vec<Box<dyn FilledCache>> = Vec::new();
         subjects.push(Box::new(Filled::new(self.cache()?, records, &ttl)?));

@@ -15,8 +15,7 @@ use serde::Serialize;
 use crate::measurement::Measurement;
 use crate::peers::{CpuArgs, PeerArgs, some};
 use cellar_load::{
-    ByteRange, Drive, Error, Limit, NS_PER_S, Plan, Recipe, Records, Server, TtlMix, Wire, load,
-    parse_count,
+    Drive, Error, Limit, NS_PER_S, Plan, Recipe, Records, Server, TtlMix, Wire, load, parse_count,
 };
 use figures::Informant;
 use steady::Steady;
@@ -205,7 +204,7 @@ impl<'a> Scene<'a> {
             rate_per_s: Some(args.gets as f64),
             databases: 0..self.contender.databases,
             cpus: vec![args.cpus.load_cpu],
-            ..Drive::new(server.wire(), server.address(), args.connections, limit)
+            ..server.drive(args.connections, limit)
         };
         let ttl = TtlMix::between(LASTING_TTL_S, LASTING_TTL_S);
         let records = self.records(items, LASTING_KEY_BYTES)?;
@@ -217,9 +216,8 @@ impl<'a> Scene<'a> {
 
     /// The items of one database, of so many in all.
     fn records(&self, items: u64, key_bytes: usize) -> Result<Records, Error> {
-        let (databases, value_bytes) = (self.contender.databases, self.args.value_bytes);
-        let value_bytes = ByteRange::fixed(value_bytes);
-        Records::new(items / databases as u64, key_bytes, value_bytes)
+        let items = items / self.contender.databases as u64;
+        Records::new(items, key_bytes, self.args.value_bytes)
     }
 
     /// Stores each item of a plan in each database.

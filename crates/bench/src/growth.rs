@@ -24,9 +24,7 @@ use serde::Serialize;
 use crate::measurement::Measurement;
 use crate::race::{beside, bind};
 use crate::refused;
-use cellar_load::{
-    ByteRange, Error, LatencySummary, Random, Records, now_ns, parse_count, sleep_until,
-};
+use cellar_load::{Error, LatencySummary, Random, Records, now_ns, parse_count, sleep_until};
 use watch::{Observer, Watch};
 
 /// Processors of the operations and of the upkeep.
@@ -235,11 +233,10 @@ impl WatchedCache {
 
 impl Bench {
     fn new(args: &GrowthArgs) -> Result<Bench, Error> {
-        let value_bytes = ByteRange::fixed(args.value_bytes);
         // The steady cache gets as many new items again.
-        let records = Records::new(args.items.saturating_mul(2), args.key_bytes, value_bytes);
+        let items = args.items.saturating_mul(2);
         Ok(Bench {
-            records: records?,
+            records: Records::new(items, args.key_bytes, args.value_bytes)?,
             clock: Arc::new(ManualClock::default()),
             started_ns: now_ns(),
             random: Random::seeded(1),

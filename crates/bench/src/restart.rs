@@ -296,7 +296,6 @@ impl RestartArgs {
                     plan.get_share = get_share;
                     plan.drive.depth = depth;
                     plan.drive.cpus = vec![self.cpus.load_cpu];
-                    plan.drive.server_pid = Some(server.pid());
                     let plan = plan.until(Limit::Requests(self.requests));
                     Ok::<_, Error>(load::run(&plan)?.cpu_us())
                 };
@@ -320,7 +319,7 @@ impl RestartArgs {
         let written = self.connections * KEYS_EACH as u64;
         let mut lineage = self.start(founder, items + written)?;
         load::fill(name, &plan(&lineage.server, items)?)?;
-        let records = Records::new(written, WRITTEN_KEY_BYTES, ByteRange::fixed(VALUE_BYTES))?;
+        let records = Records::new(written, WRITTEN_KEY_BYTES, VALUE_BYTES)?;
         let round_ns = self.connections * u64::from(BATCH) * NS_PER_S;
         let mut scribes = Scribes::new(records, BATCH, Some(round_ns / self.rate.max(1)));
         let mut renewals = Vec::new();
@@ -366,7 +365,7 @@ fn plan(server: &Server, items: u64) -> Result<Plan, Error> {
     let limit = Limit::Requests(items);
     let drive = Drive {
         depth: DEEP,
-        ..Drive::new(server.wire(), server.address(), CONNECTIONS, limit)
+        ..server.drive(CONNECTIONS, limit)
     };
     Ok(Plan {
         ttl: TtlMix::between(TTL_S.0, TTL_S.1),
@@ -375,7 +374,7 @@ fn plan(server: &Server, items: u64) -> Result<Plan, Error> {
 }
 
 fn records(items: u64) -> Result<Records, Error> {
-    Records::new(items, KEY_BYTES, ByteRange::fixed(VALUE_BYTES))
+    Records::new(items, KEY_BYTES, VALUE_BYTES)
 }
 
 fn first_key(items: u64) -> Result<Vec<u8>, Error> {

@@ -25,7 +25,7 @@ use serde::Serialize;
 use crate::measurement::Measurement;
 use crate::peers::{CellarArgs, CpuArgs};
 use crate::spread::Spread;
-use cellar_load::{ByteRange, Drive, Error, Limit, Server, Wire, parse_count, parse_seconds};
+use cellar_load::{ByteRange, Drive, Error, Limit, Server, parse_count, parse_seconds};
 use found::Counts;
 use message::Messages;
 
@@ -149,9 +149,8 @@ impl ServiceArgs {
     fn drive(&self, server: &Server, limit: Limit) -> Drive {
         Drive {
             cpus: vec![self.cpus.load_cpu],
-            server_pid: Some(server.pid()),
             is_sleepless: true,
-            ..Drive::new(Wire::Http, server.address(), self.connections, limit)
+            ..server.drive(self.connections, limit)
         }
     }
 

@@ -17,8 +17,8 @@ use crate::peers::{PeerArgs, some};
 use crate::race::all_at_once;
 use crate::spread::short;
 use cellar_load::{
-    ByteRange, Drive, Error, Ingredients, Keys, LatencySummary, Limit, Plan, Recipe, Records,
-    Report, Server, Wire, load, parse_count,
+    Error, Ingredients, Keys, LatencySummary, Limit, Plan, Recipe, Records, Report, Server, Wire,
+    load, parse_count,
 };
 
 /// Options of `cellar-bench threads`.
@@ -208,14 +208,10 @@ impl ThreadsArgs {
         reads: u64,
         seed: u64,
     ) -> Result<Plan, Error> {
-        let value_bytes = ByteRange::fixed(self.value_bytes);
-        let records = Records::new(records / parts, self.key_bytes, value_bytes)?;
+        let records = Records::new(records / parts, self.key_bytes, self.value_bytes)?;
         let limit = Limit::Requests(reads / parts);
         let connections = self.connections / parts as usize;
-        let drive = Drive {
-            server_pid: Some(server.pid()),
-            ..Drive::new(Wire::Memcached, server.address(), connections, limit)
-        };
+        let drive = server.drive(connections, limit);
         Ok(Plan {
             threads: (self.load_threads / parts as usize).max(1),
             seed,

@@ -15,8 +15,8 @@ use crate::measurement::Measurement;
 use crate::peers::{CellarArgs, CpuArgs, redis, some};
 use crate::race::beside;
 use cellar_load::{
-    Address, ByteRange, Drive, Error, Limit, NS_PER_S, Plan, Recipe, Records, Wire, drive, load,
-    now_ns, parse_count, usage,
+    Address, Drive, Error, Limit, NS_PER_S, Plan, Recipe, Records, Wire, drive, load, now_ns,
+    parse_count, usage,
 };
 use host::{Host, Identity};
 use storm::Storm;
@@ -176,12 +176,12 @@ impl DoorsArgs {
         depth: usize,
         limit: Limit,
     ) -> Result<Plan, Error> {
-        let records = Records::new(self.keys, KEY_BYTES, ByteRange::fixed(VALUE_BYTES))?;
+        let records = Records::new(self.keys, KEY_BYTES, VALUE_BYTES)?;
         let drive = Drive {
             depth,
             cpus: vec![self.cpus.load_cpu],
-            server_pid: Some(host.server.pid()),
-            ..Drive::new(host.server.wire(), address, CONNECTIONS, limit)
+            target: address.clone(),
+            ..host.server.drive(CONNECTIONS, limit)
         };
         Ok(Plan::gets(drive, records))
     }

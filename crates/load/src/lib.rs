@@ -17,8 +17,8 @@ mod address; // where a server listens, `HOST:PORT`, `tls:HOST:PORT` or `unix:PA
 mod wire; // requests to servers and their replies, each protocol
 mod client; // requests gathered, sent together, and their replies taken piece by piece
 pub mod echo; // what a request costs before a server does any work for it
-mod process; // servers as processes: started, asked, stopped
 pub mod drive; // the loop that asks a server, what a load of gets and sets is
+mod process; // servers as processes: started, asked, stopped
 mod plan; // which records are asked for how often, and its limits
 mod source; // which record comes next, and what became of the replies
 mod report; // what a load has found
@@ -37,7 +37,7 @@ pub use popularity::{Picker, Popularity, Scatter};
 pub use process::{Ingredients, Recipe, Server};
 pub use quantity::{ByteRange, TtlMix, binary, parse_bytes, parse_count, parse_seconds, share};
 pub use random::{Random, mix};
-pub use record::{Records, ValueCheck};
+pub use record::Records;
 pub use report::Report;
 pub use source::Sample;
 pub use tls::{Stream, TlsArgs};

@@ -8,9 +8,7 @@ use serde::Serialize;
 
 use super::CompareArgs;
 use crate::footprint::overhead_bytes;
-use cellar_load::{
-    ByteRange, Error, Keys, Limit, Plan, Popularity, Recipe, Records, TtlMix, Wire, load,
-};
+use cellar_load::{Error, Keys, Limit, Plan, Popularity, Recipe, Records, TtlMix, Wire, load};
 
 const KEY_BYTES: usize = 16;
 const VALUE_BYTES: usize = 32;
@@ -53,7 +51,7 @@ fn measure_one(args: &CompareArgs, recipe: &Recipe) -> Result<ServerFootprint, E
     let server = recipe.start(args.cpus.serving(args.memory_mib))?;
     let version = server.version()?;
     let start_bytes = server.rss_bytes()?;
-    let records = Records::new(items, KEY_BYTES, ByteRange::fixed(VALUE_BYTES));
+    let records = Records::new(items, KEY_BYTES, VALUE_BYTES);
     let row = args.plan(&server, super::DEEP_GET)?;
     let plan = Plan {
         records: records?,

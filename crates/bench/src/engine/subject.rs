@@ -15,7 +15,7 @@ use serde::Serialize;
 use super::{MEMORY_KEY_BYTES, MEMORY_VALUE_BYTES};
 use crate::footprint::growth_bytes;
 use crate::refused;
-use cellar_load::{ByteRange, Error, Random, Records, Scatter, TtlMix, now_ns};
+use cellar_load::{Error, Random, Records, Scatter, TtlMix, now_ns};
 
 /// Room over the items, so that a cache with uneven shards evicts none of them.
 const ROOM_OF: u64 = 4;
@@ -348,8 +348,7 @@ impl Bytes for Moka {
 
 /// Fills one peer; by how many bytes this process has grown.
 pub(crate) fn growth_bytes_of(name: PeerName, items: u64) -> Result<u64, Error> {
-    let values = ByteRange::fixed(MEMORY_VALUE_BYTES);
-    let records = Records::new(items, MEMORY_KEY_BYTES, values)?;
+    let records = Records::new(items, MEMORY_KEY_BYTES, MEMORY_VALUE_BYTES)?;
     let (growth_bytes, cache) = growth_bytes(|| name.filled(records))?;
     cache.check()?;
     Ok(growth_bytes)

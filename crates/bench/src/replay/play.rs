@@ -162,9 +162,9 @@ impl<'t> Player<'t> {
             self.played.sets += 1;
             return self.store(key, at, row);
         }
-        let found = self.cache.get(key, |item| {
-            self.stamps.is_last(row.key, item.value.len(), item.value)
-        });
+        let found = self
+            .cache
+            .get(key, |item| self.stamps.is_last(row.key, item.value));
         let is_live = self.deadline_ms[row.key as usize] > row.at_ms;
         match found {
             Some(true) if is_live => self.played.hits += 1,

@@ -139,14 +139,13 @@ impl Lineage {
         let (address, wire) = (self.server.address(), self.server.wire());
         let mut client = Client::connect(address, wire, ANSWER_TIMEOUT).ok()?;
         client.get(key);
-        let (mut is_there, mut is_told) = (false, false);
-        let exchanged = client.exchange(|event| {
-            is_there |= matches!(event, Event::Value { .. });
-            is_told |= event == Event::GetDone;
+        let mut told = None;
+        let exchanged = client.exchange(|event, value| {
+            told = (event == Event::GetDone).then_some(value.is_some());
             Ok(())
         });
         exchanged.ok()?;
-        is_told.then_some(is_there)
+        told
     }
 
     /// Puts a new server in the place of this one, in the way that lets clients notice least.

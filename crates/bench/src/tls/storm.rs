@@ -54,7 +54,7 @@ impl Storm<'_> {
             if let Some(address) = self.address {
                 let mut client = Client::connect(address, Wire::Resp, TIMEOUT)?;
                 client.get(b"storm");
-                client.exchange(|_| Ok(()))?;
+                client.exchange(|_, _| Ok(()))?;
             }
             while thread_cpu_ns() - before_ns < self.least_ns {
                 std::hint::spin_loop();
