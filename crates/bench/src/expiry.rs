@@ -11,6 +11,7 @@ mod wave;
 
 use clap::{Args, value_parser};
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::measurement::Measurement;
 use crate::peers::{CpuArgs, PeerArgs, some};
@@ -18,8 +19,7 @@ use cellar_load::{
     Drive, Error, Limit, NS_PER_S, Plan, Recipe, Records, Server, TtlMix, Wire, load, parse_count,
 };
 use figures::Informant;
-use steady::Steady;
-use wave::{Wave, WaveResult};
+use wave::Wave;
 
 /// Keys of different lengths, so that the kinds of items never meet.
 const LASTING_KEY_BYTES: usize = 16;
@@ -94,15 +94,6 @@ pub(crate) struct ExpiryArgs {
     cpus: CpuArgs,
 }
 
-/// Everything that was found; the form of `--json`.
-#[derive(Debug, Serialize)]
-pub(crate) struct ExpiryOutcome {
-    #[serde(flatten)]
-    args: ExpiryArgs,
-    steady: Vec<Steady>,
-    waves: Vec<WaveResult>,
-}
-
 /// A server that takes part.
 struct ExpiryContender {
     recipe: Recipe,
@@ -110,17 +101,14 @@ struct ExpiryContender {
 }
 
 impl Measurement for ExpiryArgs {
-    type Outcome = ExpiryOutcome;
-
-    fn measure(&self) -> Result<ExpiryOutcome, Error> {
+    fn measure(&self) -> Result<Value, Error> {
         self.check()?;
         let contenders = self.contenders()?;
         let steady = contenders.iter().map(|it| steady::measure(self, it));
-        Ok(ExpiryOutcome {
-            args: self.clone(),
-            steady: steady.collect::<Result<_, _>>()?,
-            waves: wave::measure(self, &Wave::all(&contenders))?,
-        })
+        Ok(json!({
+            "steady": steady.collect::<Result<Value, _>>()?,
+            "waves": wave::measure(self, &Wave::all(&contenders))?,
+        }))
     }
 }
 

@@ -20,6 +20,7 @@ use cellar_engine::{
 };
 use clap::Args;
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::measurement::Measurement;
 use crate::race::{beside, bind};
@@ -65,21 +66,6 @@ pub(crate) struct GrowthArgs {
     /// Memory of each of the two caches in MiB [default: what all items need, and a tenth more]
     #[arg(long)]
     memory_mib: Option<u64>,
-}
-
-/// Everything that was found; the form of `--json`.
-#[derive(Debug, Serialize)]
-pub(crate) struct GrowthOutcome {
-    #[serde(flatten)]
-    args: GrowthArgs,
-    shards: u64,
-    /// Operations over all windows.
-    growing: Operations<LatencySummary>,
-    steady: Operations<LatencySummary>,
-    windows: Vec<Window>,
-    worst_growing_without_waiting_us: f64,
-    worst_steady_without_waiting_us: f64,
-    worst_idle_without_waiting_us: f64,
 }
 
 /// What is timed of one cache.
@@ -128,20 +114,18 @@ struct Bench {
 }
 
 impl Measurement for GrowthArgs {
-    type Outcome = GrowthOutcome;
-
-    fn measure(&self) -> Result<GrowthOutcome, Error> {
+    fn measure(&self) -> Result<Value, Error> {
         let mut args = self.clone();
         args.window = args.window.clamp(1, args.items.max(1));
         args.memory_mib = Some(args.memory_mib());
-        run(args)
+        run(&args)
     }
 }
 
-fn run(args: GrowthArgs) -> Result<GrowthOutcome, Error> {
-    let mut bench = Bench::new(&args)?;
-    let mut growing = bench.subject(&args)?;
-    let mut steady = bench.subject(&args)?;
+fn run(args: &GrowthArgs) -> Result<Value, Error> {
+    let mut bench = Bench::new(args)?;
+    let mut growing = bench.subject(args)?;
+    let mut steady = bench.subject(args)?;
     bind(CPU);
     let kept = [&growing, &steady].map(|it| (it.cache.clone(), it.is_settled.clone()));
     let (clock, started_ns) = (bench.clock.clone(), bench.started_ns);
@@ -149,19 +133,20 @@ fn run(args: GrowthArgs) -> Result<GrowthOutcome, Error> {
         bind(UPKEEP_CPU);
         keep_up(&kept, &clock, started_ns, is_over);
     };
-    let measure = || bench.measure(&args, &mut growing, &mut steady);
+    let measure = || bench.measure(args, &mut growing, &mut steady);
     let ((), windows) = beside(keep_up, measure);
-    let windows = windows?;
-    Ok(GrowthOutcome {
-        shards: growing.cache.stats().shards,
-        args,
-        growing: growing.watches.summary(),
-        steady: steady.watches.summary(),
-        windows,
-        worst_growing_without_waiting_us: growing.watches.insert.worst_without_waiting_us(),
-        worst_steady_without_waiting_us: steady.watches.insert.worst_without_waiting_us(),
-        worst_idle_without_waiting_us: growing.watches.idle.worst_without_waiting_us(),
-    })
+    Ok(json!({
+        "window": args.window,
+        "memory_mib": args.memory_mib,
+        "shards": growing.cache.stats().shards,
+        // Operations over all windows.
+        "growing": growing.watches.summary(),
+        "steady": steady.watches.summary(),
+        "windows": windows?,
+        "worst_growing_without_waiting_us": growing.watches.insert.worst_without_waiting_us(),
+        "worst_steady_without_waiting_us": steady.watches.insert.worst_without_waiting_us(),
+        "worst_idle_without_waiting_us": growing.watches.idle.worst_without_waiting_us(),
+    }))
 }
 
 /// Does the upkeep of all caches until it is over, each at the pace the engine asks for.

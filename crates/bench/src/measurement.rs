@@ -2,25 +2,24 @@
 
 use clap::Args;
 use serde::Serialize;
+use serde_json::Value;
 
 use cellar_load::Error;
 
-/// A measurement: its options, which find its figures.
-pub(crate) trait Measurement: Args {
-    /// The figures; with where and when they come from, they are the raw result.
-    type Outcome: Serialize;
-
-    /// Measures.
+/// A measurement: its options, which find its figures. Both together, with where and when they come
+/// from, are the raw result.
+pub(crate) trait Measurement: Args + Serialize {
+    /// Measures; the figures by the names that the page's template reads.
     ///
     /// # Errors
     /// [`Error`] if that was not possible, or found something wrong.
-    fn measure(&self) -> Result<Self::Outcome, Error>;
+    fn measure(&self) -> Result<Value, Error>;
 
     /// What is wrong with figures that are worth writing nevertheless.
     ///
     /// # Errors
     /// [`Error::Wrong`] if there is such a thing.
-    fn check(_outcome: &Self::Outcome) -> Result<(), Error> {
+    fn check(_figures: &Value) -> Result<(), Error> {
         Ok(())
     }
 }

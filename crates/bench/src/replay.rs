@@ -17,6 +17,8 @@ pub(crate) mod contest;
 use std::path::PathBuf;
 
 use clap::Args;
+use serde::Serialize;
+use serde_json::{Value, json};
 
 use self::baseline::{Baseline, simulate};
 use self::play::play;
@@ -29,14 +31,16 @@ use crate::measurement::Measurement;
 use cellar_load::Error;
 
 /// Options of `cellar-bench replay`.
-#[derive(Args, Clone, Debug)]
+#[derive(Args, Clone, Debug, Serialize)]
 pub(crate) struct ReplayArgs {
     /// Traces: CSV with a header, columns from time_s, op, key, value_bytes, ttl_s; also packed
     /// with zstd; - is stdin
     #[arg(required = true, value_name = "TRACE")]
+    #[serde(skip)]
     traces: Vec<PathBuf>,
     /// Memory of the cache: 64MiB, or 5% of the trace's footprint, or several such as 1%,5%,10%
     #[arg(long, value_name = "SIZES", value_delimiter = ',', required = true)]
+    #[serde(skip)]
     memory: Vec<Size>,
     /// Policies to simulate beside it: lru, fifo, s3fifo, belady
     #[arg(long = "baseline", value_name = "NAMES", value_delimiter = ',')]
@@ -53,26 +57,24 @@ pub(crate) struct ReplayArgs {
     requests: Option<usize>,
     /// Stretches or shrinks all values, so that each size is this share of the footprint
     #[arg(long, value_name = "SHARE")]
+    #[serde(skip)]
     stretch: Option<Size>,
     /// This share of the sets over existing keys gets another length, half to double
     #[arg(long, value_name = "SHARE", default_value_t = 0.0)]
     resize_overwrites: f64,
     /// Replays once more with so much memory that nothing has to leave, such as 400%
     #[arg(long, value_name = "SIZE")]
+    #[serde(skip)]
     roomy: Option<Size>,
 }
 
 impl Measurement for ReplayArgs {
-    type Outcome = Report;
-
-    fn measure(&self) -> Result<Report, Error> {
+    fn measure(&self) -> Result<Value, Error> {
         if !(0.0..=1.0).contains(&self.resize_overwrites) {
             let what = "--resize-overwrites is a share from 0 to 1";
             return Err(Error::Usage(what.to_owned()));
         }
         let mut report = Report {
-            title: self.title.clone(),
-            baselines: self.baselines.clone(),
             baseline_overhead_bytes: OVERHEAD_BYTES,
             stretch: self.stretch.map(|share| share.to_string()),
             runs: Vec::new(),
@@ -90,7 +92,7 @@ impl Measurement for ReplayArgs {
                 report.roomy.push(run(&read(0.0)?, size, &[])?);
             }
         }
-        Ok(report)
+        Ok(json!(report))
     }
 }
 

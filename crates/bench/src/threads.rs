@@ -11,6 +11,7 @@
 
 use clap::Args;
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::measurement::Measurement;
 use crate::peers::{PeerArgs, some};
@@ -66,17 +67,6 @@ pub(crate) struct ThreadsArgs {
     full_rounds: usize,
 }
 
-/// Everything that was found; the form of `--json`.
-#[derive(Debug, Serialize)]
-pub(crate) struct ThreadsOutcome {
-    #[serde(flatten)]
-    args: ThreadsArgs,
-    /// Under the source's load.
-    full: Vec<ThreadsRow>,
-    /// In rounds.
-    rows: Vec<ThreadsRow>,
-}
-
 /// Servers with so many threads each, together under one load.
 #[derive(Clone, Debug, Serialize)]
 struct ThreadsRow {
@@ -105,10 +95,8 @@ struct OneRound {
 }
 
 impl Measurement for ThreadsArgs {
-    type Outcome = ThreadsOutcome;
-
-    fn measure(&self) -> Result<ThreadsOutcome, Error> {
-        let args = self.clone();
+    fn measure(&self) -> Result<Value, Error> {
+        let args = self;
         if args.threads.is_empty() || args.threads.contains(&0) {
             return Err(Error::Usage("--threads is at least 1".to_owned()));
         }
@@ -123,7 +111,7 @@ impl Measurement for ThreadsArgs {
         let all = cases().chain([(&floor, true)]);
         let few = args.round_records;
         let rows = args.run(all, alone.chain(apart), args.rounds, few, few)?;
-        Ok(ThreadsOutcome { args, full, rows })
+        Ok(json!({ "full": full, "rows": rows }))
     }
 }
 

@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use clap::Args;
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use self::tune::Tuner;
 use super::read;
@@ -31,16 +32,18 @@ use cellar_load::{Error, Ingredients, Recipe, Wire, binary, parse_bytes, share};
 const STEP_BYTES: u64 = 64 << 10;
 
 /// Options of `cellar-bench contest`.
-#[derive(Args, Clone, Debug)]
+#[derive(Args, Clone, Debug, Serialize)]
 pub(crate) struct ContestArgs {
     /// Traces, as for replay; their TTLs are left out
     #[arg(required = true, value_name = "TRACE")]
+    #[serde(skip)]
     traces: Vec<PathBuf>,
     /// Most resident memory of a server's process, such as 32MiB,64MiB
     #[arg(long, value_name = "SIZES", value_delimiter = ',', required = true,
           value_parser = parse_bytes)]
     rss: Vec<u64>,
     #[command(flatten)]
+    #[serde(skip)]
     peers: PeerArgs,
     /// Most replays to find a server's setting
     #[arg(long, default_value_t = 4)]
@@ -49,26 +52,17 @@ pub(crate) struct ContestArgs {
     /// Makes values longer or shorter by one factor for each trace, so that its different keys with
     /// their values have this size
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
+    #[serde(rename = "footprint_bytes")]
     footprint: Option<u64>,
     /// At most so many requests of each trace, from its beginning
     #[arg(long, value_name = "NUMBER", default_value_t = 1_000_000)]
     #[arg(default_value_if("quick", "true", "100000"))]
+    #[serde(rename = "requests_max")]
     requests: usize,
     /// Each replay lasts at least so long, for servers whose clocks tick in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 20)]
     #[arg(default_value_if("quick", "true", "0"))]
     lasting_s: u64,
-}
-
-/// Everything that was found; the form of `--json`.
-#[derive(Debug, Serialize)]
-pub(crate) struct Contest {
-    /// How long each replay lasted at least.
-    lasting_s: u64,
-    /// What the traces were stretched to.
-    footprint_bytes: Option<u64>,
-    requests_max: usize,
-    results: Vec<ContestResult>,
 }
 
 /// One server, trace and limit.
@@ -108,9 +102,7 @@ struct Search<'c> {
 type Known = HashMap<(String, u64), u64>;
 
 impl Measurement for ContestArgs {
-    type Outcome = Contest;
-
-    fn measure(&self) -> Result<Contest, Error> {
+    fn measure(&self) -> Result<Value, Error> {
         let recipes = self.recipes()?;
         let mut known = Known::new();
         let mut results = Vec::new();
@@ -123,12 +115,7 @@ impl Measurement for ContestArgs {
                 }
             }
         }
-        Ok(Contest {
-            lasting_s: self.lasting_s,
-            footprint_bytes: self.footprint,
-            requests_max: self.requests,
-            results,
-        })
+        Ok(json!({ "results": results }))
     }
 }
 

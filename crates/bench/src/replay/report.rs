@@ -8,17 +8,13 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::baseline::{Baseline, Tally};
+use super::baseline::Tally;
 use super::play::Played;
 use cellar_load::share;
 
 /// All runs of one call; the form of `--json`.
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
-    /// Heading of the page.
-    pub(crate) title: String,
-    /// Policies that were simulated beside the engine.
-    pub(crate) baselines: Vec<Baseline>,
     pub(crate) baseline_overhead_bytes: u64,
     /// Share of the footprint that every size was made by stretching the values.
     pub(crate) stretch: Option<String>,

@@ -1,11 +1,13 @@
 //! The paced load: servers asked at a fixed rate until messages expire as fast as they are written.
 
+use serde_json::{Value, json};
+
+use super::ServiceArgs;
 use super::asking::{HEALTH_EVERY, Order};
 use super::board::Board;
 use super::found::{Counts, Found, tail};
 use super::message::Messages;
 use super::servers::Contender;
-use super::{PacedResult, ServiceArgs};
 use crate::spread::Spread;
 use cellar_load::{Drive, Error, Latencies, Limit, NS_PER_S, now_ns};
 
@@ -25,7 +27,7 @@ pub(super) fn measure(
     args: &ServiceArgs,
     messages: Messages,
     contenders: &[Contender],
-) -> Result<Vec<PacedResult>, Error> {
+) -> Result<Vec<Value>, Error> {
     let runs = contenders.iter().map(|contender| Runs {
         contender,
         counts: Counts::default(),
@@ -66,23 +68,26 @@ fn run(args: &ServiceArgs, messages: Messages, all: &mut Runs<'_>) -> Result<(),
     Ok(())
 }
 
-fn summarize(all: &Runs<'_>) -> PacedResult {
+/// One server under the load at a fixed rate, in all rounds.
+fn summarize(all: &Runs<'_>) -> Value {
     let (contender, runs) = (all.contender, &all.runs);
     let latencies = |of: fn(&Found) -> &Latencies| {
         let each: Vec<&Latencies> = runs.iter().map(|(found, _)| of(found)).collect();
         tail(&each)
     };
-    PacedResult {
-        server: contender.recipe.name.clone(),
-        version: contender.version.clone(),
-        is_floor: !contender.is_cache,
-        messages: all.messages,
-        unsent: runs.iter().map(|(found, _)| found.driven.unsent).sum(),
-        counts: all.counts.clone(),
-        rss_bytes: Spread::over(runs, |(_, rss_bytes)| *rss_bytes),
-        server_cpu_us_per_request: Spread::over(runs, |it| it.0.server_cpu_us_per_request()),
-        reads_ms: latencies(|found| &found.reads),
-        writes_ms: latencies(|found| &found.writes),
-        health_ms: latencies(|found| &found.health),
-    }
+    // The counts, and beside them the rest.
+    let mut summary = json!(all.counts);
+    summary["server"] = json!(contender.recipe.name);
+    summary["version"] = json!(contender.version);
+    summary["is_floor"] = json!(!contender.is_cache);
+    summary["messages"] = json!(all.messages);
+    let unsent = runs.iter().map(|(found, _)| found.driven.unsent);
+    summary["unsent"] = json!(unsent.sum::<u64>());
+    summary["rss_bytes"] = json!(Spread::over(runs, |(_, rss_bytes)| *rss_bytes));
+    let cpu_us = Spread::over(runs, |it| it.0.server_cpu_us_per_request());
+    summary["server_cpu_us_per_request"] = json!(cpu_us);
+    summary["reads_ms"] = json!(latencies(|found| &found.reads));
+    summary["writes_ms"] = json!(latencies(|found| &found.writes));
+    summary["health_ms"] = json!(latencies(|found| &found.health));
+    summary
 }
