@@ -11,7 +11,6 @@ mod baseline; // the policies to compare with
 mod stamp;
 mod play;
 mod remote; // replays over the network, who misses least in the same RSS
-mod report;
 pub(crate) mod contest;
 
 use std::path::PathBuf;
@@ -23,12 +22,11 @@ use serde_json::{Value, json};
 use self::baseline::{Baseline, simulate};
 use self::play::play;
 pub(crate) use self::read::read;
-use self::report::{Compared, Report, Run, Skipped};
 use self::size::Size;
 use self::trace::OVERHEAD_BYTES;
 pub(crate) use self::trace::Trace;
 use crate::measurement::Measurement;
-use cellar_load::Error;
+use cellar_load::{Error, share};
 
 /// Options of `cellar-bench replay`.
 #[derive(Args, Clone, Debug, Serialize)]
@@ -74,25 +72,25 @@ impl Measurement for ReplayArgs {
             let what = "--resize-overwrites is a share from 0 to 1";
             return Err(Error::Usage(what.to_owned()));
         }
-        let mut report = Report {
-            baseline_overhead_bytes: OVERHEAD_BYTES,
-            stretch: self.stretch.map(|share| share.to_string()),
-            runs: Vec::new(),
-            roomy: Vec::new(),
-            skipped: Vec::new(),
-        };
+        let (mut runs, mut roomy, mut skipped) = (Vec::new(), Vec::new(), Vec::new());
         for path in &self.traces {
             let read = |resize_share| {
                 let mut trace = read(path, resize_share)?;
                 trace.truncate(self.requests.unwrap_or(usize::MAX));
                 Ok(trace)
             };
-            self.sweep(&read(self.resize_overwrites)?, &mut report)?;
+            self.sweep(&read(self.resize_overwrites)?, &mut runs, &mut skipped)?;
             if let Some(size) = self.roomy {
-                report.roomy.push(run(&read(0.0)?, size, &[])?);
+                roomy.push(run(&read(0.0)?, size, &[])?);
             }
         }
-        Ok(json!(report))
+        Ok(json!({
+            "baseline_overhead_bytes": OVERHEAD_BYTES,
+            "stretch": self.stretch.map(|share| share.to_string()),
+            "runs": runs,
+            "roomy": roomy,
+            "skipped": skipped,
+        }))
     }
 }
 
@@ -112,24 +110,29 @@ impl ReplayArgs {
         }
     }
 
-    /// Replays one trace at all sizes.
-    fn sweep(&self, trace: &Trace, report: &mut Report) -> Result<(), Error> {
+    /// Replays one trace at all sizes; shares that are too little memory for the engine are skipped.
+    fn sweep(
+        &self,
+        trace: &Trace,
+        runs: &mut Vec<Value>,
+        skipped: &mut Vec<Value>,
+    ) -> Result<(), Error> {
         for &size in &self.memory {
             let stretched = self.stretched(trace, size)?;
             let trace = stretched.as_ref().unwrap_or(trace);
             match run(trace, size, &self.baselines) {
-                Ok(run) => report.runs.push(run),
+                Ok(run) => runs.push(run),
                 Err(Error::Usage(reason)) => {
                     let is_share = matches!(size, Size::Percent(_));
                     if !is_share || self.memory.len() == 1 {
                         return Err(Error::Usage(format!("{} at {size}: {reason}", trace.name)));
                     }
-                    report.skipped.push(Skipped {
-                        trace: trace.name.clone(),
-                        size: size.to_string(),
-                        memory_bytes: size.bytes(trace.footprint_bytes()),
-                        reason,
-                    });
+                    skipped.push(json!({
+                        "trace": trace.name,
+                        "size": size.to_string(),
+                        "memory_bytes": size.bytes(trace.footprint_bytes()),
+                        "reason": reason,
+                    }));
                 }
                 Err(error) => return Err(error),
             }
@@ -139,20 +142,24 @@ impl ReplayArgs {
 }
 
 /// One trace at one size, and other policies beside it.
-fn run(trace: &Trace, size: Size, baselines: &[Baseline]) -> Result<Run, Error> {
+fn run(trace: &Trace, size: Size, baselines: &[Baseline]) -> Result<Value, Error> {
     let footprint_bytes = trace.footprint_bytes();
     let memory_bytes = size.bytes(footprint_bytes);
-    let played = play(trace, memory_bytes)?;
-    let compare = |&baseline: &Baseline| {
-        let tally = simulate(baseline, trace, memory_bytes, OVERHEAD_BYTES);
-        let compared = Compared::new(tally, played.misses);
+    let mut run = play(trace, memory_bytes)?;
+    let misses = run["misses"].as_u64().unwrap_or(0);
+    let compared = baselines.iter().map(|baseline| {
+        let tally = simulate(*baseline, trace, memory_bytes, OVERHEAD_BYTES);
+        let compared = json!({
+            "hits": tally.hits,
+            "misses": tally.misses,
+            "miss_ratio": share(tally.misses, tally.hits + tally.misses),
+            "engine_misses_ratio": share(misses, tally.misses),
+        });
         (baseline.name().to_owned(), compared)
-    };
-    Ok(Run {
-        trace: trace.name.clone(),
-        size: size.to_string(),
-        footprint_bytes,
-        baselines: baselines.iter().map(compare).collect(),
-        played,
-    })
+    });
+    run["baselines"] = compared.collect();
+    run["trace"] = json!(trace.name);
+    run["size"] = json!(size.to_string());
+    run["footprint_bytes"] = json!(footprint_bytes);
+    Ok(run)
 }

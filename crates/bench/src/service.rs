@@ -13,7 +13,6 @@ mod message;
 mod board;
 mod found;
 mod asking;
-mod servers;
 mod paced;
 
 use clap::Args;
@@ -23,7 +22,7 @@ use serde_json::{Value, json};
 
 use crate::measurement::Measurement;
 use crate::peers::{CellarArgs, CpuArgs};
-use cellar_load::{ByteRange, Drive, Error, Limit, Server, parse_count, parse_seconds};
+use cellar_load::{ByteRange, Error, parse_count, parse_seconds};
 use message::Messages;
 
 /// What an entry may take beside its message, in memory that a server is given.
@@ -80,11 +79,10 @@ impl Measurement for ServiceArgs {
     fn measure(&self) -> Result<Value, Error> {
         self.check()?;
         let messages = Messages::new(self.message_bytes)?;
-        let contenders = servers::contenders(self, messages)?;
         Ok(json!({
             "message_bytes_min": self.message_bytes.low,
             "message_bytes_max": self.message_bytes.high,
-            "servers": paced::measure(self, messages, &contenders)?,
+            "servers": paced::measure(self, messages)?,
         }))
     }
 
@@ -107,15 +105,6 @@ impl ServiceArgs {
             return Err(Error::Usage(what.to_owned()));
         }
         Ok(())
-    }
-
-    /// How its servers are asked: one request at a time on each connection.
-    fn drive(&self, server: &Server, limit: Limit) -> Drive {
-        Drive {
-            cpus: vec![self.cpus.load_cpu],
-            is_sleepless: true,
-            ..server.drive(self.connections, limit)
-        }
     }
 
     /// Seconds of load for each server.

@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 
 use self::tune::Tuner;
 use super::read;
-use super::remote::{self, Served};
+use super::remote;
 use super::trace::Trace;
 use crate::measurement::Measurement;
 use crate::peers::{PeerArgs, some};
@@ -65,37 +65,13 @@ pub(crate) struct ContestArgs {
     lasting_s: u64,
 }
 
-/// One server, trace and limit.
-#[derive(Clone, Debug, Serialize)]
-struct ContestResult {
-    trace: String,
-    rss_limit_bytes: u64,
-    server: String,
-    version: String,
-    /// False if the peak stayed above the limit at every setting that was tried; then this is the
-    /// setting with the smallest peak.
-    fits: bool,
-    /// What the server was told.
-    memory_bytes: u64,
-    rss_end_bytes: u64,
-    rss_peak_bytes: u64,
-    /// Different keys of the trace.
-    keys: usize,
-    /// These with their values, and 17 bytes for each.
-    footprint_bytes: u64,
-    #[serde(flatten)]
-    served: Served,
-    miss_ratio: f64,
-    ttl_left_out: bool,
-}
-
 /// The search for the setting of a server at a limit.
 struct Search<'c> {
     recipe: &'c Recipe,
     limit_bytes: u64,
     tuner: Tuner,
-    /// The best setting so far, and the replay with it.
-    best: Option<ContestResult>,
+    /// The best setting so far, and what the replay with it found.
+    best: Option<(u64, Value)>,
 }
 
 /// The setting that was found last, by server and limit: where the next search begins.
@@ -109,9 +85,10 @@ impl Measurement for ContestArgs {
         for path in &self.traces {
             let trace = self.trace(path)?;
             for search in self.searched(&recipes, &trace, &known)? {
-                if let Some(best) = search.best {
-                    known.insert((best.server.clone(), search.limit_bytes), best.memory_bytes);
-                    results.push(best);
+                if let Some((memory_bytes, found)) = search.best {
+                    let server = search.recipe.name.clone();
+                    known.insert((server, search.limit_bytes), memory_bytes);
+                    results.push(found);
                 }
             }
         }
@@ -190,50 +167,38 @@ impl<'c> Search<'c> {
         }
     }
 
-    /// Replays with the next setting and learns from it.
+    /// Starts the server with the next setting, replays, ends it and learns from that.
     fn step(&mut self, trace: &Trace, lasting: Duration) -> Result<(), Error> {
         let Some(memory_bytes) = self.tuner.next() else {
             return Ok(());
         };
-        let trial = self.replay(trace, memory_bytes, lasting)?;
-        let (server, misses) = (&trial.server, trial.served.misses);
-        let [told, peak] = [memory_bytes, trial.rss_peak_bytes].map(binary);
-        eprintln!(
-            "{}: {server} told {told}: {misses} misses, peak {peak}",
-            trace.name
-        );
-        if self.tuner.learn(memory_bytes, trial.rss_peak_bytes) {
-            self.best = Some(trial);
-        }
-        Ok(())
-    }
-
-    /// Starts the server with this memory, replays and ends it.
-    fn replay(
-        &self,
-        trace: &Trace,
-        memory_bytes: u64,
-        lasting: Duration,
-    ) -> Result<ContestResult, Error> {
         let with = Ingredients::of(memory_bytes >> 20);
         let server = self.recipe.with_memory(memory_bytes).start(with)?;
         let version = server.version()?;
         let served = remote::play(trace, server.wire(), server.address(), lasting)?;
-        let rss_peak_bytes = server.rss_peak_bytes()?;
-        Ok(ContestResult {
-            trace: trace.name.clone(),
-            rss_limit_bytes: self.limit_bytes,
-            server: self.recipe.name.clone(),
-            version,
-            fits: rss_peak_bytes <= self.limit_bytes,
-            memory_bytes,
-            rss_end_bytes: server.rss_bytes()?,
-            rss_peak_bytes,
-            keys: trace.keys.len(),
-            footprint_bytes: trace.footprint_bytes(),
-            served,
-            miss_ratio: share(served.misses, served.hits + served.misses),
-            ttl_left_out: trace.has_ttl(),
-        })
+        let (peak_bytes, end_bytes) = (server.rss_peak_bytes()?, server.rss_bytes()?);
+        let (name, misses) = (&self.recipe.name, served.misses);
+        let [told, peak] = [memory_bytes, peak_bytes].map(binary);
+        let trace_name = &trace.name;
+        eprintln!("{trace_name}: {name} told {told}: {misses} misses, peak {peak}");
+        if !self.tuner.learn(memory_bytes, peak_bytes) {
+            return Ok(());
+        }
+        let mut found = json!(served);
+        found["trace"] = json!(trace_name);
+        found["rss_limit_bytes"] = json!(self.limit_bytes);
+        found["server"] = json!(name);
+        found["version"] = json!(version);
+        // If the peak stayed above the limit at every setting, this is the one with the smallest.
+        found["fits"] = json!(peak_bytes <= self.limit_bytes);
+        found["memory_bytes"] = json!(memory_bytes);
+        found["rss_end_bytes"] = json!(end_bytes);
+        found["rss_peak_bytes"] = json!(peak_bytes);
+        found["keys"] = json!(trace.keys.len());
+        found["footprint_bytes"] = json!(trace.footprint_bytes());
+        found["miss_ratio"] = json!(share(misses, served.hits + misses));
+        found["ttl_left_out"] = json!(trace.has_ttl());
+        self.best = Some((memory_bytes, found));
+        Ok(())
     }
 }
