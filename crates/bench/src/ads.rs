@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 
 use self::ad::{Ad, Writes, fill};
 use self::stage::{LruStage, NearStage, Stage};
-use self::sweep::{Load, SweepRun};
+use self::sweep::Load;
 use crate::measurement::Measurement;
 use crate::peers::CellarArgs;
 use cellar_load::{Error, Ingredients, Recipe, Server, Wire, now_ns};
@@ -144,7 +144,7 @@ fn stage(args: &AdsArgs, way: Way, url: &str) -> Result<Box<dyn Stage>, Error> {
 }
 
 /// All rates of one round, up to the first that is too much.
-fn measure(args: &AdsArgs, way: Way, server: &Server, seed: u64) -> Result<Vec<SweepRun>, Error> {
+fn measure(args: &AdsArgs, way: Way, server: &Server, seed: u64) -> Result<Vec<Value>, Error> {
     let url = format!("redis://{}", server.address());
     let stage = stage(args, way, &url)?;
     // All ads are set back to their first version, as `writes` has them.
@@ -156,11 +156,11 @@ fn measure(args: &AdsArgs, way: Way, server: &Server, seed: u64) -> Result<Vec<S
         seed,
     };
     load.warm_up(&*stage)?;
-    let mut runs: Vec<SweepRun> = Vec::new();
+    let mut runs: Vec<Value> = Vec::new();
     for (&qps, &seconds) in args.qps.iter().zip(&args.seconds) {
-        if !runs.last().is_some_and(|run| run.is_overloaded) {
+        if runs.last().is_none_or(|run| run["is_overloaded"] == false) {
             let run = load.run(&*stage, qps, seconds)?;
-            eprintln!("  {run:?}");
+            eprintln!("  {run}");
             runs.push(run);
         }
     }

@@ -79,15 +79,6 @@ struct Operations<T> {
 
 type Watches = Operations<Watch>;
 
-/// Two windows, one of each cache.
-#[derive(Clone, Debug, Serialize)]
-struct Window {
-    /// Items in the growing cache at the window's end.
-    items: u64,
-    growing: Operations<LatencySummary>,
-    steady: Operations<LatencySummary>,
-}
-
 /// A cache and how far it is.
 struct WatchedCache {
     cache: Arc<Cache>,
@@ -254,7 +245,7 @@ impl Bench {
         args: &GrowthArgs,
         growing: &mut WatchedCache,
         steady: &mut WatchedCache,
-    ) -> Result<Vec<Window>, Error> {
+    ) -> Result<Vec<Value>, Error> {
         eprintln!(
             "growing the cache that stays as it is to {} items",
             args.items
@@ -269,18 +260,11 @@ impl Bench {
             let grown = self.window(growing, inserts)?;
             // What is left to do after growth is not to be felt in the other window.
             growing.settle()?;
-            let window = Window {
-                growing: grown,
-                steady: self.window(steady, inserts)?,
-                items: growing.next,
-            };
+            let (renewed, items) = (self.window(steady, inserts)?, growing.next);
             steady.settle()?;
-            let us = [&window.growing, &window.steady].map(|it| it.insert.latency_us_p99_9);
-            eprintln!(
-                "{:>10} items: p99.9 {us:7.2?} us growing, steady",
-                window.items
-            );
-            windows.push(window);
+            let us = [&grown, &renewed].map(|it| it.insert.latency_us_p99_9);
+            eprintln!("{items:>10} items: p99.9 {us:7.2?} us growing, steady");
+            windows.push(json!({"items": items, "growing": grown, "steady": renewed}));
         }
         for (subject, name) in [(growing, "growing"), (steady, "steady")] {
             let stats = subject.cache.stats();

@@ -223,8 +223,6 @@ impl Part {
     }
 
     /// Its page, if there is a raw result.
-    ///
-    /// # Errors
     /// [`Error`] if the raw result cannot be read or is none of this part.
     pub(crate) fn page(&self, results: &Path) -> Result<Option<Page>, Error> {
         let raw = self.raw(results)?;

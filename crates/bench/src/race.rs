@@ -44,8 +44,6 @@ pub(crate) fn draws(
 
 /// Rounds in which all caches take turns, one thread for each of `draws`; `work` is told whether it
 /// is the first thread's, and tells with how many it succeeded.
-///
-/// # Errors
 /// [`Error::Wrong`] if a thread panicked, or not all operations succeeded.
 pub(crate) fn take_turns<C: Sync>(
     caches: &[C],

@@ -25,7 +25,7 @@ pub(crate) use self::read::read;
 use self::size::Size;
 use self::trace::OVERHEAD_BYTES;
 pub(crate) use self::trace::Trace;
-use crate::measurement::Measurement;
+use crate::measurement::{Measurement, both};
 use cellar_load::{Error, share};
 
 /// Options of `cellar-bench replay`.
@@ -110,7 +110,7 @@ impl ReplayArgs {
         }
     }
 
-    /// Replays one trace at all sizes; shares that are too little memory for the engine are skipped.
+    /// Replays one trace at all sizes; shares that are too little for the engine are skipped.
     fn sweep(
         &self,
         trace: &Trace,
@@ -145,8 +145,8 @@ impl ReplayArgs {
 fn run(trace: &Trace, size: Size, baselines: &[Baseline]) -> Result<Value, Error> {
     let footprint_bytes = trace.footprint_bytes();
     let memory_bytes = size.bytes(footprint_bytes);
-    let mut run = play(trace, memory_bytes)?;
-    let misses = run["misses"].as_u64().unwrap_or(0);
+    let played = play(trace, memory_bytes)?;
+    let misses = played["misses"].as_u64().unwrap_or(0);
     let compared = baselines.iter().map(|baseline| {
         let tally = simulate(*baseline, trace, memory_bytes, OVERHEAD_BYTES);
         let compared = json!({
@@ -157,9 +157,11 @@ fn run(trace: &Trace, size: Size, baselines: &[Baseline]) -> Result<Value, Error
         });
         (baseline.name().to_owned(), compared)
     });
-    run["baselines"] = compared.collect();
-    run["trace"] = json!(trace.name);
-    run["size"] = json!(size.to_string());
-    run["footprint_bytes"] = json!(footprint_bytes);
-    Ok(run)
+    let others = json!({
+        "baselines": compared.collect::<Value>(),
+        "trace": trace.name,
+        "size": size.to_string(),
+        "footprint_bytes": footprint_bytes,
+    });
+    Ok(both(played, others))
 }

@@ -16,7 +16,7 @@ use rustix::process::Signal;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::measurement::Measurement;
+use crate::measurement::{Measurement, both};
 use crate::peers::{CpuArgs, PeerArgs, some};
 use crate::race::beside;
 use cellar_load::{
@@ -91,31 +91,6 @@ pub(crate) struct RestartArgs {
     #[command(flatten)]
     #[serde(skip)]
     cpus: CpuArgs,
-}
-
-/// Kills amid writes.
-#[derive(Debug, Serialize)]
-struct Killing {
-    writes: u64,
-    answer_ms: Vec<f64>,
-    #[serde(flatten)]
-    losses: Losses,
-}
-
-/// A server renewed under load, once.
-#[derive(Debug, Serialize)]
-struct Renewed {
-    server: String,
-    version: String,
-    /// The longest time in which no write was acknowledged, before and from then on.
-    calm_ms: f64,
-    gap_ms: f64,
-    #[serde(flatten)]
-    seen: Seen,
-    #[serde(flatten)]
-    losses: Losses,
-    items_there: u64,
-    items_wrong: u64,
 }
 
 impl Measurement for RestartArgs {
@@ -201,7 +176,7 @@ impl RestartArgs {
     }
 
     /// Kills Cellar amid writes, and looks at each item after each time.
-    fn kill(&self, cellar: &Founder) -> Result<Killing, Error> {
+    fn kill(&self, cellar: &Founder) -> Result<Value, Error> {
         let keys = (CONNECTIONS * KEYS_EACH) as u64;
         let records = Records::new(keys, WRITTEN_KEY_BYTES, KILLED_BYTES)?;
         let mut scribes = Scribes::new(records, DEEP as u32, None);
@@ -222,11 +197,11 @@ impl RestartArgs {
             scribes.check(&lineage.server, &mut losses)?;
         }
         eprintln!("{} kills: {losses:?}", self.kills);
-        Ok(Killing {
-            writes: seen.acknowledged.into_inner(),
-            answer_ms,
+        let writes = seen.acknowledged.into_inner();
+        Ok(both(
             losses,
-        })
+            json!({"writes": writes, "answer_ms": answer_ms}),
+        ))
     }
 
     /// In each round each kind of request visits the server without `--state` and that with it.
@@ -300,16 +275,16 @@ impl RestartArgs {
             eprintln!("{name}: {gap_ms:.1} ms without an answer, {calm_ms:.1} before; {seen:?}");
             scribes.check(&lineage.server, &mut losses)?;
             let (items_there, items_wrong) = read_back(&lineage.server, items)?;
-            renewals.push(json!(Renewed {
-                server: name.clone(),
-                version: lineage.server.version()?,
-                calm_ms,
-                gap_ms,
-                seen,
-                losses,
-                items_there,
-                items_wrong,
-            }));
+            let others = json!({
+                "server": name,
+                "version": lineage.server.version()?,
+                // The longest time in which no write was acknowledged, before and from then on.
+                "calm_ms": calm_ms,
+                "gap_ms": gap_ms,
+                "items_there": items_there,
+                "items_wrong": items_wrong,
+            });
+            renewals.push(both(both(seen, json!(losses)), others));
         }
         Ok(renewals)
     }

@@ -13,13 +13,12 @@ use clap::Args;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::measurement::Measurement;
+use crate::measurement::{Measurement, both};
 use crate::peers::{PeerArgs, some};
 use crate::race::all_at_once;
 use crate::spread::short;
 use cellar_load::{
-    Error, Ingredients, Keys, LatencySummary, Limit, Plan, Recipe, Records, Report, Server, Wire,
-    load, parse_count,
+    Error, Ingredients, Keys, Limit, Plan, Recipe, Records, Report, Server, Wire, load, parse_count,
 };
 
 /// Options of `cellar-bench threads`.
@@ -68,30 +67,15 @@ pub(crate) struct ThreadsArgs {
 }
 
 /// Servers with so many threads each, together under one load.
-#[derive(Clone, Debug, Serialize)]
-struct ThreadsRow {
-    #[serde(skip)]
-    recipe: Recipe,
-    server: String,
-    version: String,
+struct ThreadsRow<'r> {
+    recipe: &'r Recipe,
     is_floor: bool,
     servers: usize,
     threads: usize,
+    version: String,
     /// Round by round.
-    inserts: Vec<OneRound>,
-    reads: Vec<OneRound>,
-}
-
-/// Inserts or reads of one round.
-#[derive(Clone, Debug, Serialize)]
-struct OneRound {
-    per_s: f64,
-    server_cpu_us: f64,
-    misses: u64,
-    errors: u64,
-    /// Of the first server.
-    #[serde(flatten)]
-    latency: LatencySummary,
+    inserts: Vec<Value>,
+    reads: Vec<Value>,
 }
 
 impl Measurement for ThreadsArgs {
@@ -124,20 +108,19 @@ impl ThreadsArgs {
         rounds: usize,
         records: u64,
         reads: u64,
-    ) -> Result<Vec<ThreadsRow>, Error> {
+    ) -> Result<Value, Error> {
         let rows = shapes.flat_map(|(servers, threads)| {
             recipes.clone().map(move |(recipe, is_floor)| ThreadsRow {
-                recipe: recipe.clone(),
-                server: recipe.name.clone(),
-                version: String::new(),
+                recipe,
                 is_floor,
                 servers,
                 threads,
+                version: String::new(),
                 inserts: Vec::new(),
                 reads: Vec::new(),
             })
         });
-        let mut rows: Vec<ThreadsRow> = rows.collect();
+        let mut rows: Vec<ThreadsRow<'_>> = rows.collect();
         for round in 0..rounds {
             eprintln!("round {} of {rounds}, {records} records", round + 1);
             for row in &mut rows {
@@ -145,13 +128,24 @@ impl ThreadsArgs {
             }
         }
         rows.retain(|row| !row.reads.is_empty());
-        Ok(rows)
+        let rows = rows.iter().map(|row| {
+            json!({
+                "server": row.recipe.name,
+                "version": row.version,
+                "is_floor": row.is_floor,
+                "servers": row.servers,
+                "threads": row.threads,
+                "inserts": row.inserts,
+                "reads": row.reads,
+            })
+        });
+        Ok(rows.collect())
     }
 
     /// One round of one row: fresh servers, all inserts but for the floor, then the reads.
     fn round(
         &self,
-        row: &mut ThreadsRow,
+        row: &mut ThreadsRow<'_>,
         round: usize,
         records: u64,
         reads: u64,
@@ -178,11 +172,17 @@ impl ThreadsArgs {
             row.inserts.push(at_once(&inserts.collect::<Vec<_>>())?);
         }
         row.reads.push(at_once(&plans)?);
-        let last = |all: &[OneRound]| short(all.last().map_or(0.0, |it| it.per_s));
+        let last = |all: &[Value]| {
+            short(
+                all.last()
+                    .and_then(|it| it["per_s"].as_f64())
+                    .unwrap_or(0.0),
+            )
+        };
         let (inserts, reads) = (last(&row.inserts), last(&row.reads));
         eprintln!(
             "{:12} {} x {} threads: {inserts:>7} inserts/s, {reads:>7} reads/s",
-            row.server, row.servers, row.threads,
+            row.recipe.name, row.servers, row.threads,
         );
         Ok(())
     }
@@ -209,16 +209,17 @@ impl ThreadsArgs {
 }
 
 /// Runs the loads of several servers at once.
-fn at_once(plans: &[Plan]) -> Result<OneRound, Error> {
+fn at_once(plans: &[Plan]) -> Result<Value, Error> {
     let reports = all_at_once(plans, load::run).into_iter();
     let reports = reports.collect::<Result<Vec<_>, _>>()?;
     let sum = |figure: fn(&Report) -> f64| reports.iter().map(figure).sum::<f64>();
     let requests = sum(|it| it.requests as f64);
-    Ok(OneRound {
-        per_s: sum(|it| it.throughput_per_s),
-        server_cpu_us: sum(|it| it.cpu_us() * it.requests as f64) / requests.max(1.0),
-        misses: reports.iter().map(|it| it.get.misses).sum(),
-        errors: reports.iter().map(|it| it.errors).sum(),
-        latency: reports[0].latency,
-    })
+    let others = json!({
+        "per_s": sum(|it| it.throughput_per_s),
+        "server_cpu_us": sum(|it| it.cpu_us() * it.requests as f64) / requests.max(1.0),
+        "misses": reports.iter().map(|it| it.get.misses).sum::<u64>(),
+        "errors": reports.iter().map(|it| it.errors).sum::<u64>(),
+    });
+    // Latencies are those of the first server.
+    Ok(both(reports[0].latency, others))
 }

@@ -19,8 +19,6 @@ use cellar_load::{Error, now_ns};
 /// A way to get ads.
 pub(super) trait Stage: Sync {
     /// Shows each of these ads, if need be through the thread's own connection.
-    ///
-    /// # Errors
     /// If the server fails or has not got one of them.
     fn read(
         &self,

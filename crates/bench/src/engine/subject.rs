@@ -317,10 +317,8 @@ impl Bytes for QuickCache {
     const NAME: &'static str = "quick_cache";
 
     fn get(&self, key: &[u8], sink: &mut [u8]) -> bool {
-        QuickCache::get(self, key).is_some_and(|value| {
-            copy_out(&value, sink);
-            true
-        })
+        let found = QuickCache::get(self, key);
+        found.map(|value| copy_out(&value, sink)).is_some()
     }
     fn set(&self, key: &[u8], value: &[u8], _ttl_ms: u64) -> bool {
         self.insert(key.into(), value.into());
@@ -332,10 +330,8 @@ impl Bytes for Moka {
     const NAME: &'static str = "moka";
 
     fn get(&self, key: &[u8], sink: &mut [u8]) -> bool {
-        Moka::get(self, key).is_some_and(|value| {
-            copy_out(&value, sink);
-            true
-        })
+        let found = Moka::get(self, key);
+        found.map(|value| copy_out(&value, sink)).is_some()
     }
     fn set(&self, key: &[u8], value: &[u8], _ttl_ms: u64) -> bool {
         self.insert(key.into(), value.into());

@@ -40,8 +40,6 @@ pub(super) struct Informant {
 
 impl Informant {
     /// Connects.
-    ///
-    /// # Errors
     /// [`Error::System`] if that is not possible.
     pub(super) fn connect(server: &Server) -> Result<Informant, Error> {
         let wire = server.wire();
@@ -53,8 +51,6 @@ impl Informant {
     }
 
     /// Asks for the figures.
-    ///
-    /// # Errors
     /// [`Error::System`] if the server does not answer, [`Error::Garbled`] if not with figures.
     pub(super) fn ask(&mut self) -> Result<Figures, Error> {
         let text = self.client.figures()?;
@@ -72,8 +68,6 @@ impl Informant {
     }
 
     /// Asks again and again, after a pause each time, until it is over.
-    ///
-    /// # Errors
     /// As [`Informant::ask`].
     pub(super) fn watch(
         &mut self,

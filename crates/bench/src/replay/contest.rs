@@ -23,7 +23,7 @@ use self::tune::Tuner;
 use super::read;
 use super::remote;
 use super::trace::Trace;
-use crate::measurement::Measurement;
+use crate::measurement::{Measurement, both};
 use crate::peers::{PeerArgs, some};
 use crate::race::all_at_once;
 use cellar_load::{Error, Ingredients, Recipe, Wire, binary, parse_bytes, share};
@@ -184,21 +184,22 @@ impl<'c> Search<'c> {
         if !self.tuner.learn(memory_bytes, peak_bytes) {
             return Ok(());
         }
-        let mut found = json!(served);
-        found["trace"] = json!(trace_name);
-        found["rss_limit_bytes"] = json!(self.limit_bytes);
-        found["server"] = json!(name);
-        found["version"] = json!(version);
-        // If the peak stayed above the limit at every setting, this is the one with the smallest.
-        found["fits"] = json!(peak_bytes <= self.limit_bytes);
-        found["memory_bytes"] = json!(memory_bytes);
-        found["rss_end_bytes"] = json!(end_bytes);
-        found["rss_peak_bytes"] = json!(peak_bytes);
-        found["keys"] = json!(trace.keys.len());
-        found["footprint_bytes"] = json!(trace.footprint_bytes());
-        found["miss_ratio"] = json!(share(misses, served.hits + misses));
-        found["ttl_left_out"] = json!(trace.has_ttl());
-        self.best = Some((memory_bytes, found));
+        let others = json!({
+            "trace": trace_name,
+            "rss_limit_bytes": self.limit_bytes,
+            "server": name,
+            "version": version,
+            // If no setting kept the peak below the limit, this is the one with the smallest.
+            "fits": peak_bytes <= self.limit_bytes,
+            "memory_bytes": memory_bytes,
+            "rss_end_bytes": end_bytes,
+            "rss_peak_bytes": peak_bytes,
+            "keys": trace.keys.len(),
+            "footprint_bytes": trace.footprint_bytes(),
+            "miss_ratio": share(misses, served.hits + misses),
+            "ttl_left_out": trace.has_ttl(),
+        });
+        self.best = Some((memory_bytes, both(served, others)));
         Ok(())
     }
 }

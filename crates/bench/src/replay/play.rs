@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 use super::stamp::Stamps;
 use super::trace::{Row, Trace, number};
 use crate::footprint::own_rss_bytes;
+use crate::measurement::both;
 use crate::refused;
 use cellar_load::{Error, now_ns, seconds, share};
 
@@ -68,8 +69,6 @@ struct Player<'t> {
 }
 
 /// Plays `trace` on a fresh cache of so many bytes; what was found.
-///
-/// # Errors
 /// [`Error::Usage`] if the engine cannot work with them, [`Error::Wrong`] if it served
 /// something wrong.
 pub(crate) fn play(trace: &Trace, memory_bytes: u64) -> Result<Value, Error> {
@@ -77,9 +76,7 @@ pub(crate) fn play(trace: &Trace, memory_bytes: u64) -> Result<Value, Error> {
     let mut player = Player::new(trace, memory_bytes)?;
     player.run()?;
     let seconds = seconds(now_ns() - started_ns);
-    let mut found = player.finish()?;
-    found["seconds"] = json!(seconds);
-    Ok(found)
+    Ok(both(player.finish()?, json!({"seconds": seconds})))
 }
 
 impl<'t> Player<'t> {
@@ -239,35 +236,23 @@ impl<'t> Player<'t> {
         }
         let overhead_bytes = over_payload_bytes + stats.index_bytes + stats.overhead_bytes;
         let [of_memory, of_held] = self.dead.counted();
-        let mut figures = json!(found);
-        let mut add = |name: &str, figure: Value| figures[name] = figure;
-        add(
-            "miss_ratio",
-            json!(share(found.misses, found.hits + found.misses)),
-        );
-        add(
-            "dead_at_eviction_max_pct",
-            json!(share(stats.dead_at_eviction_max_ppm, 10_000)),
-        );
-        add("dead_mean_pct", json!(mean(&of_memory)));
-        // The same of what is held instead of all memory.
-        add("dead_of_held_mean_pct", json!(mean(&of_held)));
-        add(
-            "dead_of_held_max_pct",
-            json!(of_held.into_iter().fold(0.0, f64::max)),
-        );
-        add("items", json!(stats.items));
-        add("live_bytes", json!(stats.live_bytes));
-        add("evicted", json!(stats.evicted));
-        add("expired", json!(stats.expired));
-        add("copies_per_store", json!(share(stats.copied, found.stores)));
-        add("memory_bytes", json!(stats.memory_bytes));
-        add("rss_bytes", json!(rss_bytes));
-        add(
-            "overhead_bytes_per_item",
-            json!(share(overhead_bytes, items.max(1))),
-        );
-        Ok(figures)
+        let others = json!({
+            "miss_ratio": share(found.misses, found.hits + found.misses),
+            "dead_at_eviction_max_pct": share(stats.dead_at_eviction_max_ppm, 10_000),
+            "dead_mean_pct": mean(&of_memory),
+            // The same of what is held instead of all memory.
+            "dead_of_held_mean_pct": mean(&of_held),
+            "dead_of_held_max_pct": of_held.into_iter().fold(0.0, f64::max),
+            "items": stats.items,
+            "live_bytes": stats.live_bytes,
+            "evicted": stats.evicted,
+            "expired": stats.expired,
+            "copies_per_store": share(stats.copied, found.stores),
+            "memory_bytes": stats.memory_bytes,
+            "rss_bytes": rss_bytes,
+            "overhead_bytes_per_item": share(overhead_bytes, items.max(1)),
+        });
+        Ok(both(found, others))
     }
 }
 

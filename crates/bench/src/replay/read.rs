@@ -36,7 +36,7 @@ const LINE_END: &[u8] = b"\n";
 struct Line<'r> {
     time_s: Option<f64>,
     #[serde(default)]
-    op: Operation,
+    op: Verb,
     key: &'r [u8],
     value_bytes: Option<u32>,
     ttl_s: Option<f64>,
@@ -44,7 +44,7 @@ struct Line<'r> {
 
 #[derive(Clone, Copy, Default, Deserialize, PartialEq)]
 #[serde(rename_all = "lowercase")]
-enum Operation {
+enum Verb {
     #[default]
     #[serde(alias = "")]
     Get,
@@ -160,7 +160,7 @@ impl Parser {
         let known = self.keys.len();
         let too_many = || "a trace has less than 2^32 keys".to_owned();
         let key = self.keys.number(line.key).ok_or_else(too_many)?;
-        let is_set = line.op == Operation::Set;
+        let is_set = line.op == Verb::Set;
         if is_set && (key as usize) < known && self.random.unit() < self.resize_share {
             value_bytes = resized(value_bytes, &mut self.random);
         }

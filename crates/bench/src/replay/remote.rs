@@ -36,8 +36,6 @@ pub(crate) struct Served {
 
 /// Plays `trace` at an even pace, for at least `lasting`, against the server at `target`, which
 /// should be empty.
-///
-/// # Errors
 /// [`Error`] if the connection fails, a key does not fit the protocol, or the server serves
 /// something that was not stored last.
 pub(crate) fn play(

@@ -35,8 +35,6 @@ pub(super) struct Messages {
 
 impl Messages {
     /// Messages that are so long as JSON of an id and a content.
-    ///
-    /// # Errors
     /// [`Error::Usage`] if such lengths are too short for the content, or too long.
     pub(super) fn new(bytes: ByteRange) -> Result<Messages, Error> {
         if bytes.low < BYTES_MIN || bytes.high > BYTES_MAX {

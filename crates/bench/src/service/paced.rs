@@ -10,6 +10,7 @@ use super::asking::{HEALTH_EVERY, ask};
 use super::board::Board;
 use super::found::{Counts, Found, tail};
 use super::message::{ID_BYTES, Messages};
+use crate::measurement::both;
 use crate::peers::{some, takes_part};
 use crate::spread::Spread;
 use cellar_load::{Drive, Error, Latencies, Limit, NS_PER_S, Recipe, Server, Wire, now_ns};
@@ -126,22 +127,21 @@ impl Contender {
         let runs = &self.runs;
         let latencies = |of: fn(&Found) -> &Latencies| {
             let each: Vec<&Latencies> = runs.iter().map(|(found, _)| of(found)).collect();
-            json!(tail(&each))
+            tail(&each)
         };
-        // The counts, and beside them the rest.
-        let mut summary = json!(self.counts);
-        summary["server"] = json!(self.recipe.name);
-        summary["version"] = json!(self.version);
-        summary["is_floor"] = json!(!self.is_cache);
-        summary["messages"] = json!(self.messages);
         let unsent = runs.iter().map(|(found, _)| found.driven.unsent);
-        summary["unsent"] = json!(unsent.sum::<u64>());
-        summary["rss_bytes"] = json!(Spread::over(runs, |(_, rss_bytes)| *rss_bytes));
-        let cpu_us = Spread::over(runs, |it| it.0.server_cpu_us_per_request());
-        summary["server_cpu_us_per_request"] = json!(cpu_us);
-        summary["reads_ms"] = latencies(|found| &found.reads);
-        summary["writes_ms"] = latencies(|found| &found.writes);
-        summary["health_ms"] = latencies(|found| &found.health);
-        summary
+        let others = json!({
+            "server": self.recipe.name,
+            "version": self.version,
+            "is_floor": !self.is_cache,
+            "messages": self.messages,
+            "unsent": unsent.sum::<u64>(),
+            "rss_bytes": Spread::over(runs, |(_, rss_bytes)| *rss_bytes),
+            "server_cpu_us_per_request": Spread::over(runs, |it| it.0.server_cpu_us_per_request()),
+            "reads_ms": latencies(|found| &found.reads),
+            "writes_ms": latencies(|found| &found.writes),
+            "health_ms": latencies(|found| &found.health),
+        });
+        both(&self.counts, others)
     }
 }
