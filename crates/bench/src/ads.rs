@@ -17,16 +17,14 @@ use std::time::Duration;
 
 use clap::Args;
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use self::ad::{Ad, Writes, fill};
 use self::stage::{LruStage, NearStage, Stage};
-use self::sweep::{Load, SweepRun};
+use self::sweep::Load;
 use crate::measurement::Measurement;
 use crate::peers::CellarArgs;
-use cellar_load::clock::now_ns;
-use cellar_load::error::Error;
-use cellar_load::process::{Ingredients, Recipe, Server};
-use cellar_load::wire::Wire;
+use cellar_load::{Error, Ingredients, Recipe, Server, Wire, now_ns};
 
 /// How a stage gets its ads.
 #[derive(Clone, Copy, Debug)]
@@ -99,27 +97,8 @@ pub(crate) struct AdsArgs {
     cellar: CellarArgs,
 }
 
-/// Everything that was found; the form of `--json`.
-#[derive(Debug, Serialize)]
-pub(crate) struct AdsOutcome {
-    #[serde(flatten)]
-    args: AdsArgs,
-    redis_version: String,
-    ad_bytes: usize,
-    stages: Vec<StageResult>,
-}
-
-/// One stage at all rates, in all rounds.
-#[derive(Clone, Debug, Serialize)]
-struct StageResult {
-    name: &'static str,
-    runs: Vec<SweepRun>,
-}
-
 impl Measurement for AdsArgs {
-    type Outcome = AdsOutcome;
-
-    fn measure(&self) -> Result<AdsOutcome, Error> {
+    fn measure(&self) -> Result<Value, Error> {
         if self.held > self.ads || self.ads_per_request == 0 || self.threads == 0 {
             let text = "--held may not exceed --ads; a request reads ads, and threads serve it";
             return Err(Error::Usage(text.to_owned()));
@@ -129,10 +108,7 @@ impl Measurement for AdsArgs {
         let cellar = self.cellar.recipe(Wire::Resp)?;
         let cellar = cellar.map(|recipe| recipe.start(with)).transpose()?;
         let seed = now_ns();
-        let mut stages = STAGES.map(|(name, _)| StageResult {
-            name,
-            runs: Vec::new(),
-        });
+        let mut stages = STAGES.map(|_| Vec::new());
         for round in 0..self.rounds {
             for ((name, way), found) in STAGES.into_iter().zip(&mut stages) {
                 let server = match way {
@@ -141,16 +117,16 @@ impl Measurement for AdsArgs {
                 };
                 let Some(server) = server else { continue };
                 eprintln!("round {} of {}: {name}", round + 1, self.rounds);
-                let runs = measure(self, way, server, seed + round as u64)?;
-                found.runs.extend(runs);
+                found.extend(measure(self, way, server, seed + round as u64)?);
             }
         }
-        Ok(AdsOutcome {
-            redis_version: redis.version()?,
-            args: self.clone(),
-            ad_bytes: Ad::new(0, 0).encode().len(),
-            stages: stages.into(),
-        })
+        let stages = STAGES.iter().zip(&stages);
+        let stages = stages.map(|((name, _), runs)| json!({"name": name, "runs": runs}));
+        Ok(json!({
+            "redis_version": redis.version()?,
+            "ad_bytes": Ad::new(0, 0).encode().len(),
+            "stages": stages.collect::<Value>(),
+        }))
     }
 }
 
@@ -168,7 +144,7 @@ fn stage(args: &AdsArgs, way: Way, url: &str) -> Result<Box<dyn Stage>, Error> {
 }
 
 /// All rates of one round, up to the first that is too much.
-fn measure(args: &AdsArgs, way: Way, server: &Server, seed: u64) -> Result<Vec<SweepRun>, Error> {
+fn measure(args: &AdsArgs, way: Way, server: &Server, seed: u64) -> Result<Vec<Value>, Error> {
     let url = format!("redis://{}", server.address());
     let stage = stage(args, way, &url)?;
     // All ads are set back to their first version, as `writes` has them.
@@ -180,11 +156,11 @@ fn measure(args: &AdsArgs, way: Way, server: &Server, seed: u64) -> Result<Vec<S
         seed,
     };
     load.warm_up(&*stage)?;
-    let mut runs: Vec<SweepRun> = Vec::new();
+    let mut runs: Vec<Value> = Vec::new();
     for (&qps, &seconds) in args.qps.iter().zip(&args.seconds) {
-        if !runs.last().is_some_and(|run| run.is_overloaded) {
+        if runs.last().is_none_or(|run| run["is_overloaded"] == false) {
             let run = load.run(&*stage, qps, seconds)?;
-            eprintln!("  {run:?}");
+            eprintln!("  {run}");
             runs.push(run);
         }
     }

@@ -13,21 +13,15 @@ mod memory;
 
 use clap::Args;
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::measurement::Measurement;
 use crate::peers::{CpuArgs, PeerArgs, some};
 use crate::spread::Spread;
-use cellar_load::clock::nanoseconds;
-use cellar_load::drive::{Drive, Limit};
-use cellar_load::error::Error;
-use cellar_load::load;
-use cellar_load::plan::{Keys, Plan};
-use cellar_load::popularity::Popularity;
-use cellar_load::process::{Recipe, Server};
-use cellar_load::quantity::{ByteRange, parse_count};
-use cellar_load::record::Records;
-use cellar_load::report::Report;
-use cellar_load::wire::Wire;
+use cellar_load::{
+    Drive, Error, Keys, Limit, Plan, Popularity, Recipe, Records, Report, Server, Wire, load,
+    nanoseconds, parse_count,
+};
 
 /// Key length of all rows but the memory one.
 const KEY_BYTES: usize = 16;
@@ -98,36 +92,6 @@ impl RequestKind {
     }
 }
 
-/// Everything that was found; the form of `--json`.
-#[derive(Debug, Serialize)]
-pub(crate) struct Comparison {
-    #[serde(flatten)]
-    args: CompareArgs,
-    key_bytes: usize,
-    distribution: String,
-    rows: Vec<RowResult>,
-    memory: Vec<memory::ServerFootprint>,
-}
-
-/// One row of the table for one server.
-#[derive(Debug, Serialize)]
-struct RowResult {
-    request: String,
-    depth: usize,
-    server: String,
-    version: String,
-    protocol: &'static str,
-    throughput_per_s: Spread,
-    latency_us_p50: Spread,
-    latency_us_p99: Spread,
-    latency_us_p99_9: Spread,
-    server_cpu_us_per_request: Spread,
-    /// The same, divided by the echo floor's of the same round and depth.
-    server_cpu_ratio_to_floor: Spread,
-    misses: u64,
-    errors: u64,
-}
-
 /// A server that takes part.
 struct Contestant {
     recipe: Recipe,
@@ -146,31 +110,26 @@ impl Contestant {
 }
 
 impl Measurement for CompareArgs {
-    type Outcome = Comparison;
-
-    fn measure(&self) -> Result<Comparison, Error> {
-        let args = self.clone();
+    fn measure(&self) -> Result<Value, Error> {
         let mut recipes = Vec::new();
         for wire in [Wire::Memcached, Wire::Resp, Wire::Http] {
-            recipes.extend(args.peers.all(wire)?);
+            recipes.extend(self.peers.all(wire)?);
         }
         let recipes = some(recipes)?;
-        let mut contestants = args.start(&recipes)?;
+        let mut contestants = self.start(&recipes)?;
         for contestant in contestants.iter().filter(|it| !it.is_floor) {
-            args.fill(contestant)?;
+            self.fill(contestant)?;
         }
-        args.ask(&mut contestants)?;
+        self.ask(&mut contestants)?;
         let rows = summarize(&contestants);
         // Ended before the memory row starts its own, which need the memory.
         drop(contestants);
-        let memory = memory::measure(&args, &recipes)?;
-        Ok(Comparison {
-            key_bytes: KEY_BYTES,
-            distribution: Popularity::Zipf(0.99).to_string(),
-            args,
-            rows,
-            memory,
-        })
+        Ok(json!({
+            "key_bytes": KEY_BYTES,
+            "distribution": Popularity::Zipf(0.99).to_string(),
+            "rows": rows,
+            "memory": memory::measure(self, &recipes)?,
+        }))
     }
 }
 
@@ -221,13 +180,12 @@ impl CompareArgs {
     }
 
     fn plan(&self, server: &Server, row: RequestKind) -> Result<Plan, Error> {
-        let value_bytes = ByteRange::fixed(self.value_bytes);
-        let records = Records::new(self.keys, KEY_BYTES, value_bytes)?;
+        let records = Records::new(self.keys, KEY_BYTES, self.value_bytes)?;
         let limit = Limit::Nanoseconds(nanoseconds(self.seconds)?);
         let drive = Drive {
             depth: row.depth,
             cpus: vec![self.cpus.load_cpu],
-            ..Drive::new(server.wire(), server.address(), self.connections, limit)
+            ..server.drive(self.connections, limit)
         };
         let mut plan = Plan::gets(drive, records);
         plan.get_share = if row.is_get { 1.0 } else { 0.0 };
@@ -245,7 +203,6 @@ impl CompareArgs {
                     let mut plan = self.plan(&it.server, row)?;
                     plan.seed = round as u64;
                     load::run(&plan.until(Limit::Nanoseconds(WARM_UP_NS)))?;
-                    plan.drive.server_pid = Some(it.server.pid());
                     let report = load::run(&plan)?;
                     let (rounds, name, us) = (self.rounds, &it.recipe.name, report.cpu_us());
                     let row = row.name();
@@ -259,7 +216,7 @@ impl CompareArgs {
 }
 
 /// The figures of every row and server over the rounds; a floor is that of a get as deep.
-fn summarize(contestants: &[Contestant]) -> Vec<RowResult> {
+fn summarize(contestants: &[Contestant]) -> Vec<Value> {
     let mut results = Vec::new();
     for (at, row) in ROWS.into_iter().enumerate() {
         let get = ROWS
@@ -274,21 +231,22 @@ fn summarize(contestants: &[Contestant]) -> Vec<RowResult> {
             let cell = &contestant.reports[at];
             let ratios = cell.iter().zip(floor);
             let ratios = ratios.map(|(own, floor)| own.cpu_us() / floor.cpu_us());
-            results.push(RowResult {
-                request: row.name(),
-                depth: row.depth,
-                server: contestant.recipe.name.clone(),
-                version: contestant.version.clone(),
-                protocol: wire.name(),
-                throughput_per_s: Spread::over(cell, |it| it.throughput_per_s),
-                latency_us_p50: Spread::over(cell, |it| it.latency.latency_us_p50),
-                latency_us_p99: Spread::over(cell, |it| it.latency.latency_us_p99),
-                latency_us_p99_9: Spread::over(cell, |it| it.latency.latency_us_p99_9),
-                server_cpu_us_per_request: Spread::over(cell, Report::cpu_us),
-                server_cpu_ratio_to_floor: Spread::of(ratios.collect()),
-                misses: cell.iter().map(|it| it.get.misses).sum(),
-                errors: cell.iter().map(|it| it.errors).sum(),
-            });
+            results.push(json!({
+                "request": row.name(),
+                "depth": row.depth,
+                "server": contestant.recipe.name,
+                "version": contestant.version,
+                "protocol": wire.name(),
+                "throughput_per_s": Spread::over(cell, |it| it.throughput_per_s),
+                "latency_us_p50": Spread::over(cell, |it| it.latency.latency_us_p50),
+                "latency_us_p99": Spread::over(cell, |it| it.latency.latency_us_p99),
+                "latency_us_p99_9": Spread::over(cell, |it| it.latency.latency_us_p99_9),
+                "server_cpu_us_per_request": Spread::over(cell, Report::cpu_us),
+                // By that of the same round and depth.
+                "server_cpu_ratio_to_floor": Spread::of(ratios.collect()),
+                "misses": cell.iter().map(|it| it.get.misses).sum::<u64>(),
+                "errors": cell.iter().map(|it| it.errors).sum::<u64>(),
+            }));
         }
     }
     results

@@ -12,6 +12,7 @@ mod subject;
 
 use clap::Args;
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use self::subject::{CellarCache, Filled, FilledCache, OPERATIONS, PEERS};
 pub(crate) use self::subject::{PeerName, growth_bytes_of};
@@ -19,11 +20,7 @@ use crate::footprint::{growth_bytes, in_fresh_process, overhead_bytes};
 use crate::measurement::Measurement;
 use crate::race::{draws, take_turns};
 use crate::spread::Spread;
-use cellar_load::clock::seconds;
-use cellar_load::error::Error;
-use cellar_load::popularity::Popularity;
-use cellar_load::quantity::{ByteRange, TtlMix, parse_count};
-use cellar_load::record::Records;
+use cellar_load::{Error, Popularity, Records, TtlMix, parse_count, seconds};
 
 const POPULARITIES: [Popularity; 2] = [Popularity::Zipf(0.99), Popularity::Uniform];
 const MEMORY_KEY_BYTES: usize = 16;
@@ -65,68 +62,23 @@ pub(crate) struct EngineArgs {
     memory_mib: usize,
 }
 
-/// Everything that was found; the form of `--json`.
-#[derive(Debug, Serialize)]
-pub(crate) struct EngineOutcome {
-    #[serde(flatten)]
-    args: EngineArgs,
-    rows: Vec<Throughput>,
-    memory: Footprint,
-    peers_memory: Vec<PeerFootprint>,
-}
-
-/// One operation, distribution and number of threads of one cache.
-#[derive(Debug, Serialize)]
-struct Throughput {
-    cache: &'static str,
-    operation: &'static str,
-    distribution: String,
-    threads: usize,
-    operations_per_thread_cpu_s: Spread,
-    operations_per_wall_s: Spread,
-}
-
-/// What an item takes.
-#[derive(Debug, Serialize)]
-struct Footprint {
-    items: u64,
-    key_bytes: usize,
-    value_bytes: usize,
-    ttl_s: &'static str,
-    rss_growth_bytes: u64,
-    overhead_per_item_bytes: f64,
-    inserts_per_s: f64,
-}
-
-/// What an item takes in a peer.
-#[derive(Debug, Serialize)]
-struct PeerFootprint {
-    cache: PeerName,
-    rss_growth_bytes: u64,
-    /// The counts before the value and the allocator's own bytes are in it.
-    overhead_per_item_bytes: f64,
-}
-
 impl Measurement for EngineArgs {
-    type Outcome = EngineOutcome;
-
-    fn measure(&self) -> Result<EngineOutcome, Error> {
-        let (args, items) = (self.clone(), self.memory_items);
-        let memory = args.footprint()?;
+    fn measure(&self) -> Result<Value, Error> {
+        let memory = self.footprint()?;
         let peers_memory = PEERS.into_iter().map(|cache| {
-            let growth_bytes = in_fresh_process("engine", cache, items)?;
-            Ok(PeerFootprint {
-                cache,
-                rss_growth_bytes: growth_bytes,
-                overhead_per_item_bytes: overhead_bytes(growth_bytes, items, MEMORY_RAW_BYTES),
-            })
+            let growth_bytes = in_fresh_process("engine", cache, self.memory_items)?;
+            Ok(json!({
+                "cache": cache,
+                "rss_growth_bytes": growth_bytes,
+                // The counts before the value and the allocator's own bytes are in it.
+                "overhead_per_item_bytes": self.overhead_bytes(growth_bytes),
+            }))
         });
-        Ok(EngineOutcome {
-            memory,
-            peers_memory: peers_memory.collect::<Result<_, Error>>()?,
-            rows: args.rows()?,
-            args,
-        })
+        Ok(json!({
+            "memory": memory,
+            "peers_memory": peers_memory.collect::<Result<Value, Error>>()?,
+            "rows": self.rows()?,
+        }))
     }
 }
 
@@ -137,31 +89,30 @@ impl EngineArgs {
     }
 
     /// Measures memory; nothing large may have been freed in this process before.
-    fn footprint(&self) -> Result<Footprint, Error> {
+    fn footprint(&self) -> Result<Value, Error> {
         let items = self.memory_items;
-        let values = ByteRange::fixed(MEMORY_VALUE_BYTES);
-        let records = Records::new(items, MEMORY_KEY_BYTES, values)?;
+        let records = Records::new(items, MEMORY_KEY_BYTES, MEMORY_VALUE_BYTES)?;
         let ttl = MEMORY_TTL.parse::<TtlMix>().map_err(Error::Usage)?;
         let (growth_bytes, filled) = growth_bytes(|| Filled::new(self.cache()?, records, &ttl))?;
         filled.check()?;
-        Ok(Footprint {
-            items,
-            key_bytes: MEMORY_KEY_BYTES,
-            value_bytes: MEMORY_VALUE_BYTES,
-            ttl_s: MEMORY_TTL,
-            rss_growth_bytes: growth_bytes,
-            overhead_per_item_bytes: overhead_bytes(growth_bytes, items, MEMORY_RAW_BYTES),
-            inserts_per_s: items as f64 / seconds(filled.fill_ns),
-        })
+        Ok(json!({
+            "items": items,
+            "key_bytes": MEMORY_KEY_BYTES,
+            "value_bytes": MEMORY_VALUE_BYTES,
+            "ttl_s": MEMORY_TTL,
+            "rss_growth_bytes": growth_bytes,
+            "overhead_per_item_bytes": self.overhead_bytes(growth_bytes),
+            "inserts_per_s": items as f64 / seconds(filled.fill_ns),
+        }))
+    }
+
+    fn overhead_bytes(&self, growth_bytes: u64) -> f64 {
+        overhead_bytes(growth_bytes, self.memory_items, MEMORY_RAW_BYTES)
     }
 
     /// All operations on all numbers of threads; in each round all caches take turns.
-    fn rows(&self) -> Result<Vec<Throughput>, Error> {
-        let records = Records::new(
-            self.items,
-            self.key_bytes,
-            ByteRange::fixed(self.value_bytes),
-        )?;
+    fn rows(&self) -> Result<Vec<Value>, Error> {
+        let records = Records::new(self.items, self.key_bytes, self.value_bytes)?;
         let ttl = TtlMix::unlimited();
         let mut subjects: Vec<Box<dyn FilledCache>> = Vec::new();
         subjects.push(Box::new(Filled::new(self.cache()?, records, &ttl)?));
@@ -182,13 +133,15 @@ impl EngineArgs {
                         take_turns(&able, self.rounds, &draws, |cache, draws, is_first| {
                             cache.run(operation, draws, is_first)
                         })?;
-                    rows.extend(able.iter().zip(speeds).map(|(cache, speed)| Throughput {
-                        cache: cache.name(),
-                        operation: name,
-                        distribution: popularity.to_string(),
-                        threads,
-                        operations_per_thread_cpu_s: speed.per_cpu_s(),
-                        operations_per_wall_s: Spread::of(speed.per_wall_s),
+                    rows.extend(able.iter().zip(speeds).map(|(cache, speed)| {
+                        json!({
+                            "cache": cache.name(),
+                            "operation": name,
+                            "distribution": popularity.to_string(),
+                            "threads": threads,
+                            "operations_per_thread_cpu_s": speed.per_cpu_s(),
+                            "operations_per_wall_s": Spread::of(speed.per_wall_s),
+                        })
                     }));
                 }
             }

@@ -11,21 +11,15 @@ mod wave;
 
 use clap::{Args, value_parser};
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::measurement::Measurement;
 use crate::peers::{CpuArgs, PeerArgs, some};
-use cellar_load::clock::NS_PER_S;
-use cellar_load::drive::{Drive, Limit};
-use cellar_load::error::Error;
-use cellar_load::load;
-use cellar_load::plan::Plan;
-use cellar_load::process::{Recipe, Server};
-use cellar_load::quantity::{ByteRange, TtlMix, parse_count};
-use cellar_load::record::Records;
-use cellar_load::wire::Wire;
+use cellar_load::{
+    Drive, Error, Limit, NS_PER_S, Plan, Recipe, Records, Server, TtlMix, Wire, load, parse_count,
+};
 use figures::Informant;
-use steady::Steady;
-use wave::{Wave, WaveResult};
+use wave::Wave;
 
 /// Keys of different lengths, so that the kinds of items never meet.
 const LASTING_KEY_BYTES: usize = 16;
@@ -100,15 +94,6 @@ pub(crate) struct ExpiryArgs {
     cpus: CpuArgs,
 }
 
-/// Everything that was found; the form of `--json`.
-#[derive(Debug, Serialize)]
-pub(crate) struct ExpiryOutcome {
-    #[serde(flatten)]
-    args: ExpiryArgs,
-    steady: Vec<Steady>,
-    waves: Vec<WaveResult>,
-}
-
 /// A server that takes part.
 struct ExpiryContender {
     recipe: Recipe,
@@ -116,17 +101,14 @@ struct ExpiryContender {
 }
 
 impl Measurement for ExpiryArgs {
-    type Outcome = ExpiryOutcome;
-
-    fn measure(&self) -> Result<ExpiryOutcome, Error> {
+    fn measure(&self) -> Result<Value, Error> {
         self.check()?;
         let contenders = self.contenders()?;
         let steady = contenders.iter().map(|it| steady::measure(self, it));
-        Ok(ExpiryOutcome {
-            args: self.clone(),
-            steady: steady.collect::<Result<_, _>>()?,
-            waves: wave::measure(self, &Wave::all(&contenders))?,
-        })
+        Ok(json!({
+            "steady": steady.collect::<Result<Value, _>>()?,
+            "waves": wave::measure(self, &Wave::all(&contenders))?,
+        }))
     }
 }
 
@@ -210,7 +192,7 @@ impl<'a> Scene<'a> {
             rate_per_s: Some(args.gets as f64),
             databases: 0..self.contender.databases,
             cpus: vec![args.cpus.load_cpu],
-            ..Drive::new(server.wire(), server.address(), args.connections, limit)
+            ..server.drive(args.connections, limit)
         };
         let ttl = TtlMix::between(LASTING_TTL_S, LASTING_TTL_S);
         let records = self.records(items, LASTING_KEY_BYTES)?;
@@ -222,9 +204,8 @@ impl<'a> Scene<'a> {
 
     /// The items of one database, of so many in all.
     fn records(&self, items: u64, key_bytes: usize) -> Result<Records, Error> {
-        let (databases, value_bytes) = (self.contender.databases, self.args.value_bytes);
-        let value_bytes = ByteRange::fixed(value_bytes);
-        Records::new(items / databases as u64, key_bytes, value_bytes)
+        let items = items / self.contender.databases as u64;
+        Records::new(items, key_bytes, self.args.value_bytes)
     }
 
     /// Stores each item of a plan in each database.

@@ -7,8 +7,7 @@ use std::process::Command;
 
 use clap::ValueEnum;
 
-use cellar_load::error::Error;
-use cellar_load::usage::rss_bytes;
+use cellar_load::{Error, usage};
 
 /// Bytes of resident memory by which this process grows while `work` is done, and its result.
 pub(crate) fn growth_bytes<T>(work: impl FnOnce() -> Result<T, Error>) -> Result<(u64, T), Error> {
@@ -19,7 +18,7 @@ pub(crate) fn growth_bytes<T>(work: impl FnOnce() -> Result<T, Error>) -> Result
 
 /// Resident memory of this process.
 pub(crate) fn own_rss_bytes() -> Result<u64, Error> {
-    rss_bytes(std::process::id()).map_err(|error| Error::system("reading own memory", error))
+    usage::rss_bytes(std::process::id()).map_err(|error| Error::system("reading own memory", error))
 }
 
 /// By how many bytes this program grows when it is started again to fill one cache of `part`.

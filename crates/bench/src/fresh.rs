@@ -3,8 +3,7 @@
 use clap::Subcommand;
 
 use crate::{engine, near};
-use cellar_load::error::Error;
-use cellar_load::quantity::parse_count;
+use cellar_load::{Error, parse_count};
 
 /// Which cache, and how many items.
 #[derive(Clone, Debug, Subcommand)]

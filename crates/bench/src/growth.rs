@@ -20,16 +20,12 @@ use cellar_engine::{
 };
 use clap::Args;
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::measurement::Measurement;
 use crate::race::{beside, bind};
 use crate::refused;
-use cellar_load::clock::{now_ns, sleep_until};
-use cellar_load::error::Error;
-use cellar_load::latency::LatencySummary;
-use cellar_load::quantity::{ByteRange, parse_count};
-use cellar_load::random::Random;
-use cellar_load::record::Records;
+use cellar_load::{Error, LatencySummary, Random, Records, now_ns, parse_count, sleep_until};
 use watch::{Observer, Watch};
 
 /// Processors of the operations and of the upkeep.
@@ -72,21 +68,6 @@ pub(crate) struct GrowthArgs {
     memory_mib: Option<u64>,
 }
 
-/// Everything that was found; the form of `--json`.
-#[derive(Debug, Serialize)]
-pub(crate) struct GrowthOutcome {
-    #[serde(flatten)]
-    args: GrowthArgs,
-    shards: u64,
-    /// Operations over all windows.
-    growing: Operations<LatencySummary>,
-    steady: Operations<LatencySummary>,
-    windows: Vec<Window>,
-    worst_growing_without_waiting_us: f64,
-    worst_steady_without_waiting_us: f64,
-    worst_idle_without_waiting_us: f64,
-}
-
 /// What is timed of one cache.
 #[derive(Clone, Debug, Default, Serialize)]
 struct Operations<T> {
@@ -97,15 +78,6 @@ struct Operations<T> {
 }
 
 type Watches = Operations<Watch>;
-
-/// Two windows, one of each cache.
-#[derive(Clone, Debug, Serialize)]
-struct Window {
-    /// Items in the growing cache at the window's end.
-    items: u64,
-    growing: Operations<LatencySummary>,
-    steady: Operations<LatencySummary>,
-}
 
 /// A cache and how far it is.
 struct WatchedCache {
@@ -133,20 +105,18 @@ struct Bench {
 }
 
 impl Measurement for GrowthArgs {
-    type Outcome = GrowthOutcome;
-
-    fn measure(&self) -> Result<GrowthOutcome, Error> {
+    fn measure(&self) -> Result<Value, Error> {
         let mut args = self.clone();
         args.window = args.window.clamp(1, args.items.max(1));
         args.memory_mib = Some(args.memory_mib());
-        run(args)
+        run(&args)
     }
 }
 
-fn run(args: GrowthArgs) -> Result<GrowthOutcome, Error> {
-    let mut bench = Bench::new(&args)?;
-    let mut growing = bench.subject(&args)?;
-    let mut steady = bench.subject(&args)?;
+fn run(args: &GrowthArgs) -> Result<Value, Error> {
+    let mut bench = Bench::new(args)?;
+    let mut growing = bench.subject(args)?;
+    let mut steady = bench.subject(args)?;
     bind(CPU);
     let kept = [&growing, &steady].map(|it| (it.cache.clone(), it.is_settled.clone()));
     let (clock, started_ns) = (bench.clock.clone(), bench.started_ns);
@@ -154,19 +124,20 @@ fn run(args: GrowthArgs) -> Result<GrowthOutcome, Error> {
         bind(UPKEEP_CPU);
         keep_up(&kept, &clock, started_ns, is_over);
     };
-    let measure = || bench.measure(&args, &mut growing, &mut steady);
+    let measure = || bench.measure(args, &mut growing, &mut steady);
     let ((), windows) = beside(keep_up, measure);
-    let windows = windows?;
-    Ok(GrowthOutcome {
-        shards: growing.cache.stats().shards,
-        args,
-        growing: growing.watches.summary(),
-        steady: steady.watches.summary(),
-        windows,
-        worst_growing_without_waiting_us: growing.watches.insert.worst_without_waiting_us(),
-        worst_steady_without_waiting_us: steady.watches.insert.worst_without_waiting_us(),
-        worst_idle_without_waiting_us: growing.watches.idle.worst_without_waiting_us(),
-    })
+    Ok(json!({
+        "window": args.window,
+        "memory_mib": args.memory_mib,
+        "shards": growing.cache.stats().shards,
+        // Operations over all windows.
+        "growing": growing.watches.summary(),
+        "steady": steady.watches.summary(),
+        "windows": windows?,
+        "worst_growing_without_waiting_us": growing.watches.insert.worst_without_waiting_us(),
+        "worst_steady_without_waiting_us": steady.watches.insert.worst_without_waiting_us(),
+        "worst_idle_without_waiting_us": growing.watches.idle.worst_without_waiting_us(),
+    }))
 }
 
 /// Does the upkeep of all caches until it is over, each at the pace the engine asks for.
@@ -238,11 +209,10 @@ impl WatchedCache {
 
 impl Bench {
     fn new(args: &GrowthArgs) -> Result<Bench, Error> {
-        let value_bytes = ByteRange::fixed(args.value_bytes);
         // The steady cache gets as many new items again.
-        let records = Records::new(args.items.saturating_mul(2), args.key_bytes, value_bytes);
+        let items = args.items.saturating_mul(2);
         Ok(Bench {
-            records: records?,
+            records: Records::new(items, args.key_bytes, args.value_bytes)?,
             clock: Arc::new(ManualClock::default()),
             started_ns: now_ns(),
             random: Random::seeded(1),
@@ -275,7 +245,7 @@ impl Bench {
         args: &GrowthArgs,
         growing: &mut WatchedCache,
         steady: &mut WatchedCache,
-    ) -> Result<Vec<Window>, Error> {
+    ) -> Result<Vec<Value>, Error> {
         eprintln!(
             "growing the cache that stays as it is to {} items",
             args.items
@@ -290,18 +260,11 @@ impl Bench {
             let grown = self.window(growing, inserts)?;
             // What is left to do after growth is not to be felt in the other window.
             growing.settle()?;
-            let window = Window {
-                growing: grown,
-                steady: self.window(steady, inserts)?,
-                items: growing.next,
-            };
+            let (renewed, items) = (self.window(steady, inserts)?, growing.next);
             steady.settle()?;
-            let us = [&window.growing, &window.steady].map(|it| it.insert.latency_us_p99_9);
-            eprintln!(
-                "{:>10} items: p99.9 {us:7.2?} us growing, steady",
-                window.items
-            );
-            windows.push(window);
+            let us = [&grown, &renewed].map(|it| it.insert.latency_us_p99_9);
+            eprintln!("{items:>10} items: p99.9 {us:7.2?} us growing, steady");
+            windows.push(json!({"items": items, "growing": grown, "steady": renewed}));
         }
         for (subject, name) in [(growing, "growing"), (steady, "steady")] {
             let stats = subject.cache.stats();

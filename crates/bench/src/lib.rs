@@ -30,11 +30,9 @@ pub mod parts; // the parts of `make bench`, what runs them
 pub mod pages; // the pages and index from raw results, and their check
 
 /// What the engine refused; an error of the options if they leave it too little memory.
-fn refused(error: cellar_engine::Error) -> cellar_load::error::Error {
+fn refused(error: cellar_engine::Error) -> cellar_load::Error {
     match error {
-        cellar_engine::Error::MemoryTooSmall { .. } => {
-            cellar_load::error::Error::Usage(error.to_string())
-        }
-        _ => cellar_load::error::Error::Wrong(format!("the engine refuses: {error}")),
+        cellar_engine::Error::MemoryTooSmall { .. } => cellar_load::Error::Usage(error.to_string()),
+        _ => cellar_load::Error::Wrong(format!("the engine refuses: {error}")),
     }
 }

@@ -4,13 +4,7 @@ use clap::Args;
 
 use crate::page::flowed;
 use crate::template;
-use cellar_load::clock::nanoseconds;
-use cellar_load::drive::Limit;
-use cellar_load::error::Error;
-use cellar_load::load;
-use cellar_load::plan::Plan;
-use cellar_load::quantity::parse_count;
-use cellar_load::tls::TlsArgs;
+use cellar_load::{Error, Limit, Plan, TlsArgs, load, nanoseconds, parse_count};
 
 /// Options of `cellar-bench load`.
 #[derive(Args, Clone, Debug)]

@@ -6,8 +6,7 @@ use std::process::Command;
 use clap::Args;
 use serde::{Deserialize, Serialize};
 
-use cellar_load::clock::today;
-use cellar_load::error::Error;
+use cellar_load::{Error, today};
 
 /// What a commit ends with if files are changed.
 pub const DIRTY: &str = "-dirty";

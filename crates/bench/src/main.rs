@@ -8,8 +8,7 @@ use cellar_bench::load::{self, LoadArgs};
 use cellar_bench::machine::{self, SettingArgs};
 use cellar_bench::pages::{self, PagesArgs};
 use cellar_bench::parts::{self, KeepArgs, PARTS, Part, PartsArgs, REPLAY};
-use cellar_load::echo::{self, EchoArgs};
-use cellar_load::error::Error;
+use cellar_load::{EchoArgs, Error, echo};
 use clap::CommandFactory;
 use clap::{FromArgMatches, Parser, Subcommand};
 

@@ -11,13 +11,11 @@ mod scenario;
 
 use clap::Args;
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::measurement::Measurement;
 use crate::peers::{PeerArgs, some};
-use cellar_load::error::Error;
-use cellar_load::process::{Ingredients, Recipe};
-use cellar_load::quantity::share;
-use cellar_load::wire::Wire;
+use cellar_load::{Error, Ingredients, Recipe, Wire, share};
 use scenario::{SCENARIOS, Scenario};
 
 /// Memory that Cellar promises to stay within beside `--memory`, and for each connection.
@@ -27,9 +25,10 @@ const CONNECTION_BYTES: u64 = 64 << 10;
 const THREADS: usize = 2;
 
 /// Options of `cellar-bench memory`.
-#[derive(Args, Clone, Debug)]
+#[derive(Args, Clone, Debug, Serialize)]
 pub(crate) struct MemoryArgs {
     #[command(flatten)]
+    #[serde(skip)]
     peers: PeerArgs,
     /// Memory of each server in MiB
     #[arg(long, default_value_t = 256)]
@@ -37,42 +36,11 @@ pub(crate) struct MemoryArgs {
     memory_mib: u64,
 }
 
-/// Everything that was found; the form of `--json`.
-#[derive(Debug, Serialize)]
-pub(crate) struct MemoryOutcome {
-    rows: Vec<ScenarioResult>,
-}
-
-/// One scenario against one server.
-#[derive(Debug, Serialize)]
-struct ScenarioResult {
-    scenario: String,
-    server: String,
-    version: String,
-    memory_bytes: u64,
-    connections: usize,
-    peak_rss_bytes: u64,
-    /// Peak less `memory_bytes`; negative while the memory was not used up.
-    peak_beside_memory_bytes: i64,
-    /// What Cellar promises at most beside its memory with so many connections.
-    promised_bytes: u64,
-    /// What the server refused to store.
-    items_refused: u64,
-    /// Items that a read finds at the end.
-    items_held: u64,
-    /// Bytes of their keys and values.
-    user_bytes_held: u64,
-    /// These as a share of resident memory.
-    efficiency: f64,
-}
-
 /// redis-server as a cache: the least used leave when memory is full.
 const REDIS_POLICY: [&str; 2] = ["--maxmemory-policy", "allkeys-lru"];
 
 impl Measurement for MemoryArgs {
-    type Outcome = MemoryOutcome;
-
-    fn measure(&self) -> Result<MemoryOutcome, Error> {
+    fn measure(&self) -> Result<Value, Error> {
         let peers = &self.peers;
         let resp = peers.of(Wire::Resp).map(|it| it.with("", &REDIS_POLICY));
         let recipes = peers.all(Wire::Memcached)?.into_iter();
@@ -81,18 +49,14 @@ impl Measurement for MemoryArgs {
         for scenario in &SCENARIOS {
             for recipe in &recipes {
                 let own_mib = scenario.memory_mib.unwrap_or(self.memory_mib);
-                let row = measure(scenario, recipe, own_mib.min(self.memory_mib))?;
-                let beside_mib = row.peak_beside_memory_bytes >> 20;
-                let (scenario, server) = (&row.scenario, &row.server);
-                eprintln!("{scenario:18} {server:12} {beside_mib:+} MiB beside --memory");
-                rows.push(row);
+                rows.push(measure(scenario, recipe, own_mib.min(self.memory_mib))?);
             }
         }
-        Ok(MemoryOutcome { rows })
+        Ok(json!({ "rows": rows }))
     }
 }
 
-fn measure(scenario: &Scenario, recipe: &Recipe, memory_mib: u64) -> Result<ScenarioResult, Error> {
+fn measure(scenario: &Scenario, recipe: &Recipe, memory_mib: u64) -> Result<Value, Error> {
     let with = Ingredients {
         threads: THREADS,
         ..Ingredients::of(memory_mib)
@@ -104,18 +68,25 @@ fn measure(scenario: &Scenario, recipe: &Recipe, memory_mib: u64) -> Result<Scen
     let (peak_rss_bytes, rss_bytes) = (server.rss_peak_bytes()?, server.rss_bytes()?);
     let (items_held, user_bytes_held) = done.read_back(&server)?;
     let connections = done.connections();
-    Ok(ScenarioResult {
-        scenario: scenario.name.to_owned(),
-        server: recipe.name.clone(),
-        version,
-        memory_bytes,
-        connections,
-        peak_rss_bytes,
-        peak_beside_memory_bytes: peak_rss_bytes.cast_signed() - memory_bytes.cast_signed(),
-        promised_bytes: BASE_BYTES + connections as u64 * CONNECTION_BYTES,
-        items_refused: done.refused,
-        items_held,
-        user_bytes_held,
-        efficiency: share(user_bytes_held, rss_bytes),
-    })
+    // Negative while the memory was not used up.
+    let beside_bytes = peak_rss_bytes.cast_signed() - memory_bytes.cast_signed();
+    let (name, server) = (scenario.name, &recipe.name);
+    let beside_mib = beside_bytes >> 20;
+    eprintln!("{name:18} {server:12} {beside_mib:+} MiB beside --memory");
+    Ok(json!({
+        "scenario": name,
+        "server": server,
+        "version": version,
+        "memory_bytes": memory_bytes,
+        "connections": connections,
+        "peak_rss_bytes": peak_rss_bytes,
+        "peak_beside_memory_bytes": beside_bytes,
+        // What Cellar promises at most beside its memory with so many connections.
+        "promised_bytes": BASE_BYTES + connections as u64 * CONNECTION_BYTES,
+        "items_refused": done.refused,
+        // What a read finds at the end, with the bytes of keys and values.
+        "items_held": items_held,
+        "user_bytes_held": user_bytes_held,
+        "efficiency": share(user_bytes_held, rss_bytes),
+    }))
 }

@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use serde::Serialize;
+use serde_json::{Value as Json, json};
 
 pub(crate) use self::subject::CacheName;
 use self::subject::{Subject, VALUE_BYTES, Value};
@@ -20,9 +21,7 @@ use crate::measurement::Measurement;
 use crate::race::{draws, take_turns};
 use crate::replay::{Trace, read};
 use crate::spread::Spread;
-use cellar_load::error::Error;
-use cellar_load::popularity::Popularity;
-use cellar_load::quantity::{parse_count, share};
+use cellar_load::{Error, Popularity, parse_count, share};
 
 const RAW_BYTES: usize = size_of::<u64>() + VALUE_BYTES;
 /// Room over the entries, so that a cache with uneven shards evicts none of them.
@@ -77,50 +76,9 @@ pub(crate) struct NearArgs {
     percents: Vec<f64>,
 }
 
-/// Everything that was found; the form of `--json`.
-#[derive(Debug, Serialize)]
-pub(crate) struct NearOutcome {
-    #[serde(flatten)]
-    args: NearArgs,
-    speeds: Vec<HitSpeed>,
-    footprints: Vec<EntryFootprint>,
-    ratios: Vec<Ratio>,
-}
-
-/// Hits of one cache on a number of threads.
-#[derive(Debug, Serialize)]
-struct HitSpeed {
-    cache: CacheName,
-    threads: usize,
-    /// Thread time of one hit.
-    hit_ns: Spread,
-    /// Hits of all threads by the clock on the wall.
-    hits_per_s: Spread,
-}
-
-/// What an entry takes.
-#[derive(Debug, Serialize)]
-struct EntryFootprint {
-    cache: CacheName,
-    /// Over key and value; the counts before the value and the allocator's own bytes are in it.
-    overhead_per_entry_bytes: f64,
-}
-
-/// One trace at one size.
-#[derive(Debug, Serialize)]
-struct Ratio {
-    trace: String,
-    percent: f64,
-    entries: u64,
-    /// Hits of all requests, in the order of [`CHOOSING`].
-    hit_ratios: Vec<f64>,
-}
-
 impl Measurement for NearArgs {
-    type Outcome = NearOutcome;
-
-    fn measure(&self) -> Result<NearOutcome, Error> {
-        let args = self.clone();
+    fn measure(&self) -> Result<Json, Error> {
+        let args = self;
         let most = *args.threads.iter().max().unwrap_or(&0);
         if args.entries == 0 || args.rounds == 0 || most == 0 {
             let what = "--entries, --rounds and --threads are at least 1";
@@ -128,22 +86,22 @@ impl Measurement for NearArgs {
         }
         let footprints = RACING.into_iter().map(|cache| {
             let growth_bytes = in_fresh_process("near", cache, args.entries)?;
-            Ok(EntryFootprint {
-                cache,
-                overhead_per_entry_bytes: overhead_bytes(growth_bytes, args.entries, RAW_BYTES),
-            })
+            Ok(json!({
+                "cache": cache,
+                // The counts before the value and the allocator's own bytes are in it.
+                "overhead_per_entry_bytes": overhead_bytes(growth_bytes, args.entries, RAW_BYTES),
+            }))
         });
-        Ok(NearOutcome {
-            footprints: footprints.collect::<Result<_, Error>>()?,
-            speeds: speeds(&args)?,
-            ratios: ratios(&args)?,
-            args,
-        })
+        Ok(json!({
+            "footprints": footprints.collect::<Result<Json, Error>>()?,
+            "speeds": speeds(args)?,
+            "ratios": ratios(args)?,
+        }))
     }
 }
 
 /// All caches on all numbers of threads.
-fn speeds(args: &NearArgs) -> Result<Vec<HitSpeed>, Error> {
+fn speeds(args: &NearArgs) -> Result<Vec<Json>, Error> {
     let values: Vec<Arc<Value>> = (0..args.entries)
         .map(|_| Arc::new([1; VALUE_BYTES]))
         .collect();
@@ -168,17 +126,14 @@ fn speeds(args: &NearArgs) -> Result<Vec<HitSpeed>, Error> {
             .collect();
         take_turns(&shared, 1, &few, read)?;
         let found = take_turns(&shared, args.rounds, &keys, read)?;
-        speeds.extend(
-            RACING
-                .into_iter()
-                .zip(found)
-                .map(|(cache, speed)| HitSpeed {
-                    cache,
-                    threads,
-                    hit_ns: Spread::of(speed.operation_ns),
-                    hits_per_s: Spread::of(speed.per_wall_s),
-                }),
-        );
+        speeds.extend(RACING.into_iter().zip(found).map(|(cache, speed)| {
+            json!({
+                "cache": cache,
+                "threads": threads,
+                "hit_ns": Spread::of(speed.operation_ns),
+                "hits_per_s": Spread::of(speed.per_wall_s),
+            })
+        }));
     }
     Ok(speeds)
 }
@@ -205,20 +160,18 @@ pub(crate) fn growth_bytes_of(cache: CacheName, entries: u64) -> Result<u64, Err
 }
 
 /// All traces at all sizes.
-fn ratios(args: &NearArgs) -> Result<Vec<Ratio>, Error> {
+fn ratios(args: &NearArgs) -> Result<Vec<Json>, Error> {
     let mut ratios = Vec::new();
     for path in &args.traces {
         let trace = read(path, 0.0)?;
         for &percent in &args.percents {
             let entries = ((trace.keys.len() as f64 * percent / 100.0) as u64).max(1);
-            ratios.push(Ratio {
-                trace: trace.name.clone(),
-                percent,
-                entries,
-                hit_ratios: CHOOSING
-                    .map(|cache| hit_ratio(cache, &trace, entries))
-                    .into(),
-            });
+            ratios.push(json!({
+                "trace": trace.name,
+                "percent": percent,
+                "entries": entries,
+                "hit_ratios": CHOOSING.map(|cache| hit_ratio(cache, &trace, entries)),
+            }));
         }
     }
     Ok(ratios)

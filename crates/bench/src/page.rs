@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::machine::Setting;
 use crate::template::{self, Headline};
-use cellar_load::error::Error;
+use cellar_load::Error;
 
 /// A file that a page consists of: its name and its text.
 pub(crate) type PageFile = (String, String);
@@ -26,8 +26,6 @@ pub(crate) struct Page {
 
 impl Page {
     /// The page of a raw result, whose files are called `stem`.
-    ///
-    /// # Errors
     /// [`Error::Wrong`] if the raw result does not have what its template reads.
     pub(crate) fn of(stem: &str, template: &str, figures: &Value) -> Result<Page, Error> {
         let wrong = |error: &dyn std::fmt::Display| Error::Wrong(format!("{stem}: {error}"));
@@ -52,8 +50,6 @@ impl Page {
     }
 
     /// Writes its files into a folder.
-    ///
-    /// # Errors
     /// [`Error::System`] if a file cannot be written.
     pub(crate) fn write(&self, folder: &Path) -> Result<(), Error> {
         let mut files = self.files.iter();
@@ -62,8 +58,6 @@ impl Page {
 }
 
 /// Writes a file.
-///
-/// # Errors
 /// [`Error::System`] with its name.
 pub(crate) fn write(file: &Path, text: &str) -> Result<(), Error> {
     let failed = |error| Error::system(format!("writing {}", file.display()), error);

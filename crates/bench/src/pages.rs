@@ -11,7 +11,7 @@ use clap::Args;
 use crate::page::{self, PageFile, flowed};
 use crate::parts::{PARTS, RESULTS, named};
 use crate::template;
-use cellar_load::error::Error;
+use cellar_load::Error;
 
 /// The name of the index.
 const INDEX: &str = "README.md";

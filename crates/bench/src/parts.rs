@@ -15,7 +15,7 @@ use crate::measurement::Measurement;
 use crate::page::{self, Page};
 use crate::replay::{ReplayArgs, contest};
 use crate::{ads, compare, engine, expiry, growth, memory, near, restart, service, threads, tls};
-use cellar_load::error::Error;
+use cellar_load::Error;
 
 /// The folder of the raw results, in that of the repository.
 pub(crate) const RESULTS: &str = "bench/results";
@@ -58,12 +58,14 @@ struct Files {
     page: Option<PathBuf>,
 }
 
-/// A raw result.
+/// A raw result. A figure that is called like an option takes its place.
 #[derive(Serialize)]
-struct Raw<'o, O> {
+struct Raw<'o, M> {
     setting: Setting,
     #[serde(flatten)]
-    outcome: &'o O,
+    options: &'o M,
+    #[serde(flatten)]
+    figures: &'o Value,
 }
 
 /// Parts by name: whose options measure it, unless that is done in Java; what it asks; and the
@@ -155,15 +157,16 @@ fn run<M: Measurement>(part: &Part, matches: &ArgMatches) -> Result<(), Error> {
     let files = Files::from_arg_matches(matches).unwrap_or_else(|error| error.exit());
     // Read before anything is bound to one processor, which would count as the only one.
     let setting = Setting::here();
-    let outcome = measurement.measure()?;
+    let figures = measurement.measure()?;
     let raw = Raw {
         setting,
-        outcome: &outcome,
+        options: &measurement,
+        figures: &figures,
     };
     let unwritable = |error| Error::system("writing the figures", error);
-    let figures = serde_json::to_value(raw).map_err(unwritable)?;
-    files.write(part, &figures)?;
-    M::check(&outcome)
+    let raw = serde_json::to_value(raw).map_err(unwritable)?;
+    files.write(part, &raw)?;
+    M::check(&figures)
 }
 
 impl Files {
@@ -220,8 +223,6 @@ impl Part {
     }
 
     /// Its page, if there is a raw result.
-    ///
-    /// # Errors
     /// [`Error`] if the raw result cannot be read or is none of this part.
     pub(crate) fn page(&self, results: &Path) -> Result<Option<Page>, Error> {
         let raw = self.raw(results)?;

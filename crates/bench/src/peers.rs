@@ -8,9 +8,7 @@ use std::path::Path;
 
 use clap::Args;
 
-use cellar_load::error::Error;
-use cellar_load::process::{Ingredients, Recipe};
-use cellar_load::wire::Wire;
+use cellar_load::{Error, Ingredients, Recipe, Wire};
 
 /// How a server is left out.
 const OFF: &str = "off";
@@ -27,8 +25,6 @@ pub struct CellarArgs {
 
 impl CellarArgs {
     /// How to start Cellar as a server of this protocol, unless it is left out.
-    ///
-    /// # Errors
     /// [`Error::Usage`] if it is not built.
     pub(crate) fn recipe(&self, wire: Wire) -> Result<Option<Recipe>, Error> {
         let is_in = takes_part("--cellar", &self.cellar, "cargo build --release makes it")?;
@@ -54,8 +50,6 @@ pub struct PeerArgs {
 
 impl PeerArgs {
     /// Cellar as a server of this protocol, unless it is left out, and the peers that speak it.
-    ///
-    /// # Errors
     /// [`Error::Usage`] if Cellar is not built.
     pub(crate) fn all(&self, wire: Wire) -> Result<Vec<Recipe>, Error> {
         let cellar = self.cellar.recipe(wire)?;
@@ -131,8 +125,6 @@ fn known(name: &str) -> Option<Recipe> {
 }
 
 /// Whether a program that is built here is not left out.
-///
-/// # Errors
 /// [`Error::Usage`] if it is not built.
 pub(crate) fn takes_part(option: &str, program: &str, hint: &str) -> Result<bool, Error> {
     if program != OFF && !Path::new(program).is_file() {
@@ -148,8 +140,6 @@ pub(crate) fn redis(program: &str) -> Option<Recipe> {
 }
 
 /// The servers, of which there must be one.
-///
-/// # Errors
 /// [`Error::Usage`] if there is none.
 pub(crate) fn some<T>(servers: Vec<T>) -> Result<Vec<T>, Error> {
     if servers.is_empty() {

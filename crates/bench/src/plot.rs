@@ -13,7 +13,7 @@ use plotters::prelude::{
     SeriesLabelPosition, WHITE,
 };
 
-use cellar_load::error::Error;
+use cellar_load::Error;
 
 const SIZE: (u32, u32) = (900, 520);
 const FONT: &str = "sans-serif";

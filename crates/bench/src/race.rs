@@ -6,11 +6,7 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{ScopedJoinHandle, scope};
 
-use cellar_load::clock::{now_ns, seconds, thread_cpu_ns};
-use cellar_load::error::Error;
-use cellar_load::popularity::{Picker, Popularity};
-use cellar_load::random::Random;
-use cellar_load::usage;
+use cellar_load::{Error, Picker, Popularity, Random, now_ns, seconds, thread_cpu_ns, usage};
 
 use crate::spread::Spread;
 
@@ -48,8 +44,6 @@ pub(crate) fn draws(
 
 /// Rounds in which all caches take turns, one thread for each of `draws`; `work` is told whether it
 /// is the first thread's, and tells with how many it succeeded.
-///
-/// # Errors
 /// [`Error::Wrong`] if a thread panicked, or not all operations succeeded.
 pub(crate) fn take_turns<C: Sync>(
     caches: &[C],

@@ -14,20 +14,15 @@ use std::time::Duration;
 use clap::Args;
 use rustix::process::Signal;
 use serde::Serialize;
+use serde_json::{Value, json};
 
-use crate::measurement::Measurement;
+use crate::measurement::{Measurement, both};
 use crate::peers::{CpuArgs, PeerArgs, some};
 use crate::race::beside;
-use cellar_load::clock::NS_PER_S;
-use cellar_load::drive::{Drive, Limit};
-use cellar_load::error::Error;
-use cellar_load::load;
-use cellar_load::plan::{Keys, Plan};
-use cellar_load::process::{Ingredients, Recipe, Server};
-use cellar_load::quantity::{ByteRange, TtlMix, parse_count};
-use cellar_load::random::Random;
-use cellar_load::record::Records;
-use cellar_load::wire::Wire;
+use cellar_load::{
+    ByteRange, Drive, Error, Ingredients, Keys, Limit, NS_PER_S, Plan, Random, Recipe, Records,
+    Server, TtlMix, Wire, load, parse_count,
+};
 use lineage::{Founder, Lineage};
 use scribes::{KEYS_EACH, Losses, Scribes, Seen};
 
@@ -98,82 +93,8 @@ pub(crate) struct RestartArgs {
     cpus: CpuArgs,
 }
 
-/// Everything that was found; the form of `--json`.
-#[derive(Debug, Serialize)]
-pub(crate) struct RestartOutcome {
-    #[serde(flatten)]
-    args: RestartArgs,
-    value_bytes: usize,
-    /// How each server is started.
-    started: Vec<String>,
-    attaches: Vec<Attach>,
-    killed: Option<Killing>,
-    costs: Vec<Price>,
-    renewals: Vec<Renewed>,
-}
-
-/// Restarts of one server, one after the other, and what was there in the end.
-#[derive(Debug, Serialize)]
-struct Attach {
-    server: String,
-    version: String,
-    items: u64,
-    is_killed: bool,
-    /// From the signal to the end of the process, and from the start of the next one to its first
-    /// answer; round by round.
-    end_ms: Vec<f64>,
-    answer_ms: Vec<f64>,
-    /// Whether all these answers were hits.
-    is_hit: bool,
-    #[serde(flatten)]
-    there: There,
-}
-
-/// What of all items is there.
-#[derive(Debug, Serialize)]
-struct There {
-    items_there: u64,
-    items_wrong: u64,
-}
-
-/// Kills amid writes.
-#[derive(Debug, Serialize)]
-struct Killing {
-    writes: u64,
-    answer_ms: Vec<f64>,
-    #[serde(flatten)]
-    losses: Losses,
-}
-
-/// What one kind of request costs in one round, without `--state` and with it.
-#[derive(Debug, Serialize)]
-struct Price {
-    request: &'static str,
-    depth: usize,
-    plain_us: f64,
-    state_us: f64,
-}
-
-/// A server renewed under load, once.
-#[derive(Debug, Serialize)]
-struct Renewed {
-    server: String,
-    version: String,
-    /// The longest time in which no write was acknowledged, before and from then on.
-    calm_ms: f64,
-    gap_ms: f64,
-    #[serde(flatten)]
-    seen: Seen,
-    #[serde(flatten)]
-    losses: Losses,
-    #[serde(flatten)]
-    there: There,
-}
-
 impl Measurement for RestartArgs {
-    type Outcome = RestartOutcome;
-
-    fn measure(&self) -> Result<RestartOutcome, Error> {
+    fn measure(&self) -> Result<Value, Error> {
         let founders = some(lineage::all(&self.peers)?)?;
         let mut attaches = Vec::new();
         for &items in &self.items {
@@ -190,25 +111,26 @@ impl Measurement for RestartArgs {
         }
         let renewals = founders.iter().map(|it| self.renewals(it));
         let renewals = renewals.collect::<Result<Vec<_>, _>>()?;
-        Ok(RestartOutcome {
-            value_bytes: VALUE_BYTES,
-            started: founders.iter().map(|it| it.recipe.shown()).collect(),
-            attaches,
-            killed,
-            costs,
-            renewals: renewals.into_iter().flatten().collect(),
-            args: self.clone(),
-        })
+        Ok(json!({
+            "value_bytes": VALUE_BYTES,
+            "started": founders.iter().map(|it| it.recipe.shown()).collect::<Value>(),
+            "attaches": attaches,
+            "killed": killed,
+            "costs": costs,
+            "renewals": renewals.concat(),
+        }))
     }
 
-    fn check(outcome: &RestartOutcome) -> Result<(), Error> {
-        let killed = outcome.killed.iter().map(|it| it.losses.wrong_items);
-        let renewals = outcome.renewals.iter();
-        let ours = renewals.filter(|it| it.server == "cellar");
-        let ours =
-            ours.map(|it| it.losses.wrong_items + it.losses.lost_items + it.there.items_wrong);
-        match killed.chain(ours).sum() {
-            0u64 => Ok(()),
+    fn check(figures: &Value) -> Result<(), Error> {
+        let count = |it: &Value, name: &str| it[name].as_u64().unwrap_or(0);
+        let renewals = figures["renewals"].as_array().into_iter().flatten();
+        let ours = renewals.filter(|it| it["server"] == "cellar");
+        let ours = ours.flat_map(|it| {
+            let names = ["wrong_items", "lost_items", "items_wrong"];
+            names.map(|name| count(it, name))
+        });
+        match ours.sum::<u64>() + count(&figures["killed"], "wrong_items") {
+            0 => Ok(()),
             bad => Err(Error::Wrong(format!("{bad} items of Cellar's are wrong"))),
         }
     }
@@ -224,7 +146,7 @@ impl RestartArgs {
     }
 
     /// Ends and starts a server that is full, again and again.
-    fn attach(&self, founder: &Founder, signal: Signal, items: u64) -> Result<Attach, Error> {
+    fn attach(&self, founder: &Founder, signal: Signal, items: u64) -> Result<Value, Error> {
         let mut lineage = self.start(founder, items)?;
         load::fill(&founder.recipe.name, &plan(&lineage.server, items)?)?;
         let (mut end_ms, mut answer_ms, mut is_hit) = (Vec::new(), Vec::new(), true);
@@ -236,20 +158,25 @@ impl RestartArgs {
             answer_ms.push(ms);
             is_hit &= is_there;
         }
-        Ok(Attach {
-            server: founder.recipe.name.clone(),
-            version: lineage.server.version()?,
-            items,
-            is_killed: signal == Signal::KILL,
-            end_ms,
-            answer_ms,
-            is_hit,
-            there: read_back(&lineage.server, items)?,
-        })
+        let (there, wrong) = read_back(&lineage.server, items)?;
+        Ok(json!({
+            "server": founder.recipe.name,
+            "version": lineage.server.version()?,
+            "items": items,
+            "is_killed": signal == Signal::KILL,
+            // From the signal to the end of the process, and from the start of the next one to its
+            // first answer; round by round.
+            "end_ms": end_ms,
+            "answer_ms": answer_ms,
+            // Whether all these answers were hits.
+            "is_hit": is_hit,
+            "items_there": there,
+            "items_wrong": wrong,
+        }))
     }
 
     /// Kills Cellar amid writes, and looks at each item after each time.
-    fn kill(&self, cellar: &Founder) -> Result<Killing, Error> {
+    fn kill(&self, cellar: &Founder) -> Result<Value, Error> {
         let keys = (CONNECTIONS * KEYS_EACH) as u64;
         let records = Records::new(keys, WRITTEN_KEY_BYTES, KILLED_BYTES)?;
         let mut scribes = Scribes::new(records, DEEP as u32, None);
@@ -270,15 +197,15 @@ impl RestartArgs {
             scribes.check(&lineage.server, &mut losses)?;
         }
         eprintln!("{} kills: {losses:?}", self.kills);
-        Ok(Killing {
-            writes: seen.acknowledged.into_inner(),
-            answer_ms,
+        let writes = seen.acknowledged.into_inner();
+        Ok(both(
             losses,
-        })
+            json!({"writes": writes, "answer_ms": answer_ms}),
+        ))
     }
 
     /// In each round each kind of request visits the server without `--state` and that with it.
-    fn costs(&self, cellar: &Founder) -> Result<Vec<Price>, Error> {
+    fn costs(&self, cellar: &Founder) -> Result<Vec<Value>, Error> {
         // Many: pages of another size cost most where the processor caches few of them.
         let items = self.items.iter().copied().max().unwrap_or(1);
         let with = self
@@ -302,31 +229,30 @@ impl RestartArgs {
                     plan.get_share = get_share;
                     plan.drive.depth = depth;
                     plan.drive.cpus = vec![self.cpus.load_cpu];
-                    plan.drive.server_pid = Some(server.pid());
                     let plan = plan.until(Limit::Requests(self.requests));
                     Ok::<_, Error>(load::run(&plan)?.cpu_us())
                 };
                 let (plain_us, state_us) = (cpu_us(&plain)?, cpu_us(&lineage.server)?);
                 eprintln!("{request} {depth:2} deep: {plain_us:.3} us, {state_us:.3} with --state");
-                costs.push(Price {
-                    request,
-                    depth,
-                    plain_us,
-                    state_us,
-                });
+                costs.push(json!({
+                    "request": request,
+                    "depth": depth,
+                    "plain_us": plain_us,
+                    "state_us": state_us,
+                }));
             }
         }
         Ok(costs)
     }
 
     /// Renews a server under load, again and again.
-    fn renewals(&self, founder: &Founder) -> Result<Vec<Renewed>, Error> {
+    fn renewals(&self, founder: &Founder) -> Result<Vec<Value>, Error> {
         let (items, name) = (self.renewed_items, &founder.recipe.name);
         let calm = Duration::from_millis(self.calm_ms);
         let written = self.connections * KEYS_EACH as u64;
         let mut lineage = self.start(founder, items + written)?;
         load::fill(name, &plan(&lineage.server, items)?)?;
-        let records = Records::new(written, WRITTEN_KEY_BYTES, ByteRange::fixed(VALUE_BYTES))?;
+        let records = Records::new(written, WRITTEN_KEY_BYTES, VALUE_BYTES)?;
         let round_ns = self.connections * u64::from(BATCH) * NS_PER_S;
         let mut scribes = Scribes::new(records, BATCH, Some(round_ns / self.rate.max(1)));
         let mut renewals = Vec::new();
@@ -348,15 +274,17 @@ impl RestartArgs {
             let ((calm_ms, gap_ms), mut losses) = (renewed?, Losses::default());
             eprintln!("{name}: {gap_ms:.1} ms without an answer, {calm_ms:.1} before; {seen:?}");
             scribes.check(&lineage.server, &mut losses)?;
-            renewals.push(Renewed {
-                server: name.clone(),
-                version: lineage.server.version()?,
-                calm_ms,
-                gap_ms,
-                seen,
-                losses,
-                there: read_back(&lineage.server, items)?,
+            let (items_there, items_wrong) = read_back(&lineage.server, items)?;
+            let others = json!({
+                "server": name,
+                "version": lineage.server.version()?,
+                // The longest time in which no write was acknowledged, before and from then on.
+                "calm_ms": calm_ms,
+                "gap_ms": gap_ms,
+                "items_there": items_there,
+                "items_wrong": items_wrong,
             });
+            renewals.push(both(both(seen, json!(losses)), others));
         }
         Ok(renewals)
     }
@@ -372,7 +300,7 @@ fn plan(server: &Server, items: u64) -> Result<Plan, Error> {
     let limit = Limit::Requests(items);
     let drive = Drive {
         depth: DEEP,
-        ..Drive::new(server.wire(), server.address(), CONNECTIONS, limit)
+        ..server.drive(CONNECTIONS, limit)
     };
     Ok(Plan {
         ttl: TtlMix::between(TTL_S.0, TTL_S.1),
@@ -381,7 +309,7 @@ fn plan(server: &Server, items: u64) -> Result<Plan, Error> {
 }
 
 fn records(items: u64) -> Result<Records, Error> {
-    Records::new(items, KEY_BYTES, ByteRange::fixed(VALUE_BYTES))
+    Records::new(items, KEY_BYTES, VALUE_BYTES)
 }
 
 fn first_key(items: u64) -> Result<Vec<u8>, Error> {
@@ -390,15 +318,12 @@ fn first_key(items: u64) -> Result<Vec<u8>, Error> {
     Ok(key)
 }
 
-/// Reads every item and compares it with what was stored.
-fn read_back(server: &Server, items: u64) -> Result<There, Error> {
+/// Reads every item and compares it with what was stored: how many are there, and how many wrong.
+fn read_back(server: &Server, items: u64) -> Result<(u64, u64), Error> {
     let report = load::run(&Plan {
         keys: Keys::Each,
         verify: true,
         ..plan(server, items)?
     })?;
-    Ok(There {
-        items_there: report.get.hits,
-        items_wrong: report.mismatches,
-    })
+    Ok((report.get.hits, report.mismatches))
 }

@@ -13,24 +13,16 @@ mod message;
 mod board;
 mod found;
 mod asking;
-mod servers;
 mod paced;
-
-use std::collections::BTreeMap;
 
 use clap::Args;
 use clap::builder::RangedU64ValueParser as Range;
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::measurement::Measurement;
 use crate::peers::{CellarArgs, CpuArgs};
-use crate::spread::Spread;
-use cellar_load::drive::{Drive, Limit};
-use cellar_load::error::Error;
-use cellar_load::process::Server;
-use cellar_load::quantity::{ByteRange, parse_count, parse_seconds};
-use cellar_load::wire::Wire;
-use found::Counts;
+use cellar_load::{ByteRange, Error, parse_count, parse_seconds};
 use message::Messages;
 
 /// What an entry may take beside its message, in memory that a server is given.
@@ -83,60 +75,26 @@ pub(crate) struct ServiceArgs {
     cpus: CpuArgs,
 }
 
-/// Everything that was found; the form of `--json`.
-#[derive(Debug, Serialize)]
-pub(crate) struct ServiceOutcome {
-    #[serde(flatten)]
-    args: ServiceArgs,
-    message_bytes_min: usize,
-    message_bytes_max: usize,
-    servers: Vec<PacedResult>,
-}
-
-/// One server under the load at a fixed rate, in all rounds.
-#[derive(Debug, Serialize)]
-struct PacedResult {
-    server: String,
-    version: String,
-    is_floor: bool,
-    /// Messages of all rounds together, as the counts are.
-    messages: u64,
-    #[serde(flatten)]
-    counts: Counts,
-    /// Requests that were due and never sent, because the server fell too far behind.
-    unsent: u64,
-    rss_bytes: Spread,
-    server_cpu_us_per_request: Spread,
-    reads_ms: BTreeMap<&'static str, Spread>,
-    writes_ms: BTreeMap<&'static str, Spread>,
-    health_ms: BTreeMap<&'static str, Spread>,
-}
-
 impl Measurement for ServiceArgs {
-    type Outcome = ServiceOutcome;
-
-    fn measure(&self) -> Result<ServiceOutcome, Error> {
+    fn measure(&self) -> Result<Value, Error> {
         self.check()?;
         let messages = Messages::new(self.message_bytes)?;
-        let contenders = servers::contenders(self, messages)?;
-        Ok(ServiceOutcome {
-            message_bytes_min: self.message_bytes.low,
-            message_bytes_max: self.message_bytes.high,
-            servers: paced::measure(self, messages, &contenders)?,
-            args: self.clone(),
-        })
+        Ok(json!({
+            "message_bytes_min": self.message_bytes.low,
+            "message_bytes_max": self.message_bytes.high,
+            "servers": paced::measure(self, messages)?,
+        }))
     }
 
-    fn check(outcome: &ServiceOutcome) -> Result<(), Error> {
-        let is_bad = |it: &&PacedResult| it.counts.lost + it.counts.wrong > 0;
-        let Some(bad) = outcome.servers.iter().find(is_bad) else {
-            return Ok(());
-        };
-        let Counts { lost, wrong, .. } = bad.counts;
-        Err(Error::Wrong(format!(
-            "{}: {lost} messages were lost, {wrong} are not what was written",
-            bad.server
-        )))
+    fn check(figures: &Value) -> Result<(), Error> {
+        for it in figures["servers"].as_array().into_iter().flatten() {
+            let [lost, wrong] = ["lost", "wrong"].map(|name| it[name].as_u64().unwrap_or(0));
+            if lost + wrong > 0 {
+                let what = format!("{lost} messages were lost, {wrong} are not what was written");
+                return Err(Error::Wrong(format!("{}: {what}", it["server"])));
+            }
+        }
+        Ok(())
     }
 }
 
@@ -147,16 +105,6 @@ impl ServiceArgs {
             return Err(Error::Usage(what.to_owned()));
         }
         Ok(())
-    }
-
-    /// How its servers are asked: one request at a time on each connection.
-    fn drive(&self, server: &Server, limit: Limit) -> Drive {
-        Drive {
-            cpus: vec![self.cpus.load_cpu],
-            server_pid: Some(server.pid()),
-            is_sleepless: true,
-            ..Drive::new(Wire::Http, server.address(), self.connections, limit)
-        }
     }
 
     /// Seconds of load for each server.

@@ -16,7 +16,7 @@ use serde::Serialize;
 use crate::peers::started_as;
 use crate::plot::{Plot, Series};
 use crate::spread::{Spread, short};
-use cellar_load::quantity::binary;
+use cellar_load::binary;
 
 const MIB: f64 = 1_048_576.0;
 

@@ -11,21 +11,15 @@
 
 use clap::Args;
 use serde::Serialize;
+use serde_json::{Value, json};
 
-use crate::measurement::Measurement;
+use crate::measurement::{Measurement, both};
 use crate::peers::{PeerArgs, some};
 use crate::race::all_at_once;
 use crate::spread::short;
-use cellar_load::drive::{Drive, Limit};
-use cellar_load::error::Error;
-use cellar_load::latency::LatencySummary;
-use cellar_load::load;
-use cellar_load::plan::{Keys, Plan};
-use cellar_load::process::{Ingredients, Recipe, Server};
-use cellar_load::quantity::{ByteRange, parse_count};
-use cellar_load::record::Records;
-use cellar_load::report::Report;
-use cellar_load::wire::Wire;
+use cellar_load::{
+    Error, Ingredients, Keys, Limit, Plan, Recipe, Records, Report, Server, Wire, load, parse_count,
+};
 
 /// Options of `cellar-bench threads`.
 #[derive(Args, Clone, Debug, Serialize)]
@@ -72,49 +66,21 @@ pub(crate) struct ThreadsArgs {
     full_rounds: usize,
 }
 
-/// Everything that was found; the form of `--json`.
-#[derive(Debug, Serialize)]
-pub(crate) struct ThreadsOutcome {
-    #[serde(flatten)]
-    args: ThreadsArgs,
-    /// Under the source's load.
-    full: Vec<ThreadsRow>,
-    /// In rounds.
-    rows: Vec<ThreadsRow>,
-}
-
 /// Servers with so many threads each, together under one load.
-#[derive(Clone, Debug, Serialize)]
-struct ThreadsRow {
-    #[serde(skip)]
-    recipe: Recipe,
-    server: String,
-    version: String,
+struct ThreadsRow<'r> {
+    recipe: &'r Recipe,
     is_floor: bool,
     servers: usize,
     threads: usize,
+    version: String,
     /// Round by round.
-    inserts: Vec<OneRound>,
-    reads: Vec<OneRound>,
-}
-
-/// Inserts or reads of one round.
-#[derive(Clone, Debug, Serialize)]
-struct OneRound {
-    per_s: f64,
-    server_cpu_us: f64,
-    misses: u64,
-    errors: u64,
-    /// Of the first server.
-    #[serde(flatten)]
-    latency: LatencySummary,
+    inserts: Vec<Value>,
+    reads: Vec<Value>,
 }
 
 impl Measurement for ThreadsArgs {
-    type Outcome = ThreadsOutcome;
-
-    fn measure(&self) -> Result<ThreadsOutcome, Error> {
-        let args = self.clone();
+    fn measure(&self) -> Result<Value, Error> {
+        let args = self;
         if args.threads.is_empty() || args.threads.contains(&0) {
             return Err(Error::Usage("--threads is at least 1".to_owned()));
         }
@@ -129,7 +95,7 @@ impl Measurement for ThreadsArgs {
         let all = cases().chain([(&floor, true)]);
         let few = args.round_records;
         let rows = args.run(all, alone.chain(apart), args.rounds, few, few)?;
-        Ok(ThreadsOutcome { args, full, rows })
+        Ok(json!({ "full": full, "rows": rows }))
     }
 }
 
@@ -142,20 +108,19 @@ impl ThreadsArgs {
         rounds: usize,
         records: u64,
         reads: u64,
-    ) -> Result<Vec<ThreadsRow>, Error> {
+    ) -> Result<Value, Error> {
         let rows = shapes.flat_map(|(servers, threads)| {
             recipes.clone().map(move |(recipe, is_floor)| ThreadsRow {
-                recipe: recipe.clone(),
-                server: recipe.name.clone(),
-                version: String::new(),
+                recipe,
                 is_floor,
                 servers,
                 threads,
+                version: String::new(),
                 inserts: Vec::new(),
                 reads: Vec::new(),
             })
         });
-        let mut rows: Vec<ThreadsRow> = rows.collect();
+        let mut rows: Vec<ThreadsRow<'_>> = rows.collect();
         for round in 0..rounds {
             eprintln!("round {} of {rounds}, {records} records", round + 1);
             for row in &mut rows {
@@ -163,13 +128,24 @@ impl ThreadsArgs {
             }
         }
         rows.retain(|row| !row.reads.is_empty());
-        Ok(rows)
+        let rows = rows.iter().map(|row| {
+            json!({
+                "server": row.recipe.name,
+                "version": row.version,
+                "is_floor": row.is_floor,
+                "servers": row.servers,
+                "threads": row.threads,
+                "inserts": row.inserts,
+                "reads": row.reads,
+            })
+        });
+        Ok(rows.collect())
     }
 
     /// One round of one row: fresh servers, all inserts but for the floor, then the reads.
     fn round(
         &self,
-        row: &mut ThreadsRow,
+        row: &mut ThreadsRow<'_>,
         round: usize,
         records: u64,
         reads: u64,
@@ -196,11 +172,17 @@ impl ThreadsArgs {
             row.inserts.push(at_once(&inserts.collect::<Vec<_>>())?);
         }
         row.reads.push(at_once(&plans)?);
-        let last = |all: &[OneRound]| short(all.last().map_or(0.0, |it| it.per_s));
+        let last = |all: &[Value]| {
+            short(
+                all.last()
+                    .and_then(|it| it["per_s"].as_f64())
+                    .unwrap_or(0.0),
+            )
+        };
         let (inserts, reads) = (last(&row.inserts), last(&row.reads));
         eprintln!(
             "{:12} {} x {} threads: {inserts:>7} inserts/s, {reads:>7} reads/s",
-            row.server, row.servers, row.threads,
+            row.recipe.name, row.servers, row.threads,
         );
         Ok(())
     }
@@ -214,14 +196,10 @@ impl ThreadsArgs {
         reads: u64,
         seed: u64,
     ) -> Result<Plan, Error> {
-        let value_bytes = ByteRange::fixed(self.value_bytes);
-        let records = Records::new(records / parts, self.key_bytes, value_bytes)?;
+        let records = Records::new(records / parts, self.key_bytes, self.value_bytes)?;
         let limit = Limit::Requests(reads / parts);
         let connections = self.connections / parts as usize;
-        let drive = Drive {
-            server_pid: Some(server.pid()),
-            ..Drive::new(Wire::Memcached, server.address(), connections, limit)
-        };
+        let drive = server.drive(connections, limit);
         Ok(Plan {
             threads: (self.load_threads / parts as usize).max(1),
             seed,
@@ -231,16 +209,17 @@ impl ThreadsArgs {
 }
 
 /// Runs the loads of several servers at once.
-fn at_once(plans: &[Plan]) -> Result<OneRound, Error> {
+fn at_once(plans: &[Plan]) -> Result<Value, Error> {
     let reports = all_at_once(plans, load::run).into_iter();
     let reports = reports.collect::<Result<Vec<_>, _>>()?;
     let sum = |figure: fn(&Report) -> f64| reports.iter().map(figure).sum::<f64>();
     let requests = sum(|it| it.requests as f64);
-    Ok(OneRound {
-        per_s: sum(|it| it.throughput_per_s),
-        server_cpu_us: sum(|it| it.cpu_us() * it.requests as f64) / requests.max(1.0),
-        misses: reports.iter().map(|it| it.get.misses).sum(),
-        errors: reports.iter().map(|it| it.errors).sum(),
-        latency: reports[0].latency,
-    })
+    let others = json!({
+        "per_s": sum(|it| it.throughput_per_s),
+        "server_cpu_us": sum(|it| it.cpu_us() * it.requests as f64) / requests.max(1.0),
+        "misses": reports.iter().map(|it| it.get.misses).sum::<u64>(),
+        "errors": reports.iter().map(|it| it.errors).sum::<u64>(),
+    });
+    // Latencies are those of the first server.
+    Ok(both(reports[0].latency, others))
 }

@@ -10,21 +10,15 @@ mod storm;
 
 use clap::Args;
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::measurement::Measurement;
 use crate::peers::{CellarArgs, CpuArgs, redis, some};
 use crate::race::beside;
-use cellar_load::address::Address;
-use cellar_load::clock::{NS_PER_S, now_ns};
-use cellar_load::drive::{self, Drive, Limit};
-use cellar_load::error::Error;
-use cellar_load::load;
-use cellar_load::plan::Plan;
-use cellar_load::process::Recipe;
-use cellar_load::quantity::{ByteRange, parse_count};
-use cellar_load::record::Records;
-use cellar_load::usage::threads_cpu_ns;
-use cellar_load::wire::Wire;
+use cellar_load::{
+    Address, Drive, Error, Limit, NS_PER_S, Plan, Recipe, Records, Wire, drive, load, now_ns,
+    parse_count, usage,
+};
 use host::{Host, Identity};
 use storm::Storm;
 
@@ -81,32 +75,6 @@ pub(crate) struct DoorsArgs {
     cpus: CpuArgs,
 }
 
-/// Everything that was found, in the order of the rounds; the form of `--json`.
-#[derive(Debug, Serialize)]
-pub(crate) struct DoorsOutcome {
-    #[serde(flatten)]
-    args: DoorsArgs,
-    storm_per_s: u64,
-    rate_per_s: f64,
-    /// How each server is started.
-    started: Vec<String>,
-    doors: Vec<Visit>,
-    storms: Vec<Gust>,
-    idle_rounds: Vec<Idleness>,
-}
-
-/// Gets through one door of one server.
-#[derive(Debug, Serialize)]
-struct Visit {
-    server: String,
-    depth: usize,
-    door: &'static str,
-    cipher: Option<String>,
-    server_cpu_us: f64,
-    per_s: f64,
-    misses: u64,
-}
-
 /// A load beside one kind of storm; shares are of one processor.
 #[derive(Debug, Serialize)]
 struct Gust {
@@ -123,18 +91,9 @@ struct Gust {
     latency_us_p99_9: f64,
 }
 
-/// How much a fresh server grew for each idle connection.
-#[derive(Debug, Serialize)]
-struct Idleness {
-    door: &'static str,
-    bytes: f64,
-}
-
 impl Measurement for DoorsArgs {
-    type Outcome = DoorsOutcome;
-
-    fn measure(&self) -> Result<DoorsOutcome, Error> {
-        let args = self.clone();
+    fn measure(&self) -> Result<Value, Error> {
+        let args = self;
         let identity = Identity::new()?;
         let wires = [Wire::Resp, Wire::Memcached, Wire::Http];
         let cellars = wires.map(|wire| args.cellar.recipe(wire));
@@ -154,15 +113,14 @@ impl Measurement for DoorsArgs {
                 idle_rounds.push(args.idleness(&identity, cellar, round % 2)?);
             }
         }
-        Ok(DoorsOutcome {
-            storm_per_s: storm::PER_S,
-            rate_per_s: RATE_PER_S,
-            started: recipes.iter().map(Recipe::shown).collect(),
-            doors,
-            storms,
-            idle_rounds,
-            args,
-        })
+        Ok(json!({
+            "storm_per_s": storm::PER_S,
+            "rate_per_s": RATE_PER_S,
+            "started": recipes.iter().map(Recipe::shown).collect::<Value>(),
+            "doors": doors,
+            "storms": storms,
+            "idle_rounds": idle_rounds,
+        }))
     }
 }
 
@@ -183,18 +141,18 @@ impl DoorsArgs {
         depth: usize,
         limit: Limit,
     ) -> Result<Plan, Error> {
-        let records = Records::new(self.keys, KEY_BYTES, ByteRange::fixed(VALUE_BYTES))?;
+        let records = Records::new(self.keys, KEY_BYTES, VALUE_BYTES)?;
         let drive = Drive {
             depth,
             cpus: vec![self.cpus.load_cpu],
-            server_pid: Some(host.server.pid()),
-            ..Drive::new(host.server.wire(), address, CONNECTIONS, limit)
+            target: address.clone(),
+            ..host.server.drive(CONNECTIONS, limit)
         };
         Ok(Plan::gets(drive, records))
     }
 
     /// In each round every door of every server is visited at each depth.
-    fn doors(&self, hosts: &[Host]) -> Result<Vec<Visit>, Error> {
+    fn doors(&self, hosts: &[Host]) -> Result<Vec<Value>, Error> {
         let mut visits = Vec::new();
         for _ in 0..self.rounds {
             for host in hosts {
@@ -207,15 +165,15 @@ impl DoorsArgs {
                         let probe = probe.map_err(|error| Error::system("coming again", error))?;
                         let (name, us) = (&host.name, report.cpu_us());
                         eprintln!("{name:16} {depth:2} deep, {door:11} {us:7.3} us/get");
-                        visits.push(Visit {
-                            server: name.clone(),
-                            depth,
-                            door,
-                            cipher: probe.cipher(),
-                            server_cpu_us: us,
-                            per_s: report.throughput_per_s,
-                            misses: report.get.misses + report.errors,
-                        });
+                        visits.push(json!({
+                            "server": name,
+                            "depth": depth,
+                            "door": door,
+                            "cipher": probe.cipher(),
+                            "server_cpu_us": us,
+                            "per_s": report.throughput_per_s,
+                            "misses": report.get.misses + report.errors,
+                        }));
                     }
                 }
             }
@@ -266,7 +224,7 @@ impl DoorsArgs {
             is_polite: is_paced,
         };
         let handshakes_ns = || {
-            let read = threads_cpu_ns(host.server.pid(), HANDSHAKES);
+            let read = usage::threads_cpu_ns(host.server.pid(), HANDSHAKES);
             read.map_err(|error| Error::system("reading the time of handshakes", error))
         };
         let before_ns = handshakes_ns()?;
@@ -288,7 +246,7 @@ impl DoorsArgs {
     }
 
     /// How much a fresh server grows for each connection that has asked once at this door.
-    fn idleness(&self, to: &Identity, recipe: &Recipe, door: usize) -> Result<Idleness, Error> {
+    fn idleness(&self, to: &Identity, recipe: &Recipe, door: usize) -> Result<Value, Error> {
         let host = to.start(recipe, self.cpus.serving(MEMORY_MIB))?;
         let (door, address) = &host.doors[door];
         host.server.rest(now_ns() + REST_NS)?;
@@ -298,7 +256,6 @@ impl DoorsArgs {
         let _open = drive::connect(&drive, b"idle")?;
         host.server.rest(now_ns() + REST_NS)?;
         let grown_bytes = host.server.rss_bytes()?.saturating_sub(before_bytes);
-        let bytes = grown_bytes as f64 / self.idle as f64;
-        Ok(Idleness { door, bytes })
+        Ok(json!({"door": door, "bytes": grown_bytes as f64 / self.idle as f64}))
     }
 }

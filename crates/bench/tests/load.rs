@@ -8,7 +8,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Arc, Mutex, Once};
 use std::time::Duration;
 
-use cellar_load::address::ReservedPort;
+use cellar_load::ReservedPort;
 use serde_json::Value;
 
 /// How the test's server treats its clients.

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use crate::program::{Folder, PROGRAM};
-use cellar_load::random::Random;
+use cellar_load::Random;
 use serde_json::Value;
 
 const ROWS: u64 = 30_000;
@@ -239,18 +239,18 @@ fn a_bad_row_is_an_error_with_file_and_line() {
     for (text, line, word) in [
         ("", 1, "key is missing"),
         ("time_s,op\n1,get\n", 1, "key is missing"),
-        ("key,ttl\na,1\n", 1, "\"ttl\""),
-        ("key,key\na,b\n", 1, "twice"),
-        ("key,op\na,get\nb,delete\n", 3, "\"delete\""),
+        ("key,ttl\na,1\n", 2, "`ttl`"),
+        ("key,key\na,b\n", 2, "duplicate"),
+        ("key,op\na,get\nb,delete\n", 3, "`delete`"),
         ("key,op\na,get\nb\n", 3, "1 fields instead of 2"),
         ("key,op\na,get\n\n\nb,get,7\n", 5, "3 fields instead of 2"),
-        ("key,time_s\na,now\n", 2, "\"now\""),
+        ("key,time_s\na,now\n", 2, "time_s"),
         ("key,time_s\na,-1\n", 2, "time_s"),
         ("key,ttl_s\na,1\nb,nan\n", 3, "ttl_s"),
         ("key,value_bytes\na,1.5\n", 2, "value_bytes"),
         ("key,value_bytes\na,4294967296\n", 2, "value_bytes"),
         ("op,key\nget,\n", 2, "a key has"),
-        ("key,op\r\na,get\r\nb,put", 3, "\"put\""),
+        ("key,op\r\na,get\r\nb,put", 3, "`put`"),
     ] {
         let file = folder.put("trace.csv", text.as_bytes());
         let output = replay(&["--memory", "1MiB", &file]);

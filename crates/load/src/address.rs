@@ -128,10 +128,7 @@ fn connect_tcp(address: &SocketAddr) -> io::Result<UnixStream> {
 
 /// Listens with so many sockets that do not block, one for each thread of a server. Where there are
 /// several, the kernel deals connections out by a hash of their addresses.
-///
-/// # Errors
-/// What the system answers.
-pub fn listen(address: &SocketAddr, sockets: usize) -> io::Result<Vec<OwnedFd>> {
+pub(crate) fn listen(address: &SocketAddr, sockets: usize) -> io::Result<Vec<OwnedFd>> {
     let listen = |_| {
         let socket = reusable_socket(address)?;
         sockopt::set_socket_reuseport(&socket, sockets > 1)?;

@@ -1,4 +1,4 @@
-//! A blocking client: requests gathered, sent together, and their replies taken piece by piece.
+//! A blocking client: requests gathered, sent together, and their replies taken one by one.
 //!
 //! Invariant: all replies to what was sent are taken before more is sent, so both sides never wait
 //! for each other as long as a batch is smaller than what the sockets hold.
@@ -22,6 +22,8 @@ pub struct Client {
     scanner: Scanner,
     output: Vec<u8>,
     input: Vec<u8>,
+    /// The value that is arriving.
+    value: Vec<u8>,
     /// Replies that are still to come.
     waiting: u64,
     /// Replies that have come.
@@ -45,6 +47,7 @@ impl Client {
             scanner: wire.scanner(),
             output: Vec::new(),
             input: vec![0; READ_BYTES],
+            value: Vec::new(),
             waiting: 0,
             replies: 0,
         })
@@ -74,39 +77,46 @@ impl Client {
         self.waiting += 1;
     }
 
-    /// Adds what adds one to a number; returns how many replies that brings.
-    pub fn count(&mut self, key: &[u8]) -> u64 {
-        let replies = self.wire.push_count(&mut self.output, key);
-        self.waiting += replies;
-        replies
+    /// Adds what adds one to a number.
+    pub fn count(&mut self, key: &[u8]) {
+        self.waiting += self.wire.push_count(&mut self.output, key);
     }
 
-    /// Bytes that are to be sent.
-    pub fn unsent_bytes(&self) -> usize {
-        self.output.len()
+    /// Bytes that are to be sent, and replies that will come to them.
+    pub fn unsent(&self) -> (usize, u64) {
+        (self.output.len(), self.waiting)
     }
 
-    /// Sends what was added and hands all pieces of the replies to `take`.
+    /// Sends what was added and hands the end of each reply to `take`, with the value if one came.
     ///
     /// # Errors
     /// [`Error`] if the connection fails, the bytes are no replies, or `take` says so.
     pub fn exchange(
         &mut self,
-        mut take: impl FnMut(Event<'_>) -> Result<(), Error>,
+        mut take: impl FnMut(Event<'_>, Option<&[u8]>) -> Result<(), Error>,
     ) -> Result<(), Error> {
         self.stream.send_all(&self.output).map_err(broken)?;
         self.output.clear();
+        let mut is_there = false;
         while self.waiting > 0 {
             let bytes = self.receive()?;
             let mut input = &self.input[..bytes];
             while let Some(event) = self.scanner.next(&mut input).map_err(Error::Garbled)? {
-                if event.is_last() {
-                    self.replies += 1;
-                    self.waiting = self.waiting.checked_sub(1).ok_or_else(|| {
-                        Error::Garbled("a reply came that nothing had asked for".to_owned())
-                    })?;
+                match event {
+                    Event::Value { .. } => {
+                        is_there = true;
+                        self.value.clear();
+                    }
+                    Event::Data(data) => self.value.extend_from_slice(data),
+                    last => {
+                        self.replies += 1;
+                        self.waiting = self.waiting.checked_sub(1).ok_or_else(|| {
+                            Error::Garbled("a reply came that nothing had asked for".to_owned())
+                        })?;
+                        let is_there = std::mem::take(&mut is_there);
+                        take(last, is_there.then_some(&self.value))?;
+                    }
                 }
-                take(event)?;
             }
         }
         Ok(())
@@ -149,10 +159,8 @@ impl Client {
                 let mut text = Vec::new();
                 resp::push_command(&mut self.output, &[b"INFO"]);
                 self.waiting += 1;
-                self.exchange(|event| {
-                    if let Event::Data(data) = event {
-                        text.extend_from_slice(data);
-                    }
+                self.exchange(|_, value| {
+                    text.extend_from_slice(value.unwrap_or_default());
                     Ok(())
                 })?;
                 Ok(String::from_utf8_lossy(&text).into_owned())
@@ -250,20 +258,22 @@ mod tests {
             let mut client = client(&address, wire);
             client.get(b"k");
             client.set(b"k", 0, b"v");
-            let counts = client.count(b"n");
-            assert_eq!(client.unsent_bytes(), asked);
+            client.count(b"n");
+            let (bytes, replies) = client.unsent();
+            assert_eq!(bytes, asked);
             let mut last = 0;
             let mut number = None;
             client
-                .exchange(|event| {
-                    last += u64::from(event.is_last());
+                .exchange(|event, value| {
+                    last += 1;
+                    assert_eq!(value, (event == Event::GetDone).then_some(&b"v"[..]));
                     if let Event::CountDone { number: found } = event {
                         number = found;
                     }
                     Ok(())
                 })
                 .unwrap();
-            assert_eq!((last, number), (2 + counts, Some(7)), "{wire:?}");
+            assert_eq!((last, number), (replies, Some(7)), "{wire:?}");
             thread.join().unwrap();
         }
     }
@@ -282,7 +292,7 @@ mod tests {
             stream.write_all(reply).unwrap();
             stream.shutdown(std::net::Shutdown::Write).unwrap();
             client.get(b"k");
-            let error = client.exchange(|_| Ok(())).unwrap_err().to_string();
+            let error = client.exchange(|_, _| Ok(())).unwrap_err().to_string();
             assert!(error.contains(part), "{error}");
         }
     }

@@ -250,7 +250,7 @@ pub fn connect(drive: &Drive, key: &[u8]) -> Result<Vec<Stream>, Error> {
             client.select(database);
         }
         client.get(key);
-        client.exchange(|event| match event {
+        client.exchange(|event, _| match event {
             Event::Refused(line) => Err(Error::Garbled(String::from_utf8_lossy(line).into_owned())),
             _ => Ok(()),
         })?;

@@ -6,9 +6,9 @@ use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
 /// Longest time that is told apart; longer ones count as this.
-pub const LATENCY_NS_MAX: u64 = 100_000_000_000;
+pub(crate) const LATENCY_NS_MAX: u64 = 100_000_000_000;
 /// Requests beyond a percentile, so that it is told.
-pub const BEYOND_MIN: u64 = 100;
+pub(crate) const BEYOND_MIN: u64 = 100;
 
 /// Times of requests.
 #[derive(Clone, Debug)]

@@ -4,8 +4,7 @@ use crate::drive::drive;
 use crate::error::Error;
 use crate::plan::Plan;
 use crate::report::Report;
-pub use crate::source::Sample;
-use crate::source::Source;
+use crate::source::{Sample, Source};
 
 /// Runs a load to its end.
 ///

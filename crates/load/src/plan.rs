@@ -10,11 +10,11 @@ use crate::record::Records;
 use crate::wire::Wire;
 
 /// Most connections of one load.
-pub const CONNECTIONS_MAX: usize = 60_000;
+pub(crate) const CONNECTIONS_MAX: usize = 60_000;
 /// Most threads of one load.
-pub const THREADS_MAX: usize = 256;
+pub(crate) const THREADS_MAX: usize = 256;
 /// Most requests in flight on one connection.
-pub const DEPTH_MAX: usize = 4096;
+pub(crate) const DEPTH_MAX: usize = 4096;
 /// Most bytes that all requests in flight may have together.
 const IN_FLIGHT_BYTES_MAX: u64 = 4 << 30;
 /// Depth of a fill, as far as so many bytes of values allow it.

@@ -15,6 +15,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::address::{Address, ReservedPort};
 use crate::client::Client;
 use crate::clock::{NS_PER_S, now_ns};
+use crate::drive::{Drive, Limit};
 use crate::error::Error;
 use crate::usage;
 use crate::wire::Wire;
@@ -287,6 +288,15 @@ impl Server {
     /// The protocol it speaks.
     pub fn wire(&self) -> Wire {
         self.wire
+    }
+
+    /// How it is asked over so many connections, one request at a time on each; what it uses
+    /// meanwhile is told.
+    pub fn drive(&self, connections: usize, limit: Limit) -> Drive {
+        Drive {
+            server_pid: Some(self.pid()),
+            ..Drive::new(self.wire, self.address(), connections, limit)
+        }
     }
 
     /// The version it tells.

@@ -100,9 +100,9 @@ pub struct ByteRange {
     pub high: usize,
 }
 
-impl ByteRange {
-    /// Always the same length.
-    pub fn fixed(bytes: usize) -> ByteRange {
+/// Always the same length.
+impl From<usize> for ByteRange {
+    fn from(bytes: usize) -> ByteRange {
         ByteRange {
             low: bytes,
             high: bytes,
@@ -271,7 +271,7 @@ mod tests {
 
     #[test]
     fn a_range_has_one_or_two_ends() {
-        assert_eq!("100".parse(), Ok(ByteRange::fixed(100)));
+        assert_eq!("100".parse(), Ok(100));
         assert_eq!(
             "50..2KiB".parse(),
             Ok(ByteRange {

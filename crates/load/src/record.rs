@@ -3,7 +3,7 @@
 //! A key is exactly as long as asked: hexadecimal digits of the number behind a filler. A value is
 //! a function of the number and of a version which the value itself carries in its first bytes, so
 //! a reader can tell that all bytes of what it got were once stored together under that key,
-//! without remembering anything ([`ValueCheck`]).
+//! without remembering anything ([`Records::version_of`]).
 //!
 //! Values shorter than [`VERSION_BYTES`] carry no version and are always those of version zero.
 
@@ -15,11 +15,11 @@ use crate::quantity::{ByteRange, parse_count};
 use crate::random::mix;
 
 /// Longest key of memcached's protocol.
-pub const KEY_BYTES_MAX: usize = 250;
+pub(crate) const KEY_BYTES_MAX: usize = 250;
 /// Longest value a record may have.
-pub const VALUE_BYTES_MAX: usize = 512 << 20;
+pub(crate) const VALUE_BYTES_MAX: usize = 512 << 20;
 /// Hexadecimal digits of the version at the start of a value.
-pub const VERSION_BYTES: usize = 8;
+pub(crate) const VERSION_BYTES: usize = 8;
 
 const DIGITS_MAX: usize = 16;
 
@@ -42,7 +42,12 @@ impl Records {
     ///
     /// # Errors
     /// [`Error::Usage`] if there are no or too many keys, or they do not fit in `key_bytes`.
-    pub fn new(keys: u64, key_bytes: usize, value_bytes: ByteRange) -> Result<Records, Error> {
+    pub fn new(
+        keys: u64,
+        key_bytes: usize,
+        value_bytes: impl Into<ByteRange>,
+    ) -> Result<Records, Error> {
+        let value_bytes = value_bytes.into();
         let records = Records {
             keys,
             key_bytes,
@@ -111,6 +116,22 @@ impl Records {
         push_bytes(out, number, version, self.length(number, version));
     }
 
+    /// The version in which a value of record `number` was stored; none if a byte of it is not as
+    /// it was stored then.
+    pub fn version_of(&self, number: u64, value: &[u8]) -> Option<u32> {
+        let ByteRange { low, high } = self.value_bytes;
+        let (version, bytes) = match value.first_chunk::<VERSION_BYTES>() {
+            Some(head) => {
+                let version = u32::from_str_radix(std::str::from_utf8(head).ok()?, 16).ok()?;
+                (version, self.length(number, version))
+            }
+            None => (0, value.len().clamp(low, high)),
+        };
+        let mut expected = Vec::with_capacity(bytes + VERSION_BYTES);
+        push_bytes(&mut expected, number, version, bytes);
+        (value == expected).then_some(version)
+    }
+
     /// Length of the value of record `number` in `version`.
     fn length(&self, number: u64, version: u32) -> usize {
         let ByteRange { low, high } = self.value_bytes;
@@ -139,52 +160,6 @@ fn push_bytes(out: &mut Vec<u8>, number: u64, version: u32, bytes: usize) {
         .take(left)
         .for_each(|word| out.extend_from_slice(&word.to_le_bytes()));
     out.truncate(end);
-}
-
-/// Checks a value that arrives cut anywhere.
-#[derive(Clone, Debug, Default)]
-pub struct ValueCheck {
-    number: u64,
-    bytes: usize,
-    value: Vec<u8>,
-}
-
-impl ValueCheck {
-    /// Starts with a value of `bytes` bytes under the key of record `number`.
-    pub fn begin(&mut self, number: u64, bytes: usize) {
-        (self.number, self.bytes) = (number, bytes);
-        self.value.clear();
-    }
-
-    /// Takes the next bytes of the value.
-    pub fn feed(&mut self, data: &[u8]) {
-        self.value.extend_from_slice(data);
-    }
-
-    /// The version that the value carries, if it is long enough for one.
-    pub fn version(&self) -> Option<u32> {
-        let head = self.value.first_chunk::<VERSION_BYTES>();
-        let head = head.and_then(|head| std::str::from_utf8(head).ok());
-        head.and_then(|head| u32::from_str_radix(head, 16).ok())
-    }
-
-    /// Whether the value was complete and every byte as stored.
-    pub fn is_good(&self, records: &Records) -> bool {
-        let ByteRange { low, high } = records.value_bytes;
-        let version = self.version();
-        let is_long = match version {
-            Some(version) => self.bytes == records.length(self.number, version),
-            None => self.bytes < VERSION_BYTES && (low..=high).contains(&self.bytes),
-        };
-        let mut expected = Vec::with_capacity(self.bytes + VERSION_BYTES);
-        push_bytes(
-            &mut expected,
-            self.number,
-            version.unwrap_or(0),
-            self.value.len(),
-        );
-        is_long && self.value.len() == self.bytes && self.value == expected
-    }
 }
 
 /// The 16 digits of `number`.
@@ -248,29 +223,24 @@ mod tests {
                 assert!(seen.insert(key));
             }
         }
-        assert!(Records::new(1_000, 2, ByteRange::fixed(1)).is_err());
-        assert!(Records::new(0, 16, ByteRange::fixed(1)).is_err());
-        assert!(Records::new(1, 251, ByteRange::fixed(1)).is_err());
+        assert!(Records::new(1_000, 2, 1).is_err());
+        assert!(Records::new(0, 16, 1).is_err());
+        assert!(Records::new(1, 251, 1).is_err());
     }
 
     #[test]
-    fn a_value_is_good_however_it_is_cut() {
+    fn a_value_tells_its_version_and_a_part_of_it_none() {
         for (low, high) in [(0, 0), (5, 5), (8, 8), (9, 9), (100, 100), (0, 60)] {
             let records = records(16, low, high);
             for number in 0..20 {
                 let mut value = Vec::new();
                 records.push_value(&mut value, number, 0xABCD);
                 assert!((low..=high).contains(&value.len()));
-                for cut in 0..=value.len() {
-                    let mut check = ValueCheck::default();
-                    check.begin(number, value.len());
-                    check.feed(&value[..cut]);
-                    assert_eq!(check.is_good(&records), cut == value.len());
-                    check.feed(&value[cut..]);
-                    assert!(
-                        check.is_good(&records),
-                        "{number} of {low}..{high} cut at {cut}"
-                    );
+                let version = if value.len() < 8 { 0 } else { 0xABCD };
+                assert_eq!(records.version_of(number, &value), Some(version));
+                let least = if low < high { 8 } else { 0 };
+                for cut in least..value.len() {
+                    assert_eq!(records.version_of(number, &value[..cut]), None);
                 }
             }
         }
@@ -281,12 +251,7 @@ mod tests {
         let records = records(16, 45, 45);
         let mut value = Vec::new();
         records.push_value(&mut value, 7, 3);
-        let is_good = |number, value: &[u8]| {
-            let mut check = ValueCheck::default();
-            check.begin(number, value.len());
-            check.feed(value);
-            check.is_good(&records)
-        };
+        let is_good = |number, value: &[u8]| records.version_of(number, value) == Some(3);
         assert!(is_good(7, &value));
         assert!(!is_good(8, &value), "another key's value");
         assert!(!is_good(7, &value[..44]), "a short value");

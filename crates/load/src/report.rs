@@ -42,7 +42,6 @@ pub struct Report {
 
 /// The gets of a load.
 #[derive(Clone, Debug, Serialize)]
-#[expect(missing_docs, reason = "the names say all")]
 pub struct GetReport {
     pub requests: u64,
     pub hits: u64,
@@ -54,7 +53,6 @@ pub struct GetReport {
 
 /// The sets of a load.
 #[derive(Clone, Debug, Serialize)]
-#[expect(missing_docs, reason = "the names say all")]
 pub struct SetReport {
     pub requests: u64,
     pub stored: u64,

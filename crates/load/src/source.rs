@@ -7,7 +7,6 @@ use crate::latency::Latencies;
 use crate::plan::{Keys, Plan};
 use crate::popularity::{Picker, Popularity, Scatter};
 use crate::random::Random;
-use crate::record::ValueCheck;
 use crate::wire::Event;
 
 /// One get: when it was sent, or in an open loop due, and how long its reply took.
@@ -33,7 +32,7 @@ pub(crate) struct Arriving {
     is_there: bool,
     /// Whether it came under another key than was asked for.
     is_strange: bool,
-    check: ValueCheck,
+    value: Vec<u8>,
 }
 
 /// What became of requests of one kind.
@@ -118,19 +117,13 @@ impl<'p> Source<'p> {
         share >= 1.0 || (share > 0.0 && self.random.unit() < share)
     }
 
-    fn begin_value(
-        &mut self,
-        number: u64,
-        arriving: &mut Arriving,
-        key: Option<&[u8]>,
-        bytes: usize,
-    ) {
+    fn begin_value(&mut self, number: u64, arriving: &mut Arriving, key: Option<&[u8]>) {
         arriving.is_there = true;
         if self.plan.verify {
             self.key.clear();
             self.plan.records.push_key(&mut self.key, number);
             arriving.is_strange = key.is_some_and(|key| key != self.key);
-            arriving.check.begin(number, bytes);
+            arriving.value.clear();
         }
     }
 }
@@ -178,14 +171,14 @@ impl Traffic for Source<'_> {
         let Request { is_get, number } = flight.request;
         let ns = now_ns.saturating_sub(flight.start_ns);
         match event {
-            Event::Value { key, bytes } => self.begin_value(number, arriving, key, bytes),
-            Event::Data(data) if self.plan.verify => arriving.check.feed(data),
+            Event::Value { key, .. } => self.begin_value(number, arriving, key),
+            Event::Data(data) if self.plan.verify => arriving.value.extend_from_slice(data),
             Event::Data(_) => {}
             Event::GetDone if is_get => {
                 let is_there = std::mem::take(&mut arriving.is_there);
                 if self.plan.verify && is_there {
-                    let is_good = arriving.check.is_good(&self.plan.records);
-                    self.mismatches += u64::from(arriving.is_strange || !is_good);
+                    let version = self.plan.records.version_of(number, &arriving.value);
+                    self.mismatches += u64::from(arriving.is_strange || version.is_none());
                 }
                 self.gets.count(is_there, ns);
                 if let Some(samples) = &mut self.samples {

@@ -22,7 +22,7 @@ use crate::error::Error;
 /// Bytes of ciphertext read at a time.
 const CIPHERTEXT_BYTES: usize = 32 << 10;
 /// The least room for what is read: all that the ciphertext may hold, with the record begun before.
-pub const ROOM_BYTES_MIN: usize = CIPHERTEXT_BYTES + (32 << 10);
+pub(crate) const ROOM_BYTES_MIN: usize = CIPHERTEXT_BYTES + (32 << 10);
 
 /// What TLS needs beside an address.
 #[derive(Args, Clone, Debug, Default)]

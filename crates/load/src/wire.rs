@@ -3,8 +3,8 @@
 //! Three things are asked over a protocol, a get, a set and a count, and each is answered by the
 //! same pieces in all of them ([`Event`]).
 
-pub mod resp; // the client's side of RESP
-pub mod web; // the client's side of HTTP, as far as needed: GET and PUT of a key
+pub(crate) mod resp; // the client's side of RESP
+mod web; // the client's side of HTTP, as far as needed: GET and PUT of a key
 
 use std::str::FromStr;
 

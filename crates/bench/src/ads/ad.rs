@@ -7,9 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
-use cellar_load::clock::now_ns;
-use cellar_load::error::Error;
-use cellar_load::random::Random;
+use cellar_load::{Error, Random, now_ns};
 
 /// Ads written to the server in one go.
 const FILL_BATCH: u64 = 100;

@@ -14,14 +14,11 @@ use lru::LruCache;
 use tokio::runtime::{Builder, Runtime};
 
 use super::ad::{Ad, failed};
-use cellar_load::clock::now_ns;
-use cellar_load::error::Error;
+use cellar_load::{Error, now_ns};
 
 /// A way to get ads.
 pub(super) trait Stage: Sync {
     /// Shows each of these ads, if need be through the thread's own connection.
-    ///
-    /// # Errors
     /// If the server fails or has not got one of them.
     fn read(
         &self,

@@ -4,16 +4,16 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::AdsArgs;
 use super::ad::{Ad, Writes, connect, failed};
 use super::stage::Stage;
 use crate::race::{all_at_once, beside};
-use cellar_load::clock::{NS_PER_S, now_ns, process_cpu_ns, sleep_until};
-use cellar_load::error::Error;
-use cellar_load::latency::{Latencies, LatencySummary};
-use cellar_load::popularity::{Picker, Popularity};
-use cellar_load::random::{Random, mix};
+use cellar_load::{
+    Error, Latencies, NS_PER_S, Picker, Popularity, Random, mix, now_ns, process_cpu_ns,
+    sleep_until,
+};
 
 /// How popular ads are.
 const POPULARITY: Popularity = Popularity::Zipf(1.0);
@@ -30,22 +30,6 @@ pub(super) struct Load<'a> {
     pub(super) writes: Writes,
     pub(super) url: String,
     pub(super) seed: u64,
-}
-
-/// One stage at one rate in one round.
-#[derive(Clone, Debug, Serialize)]
-pub(super) struct SweepRun {
-    qps: u64,
-    requests: u64,
-    latency: LatencySummary,
-    /// More requests came than could be served, so the run was ended.
-    pub(super) is_overloaded: bool,
-    /// Ads that were in the process, of all.
-    hits: u64,
-    ads: u64,
-    stale: Stale,
-    /// CPU time of this process for one request, in microseconds.
-    cpu_us: f64,
 }
 
 /// Reads that were older than the last write when they were asked for.
@@ -106,8 +90,8 @@ impl Load<'_> {
         Ok(())
     }
 
-    /// One run at one rate.
-    pub(super) fn run(&self, stage: &dyn Stage, qps: u64, seconds: f64) -> Result<SweepRun, Error> {
+    /// One run of a stage at one rate.
+    pub(super) fn run(&self, stage: &dyn Stage, qps: u64, seconds: f64) -> Result<Value, Error> {
         let seed = mix(qps ^ self.seed);
         let before = (stage.hits_and_misses(), process_cpu_ns());
         let shared = Shared {
@@ -123,16 +107,19 @@ impl Load<'_> {
         let next = shared.next.load(Ordering::Relaxed);
         let requests = next.min(shared.due_ns.len() as u64);
         let (hits, misses) = (after.0.0 - before.0.0, after.0.1 - before.0.1);
-        Ok(SweepRun {
-            qps,
-            requests,
-            latency: tally.latencies.summary(),
-            is_overloaded: shared.is_overloaded.load(Ordering::Relaxed),
-            hits,
-            ads: hits + misses,
-            stale: tally.stale,
-            cpu_us: (after.1 - before.1) as f64 / 1e3 / requests.max(1) as f64,
-        })
+        Ok(json!({
+            "qps": qps,
+            "requests": requests,
+            "latency": tally.latencies.summary(),
+            // More requests came than could be served, so the run was ended.
+            "is_overloaded": shared.is_overloaded.load(Ordering::Relaxed),
+            // Ads that were in the process, of all.
+            "hits": hits,
+            "ads": hits + misses,
+            "stale": tally.stale,
+            // CPU time of this process for one request.
+            "cpu_us": (after.1 - before.1) as f64 / 1e3 / requests.max(1) as f64,
+        }))
     }
 
     /// Changes ads one after the other at the rate that was asked for.

@@ -4,19 +4,11 @@
 //! time to live, connections included; the absolute sizes are reported beside it, because a server
 //! that touches its memory ahead shows little growth. All items must still be there afterwards.
 
-use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::CompareArgs;
 use crate::footprint::overhead_bytes;
-use cellar_load::drive::Limit;
-use cellar_load::error::Error;
-use cellar_load::load;
-use cellar_load::plan::{Keys, Plan};
-use cellar_load::popularity::Popularity;
-use cellar_load::process::Recipe;
-use cellar_load::quantity::{ByteRange, TtlMix};
-use cellar_load::record::Records;
-use cellar_load::wire::Wire;
+use cellar_load::{Error, Keys, Limit, Plan, Popularity, Recipe, Records, TtlMix, Wire, load};
 
 const KEY_BYTES: usize = 16;
 const VALUE_BYTES: usize = 32;
@@ -24,28 +16,8 @@ const VALUE_BYTES: usize = 32;
 const TTL: &str = "30m..2h";
 const PROBES: u64 = 200_000;
 
-/// What the items of one server take.
-#[derive(Debug, Serialize)]
-pub(super) struct ServerFootprint {
-    server: String,
-    version: String,
-    items: u64,
-    key_bytes: usize,
-    value_bytes: usize,
-    ttl_s: String,
-    server_rss_start_bytes: u64,
-    server_rss_filled_bytes: u64,
-    /// Growth divided by items, less key and value.
-    overhead_per_item_bytes: f64,
-    /// Share of the items that a read still finds.
-    hit_ratio: f64,
-}
-
 /// Fills every server in turn and measures it.
-pub(super) fn measure(
-    args: &CompareArgs,
-    recipes: &[Recipe],
-) -> Result<Vec<ServerFootprint>, Error> {
+pub(super) fn measure(args: &CompareArgs, recipes: &[Recipe]) -> Result<Vec<Value>, Error> {
     recipes
         .iter()
         // The same engine once more.
@@ -54,12 +26,12 @@ pub(super) fn measure(
         .collect()
 }
 
-fn measure_one(args: &CompareArgs, recipe: &Recipe) -> Result<ServerFootprint, Error> {
+fn measure_one(args: &CompareArgs, recipe: &Recipe) -> Result<Value, Error> {
     let items = args.memory_items;
     let server = recipe.start(args.cpus.serving(args.memory_mib))?;
     let version = server.version()?;
     let start_bytes = server.rss_bytes()?;
-    let records = Records::new(items, KEY_BYTES, ByteRange::fixed(VALUE_BYTES));
+    let records = Records::new(items, KEY_BYTES, VALUE_BYTES);
     let row = args.plan(&server, super::DEEP_GET)?;
     let plan = Plan {
         records: records?,
@@ -78,18 +50,19 @@ fn measure_one(args: &CompareArgs, recipe: &Recipe) -> Result<ServerFootprint, E
         )));
     }
     let growth_bytes = filled_bytes.saturating_sub(start_bytes);
-    let footprint = ServerFootprint {
-        server: recipe.name.clone(),
-        version,
-        items,
-        key_bytes: KEY_BYTES,
-        value_bytes: VALUE_BYTES,
-        ttl_s: TTL.to_owned(),
-        server_rss_start_bytes: start_bytes,
-        server_rss_filled_bytes: filled_bytes,
-        overhead_per_item_bytes: overhead_bytes(growth_bytes, items, KEY_BYTES + VALUE_BYTES),
-        hit_ratio: probe.get.hit_ratio,
-    };
-    eprintln!("{footprint:?}");
+    let footprint = json!({
+        "server": recipe.name,
+        "version": version,
+        "items": items,
+        "key_bytes": KEY_BYTES,
+        "value_bytes": VALUE_BYTES,
+        "ttl_s": TTL,
+        "server_rss_start_bytes": start_bytes,
+        "server_rss_filled_bytes": filled_bytes,
+        "overhead_per_item_bytes": overhead_bytes(growth_bytes, items, KEY_BYTES + VALUE_BYTES),
+        // The share of the items that a read still finds.
+        "hit_ratio": probe.get.hit_ratio,
+    });
+    eprintln!("{footprint}");
     Ok(footprint)
 }

@@ -15,12 +15,7 @@ use serde::Serialize;
 use super::{MEMORY_KEY_BYTES, MEMORY_VALUE_BYTES};
 use crate::footprint::growth_bytes;
 use crate::refused;
-use cellar_load::clock::now_ns;
-use cellar_load::error::Error;
-use cellar_load::popularity::Scatter;
-use cellar_load::quantity::{ByteRange, TtlMix};
-use cellar_load::random::Random;
-use cellar_load::record::Records;
+use cellar_load::{Error, Random, Records, Scatter, TtlMix, now_ns};
 
 /// Room over the items, so that a cache with uneven shards evicts none of them.
 const ROOM_OF: u64 = 4;
@@ -322,10 +317,8 @@ impl Bytes for QuickCache {
     const NAME: &'static str = "quick_cache";
 
     fn get(&self, key: &[u8], sink: &mut [u8]) -> bool {
-        QuickCache::get(self, key).is_some_and(|value| {
-            copy_out(&value, sink);
-            true
-        })
+        let found = QuickCache::get(self, key);
+        found.map(|value| copy_out(&value, sink)).is_some()
     }
     fn set(&self, key: &[u8], value: &[u8], _ttl_ms: u64) -> bool {
         self.insert(key.into(), value.into());
@@ -337,10 +330,8 @@ impl Bytes for Moka {
     const NAME: &'static str = "moka";
 
     fn get(&self, key: &[u8], sink: &mut [u8]) -> bool {
-        Moka::get(self, key).is_some_and(|value| {
-            copy_out(&value, sink);
-            true
-        })
+        let found = Moka::get(self, key);
+        found.map(|value| copy_out(&value, sink)).is_some()
     }
     fn set(&self, key: &[u8], value: &[u8], _ttl_ms: u64) -> bool {
         self.insert(key.into(), value.into());
@@ -353,8 +344,7 @@ impl Bytes for Moka {
 
 /// Fills one peer; by how many bytes this process has grown.
 pub(crate) fn growth_bytes_of(name: PeerName, items: u64) -> Result<u64, Error> {
-    let values = ByteRange::fixed(MEMORY_VALUE_BYTES);
-    let records = Records::new(items, MEMORY_KEY_BYTES, values)?;
+    let records = Records::new(items, MEMORY_KEY_BYTES, MEMORY_VALUE_BYTES)?;
     let (growth_bytes, cache) = growth_bytes(|| name.filled(records))?;
     cache.check()?;
     Ok(growth_bytes)

@@ -7,12 +7,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use cellar_load::client::Client;
-use cellar_load::clock::now_ns;
-use cellar_load::error::Error;
-use cellar_load::process::Server;
-use cellar_load::usage::{cpu_ns, rss_counted_bytes};
-use cellar_load::wire::Wire;
+use cellar_load::{Client, Error, Server, Wire, now_ns, usage};
 
 const TIMEOUT: Duration = Duration::from_secs(20);
 
@@ -45,8 +40,6 @@ pub(super) struct Informant {
 
 impl Informant {
     /// Connects.
-    ///
-    /// # Errors
     /// [`Error::System`] if that is not possible.
     pub(super) fn connect(server: &Server) -> Result<Informant, Error> {
         let wire = server.wire();
@@ -58,8 +51,6 @@ impl Informant {
     }
 
     /// Asks for the figures.
-    ///
-    /// # Errors
     /// [`Error::System`] if the server does not answer, [`Error::Garbled`] if not with figures.
     pub(super) fn ask(&mut self) -> Result<Figures, Error> {
         let text = self.client.figures()?;
@@ -71,14 +62,12 @@ impl Informant {
         let mut figures =
             found.ok_or_else(|| Error::Garbled(format!("no figures about items in {text:?}")))?;
         let failed = |error| Error::system(format!("reading the usage of {}", self.pid), error);
-        figures.rss_bytes = rss_counted_bytes(self.pid).map_err(failed)?;
-        figures.cpu_ns = cpu_ns(self.pid).map_err(failed)?;
+        figures.rss_bytes = usage::rss_counted_bytes(self.pid).map_err(failed)?;
+        figures.cpu_ns = usage::cpu_ns(self.pid).map_err(failed)?;
         Ok(figures)
     }
 
     /// Asks again and again, after a pause each time, until it is over.
-    ///
-    /// # Errors
     /// As [`Informant::ask`].
     pub(super) fn watch(
         &mut self,

@@ -7,18 +7,15 @@
 use std::time::Duration;
 
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::figures::Look;
 use super::{DYING_KEY_BYTES, ExpiryArgs, ExpiryContender, LASTING_TTL_S, Scene};
 use crate::race::beside;
 use crate::spread::Spread;
-use cellar_load::clock::{NS_PER_S, now_ns, seconds};
-use cellar_load::drive::{Drive, Limit};
-use cellar_load::error::Error;
-use cellar_load::latency::Latencies;
-use cellar_load::load::{self, Sample};
-use cellar_load::plan::{Keys, Plan};
-use cellar_load::quantity::TtlMix;
+use cellar_load::{
+    Drive, Error, Keys, Latencies, Limit, NS_PER_S, Plan, Sample, TtlMix, load, now_ns, seconds,
+};
 
 /// Lasting items that are asked for, in each database or more.
 const ASKED_FOR: u64 = 100_000;
@@ -28,22 +25,6 @@ const CONTROL_WARM_S: u64 = 5;
 const ROUNDS: u64 = 10;
 const POLL: Duration = Duration::from_secs(1);
 
-/// One server's steady state.
-#[derive(Debug, Serialize)]
-pub(super) struct Steady {
-    server: String,
-    version: String,
-    databases: usize,
-    points: Vec<SteadyPoint>,
-    /// The dead part of what is held, in per cent, at each look.
-    dead_percent: Spread,
-    /// What is held in all, at the end, and the server's resident memory.
-    held_items: u64,
-    rss_bytes: u64,
-    expiring: Cost,
-    nothing_expires: Cost,
-}
-
 /// What a server held at one moment.
 #[derive(Clone, Copy, Debug, Serialize)]
 struct SteadyPoint {
@@ -52,14 +33,8 @@ struct SteadyPoint {
     rss_bytes: u64,
 }
 
-/// What serving took, and how long.
-#[derive(Clone, Debug, Serialize)]
-struct Cost {
-    cpu_percent: f64,
-    latency_us_p99_9: Spread,
-}
-
-pub(super) fn measure(args: &ExpiryArgs, contender: &ExpiryContender) -> Result<Steady, Error> {
+/// One server's steady state, in which some items expire, and in which none does.
+pub(super) fn measure(args: &ExpiryArgs, contender: &ExpiryContender) -> Result<Value, Error> {
     let name = &contender.recipe.name;
     let lasting = TtlMix::between(LASTING_TTL_S, LASTING_TTL_S);
     let control = SteadyLoad {
@@ -81,17 +56,19 @@ pub(super) fn measure(args: &ExpiryArgs, contender: &ExpiryContender) -> Result<
     let dead_percent = Spread::of(watched.map(|point| point.dead_percent).collect());
     eprintln!("steady state, {name:32} {dead_percent:.1} % dead");
     let (_, last) = looks.last().copied().unwrap_or_default();
-    Ok(Steady {
-        server: name.clone(),
-        version,
-        databases: contender.databases,
-        points,
-        dead_percent,
-        held_items: last.items,
-        rss_bytes: last.rss_bytes,
-        expiring,
-        nothing_expires,
-    })
+    Ok(json!({
+        "server": name,
+        "version": version,
+        "databases": contender.databases,
+        "points": points,
+        // The dead part of what is held, at each look.
+        "dead_percent": dead_percent,
+        // What is held in all, at the end, and the server's resident memory.
+        "held_items": last.items,
+        "rss_bytes": last.rss_bytes,
+        "expiring": expiring,
+        "nothing_expires": nothing_expires,
+    }))
 }
 
 /// A load of stores and gets.
@@ -107,7 +84,7 @@ impl SteadyLoad<'_> {
     }
 
     /// Runs on a fresh server; its version, what was seen, and what it took.
-    fn run(&self, contender: &ExpiryContender) -> Result<(String, Vec<Look>, Cost), Error> {
+    fn run(&self, contender: &ExpiryContender) -> Result<(String, Vec<Look>, Value), Error> {
         let mut scene = Scene::set(self.args, contender)?;
         let version = scene.server.version()?;
         let gets = scene.gets(ASKED_FOR, self.seconds())?;
@@ -131,10 +108,10 @@ impl SteadyLoad<'_> {
             )));
         }
         scene.end()?;
-        let cost = Cost {
-            cpu_percent: cpu_percent(&looks, watched_ns),
-            latency_us_p99_9: self.latencies(&samples, watched_ns),
-        };
+        let cost = json!({
+            "cpu_percent": cpu_percent(&looks, watched_ns),
+            "latency_us_p99_9": self.latencies(&samples, watched_ns),
+        });
         let looks = looks.into_iter();
         let looks = looks.map(|(at_ns, figures)| (at_ns - started_ns, figures));
         Ok((version, looks.collect(), cost))

@@ -7,16 +7,15 @@
 use std::time::Duration;
 
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::figures::{Figures, Informant};
 use super::{DYING_KEY_BYTES, ExpiryArgs, ExpiryContender, Scene};
 use crate::race::beside;
-use cellar_load::clock::{NS_PER_S, now_ns, seconds, sleep_until, unix_ns};
-use cellar_load::error::Error;
-use cellar_load::latency::Latencies;
-use cellar_load::load::{self, Sample};
-use cellar_load::plan::Plan;
-use cellar_load::quantity::{TtlMix, share};
+use cellar_load::{
+    Error, Latencies, NS_PER_S, Plan, Sample, TtlMix, load, now_ns, seconds, share, sleep_until,
+    unix_ns,
+};
 
 /// What the beginning of the gets is not counted for, and the border of the moment itself.
 const MARGIN_NS: u64 = 200_000_000;
@@ -59,47 +58,12 @@ impl<'a> Wave<'a> {
 }
 
 /// One server over all its runs.
-#[derive(Debug, Serialize)]
-pub(super) struct WaveResult {
-    server: String,
-    version: String,
-    databases: usize,
-    is_mixed: bool,
-    memory: Watched,
-    rounds: Vec<Round>,
-    /// p99.9 of all rounds together in each slice of the gets.
-    slices: Vec<Slice>,
+struct Runs {
+    /// Who it is, and the run in which memory was watched.
+    found: Value,
+    rounds: Vec<Value>,
     misses: u64,
-    #[serde(skip)]
     gets: Vec<Timed>,
-}
-
-/// Latencies in one run.
-#[derive(Clone, Debug, Serialize)]
-struct Round {
-    before_us_p99_9: f64,
-    during_us_p99_9: f64,
-    /// The worst half second after the moment.
-    worst_us_p99_9: f64,
-}
-
-/// A short stretch of the gets.
-#[derive(Clone, Copy, Debug, Serialize)]
-struct Slice {
-    /// Its middle, in seconds after the deadline.
-    at_s: f64,
-    latency_us_p99_9: f64,
-}
-
-/// The run in which memory was watched.
-#[derive(Clone, Debug, Serialize)]
-struct Watched {
-    /// What an item takes, by the server's own figures.
-    item_bytes: f64,
-    rss_bytes_before: u64,
-    points: Vec<WavePoint>,
-    /// Seconds after the deadline until 99 % of the dead were reclaimed.
-    reclaimed_after_s: Option<f64>,
 }
 
 /// The server's memory at one moment.
@@ -121,23 +85,31 @@ struct Timed {
 }
 
 /// Watches all servers, then measures latencies round by round.
-pub(super) fn measure(args: &ExpiryArgs, waves: &[Wave<'_>]) -> Result<Vec<WaveResult>, Error> {
+pub(super) fn measure(args: &ExpiryArgs, waves: &[Wave<'_>]) -> Result<Value, Error> {
     let watched = waves.iter().map(|wave| watch(args, wave));
-    let mut results = watched.collect::<Result<Vec<_>, _>>()?;
+    let mut all = watched.collect::<Result<Vec<_>, _>>()?;
     for number in 1..=args.rounds {
-        for (wave, result) in waves.iter().zip(&mut results) {
-            let round = round(args, wave, number as u64, result)?;
+        for (wave, runs) in waves.iter().zip(&mut all) {
+            let round = round(args, wave, number as u64, runs)?;
             eprintln!(
-                "wave {number} of {}: {:32} {round:?}",
-                args.rounds, result.server
+                "wave {number} of {}: {:32} {round}",
+                args.rounds,
+                wave.name()
             );
-            result.rounds.push(round);
+            runs.rounds.push(round);
         }
     }
-    for result in &mut results {
-        result.slices = slices(&result.gets);
-    }
-    Ok(results)
+    let results = all.into_iter().map(|runs| {
+        let slices = slices(&runs.gets).into_iter();
+        let slices = slices.map(|(at_s, us)| json!({"at_s": at_s, "latency_us_p99_9": us}));
+        let mut found = runs.found;
+        found["rounds"] = json!(runs.rounds);
+        // p99.9 of all rounds together in each slice of the gets.
+        found["slices"] = slices.collect();
+        found["misses"] = json!(runs.misses);
+        found
+    });
+    Ok(results.collect())
 }
 
 /// A server that holds all items, and the gets to come.
@@ -193,7 +165,7 @@ fn filled<'a>(args: &'a ExpiryArgs, wave: &Wave<'a>) -> Result<FilledScene<'a>, 
 }
 
 /// Watches a server's memory across the moment.
-fn watch(args: &ExpiryArgs, wave: &Wave<'_>) -> Result<WaveResult, Error> {
+fn watch(args: &ExpiryArgs, wave: &Wave<'_>) -> Result<Runs, Error> {
     let filled = filled(args, wave)?;
     let stored = args.lasting + args.dying;
     let item_bytes = share(filled.full.used_bytes - filled.before.used_bytes, stored);
@@ -204,46 +176,44 @@ fn watch(args: &ExpiryArgs, wave: &Wave<'_>) -> Result<WaveResult, Error> {
         .into_iter()
         .map(|(at_ns, figures)| args.point(item_bytes, since(at_ns, filled.moment_ns), figures))
         .collect();
-    let version = filled.scene.server.version()?;
-    let result = WaveResult {
-        server: wave.name(),
-        version,
-        databases: wave.contender.databases,
-        is_mixed: wave.is_mixed,
-        memory: Watched {
-            item_bytes,
-            rss_bytes_before: filled.full.rss_bytes,
-            reclaimed_after_s: args.reclaimed_after_s(item_bytes, &points),
-            points,
+    let found = json!({
+        "server": wave.name(),
+        "version": filled.scene.server.version()?,
+        "databases": wave.contender.databases,
+        "is_mixed": wave.is_mixed,
+        "memory": {
+            // What an item takes, by the server's own figures.
+            "item_bytes": item_bytes,
+            "rss_bytes_before": filled.full.rss_bytes,
+            // Seconds after the deadline until 99 % of the dead were reclaimed.
+            "reclaimed_after_s": args.reclaimed_after_s(item_bytes, &points),
+            "points": points,
         },
+    });
+    filled.scene.end()?;
+    Ok(Runs {
+        found,
         rounds: Vec::new(),
-        slices: Vec::new(),
         misses: 0,
         gets: Vec::new(),
-    };
-    filled.scene.end()?;
-    Ok(result)
+    })
 }
 
 /// Measures latencies once.
-fn round(
-    args: &ExpiryArgs,
-    wave: &Wave<'_>,
-    number: u64,
-    result: &mut WaveResult,
-) -> Result<Round, Error> {
+fn round(args: &ExpiryArgs, wave: &Wave<'_>, number: u64, runs: &mut Runs) -> Result<Value, Error> {
     let filled = filled(args, wave)?;
     let (samples, misses) = filled.run(number)?;
     let gets = timed(&samples, filled.start_ns, filled.moment_ns);
     filled.scene.end()?;
-    let after = slices(&gets).into_iter().filter(|slice| slice.at_s > 0.0);
-    let round = Round {
-        before_us_p99_9: p99_9(&gets, |get| get.at_ns < -MARGIN_NS.cast_signed()),
-        during_us_p99_9: p99_9(&gets, |get| get.at_ns >= 0),
-        worst_us_p99_9: after.map(|it| it.latency_us_p99_9).fold(0.0, f64::max),
-    };
-    result.misses += misses;
-    result.gets.extend(gets);
+    let after = slices(&gets).into_iter().filter(|(at_s, _)| *at_s > 0.0);
+    let round = json!({
+        "before_us_p99_9": p99_9(&gets, |get| get.at_ns < -MARGIN_NS.cast_signed()),
+        "during_us_p99_9": p99_9(&gets, |get| get.at_ns >= 0),
+        // The worst half second after the moment.
+        "worst_us_p99_9": after.map(|(_, us)| us).fold(0.0, f64::max),
+    });
+    runs.misses += misses;
+    runs.gets.extend(gets);
     Ok(round)
 }
 
@@ -316,8 +286,9 @@ fn p99_9(gets: &[Timed], is_counted: impl Fn(&Timed) -> bool) -> f64 {
     latencies.summary().latency_us_p99_9
 }
 
-/// The gets in slices of half a second; slices with too few of them are left out.
-fn slices(gets: &[Timed]) -> Vec<Slice> {
+/// The gets in slices of half a second: its middle in seconds after the deadline, and p99.9; slices
+/// with too few gets are left out.
+fn slices(gets: &[Timed]) -> Vec<(f64, f64)> {
     let slice_ns = SLICE_NS.cast_signed();
     let mut all = std::collections::BTreeMap::<i64, Vec<Timed>>::new();
     for get in gets {
@@ -325,9 +296,9 @@ fn slices(gets: &[Timed]) -> Vec<Slice> {
         all.entry(slice).or_default().push(*get);
     }
     all.retain(|_, gets| gets.len() >= SLICE_GETS_MIN);
-    let slices = all.into_iter().map(|(slice, gets)| Slice {
-        at_s: (slice as f64 + 0.5) * seconds(SLICE_NS),
-        latency_us_p99_9: p99_9(&gets, |_| true),
+    let slices = all.into_iter().map(|(slice, gets)| {
+        let at_s = (slice as f64 + 0.5) * seconds(SLICE_NS);
+        (at_s, p99_9(&gets, |_| true))
     });
     slices.collect()
 }
@@ -409,9 +380,9 @@ mod tests {
             .chain(gets(700_000_000, 999, 1))
             .collect();
         let slices = slices(&gets);
-        let at: Vec<f64> = slices.iter().map(|slice| slice.at_s).collect();
+        let at: Vec<f64> = slices.iter().map(|slice| slice.0).collect();
         assert_eq!(at, [-0.25, 0.25]);
-        assert!((slices[1].latency_us_p99_9 / 50.0 - 1.0).abs() < 0.01);
+        assert!((slices[1].1 / 50.0 - 1.0).abs() < 0.01);
     }
 
     #[test]

@@ -8,7 +8,7 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-use cellar_load::latency::Latencies;
+use cellar_load::Latencies;
 
 /// Operations slower than this are looked into.
 pub(super) const SLOW_NS: u64 = 100_000;

@@ -2,11 +2,7 @@
 
 use std::time::Duration;
 
-use cellar_load::client::Client;
-use cellar_load::error::Error;
-use cellar_load::process::Server;
-use cellar_load::tls::Stream;
-use cellar_load::wire::Event;
+use cellar_load::{Client, Error, Event, Server, Stream};
 
 /// Bytes sent, and replies asked for, before the replies are read.
 const BATCH_BYTES: usize = 64 << 10;
@@ -29,16 +25,6 @@ pub(super) struct Held {
 pub(super) struct Counter {
     client: Client,
     value: Vec<u8>,
-    /// Replies that are to come to what was asked last.
-    waiting: u64,
-    tally: ReplyTally,
-}
-
-/// What has come of what was asked for.
-#[derive(Default)]
-struct ReplyTally {
-    /// Length of the value that is arriving.
-    value_bytes: Option<usize>,
     held: Held,
 }
 
@@ -47,8 +33,7 @@ impl Counter {
         Ok(Counter {
             client: Client::connect(server.address(), server.wire(), TIMEOUT)?,
             value: Vec::new(),
-            waiting: 0,
-            tally: ReplyTally::default(),
+            held: Held::default(),
         })
     }
 
@@ -59,19 +44,19 @@ impl Counter {
         }
         let value = &self.value[..bytes];
         self.client.set(key.as_bytes(), ttl_s, value);
-        self.asked(1)
+        self.asked()
     }
 
     /// Adds one to a number, which is created if it is missing.
     pub(super) fn count(&mut self, key: &str) -> Result<(), Error> {
-        let replies = self.client.count(key.as_bytes());
-        self.asked(replies)
+        self.client.count(key.as_bytes());
+        self.asked()
     }
 
     /// Reads a value; what is found is counted.
     pub(super) fn get(&mut self, key: &str) -> Result<(), Error> {
         self.client.get(key.as_bytes());
-        self.asked(1)
+        self.asked()
     }
 
     /// Asks for a value many times and reads nothing.
@@ -85,9 +70,9 @@ impl Counter {
         self.client.into_stream()
     }
 
-    fn asked(&mut self, replies: u64) -> Result<(), Error> {
-        self.waiting += replies;
-        if self.client.unsent_bytes() >= BATCH_BYTES || self.waiting >= BATCH_REPLIES {
+    fn asked(&mut self) -> Result<(), Error> {
+        let (bytes, replies) = self.client.unsent();
+        if bytes >= BATCH_BYTES || replies >= BATCH_REPLIES {
             self.finish()?;
         }
         Ok(())
@@ -95,58 +80,13 @@ impl Counter {
 
     /// Waits for all replies; what all reads of this connection have found.
     pub(super) fn finish(&mut self) -> Result<Held, Error> {
-        self.waiting = 0;
-        self.client.exchange(|event| {
-            self.tally.take(event);
+        let held = &mut self.held;
+        self.client.exchange(|event, value| {
+            held.refused += u64::from(matches!(event, Event::Refused(_)));
+            held.items += u64::from(value.is_some());
+            held.value_bytes += value.map_or(0, <[u8]>::len) as u64;
             Ok(())
         })?;
-        Ok(self.tally.held)
-    }
-}
-
-impl ReplyTally {
-    fn take(&mut self, event: Event<'_>) {
-        let arriving = &mut self.value_bytes;
-        match event {
-            Event::Value { bytes, .. } => *arriving = Some(bytes),
-            Event::Data(_) => {}
-            Event::Refused(_) => {
-                *arriving = None;
-                self.held.refused += 1;
-            }
-            _ => {
-                self.held.items += u64::from(arriving.is_some());
-                self.held.value_bytes += arriving.take().unwrap_or(0) as u64;
-            }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn values_that_are_found_count_and_refusals_by_themselves() {
-        let mut tally = ReplyTally::default();
-        let value = |bytes| Event::Value { key: None, bytes };
-        for event in [
-            Event::SetDone { stored: true },
-            value(5),
-            Event::Data(b"hello"),
-            Event::GetDone,
-            Event::GetDone,
-            Event::CountDone { number: Some(7) },
-            value(9),
-            Event::Refused(b"SERVER_ERROR no"),
-        ] {
-            tally.take(event);
-        }
-        let expected = Held {
-            items: 1,
-            value_bytes: 5,
-            refused: 1,
-        };
-        assert_eq!(tally.held, expected);
+        Ok(self.held)
     }
 }

@@ -1,9 +1,6 @@
 //! The scenarios: what is stored, how often, and who keeps a connection open meanwhile.
 
-use cellar_load::error::Error;
-use cellar_load::process::Server;
-use cellar_load::random::{Random, mix};
-use cellar_load::tls::Stream;
+use cellar_load::{Error, Random, Server, Stream, mix};
 
 use super::client::Counter;
 

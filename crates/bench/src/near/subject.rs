@@ -126,7 +126,7 @@ impl<V> LruShards<V> {
     }
 
     fn shard(&self, key: u64) -> &parking_lot::Mutex<lru::LruCache<u64, Arc<V>>> {
-        let hash = cellar_load::random::mix(key);
+        let hash = cellar_load::mix(key);
         &self.shards[hash as usize % self.shards.len()]
     }
 }

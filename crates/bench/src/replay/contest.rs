@@ -17,33 +17,33 @@ use std::time::Duration;
 
 use clap::Args;
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use self::tune::Tuner;
 use super::read;
-use super::remote::{self, Served};
+use super::remote;
 use super::trace::Trace;
-use crate::measurement::Measurement;
+use crate::measurement::{Measurement, both};
 use crate::peers::{PeerArgs, some};
 use crate::race::all_at_once;
-use cellar_load::error::Error;
-use cellar_load::process::{Ingredients, Recipe};
-use cellar_load::quantity::{binary, parse_bytes, share};
-use cellar_load::wire::Wire;
+use cellar_load::{Error, Ingredients, Recipe, Wire, binary, parse_bytes, share};
 
 /// How finely memory is set, unless a server such as memcached takes whole MiB only.
 const STEP_BYTES: u64 = 64 << 10;
 
 /// Options of `cellar-bench contest`.
-#[derive(Args, Clone, Debug)]
+#[derive(Args, Clone, Debug, Serialize)]
 pub(crate) struct ContestArgs {
     /// Traces, as for replay; their TTLs are left out
     #[arg(required = true, value_name = "TRACE")]
+    #[serde(skip)]
     traces: Vec<PathBuf>,
     /// Most resident memory of a server's process, such as 32MiB,64MiB
     #[arg(long, value_name = "SIZES", value_delimiter = ',', required = true,
           value_parser = parse_bytes)]
     rss: Vec<u64>,
     #[command(flatten)]
+    #[serde(skip)]
     peers: PeerArgs,
     /// Most replays to find a server's setting
     #[arg(long, default_value_t = 4)]
@@ -52,10 +52,12 @@ pub(crate) struct ContestArgs {
     /// Makes values longer or shorter by one factor for each trace, so that its different keys with
     /// their values have this size
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
+    #[serde(rename = "footprint_bytes")]
     footprint: Option<u64>,
     /// At most so many requests of each trace, from its beginning
     #[arg(long, value_name = "NUMBER", default_value_t = 1_000_000)]
     #[arg(default_value_if("quick", "true", "100000"))]
+    #[serde(rename = "requests_max")]
     requests: usize,
     /// Each replay lasts at least so long, for servers whose clocks tick in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 20)]
@@ -63,75 +65,34 @@ pub(crate) struct ContestArgs {
     lasting_s: u64,
 }
 
-/// Everything that was found; the form of `--json`.
-#[derive(Debug, Serialize)]
-pub(crate) struct Contest {
-    /// How long each replay lasted at least.
-    lasting_s: u64,
-    /// What the traces were stretched to.
-    footprint_bytes: Option<u64>,
-    requests_max: usize,
-    results: Vec<ContestResult>,
-}
-
-/// One server, trace and limit.
-#[derive(Clone, Debug, Serialize)]
-struct ContestResult {
-    trace: String,
-    rss_limit_bytes: u64,
-    server: String,
-    version: String,
-    /// False if the peak stayed above the limit at every setting that was tried; then this is the
-    /// setting with the smallest peak.
-    fits: bool,
-    /// What the server was told.
-    memory_bytes: u64,
-    rss_end_bytes: u64,
-    rss_peak_bytes: u64,
-    /// Different keys of the trace.
-    keys: usize,
-    /// These with their values, and 17 bytes for each.
-    footprint_bytes: u64,
-    #[serde(flatten)]
-    served: Served,
-    miss_ratio: f64,
-    ttl_left_out: bool,
-}
-
 /// The search for the setting of a server at a limit.
 struct Search<'c> {
     recipe: &'c Recipe,
     limit_bytes: u64,
     tuner: Tuner,
-    /// The best setting so far, and the replay with it.
-    best: Option<ContestResult>,
+    /// The best setting so far, and what the replay with it found.
+    best: Option<(u64, Value)>,
 }
 
 /// The setting that was found last, by server and limit: where the next search begins.
 type Known = HashMap<(String, u64), u64>;
 
 impl Measurement for ContestArgs {
-    type Outcome = Contest;
-
-    fn measure(&self) -> Result<Contest, Error> {
+    fn measure(&self) -> Result<Value, Error> {
         let recipes = self.recipes()?;
         let mut known = Known::new();
         let mut results = Vec::new();
         for path in &self.traces {
             let trace = self.trace(path)?;
             for search in self.searched(&recipes, &trace, &known)? {
-                if let Some(best) = search.best {
-                    known.insert((best.server.clone(), search.limit_bytes), best.memory_bytes);
-                    results.push(best);
+                if let Some((memory_bytes, found)) = search.best {
+                    let server = search.recipe.name.clone();
+                    known.insert((server, search.limit_bytes), memory_bytes);
+                    results.push(found);
                 }
             }
         }
-        Ok(Contest {
-            lasting_s: self.lasting_s,
-            footprint_bytes: self.footprint,
-            requests_max: self.requests,
-            results,
-        })
+        Ok(json!({ "results": results }))
     }
 }
 
@@ -206,50 +167,39 @@ impl<'c> Search<'c> {
         }
     }
 
-    /// Replays with the next setting and learns from it.
+    /// Starts the server with the next setting, replays, ends it and learns from that.
     fn step(&mut self, trace: &Trace, lasting: Duration) -> Result<(), Error> {
         let Some(memory_bytes) = self.tuner.next() else {
             return Ok(());
         };
-        let trial = self.replay(trace, memory_bytes, lasting)?;
-        let (server, misses) = (&trial.server, trial.served.misses);
-        let [told, peak] = [memory_bytes, trial.rss_peak_bytes].map(binary);
-        eprintln!(
-            "{}: {server} told {told}: {misses} misses, peak {peak}",
-            trace.name
-        );
-        if self.tuner.learn(memory_bytes, trial.rss_peak_bytes) {
-            self.best = Some(trial);
-        }
-        Ok(())
-    }
-
-    /// Starts the server with this memory, replays and ends it.
-    fn replay(
-        &self,
-        trace: &Trace,
-        memory_bytes: u64,
-        lasting: Duration,
-    ) -> Result<ContestResult, Error> {
         let with = Ingredients::of(memory_bytes >> 20);
         let server = self.recipe.with_memory(memory_bytes).start(with)?;
         let version = server.version()?;
         let served = remote::play(trace, server.wire(), server.address(), lasting)?;
-        let rss_peak_bytes = server.rss_peak_bytes()?;
-        Ok(ContestResult {
-            trace: trace.name.clone(),
-            rss_limit_bytes: self.limit_bytes,
-            server: self.recipe.name.clone(),
-            version,
-            fits: rss_peak_bytes <= self.limit_bytes,
-            memory_bytes,
-            rss_end_bytes: server.rss_bytes()?,
-            rss_peak_bytes,
-            keys: trace.keys.len(),
-            footprint_bytes: trace.footprint_bytes(),
-            served,
-            miss_ratio: share(served.misses, served.hits + served.misses),
-            ttl_left_out: trace.has_ttl(),
-        })
+        let (peak_bytes, end_bytes) = (server.rss_peak_bytes()?, server.rss_bytes()?);
+        let (name, misses) = (&self.recipe.name, served.misses);
+        let [told, peak] = [memory_bytes, peak_bytes].map(binary);
+        let trace_name = &trace.name;
+        eprintln!("{trace_name}: {name} told {told}: {misses} misses, peak {peak}");
+        if !self.tuner.learn(memory_bytes, peak_bytes) {
+            return Ok(());
+        }
+        let others = json!({
+            "trace": trace_name,
+            "rss_limit_bytes": self.limit_bytes,
+            "server": name,
+            "version": version,
+            // If no setting kept the peak below the limit, this is the one with the smallest.
+            "fits": peak_bytes <= self.limit_bytes,
+            "memory_bytes": memory_bytes,
+            "rss_end_bytes": end_bytes,
+            "rss_peak_bytes": peak_bytes,
+            "keys": trace.keys.len(),
+            "footprint_bytes": trace.footprint_bytes(),
+            "miss_ratio": share(misses, served.hits + misses),
+            "ttl_left_out": trace.has_ttl(),
+        });
+        self.best = Some((memory_bytes, both(served, others)));
+        Ok(())
     }
 }

@@ -13,14 +13,14 @@ use cellar_engine::{
 };
 
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::stamp::Stamps;
 use super::trace::{Row, Trace, number};
 use crate::footprint::own_rss_bytes;
+use crate::measurement::both;
 use crate::refused;
-use cellar_load::clock::{now_ns, seconds};
-use cellar_load::error::Error;
-use cellar_load::quantity::share;
+use cellar_load::{Error, now_ns, seconds, share};
 
 /// Most steps of upkeep between two requests: more when nothing happens for long would change
 /// nothing.
@@ -32,15 +32,14 @@ const WARM_UP_PART: usize = 4;
 /// Rows ahead of which the index is asked to load.
 const ROWS_AHEAD: usize = 16;
 
-/// What a run found.
+/// What happened to requests.
 #[derive(Clone, Debug, Default, Serialize)]
-pub(crate) struct Played {
+struct Played {
     requests: u64,
     sets: u64,
     hits: u64,
     /// All misses.
-    pub(crate) misses: u64,
-    miss_ratio: f64,
+    misses: u64,
     /// The key was never stored, or its value was refused.
     misses_absent: u64,
     /// The item's time was over.
@@ -51,20 +50,6 @@ pub(crate) struct Played {
     stores: u64,
     /// Stores that the engine refused because the value is too large.
     refused: u64,
-    dead_at_eviction_max_pct: f64,
-    dead_mean_pct: f64,
-    /// The same of what is held instead of all memory.
-    dead_of_held_mean_pct: f64,
-    dead_of_held_max_pct: f64,
-    items: u64,
-    live_bytes: u64,
-    evicted: u64,
-    expired: u64,
-    copies_per_store: f64,
-    memory_bytes: u64,
-    rss_bytes: u64,
-    overhead_bytes_per_item: f64,
-    seconds: f64,
 }
 
 struct Player<'t> {
@@ -83,17 +68,15 @@ struct Player<'t> {
     rss_before_bytes: u64,
 }
 
-/// Plays `trace` on a fresh cache of so many bytes.
-///
-/// # Errors
+/// Plays `trace` on a fresh cache of so many bytes; what was found.
 /// [`Error::Usage`] if the engine cannot work with them, [`Error::Wrong`] if it served
 /// something wrong.
-pub(crate) fn play(trace: &Trace, memory_bytes: u64) -> Result<Played, Error> {
+pub(crate) fn play(trace: &Trace, memory_bytes: u64) -> Result<Value, Error> {
     let started_ns = now_ns();
     let mut player = Player::new(trace, memory_bytes)?;
     player.run()?;
-    player.played.seconds = seconds(now_ns() - started_ns);
-    player.finish()
+    let seconds = seconds(now_ns() - started_ns);
+    Ok(both(player.finish()?, json!({"seconds": seconds})))
 }
 
 impl<'t> Player<'t> {
@@ -164,9 +147,9 @@ impl<'t> Player<'t> {
             self.played.sets += 1;
             return self.store(key, at, row);
         }
-        let found = self.cache.get(key, |item| {
-            self.stamps.is_last(row.key, item.value.len(), item.value)
-        });
+        let found = self
+            .cache
+            .get(key, |item| self.stamps.is_last(row.key, item.value));
         let is_live = self.deadline_ms[row.key as usize] > row.at_ms;
         match found {
             Some(true) if is_live => self.played.hits += 1,
@@ -229,7 +212,11 @@ impl<'t> Player<'t> {
     }
 
     /// Collects what the cache knows at the end.
-    fn finish(self) -> Result<Played, Error> {
+    ///
+    /// `overhead_bytes_per_item` is what live items take beyond key and value (headers, deadlines,
+    /// padding), with the index and all bookkeeping. Dead bytes, unused ends of segments and free
+    /// segments are not in it: they do not grow with the number of items.
+    fn finish(self) -> Result<Value, Error> {
         let rss_bytes = own_rss_bytes()?.saturating_sub(self.rss_before_bytes);
         let (stats, found) = (self.cache.stats(), self.played);
         if stats.evicted == 0 && found.misses_evicted > 0 {
@@ -249,22 +236,23 @@ impl<'t> Player<'t> {
         }
         let overhead_bytes = over_payload_bytes + stats.index_bytes + stats.overhead_bytes;
         let [of_memory, of_held] = self.dead.counted();
-        Ok(Played {
-            miss_ratio: share(found.misses, found.hits + found.misses),
-            dead_at_eviction_max_pct: share(stats.dead_at_eviction_max_ppm, 10_000),
-            dead_mean_pct: mean(&of_memory),
-            dead_of_held_mean_pct: mean(&of_held),
-            dead_of_held_max_pct: of_held.into_iter().fold(0.0, f64::max),
-            items: stats.items,
-            live_bytes: stats.live_bytes,
-            evicted: stats.evicted,
-            expired: stats.expired,
-            copies_per_store: share(stats.copied, found.stores),
-            memory_bytes: stats.memory_bytes,
-            rss_bytes,
-            overhead_bytes_per_item: share(overhead_bytes, items.max(1)),
-            ..found
-        })
+        let others = json!({
+            "miss_ratio": share(found.misses, found.hits + found.misses),
+            "dead_at_eviction_max_pct": share(stats.dead_at_eviction_max_ppm, 10_000),
+            "dead_mean_pct": mean(&of_memory),
+            // The same of what is held instead of all memory.
+            "dead_of_held_mean_pct": mean(&of_held),
+            "dead_of_held_max_pct": of_held.into_iter().fold(0.0, f64::max),
+            "items": stats.items,
+            "live_bytes": stats.live_bytes,
+            "evicted": stats.evicted,
+            "expired": stats.expired,
+            "copies_per_store": share(stats.copied, found.stores),
+            "memory_bytes": stats.memory_bytes,
+            "rss_bytes": rss_bytes,
+            "overhead_bytes_per_item": share(overhead_bytes, items.max(1)),
+        });
+        Ok(both(found, others))
     }
 }
 
@@ -345,8 +333,9 @@ mod tests {
     #[test]
     fn an_item_is_served_until_its_deadline_and_not_from_it_on() {
         let played = play(&trace(&[1, 1999, 2000, 3999, 4000]), MEMORY_BYTES).unwrap();
-        assert_eq!(played.hits, 3);
-        assert_eq!((played.misses_expired, played.misses), (2, 2));
+        assert_eq!(played["hits"], 3);
+        assert_eq!(played["misses_expired"], 2);
+        assert_eq!(played["misses"], 2);
     }
 
     #[test]
@@ -376,7 +365,8 @@ mod tests {
         let key = trace.rows[0].key;
         trace.rows[1] = Row::new(1, true, key, 3 << 20, 0);
         let played = play(&trace, MEMORY_BYTES).unwrap();
-        assert_eq!((played.refused, played.hits), (1, 0));
-        assert_eq!(played.misses_absent, 1);
+        for (name, count) in [("refused", 1), ("hits", 0), ("misses_absent", 1)] {
+            assert_eq!(played[name], count, "{name}");
+        }
     }
 }

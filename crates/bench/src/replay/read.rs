@@ -1,4 +1,4 @@
-//! Reading a trace: CSV with a header, columns from [`COLUMNS`] in any order, only `key` required.
+//! Reading a trace: CSV with a header, the fields of [`Line`] in any order, only `key` required.
 //!
 //! `op` is `get` (the default) or `set`; a value of zero or no length has 100 bytes; a TTL of zero
 //! is for ever; times and TTLs are seconds and may have a fraction. Anything else is refused with
@@ -6,18 +6,16 @@
 //! file is packed shows in its first bytes, not in its name, so that stdin works the same way.
 
 use std::fs::File;
-use std::io::{self, Chain, Cursor, Read};
+use std::io::{self, Cursor, Read};
 use std::path::Path;
 
 use cellar_engine::KEY_BYTES_MAX;
-use csv::{ByteRecord, Reader, ReaderBuilder, Terminator};
+use csv::{ByteRecord, ErrorKind, Reader, ReaderBuilder, Terminator, Trim};
+use serde::Deserialize;
 
 use super::trace::{Keys, Row, Trace};
-use cellar_load::error::Error;
-use cellar_load::random::Random;
+use cellar_load::{Error, Random};
 
-/// Columns a trace may have.
-const COLUMNS: [&str; 5] = ["time_s", "op", "key", "value_bytes", "ttl_s"];
 /// Length of values the trace does not tell.
 const VALUE_BYTES_DEFAULT: u32 = 100;
 /// Largest time and TTL in seconds, some 3,000 years.
@@ -26,32 +24,69 @@ const SECONDS_MAX: f64 = 1e11;
 const ENDINGS: [&str; 2] = [".zst", ".csv"];
 /// What packed bytes begin with.
 const ZSTD_MAGIC: &[u8] = &[0x28, 0xB5, 0x2F, 0xFD];
-/// The name that means stdin, and how it is called in reports and errors.
+/// The path that means stdin, and how it is called in reports and errors.
 const STDIN: &str = "-";
 const STDIN_NAME: &str = "stdin";
+/// Behind all lines, so that the reader's line is always the one behind the record.
 const LINE_END: &[u8] = b"\n";
+
+/// One request as it stands in a file.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Line<'r> {
+    time_s: Option<f64>,
+    #[serde(default)]
+    op: Verb,
+    key: &'r [u8],
+    value_bytes: Option<u32>,
+    ttl_s: Option<f64>,
+}
+
+#[derive(Clone, Copy, Default, Deserialize, PartialEq)]
+#[serde(rename_all = "lowercase")]
+enum Verb {
+    #[default]
+    #[serde(alias = "")]
+    Get,
+    Set,
+}
 
 /// Reads a trace from a file, or from stdin for `-`; this share of the sets over keys that appeared
 /// before stores another length.
 pub(crate) fn read(path: &Path, resize_share: f64) -> Result<Trace, Error> {
-    let name = name_of(path);
-    let file = match name.as_str() {
-        STDIN_NAME => STDIN_NAME.to_owned(),
-        _ => path.display().to_string(),
+    let is_stdin = path.as_os_str() == STDIN;
+    let file = if is_stdin { STDIN_NAME.as_ref() } else { path };
+    let opened = open(path, is_stdin).and_then(unpack);
+    let source =
+        opened.map_err(|error| Error::system(format!("opening {}", file.display()), error))?;
+    let mut lines = ReaderBuilder::new()
+        .terminator(Terminator::Any(b'\n'))
+        .trim(Trim::All)
+        .from_reader(source.chain(LINE_END));
+    let mut parser = Parser {
+        resize_share,
+        random: Random::seeded(1),
+        keys: Keys::default(),
+        rows: Vec::new(),
+        start_s: None,
+        last_ms: 0,
     };
-    let parser = Parser::new(open(path)?, file, resize_share)?;
-    parser.trace(name)
+    parser.read(&mut lines).map_err(|what| {
+        let line = (lines.position().line() - 1).max(1);
+        Error::Wrong(format!("{}, line {line}: {what}", file.display()))
+    })?;
+    Ok(Trace {
+        name: name_of(file),
+        keys: parser.keys,
+        rows: parser.rows,
+    })
 }
 
-/// Opens a file, or stdin, and unpacks what is packed.
-fn open(path: &Path) -> Result<Box<dyn Read>, Error> {
-    let opening = |error| Error::system(format!("opening {}", path.display()), error);
-    let source: Box<dyn Read> = if path.as_os_str() == STDIN {
-        Box::new(io::stdin().lock())
-    } else {
-        Box::new(File::open(path).map_err(opening)?)
-    };
-    unpack(source).map_err(opening)
+fn open(path: &Path, is_stdin: bool) -> io::Result<Box<dyn Read>> {
+    Ok(match is_stdin {
+        true => Box::new(io::stdin().lock()),
+        false => Box::new(File::open(path)?),
+    })
 }
 
 fn unpack(mut source: Box<dyn Read>) -> io::Result<Box<dyn Read>> {
@@ -66,12 +101,10 @@ fn unpack(mut source: Box<dyn Read>) -> io::Result<Box<dyn Read>> {
     })
 }
 
-fn name_of(path: &Path) -> String {
-    if path.as_os_str() == STDIN {
-        return STDIN_NAME.to_owned();
-    }
-    let file = path.file_name().unwrap_or(path.as_os_str());
-    let mut name = file.to_string_lossy().into_owned();
+/// The name of a file without the endings.
+fn name_of(file: &Path) -> String {
+    let name = file.file_name().unwrap_or(file.as_os_str());
+    let mut name = name.to_string_lossy().into_owned();
     for ending in ENDINGS {
         if let Some(stem) = name.strip_suffix(ending).filter(|stem| !stem.is_empty()) {
             name = stem.to_owned();
@@ -81,128 +114,59 @@ fn name_of(path: &Path) -> String {
 }
 
 /// A trace that is being read.
-struct Parser<R> {
-    rows: Reader<Chain<R, &'static [u8]>>,
-    /// Its name in errors.
-    file: String,
-    columns: Columns,
+struct Parser {
     resize_share: f64,
     random: Random,
     keys: Keys,
+    rows: Vec<Row>,
     /// The first time in the trace, from which all others count.
     start_s: Option<f64>,
     last_ms: u64,
 }
 
-/// Where each of [`COLUMNS`] stands in a row.
-struct Columns([Option<usize>; COLUMNS.len()]);
-
-impl Columns {
-    const TIME: usize = 0;
-    const OP: usize = 1;
-    const KEY: usize = 2;
-    const VALUE_BYTES: usize = 3;
-    const TTL: usize = 4;
-
-    fn of(header: &ByteRecord) -> Result<Columns, String> {
-        let known = || COLUMNS.join(", ");
-        let mut columns = Columns([None; COLUMNS.len()]);
-        for (place, field) in header.iter().enumerate() {
-            let name = String::from_utf8_lossy(field.trim_ascii()).into_owned();
-            let column = COLUMNS.iter().position(|column| **column == name);
-            let column = column
-                .ok_or_else(|| format!("there is no column {name:?}; columns are {}", known()))?;
-            if columns.0[column].replace(place).is_some() {
-                return Err(format!("the column {name} stands there twice"));
-            }
+impl Parser {
+    fn read(&mut self, lines: &mut Reader<impl Read>) -> Result<(), String> {
+        let none = ByteRecord::new();
+        let header = lines.byte_headers().map_err(|error| explain(&error, &none));
+        let header = header?.clone();
+        if !header.iter().any(|name| name == b"key") {
+            return Err("the column key is missing".to_owned());
         }
-        match columns.0[Columns::KEY] {
-            Some(_) => Ok(columns),
-            None => Err(format!(
-                "the column key is missing; columns are {}",
-                known()
-            )),
-        }
-    }
-
-    /// A field without the spaces around it; empty if the trace has no such column.
-    fn field<'r>(&self, column: usize, record: &'r ByteRecord) -> &'r [u8] {
-        let field = self.0[column].and_then(|place| record.get(place));
-        field.unwrap_or(b"").trim_ascii()
-    }
-}
-
-impl<R: Read> Parser<R> {
-    fn new(source: R, file: String, resize_share: f64) -> Result<Parser<R>, Error> {
-        // Every line has an end, so that the reader's line is always the one behind the record.
-        let source = source.chain(LINE_END);
-        let mut rows = ReaderBuilder::new()
-            .terminator(Terminator::Any(b'\n'))
-            .from_reader(source);
-        let header = rows.byte_headers().map_err(explain);
-        let columns = header.and_then(Columns::of);
-        Ok(Parser {
-            columns: columns.map_err(|what| bad(&file, line_of_last(&rows), what))?,
-            rows,
-            file,
-            resize_share,
-            random: Random::seeded(1),
-            keys: Keys::default(),
-            start_s: None,
-            last_ms: 0,
-        })
-    }
-
-    fn trace(mut self, name: String) -> Result<Trace, Error> {
         let mut record = ByteRecord::new();
-        let mut rows = Vec::new();
-        loop {
-            let is_there = self.rows.read_byte_record(&mut record).map_err(explain);
-            let row = is_there.and_then(|is_there| match is_there {
-                true => self.row(&record).map(Some),
-                false => Ok(None),
-            });
-            let line = || line_of_last(&self.rows);
-            let Some(row) = row.map_err(|what| bad(&self.file, line(), what))? else {
-                break;
-            };
-            if u32::try_from(rows.len()).is_err() {
-                return Err(bad(&self.file, line(), "more than 2^32 rows".to_owned()));
+        let explain = |error| explain(&error, &header);
+        while lines.read_byte_record(&mut record).map_err(explain)? {
+            let line = record.deserialize(Some(&header)).map_err(explain)?;
+            let row = self.row(&line)?;
+            if u32::try_from(self.rows.len()).is_err() {
+                return Err("more than 2^32 rows".to_owned());
             }
-            rows.push(row);
+            self.rows.push(row);
         }
-        Ok(Trace {
-            name,
-            keys: self.keys,
-            rows,
-        })
+        Ok(())
     }
 
-    fn row(&mut self, record: &ByteRecord) -> Result<Row, String> {
-        let field = |column| self.columns.field(column, record);
-        let is_set = match field(Columns::OP) {
-            b"" | b"get" => false,
-            b"set" => true,
-            other => return Err(format!("op is get or set, not {}", shown(other))),
-        };
-        let key = field(Columns::KEY);
-        if key.is_empty() || key.len() > KEY_BYTES_MAX {
-            let bytes = key.len();
+    fn row(&mut self, line: &Line<'_>) -> Result<Row, String> {
+        let bytes = line.key.len();
+        if bytes == 0 || bytes > KEY_BYTES_MAX {
             return Err(format!("a key has 1 to {KEY_BYTES_MAX} bytes, not {bytes}"));
         }
-        let time = seconds(field(Columns::TIME), COLUMNS[Columns::TIME])?;
-        let ttl = seconds(field(Columns::TTL), COLUMNS[Columns::TTL])?.unwrap_or(0.0);
-        let mut value_bytes = value_bytes(field(Columns::VALUE_BYTES))?;
+        for (name, seconds) in [("time_s", line.time_s), ("ttl_s", line.ttl_s)] {
+            if seconds.is_some_and(|it| !(0.0..=SECONDS_MAX).contains(&it)) {
+                return Err(format!("{name} is 0 to {SECONDS_MAX:e}"));
+            }
+        }
+        let value_bytes = line.value_bytes.filter(|bytes| *bytes > 0);
+        let mut value_bytes = value_bytes.unwrap_or(VALUE_BYTES_DEFAULT);
         let known = self.keys.len();
         let too_many = || "a trace has less than 2^32 keys".to_owned();
-        let key = self.keys.number(key).ok_or_else(too_many)?;
+        let key = self.keys.number(line.key).ok_or_else(too_many)?;
+        let is_set = line.op == Verb::Set;
         if is_set && (key as usize) < known && self.random.unit() < self.resize_share {
             value_bytes = resized(value_bytes, &mut self.random);
         }
-        let at_ms = self.at_ms(time);
         Ok(Row {
-            at_ms,
-            ttl_ms: ttl_ms(ttl),
+            at_ms: self.at_ms(line.time_s),
+            ttl_ms: ttl_ms(line.ttl_s.unwrap_or(0.0)),
             key,
             value_bytes,
             is_set,
@@ -219,60 +183,18 @@ impl<R: Read> Parser<R> {
     }
 }
 
-/// The line, from 1, on which the record read last ends.
-fn line_of_last<R: Read>(rows: &Reader<R>) -> u64 {
-    (rows.position().line() - 1).max(1)
-}
-
-fn bad(file: &str, line: u64, what: String) -> Error {
-    Error::Wrong(format!("{file}, line {line}: {what}"))
-}
-
-/// What is wrong with the file, without the line, which stands before it.
-fn explain(error: csv::Error) -> String {
+/// What is wrong with a line, without its number, which stands before it.
+fn explain(error: &csv::Error, header: &ByteRecord) -> String {
     match error.kind() {
-        csv::ErrorKind::UnequalLengths {
+        ErrorKind::UnequalLengths {
             expected_len, len, ..
         } => format!("{len} fields instead of {expected_len}"),
+        ErrorKind::Deserialize { err, .. } => {
+            let column = err.field().and_then(|at| header.get(at as usize));
+            let column = String::from_utf8_lossy(column.unwrap_or(b"a field"));
+            format!("{column}: {}", err.kind())
+        }
         _ => error.to_string(),
-    }
-}
-
-fn shown(field: &[u8]) -> String {
-    format!("{:?}", String::from_utf8_lossy(field))
-}
-
-/// A time in seconds; `None` for an empty field.
-fn seconds(field: &[u8], column: &str) -> Result<Option<f64>, String> {
-    if field.is_empty() {
-        return Ok(None);
-    }
-    let number = std::str::from_utf8(field)
-        .ok()
-        .and_then(|text| text.parse::<f64>().ok());
-    match number {
-        Some(number) if (0.0..=SECONDS_MAX).contains(&number) => Ok(Some(number)),
-        _ => Err(format!(
-            "{column} is a number of seconds from 0 to {SECONDS_MAX:e}, not {}",
-            shown(field)
-        )),
-    }
-}
-
-fn value_bytes(field: &[u8]) -> Result<u32, String> {
-    if field.is_empty() {
-        return Ok(VALUE_BYTES_DEFAULT);
-    }
-    let number = std::str::from_utf8(field)
-        .ok()
-        .and_then(|text| text.parse().ok());
-    match number {
-        Some(0) => Ok(VALUE_BYTES_DEFAULT),
-        Some(bytes) => Ok(bytes),
-        None => Err(format!(
-            "value_bytes is a whole number below 2^32, not {}",
-            shown(field)
-        )),
     }
 }
 

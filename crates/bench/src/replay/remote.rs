@@ -12,18 +12,12 @@ use serde::Serialize;
 
 use super::stamp::Stamps;
 use super::trace::{Row, Trace, number};
-use cellar_load::address::Address;
-use cellar_load::client::Client;
-use cellar_load::clock::{now_ns, seconds, sleep_until};
-use cellar_load::error::Error;
-use cellar_load::wire::{Event, Wire};
+use cellar_load::{Address, Client, Error, Event, Wire, now_ns, seconds, sleep_until};
 
 const BATCH_ROWS: usize = 64;
 /// Keys and values of a batch, unless one row alone has more: less than sockets hold by themselves.
 const BATCH_BYTES: usize = 64 << 10;
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// As much of a value as is checked.
-const HEAD_BYTES: usize = 8;
 const MEMCACHED_KEY_BYTES_MAX: usize = 250;
 
 /// How a server did.
@@ -42,8 +36,6 @@ pub(crate) struct Served {
 
 /// Plays `trace` at an even pace, for at least `lasting`, against the server at `target`, which
 /// should be empty.
-///
-/// # Errors
 /// [`Error`] if the connection fails, a key does not fit the protocol, or the server serves
 /// something that was not stored last.
 pub(crate) fn play(
@@ -92,24 +84,6 @@ fn check_keys(trace: &Trace) -> Result<(), Error> {
     }
 }
 
-/// What has arrived of a value.
-#[derive(Clone, Copy, Default)]
-struct ValueHead {
-    is_there: bool,
-    bytes: usize,
-    head: [u8; HEAD_BYTES],
-}
-
-impl ValueHead {
-    fn extend(&mut self, data: &[u8]) {
-        if let Some(free) = self.head.get_mut(self.bytes..) {
-            let bytes = free.len().min(data.len());
-            free[..bytes].copy_from_slice(&data[..bytes]);
-        }
-        self.bytes += data.len();
-    }
-}
-
 /// What was asked and what came back.
 struct Ledger<'t> {
     trace: &'t Trace,
@@ -118,31 +92,26 @@ struct Ledger<'t> {
     /// Rows whose get missed and which are to be stored.
     missed: Vec<u32>,
     stamps: Stamps,
-    value: ValueHead,
     served: Served,
 }
 
 impl Ledger<'_> {
-    fn take(&mut self, event: Event<'_>) -> Result<(), Error> {
+    fn take(&mut self, event: Event<'_>, value: Option<&[u8]>) -> Result<(), Error> {
         match event {
-            Event::Value { .. } => self.value.is_there = true,
-            Event::Data(data) => self.value.extend(data),
             Event::GetDone => {
                 let row = self.answered(true)?;
-                self.got(row)?;
+                self.got(row, value)?;
             }
             Event::SetDone { stored } => {
                 let row = self.answered(false)?;
                 self.set(row, stored);
-            }
-            Event::CountDone { .. } => {
-                return Err(Error::Garbled("a reply to what was not asked".to_owned()));
             }
             Event::Refused(text) => {
                 let text = String::from_utf8_lossy(text).into_owned();
                 let row = self.answered(false).map_err(|_| Error::Garbled(text))?;
                 self.set(row, false);
             }
+            _ => return Err(Error::Garbled("a reply to what was not asked".to_owned())),
         }
         Ok(())
     }
@@ -155,21 +124,21 @@ impl Ledger<'_> {
         }
     }
 
-    fn got(&mut self, number: u32) -> Result<(), Error> {
-        let value = std::mem::take(&mut self.value);
+    fn got(&mut self, number: u32, value: Option<&[u8]>) -> Result<(), Error> {
         let key = self.trace.rows[number as usize].key;
-        if !value.is_there {
+        let Some(value) = value else {
             self.served.misses += 1;
             self.missed.push(number);
-        } else if self.stamps.is_last(key, value.bytes, &value.head) {
-            self.served.hits += 1;
-        } else {
+            return Ok(());
+        };
+        if !self.stamps.is_last(key, value) {
             return Err(Error::Wrong(format!(
                 "{}, request {}: the value is not what was stored last; was the server empty?",
                 self.trace.name,
                 u64::from(number) + 1
             )));
         }
+        self.served.hits += 1;
         Ok(())
     }
 
@@ -203,7 +172,6 @@ impl<'t> RemotePlayer<'t> {
                 asked: VecDeque::new(),
                 missed: Vec::new(),
                 stamps: Stamps::new(trace, usize::MAX),
-                value: ValueHead::default(),
                 served: Served::default(),
             },
         })
@@ -250,7 +218,8 @@ impl<'t> RemotePlayer<'t> {
 
     /// Sends what was added and takes all replies to it.
     fn exchange(&mut self) -> Result<(), Error> {
-        self.client.exchange(|event| self.ledger.take(event))
+        self.client
+            .exchange(|event, value| self.ledger.take(event, value))
     }
 }
 

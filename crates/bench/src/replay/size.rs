@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use cellar_load::quantity::{binary, parse_bytes};
+use cellar_load::{binary, parse_bytes};
 
 /// How much memory a cache gets.
 #[derive(Clone, Copy, Debug, PartialEq)]

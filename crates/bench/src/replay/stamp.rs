@@ -4,7 +4,7 @@
 //! the rest is filler. Kept for each key: the row and the length of what was stored last.
 
 use super::trace::{Row, Trace};
-use cellar_load::random::mix;
+use cellar_load::mix;
 
 const TAG_BYTES: usize = 8;
 /// Instead of a row: nothing is stored.
@@ -68,18 +68,17 @@ impl Stamps {
         self.last[key as usize].row != NOTHING
     }
 
-    /// Whether a value of `bytes` bytes that begins with `head` is what was stored last; `head` is
-    /// the whole value or at least eight bytes.
+    /// Whether a value has the length and the beginning of what was stored last.
     #[inline]
-    pub(super) fn is_last(&self, key: u32, bytes: usize, head: &[u8]) -> bool {
+    pub(super) fn is_last(&self, key: u32, value: &[u8]) -> bool {
         let last = self.last[key as usize];
         match last.row {
             NOTHING => false,
             UNKNOWN => true,
             row => {
-                let tag_bytes = bytes.min(TAG_BYTES);
-                bytes == last.value_bytes as usize
-                    && head.get(..tag_bytes) == Some(&tag(key, row)[..tag_bytes])
+                let tag_bytes = value.len().min(TAG_BYTES);
+                value.len() == last.value_bytes as usize
+                    && value[..tag_bytes] == tag(key, row)[..tag_bytes]
             }
         }
     }

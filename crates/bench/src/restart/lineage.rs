@@ -7,12 +7,9 @@ use rustix::process::Signal;
 use tempfile::TempDir;
 
 use crate::peers::PeerArgs;
-use cellar_load::address::Address;
-use cellar_load::client::Client;
-use cellar_load::clock::{NS_PER_S, now_ns, unix_ns};
-use cellar_load::error::Error;
-use cellar_load::process::{Ingredients, Recipe, Server};
-use cellar_load::wire::{Event, Wire};
+use cellar_load::{
+    Address, Client, Error, Event, Ingredients, NS_PER_S, Recipe, Server, Wire, now_ns, unix_ns,
+};
 
 /// How long a server may take to end, and the next one to answer.
 const PATIENCE_S: u64 = 180;
@@ -142,14 +139,13 @@ impl Lineage {
         let (address, wire) = (self.server.address(), self.server.wire());
         let mut client = Client::connect(address, wire, ANSWER_TIMEOUT).ok()?;
         client.get(key);
-        let (mut is_there, mut is_told) = (false, false);
-        let exchanged = client.exchange(|event| {
-            is_there |= matches!(event, Event::Value { .. });
-            is_told |= event == Event::GetDone;
+        let mut told = None;
+        let exchanged = client.exchange(|event, value| {
+            told = (event == Event::GetDone).then_some(value.is_some());
             Ok(())
         });
         exchanged.ok()?;
-        is_told.then_some(is_there)
+        told
     }
 
     /// Puts a new server in the place of this one, in the way that lets clients notice least.

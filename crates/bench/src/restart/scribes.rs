@@ -11,13 +11,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::race::all_at_once;
-use cellar_load::address::Address;
-use cellar_load::client::Client;
-use cellar_load::clock::{now_ns, sleep_until};
-use cellar_load::error::Error;
-use cellar_load::process::Server;
-use cellar_load::record::{Records, ValueCheck};
-use cellar_load::wire::{Event, Wire};
+use cellar_load::{Address, Client, Error, Event, Records, Server, Wire, now_ns, sleep_until};
 
 /// Items of each connection.
 pub(super) const KEYS_EACH: usize = 500;
@@ -139,23 +133,14 @@ impl Scribes {
                 self.records.push_key(&mut key, scribe.item(place));
                 client.get(&key);
             }
-            let (mut place, mut value) = (0, None);
-            client.exchange(|event| {
-                match event {
-                    Event::Value { bytes, .. } => {
-                        let check = value.insert(ValueCheck::default());
-                        check.begin(scribe.item(place), bytes);
-                    }
-                    Event::Data(data) => value.iter_mut().for_each(|it| it.feed(data)),
-                    Event::GetDone => {
-                        let version =
-                            |it: ValueCheck| it.version().filter(|_| it.is_good(&self.records));
-                        let found = value.take().map(version);
-                        scribe.vows[place] = losses.judge(scribe.vows[place], found);
-                        place += 1;
-                    }
-                    other => return Err(Error::Garbled(format!("{other:?} came for a get"))),
+            let mut place = 0;
+            client.exchange(|event, value| {
+                if event != Event::GetDone {
+                    return Err(Error::Garbled(format!("{event:?} came for a get")));
                 }
+                let found = value.map(|it| self.records.version_of(scribe.item(place), it));
+                scribe.vows[place] = losses.judge(scribe.vows[place], found);
+                place += 1;
                 Ok(())
             })?;
         }
@@ -188,7 +173,7 @@ impl Scribe {
             self.vows[place(version)].sent = version;
         }
         self.version += batch;
-        let exchanged = client.exchange(|event| {
+        let exchanged = client.exchange(|event, _| {
             if event == (Event::SetDone { stored: true }) {
                 self.vows[place(next)].acknowledged = next;
                 seen.acknowledge();

@@ -1,12 +1,10 @@
 //! Asking: which requests are made of a service, and whether the replies are right.
 
-use cellar_load::drive::{self, Drive, Flight, Traffic};
-use cellar_load::error::Error;
-use cellar_load::wire::Event;
+use cellar_load::{Drive, Error, Event, Flight, Traffic, drive};
 
 use super::board::Board;
 use super::found::{Counts, Found};
-use super::message::{Messages, Method, Writer};
+use super::message::{Messages, Method};
 
 /// The key that each connection asks for before it is measured.
 const FIRST_KEY: &[u8] = b"first";
@@ -14,22 +12,13 @@ const FIRST_KEY: &[u8] = b"first";
 /// How many requests are made for one that has nothing to do with messages, itself included.
 pub(super) const HEALTH_EVERY: u64 = 21;
 
-/// What is asked of one server: half POST of new messages, half GET, half of these of the message
-/// acknowledged last, the others of any. Each [`HEALTH_EVERY`]th request asks whether the server is
-/// well.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Order {
-    pub(super) messages: Messages,
-    /// Whether the server keeps what it is given; the floor does not.
-    pub(super) is_cache: bool,
-}
-
 struct Asking<'b> {
-    order: Order,
+    messages: Messages,
+    /// Whether the server keeps what it is given; the floor does not.
+    is_cache: bool,
     board: &'b mut Board,
     counts: &'b mut Counts,
     asked: u64,
-    writer: Writer,
     found: Found,
     scratch: Vec<u8>,
 }
@@ -41,31 +30,29 @@ pub(super) struct Arriving {
     body: Vec<u8>,
 }
 
-impl Order {
-    /// Makes requests until the drive's limit, and waits for all replies.
-    ///
-    /// # Errors
-    /// [`Error`] if a connection ends, the server stops answering or answers nonsense. Messages
-    /// that are lost or wrong are counted, not an error.
-    pub(super) fn run(
-        self,
-        drive: &Drive,
-        board: &mut Board,
-        counts: &mut Counts,
-    ) -> Result<Found, Error> {
-        let asking = Asking {
-            order: self,
-            board,
-            counts,
-            asked: 0,
-            writer: Writer::new(self.messages),
-            found: Found::default(),
-            scratch: Vec::new(),
-        };
-        let (mut asked, driven) = drive::drive(drive, FIRST_KEY, vec![asking])?;
-        let found = asked.pop().map(|asking| asking.found).unwrap_or_default();
-        Ok(Found { driven, ..found })
-    }
+/// Asks one server until the drive's limit, and waits for all replies: half POST of new messages,
+/// half GET, half of these of the message acknowledged last, the others of any. Each
+/// [`HEALTH_EVERY`]th request asks whether the server is well. Messages that are lost or wrong are
+/// counted, unless the server is no cache; [`Error`] if it answers nonsense or not at all.
+pub(super) fn ask(
+    drive: &Drive,
+    messages: Messages,
+    is_cache: bool,
+    board: &mut Board,
+    counts: &mut Counts,
+) -> Result<Found, Error> {
+    let asking = Asking {
+        messages,
+        is_cache,
+        board,
+        counts,
+        asked: 0,
+        found: Found::default(),
+        scratch: Vec::new(),
+    };
+    let (mut asked, driven) = drive::drive(drive, FIRST_KEY, vec![asking])?;
+    let found = asked.pop().map(|asking| asking.found).unwrap_or_default();
+    Ok(Found { driven, ..found })
 }
 
 impl Asking<'_> {
@@ -93,8 +80,12 @@ impl Asking<'_> {
     }
 
     fn is_right(&mut self, number: u64, body: &[u8]) -> bool {
-        let messages = self.order.messages;
-        !self.order.is_cache || messages.is_content(&mut self.scratch, number, body)
+        !self.is_cache || self.messages.is_content(&mut self.scratch, number, body)
+    }
+
+    fn stored(&mut self, number: u64) {
+        self.counts.stored += 1;
+        self.board.end_write(number);
     }
 }
 
@@ -104,7 +95,8 @@ impl Traffic for Asking<'_> {
 
     fn push_next(&mut self, out: &mut Vec<u8>, now_ns: u64) -> (Method, u64) {
         let (method, number) = self.choose(now_ns);
-        self.writer.push(out, method, number);
+        self.messages
+            .push_request(out, &mut self.scratch, method, number);
         (method, number)
     }
 
@@ -123,7 +115,7 @@ impl Traffic for Asking<'_> {
                 return Ok(());
             }
             Event::Data(data) => {
-                if method == Method::Get && self.order.is_cache {
+                if method == Method::Get && self.is_cache {
                     arriving.body.extend_from_slice(data);
                 }
                 return Ok(());
@@ -152,12 +144,5 @@ impl Traffic for Asking<'_> {
             }
         }
         Ok(())
-    }
-}
-
-impl Asking<'_> {
-    fn stored(&mut self, number: u64) {
-        self.counts.stored += 1;
-        self.board.end_write(number);
     }
 }

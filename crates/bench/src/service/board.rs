@@ -5,11 +5,8 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use cellar_load::clock::NS_PER_S;
-use cellar_load::random::Random;
+use cellar_load::{NS_PER_S, Random};
 
-/// How many messages that were acknowledged last wait to be read back.
-const FRESH_MAX: usize = 64;
 /// So small a part of their time before its end messages are not asked for any more.
 const MARGIN: u64 = 10;
 
@@ -20,8 +17,8 @@ pub(super) struct Board {
     next: u64,
     /// Numbers whose writes were sent and are not acknowledged.
     pending: BTreeSet<u64>,
-    /// Acknowledged and not read back, oldest first.
-    fresh: VecDeque<u64>,
+    /// Acknowledged last, unless it was read back.
+    fresh: Option<u64>,
     /// When each second with writes began, and its first number.
     seconds: VecDeque<(u64, u64)>,
     /// How long messages are kept.
@@ -35,7 +32,7 @@ impl Board {
         Board {
             next: 0,
             pending: BTreeSet::new(),
-            fresh: VecDeque::new(),
+            fresh: None,
             seconds: VecDeque::new(),
             life_ns: life_s * NS_PER_S,
             random: Random::seeded(1),
@@ -67,10 +64,7 @@ impl Board {
     /// A write is acknowledged.
     pub(super) fn end_write(&mut self, number: u64) {
         if self.pending.remove(&number) {
-            if self.fresh.len() == FRESH_MAX {
-                self.fresh.pop_front();
-            }
-            self.fresh.push_back(number);
+            self.fresh = Some(number);
         }
     }
 
@@ -81,7 +75,7 @@ impl Board {
 
     /// The message acknowledged last, once.
     pub(super) fn freshest(&mut self) -> Option<u64> {
-        self.fresh.pop_back()
+        self.fresh.take()
     }
 
     /// Any message that is there, unless the server lost or refused it; `None` without a message.

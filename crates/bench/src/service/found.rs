@@ -4,10 +4,7 @@ use std::collections::BTreeMap;
 
 use super::message::Method;
 use crate::spread::Spread;
-use cellar_load::drive::Driven;
-use cellar_load::latency::Latencies;
-use cellar_load::quantity::share;
-use cellar_load::wire::Event;
+use cellar_load::{Driven, Event, Latencies, share};
 use serde::Serialize;
 
 /// What became of requests.

@@ -7,9 +7,7 @@
 
 use std::io::Write;
 
-use cellar_load::error::Error;
-use cellar_load::quantity::ByteRange;
-use cellar_load::random::mix;
+use cellar_load::{ByteRange, Error, mix};
 
 /// Length of every id.
 pub(super) const ID_BYTES: usize = 16;
@@ -37,8 +35,6 @@ pub(super) struct Messages {
 
 impl Messages {
     /// Messages that are so long as JSON of an id and a content.
-    ///
-    /// # Errors
     /// [`Error::Usage`] if such lengths are too short for the content, or too long.
     pub(super) fn new(bytes: ByteRange) -> Result<Messages, Error> {
         if bytes.low < BYTES_MIN || bytes.high > BYTES_MAX {
@@ -78,6 +74,33 @@ impl Messages {
             out.extend_from_slice(ENDING_JSON.as_bytes());
         }
         out.extend_from_slice(b"\"}");
+    }
+
+    /// Appends a request about a message; `scratch` is overwritten.
+    pub(super) fn push_request(
+        self,
+        out: &mut Vec<u8>,
+        scratch: &mut Vec<u8>,
+        method: Method,
+        number: u64,
+    ) {
+        scratch.clear();
+        out.extend_from_slice(method.line());
+        if method == Method::Get {
+            self.push_id(out, number);
+        }
+        out.extend_from_slice(COMMON.as_bytes());
+        if method == Method::Post {
+            self.push_json(scratch, number);
+            let bytes = scratch.len();
+            // Writing to a vector cannot fail.
+            let _ = write!(
+                out,
+                "Content-Type: application/json\r\nContent-Length: {bytes}\r\n"
+            );
+        }
+        out.extend_from_slice(b"\r\n");
+        out.extend_from_slice(scratch);
     }
 
     /// Whether this is the content of a message; `scratch` is overwritten.
@@ -140,43 +163,6 @@ impl Method {
     }
 }
 
-/// Writes requests; keeps the room in which bodies are made.
-#[derive(Clone, Debug)]
-pub(super) struct Writer {
-    messages: Messages,
-    body: Vec<u8>,
-}
-
-impl Writer {
-    pub(super) fn new(messages: Messages) -> Writer {
-        Writer {
-            messages,
-            body: Vec::new(),
-        }
-    }
-
-    /// Appends a request about a message.
-    pub(super) fn push(&mut self, out: &mut Vec<u8>, method: Method, number: u64) {
-        out.extend_from_slice(method.line());
-        self.body.clear();
-        if method == Method::Get {
-            self.messages.push_id(out, number);
-        }
-        out.extend_from_slice(COMMON.as_bytes());
-        if method == Method::Post {
-            self.messages.push_json(&mut self.body, number);
-            let bytes = self.body.len();
-            // Writing to a vector cannot fail.
-            let _ = write!(
-                out,
-                "Content-Type: application/json\r\nContent-Length: {bytes}\r\n"
-            );
-        }
-        out.extend_from_slice(b"\r\n");
-        out.extend_from_slice(&self.body);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -225,7 +211,7 @@ mod tests {
     fn request(method: Method) -> String {
         let messages = Messages::new("100..100".parse().unwrap()).unwrap();
         let mut out = Vec::new();
-        Writer::new(messages).push(&mut out, method, 1);
+        messages.push_request(&mut out, &mut Vec::new(), method, 1);
         String::from_utf8(out).unwrap()
     }
 

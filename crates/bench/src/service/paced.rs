@@ -1,91 +1,147 @@
-//! The paced load: servers asked at a fixed rate until messages expire as fast as they are written.
+//! The paced load: who takes part, asked at a fixed rate until messages expire as fast as they are
+//! written.
 
-use super::asking::{HEALTH_EVERY, Order};
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use super::ServiceArgs;
+use super::asking::{HEALTH_EVERY, ask};
 use super::board::Board;
 use super::found::{Counts, Found, tail};
-use super::message::Messages;
-use super::servers::Contender;
-use super::{PacedResult, ServiceArgs};
+use super::message::{ID_BYTES, Messages};
+use crate::measurement::both;
+use crate::peers::{some, takes_part};
 use crate::spread::Spread;
-use cellar_load::clock::{NS_PER_S, now_ns};
-use cellar_load::drive::{Drive, Limit};
-use cellar_load::error::Error;
-use cellar_load::latency::Latencies;
+use cellar_load::{Drive, Error, Latencies, Limit, NS_PER_S, Recipe, Server, Wire, now_ns};
 
 /// How long a server that was started may take to come to rest.
 const REST_S_MAX: u64 = 60;
+/// What keeps messages in Go, and what stands before it; the map is the ordinary cache.
+const GO_SERVICES: [&str; 3] = ["bigcache, net/http", "bigcache, fasthttp", "map, fasthttp"];
 
-/// One server's runs: what was found in each, and its resident bytes at the end.
-struct Runs<'a> {
-    contender: &'a Contender,
+/// A server that takes part, and what came of all its rounds.
+struct Contender {
+    recipe: Recipe,
+    version: String,
+    /// Whether it keeps messages; the floor does not.
+    is_cache: bool,
     counts: Counts,
     messages: u64,
+    /// What was found in each round, and its resident bytes at the end.
     runs: Vec<(Found, f64)>,
 }
 
 /// Runs the load against each server in turn, a fresh one each time, round by round.
-pub(super) fn measure(
-    args: &ServiceArgs,
-    messages: Messages,
-    contenders: &[Contender],
-) -> Result<Vec<PacedResult>, Error> {
-    let runs = contenders.iter().map(|contender| Runs {
-        contender,
-        counts: Counts::default(),
-        messages: 0,
-        runs: Vec::new(),
-    });
-    let mut all: Vec<Runs<'_>> = runs.collect();
+pub(super) fn measure(args: &ServiceArgs, messages: Messages) -> Result<Vec<Value>, Error> {
+    let mut contenders = contenders(args, messages)?;
     for round in 0..args.rounds {
         eprintln!("round {} of {}", round + 1, args.rounds);
-        for runs in &mut all {
-            run(args, messages, runs)?;
+        for contender in &mut contenders {
+            contender.run(args, messages)?;
         }
     }
-    Ok(all.iter().map(summarize).collect())
+    Ok(contenders.iter().map(Contender::summary).collect())
 }
 
-/// Runs the load once, against a fresh server.
-fn run(args: &ServiceArgs, messages: Messages, all: &mut Runs<'_>) -> Result<(), Error> {
-    let contender = all.contender;
-    let server = contender.start(args)?;
-    server.rest(now_ns() + REST_S_MAX * NS_PER_S)?;
-    let mut board = Board::new(args.life_s);
-    let order = Order {
-        messages,
-        is_cache: contender.is_cache,
-    };
-    let limit = Limit::Nanoseconds(args.seconds() * NS_PER_S);
-    let others = HEALTH_EVERY - 1;
-    let drive = Drive {
-        rate_per_s: Some((args.rate * HEALTH_EVERY) as f64 / others as f64),
-        ..args.drive(&server, limit)
-    };
-    let found = order.run(&drive, &mut board, &mut all.counts)?;
-    let (name, mean_ms) = (&contender.recipe.name, found.reads.mean_ms());
-    eprintln!("{name:20} reads {mean_ms:7.3} ms");
-    all.messages += board.written();
-    all.runs.push((found, server.rss_bytes()? as f64));
-    Ok(())
+/// All servers, Cellar first, the floor last.
+fn contenders(args: &ServiceArgs, messages: Messages) -> Result<Vec<Contender>, Error> {
+    let mut contenders = Vec::new();
+    if let Some(recipe) = args.cellar.recipe(Wire::Http)? {
+        let recipe = recipe.with("", &["--default-ttl", "http={life}"]);
+        contenders.push(Contender::cache(recipe.named("cellar"), "--version")?);
+    }
+    let hint = "`make bench PART=service` makes it";
+    if takes_part("--bigcache", &args.bigcache, hint)? {
+        for name in GO_SERVICES {
+            let recipe = Recipe::go_service(&args.bigcache, args.message_bytes.high, name);
+            contenders.push(Contender::cache(recipe, "-version")?);
+        }
+    }
+    let mut contenders = some(contenders)?;
+    let floor = Recipe::echo(Wire::Http, ID_BYTES, messages.content_bytes_mean())?;
+    contenders.push(Contender::new(floor.named("echo floor"), "", false));
+    Ok(contenders)
 }
 
-fn summarize(all: &Runs<'_>) -> PacedResult {
-    let (contender, runs) = (all.contender, &all.runs);
-    let latencies = |of: fn(&Found) -> &Latencies| {
-        let each: Vec<&Latencies> = runs.iter().map(|(found, _)| of(found)).collect();
-        tail(&each)
-    };
-    PacedResult {
-        server: contender.recipe.name.clone(),
-        version: contender.version.clone(),
-        is_floor: !contender.is_cache,
-        messages: all.messages,
-        unsent: runs.iter().map(|(found, _)| found.driven.unsent).sum(),
-        counts: all.counts.clone(),
-        rss_bytes: Spread::over(runs, |(_, rss_bytes)| *rss_bytes),
-        server_cpu_us_per_request: Spread::over(runs, |it| it.0.server_cpu_us_per_request()),
-        reads_ms: latencies(|found| &found.reads),
-        writes_ms: latencies(|found| &found.writes),
-        health_ms: latencies(|found| &found.health),
+impl Contender {
+    fn new(recipe: Recipe, version: &str, is_cache: bool) -> Contender {
+        Contender {
+            recipe,
+            version: version.to_owned(),
+            is_cache,
+            counts: Counts::default(),
+            messages: 0,
+            runs: Vec::new(),
+        }
+    }
+
+    /// A cache that says of its version what its program does.
+    fn cache(recipe: Recipe, option: &str) -> Result<Contender, Error> {
+        let program = &recipe.words[0];
+        let output = Command::new(program).arg(option).output();
+        let output = output.map_err(|error| Error::system(format!("starting {program}"), error))?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        let text = text.lines().next().unwrap_or_default().trim();
+        let version = text.strip_prefix("cellar ").unwrap_or(text);
+        Ok(Contender::new(recipe, version, true))
+    }
+
+    /// Starts the server with memory for all messages that live at once.
+    fn start(&self, args: &ServiceArgs) -> Result<Server, Error> {
+        let recipe = self.recipe.replaced(&[
+            ("{entries}", &args.live_messages().to_string()),
+            ("{life}", &format!("{}s", args.life_s)),
+        ]);
+        recipe.start(args.cpus.serving(args.memory_mib()))
+    }
+
+    /// Runs the load once, against a fresh server.
+    fn run(&mut self, args: &ServiceArgs, messages: Messages) -> Result<(), Error> {
+        let server = self.start(args)?;
+        server.rest(now_ns() + REST_S_MAX * NS_PER_S)?;
+        let mut board = Board::new(args.life_s);
+        let limit = Limit::Nanoseconds(args.seconds() * NS_PER_S);
+        let drive = Drive {
+            cpus: vec![args.cpus.load_cpu],
+            is_sleepless: true,
+            rate_per_s: Some((args.rate * HEALTH_EVERY) as f64 / (HEALTH_EVERY - 1) as f64),
+            ..server.drive(args.connections, limit)
+        };
+        let found = ask(
+            &drive,
+            messages,
+            self.is_cache,
+            &mut board,
+            &mut self.counts,
+        )?;
+        let (name, mean_ms) = (&self.recipe.name, found.reads.mean_ms());
+        eprintln!("{name:20} reads {mean_ms:7.3} ms");
+        self.messages += board.written();
+        self.runs.push((found, server.rss_bytes()? as f64));
+        Ok(())
+    }
+
+    /// What was found in all rounds.
+    fn summary(&self) -> Value {
+        let runs = &self.runs;
+        let latencies = |of: fn(&Found) -> &Latencies| {
+            let each: Vec<&Latencies> = runs.iter().map(|(found, _)| of(found)).collect();
+            tail(&each)
+        };
+        let unsent = runs.iter().map(|(found, _)| found.driven.unsent);
+        let others = json!({
+            "server": self.recipe.name,
+            "version": self.version,
+            "is_floor": !self.is_cache,
+            "messages": self.messages,
+            "unsent": unsent.sum::<u64>(),
+            "rss_bytes": Spread::over(runs, |(_, rss_bytes)| *rss_bytes),
+            "server_cpu_us_per_request": Spread::over(runs, |it| it.0.server_cpu_us_per_request()),
+            "reads_ms": latencies(|found| &found.reads),
+            "writes_ms": latencies(|found| &found.writes),
+            "health_ms": latencies(|found| &found.health),
+        });
+        both(&self.counts, others)
     }
 }

@@ -4,10 +4,7 @@ use std::io::Write;
 
 use tempfile::{NamedTempFile, TempDir};
 
-use cellar_load::address::{Address, ReservedPort};
-use cellar_load::error::Error;
-use cellar_load::process::{Ingredients, Recipe, Server};
-use cellar_load::tls::TlsArgs;
+use cellar_load::{Address, Error, Ingredients, Recipe, ReservedPort, Server, TlsArgs};
 
 /// What servers show to clients, made for this run: an ECDSA key on P-256 and its certificate.
 pub(super) struct Identity {

@@ -10,11 +10,7 @@ use std::time::Duration;
 use rustix::process::nice;
 
 use crate::race::{Raced, bind, race};
-use cellar_load::address::Address;
-use cellar_load::client::Client;
-use cellar_load::clock::{now_ns, sleep_until, thread_cpu_ns};
-use cellar_load::error::Error;
-use cellar_load::wire::Wire;
+use cellar_load::{Address, Client, Error, Wire, now_ns, sleep_until, thread_cpu_ns};
 
 /// New connections each second.
 pub(super) const PER_S: u64 = 1_000;
@@ -58,7 +54,7 @@ impl Storm<'_> {
             if let Some(address) = self.address {
                 let mut client = Client::connect(address, Wire::Resp, TIMEOUT)?;
                 client.get(b"storm");
-                client.exchange(|_| Ok(()))?;
+                client.exchange(|_, _| Ok(()))?;
             }
             while thread_cpu_ns() - before_ns < self.least_ns {
                 std::hint::spin_loop();

@@ -18,7 +18,7 @@ use crate::quantity::TtlMix;
 const LINE_BYTES_MAX: usize = 4096;
 
 /// Appends a command: an array of bulk strings.
-pub fn push_command(out: &mut Vec<u8>, words: &[&[u8]]) {
+pub(crate) fn push_command(out: &mut Vec<u8>, words: &[&[u8]]) {
     // Writing to a vector cannot fail.
     let _ = write!(out, "*{}\r\n", words.len());
     for word in words {
@@ -29,13 +29,13 @@ pub fn push_command(out: &mut Vec<u8>, words: &[&[u8]]) {
 }
 
 /// Appends `GET key`.
-pub fn push_get(out: &mut Vec<u8>, key: &[u8]) {
+pub(crate) fn push_get(out: &mut Vec<u8>, key: &[u8]) {
     push_command(out, &[b"GET", key]);
 }
 
 /// Appends `SET key value`, with a time to live as memcached reads it: none for zero, a duration up
 /// to 30 days, above that a moment in seconds since 1970.
-pub fn push_set(out: &mut Vec<u8>, key: &[u8], ttl_s: u32, value: &[u8]) {
+pub(crate) fn push_set(out: &mut Vec<u8>, key: &[u8], ttl_s: u32, value: &[u8]) {
     if ttl_s == 0 {
         return push_command(out, &[b"SET", key, value]);
     }
@@ -51,7 +51,7 @@ pub fn push_set(out: &mut Vec<u8>, key: &[u8], ttl_s: u32, value: &[u8]) {
 }
 
 /// Appends `INCR key`.
-pub fn push_count(out: &mut Vec<u8>, key: &[u8]) {
+pub(crate) fn push_count(out: &mut Vec<u8>, key: &[u8]) {
     push_command(out, &[b"INCR", key]);
 }
 
@@ -68,10 +68,8 @@ pub struct ReplyScanner {
 const END: &[u8] = b"\r\n";
 
 impl ReplyScanner {
-    /// Takes the next piece off the front of `input`; `None` when it is used up.
-    ///
-    /// # Errors
-    /// A sentence, if the bytes are no reply to these commands.
+    /// Takes the next piece off the front of `input`; `None` when it is used up,
+    /// a sentence if the bytes are no reply to these commands.
     pub fn next<'a, 'i: 'a>(
         &'a mut self,
         input: &mut &'i [u8],

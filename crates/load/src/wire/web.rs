@@ -52,14 +52,14 @@ fn push_target(out: &mut Vec<u8>, method: &[u8], key: &[u8]) {
 }
 
 /// Appends `GET /v1/cache/KEY`.
-pub fn push_get(out: &mut Vec<u8>, key: &[u8]) {
+pub(crate) fn push_get(out: &mut Vec<u8>, key: &[u8]) {
     push_target(out, b"GET", key);
     push_host(out);
     out.extend_from_slice(b"\r\n");
 }
 
 /// Appends what a server answers to a get that hits, as long as Cellar's answer.
-pub fn push_hit(out: &mut Vec<u8>, value: &[u8]) {
+pub(crate) fn push_hit(out: &mut Vec<u8>, value: &[u8]) {
     // Writing to a vector cannot fail.
     let _ = write!(
         out,
@@ -74,7 +74,7 @@ pub fn push_hit(out: &mut Vec<u8>, value: &[u8]) {
 
 /// Appends `PUT /v1/cache/KEY`, with a time to live as memcached reads it: none for zero, above 30
 /// days a moment.
-pub fn push_put(out: &mut Vec<u8>, key: &[u8], ttl_s: u32, value: &[u8]) {
+pub(crate) fn push_put(out: &mut Vec<u8>, key: &[u8], ttl_s: u32, value: &[u8]) {
     push_target(out, b"PUT", key);
     let mut left_s = u64::from(ttl_s);
     if left_s > TtlMix::TTL_S_MAX {
@@ -108,10 +108,8 @@ pub struct ResponseScanner {
 }
 
 impl ResponseScanner {
-    /// Takes the next piece off the front of `input`; `None` when it is used up.
-    ///
-    /// # Errors
-    /// A sentence, if the bytes are no responses to these requests.
+    /// Takes the next piece off the front of `input`; `None` when it is used up,
+    /// a sentence if the bytes are no responses to these requests.
     pub fn next<'a, 'i: 'a>(
         &'a mut self,
         input: &mut &'i [u8],

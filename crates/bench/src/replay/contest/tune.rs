@@ -4,7 +4,7 @@
 //! is off; between a setting that fits and one that does not, a line through both peaks says where
 //! the limit is.
 
-use cellar_load::quantity::share;
+use cellar_load::share;
 
 /// A setting that is nearer to the limit than this part of it is good enough.
 const NEAR_PART: u64 = 64;

@@ -6,7 +6,7 @@ use std::net::TcpListener;
 
 use super::*;
 use crate::replay::trace::Keys;
-use cellar_load::address::ReservedPort;
+use cellar_load::ReservedPort;
 
 /// What a server does with the values it is given.
 #[derive(Clone, Copy, PartialEq, Eq)]
