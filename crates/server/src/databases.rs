@@ -1,7 +1,7 @@
 //! Databases: the numbered key spaces that `SELECT` chooses among, on the engine's spaces.
 //!
-//! Database 0 is what memcached and HTTP see too, whichever space it is: the engine's main one until
-//! SWAPDB has it change places. To flush another space is to give its database a new one.
+//! Database 0 is what memcached and HTTP see too, whichever space it is: the engine's main one
+//! until SWAPDB has it change places. To flush another space is to give its database a new one.
 //!
 //! Tests: at the end of this file.
 

@@ -98,9 +98,9 @@ pub const HANDSHAKES_MAX: usize = 512;
 /// a network of IPv6.
 pub const HANDSHAKES_PER_SOURCE_MAX: usize = 64;
 /// The stack of an event loop, of which the system gives what is used. A script uses most: Lua lets
-/// 200 of its functions in C call each other, of which `string.gsub` takes 9 KiB each time, and what
-/// the last of them calls may unpack a MessagePack of a thousand levels, some 600 bytes each; both
-/// are several times as large in a build that nothing has optimised.
+/// 200 of its functions in C call each other, of which `string.gsub` takes 9 KiB each time, and
+/// what the last of them calls may unpack a MessagePack of a thousand levels, some 600 bytes each;
+/// both are several times as large in a build that nothing has optimised.
 pub const LOOP_STACK_BYTES: usize = 8 << 20;
 /// What one event loop keeps of reply buffers.
 pub const SPARE_BYTES: usize = SPARE_BUFFERS_MAX * KEPT_BUFFER_BYTES_MAX;

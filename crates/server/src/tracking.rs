@@ -181,6 +181,27 @@ impl Tracking {
         });
     }
 
+    /// How many of these keys, one in `group`, can be changed before more than `most` readers are
+    /// told of one step's changes: all of them, or those up to the first that is too much.
+    #[must_use]
+    pub fn keys_told_within<'k>(
+        &self,
+        keys: impl Iterator<Item = &'k [u8]> + Clone,
+        most: usize,
+    ) -> usize {
+        let count = keys.clone().count();
+        if !self.table.is_shared() {
+            return count;
+        }
+        let mut told = 0;
+        keys.into_iter()
+            .position(|key| {
+                told += self.table.readers(key);
+                told > most
+            })
+            .unwrap_or(count)
+    }
+
     /// Notes when a part of the key's value goes, in engine milliseconds: readers are told then.
     pub fn changes_at(&self, key: &[u8], at_ms: u64) {
         self.due.add(key, at_ms, |key| self.changed(key, false));

@@ -204,3 +204,49 @@ fn requests_behind_a_long_one_wait_for_it_and_silence_is_kept() {
     let counted = client.run("EVAL return#redis.call('KEYS','*') 0");
     assert_eq!(counted, Value::Integer(1));
 }
+
+#[test]
+fn what_very_many_are_told_of_is_done_in_parts_and_told_whole() {
+    const CLIENTS: usize = 40;
+    const KEYS: usize = 600;
+    let daemon = Daemon::start(&["--threads", "1"]);
+    let mut writer = Client::connect(&daemon);
+    let keys: Vec<String> = (0..KEYS).map(|number| format!("k{number}")).collect();
+    let pairs: Vec<String> = keys
+        .iter()
+        .flat_map(|key| [key.clone(), "v".to_owned()])
+        .collect();
+    let mut trackers: Vec<Client> = (0..CLIENTS).map(|_| Client::connect(&daemon)).collect();
+    for tracker in &mut trackers {
+        tracker.run("HELLO 3");
+        assert_eq!(tracker.run("CLIENT TRACKING ON").shown(), "+OK");
+    }
+    for (change, list, reply) in [
+        ("MSET", &pairs, "+OK".to_owned()),
+        ("DEL", &keys, format!(":{KEYS}")),
+    ] {
+        for tracker in &mut trackers {
+            call(tracker, "MGET", &keys);
+        }
+        let head = change.to_owned();
+        assert_eq!(call(&mut writer, &head, list).shown(), reply);
+        for tracker in &mut trackers {
+            let told: BTreeSet<String> = (0..KEYS).map(|_| told_of(tracker.read())).collect();
+            assert_eq!(told, keys.iter().cloned().collect(), "{change}");
+            assert_eq!(tracker.run("PING").shown(), "+PONG");
+        }
+    }
+}
+
+/// The one key that a push says has changed.
+fn told_of(push: Value) -> String {
+    let Value::Push(parts) = push else {
+        panic!("no push: {}", push.shown());
+    };
+    let [kind, Value::Array(keys)] = &parts[..] else {
+        panic!("another push: {parts:?}");
+    };
+    assert_eq!(kind.shown(), "invalidate");
+    assert_eq!(keys.len(), 1);
+    keys[0].shown()
+}

@@ -220,7 +220,7 @@ fn check_access(
 /// Runs a command's handler, and notes what it reads if the client's keys are tracked.
 #[inline]
 fn call_tracked(call: &mut Call<'_>) -> Outcome {
-    if call::parts::is_long(call.args) {
+    if call::parts::is_long(call) {
         return call_long(call);
     }
     if call.session.tracked.is_on {

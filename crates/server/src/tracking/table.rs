@@ -144,6 +144,20 @@ impl Table {
         self.bytes.fetch_add(READER_COST_BYTES, Ordering::Relaxed);
     }
 
+    /// Whether names have more than one reader on the average, or some have very many.
+    pub(super) fn is_shared(&self) -> bool {
+        // Relaxed, both: an estimate.
+        self.items.load(Ordering::Relaxed) > self.keys.load(Ordering::Relaxed)
+    }
+
+    /// How many readers a name has.
+    pub(super) fn readers(&self, key: &[u8]) -> usize {
+        self.part(key)
+            .names
+            .get(key)
+            .map_or(0, |readers| readers.len())
+    }
+
     /// Forgets a name and shows its readers; the name stays locked meanwhile.
     pub(super) fn take(&self, key: &[u8], each: impl FnMut(&Arc<Client>)) {
         if self.keys.load(Ordering::Relaxed) == 0 {
