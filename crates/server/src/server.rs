@@ -278,13 +278,15 @@ fn fit_open_files(settings: &mut Settings, origin: Origin) -> Result<(), Error> 
         return Ok(());
     }
     if origin != Origin::Default || room == 0 {
+        let (least, asked) = (others + 1, settings.max_connections);
+        let wanted = match origin {
+            Origin::Default => format!("even one connection needs {least}"),
+            _ => format!("{asked} connections need {wanted}"),
+        };
         return Err(Error::Setting {
             flag: "max-connections",
             origin: String::new(),
-            reason: format!(
-                "{} connections need {wanted} open files, the limit is {files}; see ulimit -n",
-                settings.max_connections,
-            ),
+            reason: format!("{wanted} open files, the limit is {files}; see ulimit -n"),
         });
     }
     tracing::warn!(

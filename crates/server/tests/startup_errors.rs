@@ -288,22 +288,27 @@ fn a_unix_socket_with_a_living_server_is_told_and_left_alone() {
 
 #[test]
 fn more_connections_than_open_files_are_told() {
-    // Root may raise every limit unless that capability is taken away.
-    let script = format!(
-        "ulimit -Sn 200; ulimit -Hn 200
-         if [ $(id -u) = 0 ]; then without='setpriv --bounding-set=-sys_resource'; fi
-         exec $without {} --memcached 127.0.0.1:0 --memory 64MiB --threads 1 \
-             --max-connections 1000",
-        env!("CARGO_BIN_EXE_cellar"),
-    );
-    let output = Command::new("sh").args(["-c", &script]).output().unwrap();
-    let text = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(2), "{text}");
-    assert_eq!(
-        text.trim_end(),
-        "cellar: --max-connections: 1000 connections need 1130 open files, the limit is 200; see \
-         ulimit -n"
-    );
+    for (files, flags, needs) in [
+        (200, "--max-connections 1000", "1000 connections need 1130"),
+        // The default gives way, but not to nothing.
+        (64, "", "even one connection needs 131"),
+    ] {
+        // Root may raise every limit unless that capability is taken away.
+        let script = format!(
+            "ulimit -Sn {files}; ulimit -Hn {files}
+             if [ $(id -u) = 0 ]; then without='setpriv --bounding-set=-sys_resource'; fi
+             exec $without {} --memcached 127.0.0.1:0 --memory 64MiB --threads 1 {flags}",
+            env!("CARGO_BIN_EXE_cellar"),
+        );
+        let output = Command::new("sh").args(["-c", &script]).output().unwrap();
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{text}");
+        let limit = format!("open files, the limit is {files}; see ulimit -n");
+        assert_eq!(
+            text.trim_end(),
+            format!("cellar: --max-connections: {needs} {limit}")
+        );
+    }
 }
 
 /// Runs the binary under a limit of the shell's and gives the one line that it refuses with.

@@ -47,6 +47,9 @@ class ReplicatedLocalCacheTest {
     /** What a slow machine may take beyond a promise. */
     private static final Duration SLACK = Duration.ofSeconds(6);
 
+    /** As long as an answer is waited for: a busy machine takes seconds. */
+    private static final Duration PATIENCE = Duration.ofSeconds(5);
+
     private static final int NODES = 3;
 
     /** Enough for each node to be the home of some. */
@@ -127,7 +130,7 @@ class ReplicatedLocalCacheTest {
                 servers.stream().map(Server::port).toList(),
                 servers.stream().map(Server::respPort).toList(),
                 kept,
-                Duration.ofMillis(1500));
+                PATIENCE);
     }
 
     private BlockingCacheClient<String> tracked() {
@@ -422,7 +425,7 @@ class ReplicatedLocalCacheTest {
     @Test
     void copiesEndWhereNobodyIsToldOfChanges() throws Exception {
         BlockingCacheClient<String> writer = tracked();
-        Wired reader = wired(Duration.ofMillis(1500));
+        Wired reader = wired(PATIENCE);
         set(writer, "old");
         hold(reader.cache(), "old");
         become(reader.told(), Cable.State.HELD);
@@ -439,7 +442,7 @@ class ReplicatedLocalCacheTest {
 
     @Test
     void aHomeThatWritersCannotReachLeavesNoOldCopies() throws Exception {
-        Wired writer = wired(Duration.ofMillis(1500));
+        Wired writer = wired(PATIENCE);
         BlockingCacheClient<String> reader = tracked();
         set(writer.cache(), "old");
         hold(reader, "old");
@@ -456,8 +459,8 @@ class ReplicatedLocalCacheTest {
     /** The connections on which the old home tells of changes go on, and it has none to tell. */
     @Test
     void copiesEndWithTheirHome() throws Exception {
-        Wired writer = wired(Duration.ofMillis(1500));
-        Wired reader = wired(Duration.ofMillis(1500));
+        Wired writer = wired(PATIENCE);
+        Wired reader = wired(PATIENCE);
         set(writer.cache(), "old");
         hold(reader.cache(), "old");
         List<Cable> ways = List.of(writer.data().get(0), reader.data().get(0));
@@ -473,7 +476,7 @@ class ReplicatedLocalCacheTest {
     @Test
     void localTtlBoundsCopiesOfAReaderWhoIsCutOff() throws Exception {
         Duration localTtl = Duration.ofSeconds(3);
-        Wired writer = wired(Duration.ofMillis(1500));
+        Wired writer = wired(PATIENCE);
         Wired reader = wired(Duration.ofSeconds(30));
         String key =
                 KEYS.stream()
