@@ -181,8 +181,8 @@ impl Tracking {
         });
     }
 
-    /// How many of these keys, one in `group`, can be changed before more than `most` readers are
-    /// told of one step's changes: all of them, or those up to the first that is too much.
+    /// How many of these keys can be changed before readers are told more than `most` times: all,
+    /// or those before the first that is too much. Looks up each if some name has two readers.
     #[must_use]
     pub fn keys_told_within<'k>(
         &self,

@@ -238,6 +238,38 @@ fn what_very_many_are_told_of_is_done_in_parts_and_told_whole() {
     }
 }
 
+#[test]
+fn a_part_stays_what_it_is_while_more_begin_to_track_its_keys() {
+    const KEYS: usize = 600;
+    let daemon = Daemon::start(&["--threads", "1", "--memory", "256MiB"]);
+    let mut writer = Client::connect(&daemon);
+    let keys: Vec<String> = (0..KEYS).map(|number| format!("k{number}")).collect();
+    let mut trackers: Vec<Client> = (0..60).map(|_| Client::connect(&daemon)).collect();
+    for tracker in &mut trackers {
+        tracker.run("HELLO 3");
+        assert_eq!(tracker.run("CLIENT TRACKING ON").shown(), "+OK");
+    }
+    // So many that the first part ends before the last key, and has a value that takes turns.
+    let (first, later) = trackers.split_at_mut(28);
+    for tracker in first {
+        call(tracker, "MGET", &keys);
+    }
+    let long = "x".repeat(7 << 20);
+    let mut args = vec![b"MSET".as_slice()];
+    for (number, key) in keys.iter().enumerate() {
+        let value = if number == 570 { long.as_str() } else { "v" };
+        args.extend([key.as_bytes(), value.as_bytes()]);
+    }
+    writer.send(&args);
+    let all: Vec<&[u8]> = keys.iter().map(String::as_bytes).collect();
+    for tracker in later.iter_mut() {
+        tracker.send(&[&[b"MGET".as_slice()], &all[..]].concat());
+    }
+    assert_eq!(writer.read().shown(), "+OK");
+    assert_eq!(writer.run("STRLEN k570"), integer(7 << 20));
+    assert_eq!(writer.run("GET k599"), bulk("v"));
+}
+
 /// The one key that a push says has changed.
 fn told_of(push: Value) -> String {
     let Value::Push(parts) = push else {

@@ -37,6 +37,7 @@ impl Sealed<'_> {
         // The lock ends with the process in any case.
         let _ = self.footing.dir.file().unlock();
         let mut sealed = std::mem::ManuallyDrop::new(self);
+        // The shards stay locked; only the list of them is freed.
         for shard in std::mem::take(&mut sealed.locks) {
             std::mem::forget(shard);
         }

@@ -142,6 +142,9 @@ struct Parts {
     rule: Rule,
     /// The first argument that is not worked off.
     next: usize,
+    /// Where the part ends that begins there; the same place if that is still open. It stays while
+    /// something is made for the part, whoever tracks its keys meanwhile.
+    end: usize,
     sum: i64,
     /// The client's session, as far as such commands need it.
     session: Session,
@@ -214,6 +217,7 @@ pub(in crate::execute::resp) fn run_long(
         args,
         rule,
         next: rule.head,
+        end: rule.head,
         sum: 0,
         session,
         is_silent: call.session.reply_mode != ReplyMode::On,
@@ -239,27 +243,37 @@ fn kept_args(call: &Call<'_>) -> Result<Arguments, Failure> {
 }
 
 impl Parts {
-    /// Works off the next part, or makes something of what that needs.
-    ///
-    /// # Errors
-    /// What the first part says; of a sum, what any part says.
-    fn work_off(&mut self, context: Context<'_>, output: &mut Output) -> Result<(), Failure> {
+    /// Where the part ends that is next.
+    fn end_of_part(&self, context: Context<'_>) -> usize {
         let Rule {
-            head, most, join, ..
+            head, group, most, ..
         } = self.rule;
         let most = if self.session.tracked.is_on {
             most.min(TRACKED_STEP_ITEMS)
         } else {
             most
         };
-        let (first, mut end) = (self.next, (self.next + most).min(self.args.len()));
-        let places = (0..head).chain(first..end);
-        let mut args: Vec<&[u8]> = places.map(|place| self.args.get(place)).collect();
-        if changes_keys(self.command.verb) {
-            let within = self.rule.within(&args, context).max(self.rule.group);
-            args.truncate(head + within);
-            end = end.min(first + within);
+        let end = (self.next + most).min(self.args.len());
+        if !changes_keys(self.command.verb) {
+            return end;
         }
+        let places = (0..head).chain(self.next..end);
+        let args: Vec<&[u8]> = places.map(|place| self.args.get(place)).collect();
+        end.min(self.next + self.rule.within(&args, context).max(group))
+    }
+
+    /// Works off the next part, or makes something of what that needs.
+    ///
+    /// # Errors
+    /// What the first part says; of a sum, what any part says.
+    fn work_off(&mut self, context: Context<'_>, output: &mut Output) -> Result<(), Failure> {
+        let Rule { head, join, .. } = self.rule;
+        if self.end == self.next {
+            self.end = self.end_of_part(context);
+        }
+        let (first, end) = (self.next, self.end);
+        let places = (0..head).chain(first..end);
+        let args: Vec<&[u8]> = places.map(|place| self.args.get(place)).collect();
         let start = output.bytes().len();
         if self.session.ahead.is_under_way() && self.session.ahead.step(&args, context.cache()) {
             return Ok(());
