@@ -34,12 +34,17 @@ const DROPPED_BY_ENTRY: usize = 4;
 /// Names that upkeep frees, or drops, in one step: some milliseconds of a thread that serves
 /// nobody.
 const TIDIED_NAMES: usize = 4_096;
+/// Messages about changes that are told in one step because everybody has to see all of them at
+/// once: some ten milliseconds. Where there are more, all are told to drop what they know.
+const TOLD_AT_ONCE_MAX: usize = 1 << 16;
 /// The channel by which RESP2 clients get invalidations.
 const CHANNEL: &[u8] = b"__redis__:invalidate";
 
 thread_local! {
     /// The client whose command this thread runs, if it does not want to hear of its own changes.
     static WRITER: Cell<u64> = const { Cell::new(0) };
+    /// Messages that this thread may still send in a step that has to be one; none outside.
+    static LEFT_AT_ONCE: Cell<Option<usize>> = const { Cell::new(None) };
 }
 
 /// Runs `run` as the work of a client that does not want to hear of it.
@@ -48,6 +53,27 @@ pub fn as_writer<R>(id: u64, run: impl FnOnce() -> R) -> R {
     let result = run();
     WRITER.set(before);
     result
+}
+
+/// Runs `run` as a step that nobody sees a part of, so that it ends in bounded time however many
+/// clients have read what it changes. A step within a step is a part of it.
+pub fn as_one_step<R>(run: impl FnOnce() -> R) -> R {
+    let before = LEFT_AT_ONCE.get();
+    LEFT_AT_ONCE.set(before.or(Some(TOLD_AT_ONCE_MAX)));
+    let result = run();
+    LEFT_AT_ONCE.set(before.and(LEFT_AT_ONCE.get()));
+    result
+}
+
+/// Counts messages that were sent; whether the step has sent too many.
+fn are_too_many(sent: usize) -> bool {
+    let Some(left) = LEFT_AT_ONCE.get() else {
+        return false;
+    };
+    let is_over = sent > left;
+    let left = left.checked_sub(sent).unwrap_or(TOLD_AT_ONCE_MAX);
+    LEFT_AT_ONCE.set(Some(left));
+    is_over
 }
 
 /// How a client's keys are tracked: bits of [`Tracker::mode`](crate::client::Tracker::mode).
@@ -172,13 +198,18 @@ impl Tracking {
         let keys = [key];
         // Very many clients may have read it: it is encoded once.
         let mut told = Invalidation::new(Told::Keys(&keys));
+        let mut sent = 0;
         self.table.take(key, |client| {
             let mode = Mode::of(client);
             let is_told = mode.has(Mode::ON) && !mode.has(Mode::BCAST);
             if is_told && !(mode.has(Mode::NOLOOP) && client.id == writer) {
                 told.send(client);
+                sent += 1;
             }
         });
+        if are_too_many(sent) {
+            self.flushed();
+        }
     }
 
     /// How many of these keys can be changed before readers are told more than `most` times: all,
@@ -212,7 +243,7 @@ impl Tracking {
         self.due.tell(now_ms, |key| self.changed(key, false));
     }
 
-    /// All keys of some database are gone.
+    /// All keys of some database are gone, or so many that nobody is told which.
     pub fn flushed(&self) {
         let trackers = self.lock_trackers();
         let tell_all = || trackers.values().for_each(|client| tell(client, Told::All));

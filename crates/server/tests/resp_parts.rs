@@ -238,6 +238,84 @@ fn what_very_many_are_told_of_is_done_in_parts_and_told_whole() {
     }
 }
 
+/// How often a tracker is told of one key, and how often of all, before its PING is answered.
+fn messages(tracker: &mut Client) -> (usize, usize) {
+    tracker.send(&[b"PING"]);
+    let mut counts = (0, 0);
+    loop {
+        match tracker.read() {
+            Value::Push(told) if told[1] == Value::Null => counts.1 += 1,
+            Value::Push(_) => counts.0 += 1,
+            pong => {
+                assert_eq!(pong.shown(), "+PONG");
+                return counts;
+            }
+        }
+    }
+}
+
+#[test]
+fn what_nobody_may_see_a_part_of_tells_all_at_once_where_it_would_tell_too_many() {
+    const CLIENTS: usize = 60;
+    const KEYS: usize = 1_200;
+    let daemon = Daemon::start(&["--threads", "1", "--script-time-limit", "60s"]);
+    let mut writer = Client::connect(&daemon);
+    let keys: Vec<String> = (0..KEYS).map(|number| format!("k{number}")).collect();
+    let pairs: Vec<String> = keys
+        .iter()
+        .flat_map(|key| [key.clone(), "v".to_owned()])
+        .collect();
+    let mut trackers: Vec<Client> = (0..CLIENTS).map(|_| Client::connect(&daemon)).collect();
+    for tracker in &mut trackers {
+        tracker.run("HELLO 3");
+        assert_eq!(tracker.run("CLIENT TRACKING ON").shown(), "+OK");
+    }
+    let script = "for _, key in ipairs(KEYS) do redis.call('del', key) end return 1";
+    let eval = [vec![script.to_owned(), KEYS.to_string()], keys.clone()].concat();
+    let msetex = [vec![KEYS.to_string()], pairs.clone()].concat();
+    for (change, list, is_queued) in [
+        ("MSETNX", &pairs, false),
+        ("MSETEX", &msetex, false),
+        ("EVAL", &eval, false),
+        ("MSET", &pairs, true),
+        ("DEL", &keys, true),
+    ] {
+        for tracker in &mut trackers {
+            call(tracker, "MGET", &keys);
+        }
+        if is_queued {
+            writer.run("MULTI");
+        }
+        let mut answer = call(&mut writer, change, list);
+        if is_queued {
+            answer = writer.run("EXEC");
+        }
+        assert!(
+            !answer.shown().contains("ERR"),
+            "{change}: {}",
+            answer.shown()
+        );
+        for tracker in &mut trackers {
+            let (by_name, of_all) = messages(tracker);
+            // The table is empty then, so nobody is told by name what comes behind.
+            assert!((1_000..KEYS).contains(&by_name), "{change}: {by_name}");
+            assert_eq!(of_all, 1, "{change}");
+            // The next step tells names again.
+            tracker.run("GET k1");
+        }
+        let mut next = || {
+            writer.run("MULTI");
+            writer.run("SET k1 w");
+            writer.run("EXEC")
+        };
+        assert_eq!(next().shown(), "[+OK]", "{change}");
+        for tracker in &mut trackers {
+            assert_eq!(messages(tracker), (1, 0), "{change}");
+        }
+        writer.run("DEL k1");
+    }
+}
+
 #[test]
 fn a_part_stays_what_it_is_while_more_begin_to_track_its_keys() {
     const KEYS: usize = 600;

@@ -16,6 +16,7 @@ use crate::execute::context::{Context, Flow};
 use crate::limits::REPLY_BYTES_MAX;
 use crate::output::Output;
 use crate::protocol::Protocol;
+use crate::tracking::as_one_step;
 
 /// How a handler ends: with its reply written, or with the failure that is to be the reply.
 pub(super) type Outcome = Result<Flow, Failure>;
@@ -84,7 +85,7 @@ impl<'c> Call<'c> {
     /// Runs `run` while no other event loop executes.
     pub(super) fn alone<R>(&mut self, run: impl FnOnce(&mut Call<'_>) -> R) -> R {
         let pass = self.context.pass;
-        pass.alone(|| run(self))
+        pass.alone(|| as_one_step(|| run(self)))
     }
 
     /// How long a script may run that begins now, in milliseconds. All commands of a transaction

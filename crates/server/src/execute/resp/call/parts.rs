@@ -21,8 +21,8 @@ use crate::output::Output;
 /// Most arguments of a command that is not worked off in parts.
 pub(in crate::execute::resp) const ARGS_MAX: usize = 4 * STEP_ITEMS;
 
-/// A command with so few arguments is one step, however many clients track its keys.
-const FEW_ARGS: usize = 16;
+/// A command with so few arguments changes one key, and is one step however many clients track it.
+const FEW_ARGS: usize = 2;
 
 /// Clients that are told of one step's changes, each once for each key: 0.1 to 0.4 microseconds
 /// each.
