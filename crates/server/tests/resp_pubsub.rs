@@ -354,3 +354,22 @@ fn a_pattern_counts_with_what_it_becomes() {
     });
     assert!((2..8).contains(&taken.count()));
 }
+
+#[test]
+fn one_command_has_so_many_patterns() {
+    let daemon = Daemon::start(&[]);
+    let mut client = Client::connect(&daemon);
+    let patterns: Vec<Vec<u8>> = (0..4_096)
+        .map(|at| format!("p{at}*").into_bytes())
+        .collect();
+    let words: Vec<&[u8]> = patterns.iter().map(Vec::as_slice).collect();
+    let refused = error("ERR too many arguments for one command");
+    let all = [&[&b"PSUBSCRIBE"[..]], &words[..]].concat();
+    assert_eq!(client.call(&all), refused);
+    client.send(&all[..4_096]);
+    for (place, pattern) in patterns[..4_095].iter().enumerate() {
+        let pattern = String::from_utf8_lossy(pattern);
+        let count = i64::try_from(place).unwrap() + 1;
+        assert_eq!(client.read(), note("psubscribe", &pattern, count));
+    }
+}

@@ -80,7 +80,7 @@ pub(crate) const EVENTS: &[Event] = events! {
         bench.watch(|| drop(all))
     };
     "many subscribers are killed": |bench| {
-        let all = many(|| with_names(bench, "PSUBSCRIBE", 7_000));
+        let all = many(|| with_names(bench, "PSUBSCRIBE", 4_000));
         let kill = ["CLIENT", "KILL", "TYPE", "pubsub"];
         let outcome = bench.watch(|| ask(&mut bench.client(), &[&kill]));
         drop(all);

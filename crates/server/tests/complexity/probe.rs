@@ -487,6 +487,7 @@ impl Bench {
                 "{ids}" => many(16_000, &|place| place.to_string()),
                 "{gets}" => many(args, &|_| "get".to_owned()),
                 "{names}" => many(args.min(7_000), &|place| format!("name:{place}")),
+                "{patterns}" => many(args.min(4_095), &|place| format!("name:{place}")),
                 "{waited}" => many(args.min(3_900), &|place| format!("wait:{place}")),
                 "{prefixes}" => many(2 * args.min(1_500), &|place| match place % 2 {
                     0 => "PREFIX".to_owned(),

@@ -268,9 +268,10 @@ pub(crate) const RESP: &[Row] = rows! {
     "subscribe unsubscribe psubscribe punsubscribe ssubscribe sunsubscribe":
         "a place in two trees a name",
         "names until they are too many",
-        "4 MiB a client, 512 bytes, its name and what a pattern becomes for each",
-        ["SUBSCRIBE {names}", "PSUBSCRIBE {names}", "SUBSCRIBE {names} ; UNSUBSCRIBE",
-         "PSUBSCRIBE {names} ; PUNSUBSCRIBE"];
+        "4 MiB a client, 512 bytes, its name and what a pattern becomes for each; 4,095 patterns \
+         a command",
+        ["SUBSCRIBE {names}", "PSUBSCRIBE {patterns}", "SUBSCRIBE {names} ; UNSUBSCRIBE",
+         "PSUBSCRIBE {patterns} ; PUNSUBSCRIBE"];
     "publish spublish":
         "a copy of the message a listener, a try a pattern that begins like the channel",
         "10,000 listeners, a million patterns", "2,048 listeners or patterns a step",

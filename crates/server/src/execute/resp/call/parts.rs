@@ -118,10 +118,16 @@ pub(in crate::execute::resp) fn options_of_geoadd(args: &[&[u8]]) -> usize {
 
 /// Whether a command takes any number of arguments: it ends at a limit of its own, or has steps.
 fn paces_itself(verb: Verb) -> bool {
-    matches!(
-        verb,
-        Verb::Mget | Verb::Subscribe | Verb::Psubscribe | Verb::Ssubscribe
-    )
+    matches!(verb, Verb::Mget | Verb::Subscribe | Verb::Ssubscribe)
+}
+
+/// Most arguments of a command that is one step.
+fn args_max(verb: Verb) -> usize {
+    match verb {
+        // Each is compiled, and entered where others look for those that match.
+        Verb::Psubscribe => STEP_ITEMS,
+        _ => ARGS_MAX,
+    }
 }
 
 fn rule_for(command: &Command, args: &[&[u8]]) -> Option<Rule> {
@@ -163,7 +169,9 @@ impl std::fmt::Debug for Parts {
 /// changes.
 #[inline]
 pub(in crate::execute::resp) fn is_long(call: &Call<'_>) -> bool {
-    call.args.len() > STEP_ITEMS || call.args.len() > FEW_ARGS && has_much_to_tell(call)
+    let count = call.args.len();
+    let may_tell = count > FEW_ARGS && !call.session.answers_whole;
+    count > STEP_ITEMS || may_tell && has_much_to_tell(call)
 }
 
 /// Whether one step would tell too many.
@@ -204,7 +212,7 @@ pub(in crate::execute::resp) fn run_long(
     let rule = rule.filter(|rule| (count - rule.head).is_multiple_of(rule.group));
     let rule = rule.filter(|rule| count > rule.most || has_much_to_tell(call));
     let Some(rule) = rule else {
-        if count > ARGS_MAX {
+        if count > args_max(call.command.verb) {
             return Err(Failure::text("ERR too many arguments for one command"));
         }
         return run(call);

@@ -105,7 +105,9 @@ pub(in crate::execute::resp) fn store<S: Supply>(
             return Progress::More;
         }
         if let Some(storing) = storing.take() {
+            // To write it, and to free what it came from, takes about as long as to store it.
             made = Some(storing.made());
+            return Progress::More;
         }
         let proto = session.proto;
         let mut call = Call {
