@@ -228,9 +228,9 @@ impl StateDir {
         FileHeader::set_note(&self.file, note);
     }
 
-    /// The number that was kept last.
+    /// The number that was kept last; `None` if there is none that can be believed.
     #[must_use]
-    pub fn note(&self) -> u64 {
+    pub fn note(&self) -> Option<u64> {
         FileHeader::note(&self.file)
     }
 

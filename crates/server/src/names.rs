@@ -1,9 +1,10 @@
 //! Names: what outlives the server beside its cache's memory, with `--state`.
 //!
 //! The cache knows spaces and flags by their numbers; which space each database is and which
-//! content type each number means stands in a file beside its memory, a line each with its check.
-//! A line is written before anything depends on it, so a server that is killed leaves what its
-//! items mean. Lines are appended; when most of them are out of date, the file is written anew.
+//! content type each number means stands in a file beside its memory, a line each with a check of
+//! it and of all lines before it. A line is written before anything depends on it, so a server that
+//! is killed leaves what its items mean. Lines are appended; when most of them are out of date, the
+//! file is written anew.
 //!
 //! Why: docs/decisions/0058. Tests: below; tests/restart.rs.
 
@@ -23,7 +24,9 @@ const FILE_BYTES_MAX: u64 = 16 << 20;
 /// Lines that may be out of date before the file is written anew.
 const LINES_LEFT_MAX: usize = 1_000;
 /// What the first line begins with.
-const HEAD: &str = "cellar names 1";
+const HEAD: &str = "cellar names 2";
+/// The check before the first line.
+const NO_LINES: u64 = 0x6e61_6d65_7321_0a0d;
 
 /// What a server before this one left.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -48,6 +51,8 @@ struct WrittenNames {
     named: KnownNames,
     /// Lines that a newer one replaces.
     old: usize,
+    /// The check of the last line.
+    check: u64,
 }
 
 impl KnownNames {
@@ -61,22 +66,25 @@ impl KnownNames {
         if length == 0 || length > FILE_BYTES_MAX {
             return Err("its file of names is not there".to_owned());
         }
-        // Lines that were acknowledged are all there.
-        if length < dir.note() {
+        let text = std::fs::read(&path).map_err(|error| format!("its file of names: {error}"))?;
+        // Lines that were acknowledged are all there, and whole.
+        let acknowledged = dir
+            .note()
+            .ok_or("the length of its file of names is damaged")?;
+        if (whole_bytes(&text) as u64) < acknowledged {
             return Err("its file of names is too short".to_owned());
         }
-        let text = std::fs::read(&path).map_err(|error| format!("its file of names: {error}"))?;
         KnownNames::parse(&text, id)
     }
 
     fn parse(text: &[u8], id: u64) -> Result<KnownNames, String> {
         let damaged = || "its file of names is damaged".to_owned();
-        // What follows the last line end was being written when its server was killed.
-        let whole = text.iter().rposition(|&byte| byte == b'\n').unwrap_or(0);
-        let text = std::str::from_utf8(&text[..whole]).map_err(|_| damaged())?;
+        let whole = text[..whole_bytes(text)].strip_suffix(b"\n");
+        let text = std::str::from_utf8(whole.unwrap_or_default()).map_err(|_| damaged())?;
+        let mut check = NO_LINES;
         let mut lines = text
             .split('\n')
-            .map(|line| checked(line).ok_or_else(damaged));
+            .map(|line| checked(&mut check, line).ok_or_else(damaged));
         if lines.next().transpose()? != Some(head(id).as_str()) {
             return Err("its file of names belongs to other memory".to_owned());
         }
@@ -98,15 +106,17 @@ impl KnownNames {
         Ok(named)
     }
 
-    fn lines(&self, id: u64) -> String {
-        let mut text = line(&head(id));
+    /// All lines, and the check of the last.
+    fn lines(&self, id: u64) -> (String, u64) {
+        let mut check = NO_LINES;
+        let mut text = line(&mut check, &head(id));
         if let Some((last, spaces)) = &self.databases {
-            text += &line(&databases_line(*last, spaces));
+            text += &line(&mut check, &databases_line(*last, spaces));
         }
         for name in &self.types {
-            text += &line(&format!("type {name}"));
+            text += &line(&mut check, &format!("type {name}"));
         }
-        text
+        (text, check)
     }
 }
 
@@ -118,7 +128,7 @@ impl Names {
     pub fn begin(dir: &Arc<StateDir>, id: u64, named: KnownNames) -> std::io::Result<Names> {
         // Nobody reads the file of before by the length of the new one.
         dir.set_note(0);
-        let text = named.lines(id);
+        let (text, check) = named.lines(id);
         let file = write_anew(dir.path(), &text)?;
         dir.set_note(text.len() as u64);
         let old = 0;
@@ -129,6 +139,7 @@ impl Names {
                 id,
                 named,
                 old,
+                check,
             }),
         })
     }
@@ -171,14 +182,14 @@ impl Names {
 
     fn write(&self, written: &mut WrittenNames, text: &str) -> std::io::Result<()> {
         if written.old > LINES_LEFT_MAX {
-            let text = written.named.lines(written.id);
+            let (text, check) = written.named.lines(written.id);
             self.dir.set_note(0);
             written.file = write_anew(self.dir.path(), &text)?;
-            written.old = 0;
+            (written.old, written.check) = (0, check);
             self.dir.set_note(text.len() as u64);
             return Ok(());
         }
-        let text = line(text);
+        let text = line(&mut written.check, text);
         written.file.write_all(text.as_bytes())?;
         let length = written.file.metadata()?.len();
         self.dir.set_note(length);
@@ -200,6 +211,12 @@ fn write_anew(dir: &Path, text: &str) -> std::io::Result<File> {
     Ok(file)
 }
 
+/// Bytes of the lines that are whole: what follows was being written when its server was killed.
+fn whole_bytes(text: &[u8]) -> usize {
+    let end = text.iter().rposition(|&byte| byte == b'\n');
+    end.map_or(0, |end| end + 1)
+}
+
 fn head(id: u64) -> String {
     format!("{HEAD} {id:016x}")
 }
@@ -212,19 +229,22 @@ fn databases_line(last: u32, spaces: &[u32]) -> String {
     text
 }
 
-/// A line with its check.
-fn line(text: &str) -> String {
-    format!("{:016x} {text}\n", check(text))
+/// A line with its check, behind one whose check is `before`, which becomes this one's.
+fn line(before: &mut u64, text: &str) -> String {
+    *before = check(*before, text);
+    format!("{before:016x} {text}\n")
 }
 
-/// The text of a line whose check is right.
-fn checked(line: &str) -> Option<&str> {
+/// The text of a line, if it is whole and stands behind the lines that it was written behind.
+fn checked<'l>(before: &mut u64, line: &'l str) -> Option<&'l str> {
     let (sum, text) = line.split_once(' ')?;
-    (sum == format!("{:016x}", check(text))).then_some(text)
+    *before = check(*before, text);
+    (sum == format!("{before:016x}")).then_some(text)
 }
 
-fn check(text: &str) -> u64 {
-    text.bytes().fold(0x6e61_6d65_7321_0a0d, |sum, byte| {
+fn check(before: u64, text: &str) -> u64 {
+    // The end counts too, so that no line is a part of a longer one.
+    text.bytes().chain([b'\n']).fold(before, |sum, byte| {
         let mixed = (sum ^ u64::from(byte)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         mixed ^ mixed >> 29
     })
@@ -243,23 +263,23 @@ mod tests {
 
     #[test]
     fn what_was_written_is_read_back() {
-        let text = named().lines(7);
+        let (text, mut check) = named().lines(7);
         assert_eq!(KnownNames::parse(text.as_bytes(), 7), Ok(named()));
-        let later = text + &line("databases 18 0 18 17");
+        let later = text + &line(&mut check, "databases 18 0 18 17");
         let later = KnownNames::parse(later.as_bytes(), 7).unwrap();
         assert_eq!(later.databases, Some((18, vec![0, 18, 17])));
     }
 
     #[test]
     fn a_line_that_was_being_written_is_none() {
-        let text = named().lines(7);
-        let torn = text.clone() + &line("databases 18 0 18 17")[..20];
+        let (text, mut check) = named().lines(7);
+        let torn = text + &line(&mut check, "databases 18 0 18 17")[..20];
         assert_eq!(KnownNames::parse(torn.as_bytes(), 7), Ok(named()));
     }
 
     #[test]
     fn no_file_is_believed_in_which_a_bit_is_wrong() {
-        let text = named().lines(7);
+        let (text, _) = named().lines(7);
         for bit in 0..text.len() * 8 {
             let mut bytes = text.clone().into_bytes();
             bytes[bit / 8] ^= 1 << (bit % 8);
@@ -268,5 +288,24 @@ mod tests {
         }
         assert!(KnownNames::parse(text.as_bytes(), 8).is_err());
         assert!(KnownNames::parse(b"", 7).is_err());
+    }
+
+    #[test]
+    fn no_line_is_believed_at_another_place_or_of_another_server() {
+        let of = |types: [&str; 2], id: u64| {
+            let types = types.map(str::to_owned).to_vec();
+            let named = KnownNames { types, ..named() };
+            let (text, _) = named.lines(id);
+            text.lines().map(str::to_owned).collect::<Vec<_>>()
+        };
+        let parse = |lines: &[String]| KnownNames::parse((lines.join("\n") + "\n").as_bytes(), 7);
+        let lines = of(["image/gif", "image/png"], 7);
+        assert!(parse(&lines).is_ok());
+        let mut swapped = lines.clone();
+        swapped.swap(2, 3);
+        assert!(parse(&swapped).is_err());
+        let mut mixed = lines;
+        mixed[3] = of(["image/gif", "image/jpg"], 8)[3].clone();
+        assert!(parse(&mixed).is_err());
     }
 }

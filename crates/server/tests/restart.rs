@@ -209,7 +209,12 @@ fn why_a_cache_begins_empty_is_told() {
     let bytes = std::fs::read(&names).unwrap();
     std::fs::write(&names, &bytes[..bytes.len() / 2]).unwrap();
     std::fs::set_permissions(&names, std::fs::Permissions::from_mode(0o600)).unwrap();
-    begin(&[], "its file of names");
+    begin(&[], "its file of names is too short");
+    // The last line without its end is none, and it was acknowledged.
+    let mut bytes = std::fs::read(&names).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    std::fs::write(&names, &bytes).unwrap();
+    begin(&[], "its file of names is too short");
 }
 
 #[test]

@@ -21,14 +21,14 @@ pub(super) const HEADER_BYTES: usize = PAGE_BYTES;
 const MAGIC: u64 = u64::from_le_bytes(*b"cellar\x1a\n");
 /// Which layout this build writes and reads; another one is begun anew. It is raised with every
 /// change of what an item, a slot, a mark, a line or this header is.
-const LAYOUT: u64 = 2;
+const LAYOUT: u64 = 3;
 /// What else has to be alike in the process that goes on: the order of bytes, the length of words.
 const ABI: u64 = (cfg!(target_endian = "little") as u64) << 8 | size_of::<usize>() as u64;
 /// Words of the first part.
 const WORDS: usize = 15 + Space::SHARES_MAX;
 /// Where the second part begins.
 const LIVING_AT: usize = 1024;
-/// Where the owner's number stands, behind these words.
+/// Where the owner's number and its check stand, behind these words.
 const NOTE_AT: u64 = LIVING_AT as u64 + size_of::<LivingWords>() as u64;
 /// What stands in [`Living`] after a clean stop, and where something was lost.
 const SEALED: u64 = u64::from_le_bytes(*b"sealed\x0d\x07");
@@ -163,14 +163,19 @@ impl FileHeader {
 
     /// Keeps a number for the cache's owner.
     pub(super) fn set_note(file: &File, note: u64) {
-        let _ = file.write_all_at(&note.to_le_bytes(), NOTE_AT);
+        let mut bytes = [0; 16];
+        bytes[..8].copy_from_slice(&note.to_le_bytes());
+        bytes[8..].copy_from_slice(&check(&[note]).to_le_bytes());
+        // At once: a process is killed before it or behind it.
+        let _ = file.write_all_at(&bytes, NOTE_AT);
     }
 
-    /// The number that was kept last.
-    pub(super) fn note(file: &File) -> u64 {
-        let mut word = [0; 8];
-        let _ = file.read_exact_at(&mut word, NOTE_AT);
-        u64::from_le_bytes(word)
+    /// The number that was kept last; `None` if there is none that can be believed.
+    pub(super) fn note(file: &File) -> Option<u64> {
+        let mut bytes = [0; 16];
+        file.read_exact_at(&mut bytes, NOTE_AT).ok()?;
+        let words: Vec<u64> = words_of(&bytes).collect();
+        (check(&words[..1]) == words[1]).then_some(words[0])
     }
 
     /// Lets nobody believe the file.
@@ -307,7 +312,7 @@ mod tests {
             page[at] = byte;
             FileHeader::parse(&page, boot_id()).unwrap_err()
         };
-        assert_eq!(with(8, 9), "it has layout 9, this server 2");
+        assert_eq!(with(8, 9), "it has layout 9, this server 3");
         assert_eq!(with(16, 4), "another kind of processor wrote it");
         assert_eq!(with(0, 0), "the file is none of Cellar's");
         assert_eq!(with(72, 1), "its header is damaged");
