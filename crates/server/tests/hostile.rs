@@ -420,10 +420,10 @@ fn what_is_encrypted_is_read_as_it_was_written() {
 
 #[test]
 fn what_a_process_left_is_not_believed_when_it_was_changed() {
-    // Mostly in the first pages, where header, lines and marks are, and few changes at once.
+    // A kill or a clean stop, and few changes at once.
     let input = |random: &mut Random| {
         let changes = 1 + random.below(6);
-        (0..4 * changes)
+        (0..1 + 6 * changes)
             .map(|_| (random.next() >> 40) as u8)
             .collect()
     };
