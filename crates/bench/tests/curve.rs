@@ -4,56 +4,15 @@
 //! checked and the test says so.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-use std::io::Read;
-use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
-use cellar_engine::{Cache, Clock, Config, Deadline, Instant, ManualClock, SetOptions};
+use cellar_engine::{Cache, Clock, Config, Instant, ManualClock};
 
-/// Requests of a trace that are replayed.
-const REQUESTS_MAX: usize = 400_000;
-/// What the values are made of.
-static VALUE: [u8; 1 << 20] = [7; 1 << 20];
+#[path = "support/traces.rs"]
+mod traces;
 
-/// One line of a trace.
-struct Request {
-    now: Instant,
-    key: String,
-    is_write: bool,
-    value_bytes: usize,
-    ttl_s: u64,
-}
-
-fn folder() -> Option<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/traces");
-    let is_there = folder.is_dir();
-    if !is_there {
-        eprintln!("skipped: there is no folder {}", folder.display());
-    }
-    is_there.then_some(folder)
-}
-
-fn parse(text: impl Read) -> Vec<Request> {
-    let mut reader = csv::Reader::from_reader(text);
-    let headers = reader.headers().unwrap().clone();
-    let column = |name: &str| headers.iter().position(|header| header == name);
-    let columns = ["time_s", "key", "value_bytes", "ttl_s"].map(|name| column(name).unwrap());
-    let op = column("op");
-    let request = |row: csv::StringRecord| {
-        let number = |place: usize| row[columns[place]].parse::<u64>().unwrap();
-        let value_bytes = if number(2) == 0 { 100 } else { number(2) };
-        Request {
-            now: Instant(1_000 + number(0) * 1_000),
-            key: format!("key {}", &row[columns[1]]),
-            is_write: op.is_some_and(|op| &row[op] == "set"),
-            value_bytes: (value_bytes as usize).min(VALUE.len()),
-            ttl_s: number(3),
-        }
-    };
-    let rows = reader.records().take(REQUESTS_MAX);
-    rows.map(|row| request(row.unwrap())).collect()
-}
+use traces::{Request, folder, parse, real};
 
 /// Replays a trace; returns the cache and the miss ratio.
 fn replay(trace: &[Request], memory_bytes: usize, seed: u64) -> (Cache, f64) {
@@ -75,16 +34,7 @@ fn replay(trace: &[Request], memory_bytes: usize, seed: u64) -> (Cache, f64) {
         };
         misses += u32::from(is_miss);
         if is_miss || request.is_write {
-            let deadline = match request.ttl_s {
-                0 => Deadline::NEVER,
-                ttl_s => cache.now().plus_ms(ttl_s * 1_000),
-            };
-            let options = SetOptions {
-                deadline,
-                ..SetOptions::default()
-            };
-            // A value beyond the limit of a small cache is refused, as it would be by a server.
-            let _ = cache.set(key, &VALUE[..request.value_bytes], &options);
+            request.store(&cache);
         }
     }
     (cache, f64::from(misses) / f64::from(gets))
@@ -108,10 +58,8 @@ fn check(name: &str, trace: &[Request], memory_bytes: usize) {
 }
 
 fn check_real(name: &str, mib: usize) {
-    if let Some(folder) = folder() {
-        let path = folder.join(format!("{name}.csv.zst"));
-        let text = zstd::Decoder::new(std::fs::File::open(path).unwrap()).unwrap();
-        check(name, &parse(text), mib << 20);
+    if let Some(trace) = real(name) {
+        check(name, &trace, mib << 20);
     }
 }
 
