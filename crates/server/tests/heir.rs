@@ -78,6 +78,10 @@ fn items_go_over_and_back_with_their_clients() {
     for round in 0..4 {
         server = house.succeed(&mut server);
         check_is_heir(&server);
+        // Who takes over counts from zero, but for what is there.
+        let counts = ["cmd_set", "cmd_get", "total_items", "curr_items"];
+        let there = 2 + round;
+        assert_eq!(counts.map(|name| server.stat(name)), [0, 0, 0, there]);
         check(&mut client, b"get k\r\n", &hit("k", b"value"));
         check(&mut resp, b"HGET h f\r\n", b"$1\r\n2\r\n");
         let name = format!("new-{round}");

@@ -181,6 +181,98 @@ fn what_every_protocol_stored_comes_back_after_a_stop_and_after_a_kill() {
     assert_eq!(status["server"]["restored"]["was_killed"], false);
 }
 
+/// What only counts what has happened: in memcached's `stats`, and in `INFO`.
+const COUNTS: [&str; 12] = [
+    "cmd_get",
+    "cmd_set",
+    "cmd_touch",
+    "get_hits",
+    "get_misses",
+    "delete_hits",
+    "delete_misses",
+    "incr_hits",
+    "incr_misses",
+    "touch_hits",
+    "touch_misses",
+    "total_items",
+];
+const INFO_COUNTS: [&str; 3] = ["keyspace_hits", "keyspace_misses", "total_error_replies"];
+
+/// What `INFO all` says, by its names.
+fn info(daemon: &Daemon) -> HashMap<String, String> {
+    let mut stream = BufReader::new(daemon.connect_resp());
+    stream
+        .get_mut()
+        .write_all(&frame(&[b"INFO", b"all"]))
+        .unwrap();
+    let mut head = String::new();
+    stream.read_line(&mut head).unwrap();
+    let length: usize = head.trim_start_matches('$').trim().parse().unwrap();
+    let mut text = vec![0; length];
+    stream.read_exact(&mut text).unwrap();
+    let text = String::from_utf8(text).unwrap();
+    let rows = text.lines().filter_map(|line| line.split_once(':'));
+    rows.map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .collect()
+}
+
+#[test]
+fn counters_begin_anew_and_what_is_there_is_counted_at_once() {
+    let ground = Ground::new("counters");
+    let mut daemon = ground.start();
+    for signal in [Signal::TERM, Signal::KILL] {
+        let mut memcached = daemon.connect();
+        for (request, reply) in [
+            ("set k 0 0 1\r\n1\r\n", "STORED\r\n"),
+            ("get k none\r\n", "VALUE k 0 1\r\n1\r\nEND\r\n"),
+            ("incr k 1\r\n", "2\r\n"),
+            ("incr none 1\r\n", "NOT_FOUND\r\n"),
+            ("touch k 0\r\n", "TOUCHED\r\n"),
+            ("touch none 0\r\n", "NOT_FOUND\r\n"),
+            ("delete k\r\n", "DELETED\r\n"),
+            ("delete none\r\n", "NOT_FOUND\r\n"),
+            ("set stays 0 0 1\r\nx\r\n", "STORED\r\n"),
+        ] {
+            check(&mut memcached, request.as_bytes(), reply.as_bytes());
+        }
+        let mut resp = daemon.connect_resp();
+        ask(&mut resp, &["SET", "stays too", "x"], "+OK\r\n");
+        resp.write_all(&frame(&[b"GET"])).unwrap();
+        let mut error = [0];
+        resp.read_exact(&mut error).unwrap();
+        assert_eq!(&error, b"-");
+        for name in COUNTS {
+            assert!(daemon.stat(name) > 0, "{name}");
+        }
+        let before = info(&daemon);
+        for name in INFO_COUNTS {
+            assert_ne!(before[name], "0", "{name}");
+        }
+        assert!(before.contains_key("cmdstat_set"));
+        let (items, bytes) = (daemon.stat("curr_items"), daemon.stat("bytes"));
+        drop((memcached, resp));
+        end(daemon, signal);
+        daemon = ground.start();
+        for name in COUNTS {
+            assert_eq!(daemon.stat(name), 0, "{name}");
+        }
+        let after = info(&daemon);
+        for name in INFO_COUNTS {
+            assert_eq!(after[name], "0", "{name}");
+        }
+        assert!(!after.contains_key("cmdstat_set"));
+        assert_eq!(
+            after["db0"].split(',').next(),
+            before["db0"].split(',').next()
+        );
+        assert_eq!(items, 2);
+        assert_eq!(
+            (daemon.stat("curr_items"), daemon.stat("bytes")),
+            (items, bytes)
+        );
+    }
+}
+
 #[test]
 fn why_a_cache_begins_empty_is_told() {
     let ground = Ground::new("why");
