@@ -142,6 +142,12 @@ impl StateDir {
             return Err(refused(path, "is no directory"));
         }
         check_owner(path, &metadata)?;
+        let dir = File::open(path).map_err(|error| failed("cannot be used", error))?;
+        if file_system(&dir) == HUGE_FILE_SYSTEM {
+            let why = "lies on a hugetlbfs, whose files cannot be written: name a directory on a \
+                       tmpfs, which has huge pages if it is mounted with huge=within_size";
+            return Err(refused(path, why));
+        }
         let file_path = path.join(FILE);
         let file = OpenOptions::new()
             .read(true)
@@ -178,17 +184,12 @@ impl StateDir {
             }
             Err(TryLockError::Error(error)) => return Err(failed("cannot be locked", error)),
         }
-        let kind = file_system(&file);
-        if kind == HUGE_FILE_SYSTEM {
-            let why = "hugetlbfs takes no files of other sizes; use a tmpfs mounted with huge=";
-            return Err(refused(path, why));
-        }
         let left = FileHeader::read(&file);
         Ok(StateDir {
             path: path.to_owned(),
+            is_memory: MEMORY_FILE_SYSTEMS.contains(&file_system(&file)),
             file: Arc::new(file),
             left,
-            is_memory: MEMORY_FILE_SYSTEMS.contains(&kind),
             is_inherited,
         })
     }

@@ -5,7 +5,7 @@
 //! the protocols, what stands beside the cache, and what is refused. `CELLAR_TEST_KILLS` says how
 //! often.
 
-use crate::support::daemon::{Daemon, PATIENCE, check, expect, frame};
+use crate::support::daemon::{Daemon, PATIENCE, check, expect, frame, set};
 use crate::support::http::Http;
 
 use std::collections::HashMap;
@@ -369,6 +369,81 @@ fn a_directory_that_is_in_use_or_open_to_others_is_refused_in_one_line() {
     );
     let text = refusal("/dev/shm/none/such");
     assert!(text.contains("cannot be made"), "{text}");
+}
+
+/// A server, not started yet, below a file system of this kind that nobody else sees; `None` if
+/// this user may not mount one.
+fn server_on(kind: &str, options: &str, ground: &Ground) -> Option<Command> {
+    std::fs::create_dir(&ground.0).unwrap();
+    let mount = format!("mount -t {kind} -o mode=700,{options} none \"$1\"");
+    let sh = |script: &str| {
+        let mut command = Command::new("unshare");
+        command
+            .args(["--mount", "sh", "-c", script, "sh", ground.path()])
+            .arg(env!("CARGO_BIN_EXE_cellar"))
+            .stdin(Stdio::null());
+        command
+    };
+    if sh(&mount)
+        .output()
+        .is_ok_and(|tried| tried.status.success())
+    {
+        let flags = "--memory 64MiB --threads 1 --memcached 127.0.0.1:0 --resp off --http off";
+        let server = format!("exec \"$2\" --state \"$1/state\" {flags}");
+        return Some(sh(&format!("{mount} && {server}")));
+    }
+    println!("skipped: this user cannot mount a {kind} with {options}");
+    None
+}
+
+#[test]
+fn a_file_system_of_huge_pages_alone_is_refused_in_one_line() {
+    let ground = Ground::new("hugetlbfs");
+    let Some(mut server) = server_on("hugetlbfs", "uid=0", &ground) else {
+        return;
+    };
+    let output = server.output().unwrap();
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(
+        (output.status.code(), text.lines().count()),
+        (Some(2), 1),
+        "{text}"
+    );
+    assert!(text.contains("lies on a hugetlbfs"), "{text}");
+}
+
+#[test]
+fn a_tmpfs_that_has_huge_pages_gives_the_cache_some() {
+    let ground = Ground::new("thp");
+    let Some(mut server) = server_on("tmpfs", "huge=within_size", &ground) else {
+        return;
+    };
+    let mut server = server.stderr(Stdio::piped()).spawn().unwrap();
+    let mut log = BufReader::new(server.stderr.take().unwrap()).lines();
+    let ready = log.find_map(|line| {
+        let line = line.unwrap();
+        let address = line.split(" memcached=").nth(1)?.split(' ').next()?;
+        Some(address.to_owned())
+    });
+    let mut stream = TcpStream::connect(ready.expect("it is ready")).unwrap();
+    for number in 0..30 {
+        let request = set(&format!("k{number}"), &vec![7; 1_000_000]);
+        check(&mut stream, &request, b"STORED\r\n");
+    }
+    let rollup = std::fs::read_to_string(format!("/proc/{}/smaps_rollup", server.id())).unwrap();
+    let mapped = rollup
+        .lines()
+        .find(|line| line.starts_with("ShmemPmdMapped:"));
+    server.kill().unwrap();
+    server.wait().unwrap();
+    let kib: u64 = mapped
+        .unwrap()
+        .split_whitespace()
+        .nth(1)
+        .unwrap()
+        .parse()
+        .unwrap();
+    assert!(kib >= 20 << 10, "{kib} of huge pages");
 }
 
 /// What a client knows of its key: what was acknowledged, and what was under way at the end.
