@@ -19,9 +19,12 @@ to do, and so does a `cellar` with settings.
 """
 
 import contextlib
+import glob
+import os
 import pathlib
 import re
 import shlex
+import shutil
 import socket
 import subprocess
 import time
@@ -51,19 +54,35 @@ cellar() {{
     esac
 }}
 sudo() {{ "$@"; }}
+# Who is not root gives nothing away.
+install() {{ [ "$(id -u)" = 0 ] || set -- "${{@/--owner=*/--verbose}}"; command install "$@"; }}
 # Packages and images are tried by packaging/test, by the same lines.
 dpkg() {{ test -x {root}/packaging/forms/deb; }}
 rpm() {{ test -x {root}/packaging/forms/rpm; }}
 podman() {{ test -x {root}/packaging/forms/image; }}
 # The chart has a test of its own.
 helm() {{ test -e "$3/Chart.yaml"; }}
-# Only looks at the unit, if systemd is installed; nothing of it needs to run.
+# What a cluster would refuse in a pod, and what the server makes of its variables.
+kubectl() {{ {python} {root}/foreign-clients/pods.py {cellar} "${{@: -1}}"; }}
+# Only looks at the unit, with what is changed of it, if systemd is installed; nothing of it needs to
+# run. What it does not know in there it only tells of.
 systemctl() {{
-    [ "$1" = enable ] && [ -d etc/systemd/system ] && command -v systemd-analyze >/dev/null || return 0
-    local unit="$PWD/checked/${{@: -1}}.service"
+    [ -d etc/systemd/system ] && command -v systemd-analyze >/dev/null || return 0
+    local name="${{@: -1}}" units=etc/systemd/system program="$PWD/usr/local/bin/cellar" unit told
+    case "$1" in
+        enable) ;;
+        restart)
+            [ -d "etc/systemd/system/$name.service.d" ] || return 0
+            units={root}/deploy/systemd program={cellar}
+            ;;
+        *) return 0 ;;
+    esac
+    unit="$PWD/checked/$name.service"
     mkdir -p checked
-    sed "s,/usr/local/,$PWD&,; s,/etc/cellar/cellar,$PWD&," etc/systemd/system/*.service >"$unit"
-    systemd-analyze verify "$unit"
+    sed "s,/usr/local/bin/cellar,$program,; s,/etc/cellar/cellar,$PWD&," "$units"/*.service >"$unit"
+    [ ! -d "etc/systemd/system/$name.service.d" ] || cp -r "etc/systemd/system/$name.service.d" checked/
+    told=$(systemd-analyze verify "$unit" 2>&1) || {{ echo "$told"; return 1; }}
+    ! grep --fixed-strings "$PWD/checked/" <<<"$told" || return 1
     systemd-analyze security --offline=true --threshold={exposure} "$unit"
 }}
 """
@@ -98,14 +117,19 @@ class Examples:
             binaries=f"{binaries}:{python.parent}",
             resp=here(6379, 6379),
             http=here(8080, 8080),
+            python=shlex.quote(str(python)),
+            cellar=shlex.quote(f"{binaries}/cellar"),
             exposure=EXPOSURE_MAX,
         )
+        # What a page keeps in memory, gone with the page.
+        self.in_memory = f"/dev/shm/guide-{os.getpid()}-{folder.name}-"
         # Where a page means the repository, or the system.
         self.places = {
             "target/release/": f"{binaries}/",
             "deploy/": f"{root}/deploy/",
             "/usr/local/": f"{folder}/usr/local/",
             "/etc/": f"{folder}/etc/",
+            "/dev/shm/": self.in_memory,
         }
         self.files = {}
         self.named = set()
@@ -213,6 +237,8 @@ class Examples:
         for process in self.running:
             process.wait(START_SECONDS_MAX)
         self.running.clear()
+        for place in glob.glob(f"{glob.escape(self.in_memory)}*"):
+            shutil.rmtree(place)
 
     def unused(self):
         """The files that no example has named."""
