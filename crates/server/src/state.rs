@@ -257,6 +257,15 @@ impl State {
         self.cluster.as_ref().map_or(0, |cluster| cluster.losses())
     }
 
+    /// Tells near caches to drop what they have read here, if the lease of this node is over: it
+    /// hears of no changes any more. Once for each lease.
+    #[cold]
+    pub fn tell_of_the_leases_end(&self) {
+        if let Some(cluster) = &self.cluster {
+            cluster.tell_of_its_end(|| self.observer.tracking.flushed());
+        }
+    }
+
     /// How Redis calls what this server is: one alone, or a node of a cluster.
     #[must_use]
     pub fn mode(&self) -> &'static str {

@@ -1,16 +1,23 @@
 //! Several servers as one: slots, what is said of them, lists that change, over all protocols.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
+use cellar::client::Seat;
 use cellar::cluster::list::NodeList;
 use cellar::cluster::map::Owners;
-use cellar::cluster::slot::slot_of;
+use cellar::cluster::ownership::now_ms;
+use cellar::cluster::slot::{SlotSet, slot_of};
+use cellar::settings::Settings;
+use cellar::settings::source::ListSource;
+use cellar_engine::ManualClock;
 use tempfile::TempDir;
 
 use crate::support::daemon::{Daemon, PATIENCE, check, expect, set};
 use crate::support::http::Http;
 use crate::support::resp::{Client, Value};
+use crate::support::session::{self, Session};
 
 /// A list of which no node of a test is one.
 const NOBODY: &str = "nobody resp=127.0.0.1:1\n";
@@ -512,6 +519,32 @@ fn who_waits_listens_or_has_copies_hears_that_a_slot_has_gone() {
     assert_eq!(waiter.read().shown(), "-CLUSTERDOWN Hash slot not served");
     assert_eq!(tracker.read().shown(), "[invalidate, nil]");
     assert!(listener.is_closed());
+}
+
+#[test]
+fn near_caches_hear_that_a_lease_is_over_before_anything_is_answered() {
+    let settings = Settings {
+        cluster: ListSource::parse("etcd:http://127.0.0.1:1").unwrap(),
+        ..Settings::default()
+    };
+    let state = session::state_of(settings, Arc::new(ManualClock::default()), 0);
+    let cluster = state.cluster.clone().unwrap();
+    let all = SlotSet::of(|_| true);
+    cluster.change(&all, None, false);
+    let mut near = Session::resp(Seat::default(), &state);
+    let mut told = |request: &str| {
+        let answer = near.feed(request.as_bytes(), &state);
+        String::from_utf8(answer).unwrap()
+    };
+    let null_push = ">2\r\n$10\r\ninvalidate\r\n_\r\n";
+    told("HELLO 3\r\nCLIENT TRACKING ON\r\n");
+    for _ in 0..2 {
+        cluster.hold_until(now_ms() + 600_000);
+        assert_eq!(told("GET k\r\nPING\r\n"), "_\r\n+PONG\r\n");
+        cluster.hold_until(now_ms());
+        assert_eq!(told("PING\r\n"), format!("{null_push}+PONG\r\n"));
+        assert_eq!(told("PING\r\n"), "+PONG\r\n", "once");
+    }
 }
 
 fn wait_until(is_so: impl Fn() -> bool) {

@@ -241,12 +241,20 @@ fn a_name_or_an_address_that_is_taken_is_told_and_changes_nothing() {
 #[test]
 fn etcd_is_asked_over_tls_and_shown_a_certificate() {
     let authority = Authority::new();
-    let Some(etcd) = Etcd::start_over_tls(&authority) else {
+    authority.issue("etcd", "etcd", &["127.0.0.1"]);
+    authority.issue("node", "node", &["node"]);
+    let path = |file| authority.path(file);
+    let [ca, pem, key] = ["ca.pem", "node.pem", "node.key"].map(path);
+    let asks = [
+        "--client-cert-auth".to_owned(),
+        format!("--trusted-ca-file={ca}"),
+        format!("--cert-file={}", path("etcd.pem")),
+        format!("--key-file={}", path("etcd.key")),
+    ];
+    let Some(etcd) = Etcd::start_with(asks.to_vec()) else {
         return;
     };
-    authority.issue("node", "node", &["node"]);
     let source = format!("etcd:https://{}", etcd.address());
-    let [ca, pem, key] = ["ca.pem", "node.pem", "node.key"].map(|file| authority.path(file));
     let flags = ["--cluster", &source, "--node", "a", "--cluster-ca", &ca];
     let stranger = Daemon::start(&flags);
     stranger.log_until("the last map stays in force");

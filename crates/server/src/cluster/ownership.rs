@@ -4,8 +4,9 @@
 //! table change only while no loop executes (`gate.rs`), so that what one batch of requests sees is
 //! one map; the lease ends by itself.
 //!
-//! Invariant: no request is executed on a slot whose bit is not set, nor one that was received
-//! after the lease had ended. Why: docs/decisions/0057.
+//! Invariants: no request is executed on a slot whose bit is not set, nor one that was received
+//! after the lease had ended; what was received then is answered, a PING too, only after near
+//! caches were told to drop what they have. Why: docs/decisions/0057, 0062.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -32,6 +33,11 @@ pub struct Cluster {
     /// Until when the lease holds, in milliseconds of [`now_ms`].
     // Relaxed: one number; whoever reads an old one stops too early.
     lease_until_ms: AtomicU64,
+    /// How often it was held anew.
+    // Release, and Acquire where it is read: who sees a count sees until when that lease holds.
+    holds: AtomicU64,
+    /// The how many-th lease it was whose end was told last.
+    told: Mutex<u64>,
     /// How often slots were lost.
     // Relaxed: as `serves`.
     losses: AtomicU64,
@@ -69,6 +75,8 @@ impl Cluster {
             name: name.to_owned(),
             serves: Box::new([const { AtomicU64::new(0) }; WORDS]),
             lease_until_ms: AtomicU64::new(FOR_EVER_MS),
+            holds: AtomicU64::new(0),
+            told: Mutex::new(0),
             losses: AtomicU64::new(0),
             table: Mutex::default(),
             counts: ClusterCounts::default(),
@@ -105,6 +113,22 @@ impl Cluster {
     /// Holds the lease until this moment of [`now_ms`].
     pub fn hold_until(&self, until_ms: u64) {
         self.lease_until_ms.store(until_ms, Ordering::Relaxed);
+        self.holds.fetch_add(1, Ordering::Release);
+    }
+
+    /// Runs `tell` if the lease is over and it has not been run since it was. Who comes meanwhile
+    /// waits until it has.
+    pub fn tell_of_its_end(&self, tell: impl FnOnce()) {
+        // Before the look at the clock: what is told is the end of this lease, or of a later one.
+        let held = self.holds.load(Ordering::Acquire);
+        if self.is_leased() {
+            return;
+        }
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        if *told != held {
+            tell();
+            *told = held;
+        }
     }
 
     /// Whether this node serves a slot, as long as its lease holds.
@@ -206,6 +230,28 @@ mod tests {
         assert_eq!(cluster.lease_left_ms(), Some(0));
         let without = Cluster::new("a");
         assert!(without.is_leased() && without.lease_left_ms().is_none());
+    }
+
+    #[test]
+    fn the_end_of_each_lease_is_told_once() {
+        let cluster = Cluster::leased("a");
+        let told = || {
+            let mut times = 0;
+            for _ in 0..2 {
+                cluster.tell_of_its_end(|| times += 1);
+            }
+            times
+        };
+        assert_eq!(told(), 1);
+        cluster.hold_until(now_ms() + 60_000);
+        assert_eq!(told(), 0, "it holds");
+        cluster.hold_until(now_ms());
+        assert_eq!(told(), 1);
+        cluster.hold_until(now_ms());
+        assert_eq!(told(), 1, "there was another one between");
+        let mut times = 0;
+        Cluster::new("a").tell_of_its_end(|| times += 1);
+        assert_eq!(times, 0, "it needs none");
     }
 
     #[test]

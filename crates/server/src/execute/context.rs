@@ -132,7 +132,12 @@ impl<'s> Context<'s> {
         // What is executed was received before this look at the clock. However late it is executed,
         // it is as if it had been at this moment, while the lease held.
         if let Some(cluster) = &state.cluster {
-            pass.note_leased(cluster.is_leased());
+            let is_leased = cluster.is_leased();
+            pass.note_leased(is_leased);
+            if !is_leased {
+                // A near cache takes any answer for a proof that it has heard of all changes.
+                state.tell_of_the_leases_end();
+            }
         }
         Context {
             state,

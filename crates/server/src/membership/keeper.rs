@@ -98,9 +98,9 @@ impl Keeper {
     }
 
     /// Near caches drop what they have read here, since this node does not hear of changes while
-    /// its lease is over.
+    /// its lease is over. Whoever asks something meanwhile has them told as well.
     pub(super) fn mistrust_near_caches(&self) {
-        self.state.observer.tracking.flushed();
+        self.state.tell_of_the_leases_end();
     }
 
     fn turn_to(&self, list: NodeList, turn: impl FnOnce(&mut Holdings, SlotSet)) {

@@ -10,8 +10,6 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use super::tls::Authority;
-
 /// A free port of this machine.
 pub(crate) fn free_port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -36,19 +34,8 @@ impl Etcd {
         Some(etcd)
     }
 
-    /// The same over TLS: it shows `etcd.pem`, and asks for certificates.
-    pub(crate) fn start_over_tls(authority: &Authority) -> Option<Etcd> {
-        authority.issue("etcd", "etcd", &["127.0.0.1"]);
-        let flags = [
-            "--client-cert-auth".to_owned(),
-            format!("--trusted-ca-file={}", authority.path("ca.pem")),
-            format!("--cert-file={}", authority.path("etcd.pem")),
-            format!("--key-file={}", authority.path("etcd.key")),
-        ];
-        Etcd::start_with(flags.to_vec())
-    }
-
-    fn start_with(tls: Vec<String>) -> Option<Etcd> {
+    /// The same with these flags, over TLS if there are some; it is not waited for.
+    pub(crate) fn start_with(tls: Vec<String>) -> Option<Etcd> {
         if Command::new("etcd").arg("--version").output().is_err() {
             eprintln!("left out: there is no etcd here; .ci/install installs it");
             return None;
