@@ -8,6 +8,11 @@
 pub mod error; // what can go wrong on the way to the origin
 pub mod key; // typed in the process, bytes at the origin, and back again
 pub mod codec; // typed values and keys as bytes
+#[cfg_attr(
+    not(feature = "redis"),
+    expect(dead_code, reason = "only Redis's protocol has slots")
+)]
+mod owners; // which node of a cluster has which slot
 pub mod trust; // how long a copy may be believed
 mod version; // how an origin is asked whether a value is still the one that is known
 mod entry; // what the store keeps of a key, and the handle that readers get

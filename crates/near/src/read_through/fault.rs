@@ -28,6 +28,9 @@ pub enum Fault {
     NoLocalTtl,
     /// Writes leave the local copy where it is.
     KeptOnWrite,
+    /// Copies of keys whose slot has moved are kept: neither the map of slots is heeded, nor what
+    /// the node says that has lost it.
+    KeptOnMove,
 }
 
 /// The fault that a cache was given.

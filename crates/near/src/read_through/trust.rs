@@ -7,6 +7,7 @@
 //! |---|---|---|
 //! | the server answers what was sent at t | good until t + bound | hold until then |
 //! | everything is declared changed (null push) | a higher epoch | are void for ever |
+//! | a slot of a cluster becomes another node's | as before | those of its keys are void for ever |
 //! | the connection is lost or does not answer | ended | never hold again; known up to the end |
 //!
 //! Invariant: an answer to a question sent at t proves that every push about a change before t has
@@ -15,6 +16,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
+
+use crate::read_through::owners::{SlotOwners, Tenure};
 
 /// The belief in one connection.
 #[derive(Debug)]
@@ -28,21 +31,44 @@ pub struct Trust {
     /// Until when an ended trust was good.
     // Acquire and Release: as above.
     known_until_ns: AtomicU64,
+    /// The node of a cluster that it belongs to, if it does.
+    node: Option<ClusterNode>,
+}
+
+/// A node, and which slots the nodes of its cluster have.
+#[cfg_attr(
+    not(feature = "redis"),
+    expect(dead_code, reason = "only Redis's protocol has slots")
+)]
+#[derive(Clone, Debug)]
+pub(crate) struct ClusterNode {
+    /// What all nodes of the cluster share.
+    pub(crate) owners: Arc<SlotOwners>,
+    /// Which of them it is; never 0, and no other node's ever.
+    pub(crate) number: u32,
 }
 
 /// No time at all: an ended trust is never extended again.
 const ENDED: u64 = 0;
 /// The trust of a connection that has not proved anything: over already, but not ended.
 const UNPROVEN: u64 = 1;
+/// The epoch of a grant that never holds: no trust comes so far.
+const NEVER: u64 = u64::MAX;
 
 impl Trust {
     /// A trust that is not good yet.
     #[must_use]
     pub fn new() -> Arc<Trust> {
+        Trust::of(None)
+    }
+
+    /// The same in a connection to this node, if it is one of several.
+    pub(crate) fn of(node: Option<ClusterNode>) -> Arc<Trust> {
         Arc::new(Trust {
             epoch: AtomicU64::new(0),
             alive_until_ns: AtomicU64::new(UNPROVEN),
             known_until_ns: AtomicU64::new(0),
+            node,
         })
     }
 
@@ -52,8 +78,36 @@ impl Trust {
         Grant {
             // Acquire: with the Release of `void`, a grant taken after a flush has its epoch.
             epoch: self.epoch.load(Ordering::Acquire),
+            tenure: None,
             trust: Arc::clone(self),
         }
+    }
+
+    /// The same for a load of a key of this slot. In a cluster it ends with the node's time with
+    /// the slot, and never holds if the slot is not the node's.
+    #[cfg_attr(
+        not(feature = "redis"),
+        expect(dead_code, reason = "only Redis's protocol has slots")
+    )]
+    pub(crate) fn grant_of(self: &Arc<Trust>, slot: impl FnOnce() -> u16) -> Grant {
+        let grant = self.grant();
+        let Some(ClusterNode { owners, number }) = &self.node else {
+            return grant;
+        };
+        let tenure = owners.tenure(slot(), *number);
+        let epoch = if tenure.is_some() { grant.epoch } else { NEVER };
+        Grant {
+            tenure,
+            epoch,
+            ..grant
+        }
+    }
+
+    /// Whether a node still has a slot.
+    #[inline]
+    fn lasts(&self, tenure: Tenure) -> bool {
+        let owners = self.node.as_ref().map(|node| &node.owners);
+        owners.is_some_and(|owners| owners.lasts(tenure))
     }
 
     /// Makes it good until `until`, unless it is good for longer or has ended.
@@ -100,6 +154,8 @@ impl Trust {
 pub struct Grant {
     trust: Arc<Trust>,
     epoch: u64,
+    /// The node's time with the key's slot, in a cluster.
+    tenure: Option<Tenure>,
 }
 
 impl Grant {
@@ -120,7 +176,8 @@ impl Grant {
     #[inline]
     #[must_use]
     pub fn is_valid(&self) -> bool {
-        self.trust.epoch.load(Ordering::Acquire) == self.epoch
+        let is_current = self.trust.epoch.load(Ordering::Acquire) == self.epoch;
+        is_current && self.tenure.is_none_or(|tenure| self.trust.lasts(tenure))
     }
 
     /// Whether the connection is lost.
@@ -137,7 +194,10 @@ impl Grant {
 
     /// The same with the epoch that is current by now: what only a broken cache does.
     pub(crate) fn renewed(&self) -> Grant {
-        self.trust.grant()
+        Grant {
+            tenure: self.tenure,
+            ..self.trust.grant()
+        }
     }
 }
 
@@ -174,6 +234,28 @@ mod tests {
         trust.void();
         assert!(!before.holds_at(SECOND) && !before.is_valid());
         assert!(trust.grant().holds_at(SECOND));
+    }
+
+    #[test]
+    fn a_slot_that_moves_voids_its_grants_alone() {
+        let owners = Arc::new(SlotOwners::new());
+        let trust_in = |number| {
+            let owners = Arc::clone(&owners);
+            Trust::of(Some(ClusterNode { owners, number }))
+        };
+        let (one, other) = (trust_in(1), trust_in(2));
+        for trust in [&one, &other] {
+            trust.extend(2 * SECOND);
+        }
+        owners.give(7, 1);
+        owners.give(8, 1);
+        let (moves, stays) = (one.grant_of(|| 7), one.grant_of(|| 8));
+        assert!(moves.holds_at(SECOND) && stays.holds_at(SECOND));
+        assert!(!other.grant_of(|| 7).holds_at(SECOND), "it is not its own");
+        owners.give(7, 2);
+        assert!(!moves.holds_at(SECOND) && !moves.is_valid() && stays.holds_at(SECOND));
+        assert!(!one.grant_of(|| 7).is_valid(), "asked by an older map");
+        assert!(other.grant_of(|| 7).holds_at(SECOND));
     }
 
     #[test]

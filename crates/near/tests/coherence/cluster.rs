@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use cellar_near::codec::Plain;
+use cellar_near::fault::Fault;
 use cellar_near::origin::{Redis, Remote};
 use cellar_near::{Near, Stats};
 use tempfile::TempDir;
@@ -88,17 +89,36 @@ impl Nodes {
         panic!("no node has {key}");
     }
 
+    /// Moves a key's slot in the crudest way: a node takes it, the others hear of it by and by.
+    async fn take_slot(&self, key: &str, to: usize) {
+        let slot = self.clients[0]
+            .run(&["CLUSTER", "KEYSLOT", &name_of(key)])
+            .await;
+        let slot: u64 = redis::from_redis_value(slot).unwrap();
+        let id = self.clients[to].run(&["CLUSTER", "MYID"]).await;
+        let id: String = redis::from_redis_value(id).unwrap();
+        self.clients[to]
+            .run(&["CLUSTER", "SETSLOT", &slot.to_string(), "NODE", &id])
+            .await;
+        self.clients[to].run(&["CLUSTER", "BUMPEPOCH"]).await;
+    }
+
     async fn set(&self, key: &str, value: &str) {
         let owner = self.owner(key).await;
         self.clients[owner].set(key, value).await;
     }
 
     fn cache(&self, alive_bound: Duration) -> Cache {
+        self.broken_cache(alive_bound, Fault::None)
+    }
+
+    fn broken_cache(&self, alive_bound: Duration, fault: Fault) -> Cache {
         let addresses = self
             .servers
             .iter()
             .map(|server| format!("redis://{}", server.address()));
-        let origin = Redis::cluster(addresses).unwrap().alive_bound(alive_bound);
+        let origin = Redis::cluster(addresses).unwrap();
+        let origin = origin.alive_bound(alive_bound).fault(fault);
         Near::builder(Remote::new(origin, Plain).prefix("suite:"))
             .negative_ttl(Duration::from_secs(3600))
             .build()
@@ -158,21 +178,45 @@ async fn a_slot_that_moves_takes_no_stale_copy_along() {
     settled(&near, "k", Some("old")).await;
     let from = nodes.owner("k").await;
     let to = (from + 1) % 3;
-    // Moved in the crudest way: the new node takes the slot, the others hear of it by and by.
-    let slot = nodes.clients[0]
-        .run(&["CLUSTER", "KEYSLOT", &name_of("k")])
-        .await;
-    let slot: u64 = redis::from_redis_value(slot).unwrap();
-    let id = nodes.clients[to].run(&["CLUSTER", "MYID"]).await;
-    let id: String = redis::from_redis_value(id).unwrap();
-    nodes.clients[to]
-        .run(&["CLUSTER", "SETSLOT", &slot.to_string(), "NODE", &id])
-        .await;
-    nodes.clients[to].run(&["CLUSTER", "BUMPEPOCH"]).await;
+    nodes.take_slot("k", to).await;
     nodes.clients[to].set("k", "new").await;
     settled(&near, "k", Some("new")).await;
     nodes.clients[to].set("k", "newer").await;
     settled(&near, "k", Some("newer")).await;
+}
+
+/// Moves a slot, and has the cache learn of it by a question about another key of the slot; what
+/// is in memory then of the key that moved, and whether all others are.
+async fn learned(fault: Fault) -> (Option<String>, bool) {
+    let nodes = Nodes::start().await;
+    // So long that nobody looks at the map, and that only what moved is not believed any more.
+    let near = nodes.broken_cache(10 * PATIENCE, fault);
+    for key in ["{k}", "a", "b", "c", "d", "e", "f"] {
+        nodes.set(key, "old").await;
+        settled(&near, key, Some("old")).await;
+        assert!(near.peek(key).is_some(), "{key} is in memory");
+    }
+    let from = nodes.owner("{k}").await;
+    let to = (from + 1) % 3;
+    nodes.take_slot("{k}", to).await;
+    while nodes.clients[from]
+        .try_run(&["EXISTS", &name_of("{k}")])
+        .await
+        .is_ok()
+    {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    nodes.clients[to].set("{k}2", "new").await;
+    settled(&near, "{k}2", Some("new")).await;
+    let moved = near.peek("{k}").map(|held| (*held).clone());
+    (moved, KEYS.iter().all(|key| near.peek(*key).is_some()))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slot_that_moves_takes_its_own_copies_along_and_no_others() {
+    assert_eq!(learned(Fault::None).await, (None, true));
+    let kept = Some("old".to_owned());
+    assert_eq!(learned(Fault::KeptOnMove).await, (kept, true));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -7,7 +7,7 @@ use cellar_near::fault::Fault;
 use crate::servers::{KINDS, Kind};
 use crate::subject::Cellar;
 use crate::trouble::Trouble;
-use crate::{checker, live, scripted};
+use crate::{checker, live, moves, scripted};
 
 /// Checks that a scenario over the fake server fails.
 async fn fails(fault: Fault, scenario: &str) {
@@ -74,6 +74,20 @@ async fn every_broken_rule_is_found_by_the_checker_over_cellar() {
 async fn every_broken_rule_is_found_by_the_checker_over_memcached() {
     is_found_by_the_checker(Kind::Memcached, Fault::KeptOnWrite, &[]).await;
     is_found_by_the_checker(Kind::Memcached, Fault::NoLocalTtl, &[]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn copies_of_moved_slots_that_stay_are_found_by_the_checker() {
+    let mut reports = Vec::new();
+    for _ in 0..LOOKS {
+        let setting = moves::MovesSetting::broken(Fault::KeptOnMove);
+        let (report, shifts) = moves::run(&setting).await.expect("it needs no etcd");
+        if !report.stale.is_empty() {
+            return;
+        }
+        reports.push((report, shifts));
+    }
+    panic!("copies that stay pass the checker: {reports:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -2,8 +2,8 @@
 //!
 //! [`subject`] is what a client has to offer to be judged. [`scripted`] holds races over a server
 //! whose bytes the test sends one by one, [`live`] what happens over real servers, [`checker`] a
-//! search for stale reads under load. [`faults`] breaks the cache on purpose: the suite must
-//! notice.
+//! search for stale reads under load, [`moves`] the same over a cluster. [`faults`] breaks the
+//! cache on purpose: the suite must notice.
 //!
 //! Page: docs/near-coherence.md. Why: docs/decisions/0022-near-coherence.md.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
@@ -16,7 +16,12 @@ mod servers;
 mod live;
 mod writer;
 mod trouble;
+mod ledger;
+#[path = "../../../server/tests/support/etcd.rs"]
+mod etcd;
+mod fleet;
 mod checker;
+mod moves;
 mod faults;
 mod memcached;
 mod leases;

@@ -25,6 +25,16 @@ struct State {
     passed: AtomicU64,
 }
 
+/// Where a proxy leads.
+#[derive(Clone)]
+pub(crate) struct ProxyTarget(Arc<State>);
+
+impl ProxyTarget {
+    pub(crate) fn now(&self) -> String {
+        self.0.target.lock().unwrap().clone()
+    }
+}
+
 /// A proxy on a free port.
 pub(crate) struct Proxy {
     address: String,
@@ -58,6 +68,11 @@ impl Proxy {
     /// Where it listens.
     pub(crate) fn address(&self) -> &str {
         &self.address
+    }
+
+    /// Where it leads, now and later.
+    pub(crate) fn target(&self) -> ProxyTarget {
+        ProxyTarget(Arc::clone(&self.state))
     }
 
     /// Leads new connections to another server.

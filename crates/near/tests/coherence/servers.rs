@@ -124,6 +124,18 @@ impl Server {
         let _ = self.child.wait();
     }
 
+    /// Tells its process to end, and waits until it has.
+    pub(crate) async fn end(&mut self) {
+        signal(&self.child, Signal::TERM);
+        let ending = async {
+            while self.child.try_wait().unwrap().is_none() {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        let ended = tokio::time::timeout(PATIENCE, ending).await;
+        ended.expect("it ends when it is told to");
+    }
+
     /// Kills it and starts it anew at the same port, without keys.
     pub(crate) async fn restart(self) -> Server {
         let (kind, port, flags) = (self.kind, self.port, self.flags.clone());

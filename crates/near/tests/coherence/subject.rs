@@ -76,6 +76,16 @@ impl Cellar {
     /// The cache itself.
     pub(crate) fn near(&self, address: &str, bound: Duration) -> Near<String, String> {
         let origin = Redis::open(format!("redis://{address}")).expect("an address");
+        self.near_of(origin, bound)
+    }
+
+    /// The same over the cluster to which these nodes belong.
+    pub(crate) fn near_cluster(&self, nodes: &[String], bound: Duration) -> Near<String, String> {
+        let nodes = nodes.iter().map(|address| format!("redis://{address}"));
+        self.near_of(Redis::cluster(nodes).expect("addresses"), bound)
+    }
+
+    fn near_of(&self, origin: Redis, bound: Duration) -> Near<String, String> {
         let origin = origin
             .alive_bound(bound)
             .tracking(self.tracking.clone())

@@ -41,12 +41,7 @@ impl Writer {
             let opened = within_wait(TcpStream::connect(address)).await?;
             return opened.ok().map(Writer::Text);
         }
-        let client = redis::Client::open(format!("redis://{address}")).unwrap();
-        let config = redis::AsyncConnectionConfig::new()
-            .set_connection_timeout(Some(WAIT))
-            .set_response_timeout(Some(WAIT));
-        let opening = client.get_multiplexed_async_connection_with_config(&config);
-        opening.await.ok().map(Writer::Resp)
+        connect(&address).await.map(Writer::Resp)
     }
 
     /// Sets a key.
@@ -100,6 +95,16 @@ impl Writer {
         spoken.map_err(|_| Failed::Ended)?;
         (answer == expected).then_some(()).ok_or(Failed::Ended)
     }
+}
+
+/// A patient connection over Redis's protocol, if somebody answers.
+pub(crate) async fn connect(address: &str) -> Option<MultiplexedConnection> {
+    let client = redis::Client::open(format!("redis://{address}")).unwrap();
+    let config = redis::AsyncConnectionConfig::new()
+        .set_connection_timeout(Some(WAIT))
+        .set_response_timeout(Some(WAIT));
+    let opening = client.get_multiplexed_async_connection_with_config(&config);
+    opening.await.ok()
 }
 
 async fn within_wait<T>(what: impl Future<Output = T>) -> Option<T> {

@@ -23,6 +23,7 @@ use crate::read_through::fault::Given;
 
 mod reply;
 mod swaps;
+mod slots; // which slot a key has, and what a map of slots says
 mod dial; // redis-rs's own connections, and lanes
 mod link;
 mod claim;
@@ -218,7 +219,12 @@ impl Redis {
     }
 
     /// Follows a redirection: notes it, and returns the link to ask.
-    async fn follow(&self, redirect: &Redirect, key: &[u8]) -> Result<Arc<Link>, Error> {
+    async fn follow(
+        &self,
+        redirect: &Redirect,
+        key: &[u8],
+        attempt: usize,
+    ) -> Result<Arc<Link>, Error> {
         let Nodes::Cluster(cluster) = self.nodes()? else {
             let what = format!("a node of a cluster, opened as one server: {redirect:?}");
             return Err(Error::Refused(what.into()));
@@ -226,7 +232,10 @@ impl Redis {
         match redirect {
             Redirect::Ask(address) => cluster.node_at(address).link().await,
             Redirect::Moved | Redirect::Wait => {
-                tokio::time::sleep(RETRY_PAUSE).await;
+                // Where a slot has moved the map says so at once, unless it is moving still.
+                if attempt > 1 || *redirect == Redirect::Wait {
+                    tokio::time::sleep(RETRY_PAUSE).await;
+                }
                 cluster.refresh().await?;
                 self.link(key).await
             }
@@ -252,7 +261,7 @@ impl Redis {
             asking = matches!(redirect, Redirect::Ask(_));
             link = match self.nodes()? {
                 Nodes::One(node) => node.link().await,
-                Nodes::Cluster(_) => self.follow(&redirect, key).await,
+                Nodes::Cluster(_) => self.follow(&redirect, key, attempt).await,
             };
         }
         unreachable!("the last attempt returns")
@@ -294,7 +303,7 @@ impl Redis {
             };
             let redirect = self.redirect_after(failure, attempt)?;
             asking = matches!(redirect, Redirect::Ask(_));
-            link = self.follow(&redirect, key).await?;
+            link = self.follow(&redirect, key, attempt).await?;
         }
         unreachable!("the last attempt returns")
     }
@@ -339,7 +348,8 @@ impl Redis {
 
 impl Origin for Redis {
     fn start(&self, listener: Arc<dyn Listener<[u8]>>) {
-        let node = |client: &Client| Node::new(client.clone(), self.settings.clone(), &listener);
+        let node =
+            |client: &Client| Node::new(client.clone(), self.settings.clone(), &listener, None);
         let nodes = if self.cluster {
             Nodes::Cluster(Cluster::new(
                 &self.clients,

@@ -45,7 +45,7 @@ impl Link {
             getlease.arg("EARLY").arg(milliseconds(early));
         }
         pipeline.cmd("GET").arg(key).cmd("PTTL").arg(key);
-        let grant = self.grant();
+        let grant = self.grant(key);
         let values = self.ask(&pipeline).await?;
         let [told, value, ttl] = <[Value; 3]>::try_from(values)
             .map_err(|_| Error::Protocol("no three answers to three commands".into()))?;

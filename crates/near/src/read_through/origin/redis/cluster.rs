@@ -1,49 +1,61 @@
 //! A cluster: which node has which slot, and what happens when that changes.
 //!
 //! Nodes are known by address. The map of slots is read at the first use, after every redirection,
-//! and once in a while by a task of its own: a node that has lost its slots tells of no changes to
-//! their keys any more, and nobody asks it while copies are served. When the map has changed,
-//! everything that was read before is void.
+//! whenever a connection is lost or told that all may have changed, and once in a while by a task
+//! of its own: a node that has lost its slots need not tell of it, and nobody asks it while copies
+//! are served. When a slot is another node's, what was read of its keys is void; what was read of
+//! others stays.
+//!
+//! Why: docs/decisions/0062-copies-of-moved-slots.md. Tests: tests/coherence/cluster.rs,
+//! tests/coherence/moves.rs.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
 use redis::{Client, ConnectionAddr, Pipeline, Value};
+use tokio::sync::Notify;
+use tokio::time::timeout;
 
 use super::node::Node;
-use super::{RedisSettings, reply};
+use super::slots::{self, SlotRange, slot_of};
+use super::{RETRY_PAUSE, RedisSettings, reply};
 use crate::read_through::error::Error;
+use crate::read_through::fault::Fault;
 use crate::read_through::origin::Listener;
+use crate::read_through::owners::{SLOTS, SlotOwners};
+use crate::read_through::trust::ClusterNode;
 
-/// How many slots there are.
-const SLOTS: u16 = 16384;
 /// The map is read again at least so many times within the bound on liveness.
 const CHECKS_PER_BOUND: u32 = 1;
-
-/// Slots from `first` to `last` and the address of their node.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Range {
-    first: u16,
-    last: u16,
-    address: String,
-}
+/// How long a node has that was asked for the map, before the next one is asked too.
+const TURN: Duration = Duration::from_millis(100);
 
 /// All nodes and the map of slots.
 pub(super) struct Cluster {
     seeds: Vec<Client>,
     settings: RedisSettings,
+    /// Who is told of changes.
     listener: Arc<dyn Listener<[u8]>>,
+    /// The same for connections: what they say may be a reason to read the map.
+    attentive: Arc<dyn Listener<[u8]>>,
+    alarm: Arc<Notify>,
     nodes: Mutex<HashMap<String, Arc<Node>>>,
-    ranges: RwLock<Vec<Range>>,
-    /// Held while the map is read, so that one reads it for all.
-    reading: tokio::sync::Mutex<()>,
-    /// How often it has been read.
+    /// The number of the next node.
+    // Relaxed: it counts, and orders nothing.
+    next_number: AtomicU32,
+    ranges: RwLock<Vec<SlotRange>>,
+    owners: Arc<SlotOwners>,
+    /// Held while the map is read, so that one reads it for all; how that ended.
+    reading: tokio::sync::Mutex<Result<(), Error>>,
+    /// How often it has been read, or could not be.
     // Acquire and AcqRel: who sees a reading counted began its own question before that reading, or
     // sees by the lock what it has read.
     readings: AtomicU64,
-    watch: std::sync::OnceLock<tokio::task::AbortHandle>,
+    watch: OnceLock<tokio::task::AbortHandle>,
 }
 
 impl Cluster {
@@ -52,15 +64,23 @@ impl Cluster {
         settings: RedisSettings,
         listener: &Arc<dyn Listener<[u8]>>,
     ) -> Arc<Cluster> {
+        let alarm = Arc::new(Notify::new());
         Arc::new(Cluster {
             seeds: seeds.to_vec(),
             settings,
             listener: Arc::clone(listener),
+            attentive: Arc::new(Attentive {
+                listener: Arc::clone(listener),
+                alarm: Arc::clone(&alarm),
+            }),
+            alarm,
             nodes: Mutex::default(),
+            next_number: AtomicU32::new(1),
             ranges: RwLock::default(),
-            reading: tokio::sync::Mutex::new(()),
+            owners: Arc::new(SlotOwners::new()),
+            reading: tokio::sync::Mutex::new(Ok(())),
             readings: AtomicU64::new(0),
-            watch: std::sync::OnceLock::new(),
+            watch: OnceLock::new(),
         })
     }
 
@@ -80,10 +100,14 @@ impl Cluster {
 
     /// The node at this address.
     pub(super) fn node_at(&self, address: &str) -> Arc<Node> {
-        let mut nodes = self.nodes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut nodes = self.lock_nodes();
         let known = nodes.entry(address.to_owned()).or_insert_with(|| {
             let client = client_at(&self.seeds[0], address);
-            Node::new(client, self.settings.clone(), &self.listener)
+            let place = ClusterNode {
+                owners: Arc::clone(&self.owners),
+                number: self.next_number.fetch_add(1, Ordering::Relaxed),
+            };
+            Node::new(client, self.settings.clone(), &self.attentive, Some(place))
         });
         Arc::clone(known)
     }
@@ -91,21 +115,22 @@ impl Cluster {
     /// Reads the map of slots anew; of all who come meanwhile, one more reads it for all.
     pub(super) async fn refresh(&self) -> Result<(), Error> {
         let before = self.readings.load(Ordering::Acquire);
-        let _reading = self.reading.lock().await;
+        let mut last = self.reading.lock().await;
         // The reading that was under way may have begun too early; the next one has not.
         if self.readings.load(Ordering::Acquire) >= before + 2 {
-            return Ok(());
+            return last.clone();
         }
-        let ranges = self.read_ranges().await?;
+        let found = self.read_ranges().await;
         self.readings.fetch_add(1, Ordering::AcqRel);
-        self.put(ranges);
-        Ok(())
+        *last = found.map(|ranges| self.put(ranges));
+        last.clone()
     }
 
     fn begin_to_watch(self: &Arc<Self>) {
         self.watch.get_or_init(|| {
-            let every = self.settings.alive_bound / CHECKS_PER_BOUND;
-            tokio::spawn(watch(Arc::downgrade(self), every)).abort_handle()
+            let every = (self.settings.alive_bound / CHECKS_PER_BOUND).saturating_sub(RETRY_PAUSE);
+            let watching = watch(Arc::downgrade(self), Arc::clone(&self.alarm), every);
+            tokio::spawn(watching).abort_handle()
         });
     }
 
@@ -117,64 +142,109 @@ impl Cluster {
         Some(range.address.clone())
     }
 
-    /// Asks the known nodes, then the first ones, until one answers.
-    async fn read_ranges(&self) -> Result<Vec<Range>, Error> {
-        let mut last = Error::connection("a cluster without nodes");
-        let mut asked: Vec<Arc<Node>> = self.known_nodes();
-        for seed in &self.seeds {
-            asked.push(self.node_at(&address_of(seed)));
-        }
-        for node in asked {
-            match self.ranges_of(&node).await {
-                Ok(ranges) if !ranges.is_empty() => return Ok(ranges),
-                Ok(_) => last = Error::connection("a cluster without slots"),
-                Err(error) => last = error,
+    /// Asks one node after the other, without waiting long for any, until one that is well answers;
+    /// the map of one that is not well is better than none.
+    async fn read_ranges(&self) -> Result<Vec<SlotRange>, Error> {
+        let mut outcome = Err(Error::connection("a cluster without nodes"));
+        let mut next = self.askable().into_iter();
+        let mut asked = FuturesUnordered::new();
+        loop {
+            match next.next() {
+                Some(node) => asked.push(async move { self.ranges_of(&node).await }),
+                None if asked.is_empty() => return outcome,
+                None => {}
+            }
+            match timeout(TURN, asked.next()).await {
+                Ok(Some(Ok((ranges, true)))) => return Ok(ranges),
+                Ok(Some(Ok((ranges, false)))) => outcome = Ok(ranges),
+                Ok(Some(Err(error))) if outcome.is_err() => outcome = Err(error),
+                _ => {}
             }
         }
-        Err(last)
     }
 
-    fn known_nodes(&self) -> Vec<Arc<Node>> {
-        let nodes = self.nodes.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut nodes: Vec<Arc<Node>> = nodes.values().cloned().collect();
+    /// Who may be asked for the map: the known nodes, then the first ones.
+    fn askable(&self) -> Vec<Arc<Node>> {
+        let mut known: Vec<_> = self.lock_nodes().values().map(Arc::clone).collect();
+        known.sort_by_key(|node| node.number());
         // Not always the same one: a node that is cut off from the others knows the old map.
-        if !nodes.is_empty() {
-            let turn = usize::try_from(self.listener.now().as_millis()).unwrap_or(0) % nodes.len();
-            nodes.rotate_left(turn);
+        if !known.is_empty() {
+            let turn = self.readings.load(Ordering::Acquire);
+            let turn = usize::try_from(turn).unwrap_or(0) % known.len();
+            known.rotate_left(turn);
         }
-        nodes
+        for seed in &self.seeds {
+            let node = self.node_at(&address_of(seed));
+            if known.iter().all(|one| one.number() != node.number()) {
+                known.push(node);
+            }
+        }
+        known
     }
 
-    async fn ranges_of(&self, node: &Node) -> Result<Vec<Range>, Error> {
+    /// What a node says of who has which slot, and whether it is well.
+    async fn ranges_of(&self, node: &Node) -> Result<(Vec<SlotRange>, bool), Error> {
         let mut pipeline = Pipeline::new();
+        pipeline.cmd("CLUSTER").arg("INFO");
         pipeline.cmd("CLUSTER").arg("SLOTS");
         let link = node.link().await?;
-        let value = link.ask(&pipeline).await?.pop().unwrap_or(Value::Nil);
+        let mut values = link.ask(&pipeline).await?;
+        let value = values.pop().unwrap_or(Value::Nil);
         let value = reply::checked(value).map_err(|failure| match failure {
             reply::Failure::Error(error) => error,
             reply::Failure::Redirect(_) => Error::connection("the cluster is down"),
         })?;
-        parse(&value).ok_or_else(|| Error::Protocol("no map of slots".into()))
+        let is_well = !values.iter().any(slots::is_not_well);
+        match slots::parse(&value) {
+            Some(ranges) if ranges.is_empty() => Err(Error::connection("a cluster without slots")),
+            Some(ranges) => Ok((ranges, is_well)),
+            None => Err(Error::Protocol("no map of slots".into())),
+        }
     }
 
-    /// Takes the map over; if it is another one, all that was read is void.
-    fn put(&self, found: Vec<Range>) {
+    /// Takes the map over: what was read of slots that are another node's is void.
+    fn put(&self, found: Vec<SlotRange>) {
         let mut ranges = self.ranges.write().unwrap_or_else(PoisonError::into_inner);
-        if *ranges == found {
-            return;
-        }
-        let first = ranges.is_empty();
+        let is_other = *ranges != found;
+        // The owners before the map: who asks by the map finds that they are the node's.
+        let has_moved = is_other && self.give_slots(&found);
         *ranges = found;
+        let gone = self.take_those_without(&ranges, is_other);
         drop(ranges);
-        if first {
-            return;
+        // Outside of the locks: a connection that ends tells of it.
+        drop(gone);
+        if has_moved && !self.settings.fault.is(Fault::KeptOnMove) {
+            self.listener.flush();
         }
-        let nodes = self.nodes.lock().unwrap_or_else(PoisonError::into_inner);
-        for link in nodes.values().filter_map(|node| node.link_now()) {
-            link.void();
+    }
+
+    /// Notes who has which slot; whether one was another node's before.
+    fn give_slots(&self, ranges: &[SlotRange]) -> bool {
+        let mut numbers = vec![0; usize::from(SLOTS)];
+        for range in ranges {
+            let number = self.node_at(&range.address).number();
+            for slot in range.first..=range.last.min(SLOTS - 1) {
+                numbers[usize::from(slot)] = number;
+            }
         }
-        drop(nodes);
-        self.listener.flush();
+        let mut has_moved = false;
+        for (slot, number) in (0..SLOTS).zip(numbers) {
+            has_moved |= self.owners.give(slot, number);
+        }
+        has_moved
+    }
+
+    /// Takes the nodes out that have no slots: with another map all, else those that nobody asks.
+    fn take_those_without(&self, ranges: &[SlotRange], all: bool) -> Vec<Arc<Node>> {
+        let has_slots = |address: &String| ranges.iter().any(|range| range.address == *address);
+        let mut nodes = self.lock_nodes();
+        let gone =
+            nodes.extract_if(|address, node| !has_slots(address) && (all || !node.is_connected()));
+        gone.map(|(_, node)| node).collect()
+    }
+
+    fn lock_nodes(&self) -> MutexGuard<'_, HashMap<String, Arc<Node>>> {
+        self.nodes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -186,26 +256,40 @@ impl Drop for Cluster {
     }
 }
 
-/// Reads the map again and again.
-async fn watch(cluster: Weak<Cluster>, every: Duration) {
+/// Hears what connections say: if all may have changed, slots may have moved.
+struct Attentive {
+    listener: Arc<dyn Listener<[u8]>>,
+    alarm: Arc<Notify>,
+}
+
+impl Listener<[u8]> for Attentive {
+    fn invalidate(&self, key: &[u8]) {
+        self.listener.invalidate(key);
+    }
+
+    fn flush(&self) {
+        self.listener.flush();
+        self.alarm.notify_one();
+    }
+
+    fn now(&self) -> Duration {
+        self.listener.now()
+    }
+}
+
+/// Reads the map again and again, and whenever there is a reason to.
+async fn watch(cluster: Weak<Cluster>, alarm: Arc<Notify>, every: Duration) {
     loop {
-        tokio::time::sleep(every).await;
+        // Err means that nobody had a reason.
+        let _ = timeout(every, alarm.notified()).await;
         let Some(cluster) = cluster.upgrade() else {
             return;
         };
         // An error leaves the map as it is; lost nodes have lost their copies already.
         drop(cluster.refresh().await);
+        drop(cluster);
+        tokio::time::sleep(RETRY_PAUSE).await;
     }
-}
-
-/// The slot of a key: of the part in the first braces, if there is one.
-fn slot_of(key: &[u8]) -> u16 {
-    let tag = key.iter().position(|&byte| byte == b'{').and_then(|open| {
-        let inner = &key[open + 1..];
-        let close = inner.iter().position(|&byte| byte == b'}')?;
-        (close > 0).then(|| &inner[..close])
-    });
-    crc16::State::<crc16::XMODEM>::calculate(tag.unwrap_or(key)) % SLOTS
 }
 
 /// The host and port that a client connects to.
@@ -240,64 +324,4 @@ fn client_at(seed: &Client, address: &str) -> Client {
         _ => ConnectionAddr::Tcp(host, port),
     };
     Client::open(info.clone().set_addr(addr)).unwrap_or_else(|_| seed.clone())
-}
-
-/// Reads the reply to `CLUSTER SLOTS`: first and last slot, then nodes, the one that writes first.
-fn parse(value: &Value) -> Option<Vec<Range>> {
-    let Value::Array(rows) = value else {
-        return None;
-    };
-    rows.iter().map(parse_range).collect()
-}
-
-fn parse_range(row: &Value) -> Option<Range> {
-    let Value::Array(row) = row else {
-        return None;
-    };
-    let (first, last) = (slot_number(row.first()?)?, slot_number(row.get(1)?)?);
-    let Value::Array(node) = row.get(2)? else {
-        return None;
-    };
-    let host: String = redis::from_redis_value(node.first()?.clone()).ok()?;
-    let port = slot_number(node.get(1)?)?;
-    Some(Range {
-        first,
-        last,
-        address: format!("{host}:{port}"),
-    })
-}
-
-/// A number of sixteen bits.
-fn slot_number(value: &Value) -> Option<u16> {
-    match value {
-        Value::Int(number) => u16::try_from(*number).ok(),
-        _ => None,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn slots_are_redis_slots_and_braces_choose_the_part_that_counts() {
-        assert_eq!(slot_of(b"123456789"), 0x31c3 % SLOTS);
-        assert_eq!(slot_of(b"{user1000}.following"), slot_of(b"user1000"));
-        assert_eq!(slot_of(b"foo{}{bar}"), 8363);
-        assert_eq!(slot_of(b"foo"), 12182);
-    }
-
-    #[test]
-    fn the_map_is_read_and_nonsense_is_not() {
-        let node = Value::Array(vec![
-            Value::BulkString(b"127.0.0.1".to_vec()),
-            Value::Int(7000),
-        ]);
-        let row = Value::Array(vec![Value::Int(0), Value::Int(5460), node]);
-        let ranges = parse(&Value::Array(vec![row])).unwrap();
-        assert_eq!(ranges[0].address, "127.0.0.1:7000");
-        assert_eq!((ranges[0].first, ranges[0].last), (0, 5460));
-        assert_eq!(parse(&Value::Array(vec![Value::Int(1)])), None);
-        assert_eq!(parse(&Value::Nil), None);
-    }
 }

@@ -16,6 +16,7 @@ use tokio::time::timeout;
 
 use super::dial::dial;
 use super::reply::{self, Failure};
+use super::slots::slot_of;
 use super::swaps::swaps;
 use super::{RedisSettings, Tracking, loaded};
 use crate::read_through::error::Error;
@@ -23,7 +24,7 @@ use crate::read_through::fault::{Fault, Given};
 use crate::read_through::lane::LaneHandle;
 use crate::read_through::origin::login::Login;
 use crate::read_through::origin::{Listener, Loaded};
-use crate::read_through::trust::{Grant, Trust};
+use crate::read_through::trust::{ClusterNode, Grant, Trust};
 
 /// Commands that wait to be sent, before senders have to wait.
 const QUEUE_MAX: usize = 1024;
@@ -60,9 +61,10 @@ impl Link {
         client: &Client,
         settings: RedisSettings,
         listener: Arc<dyn Listener<[u8]>>,
+        place: Option<ClusterNode>,
     ) -> Result<Arc<Link>, Error> {
         let pulse = Pulse {
-            trust: Trust::new(),
+            trust: Trust::of(place),
             listener,
             bound: settings.alive_bound,
             fault: settings.fault,
@@ -138,11 +140,6 @@ impl Link {
         self.pulse.trust.has_ended()
     }
 
-    /// Declares everything that was read over it as changed.
-    pub(super) fn void(&self) {
-        self.pulse.trust.void();
-    }
-
     /// Asks for values and how long they live, in one go.
     pub(super) async fn read(
         &self,
@@ -158,18 +155,18 @@ impl Link {
                 pipeline.cmd(command).arg(key);
             }
         }
-        let grant = self.grant();
+        let grants: Vec<Option<Grant>> = keys.iter().map(|key| self.grant(key)).collect();
         let values = self.ask(&pipeline).await?;
         let mut values = values.into_iter();
         let mut answers = Vec::with_capacity(keys.len());
-        for key in keys {
+        for (key, grant) in keys.iter().zip(grants) {
             let mut next = || {
                 let value = values.nth(usize::from(asking));
                 value.ok_or_else(|| Error::Protocol("fewer answers than commands".into()))
             };
             let answer = loaded(next()?, next()?);
             answers.push(answer.map(|mut loaded| {
-                loaded.grant = grant.clone();
+                loaded.grant = grant;
                 if asking || !self.is_told_of(key) {
                     // Its home is elsewhere still, or nobody tells of its changes: good for the
                     // reader, not to be kept.
@@ -192,9 +189,14 @@ impl Link {
         }
     }
 
-    /// The right to believe what is asked for next; none if nobody tells of changes.
-    pub(super) fn grant(&self) -> Option<Grant> {
-        (self.settings.tracking != Tracking::Off).then(|| self.pulse.trust.grant())
+    /// The right to believe what is asked of this key next; none if nobody tells of changes.
+    pub(super) fn grant(&self, key: &[u8]) -> Option<Grant> {
+        let trust = &self.pulse.trust;
+        match self.settings.tracking {
+            Tracking::Off => None,
+            _ if self.pulse.fault.is(Fault::KeptOnMove) => Some(trust.grant()),
+            _ => Some(trust.grant_of(|| slot_of(key))),
+        }
     }
 
     /// Sends commands and waits for their replies, errors among them.
@@ -262,7 +264,7 @@ impl Pulse {
     }
 
     fn flush(&self) {
-        if !self.fault.is(Fault::DeafToFlush) {
+        if !self.fault.is(Fault::DeafToFlush) && !self.fault.is(Fault::KeptOnMove) {
             self.trust.void();
             self.listener.flush();
         }

@@ -10,6 +10,7 @@ use super::RedisSettings;
 use super::link::Link;
 use crate::read_through::error::Error;
 use crate::read_through::origin::Listener;
+use crate::read_through::trust::ClusterNode;
 
 /// How long nobody tries to connect after it has failed.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -19,6 +20,8 @@ pub(super) struct Node {
     client: Client,
     settings: RedisSettings,
     listener: Arc<dyn Listener<[u8]>>,
+    /// Which of a cluster's nodes it is, if it is one.
+    place: Option<ClusterNode>,
     state: Mutex<NodeState>,
 }
 
@@ -33,11 +36,13 @@ impl Node {
         client: Client,
         settings: RedisSettings,
         listener: &Arc<dyn Listener<[u8]>>,
+        place: Option<ClusterNode>,
     ) -> Arc<Node> {
         Arc::new(Node {
             client,
             settings,
             listener: Arc::clone(listener),
+            place,
             state: Mutex::new(NodeState::Unconnected),
         })
     }
@@ -57,6 +62,7 @@ impl Node {
             &self.client,
             self.settings.clone(),
             Arc::clone(&self.listener),
+            self.place.clone(),
         );
         let opened = opening.await;
         *state = match &opened {
@@ -69,11 +75,16 @@ impl Node {
         opened
     }
 
-    /// The link if there is one already.
-    pub(super) fn link_now(&self) -> Option<Arc<Link>> {
-        match &*self.state.try_lock().ok()? {
-            NodeState::Connected(link) => Some(Arc::clone(link)),
-            _ => None,
+    /// Whether it has a link, or is about to.
+    pub(super) fn is_connected(&self) -> bool {
+        match self.state.try_lock() {
+            Ok(state) => matches!(&*state, NodeState::Connected(link) if !link.is_lost()),
+            Err(_) => true,
         }
+    }
+
+    /// Its number among the nodes of its cluster; 0 outside of one.
+    pub(super) fn number(&self) -> u32 {
+        self.place.as_ref().map_or(0, |place| place.number)
     }
 }

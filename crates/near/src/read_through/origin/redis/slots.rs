@@ -1,0 +1,111 @@
+//! Slots: which slot a key has, and what a node says of who has which.
+//!
+//! Source: redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec; CLUSTER SLOTS,
+//! CLUSTER INFO.
+
+use redis::Value;
+
+use crate::read_through::owners::SLOTS;
+
+/// What CLUSTER INFO says of a node that cannot serve.
+const NOT_WELL: &str = "cluster_state:fail";
+
+/// Slots from `first` to `last` and the address of their node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct SlotRange {
+    pub(super) first: u16,
+    pub(super) last: u16,
+    pub(super) address: String,
+}
+
+/// The slot of a key: of the part in the first braces, if there is one.
+pub(super) fn slot_of(key: &[u8]) -> u16 {
+    let tag = key.iter().position(|&byte| byte == b'{').and_then(|open| {
+        let inner = &key[open + 1..];
+        let close = inner.iter().position(|&byte| byte == b'}')?;
+        (close > 0).then(|| &inner[..close])
+    });
+    crc16::State::<crc16::XMODEM>::calculate(tag.unwrap_or(key)) % SLOTS
+}
+
+/// Reads the reply to `CLUSTER SLOTS`: first and last slot, then nodes, the one that writes first.
+pub(super) fn parse(value: &Value) -> Option<Vec<SlotRange>> {
+    let Value::Array(rows) = value else {
+        return None;
+    };
+    rows.iter().map(parse_range).collect()
+}
+
+fn parse_range(row: &Value) -> Option<SlotRange> {
+    let Value::Array(row) = row else {
+        return None;
+    };
+    let (first, last) = (number(row.first()?)?, number(row.get(1)?)?);
+    let Value::Array(node) = row.get(2)? else {
+        return None;
+    };
+    let host: String = redis::from_redis_value(node.first()?.clone()).ok()?;
+    let port = number(node.get(1)?)?;
+    Some(SlotRange {
+        first,
+        last,
+        address: format!("{host}:{port}"),
+    })
+}
+
+/// A number of sixteen bits.
+fn number(value: &Value) -> Option<u16> {
+    match value {
+        Value::Int(number) => u16::try_from(*number).ok(),
+        _ => None,
+    }
+}
+
+/// Whether a node says by `CLUSTER INFO` that it serves nothing: it may know an old map.
+pub(super) fn is_not_well(info: &Value) -> bool {
+    let text = match info {
+        Value::BulkString(bytes) => str::from_utf8(bytes).unwrap_or_default(),
+        Value::VerbatimString { text, .. } => text,
+        _ => return false,
+    };
+    text.lines().any(|line| line == NOT_WELL)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_are_redis_slots_and_braces_choose_the_part_that_counts() {
+        assert_eq!(slot_of(b"123456789"), 0x31c3 % SLOTS);
+        assert_eq!(slot_of(b"{user1000}.following"), slot_of(b"user1000"));
+        assert_eq!(slot_of(b"foo{}{bar}"), 8363);
+        assert_eq!(slot_of(b"foo"), 12182);
+    }
+
+    #[test]
+    fn the_map_is_read_and_nonsense_is_not() {
+        let node = Value::Array(vec![
+            Value::BulkString(b"127.0.0.1".to_vec()),
+            Value::Int(7000),
+        ]);
+        let row = Value::Array(vec![Value::Int(0), Value::Int(5460), node]);
+        let ranges = parse(&Value::Array(vec![row])).unwrap();
+        assert_eq!(ranges[0].address, "127.0.0.1:7000");
+        assert_eq!((ranges[0].first, ranges[0].last), (0, 5460));
+        assert_eq!(parse(&Value::Array(vec![Value::Int(1)])), None);
+        assert_eq!(parse(&Value::Nil), None);
+    }
+
+    #[test]
+    fn a_node_that_serves_nothing_says_so() {
+        let said = |text: &str| Value::BulkString(text.as_bytes().to_vec());
+        assert!(is_not_well(&said(
+            "cluster_state:fail\r\ncluster_size:3\r\n"
+        )));
+        assert!(!is_not_well(&said(
+            "cluster_state:ok\r\ncluster_size:3\r\n"
+        )));
+        assert!(!is_not_well(&Value::Nil), "it does not say");
+    }
+}

@@ -1,0 +1,108 @@
+//! Owners: which node of a cluster has which slot, as copies are judged by it.
+//!
+//! A copy that was read at a node is good for as long as the node has the slot of its key. One word
+//! for each slot says who has it, and the how many-th owner that is; a copy keeps the second number
+//! ([`Tenure`]) and is compared with the word whenever it is served.
+//!
+//! Invariant: a tenure that has ended never holds again, also when the slot comes back to the node.
+//! Why: docs/decisions/0062-copies-of-moved-slots.md.
+
+use std::num::NonZeroU32;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// How many slots there are.
+pub(crate) const SLOTS: u16 = 16_384;
+/// Bits of a word below the number of the tenure: the number of the node.
+const NODE_BITS: u32 = 32;
+
+/// Which node has each slot.
+#[derive(Debug)]
+pub(crate) struct SlotOwners {
+    // Acquire and Release: who sees that a slot is a node's sees what was done before it was given.
+    words: Box<[AtomicU64]>,
+}
+
+/// One node's time with one slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Tenure {
+    /// The how many-th it is of this slot.
+    number: NonZeroU32,
+    slot: u16,
+}
+
+impl SlotOwners {
+    /// Slots that are nobody's.
+    pub(crate) fn new() -> SlotOwners {
+        SlotOwners {
+            words: (0..SLOTS).map(|_| AtomicU64::new(0)).collect(),
+        }
+    }
+
+    /// Gives a slot to a node, 0 for nobody; whether another node had it. One thread at a time.
+    pub(crate) fn give(&self, slot: u16, node: u32) -> bool {
+        let word = &self.words[usize::from(slot % SLOTS)];
+        // Relaxed: nobody else writes meanwhile.
+        let (number, before) = parts(word.load(Ordering::Relaxed));
+        if before == node {
+            return false;
+        }
+        let next = u64::from(number.wrapping_add(1).max(1));
+        // Release: as it says where they are declared.
+        word.store(next << NODE_BITS | u64::from(node), Ordering::Release);
+        before != 0
+    }
+
+    /// This node's time with this slot; none unless it has it.
+    pub(crate) fn tenure(&self, slot: u16, node: u32) -> Option<Tenure> {
+        let word = self.words[usize::from(slot % SLOTS)].load(Ordering::Acquire);
+        let (number, owner) = parts(word);
+        let number = NonZeroU32::new(number).filter(|_| owner == node)?;
+        Some(Tenure { number, slot })
+    }
+
+    /// Whether it has not ended.
+    #[inline]
+    pub(crate) fn lasts(&self, tenure: Tenure) -> bool {
+        let word = self.words[usize::from(tenure.slot % SLOTS)].load(Ordering::Acquire);
+        parts(word).0 == tenure.number.get()
+    }
+}
+
+/// The number of the tenure, and of the node whose it is.
+#[inline]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "each is one half of the word"
+)]
+fn parts(word: u64) -> (u32, u32) {
+    ((word >> NODE_BITS) as u32, word as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tenure_ends_with_the_next_owner_and_never_holds_again() {
+        let owners = SlotOwners::new();
+        assert_eq!(owners.tenure(7, 1), None, "it is nobody's");
+        assert!(!owners.give(7, 1));
+        let first = owners.tenure(7, 1).unwrap();
+        assert!(owners.lasts(first) && owners.tenure(7, 2).is_none());
+        assert!(!owners.give(7, 1) && owners.lasts(first), "it stays");
+        assert!(owners.give(7, 2) && !owners.lasts(first));
+        assert!(owners.give(7, 1) && !owners.lasts(first));
+        assert!(owners.lasts(owners.tenure(7, 1).unwrap()));
+        let other = {
+            owners.give(8, 1);
+            owners.tenure(8, 1).unwrap()
+        };
+        let last = owners.tenure(7, 1).unwrap();
+        assert!(owners.give(7, 0) && !owners.lasts(last) && owners.lasts(other));
+    }
+
+    #[test]
+    fn a_tenure_costs_a_copy_one_word() {
+        assert_eq!(size_of::<Option<Tenure>>(), size_of::<u64>());
+    }
+}
