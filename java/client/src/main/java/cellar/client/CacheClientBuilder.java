@@ -7,6 +7,7 @@ import cellar.client.internal.cluster.Membership;
 import cellar.client.internal.cluster.ReplicatedCluster;
 import cellar.client.internal.cluster.ShardedCluster;
 import cellar.client.internal.cluster.SingleCluster;
+import cellar.client.internal.cluster.SlotCluster;
 import cellar.client.internal.local.LocalCache;
 import cellar.client.internal.local.RespTracking;
 import cellar.client.internal.net.Endpoint;
@@ -32,7 +33,12 @@ public final class CacheClientBuilder {
         /** The same, and the next node stands in for one that is down. */
         SHARDED_WITH_FAILOVER,
         /** Every node holds everything. */
-        REPLICATED
+        REPLICATED,
+        /**
+         * Each key is on the node that has its slot, in a cluster of Cellars or of Redis that says
+         * so itself; over Redis's protocol. The nodes named are some of it.
+         */
+        SLOTS
     }
 
     /** What servers are spoken to in. */
@@ -252,6 +258,10 @@ public final class CacheClientBuilder {
             throw new CacheException.Configuration(
                     "nodes of Redis's protocol cannot be replicated by this client", null);
         }
+        if (protocol != Protocol.REDIS && mode == Mode.SLOTS) {
+            throw new CacheException.Configuration(
+                    "slots are for protocol REDIS: a cluster tells of them in that", null);
+        }
         Settings settings =
                 new Settings(
                         timeout,
@@ -315,6 +325,9 @@ public final class CacheClientBuilder {
             Function<Node, Endpoint> connect,
             Settings settings,
             Loops loops) {
+        if (mode == Mode.SLOTS) {
+            return new SlotCluster(connect, membership.first(), loops);
+        }
         if (single) {
             return new SingleCluster(connect.apply(membership.first().get(0)));
         }

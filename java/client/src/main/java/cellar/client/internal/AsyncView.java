@@ -196,22 +196,26 @@ public final class AsyncView<V> implements CacheClient<V> {
 
     /** Where a miss is no answer yet, those keys are asked for once more, one by one. */
     private CompletableFuture<Map<String, V>> readPart(Endpoint home, List<String> keys) {
+        if (!core.cluster().takesManyAtOnce()) {
+            return readEach(keys, Map.of());
+        }
         CompletableFuture<Map<String, V>> part = home.submit(readMany(keys));
         if (!core.cluster().hasSecondChoice()) {
             return part;
         }
-        return part.exceptionally(failure -> Map.of())
-                .thenCompose(
-                        found -> {
-                            Map<String, V> all = new ConcurrentHashMap<>(found);
-                            List<CompletableFuture<@Nullable Void>> rest = new ArrayList<>();
-                            for (String key : keys) {
-                                if (!all.containsKey(key)) {
-                                    rest.add(into(all, key, remote(key)));
-                                }
-                            }
-                            return Stages.all(rest).thenApply(done -> all);
-                        });
+        return part.exceptionally(failure -> Map.of()).thenCompose(found -> readEach(keys, found));
+    }
+
+    /** Asks for those of {@code keys}, one by one, that are not {@code found}. */
+    private CompletableFuture<Map<String, V>> readEach(List<String> keys, Map<String, V> found) {
+        Map<String, V> all = new ConcurrentHashMap<>(found);
+        List<CompletableFuture<@Nullable Void>> rest = new ArrayList<>();
+        for (String key : keys) {
+            if (!all.containsKey(key)) {
+                rest.add(into(all, key, remote(key)));
+            }
+        }
+        return Stages.all(rest).thenApply(done -> all);
     }
 
     ReadManyOperation<V> readMany(List<String> keys) {

@@ -67,7 +67,7 @@ final class BlockingView<V> implements BlockingCacheClient<V> {
 
     @Override
     public Map<String, V> getMany(Collection<String> keys) {
-        if (view.localTtl() != null || cluster.hasSecondChoice()) {
+        if (view.localTtl() != null || cluster.hasSecondChoice() || !cluster.takesManyAtOnce()) {
             return Stages.await(view.getMany(keys));
         }
         Map<Endpoint, List<String>> byNode = view.byNode(keys);

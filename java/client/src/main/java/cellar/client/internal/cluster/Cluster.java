@@ -34,6 +34,16 @@ public abstract class Cluster implements AutoCloseable {
         return false;
     }
 
+    /** Whether a node may be asked for several keys by one command. */
+    public boolean takesManyAtOnce() {
+        return true;
+    }
+
+    /** Where a node tells of changes, if not at the port {@code otherwise}. */
+    public int trackingPort(Endpoint endpoint, int otherwise) {
+        return otherwise;
+    }
+
     /**
      * The node that is asked about {@code key}.
      *

@@ -7,9 +7,6 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Set;
-import java.util.concurrent.ConcurrentHashMap;
-import java.util.concurrent.TimeUnit;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
@@ -24,7 +21,7 @@ public final class ShardedCluster extends Cluster {
 
     private final Function<Node, Endpoint> connect;
     private final boolean failover;
-    private final Set<Endpoint> retired = ConcurrentHashMap.newKeySet();
+    private final Retirement retired = new Retirement();
     private volatile Members members = new Members(null, Map.of());
 
     /** Begins without nodes; {@code connect} makes a node's endpoint. */
@@ -46,23 +43,9 @@ public final class ShardedCluster extends Cluster {
         before.endpoints.forEach(
                 (node, endpoint) -> {
                     if (!endpoints.containsKey(node)) {
-                        retire(endpoint);
+                        retired.add(endpoint);
                     }
                 });
-    }
-
-    /** Requests that are on their way may still be answered. */
-    private void retire(Endpoint endpoint) {
-        retired.add(endpoint);
-        long grace_ms = endpoint.settings().timeout().toMillis();
-        endpoint.loop()
-                .schedule(
-                        () -> {
-                            endpoint.close();
-                            retired.remove(endpoint);
-                        },
-                        grace_ms,
-                        TimeUnit.MILLISECONDS);
     }
 
     private Endpoint connected(Node node) {
@@ -119,6 +102,6 @@ public final class ShardedCluster extends Cluster {
     @Override
     public synchronized void close() {
         members.endpoints.values().forEach(Endpoint::close);
-        retired.forEach(Endpoint::close);
+        retired.close();
     }
 }

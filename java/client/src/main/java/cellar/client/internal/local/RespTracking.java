@@ -45,11 +45,11 @@ public final class RespTracking implements Tracking {
                 endpoint,
                 node ->
                         new TrackingConnection(
-                                node,
-                                options.trackingPort(node.node()),
-                                options.trackingPassword(),
-                                told,
-                                core.ticker()));
+                                node, port(node), options.trackingPassword(), told, core.ticker()));
+    }
+
+    private int port(Endpoint node) {
+        return core.cluster().trackingPort(node, options.trackingPort(node.node()));
     }
 
     @Override

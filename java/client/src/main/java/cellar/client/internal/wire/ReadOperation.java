@@ -140,10 +140,12 @@ public final class ReadOperation<R extends @Nullable Object> extends Operation<R
 
     private boolean decodeResp(In in) {
         if ((wanted & TTL) != 0 && !ttlKnown) {
-            if (!in.begins(":")) {
+            // Where one is refused the other is, too; if not, the value is not to be kept.
+            boolean refused = in.begins("-");
+            if (!refused && !in.begins(":")) {
                 throw new CacheException.Protocol("PTTL was answered with " + in.text());
             }
-            long left_ms = Resp.number(in);
+            long left_ms = refused ? 0 : Resp.number(in);
             ttl_s = left_ms < 0 ? MetaLine.FOREVER : left_ms / 1000;
             ttlKnown = true;
             in.takeLine();

@@ -1,0 +1,105 @@
+package cellar.client;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNotNull;
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import cellar.client.CacheClientBuilder.Mode;
+import cellar.client.CacheClientBuilder.Protocol;
+import cellar.client.testing.Await;
+import cellar.client.testing.ClusterNodes;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Test;
+
+/** A cluster of Cellars whose slots the client follows. */
+class SlotsTest {
+    private static final Duration TTL = Duration.ofMinutes(5);
+    private static final int KEYS = 100;
+
+    private static ClusterNodes nodes;
+
+    @BeforeAll
+    static void start() throws Exception {
+        nodes = new ClusterNodes(4, 3);
+    }
+
+    @AfterAll
+    static void stop() throws Exception {
+        nodes.close();
+    }
+
+    private static CacheClientBuilder builder() {
+        return CacheClient.builder()
+                .nodes(List.of(nodes.node(0)))
+                .protocol(Protocol.REDIS)
+                .mode(Mode.SLOTS);
+    }
+
+    private static List<String> keys(String group) {
+        List<String> keys = new ArrayList<>();
+        for (int i = 0; i < KEYS; i++) {
+            keys.add(group + i);
+        }
+        return keys;
+    }
+
+    @Test
+    void requestsGoToTheNodeThatHasTheSlotFromTheFirstOneOn() {
+        try (CacheClient<String> client = builder().build(Codecs.string())) {
+            BlockingCacheClient<String> cache = client.blocking();
+            List<String> keys = keys("some");
+            for (String key : keys) {
+                cache.set(key, key, TTL);
+                assertEquals(key, cache.get(key));
+                assertEquals(key, client.get(key).toCompletableFuture().join());
+            }
+            Map<String, String> found = cache.getMany(keys);
+            assertEquals(KEYS, found.size());
+            assertEquals(found, client.getMany(keys).toCompletableFuture().join());
+            assertTrue(cache.delete("some1"));
+            assertNull(cache.get("some1"));
+            assertEquals("made", cache.getOrLoad("made", LoadOptions.ttl(TTL), () -> "made"));
+            assertEquals(5, cache.addOrIncrement("count", 5, TTL));
+        }
+    }
+
+    @Test
+    void theMapIsFollowedAndWhatMovedIsNotReadFromMemory() throws Exception {
+        LocalCacheOptions options = LocalCacheOptions.tracked(1 << 20, 1).localTtl(TTL);
+        try (CacheClient<String> client = builder().localCache(options).build(Codecs.string());
+                CacheClient<String> other = builder().build(Codecs.string())) {
+            BlockingCacheClient<String> cache = client.blocking();
+            BlockingCacheClient<String> writer = other.blocking();
+            List<String> keys = keys("moving");
+            for (boolean joins : new boolean[] {true, false}) {
+                for (String key : keys) {
+                    writer.set(key, "old", TTL);
+                }
+                for (String key : keys) {
+                    Await.until(key + " is old", () -> "old".equals(cache.get(key)));
+                }
+                nodes.list(3, joins);
+                for (String key : keys) {
+                    writer.set(key, "new", TTL);
+                }
+                for (String key : keys) {
+                    Await.until(key + " is new", () -> "new".equals(cache.get(key)));
+                }
+            }
+            assertNotNull(cache.get(keys.get(0)));
+        }
+    }
+
+    @Test
+    void slotsAreForRedissProtocol() {
+        CacheClientBuilder builder = builder().protocol(Protocol.MEMCACHED);
+        assertThrows(CacheException.Configuration.class, () -> builder.build(Codecs.string()));
+    }
+}
