@@ -36,10 +36,6 @@ pub struct Trust {
 }
 
 /// A node, and which slots the nodes of its cluster have.
-#[cfg_attr(
-    not(feature = "redis"),
-    expect(dead_code, reason = "only Redis's protocol has slots")
-)]
 #[derive(Clone, Debug)]
 pub(crate) struct ClusterNode {
     /// What all nodes of the cluster share.

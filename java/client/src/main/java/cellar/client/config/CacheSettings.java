@@ -34,7 +34,7 @@ import org.jspecify.annotations.Nullable;
  * <tr><td>discovery</td><td>{@code dns:HOST:PORT}, {@code srv:NAME} or {@code config:HOST:PORT}
  * in place of nodes</td></tr>
  * <tr><td>discovery-period</td><td>duration</td></tr>
- * <tr><td>mode</td><td>sharded, sharded-with-failover or replicated</td></tr>
+ * <tr><td>mode</td><td>sharded, sharded-with-failover, replicated or slots</td></tr>
  * <tr><td>protocol</td><td>memcached or redis</td></tr>
  * <tr><td>codec</td><td>string, bytes, spymemcached, whalin, {@code json:CLASS}, {@code
  * json:List<CLASS>} or, for several classes, {@code json:NAME=CLASS,NAME=CLASS}</td></tr>
