@@ -52,8 +52,8 @@ pub const QUEUED_KEYS: usize = 12_000;
 pub const QUEUED_KEYS_MAX: usize = 1_000_000;
 /// Arguments, members of a set for example, that take as long as a key.
 pub const QUEUED_ARGS_PER_KEY: usize = 4;
-/// Bytes that the keys one client watches may take, each with [`ENTRY_BYTES`]: EXEC looks at all of
-/// them in one step.
+/// Bytes that the keys one client watches may take, each as [`entry_bytes`] says: EXEC looks at all
+/// of them in one step.
 pub const WATCHED_BYTES_MAX: usize = 2 << 20;
 /// Bytes that the keys one client waits for may take, each with [`ENTRY_BYTES`].
 pub const WAITED_BYTES_MAX: usize = 2 << 20;
@@ -62,18 +62,30 @@ pub const WAITED_BYTES_MAX: usize = 2 << 20;
 pub const WAITING_EVENT_BYTES_MAX: usize = 16 << 20;
 /// Clients that may wait for keys at one time.
 pub const WAITERS_MAX: usize = 1 << 16;
-/// Bytes that one client's subscriptions may take: names and what patterns become, each with
-/// [`ENTRY_BYTES`].
+/// Bytes that one client's subscriptions may take: names, each as [`entry_bytes`] says, and
+/// what patterns become.
 pub const SUBSCRIPTION_BYTES_MAX: usize = 4 << 20;
 /// Longest pattern that keys, channels or names are compared with; all of CONFIG GET together.
 pub const PATTERN_BYTES_MAX: usize = 64 << 10;
+/// Bytes of the patterns of one PSUBSCRIBE, which compiles all of them in one step.
+pub const COMPILED_BYTES_MAX: usize = 256 << 10;
 /// Longest name of a channel that is listened or published to.
 pub const CHANNEL_BYTES_MAX: usize = 64 << 10;
-/// Bytes that the prefixes of one client's tracking may take, each with [`ENTRY_BYTES`].
+/// Bytes that the prefixes of one client's tracking may take, each as [`entry_bytes`] says.
 pub const PREFIX_BYTES_MAX: usize = 1 << 20;
-/// Bookkeeping of a watched or waited-for key, a subscription or a prefix, for the bounds above:
-/// its name stands at the client and where all are, and a client loses all of them in one turn.
+/// Longest prefix of CLIENT TRACKING: a changed name is looked up by each length that there is.
+pub const PREFIX_LENGTH_MAX: usize = 128;
+/// Bookkeeping of a watched or waited-for key, a subscription or a prefix, for the bounds above: a
+/// client loses all of them in one turn.
 pub const ENTRY_BYTES: usize = 512;
+
+/// What a watched key, a subscription or a prefix counts for: its name stands at the client and
+/// where all are.
+#[must_use]
+pub const fn entry_bytes(name: &[u8]) -> usize {
+    2 * name.len() + ENTRY_BYTES
+}
+
 /// Bytes that the entries of SLOWLOG may take together: the oldest go first.
 pub const SLOW_LOG_BYTES_MAX: usize = 4 << 20;
 /// Most entries of SLOWLOG, whatever their length: the highest `slowlog-max-len`.

@@ -33,8 +33,8 @@ set up for them. It may be exceeded for a moment: by the reply of the command th
 messages that come in meanwhile, which never take more than half of it. Then connections are closed
 until an eighth is free: where a login is needed first those without one, then those that have not
 got on for a second, among them the largest first; last those that asked for CLIENT NO-EVICT. All
-that have not logged in have an eighth of it together, and are closed above that. The log tells of
-it once a minute. Freed memory goes back to the system. Large values
+that have not logged in have an eighth of it together, and are closed above that. Each event loop
+tells of it in the log once a minute. Freed memory goes back to the system. Large values
 are received in, and sent from, the cache's own memory: those on their way in hold at most half of
 it, and slow ones are dropped after `--write-timeout`, or after a second while a quarter of the
 cache is held by such transfers.

@@ -25,17 +25,18 @@ use self::due::Due;
 use self::table::Table;
 use crate::client::{Client, Redirect};
 
-pub use self::broadcast::begin_turn;
 pub use self::table::TABLE_BYTES_MAX;
 
 /// Names that are dropped for each that is entered above the limits: it may be long, and they
 /// short. What is left is upkeep's.
 const DROPPED_BY_ENTRY: usize = 4;
+/// Prefixes that are looked for in the time of one message.
+const LOOKED_UP_FOR_A_MESSAGE: usize = 8;
 /// Names that upkeep frees, or drops, in one step: some milliseconds of a thread that serves
 /// nobody.
 const TIDIED_NAMES: usize = 4_096;
-/// Messages about changes that are told in one step because everybody has to see all of them at
-/// once: some ten milliseconds. Where there are more, all are told to drop what they know.
+/// Messages about changes that one request sends: some ten milliseconds. Where there are more, by
+/// what it changes, evicts or finds expired, all are told to drop what they know.
 const TOLD_AT_ONCE_MAX: usize = 1 << 16;
 /// The channel by which RESP2 clients get invalidations.
 const CHANNEL: &[u8] = b"__redis__:invalidate";
@@ -43,8 +44,10 @@ const CHANNEL: &[u8] = b"__redis__:invalidate";
 thread_local! {
     /// The client whose command this thread runs, if it does not want to hear of its own changes.
     static WRITER: Cell<u64> = const { Cell::new(0) };
-    /// Messages that this thread may still send in a step that has to be one; none outside.
-    static LEFT_AT_ONCE: Cell<Option<usize>> = const { Cell::new(None) };
+    /// Messages that this thread may still send for this request, or in this step.
+    static LEFT_AT_ONCE: Cell<usize> = const { Cell::new(TOLD_AT_ONCE_MAX) };
+    /// Whether requests that begin are parts of one step.
+    static IS_ONE_STEP: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Runs `run` as the work of a client that does not want to hear of it.
@@ -55,24 +58,35 @@ pub fn as_writer<R>(id: u64, run: impl FnOnce() -> R) -> R {
     result
 }
 
-/// Runs `run` as a step that nobody sees a part of, so that it ends in bounded time however many
-/// clients have read what it changes. A step within a step is a part of it.
+/// Notes that a turn of this thread begins.
+pub fn begin_turn() {
+    broadcast::begin_turn();
+    LEFT_AT_ONCE.set(TOLD_AT_ONCE_MAX);
+}
+
+/// Notes that this thread begins a request: what it tells ends in bounded time, however many
+/// clients have read what changes.
+#[inline]
+pub fn begin_request() {
+    if !IS_ONE_STEP.get() {
+        LEFT_AT_ONCE.set(TOLD_AT_ONCE_MAX);
+    }
+}
+
+/// Runs `run` as one request, whatever requests begin in it.
 pub fn as_one_step<R>(run: impl FnOnce() -> R) -> R {
-    let before = LEFT_AT_ONCE.get();
-    LEFT_AT_ONCE.set(before.or(Some(TOLD_AT_ONCE_MAX)));
+    begin_request();
+    let before = IS_ONE_STEP.replace(true);
     let result = run();
-    LEFT_AT_ONCE.set(before.and(LEFT_AT_ONCE.get()));
+    IS_ONE_STEP.set(before);
     result
 }
 
-/// Counts messages that were sent; whether the step has sent too many.
+/// Counts messages that were sent; whether the request has sent too many.
 fn are_too_many(sent: usize) -> bool {
-    let Some(left) = LEFT_AT_ONCE.get() else {
-        return false;
-    };
+    let left = LEFT_AT_ONCE.get();
     let is_over = sent > left;
-    let left = left.checked_sub(sent).unwrap_or(TOLD_AT_ONCE_MAX);
-    LEFT_AT_ONCE.set(Some(left));
+    LEFT_AT_ONCE.set(left.checked_sub(sent).unwrap_or(TOLD_AT_ONCE_MAX));
     is_over
 }
 
@@ -221,13 +235,14 @@ impl Tracking {
         most: usize,
     ) -> usize {
         let count = keys.clone().count();
-        if !self.table.is_shared() {
+        let looked_up = self.broadcast.lengths() / LOOKED_UP_FOR_A_MESSAGE;
+        if !self.table.is_shared() && looked_up == 0 {
             return count;
         }
         let mut told = 0;
         keys.into_iter()
             .position(|key| {
-                told += self.table.readers(key);
+                told += self.table.readers(key) + looked_up;
                 told > most
             })
             .unwrap_or(count)
@@ -303,15 +318,20 @@ impl Tracking {
             if is_too_large && self.table.free_some(1) > 0 {
                 continue;
             }
+            let mut sent = 0;
             let found = self.table.drop_one(|key, client| {
                 if Mode::of(client).has(Mode::ON) && !Mode::of(client).has(Mode::BCAST) {
                     tell(client, Told::Keys(&[key]));
+                    sent += 1;
                 }
             });
             if !found {
                 return;
             }
             self.dropped.fetch_add(1, Ordering::Relaxed);
+            if are_too_many(sent) {
+                return self.flushed();
+            }
         }
     }
 
@@ -429,6 +449,7 @@ mod tests {
     use std::panic::AssertUnwindSafe;
     use std::sync::atomic::AtomicBool;
 
+    use super::broadcast::TURN_MESSAGES_MAX;
     use super::*;
     use crate::client::{Clients, Delivery, Seat};
 
@@ -623,6 +644,69 @@ mod tests {
         assert_eq!(told(&all[0]), push(&["key:1"]));
     }
 
+    #[test]
+    fn one_request_tells_names_or_that_anything_may_have_changed() {
+        let (tracking, clients) = (Tracking::new(0), Clients::default());
+        let all = many(&clients, &tracking, Mode::default());
+        let keys: Vec<String> = (0..400).map(|number| format!("key:{number}")).collect();
+        let flush = ">2\r\n$10\r\ninvalidate\r\n_\r\n";
+        let change = |each: &dyn Fn()| {
+            for key in &keys {
+                for client in &all {
+                    tracking.remember(key.as_bytes(), client);
+                }
+            }
+            for key in &keys {
+                each();
+                tracking.changed(key.as_bytes(), true);
+            }
+        };
+        begin_request();
+        change(&|| ());
+        for client in &all {
+            let told = told(client);
+            assert_eq!(told.matches(flush).count(), 1);
+            assert_eq!(told.matches("key:").count(), TOLD_AT_ONCE_MAX / 200 + 1);
+        }
+        // As many by requests of their own are told by their names.
+        change(&begin_request);
+        for client in &all {
+            let told = told(client);
+            assert_eq!(
+                (told.matches(flush).count(), told.matches("key:").count()),
+                (0, 400)
+            );
+        }
+        // What begins in a step is a part of it.
+        as_one_step(|| change(&begin_request));
+        assert_eq!(told(&all[0]).matches(flush).count(), 1);
+    }
+
+    #[test]
+    fn one_turn_tells_prefixes_or_that_anything_may_have_changed() {
+        let (tracking, clients) = (Tracking::new(10), Clients::default());
+        let prefixes: Vec<String> = (0..400).map(|number| format!("{number:03}:")).collect();
+        let words: Vec<&[u8]> = prefixes.iter().map(|prefix| prefix.as_bytes()).collect();
+        let all: Vec<_> = (0..200).map(|_| client(&clients)).collect();
+        for client in &all {
+            tracking.start(client, Mode::BCAST, None, &words);
+        }
+        begin_turn();
+        for prefix in &words {
+            tracking.changed(prefix, true);
+        }
+        tracking.broadcast();
+        let flush = ">2\r\n$10\r\ninvalidate\r\n_\r\n";
+        for client in &all {
+            let told = told(client);
+            assert_eq!(told.matches(flush).count(), 1);
+            assert_eq!(told.matches("$4\r\n").count(), TURN_MESSAGES_MAX / 200);
+        }
+        tracking.changed(words[7], true);
+        tracking.broadcast();
+        assert_eq!(told(&all[0]), push(&["007:"]));
+    }
+
     /// So many that telling all of them takes a while, in the order in which they are told.
     fn many(clients: &Clients, tracking: &Tracking, mode: Mode) -> Vec<Arc<Client>> {
         let all: Vec<_> = (0..200).map(|_| client(clients)).collect();
@@ -658,7 +742,10 @@ mod tests {
     fn a_change_is_told_before_its_reply_even_if_another_thread_tells_it() {
         let (tracking, clients) = (Tracking::new(0), Clients::default());
         let all = many(&clients, &tracking, Mode::BCAST);
-        let send = || tracking.broadcast();
+        let send = || {
+            begin_turn();
+            tracking.broadcast();
+        };
         beside(send, || {
             for round in 0..10_000 {
                 begin_turn();

@@ -155,8 +155,8 @@ fn the_page_is_what_the_table_says() {
          once: to take half of the members of 4 MiB holds the\nloop for 3 to 8 milliseconds.\n\n\
          Each client that tracks a key is told when it changes, which takes 0.1 to 0.4 \
          microseconds: MSET, DEL\nand UNLINK take as many keys a step as 16,384 of such messages \
-         are for. EXEC, scripts, MSETNX and\nMSETEX, which nobody may see a part of, send up to \
-         65,536; if there are more, all clients that track\nkeys are told once that anything may \
+         are for. Any other request, be it EXEC, a script or\na SET that evicts, sends up to \
+         65,536; if there are more, all clients that track keys are\ntold once that anything may \
          have changed, as by FLUSHALL.\n\n\
          Room for a long value is made before it is needed, in steps, where the cache is full: a \
          command waits\nfor it and is one step then. What is copied as it is (an argument, \

@@ -180,7 +180,7 @@ fn subscriptions_of_one_client_are_bounded() {
             refused += 1;
         }
     }
-    assert_eq!(refused, 17);
+    assert_eq!(refused, 49);
     assert_eq!(client.run("PING"), Value::Simple("PONG".to_owned()));
 }
 
@@ -366,6 +366,15 @@ fn one_command_has_so_many_patterns() {
     let refused = error("ERR too many arguments for one command");
     let all = [&[&b"PSUBSCRIBE"[..]], &words[..]].concat();
     assert_eq!(client.call(&all), refused);
+    let long = [b'p'; 60_000];
+    let some = [&b"PSUBSCRIBE"[..], &long, &long, &long, &long, &long];
+    let refused = error("ERR the patterns of one command are longer than 256 KiB");
+    assert_eq!(client.call(&some), refused);
+    let again = vec![&b"SUBSCRIBE"[..]; 16_385];
+    assert_eq!(
+        client.call(&again),
+        error("ERR too many arguments for one command")
+    );
     client.send(&all[..4_096]);
     for (place, pattern) in patterns[..4_095].iter().enumerate() {
         let pattern = String::from_utf8_lossy(pattern);

@@ -290,6 +290,33 @@ fn invalidations_are_sent_to_another_client_in_either_version() {
 }
 
 #[test]
+fn prefixes_are_short_and_not_too_many() {
+    let daemon = Daemon::start(&[]);
+    let mut client = tracked(&daemon, "");
+    assert_eq!(client.run("CLIENT TRACKING off"), ok());
+    let mut begin = |prefixes: &[String]| {
+        let mut words: Vec<&[u8]> = vec![b"CLIENT", b"TRACKING", b"on", b"BCAST"];
+        for prefix in prefixes {
+            words.extend([b"PREFIX", prefix.as_bytes()]);
+        }
+        client.call(&words).shown()
+    };
+    let too_long = "-ERR a prefix is longer than 128 bytes";
+    assert_eq!(begin(&["x".repeat(129)]), too_long);
+    let many = |count: usize| {
+        (0..count)
+            .map(|at| format!("p:{at:06}:"))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(begin(&many(8_000)), "-ERR too many prefixes");
+    let overlapping = "-ERR Prefix 'ab' overlaps with another provided prefix 'a'. Prefixes for a \
+                       single client must not overlap.";
+    assert_eq!(begin(&["ab", "b", "a"].map(str::to_owned)), overlapping);
+    assert_eq!(begin(&["x".repeat(128)]), "+OK");
+    assert_eq!(begin(&many(1_500)), "+OK");
+}
+
+#[test]
 fn options_that_do_not_go_together_are_refused() {
     let daemon = Daemon::start(&[]);
     let mut client = Client::connect(&daemon);

@@ -21,6 +21,7 @@ use crate::output::Output;
 use crate::pages::{self, PageRequest};
 use crate::pause::Effect;
 use crate::state::State;
+use crate::tracking::begin_request;
 use crate::users::Login;
 
 mod date;
@@ -160,6 +161,7 @@ fn execute(
     output: &mut Output,
 ) -> Flow {
     context.counters.pulse.begin_http();
+    begin_request();
     let mut call = Call::new(&prepared.request, context, output);
     call.is_tls = peer.is_tls;
     // Relaxed: a flag that orders nothing.

@@ -13,6 +13,7 @@ use cellar_protocol::memcached::{Refused, Request, reply};
 use super::context::{Context, Flow};
 use crate::output::Output;
 use crate::state::State;
+use crate::tracking::begin_request;
 use crate::users::User;
 
 mod elsewhere; // what is answered when another node keeps the key
@@ -62,6 +63,7 @@ fn prepare<'a>(request: Request<'a>, state: &State) -> Prepared<'a> {
 #[inline]
 fn execute(prepared: &Prepared<'_>, context: Context<'_>, output: &mut Output) -> Flow {
     context.counters.pulse.begin_memcached();
+    begin_request();
     let is_node = context.state.cluster.is_some();
     if is_node && elsewhere::answered(&prepared.request, context, output) {
         return Flow::Continue;

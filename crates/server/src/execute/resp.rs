@@ -43,6 +43,7 @@ use cellar_protocol::resp::{Command, Proto, Reply, Request, Verb};
 use crate::execute::context::{Context, Flow};
 use crate::output::Output;
 use crate::pause::Effect;
+use crate::tracking::begin_request;
 use call::clocked;
 use call::{Call, Outcome};
 use session::{NO_AUTH, ReplyMode, Session, note_queued};
@@ -163,6 +164,7 @@ fn run(
     let proto = session.proto;
     session.client.note_command(command.verb);
     context.counters.pulse.begin_resp(command.verb as usize);
+    begin_request();
     if let Err(failure) = may_run(command, args, session, context) {
         context.counters.times.note_rejected(command.verb);
         append_failure(&failure, proto, context, output);

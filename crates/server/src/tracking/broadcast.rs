@@ -7,7 +7,8 @@
 //!
 //! Limits: a thread copies [`TURN_BYTES_MAX`] of names to clients in one turn. Where more were to
 //! be told, clients are told that anything may have changed: each has a line then, however many
-//! names there are.
+//! names there are. Where more than [`TURN_MESSAGES_MAX`] lines were to be sent, because very many
+//! clients share very many prefixes, all are told so, once.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap};
@@ -22,18 +23,24 @@ const GATHERED_BYTES_MAX: usize = 64 << 10;
 /// Bytes of names that one turn copies to clients: some milliseconds.
 const TURN_BYTES_MAX: usize = 8 << 20;
 
+/// Messages that one turn sends: some ten milliseconds.
+pub(super) const TURN_MESSAGES_MAX: usize = 1 << 16;
+
 /// So many cost hardly more than to tell that there were too many: a client is always told them.
 const SHORT_BYTES_MAX: usize = 512;
 
 thread_local! {
     /// Bytes that this thread may still copy in this turn.
     static LEFT: Cell<usize> = const { Cell::new(TURN_BYTES_MAX) };
+    /// Messages that it may still send.
+    static MESSAGES_LEFT: Cell<usize> = const { Cell::new(TURN_MESSAGES_MAX) };
 }
 
 /// Notes that a turn of this thread begins.
 #[inline]
-pub fn begin_turn() {
+pub(super) fn begin_turn() {
     LEFT.set(TURN_BYTES_MAX);
+    MESSAGES_LEFT.set(TURN_MESSAGES_MAX);
 }
 
 /// What has changed of the names that begin with a prefix.
@@ -93,6 +100,11 @@ impl Audience {
         is_first
     }
 
+    /// Forgets what has changed.
+    fn forget(&mut self) {
+        (self.changed, self.changed_bytes) = (None, 0);
+    }
+
     /// Bytes of names that all have to be told.
     fn bytes_to_copy(&self) -> usize {
         self.changed_bytes.saturating_mul(self.clients.len())
@@ -141,6 +153,8 @@ impl Audience {
 #[derive(Debug, Default)]
 struct Prefixes {
     audiences: HashMap<Box<[u8]>, Audience>,
+    /// The clients of all of them.
+    members: BTreeMap<u64, Arc<Client>>,
     /// How many prefixes there are of each length.
     lengths: BTreeMap<usize, usize>,
     /// The prefixes of changed names; some may have left.
@@ -153,6 +167,8 @@ pub(super) struct Broadcast {
     prefixes: Mutex<Prefixes>,
     // Relaxed: written under the lock; who reads none gathers nothing yet.
     count: AtomicUsize,
+    // Relaxed: an estimate of what a change costs.
+    lengths: AtomicUsize,
     /// Whether something is gathered, or being sent: it is false only when all of it is told.
     // Release and Acquire: who finds all told finds it told. Relaxed where it is set: a thread
     // sends what it has gathered itself.
@@ -165,8 +181,12 @@ impl Broadcast {
         let all: &[&[u8]] = &[b""];
         let mut known = lock(&self.prefixes);
         let Prefixes {
-            audiences, lengths, ..
+            audiences,
+            members,
+            lengths,
+            ..
         } = &mut *known;
+        members.insert(client.id, Arc::clone(client));
         for &prefix in if prefixes.is_empty() { all } else { prefixes } {
             let audience = audiences.entry(prefix.into()).or_insert_with(|| {
                 *lengths.entry(prefix.len()).or_default() += 1;
@@ -175,13 +195,18 @@ impl Broadcast {
             audience.clients.insert(client.id, Arc::clone(client));
         }
         self.count.store(audiences.len(), Ordering::Relaxed);
+        self.lengths.store(lengths.len(), Ordering::Relaxed);
     }
 
     pub(super) fn leave(&self, client: &Client, prefixes: &[Box<[u8]>]) {
         let mut known = lock(&self.prefixes);
         let Prefixes {
-            audiences, lengths, ..
+            audiences,
+            members,
+            lengths,
+            ..
         } = &mut *known;
+        members.remove(&client.id);
         for prefix in prefixes {
             let Some(audience) = audiences.get_mut(prefix) else {
                 continue;
@@ -197,10 +222,16 @@ impl Broadcast {
             }
         }
         self.count.store(audiences.len(), Ordering::Relaxed);
+        self.lengths.store(lengths.len(), Ordering::Relaxed);
     }
 
     pub(super) fn prefixes(&self) -> usize {
         self.count.load(Ordering::Relaxed)
+    }
+
+    /// How many lengths its prefixes have: a changed name is looked up by each.
+    pub(super) fn lengths(&self) -> usize {
+        self.lengths.load(Ordering::Relaxed)
     }
 
     /// Gathers a changed name.
@@ -214,6 +245,7 @@ impl Broadcast {
             lengths,
             touched,
             gathered_bytes,
+            ..
         } = &mut *known;
         for &length in lengths.keys() {
             let Some(prefix) = key.get(..length) else {
@@ -266,15 +298,30 @@ impl Broadcast {
     #[cold]
     fn send_from(&self, known: &mut Prefixes) {
         known.gathered_bytes = 0;
-        let mut left = LEFT.get();
+        let (mut left, mut messages_left) = (LEFT.get(), Some(MESSAGES_LEFT.get()));
         for prefix in std::mem::take(&mut known.touched) {
-            if let Some(audience) = known.audiences.get_mut(&prefix)
-                && audience.changed.is_some()
-            {
+            let Some(audience) = known.audiences.get_mut(&prefix) else {
+                continue;
+            };
+            if audience.changed.is_none() {
+                continue;
+            }
+            messages_left = messages_left.and_then(|left| left.checked_sub(audience.clients.len()));
+            if messages_left.is_some() {
                 audience.tell(&mut left);
+            } else {
+                audience.forget();
             }
         }
+        if messages_left.is_none() {
+            let mut invalidation = Invalidation::new(Told::All);
+            known
+                .members
+                .values()
+                .for_each(|client| invalidation.send(client));
+        }
         LEFT.set(left);
+        MESSAGES_LEFT.set(messages_left.unwrap_or(TURN_MESSAGES_MAX));
         self.has_gathered.store(false, Ordering::Release);
     }
 }

@@ -22,6 +22,7 @@ use super::read::How;
 use super::{VERSION, change, read, stats};
 use crate::execute::context::{Context, Flow};
 use crate::output::{Output, PINNED_VALUE_BYTES_MIN};
+use crate::tracking::begin_request;
 use crate::users::User;
 
 mod login; // SASL, and what a user may do
@@ -44,6 +45,7 @@ pub(super) fn run(
     output: &mut Output,
 ) -> Flow {
     context.counters.pulse.begin_memcached();
+    begin_request();
     match member {
         None => execute(prepared, None, context, output),
         Some(member) => match login::admit(member, &prepared.packet, context, output) {

@@ -9,10 +9,12 @@ use cellar_protocol::resp::{Proto, Reply, Verb};
 
 use super::arguments::Arguments;
 use super::call::{Call, DONE, Outcome};
+use super::failure::Failure;
 use super::patterns;
 
 use super::call::steps::{Progress, STEP_BYTES, STEP_ITEMS, Work};
 use crate::execute::context::Context;
+use crate::limits::COMPILED_BYTES_MAX;
 use crate::output::Output;
 use crate::pubsub::{Kind, PubSub, Sending};
 use crate::users::User;
@@ -43,6 +45,12 @@ pub(super) fn sunsubscribe(call: &mut Call<'_>) -> Outcome {
 
 fn begin(call: &mut Call<'_>, kind: Kind, word: &str) -> Outcome {
     let state = call.context.state;
+    let bytes: usize = call.args[1..].iter().map(|name| name.len()).sum();
+    if kind == Kind::Pattern && call.args.len() > 2 && bytes > COMPILED_BYTES_MAX {
+        return Err(Failure::text(
+            "ERR the patterns of one command are longer than 256 KiB",
+        ));
+    }
     for name in &call.args[1..] {
         let session = &mut *call.session;
         let client = &session.client;

@@ -116,9 +116,9 @@ pub(in crate::execute::resp) fn options_of_geoadd(args: &[&[u8]]) -> usize {
     args.iter().take_while(is_option).count()
 }
 
-/// Whether a command takes any number of arguments: it ends at a limit of its own, or has steps.
+/// Whether a command takes any number of arguments, because it has steps of its own.
 fn paces_itself(verb: Verb) -> bool {
-    matches!(verb, Verb::Mget | Verb::Subscribe | Verb::Ssubscribe)
+    verb == Verb::Mget
 }
 
 /// Most arguments of a command that is one step.

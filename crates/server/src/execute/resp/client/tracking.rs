@@ -17,7 +17,7 @@ use crate::execute::resp::listing::redirection;
 
 use crate::client::Client;
 use crate::execute::resp::session::Session;
-use crate::limits::{ENTRY_BYTES, PREFIX_BYTES_MAX};
+use crate::limits::{PREFIX_BYTES_MAX, PREFIX_LENGTH_MAX, entry_bytes};
 use crate::tracking::{Mode, as_writer};
 use crate::users::{Role, User};
 
@@ -165,24 +165,37 @@ impl<'a> TrackingOptions<'a> {
         Ok(())
     }
 
-    /// Refuses prefixes of which one begins with another, and too many of them.
+    /// Refuses prefixes that are too long or too many, and those of which one begins with another.
     fn check_prefixes(&self, session: &Session) -> Result<(), Failure> {
-        let present = &session.tracked.prefixes;
-        for (place, &prefix) in self.prefixes.iter().enumerate() {
-            if let Some(other) = present.iter().find(|other| overlaps(prefix, other)) {
-                return Err(overlapping(prefix, "an existing", other));
-            }
-            let mut others = self.prefixes[place + 1..].iter();
-            if let Some(other) = others.find(|other| overlaps(prefix, other)) {
-                return Err(overlapping(prefix, "another provided", other));
-            }
-        }
-        let asked = self
+        if self
             .prefixes
             .iter()
-            .map(|prefix| prefix.len() + ENTRY_BYTES);
+            .any(|prefix| prefix.len() > PREFIX_LENGTH_MAX)
+        {
+            return Err(Failure::text("ERR a prefix is longer than 128 bytes"));
+        }
+        let asked = self.prefixes.iter().map(|prefix| entry_bytes(prefix));
         if session.tracked.held_bytes() + asked.sum::<usize>() > PREFIX_BYTES_MAX {
             return Err(Failure::text("ERR too many prefixes"));
+        }
+        // Each with its place among those that are asked for.
+        let present = session.tracked.prefixes.iter().map(|it| (&**it, None));
+        let asked = self.prefixes.iter().copied().zip((0..).map(Some));
+        let mut all: Vec<(&[u8], Option<usize>)> = present.chain(asked).collect();
+        // What begins with a prefix stands behind it, so the first of them is the next in order.
+        all.sort();
+        for pair in all.windows(2) {
+            let [(prefix, place), (longer, longer_place)] = *pair else {
+                continue;
+            };
+            if longer.starts_with(prefix) {
+                return Err(match (place, longer_place) {
+                    (None, _) => overlapping(longer, "an existing", prefix),
+                    (_, None) => overlapping(prefix, "an existing", longer),
+                    (one, other) if one < other => overlapping(prefix, "another provided", longer),
+                    _ => overlapping(longer, "another provided", prefix),
+                });
+            }
         }
         Ok(())
     }
@@ -208,10 +221,6 @@ fn redirect(call: &Call<'_>, number: &[u8]) -> Result<Option<Arc<Client>>, Failu
     found.map(Some).ok_or(Failure::text(
         "ERR The client ID you want redirect to does not exist",
     ))
-}
-
-fn overlaps(one: &[u8], other: &[u8]) -> bool {
-    one.starts_with(other) || other.starts_with(one)
 }
 
 fn overlapping(prefix: &[u8], which: &str, other: &[u8]) -> Failure {

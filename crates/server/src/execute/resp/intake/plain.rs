@@ -17,6 +17,7 @@ use crate::execute::resp::{execute, failed, prepare, strings};
 use crate::output::Output;
 use crate::protocol::Protocol;
 use crate::slow_log::shortened;
+use crate::tracking::begin_request;
 
 /// Why the key of a plain request can be hashed.
 const SHORT: &str = "a plain request has a key of at most 999 bytes";
@@ -145,6 +146,7 @@ fn store(set: &PlainSet<'_>, session: &Session, context: Context<'_>, output: &m
 fn note(verb: Verb, session: &Session, context: Context<'_>) -> bool {
     session.client.note_command(verb);
     context.counters.pulse.begin_resp(verb as usize);
+    begin_request();
     context.counters.calls.add(verb)
 }
 

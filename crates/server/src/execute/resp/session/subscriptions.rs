@@ -11,7 +11,7 @@ use cellar_protocol::resp::{Command, Verb};
 use crate::client::Client;
 use crate::execute::resp::failure::Failure;
 use crate::execute::resp::patterns::{check_channel, pattern};
-use crate::limits::{ENTRY_BYTES, SUBSCRIPTION_BYTES_MAX};
+use crate::limits::{SUBSCRIPTION_BYTES_MAX, entry_bytes};
 use crate::pubsub::Kind;
 use crate::state::State;
 
@@ -76,7 +76,7 @@ impl Subscriptions {
         };
         // A pattern stands there by its beginning as well.
         let taken_apart = |pattern: &Pattern| name.len() + pattern.bytes();
-        let cost = name.len() + ENTRY_BYTES + pattern.as_ref().map_or(0, taken_apart);
+        let cost = entry_bytes(name) + pattern.as_ref().map_or(0, taken_apart);
         if self.bytes + cost > SUBSCRIPTION_BYTES_MAX {
             return Err(Failure::text("ERR too many subscriptions"));
         }

@@ -6,7 +6,7 @@ use cellar_protocol::resp::Command;
 use cellar_protocol::resp::command::find;
 
 use crate::client::Client;
-use crate::limits::ENTRY_BYTES;
+use crate::limits::entry_bytes;
 use crate::state::State;
 use crate::tracking::Mode;
 
@@ -17,7 +17,7 @@ pub(in crate::execute::resp) struct Tracked {
     pub(in crate::execute::resp) is_on: bool,
     /// Whether CLIENT CACHING was said for the next command or transaction.
     pub(in crate::execute::resp) caching: bool,
-    /// The prefixes that it broadcasts; the empty one for all keys.
+    /// The prefixes that it broadcasts, in order; the empty one for all keys.
     pub(in crate::execute::resp) prefixes: Vec<Box<[u8]>>,
     prefix_bytes: usize,
 }
@@ -41,9 +41,12 @@ impl Tracked {
 
     /// Adds a prefix, once.
     pub(in crate::execute::resp) fn add(&mut self, prefix: &[u8]) {
-        if !self.prefixes.iter().any(|known| **known == *prefix) {
-            self.prefix_bytes += prefix.len() + ENTRY_BYTES;
-            self.prefixes.push(prefix.into());
+        let place = self
+            .prefixes
+            .binary_search_by(|known| (**known).cmp(prefix));
+        if let Err(place) = place {
+            self.prefix_bytes += entry_bytes(prefix);
+            self.prefixes.insert(place, prefix.into());
         }
     }
 

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use crate::client::Client;
 use crate::execute::resp::failure::Failure;
-use crate::limits::{ENTRY_BYTES, WATCHED_BYTES_MAX};
+use crate::limits::{WATCHED_BYTES_MAX, entry_bytes};
 use crate::state::State;
 use crate::watching::Mark;
 
@@ -32,7 +32,7 @@ impl Watched {
         client: &Client,
         state: &State,
     ) -> Result<(), Failure> {
-        let cost = key.len() + ENTRY_BYTES;
+        let cost = entry_bytes(key);
         let entry = (database, key.into());
         if self.keys.contains(&entry) {
             return Ok(());
@@ -91,7 +91,7 @@ impl Watched {
             && let Some((database, key)) = self.keys.pop_first()
         {
             state.observer.unwatch(&key, database, &self.mark);
-            self.bytes -= key.len() + ENTRY_BYTES;
+            self.bytes -= entry_bytes(&key);
             ended += 1;
         }
         if ended > 0 {
