@@ -17,7 +17,7 @@ use crate::events::{Class, Events};
 use crate::pubsub::PubSub;
 use crate::settings::Settings;
 use crate::tracking::{Mode, Tracking};
-use crate::waiters::{WaitEnd, WaitRequest, Waiter, Waiters};
+use crate::waiters::{MarkedKey, WaitEnd, WaitRequest, Waiter, Waiters};
 use crate::watching::{Mark, Watching};
 
 /// One who waits for a value, among the reasons to hear of changes: the other ones are fewer.
@@ -199,16 +199,24 @@ impl Observer {
         hashed.is_ok_and(|hashed| cache.get(hashed, |_| ()).is_some())
     }
 
-    /// Two databases have changed places; called by who made them do so, alone.
-    pub fn swapped(&self, one: u32, other: u32, cache: &Cache) {
-        if self.is_awaited() {
-            for (database, name) in self.waiters.of_databases(one, other) {
-                if self.meet(&name, database, cache) {
-                    self.waiters.stored(&name, || Some(database));
-                }
+    /// Two databases have changed places; called by who made them do so, alone. The names in them
+    /// that are waited for, which are to be [looked for](Observer::look_for) then.
+    #[must_use]
+    pub fn swapped(&self, one: u32, other: u32) -> Vec<MarkedKey> {
+        if !self.is_awaited() {
+            return Vec::new();
+        }
+        self.watching.swapped(one, other);
+        self.tracking.flushed();
+        self.waiters.of_databases(one, other)
+    }
+
+    /// Marks those of these names that are there now, for who waits for them.
+    pub fn look_for(&self, names: &[MarkedKey], cache: &Cache) {
+        for (database, name) in names {
+            if self.meet(name, *database, cache) {
+                self.waiters.stored(name, || Some(*database));
             }
-            self.watching.swapped(one, other);
-            self.tracking.flushed();
         }
     }
 

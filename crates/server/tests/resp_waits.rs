@@ -665,3 +665,26 @@ fn two_loops_that_push_and_wait_lose_nothing_and_give_nothing_twice() {
     taken.sort_unstable();
     assert_eq!(taken, (0..2 * ROUNDS).collect::<Vec<usize>>());
 }
+
+#[test]
+fn who_waits_for_very_many_names_is_served_when_databases_change_places() {
+    let daemon = Daemon::start(&[]);
+    let mut other = Client::connect(&daemon);
+    let names = |client: usize| (0..3_000).map(move |name| format!("{client}:{name}"));
+    let mut all: Vec<Client> = (0..3).map(|_| Client::connect(&daemon)).collect();
+    for (client, waits) in all.iter_mut().enumerate() {
+        let names: Vec<String> = names(client).collect();
+        let words = names.iter().map(String::as_bytes);
+        let words: Vec<&[u8]> = [&b"BLPOP"[..]].into_iter().chain(words).collect();
+        waits.send(&[&words[..], &[b"0"]].concat());
+    }
+    assert!(comes_true(PATIENCE, || info(&mut other, "blocked_clients") == 3));
+    other.run("SELECT 2");
+    for (client, name) in [(0, 2_999), (1, 0), (2, 1_500)] {
+        other.run(&format!("RPUSH {client}:{name} x"));
+    }
+    assert_eq!(other.run("SWAPDB 0 2"), ok());
+    for (client, name) in [(0, 2_999), (1, 0), (2, 1_500)] {
+        assert_eq!(all[client].read().shown(), format!("[{client}:{name}, x]"));
+    }
+}

@@ -138,6 +138,21 @@ pub(crate) const EVENTS: &[Event] = events! {
         std::thread::sleep(std::time::Duration::from_millis(200));
         bench.watch(|| drop(all))
     };
+    "SWAPDB where very much is waited for": |bench| {
+        let all: Vec<TcpStream> = (0..20).map(|client| {
+            let names = (0..bench.scaled(3_900)).map(|name| format!("wait:{client}:{name}"));
+            let words = ["BLPOP".to_owned()].into_iter().chain(names);
+            let words: Vec<String> = words.chain(["0".to_owned()]).collect();
+            let mut client = bench.client();
+            client.write_all(&framed(&words)).unwrap();
+            client
+        }).collect();
+        std::thread::sleep(std::time::Duration::from_millis(200));
+        let outcome = bench.watch(|| ask(&mut bench.client(), &[&["SWAPDB", "0", "1"]]));
+        ask(&mut bench.client(), &[&["SWAPDB", "0", "1"]]);
+        drop(all);
+        outcome
+    };
     "many with a full queue for EXEC go": |bench| {
         let value = "x".repeat(1 << 20);
         let all: Vec<TcpStream> = (0..4).map(|_| {

@@ -3,8 +3,10 @@
 //! Source: redis.io/docs/latest/commands/flushdb and its neighbours.
 
 use cellar_engine::Space;
+use cellar_protocol::resp::Reply;
 use cellar_protocol::resp::number::parse_integer;
 
+use crate::execute::resp::call::steps::{Progress, STEP_ITEMS};
 use crate::execute::resp::call::{Call, Outcome};
 use crate::execute::resp::failure::Failure;
 
@@ -73,10 +75,18 @@ pub(in crate::execute::resp) fn swapdb(call: &mut Call<'_>) -> Outcome {
             "ERR databases with memory of their own (--keep) change places only within it",
         ));
     }
-    call.alone(|call| {
+    let mut names = call.alone(|call| {
         databases.swap(one, other);
-        let observer = &call.context.state.observer;
-        observer.swapped(one, other, call.cache());
+        call.context.state.observer.swapped(one, other)
     });
-    call.ok()
+    let proto = call.session.proto;
+    call.in_steps(move |context, output| {
+        let some = names.split_off(names.len().saturating_sub(STEP_ITEMS));
+        context.state.observer.look_for(&some, context.cache());
+        if !names.is_empty() {
+            return Progress::More;
+        }
+        Reply::new(output.bytes(), proto).ok();
+        Progress::Last
+    })
 }
