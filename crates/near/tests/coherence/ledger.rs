@@ -78,6 +78,8 @@ pub(crate) struct Ledger {
     flushes_noted: AtomicU64,
     ended: AtomicBool,
     ends_early: bool,
+    /// Whether readers rest now and then: what they wait for takes seconds.
+    is_paced: bool,
     /// Keys that were read so far.
     reads: AtomicU64,
     pub(crate) report: Mutex<Report>,
@@ -99,10 +101,19 @@ impl Ledger {
             flushes_noted: AtomicU64::new(0),
             ended: AtomicBool::new(false),
             ends_early,
+            is_paced: false,
             reads: AtomicU64::new(0),
             report: Mutex::default(),
             bound,
             losses: Mutex::default(),
+        }
+    }
+
+    /// The same for readers that rest now and then.
+    pub(crate) fn paced(self) -> Ledger {
+        Ledger {
+            is_paced: true,
+            ..self
         }
     }
 
@@ -284,6 +295,9 @@ pub(crate) async fn read(stage: Arc<Ledger>, near: Arc<dyn Subject>, seed: u64) 
         if is_error {
             tokio::time::sleep(Duration::from_millis(5)).await;
         } else if dice.roll(16) == 0 {
+            if stage.is_paced {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
             tokio::task::yield_now().await;
         }
     }

@@ -103,7 +103,7 @@ pub(crate) type Outcome = (Report, BTreeMap<Shift, u64>);
 /// Runs it and judges every read; none without etcd.
 pub(crate) async fn run(setting: &MovesSetting) -> Option<Outcome> {
     let mut fleet = Fleet::start(setting.listed).await?;
-    let ledger = Ledger::new(setting.keys, BELIEF + TIMEOUT, setting.is_broken());
+    let ledger = Ledger::new(setting.keys, BELIEF + TIMEOUT, setting.is_broken()).paced();
     let ledger = Arc::new(ledger);
     fleet.serve_all(&[0, 1, 2], &ledger).await;
     let mut tasks = Vec::new();
