@@ -78,7 +78,7 @@ pub(crate) struct Ledger {
     flushes_noted: AtomicU64,
     ended: AtomicBool,
     ends_early: bool,
-    /// Whether readers rest now and then: what they wait for takes seconds.
+    /// Whether who reads and writes rests now and then: what they wait for takes seconds.
     is_paced: bool,
     /// Keys that were read so far.
     reads: AtomicU64,
@@ -109,7 +109,7 @@ impl Ledger {
         }
     }
 
-    /// The same for readers that rest now and then.
+    /// The same for readers and writers that rest now and then.
     pub(crate) fn paced(self) -> Ledger {
         Ledger {
             is_paced: true,
@@ -264,7 +264,9 @@ pub(crate) async fn write(stage: Arc<Ledger>, mut pen: impl Pen, seed: u64) {
             });
         }
         drop((owned, nobody_flushes));
-        if stored.is_err() || dice.roll(4) == 0 {
+        if stage.is_paced {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        } else if stored.is_err() || dice.roll(4) == 0 {
             tokio::time::sleep(Duration::from_micros(200)).await;
         }
     }
