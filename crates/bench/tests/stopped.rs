@@ -4,7 +4,7 @@
 //! checked and the test says so.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use cellar_engine::{Cache, Config, ManualClock, StateDir, StateOptions};
@@ -22,24 +22,6 @@ const LOSS_MIN: f64 = 0.01;
 /// Requests right behind the stop, of which a cache that begins empty misses more.
 const RIGHT_BEHIND: usize = 20_000;
 
-/// A directory in memory that is gone with the test.
-struct Place(PathBuf);
-
-impl Place {
-    fn new(name: &str) -> Place {
-        let name = format!("cellar-stopped-{}-{name}", std::process::id());
-        let path = Path::new("/dev/shm").join(name);
-        let _ = std::fs::remove_dir_all(&path);
-        Place(path)
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
 /// What happens in the middle of a trace.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Midst {
@@ -55,21 +37,23 @@ struct Behind {
     to_the_end: f64,
 }
 
-fn open(place: &Place, clock: &Arc<ManualClock>, memory_bytes: usize) -> Cache {
+fn open(place: &Path, clock: &Arc<ManualClock>, memory_bytes: usize) -> Cache {
     let config = Config {
         // Of the same hash, so that the stop is all in which the runs differ.
         seed: Some(1),
         clock: Arc::<ManualClock>::clone(clock),
-        state: Some(StateOptions::of(StateDir::open(&place.0).unwrap())),
+        state: Some(StateOptions::of(StateDir::open(place).unwrap())),
         ..Config::with_memory(memory_bytes)
     };
     Cache::new(config).unwrap()
 }
 
 fn replay(name: &str, trace: &[Request], memory_bytes: usize, midst: Midst) -> Behind {
-    let place = Place::new(&format!("{name}-{midst:?}"));
+    // In memory, and gone with the test.
+    let folder = tempfile::tempdir_in("/dev/shm").unwrap();
+    let place = &folder.path().join("state");
     let clock = Arc::new(ManualClock::starting_at(trace[0].now));
-    let mut cache = open(&place, &clock, memory_bytes);
+    let mut cache = open(place, &clock, memory_bytes);
     let middle = trace.len() / 2;
     // Of requests that read: right behind the middle, and all behind it.
     let (mut gets, mut hits) = ([0; 2], [0; 2]);
@@ -80,9 +64,9 @@ fn replay(name: &str, trace: &[Request], memory_bytes: usize, midst: Midst) -> B
             cache.seal().unwrap().leave();
             drop(cache);
             if midst == Midst::Loss {
-                std::fs::remove_dir_all(&place.0).unwrap();
+                std::fs::remove_dir_all(place).unwrap();
             }
-            cache = open(&place, &clock, memory_bytes);
+            cache = open(place, &clock, memory_bytes);
             let restored = cache.restored().unwrap();
             let items = if midst == Midst::Loss {
                 0

@@ -205,6 +205,23 @@ fn requests_behind_a_long_one_wait_for_it_and_silence_is_kept() {
     assert_eq!(counted, Value::Integer(1));
 }
 
+/// So many clients that are told when a key changes which they have read.
+fn trackers(daemon: &Daemon, count: usize) -> Vec<Client> {
+    let begin = |_| {
+        let mut tracker = Client::connect(daemon);
+        tracker.run("HELLO 3");
+        assert_eq!(tracker.run("CLIENT TRACKING ON").shown(), "+OK");
+        tracker
+    };
+    (0..count).map(begin).collect()
+}
+
+/// Each key with a value.
+fn pairs_of(keys: &[String]) -> Vec<String> {
+    let pair = |key: &String| [key.clone(), "v".to_owned()];
+    keys.iter().flat_map(pair).collect()
+}
+
 #[test]
 fn what_very_many_are_told_of_is_done_in_parts_and_told_whole() {
     const CLIENTS: usize = 40;
@@ -212,15 +229,8 @@ fn what_very_many_are_told_of_is_done_in_parts_and_told_whole() {
     let daemon = Daemon::start(&["--threads", "1"]);
     let mut writer = Client::connect(&daemon);
     let keys: Vec<String> = (0..KEYS).map(|number| format!("k{number}")).collect();
-    let pairs: Vec<String> = keys
-        .iter()
-        .flat_map(|key| [key.clone(), "v".to_owned()])
-        .collect();
-    let mut trackers: Vec<Client> = (0..CLIENTS).map(|_| Client::connect(&daemon)).collect();
-    for tracker in &mut trackers {
-        tracker.run("HELLO 3");
-        assert_eq!(tracker.run("CLIENT TRACKING ON").shown(), "+OK");
-    }
+    let pairs = pairs_of(&keys);
+    let mut trackers = trackers(&daemon, CLIENTS);
     for (change, list, reply) in [
         ("MSET", &pairs, "+OK".to_owned()),
         ("DEL", &keys, format!(":{KEYS}")),
@@ -261,15 +271,8 @@ fn what_nobody_may_see_a_part_of_tells_all_at_once_where_it_would_tell_too_many(
     let daemon = Daemon::start(&["--threads", "1", "--script-time-limit", "60s"]);
     let mut writer = Client::connect(&daemon);
     let keys: Vec<String> = (0..KEYS).map(|number| format!("k{number}")).collect();
-    let pairs: Vec<String> = keys
-        .iter()
-        .flat_map(|key| [key.clone(), "v".to_owned()])
-        .collect();
-    let mut trackers: Vec<Client> = (0..CLIENTS).map(|_| Client::connect(&daemon)).collect();
-    for tracker in &mut trackers {
-        tracker.run("HELLO 3");
-        assert_eq!(tracker.run("CLIENT TRACKING ON").shown(), "+OK");
-    }
+    let pairs = pairs_of(&keys);
+    let mut trackers = trackers(&daemon, CLIENTS);
     let script = "for _, key in ipairs(KEYS) do redis.call('del', key) end return 1";
     let eval = [vec![script.to_owned(), KEYS.to_string()], keys.clone()].concat();
     let msetex = [vec![KEYS.to_string()], pairs.clone()].concat();
@@ -322,11 +325,7 @@ fn a_part_stays_what_it_is_while_more_begin_to_track_its_keys() {
     let daemon = Daemon::start(&["--threads", "1", "--memory", "256MiB"]);
     let mut writer = Client::connect(&daemon);
     let keys: Vec<String> = (0..KEYS).map(|number| format!("k{number}")).collect();
-    let mut trackers: Vec<Client> = (0..60).map(|_| Client::connect(&daemon)).collect();
-    for tracker in &mut trackers {
-        tracker.run("HELLO 3");
-        assert_eq!(tracker.run("CLIENT TRACKING ON").shown(), "+OK");
-    }
+    let mut trackers = trackers(&daemon, 60);
     // So many that the first part ends before the last key, and has a value that takes turns.
     let (first, later) = trackers.split_at_mut(28);
     for tracker in first {

@@ -194,8 +194,7 @@ impl Broadcast {
             });
             audience.clients.insert(client.id, Arc::clone(client));
         }
-        self.count.store(audiences.len(), Ordering::Relaxed);
-        self.lengths.store(lengths.len(), Ordering::Relaxed);
+        self.note_counts(&known);
     }
 
     pub(super) fn leave(&self, client: &Client, prefixes: &[Box<[u8]>]) {
@@ -221,8 +220,12 @@ impl Broadcast {
                 }
             }
         }
-        self.count.store(audiences.len(), Ordering::Relaxed);
-        self.lengths.store(lengths.len(), Ordering::Relaxed);
+        self.note_counts(&known);
+    }
+
+    fn note_counts(&self, known: &Prefixes) {
+        self.count.store(known.audiences.len(), Ordering::Relaxed);
+        self.lengths.store(known.lengths.len(), Ordering::Relaxed);
     }
 
     pub(super) fn prefixes(&self) -> usize {

@@ -45,11 +45,13 @@ pub(super) fn sunsubscribe(call: &mut Call<'_>) -> Outcome {
 
 fn begin(call: &mut Call<'_>, kind: Kind, word: &str) -> Outcome {
     let state = call.context.state;
-    let bytes: usize = call.args[1..].iter().map(|name| name.len()).sum();
-    if kind == Kind::Pattern && call.args.len() > 2 && bytes > COMPILED_BYTES_MAX {
-        return Err(Failure::text(
-            "ERR the patterns of one command are longer than 256 KiB",
-        ));
+    if kind == Kind::Pattern && call.args.len() > 2 {
+        let bytes: usize = call.args[1..].iter().map(|name| name.len()).sum();
+        if bytes > COMPILED_BYTES_MAX {
+            return Err(Failure::text(
+                "ERR the patterns of one command are longer than 256 KiB",
+            ));
+        }
     }
     for name in &call.args[1..] {
         let session = &mut *call.session;
