@@ -91,4 +91,6 @@ pub(crate) struct Effort {
     pub(crate) expire: u8,
     /// Whether memory is to go back to the system.
     pub(crate) release: bool,
+    /// Whether a segment may be begun that has to be emptied for what is overdue in it.
+    pub(crate) begins: bool,
 }

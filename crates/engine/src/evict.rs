@@ -14,14 +14,12 @@
 //! Why: docs/decisions/0005 and 0012. Tests: tests/evict.rs.
 
 mod stowed; // what a clean stop leaves of it
-mod beside; // how live items are moved while nobody waits
+pub(crate) mod beside; // what upkeep does while nobody waits
 mod won; // room where nothing may leave for it
 pub(crate) mod room; // what is won for a long value, some in each call
 
 use self::room::NO_EXTENT;
 use crate::clock::Instant;
-use crate::config::Effort;
-use crate::expire::Overdue;
 use crate::ghost::Ghosts;
 use crate::item::Spec;
 use crate::log::Room;
@@ -32,25 +30,12 @@ use crate::survey::{Survey, all_dead};
 
 /// Segments that are kept free for insertions to come.
 const RESERVE: usize = 2;
-/// What upkeep leaves alone of what is free: the reserve, and a segment for each flow of survivors.
-const EXPIRE_RESERVE: usize = RESERVE + 2;
-/// So long after live items had to leave, what is dead is left to eviction, which knows better what
-/// is worth a copy while memory is short.
-const EVICTING_MS: u64 = 60_000;
 /// Entries of the victim that an insertion processes.
 const ENTRIES_PER_INSERT: usize = 16;
 /// Entries of the victim whose memory is loaded before they are processed.
 const ENTRIES_AHEAD: usize = 16;
-/// Entries that one call of [`Reclaimer::tick`] processes, and bytes of them that it copies, or one
-/// item that has more.
-pub(crate) const ENTRIES_PER_TICK: usize = 128;
-const COPY_BYTES_PER_TICK: usize = 256 << 10;
-/// Pause of upkeep between two looks at all segments when the first found nothing to do.
-const SCAN_MS: u64 = 50;
 /// Free segments that a shard which holds much gives back for each that it opens.
 const GIVEN_BACK_PER_SEGMENT: usize = 2;
-/// Buckets by which the index may shrink in one tick.
-const SHRINK_PER_TICK: usize = 64;
 /// While a segment is being evicted, the share of memory, in millionths, above which the dead go
 /// first again; looked at after so many milliseconds, or when this part of memory was buried.
 const DEAD_REVIEW_PPM: u64 = 40_000;
@@ -312,45 +297,6 @@ impl Reclaimer {
         self.newest = Newest::Stays;
     }
 
-    /// Upkeep off the request path: empties segments whose items are all dead, and others while
-    /// more is overdue than may be; if memory is to be released, those that are largely dead for
-    /// any reason; shrinks the index. Whether some of it is left.
-    pub(crate) fn tick(&mut self, store: &mut Store, effort: Effort, now: Instant) -> bool {
-        store.tidy(now);
-        let mut allowance = Allowance {
-            entries: ENTRIES_PER_TICK,
-            bytes: 0,
-            walk_bytes: usize::MAX,
-            copy_bytes: COPY_BYTES_PER_TICK,
-            is_upkeep: true,
-        };
-        while !allowance.is_used_up(0) {
-            if self.victim.is_none() {
-                if now < self.nothing_dead_until {
-                    break;
-                }
-                let is_chosen = if effort.release || (store.keeps() && store.is_memory_short()) {
-                    self.compact(store, &Survey::of(store, None, now))
-                } else {
-                    self.compact_all_dead(store, now)
-                };
-                if !is_chosen && !self.expire(store, effort, now) {
-                    self.nothing_dead_until = Instant(now.0 + SCAN_MS);
-                    break;
-                }
-            }
-            self.process(store, &mut allowance, now);
-        }
-        let is_shrinking = store.shrink_index(SHRINK_PER_TICK);
-        allowance.is_used_up(0) || is_shrinking
-    }
-
-    /// Whether upkeep is in the midst of a segment and has room to go on at once.
-    pub(crate) fn is_emptying(&self, now: Instant) -> bool {
-        let is_upkeeps = |victim: &Victim| victim.purpose != Purpose::Evict;
-        self.victim.as_ref().is_some_and(is_upkeeps) && now >= self.nothing_dead_until
-    }
-
     /// Makes the segment the victim that should go first.
     fn choose(&mut self, store: &mut Store, now: Instant) {
         let survey = Survey::of(store, None, now);
@@ -375,21 +321,6 @@ impl Reclaimer {
         };
         // No live item can leave with it.
         self.set_victim(store, segment, Purpose::Compact, 0);
-        true
-    }
-
-    /// Makes the segment the victim that has most overdue, if there is too much in all and room for
-    /// what is alive in it; whether there was.
-    fn expire(&mut self, store: &mut Store, effort: Effort, now: Instant) -> bool {
-        let is_evicting = self.evicted_at.is_some_and(|at| now.0 < at.0 + EVICTING_MS);
-        if is_evicting || store.available_segments(EXPIRE_RESERVE) < EXPIRE_RESERVE {
-            return false;
-        }
-        let Some(segment) = Overdue::of(store, now).worth_emptying(effort.expire) else {
-            return false;
-        };
-        store.seal_if_open(segment);
-        self.set_victim(store, segment, Purpose::Expire, 0);
         true
     }
 

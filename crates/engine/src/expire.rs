@@ -35,7 +35,7 @@ const BUCKETS_MAX: usize = 512;
 /// The overdue part of what is held, in millionths, from which on segments are emptied for it with
 /// the least effort: with the error of the histograms and what dies meanwhile it stays below 3 %.
 /// With twice the effort half as much is overdue.
-const OVERDUE_PPM: u64 = 22_000;
+const OVERDUE_PPM: u64 = 12_000;
 /// A segment that is being filled is emptied as well if this part of it, as a divisor, is overdue:
 /// what little a cache holds may all lie in such.
 const SEALED_SHARE: usize = 32;
@@ -182,9 +182,24 @@ fn is_ripe(segment: &Segment, overdue_bytes: usize, now: Instant) -> bool {
 }
 
 /// Items that are over, those included that are so in a moment, beyond what may be.
-pub(crate) fn excess(store: &Store, effort: u8, now: Instant) -> u64 {
-    let over = store.tally.over(Instant(now.0 + SLOT_MS));
-    over.saturating_sub(tolerated(store.items() as u64, effort))
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Excess {
+    pub(crate) items: u64,
+    tolerated: u64,
+}
+
+impl Excess {
+    pub(crate) fn of(store: &Store, effort: u8, now: Instant) -> Excess {
+        let over = store.tally.over(Instant(now.0 + SLOT_MS));
+        let tolerated = tolerated(store.items() as u64, effort);
+        let items = over.saturating_sub(tolerated);
+        Excess { items, tolerated }
+    }
+
+    /// Whether it is more than may be once more: a wave of deaths, and not what comes all day.
+    pub(crate) fn is_much(self) -> bool {
+        self.items > self.tolerated
+    }
 }
 
 /// With what a live item of an emptied segment is written: what outlives the segment's age by

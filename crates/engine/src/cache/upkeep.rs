@@ -7,14 +7,14 @@
 //!
 //! Why: docs/decisions/0010 and 0014. Tests: tests/upkeep.rs, tests/evict.rs.
 
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use super::{Cache, ShardCell};
 use crate::clock::Instant;
 use crate::config::{Config, Effort};
-use crate::evict::ENTRIES_PER_TICK;
-use crate::expire::excess;
+use crate::evict::beside::ENTRIES_PER_TICK;
+use crate::expire::Excess;
 use crate::memory::HUGE_PAGE_BYTES;
 
 /// Pause between two steps when there was something to do, now or shortly before.
@@ -23,6 +23,8 @@ const SHORT_PAUSE: Duration = Duration::from_millis(2);
 const EMPTYING_PAUSE: Duration = Duration::from_micros(100);
 /// Shortest pause, while very much is over: a step in four shards takes some 40 us.
 const HASTY_PAUSE: Duration = Duration::from_micros(50);
+/// Steps of one tick that the shard may have whose turn it is to empty segments.
+const STEPS_PER_TURN: usize = 4;
 /// In what time steps at the present pace should get through what is over.
 const GONE_WITHIN: Duration = Duration::from_millis(50);
 /// While nothing is to do, a pause is this part of the time since there was.
@@ -43,11 +45,13 @@ const PURGE_MS: u64 = 10_000;
 /// What the cache's owner wants of its upkeep, which may change at any time.
 #[derive(Debug)]
 pub(super) struct Wishes {
-    // Relaxed, all three: upkeep hears of a change a moment later, and nothing else depends on it.
+    // Relaxed, all of them: upkeep hears of a change a moment later, and nothing else depends on it.
     expire_effort: AtomicU8,
     release_memory: AtomicBool,
     /// The moment until which memory is released whatever the other says.
     purge_until_ms: AtomicU64,
+    /// The shard whose turn it is to empty segments, by its place. No wish, but as loosely kept.
+    turn: AtomicUsize,
 }
 
 impl Wishes {
@@ -56,6 +60,7 @@ impl Wishes {
             expire_effort: AtomicU8::new(config.expire_effort),
             release_memory: AtomicBool::new(config.release_memory),
             purge_until_ms: AtomicU64::new(0),
+            turn: AtomicUsize::new(0),
         }
     }
 
@@ -65,6 +70,7 @@ impl Wishes {
         Effort {
             expire: self.expire_effort.load(Ordering::Relaxed),
             release: is_purging || self.release_memory.load(Ordering::Relaxed),
+            begins: true,
         }
     }
 }
@@ -176,9 +182,7 @@ impl Cache {
         }
         self.beat(now);
         let effort = self.wishes.effort(now);
-        for cell in &self.shards {
-            self.tick_shard(cell, effort, now, &mut waiting);
-        }
+        self.tick_in_turn(effort, now, &mut waiting);
         // One segment in all: giving memory back takes longer than anything else here.
         let mut cells = self.shards.iter();
         waiting.is_any |= effort.release && cells.any(|cell| self.release_segment(cell, now));
@@ -186,15 +190,53 @@ impl Cache {
         waiting
     }
 
-    /// One shard's piece of upkeep; makes memory resident that it will need next, if it grows,
-    /// without the lock. What is still to do in it is added to `waiting`.
-    fn tick_shard(&self, cell: &ShardCell, effort: Effort, now: Instant, waiting: &mut Waiting) {
-        let Some(mut shard) = self.lock_own(cell) else {
+    /// A piece of upkeep in each shard. One of them at a time begins to empty what is not dead
+    /// altogether, unless very much is over, and has several steps for it: what has left a segment
+    /// is held twice until it is through, and so it is once in all, and briefly.
+    fn tick_in_turn(&self, effort: Effort, now: Instant, waiting: &mut Waiting) {
+        let shards = self.shards.len();
+        // Relaxed: see `Wishes`.
+        let turn = self.wishes.turn.load(Ordering::Relaxed);
+        let mut emptying = None;
+        for at in (0..shards).map(|step| (turn + step) % shards) {
+            let begins = emptying.is_none();
+            let effort = Effort { begins, ..effort };
+            if self.tick_shard(&self.shards[at], effort, now, waiting) && emptying.is_none() {
+                emptying = Some(at);
+            }
+        }
+        let Some(at) = emptying else {
             return;
         };
-        let is_left = shard.tick(effort, now);
-        waiting.is_emptying |= shard.is_emptying(now);
-        waiting.overdue += excess(&shard.store, effort.expire, now);
+        // Relaxed: see `Wishes`.
+        self.wishes.turn.store(at, Ordering::Relaxed);
+        for _ in 1..STEPS_PER_TURN.min(shards) {
+            let own = self.lock_own(&self.shards[at]);
+            if !own.is_some_and(|mut shard| shard.go_on_emptying(effort, now)) {
+                break;
+            }
+        }
+    }
+
+    /// One shard's piece of upkeep; makes memory resident that it will need next, if it grows,
+    /// without the lock. What is still to do in it is added to `waiting`. Whether a segment of it
+    /// is half emptied.
+    fn tick_shard(
+        &self,
+        cell: &ShardCell,
+        effort: Effort,
+        now: Instant,
+        waiting: &mut Waiting,
+    ) -> bool {
+        let Some(mut shard) = self.lock_own(cell) else {
+            return false;
+        };
+        let overdue = Excess::of(&shard.store, effort.expire, now);
+        let begins = effort.begins || overdue.is_much();
+        let is_left = shard.tick(Effort { begins, ..effort }, now);
+        let is_emptying = shard.is_emptying(now);
+        waiting.is_emptying |= is_emptying;
+        waiting.overdue += overdue.items;
         let (index, log) = shard.store.begin_touch(now);
         let mean_bytes = shard.store.mean_item_bytes();
         drop(shard);
@@ -213,6 +255,7 @@ impl Cache {
         };
         let is_leaving = (0..PIECES_PER_TICK).all(|_| release());
         waiting.is_any |= is_left || is_leaving || index.is_some() || log.is_some();
+        is_emptying
     }
 
     /// Gives one free segment of a shard back to the system, without the lock; whether there was

@@ -1,14 +1,93 @@
-//! Beside: how upkeep moves live items out of a segment while nobody waits for its memory.
+//! Beside: what upkeep empties while nobody waits for memory, and how it moves live items.
 //!
-//! Why: docs/decisions/0034. Tests: tests/overdue.rs.
+//! Why: docs/decisions/0034 and 0039. Tests: tests/overdue.rs.
 
-use super::{Allowance, Reclaimer, SCAN_MS};
+use super::{Allowance, Purpose, RESERVE, Reclaimer, Victim};
 use crate::clock::Instant;
-use crate::expire::flow_of;
+use crate::config::Effort;
+use crate::expire::{Overdue, flow_of};
 use crate::segment::{Queue, Stream};
 use crate::store::{Located, Store};
+use crate::survey::Survey;
+
+/// What upkeep leaves alone of what is free: the reserve, and a segment for each flow of survivors.
+const EXPIRE_RESERVE: usize = RESERVE + 2;
+/// So long after live items had to leave, what is dead is left to eviction, which knows better what
+/// is worth a copy while memory is short.
+const EVICTING_MS: u64 = 60_000;
+/// Entries that one call of [`Reclaimer::tick`] processes, and bytes of them that it copies, or one
+/// item that has more.
+pub(crate) const ENTRIES_PER_TICK: usize = 128;
+const COPY_BYTES_PER_TICK: usize = 256 << 10;
+/// Pause of upkeep between two looks at all segments when the first found nothing to do.
+const SCAN_MS: u64 = 50;
+/// Buckets by which the index may shrink in one tick.
+const SHRINK_PER_TICK: usize = 64;
 
 impl Reclaimer {
+    /// Upkeep off the request path: empties segments whose items are all dead, and others while
+    /// more is overdue than may be; if memory is to be released, those that are largely dead for
+    /// any reason; shrinks the index. Whether some of it is left.
+    pub(crate) fn tick(&mut self, store: &mut Store, effort: Effort, now: Instant) -> bool {
+        store.tidy(now);
+        let is_used_up = self.empty_some(store, effort, now);
+        store.shrink_index(SHRINK_PER_TICK) || is_used_up
+    }
+
+    /// Empties segments as far as one step may; whether it could have gone on.
+    pub(crate) fn empty_some(&mut self, store: &mut Store, effort: Effort, now: Instant) -> bool {
+        let mut allowance = Allowance {
+            entries: ENTRIES_PER_TICK,
+            bytes: 0,
+            walk_bytes: usize::MAX,
+            copy_bytes: COPY_BYTES_PER_TICK,
+            is_upkeep: true,
+        };
+        while !allowance.is_used_up(0) {
+            if self.victim.is_none() {
+                if now < self.nothing_dead_until {
+                    break;
+                }
+                let is_needed = store.keeps() && store.is_memory_short();
+                let is_chosen = if (effort.release && effort.begins) || is_needed {
+                    self.compact(store, &Survey::of(store, None, now))
+                } else {
+                    self.compact_all_dead(store, now)
+                };
+                if !is_chosen && !effort.begins {
+                    break;
+                }
+                if !is_chosen && !self.expire(store, effort, now) {
+                    self.nothing_dead_until = Instant(now.0 + SCAN_MS);
+                    break;
+                }
+            }
+            self.process(store, &mut allowance, now);
+        }
+        allowance.is_used_up(0)
+    }
+
+    /// Whether upkeep is in the midst of a segment and has room to go on at once.
+    pub(crate) fn is_emptying(&self, now: Instant) -> bool {
+        let is_upkeeps = |victim: &Victim| victim.purpose != Purpose::Evict;
+        self.victim.as_ref().is_some_and(is_upkeeps) && now >= self.nothing_dead_until
+    }
+
+    /// Makes the segment the victim that has most overdue, if there is too much in all and room for
+    /// what is alive in it; whether there was.
+    fn expire(&mut self, store: &mut Store, effort: Effort, now: Instant) -> bool {
+        let is_evicting = self.evicted_at.is_some_and(|at| now.0 < at.0 + EVICTING_MS);
+        if is_evicting || store.available_segments(EXPIRE_RESERVE) < EXPIRE_RESERVE {
+            return false;
+        }
+        let Some(segment) = Overdue::of(store, now).worth_emptying(effort.expire) else {
+            return false;
+        };
+        store.seal_if_open(segment);
+        self.set_victim(store, segment, Purpose::Expire, 0);
+        true
+    }
+
     /// Moves a live item of upkeep's victim to those of its queue that have as long to live, while
     /// there is room; whether there was. If not, upkeep rests: nobody needs what it would win.
     pub(super) fn move_beside_requests(
