@@ -552,13 +552,6 @@ impl Shard {
         is_left || self.store.tally.has_gone()
     }
 
-    /// One more step of what upkeep empties; whether it is in the midst of a segment then.
-    pub(crate) fn go_on_emptying(&mut self, effort: Effort, now: Instant) -> bool {
-        self.begin(now);
-        self.reclaimer.empty_some(&mut self.store, effort, now);
-        self.reclaimer.is_emptying(now)
-    }
-
     /// Whether upkeep is in the midst of a segment and can go on at once.
     pub(crate) fn is_emptying(&self, now: Instant) -> bool {
         self.reclaimer.is_emptying(now)

@@ -45,7 +45,7 @@ const PURGE_MS: u64 = 10_000;
 /// What the cache's owner wants of its upkeep, which may change at any time.
 #[derive(Debug)]
 pub(super) struct Wishes {
-    // Relaxed, all of them: upkeep hears of a change a moment later, and nothing else depends on it.
+    // Relaxed, all of them: upkeep hears of a change a moment later, and nothing else hangs on it.
     expire_effort: AtomicU8,
     release_memory: AtomicBool,
     /// The moment until which memory is released whatever the other says.
@@ -211,8 +211,11 @@ impl Cache {
         // Relaxed: see `Wishes`.
         self.wishes.turn.store(at, Ordering::Relaxed);
         for _ in 1..STEPS_PER_TURN.min(shards) {
-            let own = self.lock_own(&self.shards[at]);
-            if !own.is_some_and(|mut shard| shard.go_on_emptying(effort, now)) {
+            let Some(mut shard) = self.lock_own(&self.shards[at]) else {
+                break;
+            };
+            shard.tick(effort, now);
+            if !shard.is_emptying(now) {
                 break;
             }
         }

@@ -30,12 +30,6 @@ impl Reclaimer {
     /// any reason; shrinks the index. Whether some of it is left.
     pub(crate) fn tick(&mut self, store: &mut Store, effort: Effort, now: Instant) -> bool {
         store.tidy(now);
-        let is_used_up = self.empty_some(store, effort, now);
-        store.shrink_index(SHRINK_PER_TICK) || is_used_up
-    }
-
-    /// Empties segments as far as one step may; whether it could have gone on.
-    pub(crate) fn empty_some(&mut self, store: &mut Store, effort: Effort, now: Instant) -> bool {
         let mut allowance = Allowance {
             entries: ENTRIES_PER_TICK,
             bytes: 0,
@@ -64,7 +58,7 @@ impl Reclaimer {
             }
             self.process(store, &mut allowance, now);
         }
-        allowance.is_used_up(0)
+        store.shrink_index(SHRINK_PER_TICK) || allowance.is_used_up(0)
     }
 
     /// Whether upkeep is in the midst of a segment and has room to go on at once.
