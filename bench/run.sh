@@ -86,6 +86,8 @@ run_expiry() {
 
 run_tls() { measure tls "${cellar[@]}" --redis "$(program redis-server)"; }
 
+run_cluster() { measure cluster "${cellar[@]}" --etcd "$(program etcd)"; }
+
 run_compare() { measure compare "${cellar[@]}" "${peers[@]}"; }
 
 run_eviction() {

@@ -26,6 +26,7 @@ mod ads; // what a near cache brings a service in front of Redis
 mod threads; // do inserts fall as threads are added?
 mod tls; // what encryption costs, and what handshakes cost others
 mod restart; // what comes back after a restart, when, and what clients notice
+mod cluster; // what several servers that share the keys cost and gain
 pub mod parts; // the parts of `make bench`, what runs them
 pub mod pages; // the pages and index from raw results, and their check
 

@@ -14,7 +14,9 @@ use crate::machine::{self, DIRTY, Setting};
 use crate::measurement::Measurement;
 use crate::page::{self, Page};
 use crate::replay::{ReplayArgs, contest};
-use crate::{ads, compare, engine, expiry, growth, memory, near, restart, service, threads, tls};
+use crate::{
+    ads, cluster, compare, engine, expiry, growth, memory, near, restart, service, threads, tls,
+};
 use cellar_load::Error;
 
 /// The folder of the raw results, in that of the repository.
@@ -130,6 +132,9 @@ pub const PARTS: &[Part] = parts! {
     "memory" by memory::MemoryArgs => "What servers occupy beside the memory they were given.";
     "restart" by restart::RestartArgs =>
         "What comes back after a restart, a kill and an upgrade, when, and what clients notice.";
+    "cluster" by cluster::ClusterArgs =>
+        "How even a cluster's map is and what changes of it move, for 3 to 1,000 nodes; what a \
+         node costs a request, and what clients notice when one comes, goes or dies.";
     "near" by near::NearArgs => "The near cache's local store beside quick_cache, moka and LRU.";
     "clients" => "The Java client beside six others, on memcached and on Cellar.";
 };

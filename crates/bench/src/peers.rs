@@ -11,7 +11,7 @@ use clap::Args;
 use cellar_load::{Error, Ingredients, Recipe, Wire};
 
 /// How a server is left out.
-const OFF: &str = "off";
+pub(crate) const OFF: &str = "off";
 /// Programs that are started like redis-server, by a part of their names.
 const LIKE_REDIS: [&str; 3] = ["redis", "valkey", "keydb"];
 

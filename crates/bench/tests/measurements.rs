@@ -5,6 +5,7 @@
 #[path = "support/program.rs"]
 mod program;
 
+mod cluster;
 mod engine;
 mod load;
 mod near;

@@ -155,20 +155,27 @@ impl Client {
     pub fn figures(&mut self) -> Result<String, Error> {
         match self.wire {
             Wire::Memcached => self.lines(b"stats\r\n", |line| line == "END\r\n"),
-            Wire::Resp => {
-                let mut text = Vec::new();
-                resp::push_command(&mut self.output, &[b"INFO"]);
-                self.waiting += 1;
-                self.exchange(|_, value| {
-                    text.extend_from_slice(value.unwrap_or_default());
-                    Ok(())
-                })?;
-                Ok(String::from_utf8_lossy(&text).into_owned())
-            }
+            Wire::Resp => self.text(&["INFO"]),
             Wire::Http => Err(Error::Usage(
                 "figures are not asked for over HTTP".to_owned(),
             )),
         }
+    }
+
+    /// The text that a server of the Redis protocol answers to this command.
+    ///
+    /// # Errors
+    /// As [`Client::exchange`].
+    pub fn text(&mut self, words: &[&str]) -> Result<String, Error> {
+        let words: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
+        let mut text = Vec::new();
+        resp::push_command(&mut self.output, &words);
+        self.waiting += 1;
+        self.exchange(|_, value| {
+            text.extend_from_slice(value.unwrap_or_default());
+            Ok(())
+        })?;
+        Ok(String::from_utf8_lossy(&text).into_owned())
     }
 
     /// The server's version.

@@ -21,7 +21,7 @@ pub fn run(plan: &Plan) -> Result<Report, Error> {
 /// As [`run`], and [`Error::Wrong`] if the server does not take all.
 pub fn fill(name: &str, plan: &Plan) -> Result<(), Error> {
     let report = run(&plan.fill())?;
-    let (stored, keys) = (report.set.stored, plan.records.keys());
+    let (stored, keys) = (report.set.stored, plan.numbers());
     if stored < keys {
         let first = report.first_error.unwrap_or_default();
         let what = format!("{name}: {stored} of {keys} stored; {first}");
@@ -42,7 +42,7 @@ pub fn run_sampled(plan: &Plan, samples: usize) -> Result<(Report, Vec<Sample>),
 fn run_with(plan: &Plan, samples: Option<usize>) -> Result<(Report, Vec<Sample>), Error> {
     plan.check()?;
     let mut key = Vec::new();
-    plan.records.push_key(&mut key, 0);
+    plan.records.push_key(&mut key, plan.number(0));
     let threads = 0..plan.threads;
     let sources = threads.map(|thread| Source::new(plan, thread, samples));
     let (mut sources, driven) = drive(&plan.drive, &key, sources.collect())?;

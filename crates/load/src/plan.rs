@@ -1,5 +1,7 @@
 //! The plan of a load of gets and sets: which records are asked for how often, and its limits.
 
+use std::sync::Arc;
+
 use clap::Args;
 
 use crate::drive::{Drive, Limit};
@@ -42,6 +44,9 @@ pub struct Plan {
     #[command(flatten)]
     #[expect(missing_docs, reason = "its options are documented")]
     pub records: Records,
+    /// The numbers of the records that are asked for, if not all are.
+    #[arg(skip)]
+    pub only: Option<Arc<[u32]>>,
     /// How requests spread over the keys: zipf:EXPONENT or uniform
     #[arg(
         id = "distribution",
@@ -76,6 +81,7 @@ impl Plan {
             drive,
             threads: 1,
             records,
+            only: None,
             keys: Keys::Drawn(Popularity::Zipf(0.99)),
             get_share: 1.0,
             ttl: TtlMix::unlimited(),
@@ -84,11 +90,24 @@ impl Plan {
         }
     }
 
+    /// How many records are asked for.
+    pub fn numbers(&self) -> u64 {
+        let only = self.only.as_ref();
+        only.map_or(self.records.keys(), |only| only.len() as u64)
+    }
+
+    /// The number of one of the records that are asked for.
+    #[inline]
+    pub(crate) fn number(&self, place: u64) -> u64 {
+        let only = self.only.as_ref();
+        only.map_or(place, |only| only[place as usize].into())
+    }
+
     /// The load that stores every key of this plan once.
     pub fn fill(&self) -> Plan {
         let deep = FILL_DEPTH.min(FILL_BYTES / self.records.value_bytes().high.max(1));
         let drive = Drive {
-            limit: Limit::Requests(self.records.keys()),
+            limit: Limit::Requests(self.numbers()),
             rate_per_s: None,
             depth: self.drive.depth.max(deep),
             ..self.drive.clone()
@@ -115,6 +134,9 @@ impl Plan {
     pub fn check(&self) -> Result<(), Error> {
         self.records.check()?;
         let usage = |text: String| Err(Error::Usage(text));
+        if self.numbers() == 0 {
+            return usage("there is no record to ask for".to_owned());
+        }
         let drive = &self.drive;
         if !(1..=CONNECTIONS_MAX).contains(&drive.connections) {
             return usage(format!("--connections must be 1 to {CONNECTIONS_MAX}"));

@@ -88,7 +88,7 @@ pub(crate) struct Source<'p> {
 impl<'p> Source<'p> {
     /// The source of thread `thread`, with room for so many samples if they are wanted.
     pub(crate) fn new(plan: &'p Plan, thread: usize, samples: Option<usize>) -> Source<'p> {
-        let keys = plan.records.keys();
+        let keys = plan.numbers();
         let popularity = match plan.keys {
             Keys::Each => Popularity::Uniform,
             Keys::Drawn(popularity) => popularity,
@@ -134,13 +134,14 @@ impl Traffic for Source<'_> {
 
     #[inline]
     fn push_next(&mut self, out: &mut Vec<u8>, _now_ns: u64) -> Request {
-        let number = match self.plan.keys {
+        let place = match self.plan.keys {
             Keys::Each => {
                 self.next += 1;
                 self.scatter.place(self.next - 1)
             }
             Keys::Drawn(_) => self.picker.pick(&mut self.random),
         };
+        let number = self.plan.number(place);
         self.key.clear();
         self.plan.records.push_key(&mut self.key, number);
         let is_get = self.is_get();

@@ -11,6 +11,7 @@ pub mod slot;
 pub mod node; // what a node is called and where its clients find it
 pub mod list; // the nodes of a cluster, as a file has them
 pub mod map; // which node each slot belongs to
+pub mod registration; // what a node registers in etcd, and how all registered are one list
 pub mod table; // a map with all that clients are told of it
 pub mod ownership; // which slots this node serves now
 pub mod holdings; // which slots may be served when a map changes

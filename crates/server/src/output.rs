@@ -1,14 +1,16 @@
 //! Output: replies of one connection that wait to be written.
 //!
-//! Small replies are bytes in one buffer; large values are handles on the engine's memory, sent
-//! from there without a copy. Both leave in the order they were appended.
+//! Small replies are bytes in one buffer; large values are handles on the engine's memory, and
+//! replies that were made for all clients are shared: both are sent from where they are. All leave
+//! in the order they were appended.
 //!
 //! Invariant: an output that [is full](Output::is_full) gets no further request, so it holds at
 //! most one request's replies above its limits.
 
 use std::collections::VecDeque;
 use std::io::IoSlice;
-use std::ops::Range;
+use std::ops::{Deref, Range};
+use std::sync::Arc;
 
 use cellar_engine::Handle;
 use rustix::io::Errno;
@@ -37,7 +39,26 @@ struct Pinned {
     sent: usize,
     /// Where its part ends.
     end: usize,
-    value: Handle,
+    value: Body,
+}
+
+/// Bytes that are sent from where they are.
+#[derive(Debug)]
+enum Body {
+    Value(Handle),
+    /// What all clients are told alike.
+    Made(Arc<[u8]>),
+}
+
+impl Deref for Body {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Body::Value(value) => value,
+            Body::Made(made) => made,
+        }
+    }
 }
 
 /// What is offered to the system in one call.
@@ -107,6 +128,15 @@ impl Output {
     /// # Panics
     /// If the value has no such part.
     pub fn push_part(&mut self, value: Handle, part: Range<usize>) {
+        self.push(Body::Value(value), part);
+    }
+
+    /// Appends a reply that was made for all clients, sent from where it is if it is that long.
+    pub fn push_made(&mut self, made: &Arc<[u8]>) {
+        self.push(Body::Made(Arc::clone(made)), 0..made.len());
+    }
+
+    fn push(&mut self, value: Body, part: Range<usize>) {
         let bytes = &value[part.clone()];
         if bytes.len() < PINNED_VALUE_BYTES_MIN {
             self.bytes.extend_from_slice(bytes);
@@ -354,6 +384,23 @@ mod tests {
         assert!(received[..30_000].iter().all(|&byte| byte == b'v'));
         assert_eq!(received[30_000..], *b"!ww");
         assert_eq!(output.pinned_bytes(), 0);
+    }
+
+    #[test]
+    fn what_all_are_told_is_sent_from_where_it_is_if_it_is_long() {
+        let long: Arc<[u8]> = vec![b'm'; PINNED_VALUE_BYTES_MIN].into();
+        let short: Arc<[u8]> = vec![b's'; PINNED_VALUE_BYTES_MIN - 1].into();
+        let mut output = Output::default();
+        output.push_made(&short);
+        output.push_made(&long);
+        output.bytes().extend_from_slice(b"!");
+        assert_eq!(output.pinned_bytes(), long.len());
+        assert_eq!(
+            (Arc::strong_count(&short), Arc::strong_count(&long)),
+            (1, 2)
+        );
+        assert_eq!(output.take(), [&short[..], &long, b"!"].concat());
+        assert_eq!(Arc::strong_count(&long), 1);
     }
 
     #[test]

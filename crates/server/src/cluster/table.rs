@@ -5,6 +5,7 @@
 //! addresses for that.
 
 use std::fmt::Write;
+use std::sync::Arc;
 
 use cellar_protocol::resp::{Proto, Reply};
 use serde_json::json;
@@ -35,10 +36,10 @@ pub struct SlotTable {
 /// What clients of one kind are told.
 #[derive(Debug)]
 struct Forms {
-    slots_v2: Vec<u8>,
-    slots_v3: Vec<u8>,
-    shards_v2: Vec<u8>,
-    shards_v3: Vec<u8>,
+    slots_v2: Arc<[u8]>,
+    slots_v3: Arc<[u8]>,
+    shards_v2: Arc<[u8]>,
+    shards_v3: Arc<[u8]>,
     nodes: String,
     config: Vec<u8>,
     document: Vec<u8>,
@@ -81,7 +82,7 @@ impl SlotTable {
 
     /// The reply to CLUSTER SLOTS.
     #[must_use]
-    pub fn slots(&self, proto: Proto, is_tls: bool) -> &[u8] {
+    pub fn slots(&self, proto: Proto, is_tls: bool) -> &Arc<[u8]> {
         let told = self.told(is_tls);
         match proto {
             Proto::V3 => &told.slots_v3,
@@ -91,7 +92,7 @@ impl SlotTable {
 
     /// The reply to CLUSTER SHARDS.
     #[must_use]
-    pub fn shards(&self, proto: Proto, is_tls: bool) -> &[u8] {
+    pub fn shards(&self, proto: Proto, is_tls: bool) -> &Arc<[u8]> {
         let told = self.told(is_tls);
         match proto {
             Proto::V3 => &told.shards_v3,
@@ -153,10 +154,10 @@ struct FormWriter<'t> {
 impl FormWriter<'_> {
     fn forms(&self) -> Forms {
         Forms {
-            slots_v2: self.slots(Proto::V2),
-            slots_v3: self.slots(Proto::V3),
-            shards_v2: self.shards(Proto::V2),
-            shards_v3: self.shards(Proto::V3),
+            slots_v2: self.slots(Proto::V2).into(),
+            slots_v3: self.slots(Proto::V3).into(),
+            shards_v2: self.shards(Proto::V2).into(),
+            shards_v3: self.shards(Proto::V3).into(),
             nodes: self.node_lines(),
             config: self.config(),
             document: self.document(),

@@ -15,15 +15,13 @@
 //! docs/decisions/0057. Tests: tests/cluster_etcd.rs.
 
 mod gateway; // etcd's API
-mod record; // what a node registers
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::thread::{scope, sleep};
 use std::time::Duration;
 
-use self::gateway::{Gateway, PrefixSnapshot, Renewal};
-use self::record::{RegisteredNodes, Registration};
+use self::gateway::{Gateway, Renewal};
 use super::Signal;
 use super::keeper::Keeper;
 use crate::carrier::Trust;
@@ -31,16 +29,13 @@ use crate::cluster::Cluster;
 use crate::cluster::list::NodeList;
 use crate::cluster::node::Node;
 use crate::cluster::ownership::now_ms;
+use crate::cluster::registration::{
+    LOOK, MARGIN, PrefixSnapshot, RENEWALS, RegisteredNodes, Registration,
+};
 use crate::settings::source::EtcdPlace;
 
-/// A lease is renewed so often in its length.
-const RENEWALS: u64 = 3;
-/// The part of a lease, 1 in so many, that this node does without at its end.
-const MARGIN: u64 = 6;
 /// How long after something has failed it is tried again.
 const RETRY: Duration = Duration::from_millis(250);
-/// How often this node looks at what is registered when nothing tells it to.
-const LOOK: Duration = Duration::from_secs(10);
 
 /// Who registers this node, and follows what is registered.
 pub(super) struct Registrar {

@@ -19,6 +19,7 @@ use ureq::Agent;
 use ureq::tls::{Certificate, ClientCert, PrivateKey, RootCerts, TlsConfig};
 
 use crate::carrier::Trust;
+use crate::cluster::registration::{KeyValue, PrefixSnapshot};
 use crate::settings::source::EtcdPlace;
 
 /// Longest answer.
@@ -81,26 +82,6 @@ pub(super) struct Renewal {
     pub(super) ttl_s: u64,
     /// Which of all changes was etcd's last.
     pub(super) revision: i64,
-}
-
-/// A value that somebody registered.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct KeyValue {
-    /// Behind the prefix.
-    pub(super) name: String,
-    pub(super) value: Vec<u8>,
-    /// Which change made the key, so that no two keys ever have the same.
-    pub(super) created: i64,
-    /// Which change was its last.
-    pub(super) changed: i64,
-}
-
-/// All keys of a prefix at one moment.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct PrefixSnapshot {
-    /// Which of all changes was the last before it.
-    pub(super) revision: i64,
-    pub(super) entries: Vec<KeyValue>,
 }
 
 impl Gateway {

@@ -49,14 +49,14 @@ pub(in crate::execute::resp) fn shards(call: &mut Call<'_>) -> Outcome {
 }
 
 /// An answer that was made with the map; without a map nothing is in it.
-fn answer_made(call: &mut Call<'_>, of_map: impl Fn(&SlotTable, Proto, bool) -> &[u8]) -> Outcome {
+fn answer_made(
+    call: &mut Call<'_>,
+    of_map: impl Fn(&SlotTable, Proto, bool) -> &Arc<[u8]>,
+) -> Outcome {
     let (proto, is_tls) = (call.session.proto, call.session.client.seat.is_tls);
     match table(call)? {
         None => call.reply().array(0),
-        Some(table) => {
-            let answer = of_map(&table, proto, is_tls);
-            call.output.bytes().extend_from_slice(answer);
-        }
+        Some(table) => call.output.push_made(of_map(&table, proto, is_tls)),
     }
     DONE
 }

@@ -1,20 +1,50 @@
-//! Registration: what a node registers of itself, and how all registered are one list.
+//! Registration: what a node registers of itself, how all registered are one list, and how often a
+//! node says and looks.
 
 use std::fmt::Write;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use sha1::{Digest, Sha1};
 
-use super::gateway::PrefixSnapshot;
-use crate::cluster::list::NodeList;
-use crate::cluster::node::Node;
+use super::list::NodeList;
+use super::node::Node;
 use crate::protocol::Protocol;
 use crate::settings::address::Address;
 use crate::settings::announced::Announced;
 
+/// A lease is renewed so often in its length.
+pub const RENEWALS: u64 = 3;
+/// The part of a lease, 1 in so many, that a node does without at its end.
+pub const MARGIN: u64 = 6;
+/// How often a node looks at what is registered when nothing tells it to.
+pub const LOOK: Duration = Duration::from_secs(10);
+
+/// A value that somebody registered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyValue {
+    /// Behind the prefix.
+    pub name: String,
+    /// A [`Registration`] as it is stored.
+    pub value: Vec<u8>,
+    /// Which change made the key, so that no two keys ever have the same.
+    pub created: i64,
+    /// Which change was its last.
+    pub changed: i64,
+}
+
+/// All keys of a prefix at one moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PrefixSnapshot {
+    /// Which of all changes was the last before it.
+    pub revision: i64,
+    /// The keys.
+    pub entries: Vec<KeyValue>,
+}
+
 /// What a node registers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Registration {
+pub struct Registration {
     weight: u32,
     /// Addresses as `--resp` and the others write them.
     resp: String,
@@ -23,12 +53,13 @@ pub(super) struct Registration {
     /// When it was registered, in seconds of Unix time; for people.
     since_s: u64,
     /// Which list it follows, as [`RegisteredNodes::digest`] has it; empty if none yet.
-    pub(super) follows: String,
+    pub follows: String,
 }
 
 impl Registration {
     /// The record of a node that follows no list yet.
-    pub(super) fn of(node: &Node, since_s: u64) -> Registration {
+    #[must_use]
+    pub fn of(node: &Node, since_s: u64) -> Registration {
         let told = |protocol| Address::show_all(node.announced.of(protocol));
         Registration {
             weight: node.weight,
@@ -41,7 +72,8 @@ impl Registration {
     }
 
     /// The same as it is stored.
-    pub(super) fn bytes(&self) -> Vec<u8> {
+    #[must_use]
+    pub fn bytes(&self) -> Vec<u8> {
         serde_json::to_vec(self).unwrap_or_default()
     }
 
@@ -60,14 +92,14 @@ impl Registration {
 
 /// What is registered at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct RegisteredNodes {
+pub struct RegisteredNodes {
     /// The nodes.
-    pub(super) list: NodeList,
+    pub list: NodeList,
     /// By which the list is known: each name with the change that made its key. A node that comes
     /// again makes another list.
-    pub(super) digest: String,
+    pub digest: String,
     /// Whether all of them follow this very list.
-    pub(super) is_agreed: bool,
+    pub is_agreed: bool,
 }
 
 impl RegisteredNodes {
@@ -76,7 +108,7 @@ impl RegisteredNodes {
     /// # Errors
     /// Why it is no list. One that this node does not understand is none: what others understand
     /// of it, this one would not know.
-    pub(super) fn of(snapshot: &PrefixSnapshot) -> Result<RegisteredNodes, String> {
+    pub fn of(snapshot: &PrefixSnapshot) -> Result<RegisteredNodes, String> {
         let (mut nodes, mut records, mut text) = (Vec::new(), Vec::new(), String::new());
         for entry in &snapshot.entries {
             let named = |reason: String| format!("what {} has registered: {reason}", entry.name);
@@ -103,7 +135,6 @@ impl RegisteredNodes {
 
 #[cfg(test)]
 mod tests {
-    use super::super::gateway::KeyValue;
     use super::*;
 
     fn entry(name: &str, created: i64, follows: &str) -> KeyValue {
