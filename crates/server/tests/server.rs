@@ -16,6 +16,7 @@ mod cluster_clock;
 mod cluster_etcd;
 mod cluster_members;
 mod cluster_network;
+mod cluster_srv;
 mod cluster_users;
 mod collections;
 mod connections;

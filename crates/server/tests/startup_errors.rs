@@ -217,6 +217,11 @@ fn a_node_that_nobody_could_reach_and_an_etcd_that_cannot_be_asked_are_told() {
              directory (os error 2)",
         ),
         (
+            with(&["dns:_mysql._tcp.h"]),
+            "--cluster dns:_mysql._tcp.h: \"_mysql._tcp.h\" names no service of Cellar's; write \
+             dns:_redis._tcp.NAME, or _memcached or _http in place of _redis",
+        ),
+        (
             with(&["file:/x", "--announce-resp", "a:1"]),
             "--cluster: --announce-resp, --announce-memcached and --announce-http go with etcd: \
              and dns:; a file has the addresses itself",
