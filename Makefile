@@ -197,7 +197,7 @@ soak: tools build ## all sizes, crowds, schedules, 100 stops, an hour of kills, 
 	CELLAR_TEST_KILLS=300 CELLAR_BIN=$(RELEASE)/cellar \
 		$(CARGO) test --locked --package cellar --test server restart
 	CELLAR_TEST_FAULTS=20 CELLAR_BIN=$(RELEASE)/cellar \
-		$(CARGO) test --locked --package cellar --test server cluster_etcd -- --nocapture
+		$(CARGO) test --locked --package cellar --test server cluster_ -- --nocapture
 	CELLAR_COMPLEXITY=full CELLAR_BIN=$(RELEASE)/cellar \
 		$(CARGO) test --locked --package cellar --test complexity -- --nocapture
 	for round in $$(seq $(SOAK_ROUNDS)); do \

@@ -19,6 +19,7 @@ use std::thread::{Builder, JoinHandle};
 
 use self::dns::NamedList;
 use self::etcd::Registrar;
+use self::etcd::login::EtcdLogin;
 use self::file::ListFile;
 use self::keeper::Keeper;
 use crate::carrier::Trust;
@@ -125,7 +126,10 @@ fn registrar(keeper: &Arc<Keeper>, place: &EtcdPlace) -> Result<Arc<Registrar>, 
         ca: settings.cluster_ca.clone(),
         identity,
     };
-    Registrar::of(Arc::clone(keeper), me, place, &trust).map(Arc::new)
+    let user = settings.cluster_user.clone();
+    let login = user.zip(settings.cluster_password_file.clone());
+    let login = login.map(|(user, file)| EtcdLogin::of(user, file));
+    Registrar::of(Arc::clone(keeper), me, place, (&trust, login)).map(Arc::new)
 }
 
 /// Starts the threads that follow what is registered. Nobody waits for the one that watches: it

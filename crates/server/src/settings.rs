@@ -181,6 +181,10 @@ pub struct Settings {
     pub cluster_cert: Option<PathBuf>,
     /// Its key.
     pub cluster_key: Option<PathBuf>,
+    /// As whom this node speaks to etcd; none = etcd asks nobody who they are.
+    pub cluster_user: Option<String>,
+    /// The file with that user's password.
+    pub cluster_password_file: Option<PathBuf>,
     /// Least severe log lines that are printed.
     pub log_level: LevelFilter,
     /// How log lines look.
@@ -258,6 +262,11 @@ impl Settings {
                 self.cluster_cert.is_some() != self.cluster_key.is_some(),
                 "cluster-cert",
                 "--cluster-cert and --cluster-key belong together",
+            ),
+            (
+                self.cluster_user.is_some() != self.cluster_password_file.is_some(),
+                "cluster-user",
+                "--cluster-user and --cluster-password-file belong together",
             ),
         ];
         let broken = rules.iter().find(|rule| rule.0);
@@ -410,6 +419,8 @@ impl Default for Settings {
             cluster_ca: None,
             cluster_cert: None,
             cluster_key: None,
+            cluster_user: None,
+            cluster_password_file: None,
             log_level: LevelFilter::INFO,
             log_format: LogFormat::Text,
         }

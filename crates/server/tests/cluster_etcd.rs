@@ -6,84 +6,20 @@
 use std::thread::sleep;
 use std::time::Duration;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use rustix::process::Signal;
 
 use crate::support::cluster_checker::ClusterChecker;
 use crate::support::daemon::Daemon;
 use crate::support::etcd::{Etcd, Relay, free_port};
-use crate::support::resp::{Client, Value};
+use crate::support::etcd_node::{BEYOND_LEASE, EtcdNode, wait_until_whole};
+use crate::support::http::Http;
+use crate::support::resp::Client;
 use crate::support::tls::Authority;
 
-/// The lease that the tests take, and longer than it lasts in etcd.
-const LEASE: &str = "2s";
-const BEYOND_LEASE: Duration = Duration::from_millis(4_500);
 /// Reads that find something between two faults.
 const HITS: u64 = 500;
-
-/// A node of which only Redis's protocol is spoken, at an address that it keeps.
-struct EtcdNode {
-    name: String,
-    etcd: String,
-    resp: String,
-    daemon: Option<Daemon>,
-}
-
-impl EtcdNode {
-    /// One that is not started.
-    fn of(name: &str, etcd: &str) -> EtcdNode {
-        EtcdNode {
-            name: name.to_owned(),
-            etcd: format!("etcd:http://{etcd}/test"),
-            resp: format!("127.0.0.1:{}", free_port()),
-            daemon: None,
-        }
-    }
-
-    fn start(&mut self) -> &Daemon {
-        let flags = [
-            "--cluster",
-            &self.etcd,
-            "--node",
-            &self.name,
-            "--cluster-lease",
-            LEASE,
-            "--resp",
-            &self.resp,
-            "--memcached",
-            "off",
-        ];
-        self.daemon.insert(Daemon::start(&flags))
-    }
-
-    fn signal(&self, signal: Signal) {
-        self.daemon.as_ref().unwrap().signal(signal);
-    }
-
-    /// How many slots it serves; 0 of one that does not run.
-    fn served(&self) -> u32 {
-        let Some(daemon) = &self.daemon else {
-            return 0;
-        };
-        let info = Client::connect(daemon).run("CLUSTER INFO").shown();
-        let line = info
-            .lines()
-            .find_map(|line| line.strip_prefix("cluster_slots_served:"));
-        line.unwrap().parse().unwrap()
-    }
-}
-
-/// Waits until these nodes serve all slots between them, each some.
-fn wait_until_whole(nodes: &[&EtcdNode]) {
-    let mut served = Vec::new();
-    for _ in 0..3_000 {
-        served = nodes.iter().map(|node| node.served()).collect();
-        if served.iter().sum::<u32>() == 16_384 && served.iter().all(|slots| *slots > 0) {
-            return;
-        }
-        sleep(Duration::from_millis(20));
-    }
-    panic!("the slots are not served: {served:?}");
-}
 
 #[test]
 fn no_read_is_stale_whatever_fails() {
@@ -162,32 +98,18 @@ fn no_read_is_stale_whatever_fails() {
     assert!(verdict.stale.is_empty(), "{:#?}", verdict.stale);
 }
 
-impl EtcdNode {
-    /// How many slots it would answer for: none without a lease.
-    fn served_by_lease(&self) -> u32 {
-        let state = self.info("cluster_state");
-        if state == "ok" { self.served() } else { 0 }
-    }
-
-    fn info(&self, field: &str) -> String {
-        let info = Client::connect(self.daemon.as_ref().unwrap());
-        let info = { info }.run("CLUSTER INFO").shown();
-        let mut lines = info.lines();
-        let line = lines.find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
-        line.unwrap().to_owned()
-    }
-}
-
 #[test]
 fn a_node_without_a_lease_serves_nothing_and_goes_on_when_it_has_one_again() {
     let Some(mut etcd) = Etcd::start() else {
         return;
     };
-    let mut node = EtcdNode::of("only", &etcd.address());
+    // Long enough that etcd, once it is back, hears of the renewal on a crowded machine too.
+    let mut node = EtcdNode::of("only", &etcd.address()).with_lease("6s");
     let daemon = node.start();
     daemon.log_until("all nodes follow the map");
     let mut client = Client::connect(daemon);
-    client.check("SET k v => +OK\nGET k => v");
+    until_leased(&mut client, "SET k v", "+OK");
+    until_leased(&mut client, "GET k", "v");
     etcd.kill();
     daemon.log_until("the lease was not renewed in time");
     client.check(
@@ -195,12 +117,20 @@ fn a_node_without_a_lease_serves_nothing_and_goes_on_when_it_has_one_again() {
     );
     assert_eq!(node.info("cluster_state"), "fail");
     etcd.restart();
-    let daemon = node.daemon.as_ref().unwrap();
-    daemon.log_until("the lease was renewed");
-    client.check("GET k => v");
-    let Value::Integer(_) = client.run("DEL k") else {
-        panic!("it is not deleted");
-    };
+    node.running().log_until("the lease was renewed");
+    until_leased(&mut client, "GET k", "v");
+    until_leased(&mut client, "DEL k", ":1");
+}
+
+/// Checks a reply that may be late: a machine may be too busy to renew a lease in time.
+fn until_leased(client: &mut Client, command: &str, expected: &str) {
+    for _ in 0..3_000 {
+        match client.run(command).shown() {
+            reply if reply.starts_with("-CLUSTERDOWN") => sleep(Duration::from_millis(20)),
+            reply => return assert_eq!(reply, expected, "{command}"),
+        }
+    }
+    panic!("{command} is not answered");
 }
 
 #[test]
@@ -263,4 +193,91 @@ fn etcd_is_asked_over_tls_and_shown_a_certificate() {
     node.log_until("all nodes follow the map");
     Client::connect(&node).check("SET k v => +OK\nGET k => v");
     Client::connect(&stranger).check("GET k => -CLUSTERDOWN Hash slot not served");
+}
+
+#[test]
+fn what_somebody_else_registers_is_told_and_the_last_map_stays() {
+    let Some(etcd) = Etcd::start() else {
+        return;
+    };
+    let mut nodes = ["alpha", "beta"].map(|name| EtcdNode::of(name, &etcd.address()));
+    for node in &mut nodes {
+        node.start();
+    }
+    let [alpha, beta] = &nodes;
+    wait_until_whole(&[alpha, beta]);
+    let served = alpha.served();
+    let own = alpha.resp.clone();
+    for (name, value, reason) in [
+        ("odd", "no record".to_owned(), "what odd has registered: "),
+        (
+            "odd",
+            record(0, "127.0.0.1:1"),
+            "a weight is a number from 1 to 10000, not 0",
+        ),
+        (
+            "odd",
+            record(1, "0.0.0.0:1"),
+            "0.0.0.0:1 is nobody's address",
+        ),
+        ("odd", record(1, "off"), "node odd: it has no address"),
+        (
+            "an odd one",
+            record(1, "127.0.0.1:1"),
+            "is no name of a node",
+        ),
+        // Alpha is told that it is another one.
+        ("odd", record(1, &own), "is the address of alpha and of odd"),
+    ] {
+        let key = STANDARD.encode(format!("/cellar/test/{name}"));
+        let pair = format!(
+            "{{\"key\":\"{key}\",\"value\":\"{}\"}}",
+            STANDARD.encode(value)
+        );
+        etcd.ask("kv/put", &pair);
+        let told = alpha.running().log_until("the last map stays in force");
+        let line = told.last().unwrap();
+        assert!(line.contains(reason) && line.contains("ERROR"), "{line}");
+        assert!(is_bad(alpha, 1), "{reason}");
+        assert_eq!(
+            (alpha.served_by_lease(), alpha.info("cluster_known_nodes")),
+            (served, "2".to_owned())
+        );
+        etcd.ask("kv/deleterange", &format!("{{\"key\":\"{key}\"}}"));
+        assert!(is_bad(alpha, 0), "{reason}");
+    }
+    wait_until_whole(&[alpha, beta]);
+    // One whose registration is taken away drops all, and comes again.
+    let key = STANDARD.encode("/cellar/test/alpha");
+    etcd.ask("kv/deleterange", &format!("{{\"key\":\"{key}\"}}"));
+    alpha
+        .running()
+        .log_until("this node is no longer registered");
+    alpha.running().log_until("all nodes follow the map");
+    wait_until_whole(&[alpha, beta]);
+    assert_eq!(alpha.lost_leases(), 1);
+}
+
+/// What somebody could register.
+fn record(weight: u32, resp: &str) -> String {
+    format!(
+        "{{\"weight\":{weight},\"resp\":\"{resp}\",\"memcached\":\"off\",\"http\":\"off\",\
+         \"since_s\":1,\"follows\":\"\"}}"
+    )
+}
+
+/// Whether a node's metric says so in the end.
+fn is_bad(node: &EtcdNode, expected: u32) -> bool {
+    let line = format!("\ncellar_cluster_list_is_bad {expected}\n");
+    for _ in 0..3_000 {
+        if Http::to(node.running())
+            .get("/metrics")
+            .text()
+            .contains(&line)
+        {
+            return true;
+        }
+        sleep(Duration::from_millis(20));
+    }
+    false
 }

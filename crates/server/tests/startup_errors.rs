@@ -202,6 +202,26 @@ fn a_node_that_nobody_could_reach_and_an_etcd_that_cannot_be_asked_are_told() {
             "--cluster-cert: --cluster-cert and --cluster-key belong together",
         ),
         (
+            with(&["etcd:http://h", "--cluster-user", "x"]),
+            "--cluster-user: --cluster-user and --cluster-password-file belong together",
+        ),
+        (
+            with(&[
+                "etcd:http://h",
+                "--cluster-user",
+                "x",
+                "--cluster-password-file",
+                "/y",
+            ]),
+            "--cluster etcd:http://h:2379/cellar: --cluster-password-file /y: No such file or \
+             directory (os error 2)",
+        ),
+        (
+            with(&["dns:_mysql._tcp.h"]),
+            "--cluster dns:_mysql._tcp.h: \"_mysql._tcp.h\" names no service of Cellar's; write \
+             dns:_redis._tcp.NAME, or _memcached or _http in place of _redis",
+        ),
+        (
             with(&["file:/x", "--announce-resp", "a:1"]),
             "--cluster: --announce-resp, --announce-memcached and --announce-http go with etcd: \
              and dns:; a file has the addresses itself",

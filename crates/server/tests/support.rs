@@ -3,7 +3,9 @@
 pub(crate) mod cluster_checker;
 pub(crate) mod daemon;
 pub(crate) mod etcd;
+pub(crate) mod etcd_node;
 pub(crate) mod http;
+pub(crate) mod network;
 pub(crate) mod resident;
 pub(crate) mod resp;
 pub(crate) mod scripts;
@@ -12,3 +14,4 @@ pub(crate) mod stubborn;
 pub(crate) mod tls;
 pub(crate) mod users;
 pub(crate) mod vitals;
+pub(crate) mod wall;

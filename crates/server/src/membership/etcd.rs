@@ -12,16 +12,21 @@
 //! Invariants: a node registers that it follows a list only after it has given up what the list
 //! takes; it takes slots only when one snapshot shows that all follow the snapshot's list; what it
 //! took it serves only while its registration lasts. Why no slot has two owners then:
-//! docs/decisions/0057. Tests: tests/cluster_etcd.rs.
+//! docs/decisions/0057. Tests: tests/cluster_etcd.rs, cluster_members.rs, cluster_network.rs.
 
+mod absence; // who may still serve though etcd has forgotten it
+pub(super) mod login; // as whom
 mod gateway; // etcd's API
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::thread::{scope, sleep};
 use std::time::Duration;
 
+use self::absence::{Absences, may_end_early};
 use self::gateway::{Gateway, Renewal};
+use self::login::EtcdLogin;
 use super::Signal;
 use super::keeper::Keeper;
 use crate::carrier::Trust;
@@ -48,6 +53,8 @@ pub(super) struct Registrar {
     renewals: Gateway,
     prefix: String,
     source: String,
+    /// Whether it was told that this etcd may end leases too early.
+    is_doubted: AtomicBool,
 }
 
 /// What the follower does next.
@@ -61,23 +68,25 @@ impl Registrar {
     /// Who registers a node in this etcd.
     ///
     /// # Errors
-    /// A certificate or key that cannot be used.
+    /// A certificate, key or file of a password that cannot be used.
     pub(super) fn of(
         keeper: Arc<Keeper>,
         me: Node,
         place: &EtcdPlace,
-        trust: &Trust,
+        (trust, login): (&Trust, Option<EtcdLogin>),
     ) -> Result<Registrar, String> {
         let lease_ms = keeper.state.settings.cluster_lease_ms;
+        let login = login.map(Arc::new);
         let part = |parts| Duration::from_millis(lease_ms / parts);
         Ok(Registrar {
             keeper,
             me,
             lease_ms,
-            etcd: Gateway::to(place, trust, part(2))?,
-            renewals: Gateway::to(place, trust, part(MARGIN))?,
+            etcd: Gateway::to(place, (trust, login.clone()), part(2))?,
+            renewals: Gateway::to(place, (trust, login), part(MARGIN))?,
             prefix: format!("/cellar/{}/", place.cluster),
             source: format!("etcd:{}", place.urls.join(",")),
+            is_doubted: AtomicBool::new(false),
         })
     }
 
@@ -117,9 +126,13 @@ impl Registrar {
                 return Ok(());
             }
         }
+        let absences = self.absences()?;
+        if self.keeper.is_over() {
+            return Ok(());
+        }
         let sent_ms = now_ms();
         let granted = self.etcd.grant(self.lease_ms.div_ceil(1_000))?;
-        let outcome = self.registered(granted, sent_ms, signals, sender);
+        let outcome = self.registered((granted, absences), sent_ms, signals, sender);
         // In this order: nobody may take anything before this node has let go of it.
         self.cluster().hold_until(0);
         self.keeper.lose_all();
@@ -128,10 +141,37 @@ impl Registrar {
         outcome
     }
 
+    /// Who is there, once nobody can serve any more whom etcd has forgotten too early.
+    fn absences(&self) -> Result<Absences, String> {
+        let Some(version) = self.etcd.doubtful_version(may_end_early)? else {
+            return Ok(Absences::of(0));
+        };
+        // Relaxed: it is told once, by whichever session is the first.
+        if !self.is_doubted.swap(true, Ordering::Relaxed) {
+            tracing::warn!(
+                version,
+                "etcd of several members may end leases too early before 3.4.31 and 3.5.13: slots \
+                 of a node that has gone are taken one lease later"
+            );
+        }
+        let mut absences = Absences::of(self.lease_ms.div_ceil(1_000) * 1_000);
+        absences.note(&self.etcd.list(&self.prefix)?, now_ms());
+        let mut until_ms = now_ms() + absences.pause().as_millis() as u64;
+        while now_ms() < until_ms && !self.keeper.is_over() {
+            sleep(RETRY);
+            if now_ms() >= until_ms {
+                let now_ms = now_ms();
+                absences.note(&self.etcd.list(&self.prefix)?, now_ms);
+                until_ms = now_ms + absences.left(now_ms).as_millis() as u64;
+            }
+        }
+        Ok(absences)
+    }
+
     /// Registers under a lease, and follows for as long as it holds.
     fn registered(
         &self,
-        granted: Renewal,
+        (granted, absences): (Renewal, Absences),
         sent_ms: u64,
         signals: &Receiver<Signal>,
         sender: &Sender<Signal>,
@@ -152,7 +192,7 @@ impl Registrar {
         scope(|threads| {
             let (halt, halted) = std::sync::mpsc::channel();
             threads.spawn(move || self.renew(granted.lease, &halted, sender));
-            let outcome = self.follow((granted.lease, created), record, signals);
+            let outcome = self.follow((granted.lease, created), (record, absences), signals);
             drop(halt);
             outcome
         })
@@ -173,7 +213,7 @@ impl Registrar {
     fn follow(
         &self,
         (lease, created): (i64, i64),
-        mut record: Registration,
+        (mut record, mut absences): (Registration, Absences),
         signals: &Receiver<Signal>,
     ) -> Result<(), String> {
         let (mut seen, mut patience, mut is_agreed) = (0, Duration::ZERO, false);
@@ -198,18 +238,22 @@ impl Registrar {
                 self.count_loss();
                 return Err("this node is no longer registered".to_owned());
             };
+            absences.note(&snapshot, now_ms());
             let turned = self.turn_to(&snapshot, &mut record, &mut is_agreed);
             let value = record.bytes();
             let outcome = turned.and_then(|all_follow| {
                 if own.value == value {
                     return Ok(Some(all_follow));
                 }
+                if absences.left(now_ms()) > Duration::ZERO {
+                    return Ok(None);
+                }
                 let put = self.etcd.put_if((&self.key(), &value), own.changed, lease);
                 put.map(|_| None)
             });
             match outcome {
-                // What was stored has to be seen in a snapshot.
-                Ok(None) => patience = Duration::ZERO,
+                // What was stored has to be seen in a snapshot; what was not yet is to be.
+                Ok(None) => patience = absences.left(now_ms()),
                 Ok(Some(all_follow)) => {
                     if all_follow && !is_agreed {
                         self.keeper.agree();
@@ -331,9 +375,7 @@ impl Registrar {
     fn count_loss(&self) {
         // Relaxed: a figure to look at.
         let counts = &self.cluster().counts;
-        counts
-            .lost_leases
-            .fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        counts.lost_leases.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Notes whether all is well, and says once why not.

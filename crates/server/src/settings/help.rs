@@ -76,6 +76,8 @@ const GROUPS: &[Group] = &[
             "cluster-ca",
             "cluster-cert",
             "cluster-key",
+            "cluster-user",
+            "cluster-password-file",
             "announce-resp",
             "announce-memcached",
             "announce-http",

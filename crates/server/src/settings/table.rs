@@ -560,6 +560,8 @@ pub const TABLE: &[Row] = &[
     cluster::CLUSTER_CA,
     cluster::CLUSTER_CERT,
     cluster::CLUSTER_KEY,
+    cluster::CLUSTER_USER,
+    cluster::CLUSTER_PASSWORD_FILE,
     Row {
         name: "log-level",
         parameter: None,

@@ -36,6 +36,15 @@ pub(super) fn node_name(text: &str) -> Result<String, String> {
     }
 }
 
+/// A user of etcd's, or `off`.
+pub(super) fn etcd_user(text: &str) -> Result<Option<String>, String> {
+    match text {
+        "off" => Ok(None),
+        "" => Err("the name is empty; write off for none".to_owned()),
+        name => Ok(Some(name.to_owned())),
+    }
+}
+
 /// Addresses that clients are told, or `listen` for those at which this server listens.
 pub(super) fn announced(text: &str) -> Result<Vec<Address>, String> {
     match text {

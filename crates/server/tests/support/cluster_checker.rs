@@ -59,6 +59,11 @@ pub(crate) struct ClusterChecker {
 impl ClusterChecker {
     /// Begins, with all addresses that nodes may ever have.
     pub(crate) fn start(nodes: &[String]) -> ClusterChecker {
+        ClusterChecker::start_resting(nodes, Duration::ZERO)
+    }
+
+    /// The same with clients that rest so long before each request, where the faults take long.
+    pub(crate) fn start_resting(nodes: &[String], rest: Duration) -> ClusterChecker {
         let ledger = Arc::new(Ledger {
             keys: (0..KEYS).map(|_| Watched::default()).collect(),
             ..Ledger::default()
@@ -69,15 +74,15 @@ impl ClusterChecker {
             threads.push(std::thread::spawn(move || run(&ledger)));
         };
         for part in 0..WRITERS {
-            let caller = Caller::of(nodes.to_vec(), SHORT);
+            let caller = Caller::of(nodes.to_vec(), SHORT, rest);
             spawn(Box::new(move |ledger| write(ledger, caller, part)));
         }
         for _ in 0..READERS {
-            let caller = Caller::of(nodes.to_vec(), SHORT);
+            let caller = Caller::of(nodes.to_vec(), SHORT, rest);
             spawn(Box::new(move |ledger| read(ledger, caller)));
         }
         for node in nodes {
-            let caller = Caller::of(vec![node.clone()], LONG);
+            let caller = Caller::of(vec![node.clone()], LONG, rest);
             spawn(Box::new(move |ledger| read(ledger, caller)));
         }
         ClusterChecker { ledger, threads }
@@ -181,6 +186,7 @@ enum Answer {
 struct Caller {
     nodes: Vec<String>,
     patience: Duration,
+    rest: Duration,
     /// The node that is asked next, and the connection to it.
     current: String,
     stream: Option<BufReader<TcpStream>>,
@@ -188,12 +194,13 @@ struct Caller {
 }
 
 impl Caller {
-    fn of(nodes: Vec<String>, patience: Duration) -> Caller {
+    fn of(nodes: Vec<String>, patience: Duration, rest: Duration) -> Caller {
         static SEED: AtomicU64 = AtomicU64::new(1);
         Caller {
             current: nodes[0].clone(),
             nodes,
             patience,
+            rest,
             stream: None,
             random: SEED
                 .fetch_add(1, Ordering::SeqCst)
@@ -210,6 +217,9 @@ impl Caller {
     }
 
     fn ask(&mut self, words: &[&str]) -> Answer {
+        if self.rest > Duration::ZERO {
+            sleep(self.rest);
+        }
         // Any node may be asked, and a node that should know better would be found out.
         if self.draw(32) == 0 {
             self.turn_elsewhere();

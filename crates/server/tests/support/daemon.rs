@@ -53,17 +53,38 @@ impl Daemon {
     /// The same with this settings file, which says how much memory there is.
     pub(crate) fn start_of_file(path: &str, flags: &[&str]) -> Daemon {
         let flags = [&["--config", path], flags].concat();
-        Daemon::start_with(Path::new("."), &DEFAULTS[1..], &flags, &[], Vec::new())
+        let start = Start {
+            defaults: &DEFAULTS[1..],
+            ..Start::default()
+        };
+        start.with(&flags)
     }
 
     /// The same as `start`, with another working directory.
     pub(crate) fn start_in(home: &Path, flags: &[&str]) -> Daemon {
-        Daemon::start_with(home, &DEFAULTS, flags, &[], Vec::new())
+        let start = Start {
+            home,
+            ..Start::default()
+        };
+        start.with(flags)
     }
 
     /// The same as `start`, with these variables.
     pub(crate) fn start_told(flags: &[&str], variables: &[(&str, &str)]) -> Daemon {
-        Daemon::start_with(Path::new("."), &DEFAULTS, flags, variables, Vec::new())
+        let start = Start {
+            variables,
+            ..Start::default()
+        };
+        start.with(flags)
+    }
+
+    /// The same, behind a command that becomes it.
+    pub(crate) fn start_behind(behind: &[String], flags: &[&str]) -> Daemon {
+        let start = Start {
+            behind,
+            ..Start::default()
+        };
+        start.with(flags)
     }
 
     /// The same, with sockets that a service manager passes, at most two, by these names; they
@@ -81,67 +102,12 @@ impl Daemon {
             ("LISTEN_FDNAMES", names),
         ];
         let variables = [&passed, variables].concat();
-        Daemon::start_with(Path::new("."), &DEFAULTS, flags, &variables, sockets)
-    }
-
-    fn start_with(
-        home: &Path,
-        defaults: &[[&'static str; 2]],
-        flags: &[&str],
-        variables: &[(&str, &str)],
-        sockets: Vec<OwnedFd>,
-    ) -> Daemon {
-        let binary = std::env::var("CELLAR_BIN");
-        let binary = binary.as_deref().unwrap_or(env!("CARGO_BIN_EXE_cellar"));
-        let mut command = Command::new(binary);
-        let mut arguments: Vec<&str> = Vec::new();
-        for pair in defaults {
-            if !flags.contains(&pair[0]) {
-                arguments.extend(pair);
-            }
-        }
-        for (variable, _) in std::env::vars_os() {
-            if variable.to_string_lossy().starts_with(SETTING_PREFIX) {
-                command.env_remove(variable);
-            }
-        }
-        command
-            .current_dir(home)
-            .args(arguments)
-            .args(flags)
-            .envs(variables.iter().copied())
-            .stderr(Stdio::piped())
-            .stdin(Stdio::null());
-        let mut sockets = sockets.into_iter().map(Stdio::from);
-        if let Some(first) = sockets.next() {
-            command.stdin(first);
-        }
-        if let Some(second) = sockets.next() {
-            command.stdout(second);
-        }
-        let mut child = command.spawn().expect("the binary starts");
-        let log = lines_of(child.stderr.take().expect("it is piped"));
-        let mut earlier = Vec::new();
-        let ready = loop {
-            match log.recv_timeout(PATIENCE) {
-                Ok(line) if line.contains("cellar ready") => break line,
-                Ok(line) => earlier.push(line),
-                Err(_) => panic!("the server is not ready: {earlier:?}"),
-            }
+        let start = Start {
+            variables: &variables,
+            sockets,
+            ..Start::default()
         };
-        let address = |name: &str| {
-            let mut rest = ready.split(name).skip(1);
-            let address = rest.next().and_then(|rest| rest.split(' ').next());
-            address.unwrap_or_default().to_owned()
-        };
-        Daemon {
-            child,
-            address: address(" memcached="),
-            resp: address(" resp="),
-            http: address(" http="),
-            earlier,
-            log,
-        }
+        start.with(flags)
     }
 
     /// What it had to say before it was ready.
@@ -253,6 +219,85 @@ impl Daemon {
             std::thread::sleep(Duration::from_millis(50));
         }
         panic!("{name} stays at {:?}", self.try_stat(name));
+    }
+}
+
+/// How a server is started.
+struct Start<'a> {
+    home: &'a Path,
+    defaults: &'a [[&'static str; 2]],
+    behind: &'a [String],
+    variables: &'a [(&'a str, &'a str)],
+    sockets: Vec<OwnedFd>,
+}
+
+impl Default for Start<'_> {
+    fn default() -> Self {
+        Start {
+            home: Path::new("."),
+            defaults: &DEFAULTS,
+            behind: &[],
+            variables: &[],
+            sockets: Vec::new(),
+        }
+    }
+}
+
+impl Start<'_> {
+    fn with(self, flags: &[&str]) -> Daemon {
+        let binary = std::env::var("CELLAR_BIN");
+        let binary = binary.as_deref().unwrap_or(env!("CARGO_BIN_EXE_cellar"));
+        let mut words = self.behind.iter().map(String::as_str).chain([binary]);
+        let mut command = Command::new(words.next().unwrap_or(binary));
+        command.args(words);
+        let mut arguments: Vec<&str> = Vec::new();
+        for pair in self.defaults {
+            if !flags.contains(&pair[0]) {
+                arguments.extend(pair);
+            }
+        }
+        for (variable, _) in std::env::vars_os() {
+            if variable.to_string_lossy().starts_with(SETTING_PREFIX) {
+                command.env_remove(variable);
+            }
+        }
+        command
+            .current_dir(self.home)
+            .args(arguments)
+            .args(flags)
+            .envs(self.variables.iter().copied())
+            .stderr(Stdio::piped())
+            .stdin(Stdio::null());
+        let mut sockets = self.sockets.into_iter().map(Stdio::from);
+        if let Some(first) = sockets.next() {
+            command.stdin(first);
+        }
+        if let Some(second) = sockets.next() {
+            command.stdout(second);
+        }
+        let mut child = command.spawn().expect("the binary starts");
+        let log = lines_of(child.stderr.take().expect("it is piped"));
+        let mut earlier = Vec::new();
+        let ready = loop {
+            match log.recv_timeout(PATIENCE) {
+                Ok(line) if line.contains("cellar ready") => break line,
+                Ok(line) => earlier.push(line),
+                Err(_) => panic!("the server is not ready: {earlier:?}"),
+            }
+        };
+        let address = |name: &str| {
+            let mut rest = ready.split(name).skip(1);
+            let address = rest.next().and_then(|rest| rest.split(' ').next());
+            address.unwrap_or_default().to_owned()
+        };
+        Daemon {
+            child,
+            address: address(" memcached="),
+            resp: address(" resp="),
+            http: address(" http="),
+            earlier,
+            log,
+        }
     }
 }
 

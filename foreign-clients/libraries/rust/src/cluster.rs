@@ -12,8 +12,8 @@ use redis::{ProtocolVersion, TypedCommands};
 
 use crate::Ended;
 
-const KEYS: usize = 1000;
-const PATIENCE: Duration = Duration::from_secs(20);
+pub const KEYS: usize = 1000;
+pub const PATIENCE: Duration = Duration::from_secs(20);
 
 pub fn run() -> Ended {
     let nodes = env::var("CLUSTER_NODES")?;
@@ -75,7 +75,7 @@ fn at_last(mut attempt: impl FnMut() -> Ended) -> Ended {
 }
 
 /// Has a scene happen; cluster_clients.py says which there are.
-fn play(scene: &str) -> Ended {
+pub fn play(scene: &str) -> Ended {
     let mut stage = TcpStream::connect(env::var("CLUSTER_STAGE")?)?;
     writeln!(stage, "{scene}")?;
     let mut answer = String::new();

@@ -2,6 +2,7 @@
 //! and PORT. `cluster` is the program of the suite of that name.
 
 mod cluster;
+mod cluster_async;
 mod memcached;
 mod resp;
 
@@ -39,7 +40,10 @@ async fn main() -> Ended {
         "bb8-redis" => resp::bb8().await,
         "memcache" => memcached::memcache(),
         "async-memcached" => memcached::async_memcached().await,
-        "cluster" => cluster::run(),
+        "cluster" => {
+            tokio::task::spawn_blocking(cluster::run).await??;
+            cluster_async::run().await
+        }
         name => Err(format!("there is no program of {name}").into()),
     }
 }

@@ -15,15 +15,20 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use ureq::Agent;
+use ureq::http::Response;
 use ureq::tls::{Certificate, ClientCert, PrivateKey, RootCerts, TlsConfig};
+use ureq::{Agent, Body};
+use zeroize::Zeroizing;
 
+use super::login::{EtcdLogin, is_stale};
 use crate::carrier::Trust;
 use crate::cluster::registration::{KeyValue, PrefixSnapshot};
 use crate::settings::source::EtcdPlace;
 
 /// Longest answer.
 const ANSWER_BYTES_MAX: u64 = 16 << 20;
+/// What etcd says to a user who may not ask something.
+const PERMISSION: &str = "permission denied";
 /// How long one watch goes on.
 const WATCH: Duration = Duration::from_secs(60);
 
@@ -35,6 +40,10 @@ pub(super) struct Gateway {
     // Relaxed: any of them will do.
     current: AtomicUsize,
     agent: Agent,
+    /// How long a member is waited for.
+    patience: Duration,
+    /// As whom, if etcd asks.
+    login: Option<Arc<EtcdLogin>>,
 }
 
 /// A key as etcd has it.
@@ -59,6 +68,8 @@ struct EtcdAnswer {
     ttl: String,
     succeeded: bool,
     kvs: Vec<StoredKey>,
+    /// Of a login.
+    token: String,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -88,18 +99,21 @@ impl Gateway {
     /// A way to this etcd whose members are waited for so long each.
     ///
     /// # Errors
-    /// A certificate or key that cannot be used.
+    /// A certificate, key or file of a password that cannot be used.
     pub(super) fn to(
         place: &EtcdPlace,
-        trust: &Trust,
+        (trust, login): (&Trust, Option<Arc<EtcdLogin>>),
         patience: Duration,
     ) -> Result<Gateway, String> {
+        if let Some(login) = &login {
+            // It is to be known at the start.
+            login.password()?;
+        }
         let mut config = Agent::config_builder()
             .http_status_as_error(false)
             .max_redirects(0)
             .proxy(None)
-            .user_agent(concat!("cellar/", env!("CARGO_PKG_VERSION")))
-            .timeout_global(Some(patience));
+            .user_agent(concat!("cellar/", env!("CARGO_PKG_VERSION")));
         if place.is_tls() {
             config = config.tls_config(tls(trust)?);
         }
@@ -107,6 +121,8 @@ impl Gateway {
             urls: place.urls.clone(),
             current: AtomicUsize::new(0),
             agent: config.build().into(),
+            patience,
+            login,
         })
     }
 
@@ -172,19 +188,59 @@ impl Gateway {
     /// the watch ends.
     pub(super) fn watch(&self, prefix: &str, mut changed: impl FnMut()) -> Result<(), String> {
         let body = json!({"create_request": range(prefix)}).to_string();
-        let request = self.agent.post(self.url("watch", 0));
-        let request = request.config().timeout_global(Some(WATCH)).build();
-        let answer = request.send(body.as_str()).map_err(told)?;
+        let answer = self.as_user(0, |token| self.send(("watch", 0), &body, (token, WATCH)))?;
         let lines = BufReader::new(answer.into_body().into_reader().take(u64::MAX));
         for line in lines.lines() {
             let line = line.map_err(told)?;
             let said: Value = serde_json::from_str(&line).map_err(told)?;
             if said["result"].is_null() || said["result"]["canceled"] == true {
+                if let Some(login) = self.login.as_ref().filter(|_| is_stale(&line)) {
+                    login.forget(&login.token().unwrap_or_default());
+                }
                 return Err(line);
             }
             changed();
         }
         Ok(())
+    }
+
+    /// The first version among etcd's members that is as asked, if there are several members.
+    ///
+    /// # Errors
+    /// None of them answers.
+    pub(super) fn doubtful_version(
+        &self,
+        is_doubtful: fn(&str) -> bool,
+    ) -> Result<Option<String>, String> {
+        let members = match self.post("cluster/member/list", &json!({})) {
+            Ok(listed) => {
+                let listed: Value = read(&listed)?;
+                listed["members"].as_array().map_or(0, Vec::len)
+            }
+            // Not everybody may know: there may be several.
+            Err(said) if said.contains(PERMISSION) => usize::MAX,
+            Err(reason) => return Err(reason),
+        };
+        if members.max(self.urls.len()) < 2 {
+            return Ok(None);
+        }
+        // A member that does not answer is taken to be like the others.
+        let versions = self.urls.iter().filter_map(|url| self.version(url).ok());
+        let mut versions = versions.peekable();
+        if versions.peek().is_none() {
+            return Err("no member of etcd tells its version".to_owned());
+        }
+        Ok(versions.find(|version| is_doubtful(version)))
+    }
+
+    /// The version of a member.
+    fn version(&self, url: &str) -> Result<String, String> {
+        let request = self.agent.get(format!("{url}/version"));
+        let request = request.config().timeout_global(Some(self.patience)).build();
+        let mut answer = request.call().map_err(told)?;
+        let bytes = answer.body_mut().with_config().limit(ANSWER_BYTES_MAX);
+        let said: Value = read(&bytes.read_to_vec().map_err(told)?)?;
+        Ok(said["etcdserver"].as_str().unwrap_or_default().to_owned())
     }
 
     fn ask(&self, path: &str, question: &Value) -> Result<EtcdAnswer, String> {
@@ -196,7 +252,7 @@ impl Gateway {
         let body = question.to_string();
         let mut failure = String::new();
         for turn in 0..self.urls.len() {
-            match self.post_to(&self.url(path, turn), &body) {
+            match self.post_to((path, turn), &body) {
                 Ok(answer) => {
                     let current = self.current.load(Ordering::Relaxed) + turn;
                     self.current
@@ -209,17 +265,74 @@ impl Gateway {
         Err(failure)
     }
 
-    fn post_to(&self, url: &str, body: &str) -> Result<Vec<u8>, String> {
-        let mut answer = self.agent.post(url).send(body).map_err(told)?;
+    fn post_to(&self, (path, turn): (&str, usize), body: &str) -> Result<Vec<u8>, String> {
+        self.as_user(turn, |token| {
+            let mut answer = self.send((path, turn), body, (token, self.patience))?;
+            let bytes = answer.body_mut().with_config().limit(ANSWER_BYTES_MAX);
+            bytes.read_to_vec().map_err(told)
+        })
+    }
+
+    /// Asks with the token of a login, if there is one; once more with another token if etcd does
+    /// not take it any more.
+    fn as_user<R>(
+        &self,
+        turn: usize,
+        ask: impl Fn(Option<&str>) -> Result<R, String>,
+    ) -> Result<R, String> {
+        let Some(login) = &self.login else {
+            return ask(None);
+        };
+        if let Some(token) = login.token() {
+            match ask(Some(&token)) {
+                Err(said) if is_stale(&said) => login.forget(&token),
+                answer => return answer,
+            }
+        }
+        let told = |reason| format!("--cluster-user {}: {reason}", login.user);
+        let token = self.log_in(login, turn).map_err(told)?;
+        ask(Some(&token))
+    }
+
+    /// Asks a member for a token.
+    fn log_in(&self, login: &EtcdLogin, turn: usize) -> Result<Arc<str>, String> {
+        let password = login.password()?;
+        let question = json!({"name": login.user, "password": *password});
+        let body = Zeroizing::new(question.to_string());
+        let path = ("auth/authenticate", turn);
+        let mut answer = self.send(path, &body, (None, self.patience))?;
+        let bytes = answer.body_mut().with_config().limit(ANSWER_BYTES_MAX);
+        let answer: EtcdAnswer = read(&bytes.read_to_vec().map_err(told)?)?;
+        let token: Arc<str> = answer.token.into();
+        login.keep(Arc::clone(&token));
+        Ok(token)
+    }
+
+    /// Sends a question to a member; what it answers if that is no refusal.
+    fn send(
+        &self,
+        (path, turn): (&str, usize),
+        body: &str,
+        (token, patience): (Option<&str>, Duration),
+    ) -> Result<Response<Body>, String> {
+        let mut request = self.agent.post(self.url(path, turn));
+        if let Some(token) = token {
+            request = request.header("authorization", token);
+        }
+        let request = request.config().timeout_global(Some(patience)).build();
+        let mut answer = request.send(body).map_err(told)?;
         let status = answer.status();
+        if status.is_success() {
+            return Ok(answer);
+        }
         let bytes = answer.body_mut().with_config().limit(ANSWER_BYTES_MAX);
         let bytes = bytes.read_to_vec().map_err(told)?;
-        if status.is_success() {
-            return Ok(bytes);
-        }
         let said: Value = serde_json::from_slice(&bytes).unwrap_or_default();
         let said = said["message"].as_str().or(said["error"].as_str());
         Err(match said {
+            Some(said) if said.contains("user name is empty") => format!(
+                "etcd says: {said}; --cluster-user and --cluster-password-file say who this node is"
+            ),
             Some(said) => format!("etcd says: {said}"),
             None => format!("etcd answers {status}"),
         })

@@ -7,7 +7,7 @@ use crate::settings::row::Row;
 use crate::settings::source::ListSource;
 use crate::settings::units::show_duration_ms;
 use crate::settings::values::{
-    announced, lease, node_name, number, path, show_announced, show_path,
+    announced, etcd_user, lease, node_name, number, path, show_announced, show_path,
 };
 
 pub(super) const CLUSTER: Row = Row {
@@ -19,10 +19,10 @@ pub(super) const CLUSTER: Row = Row {
            Redis Cluster; database 0 alone is there. Nodes register under leases in etcd, \
            etcd:http://HOST:2379,http://HOST:2379/CLUSTER, so that no key ever has two owners; \
            or they are the addresses of a name, dns:NAME, asked for each second, with this \
-           node's ports; or they are listed in a file, file:PATH, read anew when it changes: a \
-           line is a node's name, resp=ADDR memcached=ADDR http=ADDR as its clients reach it \
-           (tls:ADDR behind a comma for those over TLS), and weight=N. See \
-           docs/guide/many-machines.md.",
+           node's ports, or its SRV records, dns:_redis._tcp.NAME, each at its own port; or \
+           they are listed in a file, file:PATH, read anew when it changes: a line is a node's \
+           name, resp=ADDR memcached=ADDR http=ADDR as its clients reach it (tls:ADDR behind a \
+           comma for those over TLS), and weight=N. See docs/guide/many-machines.md.",
     set: |s, v| put(&mut s.cluster, ListSource::parse(v)),
     show: |s| ListSource::show(s.cluster.as_ref()),
 };
@@ -33,7 +33,7 @@ pub(super) const NODE: Row = Row {
     value: "NAME",
     default: "none",
     help: "What this node is called in the cluster: its slots and its id go by that. With \
-           dns:NAME it is the node's address.",
+           dns:NAME it is the node's address, with SRV records HOST:PORT.",
     set: |s, v| put(&mut s.node, node_name(v)),
     show: |s| {
         if s.node.is_empty() {
@@ -126,4 +126,26 @@ pub(super) const CLUSTER_KEY: Row = Row {
     help: "Its key, as PEM.",
     set: |s, v| put(&mut s.cluster_key, path(v)),
     show: |s| show_path(s.cluster_key.as_deref()),
+};
+
+pub(super) const CLUSTER_USER: Row = Row {
+    name: "cluster-user",
+    parameter: None,
+    value: "NAME|off",
+    default: "off",
+    help: "As whom this node speaks to an etcd that has users; a role of that user's reads and \
+           writes what begins with /cellar/CLUSTER/.",
+    set: |s, v| put(&mut s.cluster_user, etcd_user(v)),
+    show: |s| s.cluster_user.clone().unwrap_or_else(|| "off".to_owned()),
+};
+
+pub(super) const CLUSTER_PASSWORD_FILE: Row = Row {
+    name: "cluster-password-file",
+    parameter: None,
+    value: "FILE|off",
+    default: "off",
+    help: "The file whose first line is that user's password; read whenever etcd wants a new \
+           login.",
+    set: |s, v| put(&mut s.cluster_password_file, path(v)),
+    show: |s| show_path(s.cluster_password_file.as_deref()),
 };
