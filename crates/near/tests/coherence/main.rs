@@ -29,5 +29,6 @@ mod promises;
 mod doors;
 mod users;
 mod cluster;
+mod slots;
 mod judged;
 mod blocking;

@@ -207,7 +207,7 @@ impl Cluster {
         let mut ranges = self.ranges.write().unwrap_or_else(PoisonError::into_inner);
         let is_other = *ranges != found;
         // The owners before the map: who asks by the map finds that they are the node's.
-        let has_moved = is_other && self.give_slots(&found);
+        let has_moved = is_other && self.give_slots(&found, ranges.is_empty());
         *ranges = found;
         let gone = self.take_those_without(&ranges, is_other);
         drop(ranges);
@@ -219,7 +219,7 @@ impl Cluster {
     }
 
     /// Notes who has which slot; whether one was another node's before.
-    fn give_slots(&self, ranges: &[SlotRange]) -> bool {
+    fn give_slots(&self, ranges: &[SlotRange], is_first: bool) -> bool {
         let mut numbers = vec![0; usize::from(SLOTS)];
         for range in ranges {
             let number = self.node_at(&range.address).number();
@@ -229,7 +229,10 @@ impl Cluster {
         }
         let mut has_moved = false;
         for (slot, number) in (0..SLOTS).zip(numbers) {
-            has_moved |= self.owners.give(slot, number);
+            let is_kept = slot % 2 == 1 && self.settings.fault.is(Fault::KeptOddSlots);
+            if !is_kept || is_first {
+                has_moved |= self.owners.give(slot, number);
+            }
         }
         has_moved
     }
