@@ -30,5 +30,6 @@ mod doors;
 mod users;
 mod cluster;
 mod slots;
+mod cluster_leases;
 mod judged;
 mod blocking;

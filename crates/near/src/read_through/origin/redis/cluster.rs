@@ -21,6 +21,7 @@ use tokio::sync::Notify;
 use tokio::time::timeout;
 
 use super::node::Node;
+use super::reply::Redirect;
 use super::slots::{self, SlotRange, slot_of};
 use super::{RETRY_PAUSE, RedisSettings, reply};
 use crate::read_through::error::Error;
@@ -110,6 +111,15 @@ impl Cluster {
             Node::new(client, self.settings.clone(), &self.attentive, Some(place))
         });
         Arc::clone(known)
+    }
+
+    /// Reads the map after a redirection, once it may be worth it. Where a slot has moved the map
+    /// says so at once, unless it is moving still.
+    pub(super) async fn turn(&self, redirect: &Redirect, attempt: usize) -> Result<(), Error> {
+        if attempt > 1 || *redirect == Redirect::Wait {
+            tokio::time::sleep(RETRY_PAUSE).await;
+        }
+        self.refresh().await
     }
 
     /// Reads the map of slots anew; of all who come meanwhile, one more reads it for all.
