@@ -26,9 +26,9 @@ mod swaps;
 mod slots; // which slot a key has, and what a map of slots says
 mod dial; // redis-rs's own connections, and lanes
 mod link;
-mod claim;
 mod node;
 mod cluster;
+mod claim; // leases, of one server or of the node that has the slot
 
 use cluster::Cluster;
 use link::Link;
