@@ -56,7 +56,8 @@ impl Loads {
         let gate = Arc::new(Semaphore::new(0));
         let begun = Arc::<AtomicU32>::default();
         let mut tasks = Vec::new();
-        for key in keys.iter().cloned() {
+        for key in keys {
+            let key = key.clone();
             let (near, gate, begun) = (near.clone(), Arc::clone(&gate), Arc::clone(&begun));
             tasks.push(tokio::spawn(async move {
                 loop {
@@ -140,7 +141,7 @@ async fn what_was_made_by_a_lease_of_a_slot_that_moved_is_stored_nowhere() {
     let after = stored(&mut fleet, &[0, 1, 2, 3]).await;
     let have_moved: Vec<bool> = (0..KEYS).map(|key| before[key].0 != after[key].0).collect();
     // Every other key that has moved is written where it is by now.
-    let is_newer = |key: usize| have_moved[key] && key % 2 == 0;
+    let is_newer = |key: usize| have_moved[key] && key.is_multiple_of(2);
     for key in (0..KEYS).filter(|key| is_newer(*key)) {
         let newer = "newer".to_owned();
         other.set(&keys()[key], &newer).await.unwrap();

@@ -162,7 +162,7 @@ final class EtcdLocalCacheChecker extends CoherenceChecker<EtcdLocalCacheChecker
                 } else {
                     failed();
                 }
-                Thread.sleep(2);
+                Thread.sleep(5);
             }
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
@@ -186,7 +186,7 @@ final class EtcdLocalCacheChecker extends CoherenceChecker<EtcdLocalCacheChecker
                 generation++;
             }
             try {
-                Thread.sleep(2);
+                Thread.sleep(5);
             } catch (InterruptedException e) {
                 Thread.currentThread().interrupt();
             }
