@@ -9,6 +9,7 @@ SHELL := /bin/bash
 
 CARGO ?= cargo
 HOSTILE_SECONDS ?= 4
+CHECK_SECONDS ?= 300
 FUZZ_SECONDS ?= 3600
 FUZZ_TARGETS ?=
 SOAK_ROUNDS ?= 10
@@ -179,6 +180,10 @@ peers-suites: build ## test suites of Valkey, Tair, redis-py, go-redis, memcache
 conformance: ## replay the transcripts in conformance/
 	$(CARGO) test --locked --workspace --test conformance
 
+check-java: tools build ## local copies of the Java client under faults, CHECK_SECONDS (300) each, twice: once a server, then clusters in a file and in etcd
+	mvn -q -B -f java/pom.xml -pl client test -Dcellar.check.seconds=$(CHECK_SECONDS) \
+		-Dtest='LocalCacheCheckTest,SlotLocalCacheCheckTest,EtcdLocalCacheCheckTest'
+
 hostile: ## the kept corpus and random bytes into codecs, execution, scripts, engine; seconds
 	CELLAR_FUZZ_SECONDS=$(HOSTILE_SECONDS) $(CARGO) test --locked --workspace --test hostile
 
@@ -263,4 +268,4 @@ tsan-library: ## the same under ThreadSanitizer (nightly), the standard library 
 ci: ## what continuous integration runs
 	.ci/run
 
-.PHONY: help compilers build run library install-library bench-library package package-bench package-twice smoke cross-test package-test chart-test release libraries sbom tools check lints test test-tools test-compile test-rust test-java-client test-clients java clients clients-all peers-suites conformance hostile fuzz soak bench compare docs miri tsan loom asan asan-library tsan-library ci
+.PHONY: help compilers build run library install-library bench-library package package-bench package-twice smoke cross-test package-test chart-test release libraries sbom tools check lints test test-tools test-compile test-rust test-java-client test-clients java clients clients-all peers-suites conformance check-java hostile fuzz soak bench compare docs miri tsan loom asan asan-library tsan-library ci

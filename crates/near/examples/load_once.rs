@@ -17,10 +17,14 @@ use cellar_near::{Error, Near};
 /// How long it takes to make a value.
 const WORK: Duration = Duration::from_millis(500);
 
-/// A cache over Redis's protocol, or over memcached's for `memcached://host:port`.
+/// A cache over Redis's protocol, over memcached's for `memcached://host:port`, or over a cluster
+/// of whose nodes several are named, with commas between.
 fn open(address: &str) -> Result<Near<String, String>, Error> {
     let builder = match address.strip_prefix("memcached://") {
         Some(address) => Near::builder(Remote::new(Memcached::open(address), Plain)),
+        None if address.contains(',') => {
+            Near::builder(Remote::new(Redis::cluster(address.split(','))?, Plain))
+        }
         None => Near::builder(Remote::new(Redis::open(address)?, Plain)),
     };
     Ok(builder

@@ -181,9 +181,10 @@ pub struct Client {
     /// How often it has become another user's, or nobody's.
     // Relaxed: who reads the old number tells of what changed before, as to the user before.
     owners: AtomicU64,
-    /// Whether it asked not to be evicted, and not to count as a user of keys.
+    /// Whether it asked not to be evicted, not to count as a user of keys, and to hear which slots
+    /// were lost.
     // Relaxed: wishes that order nothing.
-    pub wishes: [AtomicBool; 2],
+    pub wishes: [AtomicBool; 3],
     /// The command it sent last: its place in [`Verb`], and one.
     // Relaxed: a fact for listings.
     command: AtomicUsize,
@@ -448,7 +449,7 @@ impl Clients {
             counts: Counts::default(),
             tracker: Tracker::default(),
             owners: AtomicU64::new(0),
-            wishes: [AtomicBool::new(false), AtomicBool::new(false)],
+            wishes: [const { AtomicBool::new(false) }; 3],
             command: AtomicUsize::new(0),
             is_monitor: AtomicBool::new(false),
             facts: Mutex::default(),

@@ -46,6 +46,8 @@ thread_local! {
     static WRITER: Cell<u64> = const { Cell::new(0) };
     /// Messages that this thread may still send for this request, or in this step.
     static LEFT_AT_ONCE: Cell<usize> = const { Cell::new(TOLD_AT_ONCE_MAX) };
+    /// Whether what this thread changes is known to all who may have read it.
+    static IS_KNOWN: Cell<bool> = const { Cell::new(false) };
     /// Whether requests that begin are parts of one step.
     static IS_ONE_STEP: Cell<bool> = const { Cell::new(false) };
 }
@@ -79,6 +81,15 @@ pub fn as_one_step<R>(run: impl FnOnce() -> R) -> R {
     let before = IS_ONE_STEP.replace(true);
     let result = run();
     IS_ONE_STEP.set(before);
+    result
+}
+
+/// Runs `run`, whose changes all who are told of any know of: nobody is told, and the names that
+/// were read are forgotten.
+pub fn as_known<R>(run: impl FnOnce() -> R) -> R {
+    let before = IS_KNOWN.replace(true);
+    let result = run();
+    IS_KNOWN.set(before);
     result
 }
 
@@ -207,6 +218,9 @@ impl Tracking {
 
     /// A key has changed; `is_own` if the change may be the deed of this thread's client.
     pub fn changed(&self, key: &[u8], is_own: bool) {
+        if IS_KNOWN.get() {
+            return self.table.take(key, |_| ());
+        }
         let writer = if is_own { WRITER.get() } else { 0 };
         self.broadcast.changed(key, writer);
         let keys = [key];
@@ -263,6 +277,24 @@ impl Tracking {
         let trackers = self.lock_trackers();
         let tell_all = || trackers.values().for_each(|client| tell(client, Told::All));
         self.table.clear(tell_all);
+    }
+
+    /// Slots of a cluster are lost, of which no change is told here any more. Who can hear which
+    /// goes on being told of all others; nothing that it has read of those is forgotten.
+    pub fn lost(&self, slots: &[(u16, u16)]) {
+        let trackers = self.lock_trackers();
+        if !trackers.values().any(|client| hears_slots(client)) {
+            drop(trackers);
+            return self.flushed();
+        }
+        // Encoded once: there may be very many.
+        let [mut which, mut all] = [Told::Slots(slots), Told::All].map(Invalidation::new);
+        for client in trackers.values() {
+            match hears_slots(client) {
+                true => which.send(client),
+                false => all.send(client),
+            }
+        }
     }
 
     /// Sends what broadcasting clients have to be told; nothing to do costs one load.
@@ -345,8 +377,18 @@ impl Tracking {
 enum Told<'a> {
     /// These keys have changed.
     Keys(&'a [&'a [u8]]),
+    /// Whatever it knows of keys in these slots, from the first to the last of each run.
+    Slots(&'a [(u16, u16)]),
     /// Whatever it knows may have changed.
     All,
+}
+
+/// Whether a client is told which slots were lost; who listens in another one's place is not.
+fn hears_slots(client: &Client) -> bool {
+    // Relaxed: as it says where it is declared.
+    client.wishes[2].load(Ordering::Relaxed)
+        && client.proto() == Proto::V3
+        && lock(&client.tracker.redirect).is_none()
 }
 
 /// Tells a client, or who listens in its place.
@@ -418,7 +460,10 @@ fn notify_broken(client: &Client, target: u64) {
 fn write_push(out: &mut Vec<u8>, told: Told<'_>) {
     let mut reply = Reply::new(out, Proto::V3);
     reply.push(2);
-    reply.bulk(b"invalidate");
+    reply.bulk(match told {
+        Told::Slots(_) => b"invalidate-slots".as_slice(),
+        Told::Keys(_) | Told::All => b"invalidate",
+    });
     write_keys(&mut reply, told);
 }
 
@@ -435,6 +480,13 @@ fn write_keys(reply: &mut Reply<'_>, told: Told<'_>) {
         Told::Keys(keys) => {
             reply.array(keys.len());
             keys.iter().for_each(|key| reply.bulk(key));
+        }
+        Told::Slots(runs) => {
+            reply.array(2 * runs.len());
+            for &(first, last) in runs {
+                reply.integer(first.into());
+                reply.integer(last.into());
+            }
         }
         Told::All => reply.null(),
     }
@@ -505,6 +557,37 @@ mod tests {
         tracking.flushed();
         assert_eq!(told(&reader), ">2\r\n$10\r\ninvalidate\r\n_\r\n");
         assert_eq!(tracking.counts(), (0, 0, 0));
+    }
+
+    #[test]
+    fn lost_slots_are_told_to_who_hears_them_and_void_all_for_the_others() {
+        let (tracking, clients) = (Tracking::new(0), Clients::default());
+        let (hears, other, led) = (client(&clients), client(&clients), client(&clients));
+        hears.wishes[2].store(true, Ordering::Relaxed);
+        led.wishes[2].store(true, Ordering::Relaxed);
+        tracking.start(&hears, Mode::default(), None, &[]);
+        tracking.start(&other, Mode::default(), None, &[]);
+        tracking.start(&led, Mode::default(), Some(Arc::clone(&other)), &[]);
+        for key in [&b"stays"[..], b"moves"] {
+            tracking.remember(key, &hears);
+        }
+        tracking.lost(&[(1, 5), (9, 9)]);
+        let slots = ">2\r\n$16\r\ninvalidate-slots\r\n*4\r\n:1\r\n:5\r\n:9\r\n:9\r\n";
+        let flush = ">2\r\n$10\r\ninvalidate\r\n_\r\n";
+        assert_eq!(told(&hears), slots);
+        assert_eq!((told(&other), told(&led)), (flush.repeat(2), String::new()));
+        // What it has read of the others is told as before; what moved goes without a word.
+        as_known(|| tracking.changed(b"moves", true));
+        tracking.changed(b"moves", true);
+        assert_eq!((told(&hears), tracking.counts().0), (String::new(), 1));
+        tracking.changed(b"stays", true);
+        assert_eq!(told(&hears), push(&["stays"]));
+        // Without anybody who hears of slots all names go at once.
+        tracking.stop(&hears, &[]);
+        tracking.stop(&led, &[]);
+        tracking.remember(b"key", &other);
+        tracking.lost(&[(1, 5)]);
+        assert_eq!((told(&other), tracking.counts().0), (flush.to_owned(), 0));
     }
 
     #[test]

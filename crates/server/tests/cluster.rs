@@ -8,7 +8,7 @@ use cellar::client::Seat;
 use cellar::cluster::list::NodeList;
 use cellar::cluster::map::Owners;
 use cellar::cluster::ownership::now_ms;
-use cellar::cluster::slot::{SlotSet, slot_of};
+use cellar::cluster::slot::{SLOTS, SlotSet, slot_of};
 use cellar::settings::Settings;
 use cellar::settings::source::ListSource;
 use cellar_engine::ManualClock;
@@ -500,11 +500,21 @@ fn who_waits_listens_or_has_copies_hears_that_a_slot_has_gone() {
     let key = keys
         .find(|key| owners.node(slot_of(key.as_bytes())) == 1)
         .unwrap();
+    let mut next = |node| {
+        keys.find(|key| owners.node(slot_of(key.as_bytes())) == node)
+            .unwrap()
+    };
+    let (moved, kept) = (next(1), next(0));
+    nodes.client(0).run(&format!("SET {moved} value"));
     let (mut waiter, mut listener) = (nodes.client(0), nodes.client(0));
-    let mut tracker = nodes.client(0);
-    tracker.run("HELLO 3");
-    tracker.check("CLIENT TRACKING on => +OK");
-    tracker.run(&format!("GET {key}"));
+    let (mut tracker, mut discerning) = (nodes.client(0), nodes.client(0));
+    for near in [&mut tracker, &mut discerning] {
+        near.run("HELLO 3");
+        near.check("CLIENT TRACKING on => +OK");
+        near.run(&format!("GET {moved}"));
+        near.run(&format!("GET {kept}"));
+    }
+    discerning.check("CLIENT CAPA redirect invalidate-slots => +OK");
     listener.check(&format!("SSUBSCRIBE {key} => [ssubscribe, {key}, :1]"));
     waiter.send(&[b"BLPOP", key.as_bytes(), b"0"]);
     nodes.daemons[0].wait_for_stat("curr_connections", |count| count >= 3);
@@ -519,6 +529,31 @@ fn who_waits_listens_or_has_copies_hears_that_a_slot_has_gone() {
     assert_eq!(waiter.read().shown(), "-CLUSTERDOWN Hash slot not served");
     assert_eq!(tracker.read().shown(), "[invalidate, nil]");
     assert!(listener.is_closed());
+    let slots = (0..SLOTS).filter(|slot| owners.node(*slot) == 1);
+    assert_eq!(discerning.read().shown(), told_slots(slots));
+    wait_until(|| {
+        let metrics = Http::to(&nodes.daemons[0]).get("/metrics");
+        String::from_utf8_lossy(&metrics.body).contains("cellar_cluster_dropped_items_total 1\n")
+    });
+    nodes.client(0).run(&format!("SET {kept} other"));
+    let told = format!("[invalidate, [{kept}]]");
+    assert_eq!(discerning.read().shown(), told, "and nothing before it");
+    // Nothing is left here, so that all is void for whoever hears anything.
+    nodes.list(&[1]);
+    assert_eq!(discerning.read().shown(), "[invalidate, nil]");
+}
+
+/// What near caches are told that have said that they understand it.
+fn told_slots(slots: impl Iterator<Item = u16>) -> String {
+    let mut bounds: Vec<u16> = Vec::new();
+    for slot in slots {
+        match bounds.last_mut() {
+            Some(last) if *last + 1 == slot => *last = slot,
+            _ => bounds.extend([slot, slot]),
+        }
+    }
+    let bounds: Vec<String> = bounds.iter().map(|slot| format!(":{slot}")).collect();
+    format!("[invalidate-slots, [{}]]", bounds.join(", "))
 }
 
 #[test]

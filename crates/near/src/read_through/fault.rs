@@ -31,6 +31,8 @@ pub enum Fault {
     /// Copies of keys whose slot has moved are kept: neither the map of slots is heeded, nor what
     /// the node says that has lost it.
     KeptOnMove,
+    /// The same of every other slot alone.
+    KeptOddSlots,
 }
 
 /// The fault that a cache was given.

@@ -5,7 +5,7 @@
 //! ([`Tenure`]) and is compared with the word whenever it is served.
 //!
 //! Invariant: a tenure that has ended never holds again, also when the slot comes back to the node.
-//! Why: docs/decisions/0062-copies-of-moved-slots.md.
+//! Why: docs/decisions/0062-copies-of-moved-slots.md, 0065.
 
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -38,18 +38,29 @@ impl SlotOwners {
         }
     }
 
-    /// Gives a slot to a node, 0 for nobody; whether another node had it. One thread at a time.
+    /// Gives a slot to a node, 0 for nobody; whether another node had it.
     pub(crate) fn give(&self, slot: u16, node: u32) -> bool {
+        let before = self.change(slot, |before| (before != node).then_some(node));
+        before.is_some_and(|before| before != 0)
+    }
+
+    /// Ends this node's time with a slot, if it has it, and begins the next one: what it answers
+    /// from here on may be kept, should the slot be its own after all.
+    pub(crate) fn end(&self, slot: u16, node: u32) {
+        let _ = self.change(slot, |before| (before == node).then_some(node));
+    }
+
+    /// Begins the time of the node that `next` makes of the one that has the slot; which that was.
+    fn change(&self, slot: u16, next: impl Fn(u32) -> Option<u32>) -> Option<u32> {
         let word = &self.words[usize::from(slot % SLOTS)];
-        // Relaxed: nobody else writes meanwhile.
-        let (number, before) = parts(word.load(Ordering::Relaxed));
-        if before == node {
-            return false;
-        }
-        let next = u64::from(number.wrapping_add(1).max(1));
-        // Release: as it says where they are declared.
-        word.store(next << NODE_BITS | u64::from(node), Ordering::Release);
-        before != 0
+        let changed = |word| {
+            let (number, before) = parts(word);
+            let number = u64::from(number.wrapping_add(1).max(1));
+            Some(number << NODE_BITS | u64::from(next(before)?))
+        };
+        // Release: as it says where they are declared. Relaxed where nothing is changed.
+        let before = word.fetch_update(Ordering::Release, Ordering::Relaxed, changed);
+        before.ok().map(|before| parts(before).1)
     }
 
     /// This node's time with this slot; none unless it has it.
@@ -99,6 +110,22 @@ mod tests {
         };
         let last = owners.tenure(7, 1).unwrap();
         assert!(owners.give(7, 0) && !owners.lasts(last) && owners.lasts(other));
+    }
+
+    #[test]
+    fn a_node_that_has_lost_a_slot_ends_its_own_time_alone() {
+        let owners = SlotOwners::new();
+        owners.give(7, 1);
+        owners.give(8, 1);
+        let [lost, kept] = [7, 8].map(|slot| owners.tenure(slot, 1).unwrap());
+        owners.end(7, 1);
+        assert!(!owners.lasts(lost) && owners.lasts(kept));
+        assert!(owners.tenure(7, 1).is_some_and(|again| again != lost));
+        // The map was faster.
+        owners.give(7, 2);
+        let next = owners.tenure(7, 2).unwrap();
+        owners.end(7, 1);
+        assert!(owners.lasts(next));
     }
 
     #[test]

@@ -7,6 +7,7 @@
 //! |---|---|---|
 //! | the server answers what was sent at t | good until t + bound | hold until then |
 //! | everything is declared changed (null push) | a higher epoch | are void for ever |
+//! | the node says that it has lost a slot | as before | those of its keys are void for ever |
 //! | a slot of a cluster becomes another node's | as before | those of its keys are void for ever |
 //! | the connection is lost or does not answer | ended | never hold again; known up to the end |
 //!
@@ -99,6 +100,15 @@ impl Trust {
         }
     }
 
+    /// Whether it belongs to a node of a cluster.
+    #[cfg_attr(
+        not(feature = "redis"),
+        expect(dead_code, reason = "only Redis's protocol has slots")
+    )]
+    pub(crate) fn has_slots(&self) -> bool {
+        self.node.is_some()
+    }
+
     /// Whether a node still has a slot.
     #[inline]
     fn lasts(&self, tenure: Tenure) -> bool {
@@ -136,6 +146,18 @@ impl Trust {
         let alive = self.alive_until_ns.load(Ordering::Acquire);
         let known = self.known_until_ns.load(Ordering::Acquire);
         Duration::from_nanos(alive.max(known))
+    }
+
+    /// Declares what was read so far of keys in this slot as changed.
+    #[cfg_attr(
+        not(feature = "redis"),
+        expect(dead_code, reason = "only Redis's protocol has slots")
+    )]
+    pub(crate) fn void_slot(&self, slot: u16) {
+        match &self.node {
+            Some(ClusterNode { owners, number }) => owners.end(slot, *number),
+            None => self.void(),
+        }
     }
 
     /// Declares everything read so far as changed.
@@ -252,6 +274,28 @@ mod tests {
         assert!(!moves.holds_at(SECOND) && !moves.is_valid() && stays.holds_at(SECOND));
         assert!(!one.grant_of(|| 7).is_valid(), "asked by an older map");
         assert!(other.grant_of(|| 7).holds_at(SECOND));
+    }
+
+    #[test]
+    fn a_lost_slot_voids_the_grants_of_its_keys_at_that_node() {
+        let owners = Arc::new(SlotOwners::new());
+        let place = ClusterNode { owners, number: 1 };
+        let trust = Trust::of(Some(place.clone()));
+        trust.extend(2 * SECOND);
+        for slot in [7, 8] {
+            place.owners.give(slot, 1);
+        }
+        let (moves, stays) = (trust.grant_of(|| 7), trust.grant_of(|| 8));
+        trust.void_slot(7);
+        assert!(!moves.is_valid() && stays.holds_at(SECOND));
+        assert!(trust.grant_of(|| 7).holds_at(SECOND), "asked after that");
+        let alone = Trust::new();
+        let grant = alone.grant();
+        alone.void_slot(7);
+        assert!(
+            !grant.is_valid(),
+            "where there are no slots all may be meant"
+        );
     }
 
     #[test]

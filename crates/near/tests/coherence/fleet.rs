@@ -171,6 +171,12 @@ impl Fleet {
         self.wait_until(nodes, ledger, is_whole).await;
     }
 
+    /// Waits until these nodes serve all slots between them, each some.
+    pub(crate) async fn all_serve(&self, nodes: &[usize]) {
+        let nobody = Ledger::new(0, Duration::ZERO, false);
+        self.serve_all(nodes, &nobody).await;
+    }
+
     /// Waits until a node that runs serves nothing; or it is over.
     pub(crate) async fn serves_nothing(&self, node: usize, ledger: &Ledger) {
         self.wait_until(&[node], ledger, |served| served == [0])

@@ -145,6 +145,20 @@ async fn while_somebody_loads_others_who_only_read_find_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_key_that_can_have_no_lease_takes_the_leases_of_no_others() {
+    let server = Server::start(Kind::Cellar).await;
+    server.client().await.run(&["RPUSH", "list", "one"]).await;
+    let home = Home::Resp(server);
+    let [first, second] = [(), ()].map(|()| home.builder().build());
+    let calls = Arc::default();
+    let nothing = || async { Ok::<Option<String>, Error>(None) };
+    assert!(first.get_or_load("list", nothing).await.is_err());
+    let both = tokio::join!(load(&first, "k", &calls), load(&second, "k", &calls));
+    assert_eq!(both.0, both.1);
+    assert_eq!(calls.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_loader_that_fails_or_finds_nothing_makes_no_other_process_wait() {
     for home in Home::all().await {
         // Whoever waited for the lease's end or for its patience to end would be late.

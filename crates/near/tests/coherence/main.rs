@@ -29,5 +29,7 @@ mod promises;
 mod doors;
 mod users;
 mod cluster;
+mod slots;
+mod cluster_leases;
 mod judged;
 mod blocking;

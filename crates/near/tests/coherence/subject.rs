@@ -9,7 +9,7 @@ use cellar_near::codec::Plain;
 use cellar_near::fault::Fault;
 use cellar_near::origin::redis::Tracking;
 use cellar_near::origin::{Memcached, Redis, Remote};
-use cellar_near::{Near, Stats};
+use cellar_near::{Near, NearBuilder, Stats};
 
 /// Longest time that a correct client is given; only a broken one reaches it.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
@@ -81,11 +81,24 @@ impl Cellar {
 
     /// The same over the cluster to which these nodes belong.
     pub(crate) fn near_cluster(&self, nodes: &[String], bound: Duration) -> Near<String, String> {
+        self.builder_of_cluster(nodes, bound).build()
+    }
+
+    /// The same, to be adjusted.
+    pub(crate) fn builder_of_cluster(
+        &self,
+        nodes: &[String],
+        bound: Duration,
+    ) -> NearBuilder<String, String> {
         let nodes = nodes.iter().map(|address| format!("redis://{address}"));
-        self.near_of(Redis::cluster(nodes).expect("addresses"), bound)
+        self.builder_of(Redis::cluster(nodes).expect("addresses"), bound)
     }
 
     fn near_of(&self, origin: Redis, bound: Duration) -> Near<String, String> {
+        self.builder_of(origin, bound).build()
+    }
+
+    fn builder_of(&self, origin: Redis, bound: Duration) -> NearBuilder<String, String> {
         let origin = origin
             .alive_bound(bound)
             .tracking(self.tracking.clone())
@@ -95,7 +108,6 @@ impl Cellar {
         Near::builder(Remote::new(origin, Plain).prefix("suite:"))
             .negative_ttl(Duration::from_secs(3600))
             .fault(self.fault)
-            .build()
     }
 
     /// One over memcached's protocol, whose copies live for `local_ttl`.

@@ -164,6 +164,19 @@ impl SlotSet {
         self.0.iter().copied()
     }
 
+    /// The first and the last of each run of slots that follow each other.
+    #[must_use]
+    pub fn runs(&self) -> Vec<(u16, u16)> {
+        let mut runs: Vec<(u16, u16)> = Vec::new();
+        for slot in (0..SLOTS).filter(|slot| self.has(*slot)) {
+            match runs.last_mut() {
+                Some((_, last)) if *last + 1 == slot => *last = slot,
+                _ => runs.push((slot, slot)),
+            }
+        }
+        runs
+    }
+
     fn combine(&self, other: &SlotSet, by: impl Fn(u64, u64) -> u64) -> SlotSet {
         let mut set = self.clone();
         let words = set.0.iter_mut().zip(other.0.iter());
@@ -195,6 +208,14 @@ mod tests {
                 "{length} bytes"
             );
         }
+    }
+
+    #[test]
+    fn runs_are_all_slots_of_a_set_and_no_others() {
+        let set = SlotSet::of(|slot| slot < 3 || slot == 63 || slot == 64 || slot == SLOTS - 1);
+        assert_eq!(set.runs(), [(0, 2), (63, 64), (SLOTS - 1, SLOTS - 1)]);
+        assert_eq!(SlotSet::default().runs(), []);
+        assert_eq!(SlotSet::of(|_| true).runs(), [(0, SLOTS - 1)]);
     }
 
     #[test]

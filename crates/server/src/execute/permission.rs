@@ -63,7 +63,7 @@ macro_rules! needs {
 needs! {
     Anybody: Hello Auth Quit Reset Ping Echo Select Multi Exec Discard Unwatch
         ClientId ClientInfo ClientSetname ClientGetname ClientSetinfo ClientReply ClientNoTouch
-        ClientTracking ClientCaching ClientGetredir ClientTrackinginfo
+        ClientCapa ClientTracking ClientCaching ClientGetredir ClientTrackinginfo
         Unsubscribe Punsubscribe Sunsubscribe PubsubChannels PubsubShardchannels PubsubNumpat
         AclWhoami AclCat Info Time Lastsave Role Wait Waitaof
         ClusterInfo ClusterKeyslot ClusterMyid ClusterMyshardid ClusterNodes ClusterShards

@@ -1,7 +1,7 @@
 //! Keeper: what a new list changes, and who is told.
 //!
 //! Whatever is served or not changes while no event loop executes. Clients that hear of changes
-//! are told when slots are lost: near caches drop what they have of this node, who waits for a
+//! are told when slots are lost: near caches drop what they have of them, who waits for a
 //! value or listens to a channel of a lost slot is sent away.
 //!
 //! Lock order: the holdings come before the door in front of the gates; no loop takes them.
@@ -168,7 +168,7 @@ impl Keeper {
             .store(unswept, Ordering::Relaxed);
         drop(slots);
         if has_lost {
-            self.tell_of_loss(&lost);
+            self.tell_of_loss(&lost, self.cluster.served() == 0);
         }
         self.changed.notify_all();
     }
@@ -185,11 +185,14 @@ impl Keeper {
         }
     }
 
-    /// Near caches drop what they have read here: of a slot that is another's they would not hear.
-    /// Who listens to a channel of one has to come again, and is sent to its node.
-    fn tell_of_loss(&self, lost: &SlotSet) {
+    /// Near caches drop what they have read of these slots: of one that is another's they would not
+    /// hear. Who listens to a channel of one has to come again, and is sent to its node.
+    fn tell_of_loss(&self, lost: &SlotSet, are_all: bool) {
         let observer = &self.state.observer;
-        observer.tracking.flushed();
+        match are_all {
+            true => observer.tracking.flushed(),
+            false => observer.tracking.lost(&lost.runs()),
+        }
         let is_lost = |name: &[u8]| lost.has(slot_of(name));
         let listeners = observer.pubsub.listeners_of(Kind::Shard, is_lost);
         listeners.iter().for_each(|client| client.kill());

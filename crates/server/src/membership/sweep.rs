@@ -12,6 +12,7 @@ use cellar_engine::{DeleteOptions, ScanCursor, Space};
 use super::keeper::Keeper;
 use crate::clock::Stopwatch;
 use crate::cluster::slot::{SlotSet, slot_of};
+use crate::tracking::as_known;
 
 /// Empties slots as they are lost, until the end.
 pub(super) fn run(keeper: &Keeper) {
@@ -46,8 +47,8 @@ fn drop_all(keeper: &Keeper, keys: &mut Vec<(Space, Box<[u8]>)>) {
     let cache = &keeper.state.cache;
     for (space, bytes) in keys.drain(..) {
         if let Ok(key) = cache.key_in(space, &bytes) {
-            // What is no longer there need not go.
-            let _ = cache.delete(key, &DeleteOptions::default());
+            // Its readers know since its slot was lost. What is no longer there need not go.
+            let _ = as_known(|| cache.delete(key, &DeleteOptions::default()));
             // Relaxed: a figure to look at.
             let dropped = &keeper.cluster.counts.dropped;
             dropped.fetch_add(1, Ordering::Relaxed);

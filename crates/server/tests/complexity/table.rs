@@ -313,9 +313,10 @@ pub(crate) const RESP: &[Row] = rows! {
         ["PING", "PING {huge}", "ECHO {huge}"];
     "hello auth select quit reset": "its bytes", "a name of 32 MiB", "32 MiB of command",
         ["SELECT 0"];
-    "client client|caching client|getname client|getredir client|id client|info client|no-evict \
-     client|no-touch client|pause client|reply client|setinfo client|setname client|trackinginfo \
-     client|unblock client|unpause client|help": "nothing", "none", "answers at once",
+    "client client|caching client|capa client|getname client|getredir client|id client|info \
+     client|no-evict client|no-touch client|pause client|reply client|setinfo client|setname \
+     client|trackinginfo client|unblock client|unpause client|help": "nothing", "none",
+        "answers at once",
         ["CLIENT INFO"];
     "client|tracking": "a place in a tree a prefix", "prefixes until they are too many",
         "1 MiB a client; upkeep frees what who stops had read",

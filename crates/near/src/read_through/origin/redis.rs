@@ -26,14 +26,14 @@ mod swaps;
 mod slots; // which slot a key has, and what a map of slots says
 mod dial; // redis-rs's own connections, and lanes
 mod link;
-mod claim;
 mod node;
 mod cluster;
+mod claim; // leases, of one server or of the node that has the slot
 
 use cluster::Cluster;
 use link::Link;
 use node::Node;
-use reply::Redirect;
+use reply::{Failure, Redirect};
 
 /// How often one question is sent at most: the first time, and after redirections or a lost link.
 const ATTEMPTS_MAX: usize = 6;
@@ -232,11 +232,7 @@ impl Redis {
         match redirect {
             Redirect::Ask(address) => cluster.node_at(address).link().await,
             Redirect::Moved | Redirect::Wait => {
-                // Where a slot has moved the map says so at once, unless it is moving still.
-                if attempt > 1 || *redirect == Redirect::Wait {
-                    tokio::time::sleep(RETRY_PAUSE).await;
-                }
-                cluster.refresh().await?;
+                cluster.turn(redirect, attempt).await?;
                 self.link(key).await
             }
         }
@@ -402,21 +398,25 @@ impl Origin for Redis {
         })
     }
 
-    /// Cellar has leases; Redis and clusters have none, so all who find nothing make the value.
+    /// Cellar has leases; Redis has none, so all who find nothing make the value.
     fn claim<'a>(
         &'a self,
         key: &'a [u8],
         options: ClaimOptions,
     ) -> Pending<'a, Result<Claimed<Vec<u8>>, Error>> {
         Box::pin(async move {
-            if let Nodes::One(node) = self.nodes()? {
-                match node.link().await?.claim(key, options).await {
-                    Ok(Some(claimed)) => return Ok(claimed),
+            let claimed = match self.nodes()? {
+                Nodes::Cluster(cluster) => self.claim_at_owner(cluster, key, options).await?,
+                Nodes::One(node) => match node.link().await?.claim(key, options).await {
+                    Ok(claimed) => claimed,
                     // A link that had died unnoticed, which may have won for nobody: over another
                     // one, the value is asked for without a lease.
-                    Ok(None) | Err(Error::Connection(_)) => {}
-                    Err(error) => return Err(error),
-                }
+                    Err(Failure::Error(Error::Connection(_)) | Failure::Redirect(_)) => None,
+                    Err(Failure::Error(error)) => return Err(error),
+                },
+            };
+            if let Some(claimed) = claimed {
+                return Ok(claimed);
             }
             let loaded = self.load_one(key).await?;
             Ok(Claimed::without_leases(loaded, options))

@@ -427,6 +427,8 @@ commands! {
     Client "client" -2 [] NONE Connection "2.4.0" "Shows and changes connections." {
         ClientCaching "caching" 3 [NOSCRIPT LOADING STALE] NONE Connection "6.0.0"
             "Says whether the next request is tracked.";
+        ClientCapa "capa" -3 [NOSCRIPT LOADING STALE] NONE Connection "8.0.0"
+            "Says what the client understands.";
         ClientGetname "getname" 2 [NOSCRIPT LOADING STALE] NONE Connection "2.6.9"
             "Tells the connection's name.";
         ClientGetredir "getredir" 2 [NOSCRIPT LOADING STALE] NONE Connection "6.0.0"

@@ -185,6 +185,20 @@ pub(super) fn no_touch(call: &mut Call<'_>) -> Outcome {
     Ok(outcome)
 }
 
+/// What a client says that it hears lost slots by their numbers, rather than that all may have
+/// changed.
+const HEARS_SLOTS: &[u8] = b"invalidate-slots";
+
+/// CLIENT CAPA: what is not known is passed over, as Valkey does.
+pub(super) fn capa(call: &mut Call<'_>) -> Outcome {
+    let mut told = call.args[2..].iter();
+    if told.any(|word| word.eq_ignore_ascii_case(HEARS_SLOTS)) {
+        // Relaxed: a wish, which a loss that comes at once need not know of yet.
+        call.session.client.wishes[2].store(true, Ordering::Relaxed);
+    }
+    call.ok()
+}
+
 fn wish(call: &mut Call<'_>, place: usize) -> Outcome {
     let is_on = call.args[2].eq_ignore_ascii_case(b"on");
     if !is_on && !call.args[2].eq_ignore_ascii_case(b"off") {

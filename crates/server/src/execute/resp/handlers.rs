@@ -203,6 +203,7 @@ handlers! {
     ClientReply => client::reply;
     ClientNoEvict => client::no_evict;
     ClientNoTouch => client::no_touch;
+    ClientCapa => client::capa;
     ClientPause => pausing::pause;
     ClientUnpause => pausing::unpause;
     ClientUnblock => client::unblock;

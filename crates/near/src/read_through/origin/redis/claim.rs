@@ -5,16 +5,22 @@
 //! found out by asking. A key that is leased without a value reads as an empty one, so who finds
 //! that asks once more.
 //!
-//! Source: docs/leases.md.
+//! In a cluster the node that has the slot is asked, wherever that is by now. What is made is
+//! stored against the version that the lease has: a slot that moved meanwhile is empty at its next
+//! owner, which gives other versions, so that nothing is stored there. Why: docs/decisions/0065.
+//!
+//! Source: docs/leases.md. Tests: tests/coherence/leases.rs, tests/coherence/cluster_leases.rs.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use redis::{Pipeline, Value};
 
+use super::cluster::Cluster;
 use super::link::Link;
-use super::reply::{self, Failure};
-use super::{loaded, milliseconds};
+use super::reply::{self, Failure, Redirect};
+use super::{Redis, loaded, milliseconds};
 use crate::read_through::error::Error;
 use crate::read_through::origin::{Answer, ClaimOptions, Claimed, Loaded, Turn};
 
@@ -31,7 +37,7 @@ impl Link {
         &self,
         key: &[u8],
         options: ClaimOptions,
-    ) -> Result<Option<Claimed<Vec<u8>>>, Error> {
+    ) -> Result<Option<Claimed<Vec<u8>>>, Failure> {
         // Relaxed: a hint; who does not know yet asks.
         if self.has_no_leases.load(Ordering::Relaxed) {
             return Ok(None);
@@ -49,14 +55,10 @@ impl Link {
         let values = self.ask(&pipeline).await?;
         let [told, value, ttl] = <[Value; 3]>::try_from(values)
             .map_err(|_| Error::Protocol("no three answers to three commands".into()))?;
-        let Some(told) = self.told(told) else {
+        let Some(told) = self.told(told)? else {
             return Ok(None);
         };
-        let mut loaded = match loaded(value, ttl) {
-            Ok(loaded) => loaded,
-            Err(Failure::Error(error)) => return Err(error),
-            Err(Failure::Redirect(_)) => return Err(Error::connection("it is not ready")),
-        };
+        let mut loaded = loaded(value, ttl)?;
         loaded.grant = grant;
         match told.turn {
             Turn::Nobody if self.is_told_of(key) => {}
@@ -76,7 +78,8 @@ impl Link {
         let mut pipeline = Pipeline::new();
         pipeline.cmd("GETLEASE").arg(key);
         let told = self.ask(&pipeline).await?.pop();
-        let told = told.and_then(|reply| self.told(reply));
+        // Whoever has the key's slot by now has no such lease.
+        let told = told.and_then(|reply| self.told(reply).ok().flatten());
         Ok(told.is_some_and(|told| !told.has_value && told.version == lease))
     }
 
@@ -101,21 +104,89 @@ impl Link {
             pipeline.cmd("GETLEASE").arg(keys[place]);
         }
         for (place, told) in places.into_iter().zip(self.ask(&pipeline).await?) {
-            if self.told(told).is_some_and(|told| !told.has_value) {
-                answers[place] = Ok(absent());
+            match self.told(told) {
+                Ok(told) if told.as_ref().is_none_or(|told| told.has_value) => {}
+                Ok(_) => answers[place] = Ok(absent()),
+                // The slot has moved since: what was read cannot be told from a value.
+                Err(failure) => answers[place] = Err(failure),
             }
         }
         Ok(())
     }
 
-    /// What a reply to GETLEASE says; `None`, from here on, if the server does not know it.
-    fn told(&self, reply: Value) -> Option<Told> {
-        let told = reply::checked(reply).ok().and_then(|reply| parse(&reply));
+    /// What a reply to GETLEASE says; `None` if the server refuses to, and from here on if it does
+    /// not know it. Where else to ask is a failure.
+    fn told(&self, reply: Value) -> Result<Option<Told>, Failure> {
+        let told = match reply::checked(reply) {
+            Ok(reply) => parse(&reply),
+            Err(Failure::Error(error)) if !is_unknown(&error) => return Ok(None),
+            Err(Failure::Error(_)) => None,
+            Err(redirect) => return Err(redirect),
+        };
         if told.is_none() {
             self.has_no_leases.store(true, Ordering::Relaxed);
         }
-        told
+        Ok(told)
     }
+}
+
+/// Whether a refusal means that a command is not known here, or not to this user.
+fn is_unknown(error: &Error) -> bool {
+    let Error::Refused(text) = error else {
+        return false;
+    };
+    ["ERR ", "NOPERM "]
+        .iter()
+        .any(|code| text.starts_with(code))
+}
+
+impl Redis {
+    /// Asks the node that has a key's slot for its value, and whose turn it is to make it; `None`
+    /// if that node has no leases.
+    pub(super) async fn claim_at_owner(
+        &self,
+        cluster: &Arc<Cluster>,
+        key: &[u8],
+        options: ClaimOptions,
+    ) -> Result<Option<Claimed<Vec<u8>>>, Error> {
+        let mut lost_at = None;
+        for attempt in 1.. {
+            let node = cluster.node_of(key).await?;
+            let claimed = match node.link().await {
+                Err(error) => Err(error.into()),
+                Ok(link) => {
+                    let claimed = link.claim(key, options).await;
+                    if matches!(claimed, Err(Failure::Error(Error::Connection(_)))) {
+                        lost_at = Some(node.number());
+                    }
+                    claimed
+                }
+            };
+            let failure = match claimed {
+                Ok(Some(claimed)) if lost_at == Some(node.number()) => {
+                    return Ok(Some(not_waiting(claimed)));
+                }
+                Ok(claimed) => return Ok(claimed),
+                Err(failure) => failure,
+            };
+            let redirect = self.redirect_after(failure, attempt)?;
+            if matches!(redirect, Redirect::Ask(_)) {
+                return Ok(None);
+            }
+            cluster.turn(&redirect, attempt).await?;
+        }
+        unreachable!("the last attempt returns")
+    }
+}
+
+/// The claim of who has asked the same node over a connection that was lost: it may be its own
+/// lease that it is told to wait for.
+fn not_waiting(claimed: Claimed<Vec<u8>>) -> Claimed<Vec<u8>> {
+    let turn = match (claimed.turn, &claimed.loaded.answer) {
+        (Turn::Theirs, Answer::Absent) => Turn::Ours(None),
+        (turn, _) => turn,
+    };
+    Claimed { turn, ..claimed }
 }
 
 /// The command that stores against a lease.

@@ -21,6 +21,7 @@ use tokio::sync::Notify;
 use tokio::time::timeout;
 
 use super::node::Node;
+use super::reply::Redirect;
 use super::slots::{self, SlotRange, slot_of};
 use super::{RETRY_PAUSE, RedisSettings, reply};
 use crate::read_through::error::Error;
@@ -110,6 +111,15 @@ impl Cluster {
             Node::new(client, self.settings.clone(), &self.attentive, Some(place))
         });
         Arc::clone(known)
+    }
+
+    /// Reads the map after a redirection, once it may be worth it. Where a slot has moved the map
+    /// says so at once, unless it is moving still.
+    pub(super) async fn turn(&self, redirect: &Redirect, attempt: usize) -> Result<(), Error> {
+        if attempt > 1 || *redirect == Redirect::Wait {
+            tokio::time::sleep(RETRY_PAUSE).await;
+        }
+        self.refresh().await
     }
 
     /// Reads the map of slots anew; of all who come meanwhile, one more reads it for all.
@@ -207,7 +217,7 @@ impl Cluster {
         let mut ranges = self.ranges.write().unwrap_or_else(PoisonError::into_inner);
         let is_other = *ranges != found;
         // The owners before the map: who asks by the map finds that they are the node's.
-        let has_moved = is_other && self.give_slots(&found);
+        let has_moved = is_other && self.give_slots(&found, ranges.is_empty());
         *ranges = found;
         let gone = self.take_those_without(&ranges, is_other);
         drop(ranges);
@@ -219,7 +229,7 @@ impl Cluster {
     }
 
     /// Notes who has which slot; whether one was another node's before.
-    fn give_slots(&self, ranges: &[SlotRange]) -> bool {
+    fn give_slots(&self, ranges: &[SlotRange], is_first: bool) -> bool {
         let mut numbers = vec![0; usize::from(SLOTS)];
         for range in ranges {
             let number = self.node_at(&range.address).number();
@@ -229,7 +239,10 @@ impl Cluster {
         }
         let mut has_moved = false;
         for (slot, number) in (0..SLOTS).zip(numbers) {
-            has_moved |= self.owners.give(slot, number);
+            let is_kept = slot % 2 == 1 && self.settings.fault.is(Fault::KeptOddSlots);
+            if !is_kept || is_first {
+                has_moved |= self.owners.give(slot, number);
+            }
         }
         has_moved
     }

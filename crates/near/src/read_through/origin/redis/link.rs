@@ -16,7 +16,7 @@ use tokio::time::timeout;
 
 use super::dial::dial;
 use super::reply::{self, Failure};
-use super::slots::slot_of;
+use super::slots::{self, slot_of};
 use super::swaps::swaps;
 use super::{RedisSettings, Tracking, loaded};
 use crate::read_through::error::Error;
@@ -32,6 +32,9 @@ const QUEUE_MAX: usize = 1024;
 const BEATS_PER_BOUND: u32 = 4;
 /// At each how many beats the databases are looked at.
 const BEATS_PER_SWAPS: u64 = 2;
+
+/// What a client says that it understands which slots a node has lost, and what tells it of them.
+const HEARS_SLOTS: &str = "invalidate-slots";
 
 /// A connection that is told of changes.
 pub(super) struct Link {
@@ -98,6 +101,11 @@ impl Link {
     /// if that has to be watched.
     async fn track(&self) -> Result<Option<String>, Error> {
         let mut pipeline = Pipeline::new();
+        let has_slots = self.pulse.trust.has_slots();
+        if has_slots {
+            // Whoever does not know it refuses it, and tells that all may have changed.
+            pipeline.cmd("CLIENT").arg("CAPA").arg(HEARS_SLOTS);
+        }
         match &self.settings.tracking {
             Tracking::Keys => {
                 pipeline.cmd("CLIENT").arg("TRACKING").arg("ON");
@@ -120,7 +128,7 @@ impl Link {
         let limit = self.settings.connect_timeout;
         let mut values = self.ask_within(&pipeline, limit).await?;
         let found = values.pop().as_ref().and_then(swaps);
-        for value in values {
+        for value in values.into_iter().skip(usize::from(has_slots)) {
             if let Err(Failure::Error(error)) = reply::checked(value) {
                 return Err(error);
             }
@@ -235,6 +243,7 @@ impl Pulse {
             PushKind::Disconnection => self.lose(),
             PushKind::Invalidate => self.invalidate(&push.data),
             PushKind::Other(ref kind) if kind == "tracking-redir-broken" => self.lose(),
+            PushKind::Other(ref kind) if kind == HEARS_SLOTS => self.lose_slots(&push.data),
             _ => {}
         }
     }
@@ -254,6 +263,26 @@ impl Pulse {
             // Null: everything has changed. Anything else is taken for the same.
             _ => self.flush(),
         }
+    }
+
+    /// Voids what was read of slots that the node has lost; of all that is said otherwise.
+    fn lose_slots(&self, data: &[Value]) {
+        let runs = match data {
+            [Value::Array(numbers)] => slots::runs(numbers),
+            _ => None,
+        };
+        let Some(runs) = runs else {
+            return self.flush();
+        };
+        if self.fault.is(Fault::DeafToFlush) || self.fault.is(Fault::KeptOnMove) {
+            return;
+        }
+        let is_kept = |slot: &u16| slot % 2 == 1 && self.fault.is(Fault::KeptOddSlots);
+        let slots = runs.into_iter().flatten();
+        slots
+            .filter(|slot| !is_kept(slot))
+            .for_each(|slot| self.trust.void_slot(slot));
+        self.listener.flush();
     }
 
     /// Whether a push is lost: what only a broken cache does.

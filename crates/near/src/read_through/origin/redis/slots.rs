@@ -3,6 +3,8 @@
 //! Source: redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec; CLUSTER SLOTS,
 //! CLUSTER INFO.
 
+use std::ops::RangeInclusive;
+
 use redis::Value;
 
 use crate::read_through::owners::SLOTS;
@@ -61,6 +63,18 @@ fn number(value: &Value) -> Option<u16> {
     }
 }
 
+/// Reads the slots that a node has lost: the first and the last of each run.
+pub(super) fn runs(numbers: &[Value]) -> Option<Vec<RangeInclusive<u16>>> {
+    let (pairs, []) = numbers.as_chunks::<2>() else {
+        return None;
+    };
+    let run = |[first, last]: &[Value; 2]| {
+        let run = number(first)?..=number(last)?;
+        (!run.is_empty() && *run.end() < SLOTS).then_some(run)
+    };
+    pairs.iter().map(run).collect()
+}
+
 /// Whether a node says by `CLUSTER INFO` that it serves nothing: it may know an old map.
 pub(super) fn is_not_well(info: &Value) -> bool {
     let text = match info {
@@ -95,6 +109,20 @@ mod tests {
         assert_eq!((ranges[0].first, ranges[0].last), (0, 5460));
         assert_eq!(parse(&Value::Array(vec![Value::Int(1)])), None);
         assert_eq!(parse(&Value::Nil), None);
+    }
+
+    #[test]
+    fn lost_slots_are_read_and_nonsense_is_not() {
+        let said = |numbers: &[i64]| {
+            let numbers: Vec<Value> = numbers.iter().copied().map(Value::Int).collect();
+            runs(&numbers)
+        };
+        assert_eq!(said(&[1, 5, 9, 9]), Some(vec![1..=5, 9..=9]));
+        assert_eq!(said(&[]), Some(vec![]));
+        for nonsense in [&[1][..], &[5, 1], &[0, 16_384], &[-1, 3]] {
+            assert_eq!(said(nonsense), None, "{nonsense:?}");
+        }
+        assert_eq!(runs(&[Value::Nil, Value::Int(1)]), None);
     }
 
     #[test]

@@ -234,6 +234,25 @@ class CoherenceTest {
     }
 
     @Test
+    void whatIsToldWhileQuestionsHaveNoAnswerKeepsNoCopyAlive() throws Exception {
+        for (String key : List.of("k", "other")) {
+            server.put(key, "old");
+            get(key);
+            assertLocal(key, "old");
+        }
+        server.mute(true);
+        moved_ns.addAndGet(1_500_000_000L);
+        // It may have been on its way for long, and what has happened since is behind it.
+        server.change("other", "new");
+        untilRemote("other", "new");
+        moved_ns.addAndGet(1_000_000_000L);
+        server.put("k", "new");
+        CompletionStage<String> read = client.get("k", DAY);
+        server.mute(false);
+        assertEquals("new", join(read));
+    }
+
+    @Test
     void ownWritesAreReadBack() {
         server.put("k", "old");
         get("k");

@@ -14,6 +14,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.atomic.AtomicLong;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
@@ -94,6 +95,74 @@ class SlotsTest {
                 }
             }
             assertNotNull(cache.get(keys.get(0)));
+        }
+    }
+
+    @Test
+    void whatMovedIsDroppedAtOnceAndEverythingElseStays() throws Exception {
+        LocalCacheOptions options = LocalCacheOptions.tracked(1 << 20, 1).localTtl(TTL);
+        Reads reads = new Reads();
+        try (CacheClient<String> client =
+                        builder().localCache(options).metrics(reads).build(Codecs.string());
+                CacheClient<String> other = builder().build(Codecs.string())) {
+            BlockingCacheClient<String> cache = client.blocking();
+            List<String> keys = keys("staying");
+            for (String key : keys) {
+                other.blocking().set(key, "value", TTL);
+            }
+            for (String key : keys) {
+                Await.until(key + " is in memory", () -> reads.isLocal(cache, key));
+            }
+            List<Integer> before = owners(keys);
+            for (boolean joins : new boolean[] {true, false}) {
+                nodes.list(3, joins);
+                List<Integer> after = owners(keys);
+                List<String> moved = new ArrayList<>();
+                for (int i = 0; i < KEYS; i++) {
+                    if (!before.get(i).equals(after.get(i))) {
+                        moved.add(keys.get(i));
+                    }
+                }
+                assertTrue(!moved.isEmpty() && moved.size() < KEYS / 2, moved::toString);
+                for (String key : moved) {
+                    Await.until(key + " is dropped", () -> !reads.isLocal(cache, key));
+                }
+                for (String key : keys) {
+                    assertTrue(moved.contains(key) || reads.isLocal(cache, key), key);
+                }
+                // For the way back.
+                for (String key : moved) {
+                    Await.until(key + " is in memory", () -> reads.isLocal(cache, key));
+                }
+                before = after;
+            }
+        }
+    }
+
+    /** Which node has each key. */
+    private static List<Integer> owners(List<String> keys) throws Exception {
+        List<Integer> owners = new ArrayList<>();
+        for (String key : keys) {
+            owners.add(nodes.owner(key));
+        }
+        return owners;
+    }
+
+    /** Counts what comes from memory. */
+    private static final class Reads implements CacheMetrics {
+        private final AtomicLong local = new AtomicLong();
+
+        @Override
+        public void local(boolean hit) {
+            if (hit) {
+                local.incrementAndGet();
+            }
+        }
+
+        boolean isLocal(BlockingCacheClient<String> cache, String key) {
+            long before = local.get();
+            cache.get(key);
+            return local.get() > before;
         }
     }
 

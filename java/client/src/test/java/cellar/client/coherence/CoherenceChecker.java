@@ -70,7 +70,7 @@ abstract class CoherenceChecker<F extends Enum<F>> implements AutoCloseable {
         while (untilWrong ? !isPast(end_ns) && found() == 0 : !isEnough(end_ns)) {
             Thread.sleep(50 + random.nextInt(400));
             if (!faults.isEmpty()) {
-                F fault = faults.get(random.nextInt(faults.size()));
+                F fault = next();
                 done.get(fault).increment();
                 disturb(fault);
             }
@@ -85,13 +85,37 @@ abstract class CoherenceChecker<F extends Enum<F>> implements AutoCloseable {
         }
     }
 
+    /** Any of them, but for a check that needs each: then the one that came least often. */
+    private F next() {
+        F any = faults.get(random.nextInt(faults.size()));
+        if (!needsEach()) {
+            return any;
+        }
+        long least = faults.stream().mapToLong(fault -> done.get(fault).sum()).min().orElse(0);
+        return faults.stream()
+                .filter(fault -> done.get(fault).sum() == least)
+                .findFirst()
+                .orElse(any);
+    }
+
+    /** Whether it goes on until each fault has come once. */
+    boolean needsEach() {
+        return false;
+    }
+
+    /** Whether each fault has come once. */
+    final boolean hadEach() {
+        return faults.stream().allMatch(fault -> done.get(fault).sum() > 0);
+    }
+
     private static boolean isPast(long moment_ns) {
         return System.nanoTime() - moment_ns >= 0;
     }
 
     /** Whether time is over and enough was read, or there was much more time for it. */
     private boolean isEnough(long end_ns) {
-        return isPast(end_ns) && (judged() > READS_MIN || isPast(end_ns + PATIENCE.toNanos()));
+        boolean shown = judged() > READS_MIN && (hadEach() || !needsEach());
+        return isPast(end_ns) && (shown || isPast(end_ns + PATIENCE.toNanos()));
     }
 
     /** Whether the threads are to end. */

@@ -12,7 +12,7 @@ import org.junit.jupiter.api.Test;
  * <p>Seconds, or as many as {@code -Dcellar.check.seconds} says.
  */
 class SlotLocalCacheCheckTest {
-    private static final long SECONDS = Long.getLong("cellar.check.seconds", 15);
+    private static final long SECONDS = Long.getLong("cellar.check.seconds", 10);
     private static final long SEED = Long.getLong("cellar.check.seed", 1);
 
     /** Copies are served for two seconds after the last sign of life; the rest is for slow days. */

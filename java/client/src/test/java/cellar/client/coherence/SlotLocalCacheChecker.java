@@ -138,6 +138,12 @@ final class SlotLocalCacheChecker extends CoherenceChecker<SlotLocalCacheChecker
                 read(cache, mine, Duration.ZERO);
                 read(cache, mine, Duration.ZERO);
             }
+            try {
+                // What is waited for takes seconds.
+                Thread.sleep(1);
+            } catch (InterruptedException e) {
+                Thread.currentThread().interrupt();
+            }
         }
     }
 

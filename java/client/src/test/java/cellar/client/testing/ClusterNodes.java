@@ -98,6 +98,21 @@ public final class ClusterNodes implements AutoCloseable {
         return Node.of("127.0.0.1", ports.get(node));
     }
 
+    /** The node that has a key. */
+    public int owner(String key) throws IOException {
+        for (int node = 0; node < servers.size(); node++) {
+            try (Socket socket = new Socket(InetAddress.getLoopbackAddress(), ports.get(node))) {
+                socket.setSoTimeout(5000);
+                byte[] question = ("EXISTS " + key + "\r\n").getBytes(StandardCharsets.US_ASCII);
+                socket.getOutputStream().write(question);
+                if (socket.getInputStream().read() == ':') {
+                    return node;
+                }
+            }
+        }
+        throw new IllegalStateException("no node has " + key);
+    }
+
     /** Waits until the nodes of the list serve all slots, each some, and no other does. */
     private void settle() throws Exception {
         long begin_ns = System.nanoTime();

@@ -7,6 +7,7 @@ import cellar.client.internal.wire.LineOperation;
 import cellar.client.internal.wire.Operation;
 import cellar.client.internal.wire.ReadOperation;
 import java.util.ArrayList;
+import java.util.BitSet;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
@@ -19,9 +20,24 @@ import org.jspecify.annotations.Nullable;
 public abstract class Cluster implements AutoCloseable {
     private final AtomicInteger generation = new AtomicInteger();
 
-    /** Changes whenever a key may have got another home. */
-    public final int generation() {
+    /** Which home a key has, the how many-th: what {@link #lasts} compares. */
+    public long stay(byte[] key) {
         return generation.get();
+    }
+
+    /** Whether the key of a {@link #stay} can have had no other home since. */
+    public boolean lasts(long stay) {
+        return stay == generation.get();
+    }
+
+    /** Whether nodes have slots, and may tell that they have {@link #lost} some. */
+    public boolean hasSlots() {
+        return false;
+    }
+
+    /** A node tells that it has lost these slots. */
+    public void lost(Endpoint node, BitSet slots) {
+        homesChanged();
     }
 
     /** From now on a key may have another home. */

@@ -11,6 +11,7 @@ import cellar.client.internal.wire.SlotsOperation.Range;
 import io.netty.util.concurrent.ScheduledFuture;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.BitSet;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -19,6 +20,7 @@ import java.util.concurrent.CompletionException;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicIntegerArray;
 import java.util.function.Function;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
@@ -30,8 +32,9 @@ import org.jspecify.annotations.Nullable;
  * is lost. Until it is known the first node is asked, which sends elsewhere. A request that a node
  * has refused because of its slot was not executed, so it is sent again.
  *
- * <p>Invariant: with another map the generation is another one before anybody is asked by that map,
- * so that no local copy outlives its slot's move.
+ * <p>Invariant: where a slot is another node's, its stay is another one before anybody is asked by
+ * that map, and once a node has told that it has lost it, so that no local copy outlives its slot's
+ * move; what did not move stays.
  */
 public final class SlotCluster extends Cluster {
     /** How often the map is read. */
@@ -59,6 +62,9 @@ public final class SlotCluster extends Cluster {
 
     /** The first nodes, where the map does not have them. */
     private final Map<Node, Endpoint> spares = new HashMap<>();
+
+    /** The how many-th stay it is of each slot; never the same again. */
+    private final AtomicIntegerArray stays = new AtomicIntegerArray(SlotsOperation.SLOTS);
 
     private volatile Members members;
     private @Nullable CompletableFuture<@Nullable Void> reading;
@@ -143,9 +149,9 @@ public final class SlotCluster extends Cluster {
         }
         // Before the map, so that what was tracked by the old one is not believed by the new one;
         // and behind it, for who looked up a home between the two.
-        homesChanged();
+        endStays(before.owners, owners);
         members = new Members(List.copyOf(ranges), owners, endpoints);
-        homesChanged();
+        endStays(before.owners, owners);
         before.endpoints.forEach(
                 (node, endpoint) -> {
                     if (!endpoints.containsKey(node)) {
@@ -153,6 +159,39 @@ public final class SlotCluster extends Cluster {
                     }
                 });
         return true;
+    }
+
+    /** What was read of slots that are another node's is not believed any more. */
+    private void endStays(Endpoint[] before, Endpoint[] after) {
+        for (int slot = 0; slot < after.length; slot++) {
+            if (before[slot] != after[slot]) {
+                stays.incrementAndGet(slot);
+            }
+        }
+    }
+
+    @Override
+    public long stay(byte[] key) {
+        int slot = Slots.of(key);
+        return (long) slot << Integer.SIZE | stays.get(slot) & 0xffff_ffffL;
+    }
+
+    @Override
+    public boolean lasts(long stay) {
+        return stays.get((int) (stay >>> Integer.SIZE)) == (int) stay;
+    }
+
+    @Override
+    public boolean hasSlots() {
+        return true;
+    }
+
+    /** Nothing that the node has told of them before is believed; who has them says the map. */
+    @Override
+    public synchronized void lost(Endpoint node, BitSet slots) {
+        Endpoint[] owners = members.owners;
+        slots.stream().filter(slot -> owners[slot] == node).forEach(stays::incrementAndGet);
+        loops.next().execute(this::refresh);
     }
 
     private Endpoint connected(Node node) {

@@ -151,8 +151,7 @@ public final class LocalCache {
         return copy.form() == form
                 && copy.isLive(now_ns)
                 && now_ns - copy.seen_ns() <= nanos(localTtl)
-                && (tracking == null
-                        || ticket != null && ticket.isGood(core.cluster().generation()));
+                && (tracking == null || ticket != null && ticket.isGood(core.cluster()));
     }
 
     /** More than 292 years are for ever. */
@@ -257,7 +256,7 @@ public final class LocalCache {
         boolean trusted =
                 tracking == null
                         ? entry.value() != null
-                        : ticket != null && ticket.isGood(core.cluster().generation());
+                        : ticket != null && ticket.isGood(core.cluster());
         boolean kept = trusted && lasting && (entry.value() != null || !flight.leased);
         flights.computeIfPresent(
                 key,
@@ -284,6 +283,16 @@ public final class LocalCache {
     void invalidated(String key) {
         metrics.invalidated();
         forget(key);
+    }
+
+    /**
+     * A node told that something may have been missed: copies that are void by that are dropped,
+     * which nobody is served any more. A read that is under way finds its own when it ends.
+     */
+    void voided() {
+        copies.asMap()
+                .values()
+                .removeIf(copy -> copy.ticket() != null && copy.ticket().isVoid(core.cluster()));
     }
 
     /** Drops all copies; reads that are under way will not be kept. */

@@ -45,7 +45,7 @@ public final class RespTracking implements Tracking {
                 endpoint,
                 node ->
                         new TrackingConnection(
-                                node, port(node), options.trackingPassword(), told, core.ticker()));
+                                node, port(node), options.trackingPassword(), told, core));
     }
 
     private int port(Endpoint node) {
@@ -55,8 +55,8 @@ public final class RespTracking implements Tracking {
     @Override
     public CompletionStage<@Nullable Ticket> track(byte[] key) {
         try {
-            int generation = core.cluster().generation();
-            return connection(core.cluster().home(key)).track(key, generation);
+            long stay = core.cluster().stay(key);
+            return connection(core.cluster().home(key)).track(key, stay);
         } catch (CacheException e) {
             return CompletableFuture.completedStage(null);
         }

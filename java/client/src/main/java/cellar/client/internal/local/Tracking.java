@@ -1,5 +1,6 @@
 package cellar.client.internal.local;
 
+import cellar.client.internal.cluster.Cluster;
 import java.util.concurrent.CompletionStage;
 import org.jspecify.annotations.Nullable;
 
@@ -10,13 +11,18 @@ interface Tracking extends AutoCloseable {
      *
      * @param source who tells
      * @param epoch the source's epoch; a copy of an earlier one may be old
-     * @param generation of the cluster when the key's home was looked up
+     * @param stay of the key at its home in the cluster, from before that was looked up
      * @param ttl_ms what the item had left; -1 for ever, -2 if there was none
      */
-    record Ticket(Source source, int epoch, int generation, long ttl_ms) {
-        /** Whether nothing can have been missed since, if the cluster is in {@code now}. */
-        boolean isGood(int now) {
-            return generation == now && source.epoch() == epoch && source.isAlive();
+    record Ticket(Source source, int epoch, long stay, long ttl_ms) {
+        /** Whether nothing can have been missed since. */
+        boolean isGood(Cluster cluster) {
+            return cluster.lasts(stay) && source.epoch() == epoch && source.isAlive();
+        }
+
+        /** Whether it is never good again. */
+        boolean isVoid(Cluster cluster) {
+            return !cluster.lasts(stay) || source.epoch() != epoch;
         }
     }
 

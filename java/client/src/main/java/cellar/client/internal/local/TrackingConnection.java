@@ -1,12 +1,15 @@
 package cellar.client.internal.local;
 
 import cellar.client.CacheException;
+import cellar.client.internal.Core;
+import cellar.client.internal.cluster.Cluster;
 import cellar.client.internal.net.Backoff;
 import cellar.client.internal.net.Connector;
 import cellar.client.internal.net.Endpoint;
 import cellar.client.internal.net.Settings;
 import cellar.client.internal.wire.In;
 import cellar.client.internal.wire.RespReader;
+import cellar.client.internal.wire.SlotsOperation;
 import io.netty.buffer.ByteBuf;
 import io.netty.buffer.Unpooled;
 import io.netty.channel.ChannelHandlerContext;
@@ -15,6 +18,7 @@ import io.netty.channel.EventLoop;
 import io.netty.util.concurrent.ScheduledFuture;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayDeque;
+import java.util.BitSet;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
@@ -29,16 +33,19 @@ import org.jspecify.annotations.Nullable;
  * <p>A key is tracked by asking for its remaining time ({@code PTTL}), which the server counts as a
  * read; the value itself is read after the reply, so every later change is told of. Whatever may
  * have lost a message (a broken connection, silence, a flush) begins a new epoch, which ends all
- * copies of the old one at once.
+ * copies of the old one at once. A Cellar that has lost slots of a cluster says which.
  */
 final class TrackingConnection implements Tracking.Source {
     /** Silence for so long makes the connection ask for a sign of life. */
     static final long PING_MS = 500;
 
-    /** Copies are served for so long after the last sign of life. */
+    /** Copies are served for so long after the last question that was answered. */
     static final long ALIVE_NS_MAX = 2_000_000_000;
 
     private static final int WAITING_MAX = 1 << 16;
+
+    /** What it says that it understands, and what tells of slots that a node has lost. */
+    private static final String LOST_SLOTS = "invalidate-slots";
 
     /** Nobody waits longer for a reply; values are then read without being kept. */
     private static final long PATIENCE_NS = 200_000_000;
@@ -49,11 +56,16 @@ final class TrackingConnection implements Tracking.Source {
     private final int port;
     private final @Nullable String password;
     private final LocalCache cache;
+    private final Cluster cluster;
     private final LongSupplier ticker;
     private final EventLoop loop;
     private final Backoff backoff;
     private final ScheduledFuture<?> pings;
-    private final ArrayDeque<CompletableFuture<@Nullable Object>> waiting = new ArrayDeque<>();
+
+    /** A question that has had no reply, and when it was asked by the cache's clock. */
+    private record Asked(CompletableFuture<@Nullable Object> reply, long at_ns) {}
+
+    private final ArrayDeque<Asked> waiting = new ArrayDeque<>();
     private final AtomicInteger epoch = new AtomicInteger();
     private volatile boolean ready;
     private volatile long alive_ns;
@@ -68,16 +80,13 @@ final class TrackingConnection implements Tracking.Source {
     private @Nullable Socket socket;
 
     TrackingConnection(
-            Endpoint endpoint,
-            int port,
-            @Nullable String password,
-            LocalCache cache,
-            LongSupplier ticker) {
+            Endpoint endpoint, int port, @Nullable String password, LocalCache cache, Core core) {
         this.endpoint = endpoint;
         this.port = port;
         this.password = password;
         this.cache = cache;
-        this.ticker = ticker;
+        this.cluster = core.cluster();
+        this.ticker = core.ticker();
         this.loop = endpoint.loop();
         this.backoff =
                 new Backoff(endpoint.settings().backoffMin(), endpoint.settings().backoffMax());
@@ -95,7 +104,7 @@ final class TrackingConnection implements Tracking.Source {
         return ready && ticker.getAsLong() - alive_ns < ALIVE_NS_MAX;
     }
 
-    CompletionStage<Tracking.@Nullable Ticket> track(byte[] key, int generation) {
+    CompletionStage<Tracking.@Nullable Ticket> track(byte[] key, long stay) {
         if (!ready || stuck) {
             return CompletableFuture.completedStage(null);
         }
@@ -105,7 +114,7 @@ final class TrackingConnection implements Tracking.Source {
         return reply.handle(
                 (answer, failure) ->
                         answer instanceof Long ttl_ms
-                                ? new Tracking.Ticket(this, asked, generation, ttl_ms)
+                                ? new Tracking.Ticket(this, asked, stay, ttl_ms)
                                 : null);
     }
 
@@ -143,6 +152,10 @@ final class TrackingConnection implements Tracking.Source {
         } else {
             send(hello, words("HELLO", "3"));
         }
+        if (cluster.hasSlots()) {
+            // Whoever does not know it refuses it, and tells that all may have changed.
+            send(new CompletableFuture<>(), words("CLIENT", "CAPA", LOST_SLOTS));
+        }
         send(on, words("CLIENT", "TRACKING", "ON"));
         on.thenAcceptBoth(
                 hello,
@@ -173,7 +186,7 @@ final class TrackingConnection implements Tracking.Source {
         if (waiting.isEmpty()) {
             first_ns = System.nanoTime();
         }
-        waiting.add(reply);
+        waiting.add(new Asked(reply, ticker.getAsLong()));
         ByteBuf request = Unpooled.buffer();
         request.writeCharSequence("*" + words.length + "\r\n", StandardCharsets.US_ASCII);
         for (byte[] word : words) {
@@ -188,7 +201,7 @@ final class TrackingConnection implements Tracking.Source {
         if (ready && !waiting.isEmpty() && System.nanoTime() - first_ns > PATIENCE_NS) {
             // Their replies may still come, and are counted off then.
             stuck = true;
-            waiting.forEach(asked -> asked.complete(null));
+            waiting.forEach(asked -> asked.reply.complete(null));
         }
         ping();
     }
@@ -212,7 +225,6 @@ final class TrackingConnection implements Tracking.Source {
     }
 
     private void received(Socket from) {
-        alive_ns = ticker.getAsLong();
         first_ns = System.nanoTime();
         stuck = false;
         Object message;
@@ -220,17 +232,23 @@ final class TrackingConnection implements Tracking.Source {
             if (message instanceof RespReader.Push push) {
                 pushed(push.parts());
             } else {
-                CompletableFuture<@Nullable Object> asked = waiting.poll();
+                Asked asked = waiting.poll();
                 if (asked == null) {
                     throw new CacheException.Protocol("a reply that nobody asked for");
                 }
-                asked.complete(message);
+                // What was told before the question has come; bytes may have been on the way for
+                // long.
+                alive_ns = asked.at_ns;
+                asked.reply.complete(message);
             }
         }
     }
 
     /** A null in place of the keys means all of them; then the server has forgotten them too. */
     private void pushed(List<@Nullable Object> parts) {
+        if (!parts.isEmpty() && LOST_SLOTS.equals(parts.get(0))) {
+            lostSlots(parts.size() < 2 ? null : parts.get(1));
+        }
         if (parts.isEmpty() || !"invalidate".equals(parts.get(0))) {
             return;
         }
@@ -244,9 +262,32 @@ final class TrackingConnection implements Tracking.Source {
         }
     }
 
+    /** The first and the last of each run of slots; anything else means that all may be lost. */
+    private void lostSlots(@Nullable Object said) {
+        List<?> numbers = said instanceof List<?> list ? list : List.of(-1L);
+        BitSet slots = new BitSet(SlotsOperation.SLOTS);
+        for (int i = 0; i < numbers.size(); i += 2) {
+            long first = slot(numbers, i);
+            long last = slot(numbers, i + 1);
+            if (first < 0 || last < first) {
+                nextEpoch();
+                return;
+            }
+            slots.set((int) first, (int) last + 1);
+        }
+        cluster.lost(endpoint, slots);
+        cache.voided();
+    }
+
+    /** One of the numbers; -1 if it is no slot. */
+    private static long slot(List<?> numbers, int index) {
+        Object number = index < numbers.size() ? numbers.get(index) : null;
+        return number instanceof Long slot && slot < SlotsOperation.SLOTS ? slot : -1;
+    }
+
     private void nextEpoch() {
         epoch.incrementAndGet();
-        cache.forgetAll();
+        cache.voided();
     }
 
     private void lost(Socket which) {
@@ -257,9 +298,9 @@ final class TrackingConnection implements Tracking.Source {
         ready = false;
         stuck = false;
         nextEpoch();
-        CompletableFuture<@Nullable Object> asked;
+        Asked asked;
         while ((asked = waiting.poll()) != null) {
-            asked.complete(null);
+            asked.reply.complete(null);
         }
         if (!closed) {
             loop.schedule(this::connect, backoff.next_ms(), TimeUnit.MILLISECONDS);

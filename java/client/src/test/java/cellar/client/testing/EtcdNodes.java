@@ -1,0 +1,239 @@
+package cellar.client.testing;
+
+import cellar.client.Node;
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.net.HttpURLConnection;
+import java.net.InetAddress;
+import java.net.Socket;
+import java.net.URI;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.List;
+import java.util.function.Supplier;
+import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Cellars that form a cluster by what they register in etcd, each behind a cable, which is the
+ * address that it announces. The last one of the first three asks etcd through a cable as well.
+ */
+public final class EtcdNodes implements AutoCloseable {
+    /** How long a node that is silent keeps its slots. */
+    private static final String LEASE = "2s";
+
+    private static final int CUT_OFF = 2;
+    private static final int SLOTS = 16384;
+    private static final long PATIENCE_NS = 60_000_000_000L;
+
+    private final Path folder = Files.createTempDirectory("cellar-etcd");
+    private final int etcdPort = Server.freePort();
+    private final Process etcd;
+    private final Cable toEtcd;
+    private final List<Integer> ports = new ArrayList<>();
+    private final List<Cable> cables = new ArrayList<>();
+    private final List<@Nullable Server> servers = new ArrayList<>();
+
+    /** Starts the first three of so many nodes; each connection of a client has a filter. */
+    public EtcdNodes(int count, Supplier<Cable.Filter> filters) throws Exception {
+        etcd = startEtcd();
+        toEtcd = new Cable(etcdPort);
+        for (int i = 0; i < count; i++) {
+            ports.add(Server.freePort());
+            cables.add(new Cable(ports.get(i), filters));
+            servers.add(null);
+        }
+        for (int i = 0; i < 3; i++) {
+            start(i);
+        }
+        settle(0, 1, 2);
+    }
+
+    /** Whether there is an etcd here; .ci/install installs it. */
+    public static boolean isInstalled() {
+        try {
+            return new ProcessBuilder("etcd", "--version")
+                            .redirectOutput(ProcessBuilder.Redirect.DISCARD)
+                            .start()
+                            .waitFor()
+                    == 0;
+        } catch (IOException e) {
+            return false;
+        } catch (InterruptedException e) {
+            throw new IllegalStateException(e);
+        }
+    }
+
+    private Process startEtcd() throws Exception {
+        String client = "http://127.0.0.1:" + etcdPort;
+        String peer = "http://127.0.0.1:" + Server.freePort();
+        List<String> command = new ArrayList<>();
+        command.addAll(List.of("etcd", "--data-dir", folder.resolve("data").toString()));
+        command.addAll(List.of("--listen-client-urls", client, "--advertise-client-urls", client));
+        command.addAll(List.of("--listen-peer-urls", peer));
+        command.addAll(List.of("--initial-advertise-peer-urls", peer));
+        command.addAll(List.of("--initial-cluster", "default=" + peer));
+        Process process =
+                new ProcessBuilder(command)
+                        .redirectErrorStream(true)
+                        .redirectOutput(folder.resolve("log").toFile())
+                        .start();
+        long begin_ns = System.nanoTime();
+        while (!isHealthy(client)) {
+            if (System.nanoTime() - begin_ns > PATIENCE_NS) {
+                process.destroyForcibly();
+                throw new IllegalStateException("etcd does not become healthy");
+            }
+            Thread.sleep(50);
+        }
+        return process;
+    }
+
+    private static boolean isHealthy(String client) {
+        try {
+            URI health = URI.create(client + "/health");
+            HttpURLConnection connection = (HttpURLConnection) health.toURL().openConnection();
+            return connection.getResponseCode() == 200;
+        } catch (IOException e) {
+            return false;
+        }
+    }
+
+    /** Starts a node that does not run. */
+    public void start(int node) throws Exception {
+        String source = "etcd:http://127.0.0.1:" + (node == CUT_OFF ? toEtcd.port() : etcdPort);
+        String[] flags = {
+            "--cluster",
+            source + "/test",
+            "--node",
+            "n" + node,
+            "--cluster-lease",
+            LEASE,
+            "--announce-resp",
+            "127.0.0.1:" + cables.get(node).port()
+        };
+        String memcached = "127.0.0.1:" + Server.freePort();
+        servers.set(node, Server.cellar(memcached, "127.0.0.1:" + ports.get(node), flags));
+    }
+
+    /** Has a node end, which gives back what it has. */
+    public void end(int node) {
+        server(node).close();
+        servers.set(node, null);
+    }
+
+    /** Kills a node. */
+    public void kill(int node) throws Exception {
+        server(node).kill();
+        servers.set(node, null);
+    }
+
+    /** Whether a node runs. */
+    public boolean runs(int node) {
+        return servers.get(node) != null;
+    }
+
+    /** The process of a node that runs. */
+    public Server server(int node) {
+        Server server = servers.get(node);
+        if (server == null) {
+            throw new IllegalStateException("node " + node + " does not run");
+        }
+        return server;
+    }
+
+    /** The nodes that run. */
+    public int[] running() {
+        return java.util.stream.IntStream.range(0, servers.size()).filter(this::runs).toArray();
+    }
+
+    /** Cuts the third node off from etcd, and not from its clients, or lets it in again. */
+    public void cutOff(boolean isCutOff) {
+        toEtcd.become(isCutOff ? Cable.State.HELD : Cable.State.WHOLE);
+    }
+
+    /** What lies between clients and the nodes. */
+    public List<Cable> cables() {
+        return cables;
+    }
+
+    /** Where clients find a node. */
+    public Node node(int node) {
+        return Node.of("127.0.0.1", cables.get(node).port());
+    }
+
+    /** Where the node listens that announces this port. */
+    public int behind(int announced) {
+        for (int i = 0; i < cables.size(); i++) {
+            if (cables.get(i).port() == announced) {
+                return ports.get(i);
+            }
+        }
+        throw new IllegalStateException("no node announces port " + announced);
+    }
+
+    /** Waits until these nodes serve all slots between them, each some. */
+    public void settle(int... nodes) throws Exception {
+        long begin_ns = System.nanoTime();
+        while (!isSettled(nodes)) {
+            if (System.nanoTime() - begin_ns > PATIENCE_NS) {
+                throw new IllegalStateException("the cluster does not settle");
+            }
+            Thread.sleep(20);
+        }
+    }
+
+    private boolean isSettled(int... nodes) {
+        int all = 0;
+        for (int node : nodes) {
+            int served = served(node);
+            if (served == 0) {
+                return false;
+            }
+            all += served;
+        }
+        return all == SLOTS;
+    }
+
+    /** How many slots a node serves, by its lease too. */
+    private int served(int node) {
+        try (Socket socket = new Socket(InetAddress.getLoopbackAddress(), ports.get(node))) {
+            socket.setSoTimeout(5000);
+            byte[] question = "CLUSTER INFO\r\n".getBytes(StandardCharsets.US_ASCII);
+            socket.getOutputStream().write(question);
+            BufferedReader answer =
+                    new BufferedReader(
+                            new InputStreamReader(socket.getInputStream(), StandardCharsets.UTF_8));
+            String field = "cluster_slots_served:";
+            boolean isLeased = false;
+            for (String line = answer.readLine(); line != null; line = answer.readLine()) {
+                isLeased |= line.equals("cluster_state:ok");
+                if (line.startsWith(field)) {
+                    return isLeased ? Integer.parseInt(line.substring(field.length())) : 0;
+                }
+            }
+            return 0;
+        } catch (IOException e) {
+            return 0;
+        }
+    }
+
+    @Override
+    public void close() throws IOException {
+        for (Server server : servers) {
+            if (server != null) {
+                server.close();
+            }
+        }
+        cables.forEach(Cable::close);
+        toEtcd.close();
+        etcd.destroyForcibly();
+        try (Stream<Path> files = Files.walk(folder)) {
+            files.sorted(Comparator.reverseOrder()).forEach(file -> file.toFile().delete());
+        }
+    }
+}
