@@ -75,8 +75,8 @@ impl Absences {
 
 #[cfg(test)]
 mod tests {
-    use super::super::gateway::KeyValue;
     use super::*;
+    use crate::cluster::registration::KeyValue;
 
     #[test]
     fn versions_are_known_by_their_patch() {
