@@ -52,12 +52,12 @@ pub(crate) struct ClusterArgs {
     #[arg(default_value_if("quick", "true", "1"))]
     deaths: usize,
     /// Seconds of each measurement of a request
-    #[arg(long, default_value_t = 0.75)]
+    #[arg(long, default_value_t = 0.64)]
     #[arg(default_value_if("quick", "true", "0.05"))]
     #[serde(rename = "seconds_per_measurement")]
     seconds: f64,
     /// Seconds before a node comes or goes, and after
-    #[arg(long, default_value_t = 2.0)]
+    #[arg(long, default_value_t = 3.0)]
     #[arg(default_value_if("quick", "true", "1"))]
     window: f64,
     /// Different keys

@@ -8,10 +8,12 @@ use serde_json::{Value, json};
 
 use super::ClusterArgs;
 use super::fleet::{Etcd, Fleet, Node, PATIENCE, gets};
+use crate::race::all_at_once;
 
 const CONNECTIONS: usize = 50;
-/// Each visit begins with one that is not counted, this part as long.
-const WARM_UP_PART: u64 = 5;
+/// Turns in which servers are asked for each kind of request in a round, so that what disturbs the
+/// machine falls on all alike; the first one is not counted.
+const TURNS: u64 = 9;
 /// Answers that are asked for to find what one takes.
 const ANSWERS: u64 = 2_000;
 /// Nodes of a cluster whose first one is asked.
@@ -46,48 +48,56 @@ pub(super) fn measure(args: &ClusterArgs, etcd: Option<&Etcd>) -> Result<Vec<Val
         hosts.rotate_left(round % fleets.len());
         for wire in [Wire::Resp, Wire::Memcached] {
             for (is_get, depth) in [(true, 1), (false, 1), (true, 32), (false, 32)] {
-                for (host, node) in &hosts {
-                    visits.push(visit(args, (host, node), wire, (is_get, depth), &only)?);
-                }
+                let kind = (wire, is_get, depth);
+                visits.extend(take_turns(args, &hosts, kind, &only)?);
             }
         }
     }
     Ok(visits)
 }
 
-fn visit(
+/// Servers in turns, for one kind of request.
+fn take_turns(
     args: &ClusterArgs,
-    (host, node): (&str, &Node),
-    wire: Wire,
-    (is_get, depth): (bool, usize),
+    hosts: &[(&str, &Node)],
+    (wire, is_get, depth): (Wire, bool, usize),
     only: &[u32],
-) -> Result<Value, Error> {
-    let ns = nanoseconds(args.seconds)?;
-    let mut drive = node.drive(wire, CONNECTIONS, Limit::Nanoseconds(ns));
-    drive.depth = depth;
-    let mut plan = gets(drive, args.records()?, only, args.cpus.load_cpu);
-    plan.get_share = if is_get { 1.0 } else { 0.0 };
-    load::run(&plan.until(Limit::Nanoseconds(ns / WARM_UP_PART)))?;
-    let report = load::run(&plan)?;
-    let failed = report.get.misses + report.errors;
-    if failed > 0 {
-        let first = report.first_error.unwrap_or_default();
-        return Err(Error::Wrong(format!(
-            "{host}: {failed} misses and errors; {first}"
-        )));
+) -> Result<Vec<Value>, Error> {
+    let ns = nanoseconds(args.seconds)? / (TURNS - 1);
+    let mut spent = vec![(0.0, 0); hosts.len()];
+    for turn in 0..TURNS {
+        for ((host, node), (cpu_s, requests)) in hosts.iter().zip(&mut spent) {
+            let mut drive = node.drive(wire, CONNECTIONS, Limit::Nanoseconds(ns));
+            drive.depth = depth;
+            let mut plan = gets(drive, args.records()?, only, args.cpus.load_cpu);
+            plan.get_share = if is_get { 1.0 } else { 0.0 };
+            plan.seed = turn;
+            let report = load::run(&plan)?;
+            let failed = report.get.misses + report.errors;
+            if failed > 0 {
+                let first = report.first_error.unwrap_or_default();
+                let what = format!("{host}: {failed} misses and errors; {first}");
+                return Err(Error::Wrong(what));
+            }
+            if turn > 0 {
+                *cpu_s += report.server_cpu_s.unwrap_or_default();
+                *requests += report.requests;
+            }
+        }
     }
-    let (request, us) = (if is_get { "get" } else { "set" }, report.cpu_us());
-    eprintln!(
-        "{:9} {request}, {depth:2} deep, {host:11} {us:7.3} us",
-        wire.name()
-    );
-    Ok(json!({
-        "protocol": wire.name(),
-        "request": request,
-        "depth": depth,
-        "server": host,
-        "server_cpu_us": us,
-    }))
+    let request = if is_get { "get" } else { "set" };
+    let row = |((host, _), (cpu_s, requests)): (&(&str, &Node), (f64, u64))| {
+        let (protocol, us) = (wire.name(), cpu_s * 1e6 / requests as f64);
+        eprintln!("{protocol:9} {request}, {depth:2} deep, {host:11} {us:7.3} us");
+        json!({
+            "protocol": protocol,
+            "request": request,
+            "depth": depth,
+            "server": host,
+            "server_cpu_us": us,
+        })
+    };
+    Ok(hosts.iter().zip(spent).map(row).collect())
 }
 
 /// What CLUSTER SLOTS takes of a node's processor, and a GET of a value as long.
@@ -110,15 +120,22 @@ pub(super) fn of_map(args: &ClusterArgs) -> Result<Value, Error> {
     set.push_str("\r\n");
     asked.length(set.as_bytes()).map_err(failed)?;
     let get = format!("GET {key}\r\n");
-    let mut rows = Vec::new();
-    for _ in 0..args.rounds {
-        for (what, request) in [("CLUSTER SLOTS", "CLUSTER SLOTS\r\n"), ("GET", &get)] {
-            let us = asked.cpu_us(request.as_bytes()).map_err(failed)?;
-            eprintln!("{what:13} {us:7.3} us");
-            rows.push(json!({"what": what, "server_cpu_us": us}));
+    let ask = |mut asked: Asked| -> std::io::Result<Vec<Value>> {
+        usage::bind(args.cpus.load_cpu)?;
+        let mut rows = Vec::new();
+        for _ in 0..args.rounds {
+            for (what, request) in [("CLUSTER SLOTS", "CLUSTER SLOTS\r\n"), ("GET", &get)] {
+                let us = asked.cpu_us(request.as_bytes())?;
+                eprintln!("{what:13} {us:7.3} us");
+                rows.push(json!({"what": what, "server_cpu_us": us}));
+            }
         }
-    }
-    Ok(json!({"nodes": NODES, "bytes": slots_bytes, "rows": rows}))
+        Ok(rows)
+    };
+    // On a thread that is bound to the load's processor.
+    let rows = all_at_once([asked], ask).into_iter();
+    let rows: Vec<Vec<Value>> = rows.collect::<std::io::Result<_>>().map_err(failed)?;
+    Ok(json!({"nodes": NODES, "bytes": slots_bytes, "rows": rows.concat()}))
 }
 
 /// A key that the first node keeps.
