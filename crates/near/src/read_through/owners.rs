@@ -5,7 +5,7 @@
 //! ([`Tenure`]) and is compared with the word whenever it is served.
 //!
 //! Invariant: a tenure that has ended never holds again, also when the slot comes back to the node.
-//! Why: docs/decisions/0062-copies-of-moved-slots.md, 0065.
+//! Why: docs/decisions/0062-copies-of-moved-slots.md, 0063.
 
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -7,7 +7,7 @@
 //!
 //! In a cluster the node that has the slot is asked, wherever that is by now. What is made is
 //! stored against the version that the lease has: a slot that moved meanwhile is empty at its next
-//! owner, which gives other versions, so that nothing is stored there. Why: docs/decisions/0065.
+//! owner, which gives other versions, so that nothing is stored there. Why: docs/decisions/0063.
 //!
 //! Source: docs/leases.md. Tests: tests/coherence/leases.rs, tests/coherence/cluster_leases.rs.
 
