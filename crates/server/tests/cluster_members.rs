@@ -46,10 +46,13 @@ fn etcd_may_lose_a_member_and_without_a_majority_nothing_is_served() {
         // Two of them: no majority is left, and nobody knows who owns what.
         etcd.kill_member(0);
         etcd.kill_member(1);
-        sleep(LEASE_LASTS);
-        for node in &nodes {
-            assert_eq!(node.served_by_lease(), 0);
-        }
+        // The third one renews leases for as long as it believes to lead.
+        let serves = || nodes.iter().any(|node| node.served_by_lease() > 0);
+        let is_over = (0..3_000).any(|_| {
+            sleep(Duration::from_millis(20));
+            !serves()
+        });
+        assert!(is_over, "they serve without a majority");
         etcd.restart();
         wait_until_whole(&nodes);
         checker.go_on(HITS);
