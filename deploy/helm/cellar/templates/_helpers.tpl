@@ -66,6 +66,9 @@ dns:{{ include "cellar.fullname" . }}-headless.{{ .Release.Namespace }}.svc
 {{- if and .Values.cluster.enabled (not .Values.redis.enabled) -}}
 {{- fail "cluster.enabled needs redis.enabled: clients follow the cluster by Redis's protocol" -}}
 {{- end -}}
+{{- if and .Values.cluster.etcdUser (not .Values.cluster.etcdSecret) -}}
+{{- fail "cluster.etcdUser needs cluster.etcdSecret, a secret with password" -}}
+{{- end -}}
 {{- range .Values.cluster.etcd -}}
 {{- if and (hasPrefix "https:" .) (not $.Values.cluster.etcdSecret) -}}
 {{- fail "etcd over TLS needs cluster.etcdSecret, a secret with ca.crt" -}}
