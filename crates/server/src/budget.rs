@@ -63,6 +63,9 @@ pub struct Budget {
     /// Most that was seen since the heap gave back memory last.
     // Relaxed: a figure to compare with, which orders nothing.
     peak: AtomicUsize,
+    /// What was held at the last look for a fall.
+    // Relaxed: as the peak.
+    seen: AtomicUsize,
 }
 
 impl Default for Budget {
@@ -80,6 +83,7 @@ impl Budget {
             bytes_max,
             parts: (0..loops).map(|_| LoopShare::default()).collect(),
             peak: AtomicUsize::new(0),
+            seen: AtomicUsize::new(0),
         }
     }
 
@@ -192,13 +196,14 @@ impl Budget {
             .fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// Whether so much less is held than at the peak that the heap has something to give back; then
-    /// a new peak begins.
+    /// Whether so much less is held than at the peak that the heap has something to give back, and
+    /// it falls no further; then a new peak begins.
     #[must_use]
     pub fn has_fallen(&self, bytes: usize) -> bool {
         let now = self.bytes();
         let peak = self.peak.fetch_max(now, Ordering::Relaxed).max(now);
-        let has_fallen = peak - now >= bytes;
+        let is_falling = now < self.seen.swap(now, Ordering::Relaxed);
+        let has_fallen = peak - now >= bytes && !is_falling;
         if has_fallen {
             self.peak.store(now, Ordering::Relaxed);
         }
@@ -270,7 +275,11 @@ mod tests {
         let budget = Budget::new(1_000, 1);
         budget.set_connections(0, 900, 0);
         assert!(!budget.is_over() && !budget.has_fallen(500));
+        budget.set_connections(0, 300, 0);
+        assert!(!budget.has_fallen(500));
+        // While it falls, more may follow.
         budget.set_connections(0, 100, 0);
+        assert!(!budget.has_fallen(500));
         assert!(budget.has_fallen(500) && !budget.has_fallen(500));
     }
 }

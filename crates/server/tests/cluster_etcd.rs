@@ -139,9 +139,9 @@ fn a_name_or_an_address_that_is_taken_is_told_and_changes_nothing() {
         return;
     };
     let mut first = EtcdNode::of("one", &etcd.address());
-    first.start().log_until("all nodes follow the map");
+    first.start_until("all nodes follow the map");
     let mut second = EtcdNode::of("one", &etcd.address());
-    second.start().log_until("one is registered already");
+    second.start_until("one is registered already");
     assert_eq!(second.served(), 0);
     let mut third = EtcdNode::of("other", &etcd.address());
     third.resp = format!("127.0.0.1:{}", free_port());

@@ -100,8 +100,8 @@ fn what_a_node_has_whose_lease_etcd_ends_too_early_is_not_taken_while_it_serves(
     let lease = "3s";
     let mut alpha = EtcdNode::of("alpha", &relay.address).with_lease(lease);
     let mut beta = EtcdNode::of("beta", &etcd.addresses()).with_lease(lease);
-    alpha.start().log_until("may end leases too early");
-    beta.start().log_until("may end leases too early");
+    alpha.start_until("may end leases too early");
+    beta.start_until("may end leases too early");
     wait_until_whole(&[&alpha, &beta]);
     let addresses = [alpha.resp.clone(), beta.resp.clone()];
     let checker = ClusterChecker::start_resting(&addresses, REST);

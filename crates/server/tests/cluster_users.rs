@@ -63,7 +63,7 @@ fn a_node_speaks_to_etcd_as_a_user_whose_tokens_end() {
     };
     let mut one = EtcdNode::of("one", &etcd.address());
     one.more = login("node").to_vec();
-    one.start().log_until("all nodes follow the map");
+    one.start_until("all nodes follow the map");
     // Tokens end meanwhile, of the watch too, and nobody notices.
     for _ in 0..2 {
         sleep(LEASE_LASTS);
@@ -71,20 +71,18 @@ fn a_node_speaks_to_etcd_as_a_user_whose_tokens_end() {
     }
     let mut other = EtcdNode::of("other", &etcd.address());
     other.more = login("node").to_vec();
-    other.start().log_until("all nodes follow the map");
+    other.start_until("all nodes follow the map");
     one.running().log_until("all nodes follow the map");
     assert_eq!(one.served() + other.served(), 16_384);
     assert_eq!(one.lost_leases(), 0);
     // Somebody without a name, and one without the right password, are told in one line.
     let mut nobody = EtcdNode::of("nobody", &etcd.address());
-    let told = nobody.start().log_until("the last map stays in force");
-    let line = told.last().unwrap();
+    let line = nobody.start_until("the last map stays in force");
     assert!(line.contains("say who this node is"), "{line}");
     std::fs::write(&file, "node's mistake\n").unwrap();
     let mut wrong = EtcdNode::of("wrong", &etcd.address());
     wrong.more = login("node").to_vec();
-    let told = wrong.start().log_until("the last map stays in force");
-    let line = told.last().unwrap();
+    let line = wrong.start_until("the last map stays in force");
     assert!(line.contains("--cluster-user node: etcd says: ") && line.contains("password"));
     assert!(!line.contains("mistake"), "{line}");
     is_refused(wrong.running());
@@ -106,7 +104,7 @@ fn a_password_that_is_not_right_any_more_ends_with_the_lease() {
     node.more = ["--cluster-user", "node", "--cluster-password-file", &path]
         .map(str::to_owned)
         .to_vec();
-    node.start().log_until("all nodes follow the map");
+    node.start_until("all nodes follow the map");
     // Somebody gives that user another password, and then changes what this node looks at.
     let root = etcd.ask(
         "auth/authenticate",

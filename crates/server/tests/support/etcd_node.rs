@@ -77,6 +77,14 @@ impl EtcdNode {
             .insert(Daemon::start_behind(&self.behind, &flags))
     }
 
+    /// Starts it and waits for these words in a line of its log, which may come before it is ready.
+    pub(crate) fn start_until(&mut self, words: &str) -> String {
+        let daemon = self.start();
+        let mut earlier = daemon.warnings().iter();
+        let line = earlier.find(|line| line.contains(words)).cloned();
+        line.unwrap_or_else(|| daemon.log_until(words).pop().unwrap())
+    }
+
     pub(crate) fn signal(&self, signal: Signal) {
         self.running().signal(signal);
     }
