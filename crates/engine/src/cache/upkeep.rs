@@ -201,7 +201,7 @@ impl Cache {
         for at in (0..shards).map(|step| (turn + step) % shards) {
             let begins = emptying.is_none();
             let effort = Effort { begins, ..effort };
-            if self.tick_shard(&self.shards[at], effort, now, waiting) && emptying.is_none() {
+            if self.tick_shard(&self.shards[at], effort, now, waiting) && begins {
                 emptying = Some(at);
             }
         }

@@ -41,15 +41,6 @@ struct Ledger {
     stale: Mutex<Vec<String>>,
 }
 
-/// What was counted.
-#[derive(Debug)]
-pub(crate) struct Verdict {
-    pub(crate) hits: u64,
-    pub(crate) misses: u64,
-    pub(crate) writes: u64,
-    pub(crate) stale: Vec<String>,
-}
-
 /// The running load.
 pub(crate) struct ClusterChecker {
     ledger: Arc<Ledger>,
@@ -105,20 +96,21 @@ impl ClusterChecker {
         panic!("the cluster does not answer");
     }
 
-    /// Ends the load.
-    pub(crate) fn finish(self) -> Verdict {
+    /// Ends the load and checks that no read was stale.
+    pub(crate) fn finish(self) {
         self.ledger.is_over.store(true, Ordering::SeqCst);
         for thread in self.threads {
             thread.join().unwrap();
         }
         let count = |counter: &AtomicU64| counter.load(Ordering::SeqCst);
         let ledger = &self.ledger;
-        Verdict {
-            hits: count(&ledger.hits),
-            misses: count(&ledger.misses),
-            writes: count(&ledger.writes),
-            stale: ledger.stale.lock().unwrap().clone(),
-        }
+        let (writes, hits) = (count(&ledger.writes), count(&ledger.hits));
+        println!(
+            "{writes} writes, {hits} hits, {} misses",
+            count(&ledger.misses)
+        );
+        let stale = ledger.stale.lock().unwrap();
+        assert!(stale.is_empty(), "{stale:#?}");
     }
 }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
+use super::cluster_checker::ClusterChecker;
 use super::daemon::Daemon;
 use super::etcd::free_port;
 use super::http::Http;
@@ -123,6 +124,16 @@ impl EtcdNode {
         let line = lines.find_map(|line| line.strip_prefix("cellar_cluster_lost_leases_total "));
         line.unwrap().parse().unwrap()
     }
+}
+
+/// Starts these nodes and, once they serve all slots, a checker over them.
+pub(crate) fn start_checked(nodes: &mut [EtcdNode], rest: Duration) -> ClusterChecker {
+    for node in &mut *nodes {
+        node.start();
+    }
+    wait_until_whole(&nodes.iter().collect::<Vec<_>>());
+    let addresses: Vec<String> = nodes.iter().map(|node| node.resp.clone()).collect();
+    ClusterChecker::start_resting(&addresses, rest)
 }
 
 /// Waits until these nodes serve all slots between them, each some.
