@@ -5,8 +5,8 @@
 # PART="threads growth" runs these parts alone. A part that was measured at this very commit is left out,
 # so a run that was stopped goes on where it was; FORCE=1 measures it again. QUICK=1 shows in some
 # minutes that each part works, and keeps nothing. FULL=1 gives clients two hours in place of twenty
-# minutes. TRACES is the folder of the traces, ../shared/traces unless it is set. Arguments go to the
-# program of each part.
+# minutes, and makes service-whole, which takes 70. TRACES is the folder of the traces,
+# ../shared/traces unless it is set. Arguments go to the program of each part.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -67,8 +67,19 @@ run_threads() { measure threads "${cellar[@]}" "${peers[@]}"; }
 
 run_old-client() { run_in_java old-client s3; }
 
+run_service() { serve service; }
+
+# The source's test whole: 35 minutes for each server.
+run_service-whole() {
+    if [ -z "${FULL:-}${QUICK:-}" ]; then
+        echo "this part takes 70 minutes, and is left out without FULL=1" >&2
+        return
+    fi
+    serve service-whole --servers cellar,fast --rounds 1 ${FULL:+--life 10m --lives 3.5}
+}
+
 # The peer is a program in Go that puts BigCache behind net/http or fasthttp.
-run_service() {
+serve() {
     local bigcache=$target/bigcache-service
     if ! command -v go >/dev/null; then
         echo "go is not installed, so BigCache is left out" >&2
@@ -77,7 +88,7 @@ run_service() {
         echo "the service on BigCache cannot be built, so it is left out" >&2
         bigcache=off
     fi
-    measure service "${cellar[@]}" --bigcache "$bigcache"
+    measure "$@" "${cellar[@]}" --bigcache "$bigcache"
 }
 
 run_expiry() {

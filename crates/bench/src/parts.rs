@@ -111,6 +111,8 @@ pub const PARTS: &[Part] = parts! {
         "The Java client beside the one that its source replaced, in the source's own eight cases.";
     "service" by service::ServiceArgs =>
         "How long requests take in a cache service over HTTP, against BigCache.";
+    "service-whole" by service::ServiceArgs as "service" =>
+        "The same over 35 minutes with messages that live for ten, as its source tried it.";
     "expiry" by expiry::ExpiryArgs =>
         "Who holds memory for items whose time is over, and who notices, in one database and in \
          many.";

@@ -15,8 +15,8 @@ mod found;
 mod asking;
 mod paced;
 
-use clap::Args;
 use clap::builder::RangedU64ValueParser as Range;
+use clap::{Args, ValueEnum};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -29,6 +29,20 @@ use message::Messages;
 const ENTRY_EXTRA_BYTES: u64 = 140;
 /// Memory that a server is given at least, in MiB.
 const MEMORY_MIB_MIN: u64 = 128;
+
+/// A server that can take part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Subject {
+    Cellar,
+    /// BigCache behind net/http
+    Net,
+    /// BigCache behind fasthttp
+    Fast,
+    /// A Go map with a lock behind fasthttp
+    Map,
+    /// A server that does no work
+    Floor,
+}
 
 /// Options of `cellar-bench service`.
 #[derive(Args, Clone, Debug, Serialize)]
@@ -44,6 +58,14 @@ pub(crate) struct ServiceArgs {
     )]
     #[serde(skip)]
     bigcache: String,
+    /// Servers that take part, in this order
+    #[arg(
+        long,
+        value_delimiter = ',',
+        default_value = "cellar,net,fast,map,floor"
+    )]
+    #[serde(skip)]
+    servers: Vec<Subject>,
     /// Requests per second, half of them writes
     #[arg(long, value_name = "PER_S", default_value = "10k", value_parser = parse_count)]
     #[arg(default_value_if("quick", "true", "2k"))]

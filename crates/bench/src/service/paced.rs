@@ -5,11 +5,11 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use super::ServiceArgs;
 use super::asking::{HEALTH_EVERY, ask};
 use super::board::Board;
 use super::found::{Counts, Found, tail};
 use super::message::{ID_BYTES, Messages};
+use super::{ServiceArgs, Subject};
 use crate::measurement::both;
 use crate::peers::{some, takes_part};
 use crate::spread::Spread;
@@ -17,8 +17,6 @@ use cellar_load::{Drive, Error, Latencies, Limit, NS_PER_S, Recipe, Server, Wire
 
 /// How long a server that was started may take to come to rest.
 const REST_S_MAX: u64 = 60;
-/// What keeps messages in Go, and what stands before it; the map is the ordinary cache.
-const GO_SERVICES: [&str; 3] = ["bigcache, net/http", "bigcache, fasthttp", "map, fasthttp"];
 
 /// A server that takes part, and what came of all its rounds.
 struct Contender {
@@ -44,24 +42,49 @@ pub(super) fn measure(args: &ServiceArgs, messages: Messages) -> Result<Vec<Valu
     Ok(contenders.iter().map(Contender::summary).collect())
 }
 
-/// All servers, Cellar first, the floor last.
+/// The servers that were asked for; without Go those on BigCache and the map are left out.
 fn contenders(args: &ServiceArgs, messages: Messages) -> Result<Vec<Contender>, Error> {
-    let mut contenders = Vec::new();
-    if let Some(recipe) = args.cellar.recipe(Wire::Http)? {
-        let recipe = recipe.with("", &["--default-ttl", "http={life}"]);
-        contenders.push(Contender::cache(recipe.named("cellar"), "--version")?);
-    }
     let hint = "`make bench PART=service` makes it";
-    if takes_part("--bigcache", &args.bigcache, hint)? {
-        for name in GO_SERVICES {
-            let recipe = Recipe::go_service(&args.bigcache, args.message_bytes.high, name);
-            contenders.push(Contender::cache(recipe, "-version")?);
+    let has_go = args.servers.iter().any(|it| it.in_go().is_some())
+        && takes_part("--bigcache", &args.bigcache, hint)?;
+    let mut contenders = Vec::new();
+    for subject in &args.servers {
+        match (subject, subject.in_go()) {
+            (_, Some(name)) if has_go => {
+                let recipe = Recipe::go_service(&args.bigcache, args.message_bytes.high, name);
+                contenders.push(Contender::cache(recipe, "-version")?);
+            }
+            (Subject::Cellar, _) => contenders.extend(cellar(args)?),
+            (Subject::Floor, _) => contenders.push(floor(messages)?),
+            _ => {}
         }
     }
-    let mut contenders = some(contenders)?;
+    some(contenders)
+}
+
+fn cellar(args: &ServiceArgs) -> Result<Option<Contender>, Error> {
+    let Some(recipe) = args.cellar.recipe(Wire::Http)? else {
+        return Ok(None);
+    };
+    let recipe = recipe.with("", &["--default-ttl", "http={life}"]);
+    Contender::cache(recipe.named("cellar"), "--version").map(Some)
+}
+
+fn floor(messages: Messages) -> Result<Contender, Error> {
     let floor = Recipe::echo(Wire::Http, ID_BYTES, messages.content_bytes_mean())?;
-    contenders.push(Contender::new(floor.named("echo floor"), "", false));
-    Ok(contenders)
+    Ok(Contender::new(floor.named("echo floor"), "", false))
+}
+
+impl Subject {
+    /// What it is called if it is a program in Go.
+    fn in_go(self) -> Option<&'static str> {
+        match self {
+            Subject::Net => Some("bigcache, net/http"),
+            Subject::Fast => Some("bigcache, fasthttp"),
+            Subject::Map => Some("map, fasthttp"),
+            Subject::Cellar | Subject::Floor => None,
+        }
+    }
 }
 
 impl Contender {
