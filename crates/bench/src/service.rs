@@ -32,7 +32,7 @@ const MEMORY_MIB_MIN: u64 = 128;
 
 /// A server that can take part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Subject {
+enum Participant {
     Cellar,
     /// BigCache behind net/http
     Net,
@@ -65,7 +65,7 @@ pub(crate) struct ServiceArgs {
         default_value = "cellar,net,fast,map,floor"
     )]
     #[serde(skip)]
-    servers: Vec<Subject>,
+    servers: Vec<Participant>,
     /// Requests per second, half of them writes
     #[arg(long, value_name = "PER_S", default_value = "10k", value_parser = parse_count)]
     #[arg(default_value_if("quick", "true", "2k"))]

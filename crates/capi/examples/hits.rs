@@ -111,6 +111,24 @@ where
     }
 }
 
+/// A hit behind a call, as programs in other languages have it: the compiler inlines the others.
+type Get = fn(&Local<u64, Value>, u64) -> Option<Arc<Value>>;
+
+fn run_called(load: &Load, names: &[u64]) {
+    let store: Local<u64, Value> = Local::builder()
+        .entries_max(load.entries + load.entries / 4)
+        .build();
+    for &name in names {
+        store.insert(name, Arc::new(value_of(name)));
+    }
+    let get: Get = black_box(|store, key| store.get(&key));
+    for threads in [1, 2] {
+        measure("Rust store, numbers, by a call", load, threads, |key| {
+            u64::from(get(&store, names[key as usize]).unwrap()[0])
+        });
+    }
+}
+
 fn run_near(load: &Load, server: &str, names: &[String]) {
     let origin = Remote::new(Redis::open(server).unwrap(), Bytes);
     let near = Near::<String, Value>::builder(origin);
@@ -143,6 +161,7 @@ fn main() {
     let numbers: Vec<u64> = (0..entries).collect();
     let texts: Vec<String> = numbers.iter().map(|key| format!("key:{key:010}")).collect();
     run::<u64, u64>("Rust store, numbers", &load, &numbers);
+    run_called(&load, &numbers);
     let boxed: Vec<Box<str>> = texts.iter().map(|text| text.as_str().into()).collect();
     run::<Box<str>, str>("Rust store, text", &load, &boxed);
     if server != "none" {

@@ -284,11 +284,11 @@ pub unsafe extern "C" fn cellar_local_get(
     })
 }
 
-/// A store's own way of reading, without a look at which store it is: for loops of hits.
+/// How a store or near cache is read in one call, whose answer is one register: for loops of hits.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct ReaderOut {
-    /// What `get` takes for the store, as long as it is open.
+    /// What `get` takes for the store or cache, as long as that is open.
     pub store: *const c_void,
     /// The value of `key`, which is its own token, or null if there is none or something is wrong.
     pub get: unsafe extern "C" fn(store: *const c_void, key: KeyIn) -> *const c_void,

@@ -10,9 +10,9 @@ use crate::border::{
     close_handle, open_handle, reference, time, write,
 };
 use crate::key::{BytesKey, KeyIn, Sought, StoreKey};
-use crate::local::{LoadedOut, LoaderIn};
+use crate::local::{LoadedOut, LoaderIn, ReaderOut};
 use crate::near_options::NearOptions;
-use crate::value::{DraftOut, HeldOut, Maker, Slot};
+use crate::value::{DraftOut, HeldOut, Maker, SLOTS, Slot};
 
 /// A cache in front of a server. Any thread may use it; `cellar_near_close` ends it.
 pub struct NearHandle {
@@ -162,6 +162,53 @@ pub unsafe extern "C" fn cellar_near_get(
         // SAFETY: as above, where it was not null.
         unsafe { hand_out(handle.near.get::<Sought>(look)?, held) }
     })
+}
+
+/// How a hit is read from this cache: `get` of `reader` returns a value that memory has and that is
+/// not due to be asked for again. Where it returns null, `cellar_near_get` is to follow.
+///
+/// # Safety
+/// `near` is null or an open cache, `reader` null or room for one.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cellar_near_reader(
+    near: *const NearHandle,
+    reader: *mut ReaderOut,
+    error: *mut ErrorOut,
+) -> Status {
+    border(error, || {
+        // SAFETY: as the caller promises.
+        let handle = unsafe { reference(near) }?;
+        let read = ReaderOut {
+            store: std::ptr::from_ref(handle).cast(),
+            get: get_fresh,
+            holder: &raw const SLOTS,
+        };
+        // SAFETY: as the caller promises.
+        unsafe { write(reader, read) }
+    })
+}
+
+/// All of a hit in one function, whose answer is one register.
+///
+/// # Safety
+/// `near` is an open cache; the key's bytes are there.
+unsafe extern "C" fn get_fresh(near: *const c_void, key: KeyIn) -> *const c_void {
+    let mut value = std::ptr::null();
+    border(std::ptr::null_mut(), || {
+        // SAFETY: as the caller promises.
+        let handle = unsafe { reference(near.cast::<NearHandle>()) }?;
+        // SAFETY: as the caller promises.
+        let look = unsafe { BytesKey::look(&key) }?;
+        let read = handle
+            .near
+            .near()
+            .read_fresh::<Sought, _>(look, Slot::clone);
+        if let Some(slot) = read {
+            value = slot.into_raw();
+        }
+        Ok(())
+    });
+    value
 }
 
 /// The same from memory only; asks nobody.

@@ -290,22 +290,37 @@ where
         K: Borrow<Q>,
         Q: Hash + Eq + ?Sized,
     {
+        let value = self.serve(key, |value| Some(value.clone()));
+        if value.is_none() {
+            self.inner.counters.count(false);
+        }
+        value
+    }
+
+    /// What `serve` makes of the value of `key`, unless its time is over; nothing counts as no read.
+    ///
+    /// `serve` runs under the entry's lock: it is short, and does not use the store.
+    #[inline(always)]
+    pub(crate) fn serve<Q, R>(&self, key: &Q, serve: impl FnOnce(&P) -> Option<R>) -> Option<R>
+    where
+        K: Borrow<Q>,
+        Q: Hash + Eq + ?Sized,
+    {
         let inner = &*self.inner;
         let hash = inner.hasher.hash_one(key);
         let stripe = inner.lines.read(hash);
-        let value = match stripe.seek(hash, key) {
-            Some((entry, stamp)) if inner.lives(entry) => {
-                match stamp {
-                    None => entry.mark(),
-                    Some(stamp) => inner.ticks.stamp(stamp),
-                }
-                Some(entry.value.clone())
-            }
-            _ => None,
-        };
+        let (entry, stamp) = stripe.seek(hash, key)?;
+        if !inner.lives(entry) {
+            return None;
+        }
+        let served = serve(&entry.value)?;
+        match stamp {
+            None => entry.mark(),
+            Some(stamp) => inner.ticks.stamp(stamp),
+        }
         drop(stripe);
-        inner.counters.count(value.is_some());
-        value
+        inner.counters.count(true);
+        Some(served)
     }
 
     /// The same for nobody: it counts as no read, neither in the statistics nor for the policy.

@@ -209,6 +209,24 @@ async fn peek_asks_nobody_also_in_the_last_part_of_an_entrys_life() {
 }
 
 #[tokio::test]
+async fn what_is_read_in_place_is_fresh_and_nothing_else_counts_as_a_read() {
+    let (near, script) = cache(|near| near.local_ttl(10 * SECOND).refresh_ahead(0.5));
+    load(&near, &script, "k", "value").await;
+    let hits = near.stats().hits;
+    assert_eq!(near.read_fresh("k", |value| value.len()), Some(5));
+    assert_eq!(near.stats().hits, hits + 1);
+    assert_eq!(near.read_fresh("none", |value| value.len()), None);
+    // In the last part of its life a reader has to see to the next one, and then there is none.
+    for past in [6, 6] {
+        script.clock.advance(past * SECOND);
+        assert_eq!(near.read_fresh("k", |value| value.len()), None);
+    }
+    let stats = near.stats();
+    assert_eq!((stats.hits, stats.stale_avoided), (hits + 1, 0));
+    assert!(script.is_silent().await, "nobody was asked");
+}
+
+#[tokio::test]
 async fn a_refresh_that_fails_leaves_the_entry_and_is_tried_again() {
     let (near, script) = cache(|near| near.local_ttl(10 * SECOND).refresh_ahead(0.5));
     load(&near, &script, "k", "old").await;

@@ -208,9 +208,9 @@ impl Acceptor {
         };
         for accepted in 0..ACCEPTS_PER_TURN_MAX {
             match listener.accept() {
-                Ok(stream) => {
+                Ok((stream, peer)) => {
                     self.failing = false;
-                    self.let_in(listener, stream);
+                    self.let_in(listener, stream, peer);
                 }
                 Err(Errno::AGAIN) => return accepted,
                 // The client gave up while it waited.
@@ -229,9 +229,9 @@ impl Acceptor {
     }
 
     /// Shows a client in, or to where TLS is agreed on first.
-    fn let_in(&self, listener: &Listener, stream: Stream) {
+    fn let_in(&self, listener: &Listener, stream: Stream, peer: String) {
         let arrival = Arrival {
-            peer: listener.peer_of(&stream),
+            peer,
             stream,
             protocol: listener.protocol,
         };

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::Mode;
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
+use rustix::net::{AddressFamily, SocketAddrAny, SocketAddrUnix, SocketFlags, SocketType, sockopt};
 
 use crate::error::Error;
 use crate::open_sockets::{OpenSockets, place_of};
@@ -219,24 +219,19 @@ impl Listener {
         })
     }
 
-    /// Takes one waiting connection; it does not block.
+    /// Takes one waiting connection and its peer's address; it does not block. Of one that came by
+    /// a socket file the address is the file's path and a port that is none, as Redis has it.
     ///
     /// # Errors
     /// `AGAIN` if none waits, `MFILE` and the like if the system has no room for it.
-    pub fn accept(&self) -> Result<Stream, Errno> {
+    pub fn accept(&self) -> Result<(Stream, String), Errno> {
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-        let socket = rustix::net::accept_with(&self.socket, flags)?;
-        Ok(Stream::plain(socket, self.transport))
-    }
-
-    /// The address of a connection's peer; of one that came by a socket file the file's path and a
-    /// port that is none, as Redis has it.
-    #[must_use]
-    pub fn peer_of(&self, stream: &Stream) -> String {
-        if let Address::Unix(path) = &self.address {
-            return format!("{}:0", path.display());
-        }
-        peer_address(stream)
+        let (socket, peer) = rustix::net::acceptfrom_with(&self.socket, flags)?;
+        let peer = match &self.address {
+            Address::Unix(path) => format!("{}:0", path.display()),
+            Address::Tcp(_) | Address::Tls(_) => text_of(peer),
+        };
+        Ok((Stream::plain(socket, self.transport), peer))
     }
 
     /// Whether TLS is spoken on its connections.
@@ -258,7 +253,7 @@ impl Listener {
     }
 }
 
-/// Whether an address, as [`Listener::peer_of`] gives it, is one of this machine's own.
+/// Whether an address, as [`Listener::accept`] gives it, is one of this machine's own.
 #[must_use]
 pub fn is_of_this_machine(peer: &str) -> bool {
     let address = peer.parse::<SocketAddr>();
@@ -268,13 +263,17 @@ pub fn is_of_this_machine(peer: &str) -> bool {
 /// The address of a connection's peer; empty for one that came by a socket file, or is gone.
 #[must_use]
 pub fn peer_address(stream: &Stream) -> String {
-    let address = rustix::net::getpeername(stream).ok().flatten();
+    text_of(rustix::net::getpeername(stream).ok().flatten())
+}
+
+/// An address of the internet; nothing of any other.
+fn text_of(address: Option<SocketAddrAny>) -> String {
     let address = address.and_then(|any| SocketAddr::try_from(any).ok());
     address.map_or(String::new(), |address| address.to_string())
 }
 
 /// The address to which a connection came; that of a socket file is as its peer's, see
-/// [`Listener::peer_of`].
+/// [`Listener::accept`].
 #[must_use]
 pub fn local_address(stream: &Stream) -> String {
     let Ok(address) = rustix::net::getsockname(stream) else {
@@ -290,7 +289,7 @@ pub fn local_address(stream: &Stream) -> String {
     })
 }
 
-/// A connection's peer as [`Listener::peer_of`] has it, of one whose listener is not known.
+/// A connection's peer as [`Listener::accept`] has it, of one whose listener is not known.
 #[must_use]
 pub fn came_from(stream: &Stream) -> String {
     match stream.transport() {
@@ -310,7 +309,7 @@ pub fn peer_uid(stream: &Stream) -> Option<u32> {
 }
 
 /// A peer as others are told of it: its address, as
-/// [`Listener::peer_of`] has it, and the user of the machine if
+/// [`Listener::accept`] has it, and the user of the machine if
 /// it came by a socket file.
 #[must_use]
 pub fn told_of(peer: &str, uid: Option<u32>) -> String {

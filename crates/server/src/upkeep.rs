@@ -8,7 +8,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -41,7 +41,11 @@ pub(crate) fn start(
             state.cache.release_read_before();
         }
         if !state.upkeep_rests.load(Ordering::Relaxed) {
+            let began = Instant::now();
             pause = upkeep.step(&state.cache);
+            // At least as long, so that requests have half of the processor: to give memory to the
+            // system can take a hundred times as long as to empty what lies in it.
+            pause = pause.max(began.elapsed());
         }
         begin_turn();
         state.observer.tracking.push_due(state.cache.now().0);

@@ -9,7 +9,7 @@ use super::asking::{HEALTH_EVERY, ask};
 use super::board::Board;
 use super::found::{Counts, Found, tail};
 use super::message::{ID_BYTES, Messages};
-use super::{ServiceArgs, Subject};
+use super::{Participant, ServiceArgs};
 use crate::measurement::both;
 use crate::peers::{some, takes_part};
 use crate::spread::Spread;
@@ -54,8 +54,8 @@ fn contenders(args: &ServiceArgs, messages: Messages) -> Result<Vec<Contender>, 
                 let recipe = Recipe::go_service(&args.bigcache, args.message_bytes.high, name);
                 contenders.push(Contender::cache(recipe, "-version")?);
             }
-            (Subject::Cellar, _) => contenders.extend(cellar(args)?),
-            (Subject::Floor, _) => contenders.push(floor(messages)?),
+            (Participant::Cellar, _) => contenders.extend(cellar(args)?),
+            (Participant::Floor, _) => contenders.push(floor(messages)?),
             _ => {}
         }
     }
@@ -75,14 +75,14 @@ fn floor(messages: Messages) -> Result<Contender, Error> {
     Ok(Contender::new(floor.named("echo floor"), "", false))
 }
 
-impl Subject {
+impl Participant {
     /// What it is called if it is a program in Go.
     fn in_go(self) -> Option<&'static str> {
         match self {
-            Subject::Net => Some("bigcache, net/http"),
-            Subject::Fast => Some("bigcache, fasthttp"),
-            Subject::Map => Some("map, fasthttp"),
-            Subject::Cellar | Subject::Floor => None,
+            Participant::Net => Some("bigcache, net/http"),
+            Participant::Fast => Some("bigcache, fasthttp"),
+            Participant::Map => Some("map, fasthttp"),
+            Participant::Cellar | Participant::Floor => None,
         }
     }
 }

@@ -125,6 +125,7 @@ static void null_and_huge_are_refused(cellar_local* local) {
     CHECK(cellar_local_stats(NULL, &figures, NULL) == bad);
     CHECK(cellar_local_stats(local, NULL, NULL) == bad);
     CHECK(cellar_local_reader(NULL, &reader, NULL) == bad);
+    CHECK(cellar_near_reader(NULL, &reader, NULL) == bad);
     CHECK(cellar_draft_free(NULL, NULL) == bad && cellar_local_close(NULL, NULL) == bad);
     CHECK(cellar_sink_write(NULL, NULL, 0) == bad);
     cellar_near_options near = cellar_near_defaults();

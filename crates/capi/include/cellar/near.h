@@ -153,9 +153,9 @@ typedef struct cellar_key {
   uint64_t length;
 } cellar_key;
 
-// A store's own way of reading, without a look at which store it is: for loops of hits.
+// How a store or near cache is read in one call, whose answer is one register: for loops of hits.
 typedef struct cellar_reader {
-  // What `get` takes for the store, as long as it is open.
+  // What `get` takes for the store or cache, as long as that is open.
   const void *store;
   // The value of `key`, which is its own token, or null if there is none or something is wrong.
   const void *(*get)(const void *store, struct cellar_key key);
@@ -561,6 +561,15 @@ cellar_status cellar_near_get(const struct cellar_near *near,
                               struct cellar_key key,
                               struct cellar_held *held,
                               struct cellar_error *error);
+
+// How a hit is read from this cache: `get` of `reader` returns a value that memory has and that is
+// not due to be asked for again. Where it returns null, `cellar_near_get` is to follow.
+//
+// # Safety
+// `near` is null or an open cache, `reader` null or room for one.
+cellar_status cellar_near_reader(const struct cellar_near *near,
+                                 struct cellar_reader *reader,
+                                 struct cellar_error *error);
 
 // The same from memory only; asks nobody.
 //

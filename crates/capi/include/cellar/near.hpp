@@ -600,6 +600,9 @@ public:
 
     // The value of `key`, from memory or from the server; an empty Held if there is none.
     Result<Held<T>> get(std::string_view key) const {
+        if (const void* value = reader_.get(reader_.store, detail::key_of(key))) {
+            return Held<T>(cellar_held{value, value, reader_.holder});
+        }
         cellar_held held{nullptr, nullptr, nullptr};
         cellar_error error;
         const cellar_status status =
@@ -664,7 +667,9 @@ private:
     friend struct detail::Loading;
 
     explicit Near(cellar_near* near)
-        : near_(near, [](cellar_near* open) { cellar_near_close(&open, nullptr); }) {}
+        : near_(near, [](cellar_near* open) { cellar_near_close(&open, nullptr); }) {
+        cellar_near_reader(near, &reader_, nullptr);
+    }
 
     cellar_status draft(cellar_draft* out, cellar_error* error) const noexcept {
         return cellar_near_draft(near_.get(), out, error);
@@ -698,6 +703,7 @@ private:
     }
 
     std::shared_ptr<cellar_near> near_;
+    cellar_reader reader_{};
 };
 
 }  // namespace cellar

@@ -75,8 +75,8 @@ impl Wishes {
     }
 }
 
-/// A cache's upkeep at the right pace, for a thread that serves nobody: short steps, and a pause at
-/// least as long as the step before it, so that others have half of the processor or more.
+/// A cache's upkeep at the right pace, for a thread that serves nobody: short steps, so that it
+/// never takes a large part of a processor that others want.
 #[derive(Debug, Default)]
 pub struct Upkeep {
     /// The pauses since there was work, and since anything was put on a huge page.
@@ -91,7 +91,6 @@ impl Upkeep {
     /// Does one step, [`Cache::tick`] or [`Cache::use_huge_pages`], and says how long to pause
     /// before the next.
     pub fn step(&mut self, cache: &Cache) -> Duration {
-        let began = std::time::Instant::now();
         let waiting = cache.tick_shards();
         let mut pause = (self.quiet / PAUSE_SHARE).clamp(SHORT_PAUSE, Upkeep::PAUSE);
         if waiting.is_any {
@@ -102,8 +101,6 @@ impl Upkeep {
             self.settled = Duration::ZERO;
             pause = HUGE_PAUSE;
         }
-        // Giving memory to the system can take a hundred times as long as emptying what lies in it.
-        let pause = pause.max(began.elapsed());
         self.quiet += pause;
         self.settled += pause;
         pause

@@ -73,7 +73,7 @@ struct Peer {
 }
 
 impl Peer {
-    /// The peer with this address, as [`Listener::peer_of`](crate::listener::Listener::peer_of)
+    /// The peer with this address, as [`Listener::accept`](crate::listener::Listener::accept)
     /// has it.
     fn at(address: &str, has_users: bool) -> Peer {
         Peer {

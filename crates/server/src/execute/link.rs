@@ -164,7 +164,7 @@ impl Task<'_> {
 
 impl Link {
     /// The link of a connection that just came from `peer`, as
-    /// [`Listener::peer_of`](crate::listener::Listener::peer_of) has it, and is served at `home`,
+    /// [`Listener::accept`](crate::listener::Listener::accept) has it, and is served at `home`,
     /// an event loop and a token there.
     #[must_use]
     pub fn new(

@@ -103,7 +103,7 @@ pub(in crate::execute) fn decode<'a>(
 
 impl Intake {
     /// The intake of a client with this address, as
-    /// [`Listener::peer_of`](crate::listener::Listener::peer_of) has it.
+    /// [`Listener::accept`](crate::listener::Listener::accept) has it.
     #[must_use]
     pub fn new(address: &str, state: &State) -> Intake {
         let mut intake = Intake::of(address, state.users.is_some());

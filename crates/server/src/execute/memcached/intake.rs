@@ -202,7 +202,7 @@ pub(in crate::execute) fn decode_packet<'a>(
 
 impl Intake {
     /// The intake of a client with this address, as
-    /// [`Listener::peer_of`](crate::listener::Listener::peer_of) has it.
+    /// [`Listener::accept`](crate::listener::Listener::accept) has it.
     #[must_use]
     pub fn new(peer: &str, state: &State) -> Intake {
         Intake {
