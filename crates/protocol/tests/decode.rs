@@ -108,6 +108,59 @@ fn a_wrong_store_takes_its_value_with_it_if_the_length_is_known() {
 }
 
 #[test]
+fn a_set_in_its_usual_form_is_read_as_in_any_other() {
+    let numbers = [
+        "0",
+        "5",
+        "007",
+        "86400",
+        "999999999",
+        "1767225600",
+        "2147483645",
+        "2147483646",
+        "2147483648",
+        "4294967295",
+        "4294967296",
+        "9999999999",
+        "00000000005",
+        "12345678901",
+        "-1",
+        "+5",
+        "5x",
+        "x",
+        "",
+    ];
+    let seen = |line: String| {
+        let decoded = format!("{:?}", decode(line.as_bytes(), &Limits::default()));
+        // How long it is: the forms differ by a space.
+        let mut parts = decoded.split("used: ");
+        let first = parts.next().unwrap_or_default().to_owned();
+        let rests = parts.map(|it| it.trim_start_matches(|c: char| c.is_ascii_digit()));
+        first + &rests.collect::<String>()
+    };
+    for key in [
+        "k",
+        "a_key:0123456789",
+        &"k".repeat(250),
+        &"k".repeat(251),
+        "",
+    ] {
+        for flags in numbers {
+            for exptime in numbers {
+                for bytes in numbers {
+                    let of = |space: &str| {
+                        seen(format!(
+                            "set {key} {flags} {exptime} {bytes}{space}\r\nhello\r\n"
+                        ))
+                    };
+                    assert_eq!(of(""), of(" "), "{key} {flags} {exptime} {bytes}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn a_line_that_never_ends_is_given_up() {
     let limits = Limits {
         keys_line_bytes_max: 5_000,

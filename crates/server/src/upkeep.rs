@@ -8,11 +8,11 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::clock::LoopClock;
+use crate::clock::{LoopClock, Stopwatch};
 use crate::state::State;
 use crate::ticker::Ticker;
 use crate::tracking::begin_turn;
@@ -41,11 +41,11 @@ pub(crate) fn start(
             state.cache.release_read_before();
         }
         if !state.upkeep_rests.load(Ordering::Relaxed) {
-            let began = Instant::now();
+            let stopwatch = Stopwatch::start();
             pause = upkeep.step(&state.cache);
             // At least as long, so that requests have half of the processor: to give memory to the
             // system can take a hundred times as long as to empty what lies in it.
-            pause = pause.max(began.elapsed());
+            pause = pause.max(Duration::from_nanos(stopwatch.ns()));
         }
         begin_turn();
         state.observer.tracking.push_due(state.cache.now().0);

@@ -216,7 +216,8 @@ fn parse(line: &[u8]) -> Parsed<'_> {
     match line {
         [b'g', b'e', b't', b' ', keys @ ..] => return get(keys, false, None),
         [b's', b'e', b't', b' ', rest @ ..] => {
-            return storage::classic(Tokens::of(rest).after(1), Verb::Set);
+            let plain = storage::plain_set(rest).map(Ok);
+            return plain.unwrap_or_else(|| storage::classic(Tokens::of(rest).after(1), Verb::Set));
         }
         [b'm', letter, b' ', rest @ ..] => {
             let tokens = Tokens::of(rest).after(1);

@@ -8,11 +8,13 @@ use super::super::meta::Meta;
 use super::super::number;
 use super::super::refusal::{BAD_FORMAT, Refused};
 use super::super::request::{Storage, Store, Verb};
-use super::super::token::Tokens;
+use super::super::token::{Tokens, position};
 use super::{Line, Parsed, wants_silence};
 
 /// Longest value that a line may announce.
 const VALUE_BYTES_MAX: i32 = i32::MAX - 2;
+/// Digits of the longest number that [`plain_set`] reads.
+const DIGITS_MAX: usize = 10;
 
 /// The length of a value; strict, and never negative.
 #[inline]
@@ -21,6 +23,51 @@ fn value_bytes(token: &[u8]) -> Result<usize, Refused> {
         .filter(|bytes| *bytes <= VALUE_BYTES_MAX)
         .and_then(|bytes| usize::try_from(bytes).ok())
         .ok_or(Refused::line(BAD_FORMAT))
+}
+
+/// What stands behind `set ` in its usual form: key, flags, exptime and bytes, one space between
+/// them, digits that all of memcached's ways to read a number agree on. None in any other form:
+/// [`classic`] is to be asked.
+#[inline]
+pub(super) fn plain_set(line: &[u8]) -> Option<Line<'_>> {
+    let end = position(b' ', line)?;
+    let (key, rest) = line.split_at(end);
+    if key.is_empty() || key.len() > KEY_BYTES_MAX {
+        return None;
+    }
+    let (flags, rest) = plain_number(rest)?;
+    let (exptime, rest) = plain_number(rest)?;
+    let (bytes, rest) = plain_number(rest)?;
+    let is_whole = rest.is_empty() && i32::try_from(bytes).is_ok_and(|it| it <= VALUE_BYTES_MAX);
+    let store = Store {
+        verb: Verb::Set,
+        key,
+        flags,
+        exptime: exptime.cast_signed(),
+        version: 0,
+        noreply: false,
+        value: b"",
+    };
+    is_whole.then_some(Line::Valued(Storage::Classic(store), bytes as usize))
+}
+
+/// The number behind one space, and what follows its digits.
+#[inline]
+fn plain_number(text: &[u8]) -> Option<(u32, &[u8])> {
+    let [b' ', text @ ..] = text else {
+        return None;
+    };
+    let (mut number, mut digits) = (0_u64, 0);
+    for &byte in text.iter().take(DIGITS_MAX + 1) {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            break;
+        }
+        number = number * 10 + u64::from(digit);
+        digits += 1;
+    }
+    let number = u32::try_from(number).ok()?;
+    (digits > 0).then(|| (number, &text[digits..]))
 }
 
 /// set, add, replace, append, prepend, cas: key, flags, exptime, bytes, version of cas, noreply.
