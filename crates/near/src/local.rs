@@ -297,7 +297,7 @@ where
         value
     }
 
-    /// What `serve` makes of the value of `key`, unless its time is over; nothing counts as no read.
+    /// What `serve` makes of the value of `key`, unless its time is over. None counts as no read.
     ///
     /// `serve` runs under the entry's lock: it is short, and does not use the store.
     #[inline(always)]

@@ -42,7 +42,8 @@ pub(super) fn measure(args: &ServiceArgs, messages: Messages) -> Result<Vec<Valu
     Ok(contenders.iter().map(Contender::summary).collect())
 }
 
-/// The servers that were asked for; without Go those on BigCache and the map are left out.
+/// The servers that were asked for; without Go those on BigCache and the map are left out. A floor
+/// alone is none.
 fn contenders(args: &ServiceArgs, messages: Messages) -> Result<Vec<Contender>, Error> {
     let hint = "`make bench PART=service` makes it";
     let has_go = args.servers.iter().any(|it| it.in_go().is_some())
@@ -58,6 +59,9 @@ fn contenders(args: &ServiceArgs, messages: Messages) -> Result<Vec<Contender>, 
             (Participant::Floor, _) => contenders.push(floor(messages)?),
             _ => {}
         }
+    }
+    if !contenders.iter().any(|it| it.is_cache) {
+        contenders.clear();
     }
     some(contenders)
 }
