@@ -4,16 +4,16 @@
 //! find it where it listens.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::time::Duration;
 
-use redis::aio::MultiplexedConnection;
 use tempfile::TempDir;
 
 use crate::etcd::{Etcd, Relay};
 use crate::ledger::{Ledger, Pen};
 use crate::proxy::{Proxy, ProxyTarget};
 use crate::servers::{Kind, Server};
-use crate::writer::{Failed, connect};
+use crate::writer::{Failed, Refused, Writer};
 
 /// How long a node that is silent keeps its slots in etcd.
 const LEASE: &str = "2s";
@@ -238,20 +238,20 @@ pub(crate) struct FleetPen {
     targets: Vec<Target>,
     /// The address, as nodes announce it, that is asked next.
     current: String,
-    connections: HashMap<String, MultiplexedConnection>,
+    connections: HashMap<String, Writer>,
 }
 
 impl FleetPen {
-    async fn connection(&mut self) -> Option<MultiplexedConnection> {
-        if let Some(known) = self.connections.get(&self.current) {
-            return Some(known.clone());
-        }
-        let announced = |(address, _): &&Target| *address == self.current;
-        let (_, target) = self.targets.iter().find(announced)?;
-        let opened = connect(&target.now()).await?;
-        let name = self.current.clone();
-        self.connections.insert(name, opened.clone());
-        Some(opened)
+    async fn writer(&mut self) -> Option<&mut Writer> {
+        let known = match self.connections.entry(self.current.clone()) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(unknown) => {
+                let announced = |(address, _): &&Target| *address == self.current;
+                let (_, target) = self.targets.iter().find(announced)?;
+                unknown.insert(Writer::open_at(&target.now()).await?)
+            }
+        };
+        Some(known)
     }
 
     /// Asks another node next, over a new connection if it has failed.
@@ -269,23 +269,24 @@ impl FleetPen {
 impl Pen for FleetPen {
     async fn set(&mut self, name: &str, value: &str) -> Result<(), Failed> {
         for _ in 0..HOPS {
-            let Some(mut connection) = self.connection().await else {
+            let Some(writer) = self.writer().await else {
                 self.turn_elsewhere();
                 return Err(Failed::Ended);
             };
-            let mut command = redis::cmd("SET");
-            command.arg(name).arg(value);
-            let ran: redis::RedisResult<()> = command.query_async(&mut connection).await;
-            let Err(error) = ran else {
-                return Ok(());
-            };
-            if error.is_timeout() {
-                return Err(Failed::Silent);
-            }
-            match error.redirect_node() {
-                Some((address, _)) => address.clone_into(&mut self.current),
-                None if error.code() == Some("CLUSTERDOWN") => return Err(Failed::Ended),
-                None => {
+            match writer.try_set(name, value).await {
+                Ok(()) => return Ok(()),
+                Err(Refused::Failed(Failed::Silent)) => {
+                    self.connections.remove(&self.current);
+                    return Err(Failed::Silent);
+                }
+                Err(Refused::Says(error)) if error.starts_with("-CLUSTERDOWN ") => {
+                    return Err(Failed::Ended);
+                }
+                Err(Refused::Says(error)) if error.starts_with("-MOVED ") => {
+                    let (_, address) = error.rsplit_once(' ').expect("it says where to");
+                    address.clone_into(&mut self.current);
+                }
+                Err(_) => {
                     self.turn_elsewhere();
                     return Err(Failed::Ended);
                 }

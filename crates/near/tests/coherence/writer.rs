@@ -1,12 +1,14 @@
 //! Writer: a client without a cache that sets keys, over Redis's protocol or memcached's.
 //!
 //! It waits for its answer far longer than any server is stopped: a write that is given up may
-//! happen after the next one. Not without end: an answer that never comes is told as such.
+//! happen after the next one. Not without end: an answer that never comes is told as such. So that
+//! it is the server that is silent then, no client library stands between: a request that is handed
+//! to one while its connection ends can be lost there.
 
+use std::fmt::Write;
 use std::time::Duration;
 
-use redis::aio::MultiplexedConnection;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 use tokio::sync::RwLock;
 
@@ -25,86 +27,118 @@ pub(crate) enum Failed {
 }
 
 /// A connection.
-pub(crate) enum Writer {
-    Resp(MultiplexedConnection),
-    Text(TcpStream),
+pub(crate) struct Writer {
+    stream: BufReader<TcpStream>,
+    speaks_text: bool,
 }
 
 impl Writer {
-    /// A connection to the server of the moment, if it answers.
+    /// A connection to the server of the moment, if it can be reached.
     pub(crate) async fn open(server: &RwLock<Server>) -> Option<Writer> {
-        let (address, is_text) = {
+        let (address, speaks_text) = {
             let server = server.read().await;
             (server.address(), server.speaks_text_alone())
         };
-        if is_text {
-            let opened = within_wait(TcpStream::connect(address)).await?;
-            return opened.ok().map(Writer::Text);
-        }
-        connect(&address).await.map(Writer::Resp)
+        Writer::connect(&address, speaks_text).await
     }
 
-    /// Sets a key.
-    pub(crate) async fn set(&mut self, name: &str, value: &str) -> Result<(), Failed> {
-        match self {
-            Writer::Resp(_) => self.run(&["SET", name, value]).await,
-            Writer::Text(_) => {
+    /// A connection over Redis's protocol.
+    pub(crate) async fn open_at(address: &str) -> Option<Writer> {
+        Writer::connect(address, false).await
+    }
+
+    async fn connect(address: &str, speaks_text: bool) -> Option<Writer> {
+        let stream = within_wait(TcpStream::connect(address)).await?.ok()?;
+        Some(Writer {
+            stream: BufReader::new(stream),
+            speaks_text,
+        })
+    }
+
+    /// Sets a key; what the server says if it does not.
+    pub(crate) async fn try_set(&mut self, name: &str, value: &str) -> Result<(), Refused> {
+        let answer = match self.speaks_text {
+            true => {
                 let request = format!("set {name} 0 0 {}\r\n{value}\r\n", value.len());
-                self.speak(&request, b"STORED\r\n").await
+                self.speak(&request).await?
             }
+            false => self.ask(&["SET", name, value]).await?,
+        };
+        match answer.as_str() {
+            "STORED" | "+OK" => Ok(()),
+            _ => Err(Refused::Says(answer)),
         }
+    }
+
+    /// The same where it makes no difference why a server refuses.
+    pub(crate) async fn set(&mut self, name: &str, value: &str) -> Result<(), Failed> {
+        self.try_set(name, value)
+            .await
+            .map_err(|refused| refused.failed())
     }
 
     /// Removes everything.
     pub(crate) async fn flush(&mut self) -> Result<(), Failed> {
-        match self {
-            Writer::Resp(_) => self.run(&["FLUSHALL"]).await,
-            Writer::Text(_) => self.speak("flush_all\r\n", b"OK\r\n").await,
-        }
+        let answer = match self.speaks_text {
+            true => self.speak("flush_all\r\n").await?,
+            false => self.ask(&["FLUSHALL"]).await?,
+        };
+        let is_done = answer.trim_start_matches('+') == "OK";
+        is_done.then_some(()).ok_or(Failed::Ended)
     }
 
     /// Ends the connections of all others, where that can be asked for.
     pub(crate) async fn kill_others(&mut self) -> Result<(), Failed> {
         let kill = ["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"];
-        self.run(&kill).await
+        let answer = self.ask(&kill).await?;
+        answer.starts_with(':').then_some(()).ok_or(Failed::Ended)
     }
 
-    async fn run(&mut self, words: &[&str]) -> Result<(), Failed> {
-        let Writer::Resp(connection) = self else {
-            return Err(Failed::Ended);
-        };
-        let mut command = redis::cmd(words[0]);
-        command.arg(&words[1..]);
-        let ran: redis::RedisResult<redis::Value> = command.query_async(connection).await;
-        ran.map(drop).map_err(|error| match error.is_timeout() {
-            true => Failed::Silent,
-            false => Failed::Ended,
-        })
+    /// Sends a command over Redis's protocol; the reply's first line.
+    async fn ask(&mut self, words: &[&str]) -> Result<String, Failed> {
+        let mut request = format!("*{}\r\n", words.len());
+        for word in words {
+            write!(request, "${}\r\n{word}\r\n", word.len()).expect("memory is there");
+        }
+        self.speak(&request).await
     }
 
-    async fn speak(&mut self, request: &str, expected: &[u8]) -> Result<(), Failed> {
-        let Writer::Text(stream) = self else {
-            return Err(Failed::Ended);
-        };
-        let mut answer = vec![0; expected.len()];
+    /// Sends a request; the answer's first line, without its end.
+    async fn speak(&mut self, request: &str) -> Result<String, Failed> {
+        let mut line = String::new();
         let speaking = async {
-            stream.write_all(request.as_bytes()).await?;
-            stream.read_exact(&mut answer).await
+            self.stream.write_all(request.as_bytes()).await?;
+            self.stream.read_line(&mut line).await
         };
         let spoken = within_wait(speaking).await.ok_or(Failed::Silent)?;
         spoken.map_err(|_| Failed::Ended)?;
-        (answer == expected).then_some(()).ok_or(Failed::Ended)
+        let whole = line.strip_suffix("\r\n").ok_or(Failed::Ended)?;
+        Ok(whole.to_owned())
     }
 }
 
-/// A patient connection over Redis's protocol, if somebody answers.
-pub(crate) async fn connect(address: &str) -> Option<MultiplexedConnection> {
-    let client = redis::Client::open(format!("redis://{address}")).unwrap();
-    let config = redis::AsyncConnectionConfig::new()
-        .set_connection_timeout(Some(WAIT))
-        .set_response_timeout(Some(WAIT));
-    let opening = client.get_multiplexed_async_connection_with_config(&config);
-    opening.await.ok()
+/// Why a key was not set.
+#[derive(Debug)]
+pub(crate) enum Refused {
+    /// The server says so.
+    Says(String),
+    /// There was no answer.
+    Failed(Failed),
+}
+
+impl Refused {
+    fn failed(self) -> Failed {
+        match self {
+            Refused::Says(_) => Failed::Ended,
+            Refused::Failed(failed) => failed,
+        }
+    }
+}
+
+impl From<Failed> for Refused {
+    fn from(failed: Failed) -> Refused {
+        Refused::Failed(failed)
+    }
 }
 
 async fn within_wait<T>(what: impl Future<Output = T>) -> Option<T> {

@@ -6,8 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::sync::{mpsc, oneshot};
-use tokio::task::AbortHandle;
+use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::timeout;
 
 use super::wire::{self, Reply};
@@ -27,8 +26,9 @@ type Answered = oneshot::Sender<Result<Reply, Error>>;
 pub(super) struct Pipe {
     number: u64,
     requests: mpsc::Sender<(Vec<u8>, Answered)>,
-    tasks: [AbortHandle; 2],
-    /// Whether somebody has seen that it has ended: tasks that are aborted go on for a moment.
+    /// Tells its task to end.
+    end: Arc<Notify>,
+    /// Whether somebody has given it up: its task goes on for a moment.
     // Relaxed: who reads it late gets an error from the pipe.
     lost: AtomicBool,
 }
@@ -40,14 +40,13 @@ impl Pipe {
         writer: impl AsyncWrite + Send + Unpin + 'static,
     ) -> Arc<Pipe> {
         let (requests, queue) = mpsc::channel(QUEUE_MAX);
-        let (sent, waiting) = mpsc::channel(QUEUE_MAX);
-        let writing = tokio::spawn(write(writer, queue, sent)).abort_handle();
-        let reading = tokio::spawn(read(reader, waiting)).abort_handle();
+        let end = Arc::new(Notify::new());
+        tokio::spawn(run(reader, writer, queue, Arc::clone(&end)));
         Arc::new(Pipe {
             // Relaxed: only the difference from all others matters.
             number: NUMBERS.fetch_add(1, Ordering::Relaxed),
             requests,
-            tasks: [writing, reading],
+            end,
             lost: AtomicBool::new(false),
         })
     }
@@ -60,13 +59,13 @@ impl Pipe {
     /// Whether it has ended.
     pub(super) fn is_lost(&self) -> bool {
         // Relaxed: who reads it late gets an error from the pipe.
-        self.lost.load(Ordering::Relaxed) || self.tasks.iter().any(AbortHandle::is_finished)
+        self.lost.load(Ordering::Relaxed) || self.requests.is_closed()
     }
 
     /// Ends it, for everybody.
     fn give_up(&self) {
         self.lost.store(true, Ordering::Relaxed);
-        self.tasks.iter().for_each(AbortHandle::abort);
+        self.end.notify_one();
     }
 
     /// Sends a request and waits for its reply.
@@ -102,10 +101,30 @@ impl Drop for Pipe {
     }
 }
 
+/// Sends and reads until the connection ends or somebody ends it; then nobody waits for it.
+///
+/// Both are one task, and the queue is emptied behind its close: whoever is handing a request over
+/// at that moment would wait for an answer that nobody gives until time is up.
+async fn run(
+    reader: impl AsyncRead + Unpin,
+    writer: impl AsyncWrite + Unpin,
+    mut queue: mpsc::Receiver<(Vec<u8>, Answered)>,
+    end: Arc<Notify>,
+) {
+    let (sent, waiting) = mpsc::channel(QUEUE_MAX);
+    tokio::select! {
+        () = write(writer, &mut queue, sent) => {}
+        () = read(reader, waiting) => {}
+        () = end.notified() => {}
+    }
+    queue.close();
+    while queue.recv().await.is_some() {}
+}
+
 /// Sends what is in the queue, as much at once as there is.
 async fn write(
     mut writer: impl AsyncWrite + Unpin,
-    mut queue: mpsc::Receiver<(Vec<u8>, Answered)>,
+    queue: &mut mpsc::Receiver<(Vec<u8>, Answered)>,
     sent: mpsc::Sender<Answered>,
 ) {
     let mut batch = Vec::new();
@@ -156,6 +175,53 @@ async fn read(mut reader: impl AsyncRead + Unpin, mut waiting: mpsc::Receiver<An
         match reader.read(&mut buffer).await {
             Ok(bytes) if bytes > 0 => received.extend_from_slice(&buffer[..bytes]),
             _ => return,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How long a question may wait; none does.
+    const LIMIT: Duration = Duration::from_secs(20);
+
+    /// Answers so many reads' requests, then hangs up.
+    async fn answer(mut far: tokio::io::DuplexStream, reads: usize) {
+        let mut buffer = [0; 256];
+        for _ in 0..reads {
+            let read = far.read(&mut buffer).await.unwrap();
+            let asked = buffer[..read].iter().filter(|byte| **byte == b'\n').count();
+            far.write_all(&b"HD\r\n".repeat(asked)).await.unwrap();
+        }
+    }
+
+    async fn ask_until_an_error(pipe: Arc<Pipe>) -> Error {
+        loop {
+            if let Err(error) = pipe.ask(b"mn\r\n".to_vec(), LIMIT).await {
+                return error;
+            }
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+    async fn who_asks_while_the_connection_ends_is_told_at_once() {
+        for round in 0..5_000 {
+            let (near, far) = tokio::io::duplex(64 << 10);
+            let (reader, writer) = tokio::io::split(near);
+            let pipe = Pipe::start(reader, writer);
+            let asking: Vec<_> = (0..4)
+                .map(|_| tokio::spawn(ask_until_an_error(Arc::clone(&pipe))))
+                .collect();
+            tokio::spawn(answer(far, round % 8));
+            for asked in asking {
+                let error = asked.await.unwrap();
+                assert!(
+                    !matches!(error, Error::Timeout(_)),
+                    "{error:?}, round {round}"
+                );
+            }
+            assert!(pipe.is_lost());
         }
     }
 }
