@@ -6,11 +6,15 @@
 //! client's own if the real cache missed too, else at once, with the size of the real item and the
 //! TTL that it was stored with.
 //!
+//! Beside them, rivals of the small queue's share compete ([`Rivals`]); all imagine the share that
+//! the real cache has.
+//!
 //! What is estimated is the difference to the real cache on the same sampled keys, which varies far
 //! less than the misses themselves; the real cache's misses are counted exactly.
 //! Why: docs/decisions/0011. Tests: tests/insight.rs.
 
 use crate::history::History;
+use crate::rivals::Rivals;
 use crate::sample::{Action, Coarse, Event, part};
 use crate::simulation::{Capacity, Simulation};
 use crate::stow::{Chest, Stow, Unpacking};
@@ -26,6 +30,7 @@ const TTLS_PER_RECORD: usize = 6;
 #[derive(Debug)]
 pub(crate) struct Curve {
     simulations: [Simulation; SIZES],
+    rivals: Rivals,
     ttls: History,
     /// Misses there, and misses of the real cache among the same keys; each sampled one counts for
     /// all that it stands for.
@@ -38,6 +43,7 @@ impl Curve {
     pub(crate) fn new(capacities: [Capacity; SIZES], records_max: usize, below: u32) -> Curve {
         Curve {
             simulations: capacities.map(|capacity| Simulation::new(capacity, records_max, below)),
+            rivals: Rivals::new(capacities[SIZES / 2], records_max, below),
             ttls: History::of(records_max * TTLS_PER_RECORD),
             misses: [0.0; SIZES],
             real_misses: [0.0; SIZES],
@@ -47,6 +53,7 @@ impl Curve {
     /// Writes down what the imagined caches hold.
     pub(crate) fn stow(&self, chest: &mut Chest) {
         self.simulations.stow(chest);
+        self.rivals.stow(chest);
         self.ttls.stow(chest);
     }
 
@@ -54,25 +61,27 @@ impl Curve {
     /// counted begins anew.
     pub(crate) fn take_on(&mut self, from: &mut Unpacking<'_>) -> Option<()> {
         let simulations = <[Simulation; SIZES]>::fetch(from)?;
+        let rivals = Rivals::fetch(from)?;
         let ttls = History::fetch(from)?;
         let mut both = self.simulations.iter().zip(&simulations);
-        if !both.all(|(one, other)| one.is_like(other)) {
+        if !both.all(|(one, other)| one.is_like(other)) || !self.rivals.are_like(&rivals) {
             return None;
         }
-        (self.simulations, self.ttls) = (simulations, ttls);
+        (self.simulations, self.rivals, self.ttls) = (simulations, rivals, ttls);
         Some(())
     }
 
     /// Bytes that a curve with so many records takes.
     pub(crate) const fn bytes_for(records_max: usize) -> usize {
         SIZES * Simulation::bytes_for(records_max)
+            + Rivals::bytes_for(records_max)
             + History::bytes_for(records_max * TTLS_PER_RECORD)
     }
 
     /// Keys whose part lies below this are in the sample of at least one simulation.
     pub(crate) fn below(&self) -> u32 {
         let below = self.simulations.iter().map(Simulation::below);
-        below.max().unwrap_or(0)
+        below.max().unwrap_or(0).max(self.rivals.below())
     }
 
     /// Lowers all rates to at most this.
@@ -80,6 +89,12 @@ impl Curve {
         for simulation in &mut self.simulations {
             simulation.lower(below);
         }
+        self.rivals.lower(below);
+    }
+
+    /// The share of memory that the small queue should have, in percent.
+    pub(crate) fn small_percent(&self) -> usize {
+        self.rivals.small_percent()
     }
 
     /// About how many items the real cache holds.
@@ -96,7 +111,6 @@ impl Curve {
     pub(crate) fn see(&mut self, event: &Event) -> u64 {
         let Event {
             hash,
-            bytes,
             deadline,
             now,
             ..
@@ -106,29 +120,23 @@ impl Curve {
             let below = self.below();
             self.ttls.store(hash, below, deadline, now);
         }
-        let mut steps = 0;
+        let mut steps = self.rivals.see(event, &mut self.ttls);
+        if self.rivals.has_changed() {
+            let percent = self.rivals.small_percent();
+            let all = self.simulations.iter_mut();
+            all.for_each(|simulation| simulation.set_small_percent(percent));
+        }
         for (size, simulation) in self.simulations.iter_mut().enumerate() {
             if part >= simulation.below() {
                 continue;
             }
             steps += 1;
-            match event.action {
-                Action::Hit | Action::Miss => {
-                    let real_hit = event.action == Action::Hit;
-                    let weight = simulation.weight();
-                    self.real_misses[size] += if real_hit { 0.0 } else { weight };
-                    if simulation.get(hash, real_hit, now) {
-                        continue;
-                    }
-                    self.misses[size] += weight;
-                    if real_hit {
-                        let deadline = refill_deadline(&mut self.ttls, event);
-                        simulation.set(hash, bytes, deadline, now);
-                    }
-                }
-                Action::Set => simulation.set(hash, bytes, deadline, now),
-                Action::Touch => simulation.touch(hash, deadline, now),
-                Action::Delete => simulation.delete(hash),
+            let weight = simulation.weight();
+            if event.action == Action::Miss {
+                self.real_misses[size] += weight;
+            }
+            if simulation.show(event, &mut self.ttls) {
+                self.misses[size] += weight;
             }
         }
         steps
@@ -137,16 +145,6 @@ impl Curve {
     /// Deletes everything everywhere.
     pub(crate) fn flush(&mut self) {
         self.simulations.iter_mut().for_each(Simulation::flush);
-    }
-}
-
-/// The deadline of an item that is stored anew, because only the real cache still has it.
-fn refill_deadline(ttls: &mut History, event: &Event) -> Coarse {
-    if event.deadline == Coarse::NEVER {
-        return Coarse::NEVER;
-    }
-    match ttls.find(event.hash) {
-        Some(fate) => fate.ttl.from(event.now),
-        None => event.deadline,
+        self.rivals.flush();
     }
 }

@@ -23,7 +23,7 @@ use crate::clock::Instant;
 use crate::ghost::Ghosts;
 use crate::item::Spec;
 use crate::log::Room;
-use crate::policy::{GHOSTS_PERCENT_MAX, SMALL_PERCENT, reads_needed};
+use crate::policy::{GHOSTS_PERCENT_MAX, reads_needed};
 use crate::segment::Queue;
 use crate::store::{Located, Store};
 use crate::survey::{Survey, all_dead};
@@ -41,6 +41,10 @@ const GIVEN_BACK_PER_SEGMENT: usize = 2;
 const DEAD_REVIEW_PPM: u64 = 40_000;
 const SURVEY_MS: u64 = 10;
 const SURVEY_SHARE: usize = 200;
+/// Bytes that an insertion may copy for each of its own, up to a bound: beside small segments a
+/// large item takes the place of many that were read.
+const COPIES_PER_BYTE: usize = 4;
+const COPY_BYTES_MAX: usize = 256 << 10;
 
 /// Why a segment is emptied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,6 +99,12 @@ impl Allowance {
             || self.walk_bytes == 0
             || (self.is_upkeep && self.copy_bytes == 0)
     }
+}
+
+/// Bytes that an insertion of so many may copy: a segment at least.
+fn copies_for(bytes: usize, store: &Store) -> usize {
+    let copies = (bytes * COPIES_PER_BYTE).min(COPY_BYTES_MAX);
+    copies.max(store.segment_bytes())
 }
 
 /// Takes memory back for one shard.
@@ -183,7 +193,7 @@ impl Reclaimer {
                 entries: ENTRIES_PER_INSERT,
                 bytes: 2 * bytes,
                 walk_bytes: usize::MAX,
-                copy_bytes: store.segment_bytes(),
+                copy_bytes: copies_for(bytes, store),
                 is_upkeep: false,
             };
             self.process(store, &mut allowance, now);
@@ -221,9 +231,9 @@ impl Reclaimer {
         spec: &Spec,
         now: Instant,
     ) -> Option<Room> {
-        // For all victims together: copies beyond a segment would fill what they are to free, and
-        // the caller waits.
-        let mut copy_bytes = store.segment_bytes();
+        // For all victims together: copies beyond it would fill what they are to free, and the
+        // caller waits.
+        let mut copy_bytes = copies_for(spec.key_bytes + spec.value_bytes, store);
         if store.keeps() {
             return self.win_room(store, queue, spec, now);
         }
@@ -328,7 +338,7 @@ impl Reclaimer {
         // The segment that is being filled does not count: in a small cache it is a large part.
         let (small_with_open, small) = store.queue_bytes(Queue::Small);
         let all = small_with_open + store.queue_bytes(Queue::Main).0;
-        let order = if small * 100 > all * SMALL_PERCENT {
+        let order = if small * 100 > all * store.small_percent() {
             [Queue::Small, Queue::Main]
         } else {
             [Queue::Main, Queue::Small]

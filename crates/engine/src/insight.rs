@@ -10,7 +10,10 @@
 
 use crate::clock::Instant;
 use crate::curve::{Curve, QUARTERS, SIZES};
+use std::sync::Arc;
+
 use crate::history::History;
+use crate::policy::SmallShare;
 use crate::reasons::Reasons;
 use crate::sample::{Coarse, Event};
 use crate::simulation::Capacity;
@@ -38,6 +41,8 @@ const BATCHES_PER_FIT: u64 = 64;
 #[derive(Debug)]
 pub(crate) struct Insight {
     curve: Curve,
+    /// How much of memory the small queue may have, as the curve's rivals say.
+    small: Arc<SmallShare>,
     reasons: Reasons,
     /// Room for the events that are being looked at.
     batch: Vec<Event>,
@@ -67,6 +72,7 @@ impl Insight {
                 records,
                 u32::MAX,
             ),
+            small: Arc::default(),
             reasons: Reasons::new(records * FATES_PER_RECORD, u32::MAX),
             batch: Vec::new(),
             batches: 0,
@@ -90,6 +96,7 @@ impl Insight {
     pub(crate) fn take_on(&mut self, from: &mut Unpacking<'_>) -> bool {
         let mut take_on = || {
             self.curve.take_on(from)?;
+            self.small.set(self.curve.small_percent());
             self.reasons.take_on(from)?;
             (self.flushed.0, self.flush_at) = Stow::fetch(from)?;
             Some(())
@@ -126,6 +133,11 @@ impl Insight {
         &mut self.batch
     }
 
+    /// How much of memory the small queue may have; the cache it is for looks there.
+    pub(crate) fn small_share(&self) -> Arc<SmallShare> {
+        Arc::clone(&self.small)
+    }
+
     /// Looks at the events of a batch.
     pub(crate) fn see_batch(&mut self) {
         let batch = std::mem::take(&mut self.batch);
@@ -140,6 +152,7 @@ impl Insight {
         if let Some(last) = batch.last() {
             self.judge_load(last.now);
         }
+        self.small.set(self.curve.small_percent());
         self.batch = batch;
         self.batches += 1;
         if self.batches.is_multiple_of(BATCHES_PER_FIT) {
@@ -258,7 +271,7 @@ mod tests {
         for second in 1..20 {
             read(&mut insight, 0..100_000, 1_000 * second);
         }
-        // 100,000 reads in a second and five simulations, 50,000 steps.
+        // 100,000 reads in a second and all simulations together, 50,000 steps.
         let share = f64::from(insight.below()) / f64::from(u32::MAX);
         assert!(share < 0.12, "{share}");
     }

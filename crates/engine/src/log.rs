@@ -13,6 +13,7 @@ mod stowed; // what is known of them, as a clean stop leaves it
 mod extents; // items that have memory of their own, how that is made and given back
 mod residence;
 mod share;
+mod youth;
 mod spared; // segments that stores leave alone, where nothing may leave for them
 
 pub(crate) use self::adopt::Adopted;
@@ -29,7 +30,7 @@ use crate::calendar::{Hand, Horizon};
 use crate::clock::{Deadline, Instant};
 use crate::item::{self, Entry, Layout};
 use crate::memory::{Budget, PAGE_BYTES, whole_pages};
-use crate::policy::young_bytes;
+use crate::policy::SmallShare;
 use crate::segment::{DEATHS_BYTES, Queue, STREAMS, Segment, Stream, Use};
 use crate::timescale::{Recent, Timescale};
 
@@ -99,6 +100,8 @@ pub(crate) struct Log {
     /// Those of the small queue that were opened last, oldest first: uses of their items do not
     /// count yet.
     young: VecDeque<u32>,
+    /// How much of memory the small queue may have.
+    small: Arc<SmallShare>,
     /// Whether a segment was opened since the flag was last taken.
     rolled: bool,
     /// The stretch to be looked at next for a huge page.
@@ -128,8 +131,10 @@ impl Log {
         budget: Arc<Budget>,
         sharers: usize,
         share_bytes: usize,
+        small: Arc<SmallShare>,
     ) -> Log {
         Log {
+            small,
             share: Share::new(budget, sharers, share_bytes),
             // Address space only: the table grows without being copied.
             segments: Vec::with_capacity(arena.segments()),
@@ -438,24 +443,6 @@ impl Log {
         self.rolled = true;
         self.age(stream, number);
         true
-    }
-
-    /// Begins the youth of a segment that was just opened, and ends that of older ones.
-    fn age(&mut self, stream: Stream, opened: u32) {
-        let is_young = stream == Stream::from(Queue::Small);
-        self.arena.set_young(opened, is_young);
-        // It may have been emptied before its youth was over.
-        self.young.retain(|&number| number != opened);
-        if !is_young {
-            return;
-        }
-        self.young.push_back(opened);
-        let young_max = young_bytes(self.queue_bytes.iter().sum()) >> self.arena.segment_shift();
-        while self.young.len() > young_max {
-            if let Some(grown) = self.young.pop_front() {
-                self.arena.set_young(grown, false);
-            }
-        }
     }
 
     /// Whether a segment was opened since the last call.

@@ -1,11 +1,43 @@
 //! Policy: the numbers of S3-FIFO that eviction and the simulations share.
 //!
-//! Why: docs/decisions/0005, 0055. Tests: tests/evict.rs, tests/insight.rs.
+//! Why: docs/decisions/0005, 0055, 0065. Tests: tests/evict.rs, tests/insight.rs.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::segment::Queue;
 
-/// The small queue's share of memory, in percent.
-pub(crate) const SMALL_PERCENT: usize = 10;
+/// Shares of memory that the small queue may have, in percent; the first until another is known to
+/// be better.
+pub(crate) const SMALL_PERCENTS: [usize; 4] = [10, 3, 20, 40];
+
+/// The small queue's share of memory at present, the same in all shards.
+#[derive(Debug)]
+pub(crate) struct SmallShare(
+    // Relaxed: a queue is looked at by the old share or the new one, and both are good.
+    AtomicUsize,
+);
+
+impl Default for SmallShare {
+    fn default() -> SmallShare {
+        SmallShare(AtomicUsize::new(SMALL_PERCENTS[0]))
+    }
+}
+
+impl SmallShare {
+    /// The share, in percent.
+    #[inline]
+    pub(crate) fn percent(&self) -> usize {
+        // Relaxed: as it says where it is declared.
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// From here on it is this one.
+    pub(crate) fn set(&self, percent: usize) {
+        // Relaxed: as it says where it is declared.
+        self.0.store(percent, Ordering::Relaxed);
+    }
+}
+
 /// As many ghosts as items, up to this share of memory, in percent.
 pub(crate) const GHOSTS_PERCENT_MAX: usize = 2;
 /// The part of the small queue, in percent, whose items were stored so lately that their uses do
@@ -13,9 +45,9 @@ pub(crate) const GHOSTS_PERCENT_MAX: usize = 2;
 /// is worked on, and say nothing of what comes later.
 const YOUNG_PERCENT: usize = 40;
 
-/// Bytes of the young, where both queues have so many.
-pub(crate) fn young_bytes(queue_bytes: usize) -> usize {
-    queue_bytes * SMALL_PERCENT / 100 * YOUNG_PERCENT / 100
+/// Bytes of the young, where both queues have so many and the small one that share.
+pub(crate) fn young_bytes(queue_bytes: usize, small_percent: usize) -> usize {
+    queue_bytes * small_percent / 100 * YOUNG_PERCENT / 100
 }
 
 /// Items of more than so many times the mean size need two reads to stay, of so many three: in

@@ -12,12 +12,14 @@
 //! Invariant: a record is in the index and in exactly one queue, or in the list of free ones.
 //! Why: docs/decisions/0011. Tests: at the end of this file, and tests/insight.rs.
 
+mod shown; // what a request does there
+
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use crate::ghost::Ghosts;
 use crate::log::{TABLE_ENTRY_BYTES, extent_bytes, is_better_off_alone};
-use crate::policy::{GHOSTS_PERCENT_MAX, SMALL_PERCENT, reads_needed, young_bytes};
+use crate::policy::{GHOSTS_PERCENT_MAX, SMALL_PERCENTS, reads_needed, young_bytes};
 use crate::sample::{Coarse, part};
 use crate::segment::Queue;
 use crate::stow::{stow, stow_cases};
@@ -45,7 +47,7 @@ impl Capacity {
     }
 }
 
-/// Bytes an item takes in the index: a slot of 8 bytes at a load of 0.85.
+/// Bytes an item takes in the index: a slot of 8 bytes at a load of 0.88.
 const SLOT_BYTES: usize = 9;
 /// Reads of an item that count, as in the index.
 const FREQUENCY_MAX: u8 = 3;
@@ -130,6 +132,8 @@ const EMPTY: Fifo = Fifo {
 #[derive(Debug)]
 pub(crate) struct Simulation {
     capacity: Capacity,
+    /// The small queue's share of memory.
+    small_percent: usize,
     /// Keys whose part lies below are in the sample.
     below: u32,
     records_max: usize,
@@ -164,6 +168,7 @@ stow!(Record {
 stow!(Fifo { first, last, bytes });
 stow!(Simulation {
     capacity,
+    small_percent,
     below,
     records_max,
     records,
@@ -181,6 +186,7 @@ impl Simulation {
         let records_max = records_max.min(usize::from(NONE));
         Simulation {
             capacity,
+            small_percent: SMALL_PERCENTS[0],
             below,
             records_max,
             records: Vec::with_capacity(records_max),
@@ -191,6 +197,11 @@ impl Simulation {
             ghosts: Ghosts::none(),
             due: BinaryHeap::new(),
         }
+    }
+
+    /// From here on its small queue has this share of memory.
+    pub(crate) fn set_small_percent(&mut self, percent: usize) {
+        self.small_percent = percent;
     }
 
     /// Bytes that a simulation with `records_max` records may take, about.
@@ -215,6 +226,11 @@ impl Simulation {
     /// How many keys each sampled one stands for.
     pub(crate) fn weight(&self) -> f64 {
         (u32::MAX as f64 + 1.0) / (f64::from(self.below) + 1.0)
+    }
+
+    /// Items of the sample that it holds.
+    pub(crate) fn sampled_items(&self) -> usize {
+        self.items
     }
 
     /// Items the imagined cache would hold.
@@ -357,7 +373,7 @@ impl Simulation {
                 return;
             }
             self.keep_ghosts(ghost_bytes_max as usize / size_of::<u16>());
-            let from_small = small * 100 > (small + main) * SMALL_PERCENT as u64;
+            let from_small = small * 100 > (small + main) * self.small_percent as u64;
             let queue = if from_small {
                 Queue::Small
             } else {
@@ -541,7 +557,8 @@ impl Simulation {
             return self.append(id, Stage::Main);
         }
         self.append(id, Stage::Young);
-        let most = young_bytes(self.queue_bytes().iter().sum::<u64>() as usize) as u64;
+        let queue_bytes = self.queue_bytes().iter().sum::<u64>() as usize;
+        let most = young_bytes(queue_bytes, self.small_percent) as u64;
         while self.lists[Stage::Young as usize].bytes > most {
             let oldest = self.lists[Stage::Young as usize].first;
             self.unlink(oldest);

@@ -9,14 +9,14 @@
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
-use std::hash::Hash;
+use std::hash::{BuildHasher, Hash};
 
 use crate::clock::{Deadline, Instant};
 use crate::space::Space;
 
 /// Which fields are written in which order; raised whenever something that is stowed gets other
 /// fields. A reader of another form walks through the memory instead.
-pub(crate) const FORM: u64 = 1;
+pub(crate) const FORM: u64 = 2;
 
 /// Where it is written to.
 #[derive(Debug, Default)]
@@ -266,7 +266,7 @@ impl<A: Stow, B: Stow> Stow for (A, B) {
     }
 }
 
-impl<K: Stow + Eq + Hash, V: Stow> Stow for HashMap<K, V> {
+impl<K: Stow + Eq + Hash, V: Stow, S: BuildHasher + Default> Stow for HashMap<K, V, S> {
     fn stow(&self, chest: &mut Chest) {
         self.len().stow(chest);
         for (key, value) in self {
@@ -275,7 +275,7 @@ impl<K: Stow + Eq + Hash, V: Stow> Stow for HashMap<K, V> {
         }
     }
 
-    fn fetch(from: &mut Unpacking<'_>) -> Option<HashMap<K, V>> {
+    fn fetch(from: &mut Unpacking<'_>) -> Option<HashMap<K, V, S>> {
         let length = from.length()?;
         (0..length).map(|_| <(K, V)>::fetch(from)).collect()
     }

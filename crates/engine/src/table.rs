@@ -168,8 +168,9 @@ impl Table {
         ((choice.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20) & self.address_mask) | 1
     }
 
+    /// Has the processor load a bucket.
     #[inline]
-    fn prefetch_bucket(&self, bucket: usize) {
+    pub(crate) fn prefetch_bucket(&self, bucket: usize) {
         let line = self.region.base().wrapping_add(bucket * BUCKET_BYTES);
         prefetch::for_reading(line.cast_const().cast());
     }

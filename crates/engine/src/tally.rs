@@ -9,6 +9,8 @@
 
 use std::collections::HashMap;
 
+use rapidhash::fast::RandomState;
+
 use crate::calendar::{self, Calendar, Due, Hand, Timed};
 use crate::clock::Instant;
 use crate::space::Space;
@@ -18,14 +20,18 @@ use crate::stow::stow;
 /// until somebody meets it: a wheel stands beside the cache's memory.
 const WHEELS_MAX: usize = 64;
 
+/// Something for each of some spaces. The hash of the standard library, which strangers cannot
+/// guess, took more than all that is counted; numbers of spaces are the caller's.
+type BySpace<T> = HashMap<Space, T, RandomState>;
+
 /// The spaces of one shard.
 #[derive(Clone, Debug)]
 pub(crate) struct Tally {
     hand: Hand,
     main: Held,
-    others: HashMap<Space, Held>,
+    others: BySpace<Held>,
     /// Items still to be removed of each space that is gone.
-    gone: HashMap<Space, u64>,
+    gone: BySpace<u64>,
 }
 
 /// What is stored of a space.
@@ -80,8 +86,8 @@ impl Tally {
         Tally {
             hand,
             main: Held::default(),
-            others: HashMap::new(),
-            gone: HashMap::new(),
+            others: BySpace::default(),
+            gone: BySpace::default(),
         }
     }
 

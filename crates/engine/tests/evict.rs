@@ -83,7 +83,7 @@ fn reads_that_come_with_the_store_keep_nothing() {
     let (at_once, later) = (0, 5);
     for number in 0..150_000 {
         store(number);
-        let before = number.saturating_sub(500);
+        let before = number.saturating_sub(700);
         assert!(number % 10 != at_once || is_there(number));
         assert!(before % 10 != later || is_there(before));
     }
@@ -96,6 +96,27 @@ fn reads_that_come_with_the_store_keep_nothing() {
     // One may come back in time for a ghost that has its fingerprint.
     assert!(kept(at_once) < 20);
     assert_eq!(kept(later), 1_000);
+}
+
+#[test]
+fn the_small_queue_gets_the_share_that_misses_least() {
+    let timed = Timed::with(Config {
+        seed: Some(3),
+        ..Config::with_memory(8 << 20)
+    });
+    // Each key is read once, when so many others were stored behind it as are a seventh of the
+    // cache: a small queue of a tenth has forgotten it by then.
+    let distance = 8_000;
+    let mut hits = [0_usize; 4];
+    for number in 0..400_000_usize {
+        timed
+            .set(&format!("key {number}"), &[1; 100], None)
+            .unwrap();
+        if let Some(before) = number.checked_sub(distance) {
+            hits[number / 100_000] += usize::from(timed.get(&format!("key {before}")).is_some());
+        }
+    }
+    assert!(hits[3] > 90_000, "{hits:?}");
 }
 
 #[test]

@@ -25,6 +25,7 @@ use crate::key::{Hasher, random_seed};
 use crate::log::Log;
 use crate::memory::Budget;
 use crate::observer::Report;
+use crate::policy::SmallShare;
 use crate::sequence::Sequence;
 use crate::shard::Shard;
 use crate::state::StateOptions;
@@ -40,6 +41,7 @@ struct Making<'c> {
     hasher: Hasher,
     seed: u64,
     insight: Arc<Mutex<Insight>>,
+    small: Arc<SmallShare>,
     first_version: u64,
     /// Shards in all.
     count: usize,
@@ -124,7 +126,7 @@ impl Cache {
         let now = config.clock.now();
         let capacity_at = |memory| Geometry::of(&config, memory).capacity();
         let insight = Insight::new(memory, capacity_at, now);
-        let below = insight.below();
+        let (below, small) = (insight.below(), insight.small_share());
         let seed = ground.as_ref().map(|ground| ground.header.seed);
         let seed = seed.or(config.seed).unwrap_or_else(random_seed);
         let hasher = Hasher::with_seed(seed);
@@ -132,6 +134,7 @@ impl Cache {
             config: &config,
             seed,
             insight: Arc::new(Mutex::new(insight)),
+            small,
             first_version: hasher.hash(b"first version") >> 16,
             count: geometry.shards + config.keep.len(),
             hasher,
@@ -210,7 +213,14 @@ impl Making<'_> {
         let anchor = self.ground.map(|ground| ground.anchor(number, geometry));
         let anchor = anchor.transpose()?.unwrap_or_default();
         let (sharers, share) = (geometry.shards, geometry.share);
-        let log = Log::new(arena, anchor, Arc::clone(budget), sharers, share);
+        let log = Log::new(
+            arena,
+            anchor,
+            Arc::clone(budget),
+            sharers,
+            share,
+            Arc::clone(&self.small),
+        );
         let report = Report::to(self.config.observer.clone());
         Ok(Store::new(index, log, self.hasher.clone(), report))
     }

@@ -48,6 +48,11 @@ impl Store {
         self.segment(segment).used == Use::Sealed && !self.is_pinned(segment)
     }
 
+    /// How much of memory the small queue may have, in percent.
+    pub(crate) fn small_percent(&self) -> usize {
+        self.log.small_percent()
+    }
+
     /// Bytes of memory of a queue's segments, and of those the sealed ones'.
     pub(crate) fn queue_bytes(&self, queue: Queue) -> (usize, usize) {
         (self.log.queue_bytes(queue), self.log.sealed_bytes(queue))

@@ -1,8 +1,11 @@
 //! One connection, shared: requests go out as they come, replies come back in the same order.
 
 use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::task::Poll;
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -112,10 +115,21 @@ async fn run(
     end: Arc<Notify>,
 ) {
     let (sent, waiting) = mpsc::channel(QUEUE_MAX);
-    tokio::select! {
-        () = write(writer, &mut queue, sent) => {}
-        () = read(reader, waiting) => {}
-        () = end.notified() => {}
+    {
+        let mut writing = pin!(write(writer, &mut queue, sent));
+        let mut reading = pin!(read(reader, waiting));
+        let mut ended = pin!(end.notified());
+        poll_fn(|context| {
+            let is_over = writing.as_mut().poll(context).is_ready()
+                || reading.as_mut().poll(context).is_ready()
+                || ended.as_mut().poll(context).is_ready();
+            if is_over {
+                Poll::Ready(())
+            } else {
+                Poll::Pending
+            }
+        })
+        .await;
     }
     queue.close();
     while queue.recv().await.is_some() {}

@@ -1,0 +1,240 @@
+//! Rivals: which share of memory the small queue should have.
+//!
+//! One simulation of this cache for each share ([`SMALL_PERCENTS`]), all with the same few sampled
+//! keys. Each read that misses there counts against its share, older ones less and less; a share
+//! that misses clearly less than the present one takes its place. Nothing moves in the cache when
+//! that happens: the queues find their new sizes by what leaves next.
+//!
+//! A cache in which a rival would have too few records to tell one share from another has none.
+//! Why: docs/decisions/0065. Tests: at the end of this file, and tests/insight.rs.
+
+use crate::history::History;
+use crate::policy::SMALL_PERCENTS;
+use crate::sample::{Event, part};
+use crate::simulation::{Capacity, Simulation};
+use crate::stow::stow;
+
+/// Records of a rival: for each so many that a simulation of the curve has, and most.
+const RECORDS_DIVISOR: usize = 5;
+const RECORDS_MAX: usize = 500;
+/// With fewer, chance decides.
+const RECORDS_MIN: usize = 100;
+/// A share takes the present one's place if its misses are below so many percent of that one's.
+const BETTER_PERCENT: f64 = 99.0;
+/// What is left of older misses with each look.
+const KEPT_PERCENT: f64 = 90.0;
+/// Fewest sampled requests between two looks.
+const REQUESTS_MIN: usize = 64;
+
+/// The simulations, and what they missed.
+#[derive(Debug)]
+pub(crate) struct Rivals {
+    /// One for each share, or none.
+    simulations: Vec<Simulation>,
+    misses: Vec<f64>,
+    /// Which share is in force.
+    present: usize,
+    /// Whether that is new since the last call of [`Rivals::has_changed`].
+    changed: bool,
+    /// Sampled requests since the last look.
+    requests: usize,
+}
+
+stow!(Rivals {
+    simulations,
+    misses,
+    present,
+    changed,
+    requests,
+});
+
+impl Rivals {
+    /// Rivals in a cache of such a capacity, where a simulation of the curve has so many records.
+    pub(crate) fn new(capacity: Capacity, curve_records: usize, below: u32) -> Rivals {
+        let records = Rivals::records(curve_records);
+        let count = if records > 0 { SMALL_PERCENTS.len() } else { 0 };
+        let simulations = SMALL_PERCENTS.iter().take(count).map(|&percent| {
+            let mut simulation = Simulation::new(capacity, records, below);
+            simulation.set_small_percent(percent);
+            simulation
+        });
+        Rivals {
+            simulations: simulations.collect(),
+            misses: vec![0.0; count],
+            present: 0,
+            changed: false,
+            requests: 0,
+        }
+    }
+
+    /// Records of each; none where they would be too few.
+    const fn records(curve_records: usize) -> usize {
+        let records = curve_records / RECORDS_DIVISOR;
+        if records < RECORDS_MIN {
+            0
+        } else if records > RECORDS_MAX {
+            RECORDS_MAX
+        } else {
+            records
+        }
+    }
+
+    /// Bytes that they take, about.
+    pub(crate) const fn bytes_for(curve_records: usize) -> usize {
+        match Rivals::records(curve_records) {
+            0 => 0,
+            records => SMALL_PERCENTS.len() * Simulation::bytes_for(records),
+        }
+    }
+
+    /// Whether others imagine the same cache in as many records.
+    pub(crate) fn are_like(&self, others: &Rivals) -> bool {
+        let mut both = self.simulations.iter().zip(&others.simulations);
+        self.simulations.len() == others.simulations.len()
+            && others.misses.len() == others.simulations.len()
+            && others.present < SMALL_PERCENTS.len()
+            && both.all(|(one, other)| one.is_like(other))
+    }
+
+    /// Keys whose part lies below this are in their sample.
+    pub(crate) fn below(&self) -> u32 {
+        self.simulations.first().map_or(0, Simulation::below)
+    }
+
+    /// Lowers their rate to at most this.
+    pub(crate) fn lower(&mut self, below: u32) {
+        let all = self.simulations.iter_mut();
+        all.for_each(|simulation| simulation.lower(below));
+    }
+
+    /// The share in force, in percent.
+    pub(crate) fn small_percent(&self) -> usize {
+        SMALL_PERCENTS[self.present]
+    }
+
+    /// Whether another share is in force than at the last call.
+    pub(crate) fn has_changed(&mut self) -> bool {
+        std::mem::take(&mut self.changed)
+    }
+
+    /// Shows them a request if its key is in their sample; how many steps that took.
+    pub(crate) fn see(&mut self, event: &Event, ttls: &mut History) -> u64 {
+        if part(event.hash) >= self.below() {
+            return 0;
+        }
+        for (simulation, misses) in self.simulations.iter_mut().zip(&mut self.misses) {
+            if simulation.show(event, ttls) {
+                *misses += 1.0;
+            }
+        }
+        // What one has no records for no longer counts for the others either.
+        let all = self.simulations.iter();
+        if let Some(below) = all.map(Simulation::below).min() {
+            self.lower(below);
+        }
+        self.requests += 1;
+        let held = self.simulations[self.present].sampled_items();
+        if self.requests >= (held / 2).max(REQUESTS_MIN) {
+            self.requests = 0;
+            self.look();
+        }
+        self.simulations.len() as u64
+    }
+
+    /// Lets the best share take the present one's place, if it is clearly better.
+    fn look(&mut self) {
+        let better = self.misses[self.present] * BETTER_PERCENT / 100.0;
+        let best = (0..self.misses.len()).min_by(|&one, &other| {
+            let [one, other] = [one, other].map(|share| self.misses[share]);
+            one.total_cmp(&other)
+        });
+        if let Some(best) = best.filter(|&best| self.misses[best] < better) {
+            self.present = best;
+            self.changed = true;
+        }
+        for misses in &mut self.misses {
+            *misses *= KEPT_PERCENT / 100.0;
+        }
+    }
+
+    /// Deletes everything everywhere.
+    pub(crate) fn flush(&mut self) {
+        self.simulations.iter_mut().for_each(Simulation::flush);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::{Action, Coarse};
+    use crate::stow::{Chest, Stow, Unpacking};
+
+    const CAPACITY: Capacity = Capacity {
+        bytes: 40_000,
+        segment_bytes: 16 << 10,
+    };
+    const CURVE_RECORDS: usize = 2_500;
+
+    fn rivals() -> Rivals {
+        Rivals::new(CAPACITY, CURVE_RECORDS, u32::MAX)
+    }
+
+    fn show_all(rivals: &mut Rivals, number: u64, action: Action) {
+        let event = Event {
+            hash: number.wrapping_mul(0x9e37_79b9_7f4a_7c15),
+            action,
+            bytes: 100,
+            deadline: Coarse::NEVER,
+            now: Coarse(100),
+        };
+        rivals.see(&event, &mut History::of(16));
+    }
+
+    /// Each key is stored, and read once when so many others were stored behind it.
+    fn read_once_after(rivals: &mut Rivals, distance: u64, keys: std::ops::Range<u64>) {
+        for number in keys {
+            show_all(rivals, number, Action::Set);
+            show_all(rivals, number.saturating_sub(distance), Action::Hit);
+        }
+    }
+
+    #[test]
+    fn the_share_that_misses_least_takes_the_place_of_the_present_one() {
+        let mut rivals = rivals();
+        assert_eq!(rivals.small_percent(), 10);
+        // Some 350 items fit: what is read after 55 others has left a small queue of 35.
+        read_once_after(&mut rivals, 55, 1..4_000);
+        assert_eq!((rivals.small_percent(), rivals.has_changed()), (20, true));
+        assert!(!rivals.has_changed());
+    }
+
+    #[test]
+    fn what_is_as_good_takes_no_place() {
+        let mut rivals = rivals();
+        // All of them have it still, or none has.
+        read_once_after(&mut rivals, 2, 1..4_000);
+        read_once_after(&mut rivals, 1_000, 4_000..8_000);
+        assert_eq!((rivals.small_percent(), rivals.has_changed()), (10, false));
+    }
+
+    #[test]
+    fn where_chance_would_decide_there_are_none() {
+        let mut few = Rivals::new(CAPACITY, RECORDS_MIN * RECORDS_DIVISOR - 1, u32::MAX);
+        read_once_after(&mut few, 55, 1..4_000);
+        assert_eq!((few.small_percent(), few.below()), (10, 0));
+        assert_eq!(Rivals::bytes_for(RECORDS_MIN * RECORDS_DIVISOR - 1), 0);
+    }
+
+    #[test]
+    fn they_go_on_with_what_was_written_down() {
+        let mut rivals = rivals();
+        read_once_after(&mut rivals, 55, 1..4_000);
+        let mut chest = Chest::default();
+        rivals.stow(&mut chest);
+        let fetched = Rivals::fetch(&mut Unpacking::of(&chest.bytes)).unwrap();
+        assert!(rivals.are_like(&fetched));
+        assert_eq!(fetched.small_percent(), 20);
+        let other = Rivals::new(CAPACITY, CURVE_RECORDS / 2, u32::MAX);
+        assert!(!other.are_like(&fetched));
+    }
+}
