@@ -20,8 +20,7 @@ impl Log {
         self.young.push_back(opened);
         let queue_bytes = self.queue_bytes.iter().sum();
         let young_bytes = young_bytes(queue_bytes, self.small.percent());
-        // A small share has a youth as well.
-        let young_max = (young_bytes >> self.arena.segment_shift()).max(1);
+        let young_max = young_bytes >> self.arena.segment_shift();
         while self.young.len() > young_max {
             if let Some(grown) = self.young.pop_front() {
                 self.arena.set_young(grown, false);
