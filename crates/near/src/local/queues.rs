@@ -3,21 +3,37 @@
 //! Doubly linked by number, in one array, so a number costs eight bytes wherever it stands.
 
 /// No number; also the first that cannot be used.
-pub(super) const NONE: u32 = u32::MAX >> 1;
-/// The bit of [`QueueLink::before`] that tells which queue.
-const SECOND: u32 = 1 << 31;
+pub(super) const NONE: u32 = u32::MAX >> WHICH_BITS;
+/// The uppermost bits of [`QueueLink::before`] tell which queue.
+const WHICH_BITS: u32 = 2;
 
-/// Which of the two queues.
+/// Which of the queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Which {
-    Small,
+    /// In small, taken in so lately that hits do not count.
+    Young,
+    /// In small.
+    Grown,
     Main,
 }
+
+/// All of them, by what tells one from the others.
+const ALL: [Which; 3] = [Which::Young, Which::Grown, Which::Main];
 
 #[derive(Clone, Copy, Debug)]
 struct QueueLink {
     before: u32,
     next: u32,
+}
+
+impl QueueLink {
+    fn which(self) -> Which {
+        ALL[(self.before >> (u32::BITS - WHICH_BITS)) as usize]
+    }
+
+    fn set_before(&mut self, number: u32, which: Which) {
+        self.before = number | (which as u32) << (u32::BITS - WHICH_BITS);
+    }
 }
 
 /// First and last number, and the weight of all.
@@ -28,102 +44,72 @@ struct Ends {
     weight: u64,
 }
 
-/// Two queues over the same numbers; each number stands in one of them at most.
+/// Queues over the same numbers; each number stands in one of them at most.
 #[derive(Debug)]
 pub(super) struct Queues {
     links: Vec<QueueLink>,
-    small: Ends,
-    main: Ends,
+    ends: [Ends; ALL.len()],
 }
 
 impl Queues {
     pub(super) fn new() -> Queues {
-        let ends = || Ends {
-            first: NONE,
-            last: NONE,
-            weight: 0,
-        };
         Queues {
             links: Vec::new(),
-            small: ends(),
-            main: ends(),
+            ends: ALL.map(|_| Ends {
+                first: NONE,
+                last: NONE,
+                weight: 0,
+            }),
         }
     }
 
     /// The weight of all that stands in a queue.
     pub(super) fn weight(&self, which: Which) -> u64 {
-        match which {
-            Which::Small => self.small.weight,
-            Which::Main => self.main.weight,
-        }
+        self.ends[which as usize].weight
     }
 
     /// The number that stands in a queue longest.
     pub(super) fn first(&self, which: Which) -> Option<u32> {
-        let first = match which {
-            Which::Small => self.small.first,
-            Which::Main => self.main.first,
-        };
+        let first = self.ends[which as usize].first;
         (first != NONE).then_some(first)
     }
 
     /// Appends a number that stands in no queue.
     pub(super) fn push(&mut self, which: Which, number: u32, weight: u32) {
         self.make_link(number);
-        let ends = self.ends(which);
+        let ends = &mut self.ends[which as usize];
         let last = std::mem::replace(&mut ends.last, number);
         ends.weight += u64::from(weight);
         match last {
             NONE => ends.first = number,
             _ => self.links[last as usize].next = number,
         }
-        let queue = match which {
-            Which::Small => 0,
-            Which::Main => SECOND,
-        };
-        self.links[number as usize] = QueueLink {
-            before: last | queue,
-            next: NONE,
-        };
+        let link = &mut self.links[number as usize];
+        link.set_before(last, which);
+        link.next = NONE;
     }
 
     /// Takes a number out of the queue in which it stands.
     pub(super) fn remove(&mut self, number: u32, weight: u32) {
-        let QueueLink { before, next } = self.links[number as usize];
-        let which = self.which(number);
-        let before = before & !SECOND;
+        let link = self.links[number as usize];
+        let (before, next, which) = (link.before & NONE, link.next, link.which());
+        let ends = &mut self.ends[which as usize];
+        ends.weight -= u64::from(weight);
         match before {
-            NONE => self.ends(which).first = next,
+            NONE => ends.first = next,
             _ => self.links[before as usize].next = next,
         }
         match next {
-            NONE => self.ends(which).last = before,
-            _ => {
-                let link = &mut self.links[next as usize];
-                link.before = link.before & SECOND | before;
-            }
+            NONE => ends.last = before,
+            _ => self.links[next as usize].set_before(before, which),
         }
-        self.ends(which).weight -= u64::from(weight);
     }
 
     /// The weight of a number that stands in a queue has changed.
     pub(super) fn reweigh(&mut self, number: u32, before: u32, weight: u32) {
-        let ends = self.ends(self.which(number));
+        let which = self.links[number as usize].which();
+        let ends = &mut self.ends[which as usize];
         ends.weight = ends.weight - u64::from(before) + u64::from(weight);
-    }
-
-    fn which(&self, number: u32) -> Which {
-        match self.links[number as usize].before & SECOND {
-            0 => Which::Small,
-            _ => Which::Main,
-        }
-    }
-
-    fn ends(&mut self, which: Which) -> &mut Ends {
-        match which {
-            Which::Small => &mut self.small,
-            Which::Main => &mut self.main,
-        }
     }
 
     /// Makes room by an eighth at a time, so that little of it stays unused.
@@ -162,7 +148,7 @@ mod tests {
             let which = if number % 3 == 0 {
                 Which::Main
             } else {
-                Which::Small
+                Which::Grown
             };
             queues.push(which, number, 2);
         }
@@ -171,13 +157,13 @@ mod tests {
         }
         queues.push(Which::Main, 4, 2);
         assert_eq!(
-            (queues.weight(Which::Small), queues.weight(Which::Main)),
+            (queues.weight(Which::Grown), queues.weight(Which::Main)),
             (8, 8)
         );
-        assert_eq!(drain(&mut queues, Which::Small), [1, 2, 5, 7]);
+        assert_eq!(drain(&mut queues, Which::Grown), [1, 2, 5, 7]);
         assert_eq!(drain(&mut queues, Which::Main), [3, 6, 9, 4]);
         assert_eq!(
-            (queues.weight(Which::Small), queues.weight(Which::Main)),
+            (queues.weight(Which::Grown), queues.weight(Which::Main)),
             (0, 0)
         );
     }
@@ -188,7 +174,7 @@ mod tests {
         queues.push(Which::Main, 0, 5);
         queues.reweigh(0, 5, 9);
         assert_eq!(
-            (queues.weight(Which::Small), queues.weight(Which::Main)),
+            (queues.weight(Which::Grown), queues.weight(Which::Main)),
             (0, 9)
         );
         queues.remove(0, 9);

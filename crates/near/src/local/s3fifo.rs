@@ -1,6 +1,7 @@
 //! S3-FIFO: what was read only once leaves early.
 //!
-//! A new entry joins main while the store fills, later the small queue. When room is needed, the
+//! A new entry joins main while the store fills, later the small queue. There it is young at first:
+//! hits that come with the insertion do not count. When room is needed, the
 //! oldest entry of small moves to main if it was read since, else it leaves and its key is
 //! remembered as a ghost, which brings it straight to main if it returns. Main is a clock: the
 //! oldest entry that was read goes to its end with its mark lowered, else it leaves. Main keeps
@@ -13,6 +14,10 @@ use super::queues::{Queues, Which};
 
 /// Percent of the weight that small has when main is full.
 const SMALL_PERCENT: u64 = 15;
+/// Percent of small that is young.
+const YOUNG_PERCENT: u64 = 40;
+/// Entries that an insertion lets grow up at most: one more than it adds, so that none is left.
+const GROWN_PER_INSERT: usize = 2;
 /// Entries that one search for a victim sends to main's end at most.
 const TURNS_MAX: u32 = 128;
 
@@ -22,6 +27,7 @@ pub(super) struct S3Fifo {
     queues: Queues,
     ghosts: Ghosts,
     main_max: u64,
+    young_max: u64,
 }
 
 /// What the policy asks about an entry.
@@ -36,24 +42,26 @@ pub(super) trait Marks {
 
 impl S3Fifo {
     pub(super) fn new(weight_max: u64) -> S3Fifo {
-        let small = u128::from(weight_max) * u128::from(SMALL_PERCENT) / 100;
+        let small = percent_of(SMALL_PERCENT, weight_max);
         S3Fifo {
             queues: Queues::new(),
             ghosts: Ghosts::default(),
-            main_max: weight_max - small as u64,
+            main_max: weight_max - small,
+            young_max: percent_of(YOUNG_PERCENT, small),
         }
     }
 
     /// Takes an entry in.
-    pub(super) fn insert(&mut self, number: u32, hash: u64, weight: u32) {
+    pub(super) fn insert(&mut self, number: u32, hash: u64, weight: u32, marks: &impl Marks) {
         let is_ghost = self.ghosts.take(hash);
         let main = self.queues.weight(Which::Main) + u64::from(weight);
         let which = if is_ghost || main <= self.main_max {
             Which::Main
         } else {
-            Which::Small
+            Which::Young
         };
         self.queues.push(which, number, weight);
+        self.age(marks);
     }
 
     /// Forgets an entry.
@@ -69,16 +77,31 @@ impl S3Fifo {
     /// The entry that is to leave, none if there is none; it stays in its queue until removed.
     pub(super) fn victim(&mut self, marks: &impl Marks, entries: usize) -> Option<u32> {
         while self.queues.weight(Which::Main) <= self.main_max {
-            let Some(number) = self.queues.first(Which::Small) else {
+            let grown = self.queues.first(Which::Grown);
+            let Some(number) = grown.or_else(|| self.queues.first(Which::Young)) else {
                 break;
             };
             if marks.take(number, |_| 0) == 0 {
                 self.ghosts.insert(marks.hash(number), entries);
                 return Some(number);
             }
-            self.send(number, marks.weight(number));
+            self.send(number, Which::Main, marks.weight(number));
         }
         self.victim_of_main(marks)
+    }
+
+    /// Lets entries grow up that are behind the young part of small; their marks begin anew.
+    fn age(&mut self, marks: &impl Marks) {
+        for _ in 0..GROWN_PER_INSERT {
+            if self.queues.weight(Which::Young) <= self.young_max {
+                return;
+            }
+            let Some(number) = self.queues.first(Which::Young) else {
+                return;
+            };
+            marks.take(number, |_| 0);
+            self.send(number, Which::Grown, marks.weight(number));
+        }
     }
 
     fn victim_of_main(&mut self, marks: &impl Marks) -> Option<u32> {
@@ -87,21 +110,25 @@ impl S3Fifo {
             if marks.take(number, |mark| mark - 1) == 0 {
                 return Some(number);
             }
-            self.send(number, marks.weight(number));
+            self.send(number, Which::Main, marks.weight(number));
         }
         self.queues.first(Which::Main)
     }
 
-    /// Moves an entry to the end of main.
-    fn send(&mut self, number: u32, weight: u32) {
+    /// Moves an entry to the end of a queue.
+    fn send(&mut self, number: u32, which: Which, weight: u32) {
         self.queues.remove(number, weight);
-        self.queues.push(Which::Main, number, weight);
+        self.queues.push(which, number, weight);
     }
 
     /// Forgets the keys that left.
     pub(super) fn forget(&mut self) {
         self.ghosts.clear();
     }
+}
+
+fn percent_of(percent: u64, weight: u64) -> u64 {
+    (u128::from(weight) * u128::from(percent) / 100) as u64
 }
 
 #[cfg(test)]
@@ -133,7 +160,7 @@ mod tests {
     /// A policy for 100 entries that has taken in 0 to 99: 85 in main, then 15 in small.
     fn full() -> (S3Fifo, Marked) {
         let (mut policy, marks) = (S3Fifo::new(100), Marked(RefCell::new(vec![0; 200])));
-        (0..100).for_each(|number| policy.insert(number, marks.hash(number), 1));
+        (0..100).for_each(|number| policy.insert(number, marks.hash(number), 1, &marks));
         (policy, marks)
     }
 
@@ -167,10 +194,25 @@ mod tests {
     }
 
     #[test]
+    fn what_is_read_only_while_it_is_young_leaves() {
+        let (mut policy, marks) = full();
+        for read in [90, 95] {
+            marks.0.borrow_mut()[read] = 2;
+        }
+        let turn = |number| {
+            let left = evict(&mut policy, &marks);
+            policy.insert(number, marks.hash(number), 1, &marks);
+            left
+        };
+        let left = (100..115).map(turn).collect::<Vec<_>>();
+        assert!(left.contains(&95) && !left.contains(&90), "{left:?}");
+    }
+
+    #[test]
     fn a_key_that_returns_soon_goes_to_main() {
         let (mut policy, marks) = full();
         assert_eq!(evict(&mut policy, &marks), 85);
-        policy.insert(85, marks.hash(85), 1);
+        policy.insert(85, marks.hash(85), 1, &marks);
         // Main is over its share now, so its oldest leaves.
         assert_eq!(evict(&mut policy, &marks), 0);
     }
@@ -178,7 +220,7 @@ mod tests {
     #[test]
     fn a_search_ends_however_much_was_read() {
         let (mut policy, marks) = (S3Fifo::new(200), Marked(RefCell::new(vec![3; 200])));
-        (0..200).for_each(|number| policy.insert(number, marks.hash(number), 1));
+        (0..200).for_each(|number| policy.insert(number, marks.hash(number), 1, &marks));
         let number = policy.victim(&marks, 200).unwrap();
         assert!(
             marks.0.borrow().iter().filter(|&&mark| mark == 3).count() > 40,

@@ -332,7 +332,14 @@ impl<K: Hash + Eq, P> Writer<'_, K, P> {
         state.counts.entries += 1;
         state.counts.weight += u64::from(item.weight);
         match &mut state.order {
-            Order::S3Fifo(order) => order.insert(number, item.hash, item.weight),
+            Order::S3Fifo(order) => {
+                let weights = &state.weights;
+                let seen = Seen {
+                    shard: self.shard,
+                    weights,
+                };
+                order.insert(number, item.hash, item.weight, &seen);
+            }
             Order::Lru(order) => order.insert(number, self.shard.ticks.next()),
         }
     }
