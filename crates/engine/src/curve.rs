@@ -92,6 +92,13 @@ impl Curve {
         self.rivals.lower(below);
     }
 
+    /// Lowers the rates at which more than so many thousandths of the records are in use.
+    pub(crate) fn fit(&mut self, permille: usize) {
+        for simulation in &mut self.simulations {
+            simulation.fit(permille);
+        }
+    }
+
     /// The share of memory that the small queue should have, in percent.
     pub(crate) fn small_percent(&self) -> usize {
         self.rivals.small_percent()

@@ -13,6 +13,7 @@ use crate::curve::{Curve, QUARTERS, SIZES};
 use std::sync::Arc;
 
 use crate::history::History;
+use crate::memory::Budget;
 use crate::policy::SmallShare;
 use crate::reasons::Reasons;
 use crate::sample::{Coarse, Event};
@@ -40,6 +41,9 @@ const BATCHES_PER_FIT: u64 = 64;
 /// What is known about the requests of one cache.
 #[derive(Debug)]
 pub(crate) struct Insight {
+    memory_bytes: usize,
+    /// Knows how much of that the cache has come to hold.
+    budget: Arc<Budget>,
     curve: Curve,
     /// How much of memory the small queue may have, as the curve's rivals say.
     small: Arc<SmallShare>,
@@ -58,15 +62,18 @@ pub(crate) struct Insight {
 }
 
 impl Insight {
-    /// Insights into a cache of `memory_bytes`; `capacity_at` says what a cache of another size has
-    /// for items.
+    /// Insights into a cache of `memory_bytes`, whose logs draw on a budget; `capacity_at` says
+    /// what a cache of another size has for items.
     pub(crate) fn new(
         memory_bytes: usize,
         capacity_at: impl Fn(usize) -> Capacity,
+        budget: &Arc<Budget>,
         now: Instant,
     ) -> Insight {
         let records = Insight::records(memory_bytes);
         Insight {
+            memory_bytes,
+            budget: Arc::clone(budget),
             curve: Curve::new(
                 QUARTERS.map(|quarters| capacity_at(memory_bytes / 4 * quarters)),
                 records,
@@ -113,6 +120,14 @@ impl Insight {
         (all, paid.min(all))
     }
 
+    /// What they may take while a cache of `memory_bytes` holds that much, in thousandths of what
+    /// they take once it is full: what holds little has little to be told of.
+    fn permille(memory_bytes: usize, held_bytes: usize) -> usize {
+        let (all, _) = Insight::bytes(memory_bytes);
+        let base = BYTES_USEFUL.min(memory_bytes / USEFUL_DIVISOR);
+        1_000 * (held_bytes / MEMORY_DIVISOR + base).min(all) / all.max(1)
+    }
+
     /// Records that so much memory has room for.
     fn records(memory_bytes: usize) -> usize {
         let (bytes, _) = Insight::bytes(memory_bytes);
@@ -152,6 +167,8 @@ impl Insight {
         if let Some(last) = batch.last() {
             self.judge_load(last.now);
         }
+        let permille = Insight::permille(self.memory_bytes, self.budget.held());
+        self.curve.fit(permille);
         self.small.set(self.curve.small_percent());
         self.batch = batch;
         self.batches += 1;
@@ -227,7 +244,8 @@ mod tests {
             bytes,
             segment_bytes: 16 << 10,
         };
-        Insight::new(64 * MIB, capacity, Instant(0))
+        let budget = Arc::new(Budget::new(64 * MIB));
+        Insight::new(64 * MIB, capacity, &budget, Instant(0))
     }
 
     fn read(insight: &mut Insight, hashes: impl Iterator<Item = u64>, now_ms: u64) {
@@ -258,6 +276,36 @@ mod tests {
             let used = Curve::bytes_for(records) + History::bytes_for(records * FATES_PER_RECORD);
             assert!(used <= all && used > all / 2, "{mib} MiB: {used} of {all}");
         }
+    }
+
+    #[test]
+    fn while_a_cache_holds_little_few_records_are_in_use() {
+        let share = |mib, held_mib| Insight::permille(mib * MIB, held_mib * MIB);
+        assert_eq!((share(64, 64), share(4_096, 4_096)), (1_000, 1_000));
+        assert_eq!((share(4_096, 0), share(4_096, 64)), (250, 375));
+        let capacity = |bytes| Capacity {
+            bytes,
+            segment_bytes: 16 << 10,
+        };
+        let budget = Arc::new(Budget::new(4_096 * MIB));
+        let mut insight = Insight::new(4_096 * MIB, capacity, &budget, Instant(0));
+        let records = Insight::records(4_096 * MIB) as f64;
+        for number in 0..100_000_u64 {
+            let hash = (number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            insight.batch().push(Event {
+                hash,
+                action: Action::Set,
+                bytes: 50,
+                deadline: Coarse::NEVER,
+                now: Coarse::moment(Instant(0)),
+            });
+            insight.see_batch();
+            insight.batch().clear();
+        }
+        let share = insight.curve.items() / 100_000.0;
+        assert!((0.8..1.2).contains(&share), "{share}");
+        let below = f64::from(insight.curve.below()) / f64::from(u32::MAX);
+        assert!(below * 100_000.0 <= records * 0.251 * 1.2, "{below}");
     }
 
     #[test]

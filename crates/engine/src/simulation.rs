@@ -312,6 +312,17 @@ impl Simulation {
         }
     }
 
+    /// Lowers the rate until no more than so many thousandths of the records are in use.
+    pub(crate) fn fit(&mut self, permille: usize) {
+        while self.items > self.records_max * permille / 1_000 {
+            self.lower_a_step();
+        }
+    }
+
+    fn lower_a_step(&mut self) {
+        self.lower((u64::from(self.below) * LOWER_PERCENT / 100) as u32);
+    }
+
     fn insert(&mut self, hash: u64, bytes: u32, deadline: Coarse, now: Coarse) {
         let queue = if self.ghosts.take(hash) {
             Queue::Main
@@ -321,7 +332,7 @@ impl Simulation {
         let bytes = self.capacity.taken_by(bytes);
         self.make_room(u64::from(bytes), now);
         while self.free == NONE && self.records.len() == self.records_max {
-            self.lower((u64::from(self.below) * LOWER_PERCENT / 100) as u32);
+            self.lower_a_step();
         }
         if part(hash) >= self.below {
             return;

@@ -91,6 +91,9 @@ pub struct Stats {
     pub segment_bytes: u64,
     /// Shards.
     pub shards: u64,
+    /// The small queue's share of memory now, in percent: the one that misses least of those that
+    /// are simulated.
+    pub small_queue_percent: u64,
     /// Largest share of memory, in millionths, that was dead when a live item was evicted.
     pub dead_at_eviction_max_ppm: u64,
     /// Sampled requests that the insights did not see because somebody was at work on them.

@@ -153,6 +153,7 @@ impl Watch {
 mod tests {
     use super::*;
     use crate::key::Hasher;
+    use crate::memory::Budget;
     use crate::simulation::Capacity;
     use crate::space::Space;
 
@@ -163,7 +164,8 @@ mod tests {
             bytes,
             segment_bytes: 16 << 10,
         };
-        Arc::new(Mutex::new(Insight::new(1 << 20, capacity, NOW)))
+        let budget = Arc::new(Budget::new(1 << 20));
+        Arc::new(Mutex::new(Insight::new(1 << 20, capacity, &budget, NOW)))
     }
 
     #[test]

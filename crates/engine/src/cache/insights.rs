@@ -87,6 +87,7 @@ impl Cache {
         (stats.misses_at_double, stats.misses_at_fourfold) = (double, fourfold);
         (stats.missed_never_stored, stats.missed_expired) = (reasons.never_stored, reasons.expired);
         (stats.missed_evicted, stats.missed_deleted) = (reasons.evicted, reasons.deleted);
+        stats.small_queue_percent = insight.small_share().percent() as u64;
         stats.overhead_bytes += Insight::bytes(self.sharing_bytes()).1 as u64;
     }
 

@@ -125,7 +125,8 @@ impl Cache {
         let geometry = Geometry::of(&config, memory);
         let now = config.clock.now();
         let capacity_at = |memory| Geometry::of(&config, memory).capacity();
-        let insight = Insight::new(memory, capacity_at, now);
+        let budget = Arc::new(Budget::new(memory.saturating_sub(geometry.fixed_bytes)));
+        let insight = Insight::new(memory, capacity_at, &budget, now);
         let (below, small) = (insight.below(), insight.small_share());
         let seed = ground.as_ref().map(|ground| ground.header.seed);
         let seed = seed.or(config.seed).unwrap_or_else(random_seed);
@@ -141,7 +142,6 @@ impl Cache {
             now,
             ground: ground.as_ref(),
         };
-        let budget = Arc::new(Budget::new(memory.saturating_sub(geometry.fixed_bytes)));
         let kept = config.keep.iter().map(|&bytes| Kept::of(&config, bytes));
         let kept: Box<[Kept]> = kept.collect();
         let sharing = (0..geometry.shards).map(|number| making.store(number, &geometry, &budget));

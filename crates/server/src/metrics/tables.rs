@@ -61,6 +61,8 @@ engine_rows! {
     segments "segments" Gauge: "Segments in use.";
     segment_bytes "segment_bytes" Gauge: "Bytes in one segment.";
     shards "shards" Gauge: "Shards.";
+    small_queue_percent "small_queue_percent" Gauge:
+        "Percent of memory for new items, before they must have been read; by simulations.";
     dead_at_eviction_max_ppm "" Gauge: "Most millionths of memory that were dead at an eviction.";
     samples_dropped "" Count:
         "Sampled requests that the insights did not see because somebody was at work on them.";

@@ -165,6 +165,7 @@ fn items(figures: &Figures, out: &mut Vec<u8>) {
         ("segments", engine.segments),
         ("segment_bytes", engine.segment_bytes),
         ("shards", engine.shards),
+        ("small_queue_percent", engine.small_queue_percent),
     ] {
         stat(out, name, value);
     }
