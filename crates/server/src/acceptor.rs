@@ -20,7 +20,7 @@ use self::succeed::Ceremony;
 use crate::clock::LoopClock;
 use crate::entrance::Entrance;
 use crate::handshakes::Antechamber;
-use crate::listener::Listener;
+use crate::listener::{BACKLOG, Listener};
 use crate::mailbox::{Arrival, Mailbox};
 use crate::notify::{self, Notice};
 use crate::poller::{Interest, Poller, Waker};
@@ -38,11 +38,8 @@ const DOOR_TOKEN: u64 = u64::MAX - 2;
 const SUCCESSOR_TOKEN: u64 = u64::MAX - 3;
 /// Most listeners.
 pub(crate) const LISTENERS_MAX: usize = 64;
-/// Connections accepted from one address before the next one's turn.
-const ACCEPTS_PER_TURN_MAX: usize = 64;
-/// Turns in which one listener's waiting connections are taken in before it is closed; together
-/// they are as many as may wait.
-const LAST_TURNS_MAX: usize = 64;
+/// Connections that are taken in at one listener before it is closed: as many as may wait.
+const LAST_ACCEPTS_MAX: usize = BACKLOG as usize;
 /// Longest sleep.
 const SLEEP_MS: u32 = 60_000;
 /// How long it takes none in when the system has no room for a connection.
@@ -132,6 +129,8 @@ impl Acceptor {
                     SIGNAL_TOKEN => self.begin_to_leave(clock.us() / 1_000),
                     DOOR_TOKEN => self.greet(clock.us() / 1_000),
                     SUCCESSOR_TOKEN => self.hear(clock.us() / 1_000),
+                    // One: to ask for another that is not there costs the system more than to
+                    // be told of it.
                     listener => {
                         self.accept(listener as usize, clock);
                     }
@@ -181,8 +180,8 @@ impl Acceptor {
     fn leave(mut self, clock: &LoopClock) {
         self.abandon("it was told to stop");
         for index in 0..self.listeners.len() {
-            for _ in 0..LAST_TURNS_MAX {
-                if self.accept(index, clock) < ACCEPTS_PER_TURN_MAX {
+            for _ in 0..LAST_ACCEPTS_MAX {
+                if !self.accept(index, clock) {
                     break;
                 }
             }
@@ -198,34 +197,32 @@ impl Acceptor {
         Ok(())
     }
 
-    /// Accepts what waits at one listener; how many that were.
-    fn accept(&mut self, index: usize, clock: &LoopClock) -> usize {
+    /// Accepts the connection that has waited longest at a listener; whether others may wait.
+    fn accept(&mut self, index: usize, clock: &LoopClock) -> bool {
         if self.shut_until_ms.is_some() {
-            return 0;
+            return false;
         }
         let Some(listener) = self.listeners.get(index) else {
-            return 0;
+            return false;
         };
-        for accepted in 0..ACCEPTS_PER_TURN_MAX {
-            match listener.accept() {
-                Ok((stream, peer)) => {
-                    self.failing = false;
-                    self.let_in(listener, stream, peer);
+        match listener.accept() {
+            Ok((stream, peer)) => {
+                self.failing = false;
+                self.let_in(listener, stream, peer);
+            }
+            Err(Errno::AGAIN) => return false,
+            // The client gave up while it waited.
+            Err(Errno::CONNABORTED | Errno::INTR | Errno::PROTO | Errno::PERM) => {}
+            Err(errno) => {
+                self.entrance.state.acceptor.accept_failures.add(1);
+                if !std::mem::replace(&mut self.failing, true) {
+                    tracing::warn!(error = %errno, "no room for connections; trying on");
                 }
-                Err(Errno::AGAIN) => return accepted,
-                // The client gave up while it waited.
-                Err(Errno::CONNABORTED | Errno::INTR | Errno::PROTO | Errno::PERM) => {}
-                Err(errno) => {
-                    self.entrance.state.acceptor.accept_failures.add(1);
-                    if !std::mem::replace(&mut self.failing, true) {
-                        tracing::warn!(error = %errno, "no room for connections; trying on");
-                    }
-                    self.shut(clock.us() / 1_000);
-                    return accepted;
-                }
+                self.shut(clock.us() / 1_000);
+                return false;
             }
         }
-        ACCEPTS_PER_TURN_MAX
+        true
     }
 
     /// Shows a client in, or to where TLS is agreed on first.
