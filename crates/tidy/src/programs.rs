@@ -1,19 +1,56 @@
-//! Programs of tests: where a crate lists them itself, no file of tests is left out.
+//! Programs of tests: where a crate lists them itself, no file of tests is left out, nor an example.
 //!
 //! With `autotests = false` Cargo compiles what Cargo.toml names; another file in `tests/` is run
-//! only as a module of one of those.
+//! only as a module of one of those. With `doctest = false` it does not look for examples in the
+//! documentation, which takes as long as to compile the crate once more.
 
 use crate::tree::{File, Finding, Tree};
 
-/// Files of tests that no program has.
+/// What a fence in the documentation says of code that is no example to compile.
+const NO_EXAMPLES: [&str; 5] = ["text", "json", "sh", "toml", "ignore"];
+
+/// Files of tests, and examples, that no program has.
 #[must_use]
 pub fn check(tree: &Tree) -> Vec<Finding> {
-    let manifests = tree.files().filter(|file| {
-        file.path.ends_with("/Cargo.toml") && file.text.contains("autotests = false")
-    });
-    manifests
-        .flat_map(|manifest| left_out(tree, manifest))
-        .collect()
+    let manifests = |what: &'static str| {
+        let all = tree.files();
+        all.filter(move |file| file.path.ends_with("/Cargo.toml") && file.text.contains(what))
+    };
+    let files = manifests("autotests = false").flat_map(|manifest| left_out(tree, manifest));
+    let examples = manifests("doctest = false").flat_map(|manifest| examples_of(tree, manifest));
+    files.chain(examples).collect()
+}
+
+/// Examples in the documentation of a crate.
+fn examples_of(tree: &Tree, manifest: &File) -> Vec<Finding> {
+    let folder = manifest.path.replace("Cargo.toml", "src/");
+    let own = tree.rust().filter(|file| file.path.starts_with(&folder));
+    own.filter_map(|file| {
+        let line = first_example(&file.text)?;
+        let what = "Cargo.toml has `doctest = false`, so nobody compiles this example";
+        Some(Finding::new(file, line, what))
+    })
+    .collect()
+}
+
+/// The line, from 1, at which the first example in a file's documentation begins.
+fn first_example(text: &str) -> Option<usize> {
+    let mut is_inside = false;
+    for (number, line) in text.lines().enumerate() {
+        let line = line.trim_start();
+        let Some(words) = line.strip_prefix("///").or_else(|| line.strip_prefix("//!")) else {
+            continue;
+        };
+        let Some(info) = words.trim_start().strip_prefix("```") else {
+            continue;
+        };
+        let is_example = !is_inside && !NO_EXAMPLES.contains(&info.trim());
+        if is_example {
+            return Some(number + 1);
+        }
+        is_inside = !is_inside;
+    }
+    None
 }
 
 fn left_out(tree: &Tree, manifest: &File) -> Vec<Finding> {
@@ -59,5 +96,14 @@ mod tests {
         std::fs::remove_dir_all(&folder).unwrap();
         let paths: Vec<&str> = findings.iter().map(|one| one.path.as_str()).collect();
         assert_eq!(paths, ["crates/one/tests/lost.rs"]);
+    }
+
+    #[test]
+    fn an_example_that_nobody_compiles_is_found() {
+        let shown = "//! One.\n//!\n//! ```text\n//! a drawing\n//! ```\nfn one() {}\n";
+        assert_eq!(first_example(shown), None);
+        let example = format!("{shown}\n/// Two.\n/// ```\n/// one();\n/// ```\n");
+        assert_eq!(first_example(&example), Some(9));
+        assert_eq!(first_example("    /// ```no_run\n"), Some(1));
     }
 }
