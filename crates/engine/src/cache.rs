@@ -56,7 +56,7 @@ use crate::table::Probe;
 use attach::Footing;
 use cell::{Locked, ShardCell};
 use kept::Kept;
-use optimistic::{Hits, Scratch};
+use optimistic::Hits;
 use resize::Ballast;
 use upkeep::Wishes;
 
@@ -258,11 +258,10 @@ impl Cache {
     pub fn get<R>(&self, key: Key<'_>, read: impl FnOnce(Item<'_>) -> R) -> Option<R> {
         let now = self.now();
         let cell = self.cell(key);
-        let mut scratch = Scratch::new();
-        if let Some(item) = self.glimpse(cell, key, now, &mut scratch) {
-            return Some(read(item));
+        match self.glimpse(cell, key, now, read) {
+            Ok(answer) => Some(answer),
+            Err(read) => self.lock(cell).get(key, now).map(read),
         }
-        self.lock(cell).get(key, now).map(read)
     }
 
     /// A counted handle on a value, readable without any lock; see [`Item::pin`].

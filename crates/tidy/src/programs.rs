@@ -38,7 +38,10 @@ fn first_example(text: &str) -> Option<usize> {
     let mut is_inside = false;
     for (number, line) in text.lines().enumerate() {
         let line = line.trim_start();
-        let Some(words) = line.strip_prefix("///").or_else(|| line.strip_prefix("//!")) else {
+        let Some(words) = line
+            .strip_prefix("///")
+            .or_else(|| line.strip_prefix("//!"))
+        else {
             continue;
         };
         let Some(info) = words.trim_start().strip_prefix("```") else {

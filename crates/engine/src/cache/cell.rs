@@ -27,7 +27,8 @@ pub(super) struct ShardCell {
     pub(super) arena: Arc<Arena>,
     /// Bytes of an item that are prefetched; upkeep follows the mean.
     pub(super) prefetch_bytes: AtomicUsize,
-    /// Keys whose part lies below are in the insights' sample.
+    /// Keys whose part lies below are in the insights' sample, or have to be read under the lock
+    /// for another reason.
     // Relaxed: it orders nothing.
     pub(super) sampled_below: AtomicU32,
     pub(super) lock: Lock,
@@ -65,7 +66,11 @@ impl DerefMut for Locked<'_> {
 impl Drop for Locked<'_> {
     #[inline]
     fn drop(&mut self) {
-        let below = self.shard.watch.below();
+        // While a flush is awaited every read takes the lock, and none waits for it to come.
+        let below = match self.shard.is_open() {
+            true => self.shard.watch.below(),
+            false => u32::MAX,
+        };
         // Relaxed: it orders nothing; only who holds the lock writes it.
         if self.cell.sampled_below.load(Ordering::Relaxed) != below {
             self.cell.sampled_below.store(below, Ordering::Relaxed);
@@ -78,10 +83,16 @@ impl ShardCell {
     /// Locks the shard; waits for whoever has it.
     #[inline]
     pub(super) fn lock(&self) -> Locked<'_> {
-        let shard = self.lock.shard.lock();
-        let shard = shard.expect("no thread panics under a shard's lock");
+        let shard = self.lock_beside();
         self.lock.sequence.begin();
         Locked { cell: self, shard }
+    }
+
+    /// Locks the shard for a change that nobody sees without the lock, so that it disturbs nobody
+    /// who reads like this.
+    pub(super) fn lock_beside(&self) -> MutexGuard<'_, Shard> {
+        let shard = self.lock.shard.lock();
+        shard.expect("no thread panics under a shard's lock")
     }
 
     /// Goes on with what another process left of the shard, if one did: see [`Shard::go_on`].
@@ -91,6 +102,7 @@ impl ShardCell {
         go_on(shard);
         if !shard.is_open() {
             // Nobody may read it without the lock until the flush has come.
+            *self.sampled_below.get_mut() = u32::MAX;
             self.lock.sequence.begin();
         }
     }

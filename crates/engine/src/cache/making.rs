@@ -186,7 +186,7 @@ impl Cache {
             drafts: Arc::new(DraftShare::of(memory)),
             segment_bytes: 1 << geometry.segment_shift,
             insight,
-            hits: Hits::default(),
+            hits: Hits::of(config.threads),
             footing,
             config,
         }))

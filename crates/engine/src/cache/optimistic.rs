@@ -1,9 +1,11 @@
 //! Optimistic: reads that take no lock.
 //!
 //! A get finds its item in index and log while others may change both, copies the value out, and
-//! asks the shard's sequence whether anybody did meanwhile. If so, or if there is more to do than
-//! to copy, the get is done again under the lock: for a miss, an item that is over, one with a long
-//! value or rare fields other than flags, a key in the insights' sample, while a flush is awaited.
+//! asks the shard's sequence whether anybody did meanwhile. If so, it tries again, up to
+//! [`TRIES_MAX`] times: who took the lock at once would disturb others, and of many readers of one
+//! shard each would take it in the end. If there is more to do than to copy, the get is done again
+//! under the lock: for a miss, an item that is over, one with a long value or rare fields other
+//! than flags, a key in the insights' sample, while a flush is awaited.
 //!
 //! Nothing that was read is trusted before the sequence was asked: offsets and lengths are checked
 //! against the arena, and the value lies in the reader's own memory. The use of the item is noted
@@ -12,6 +14,7 @@
 //!
 //! Why: docs/decisions/0054. Tests: tests/optimistic.rs, tests/stress.rs, tests/loom.rs.
 
+use std::hint::spin_loop;
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -29,8 +32,13 @@ use crate::table::{Candidate, Probe};
 
 /// Longest value that is copied out without the lock: it lies on the reader's stack.
 const VALUE_BYTES_MAX: usize = 2 << 10;
-/// Counts that threads share among them, so that few of them meet at one.
-const STRIPES: usize = 16;
+/// Times that a read is tried without the lock. Between two of them it waits twice as long each
+/// time, about as long as an insertion takes in all.
+const TRIES_MAX: u32 = 6;
+/// Counts that threads share among them, so that few of them meet at one: as many as threads, but
+/// at least and at most so many.
+const STRIPES_MIN: usize = 16;
+const STRIPES_MAX: usize = 256;
 
 /// Where the values of reads without the lock lie until the caller has seen them.
 pub(super) struct Scratch([MaybeUninit<u8>; VALUE_BYTES_MAX]);
@@ -42,20 +50,36 @@ impl Scratch {
     }
 }
 
+/// Why a read could not do without the lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Hindrance {
+    /// Somebody changed the shard meanwhile: another try may find it at rest.
+    Disturbed,
+    /// There is more to do than to copy.
+    NeedsLock,
+}
+
 /// Hits of reads without the lock.
-#[derive(Debug, Default)]
-pub(super) struct Hits([Stripe; STRIPES]);
+#[derive(Debug)]
+pub(super) struct Hits(Box<[Stripe]>);
 
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Stripe(AtomicU64);
 
 impl Hits {
+    /// No hits yet, of so many threads.
+    pub(super) fn of(threads: usize) -> Hits {
+        let stripes = threads.next_power_of_two().clamp(STRIPES_MIN, STRIPES_MAX);
+        Hits((0..stripes).map(|_| Stripe::default()).collect())
+    }
+
     /// Counts some of the calling thread; their number before.
     #[inline]
     fn add(&self, hits: u64) -> u64 {
+        let mine = thread_number() & (self.0.len() - 1);
         // Relaxed: a sum that orders nothing.
-        self.0[stripe()].0.fetch_add(hits, Ordering::Relaxed)
+        self.0[mine].0.fetch_add(hits, Ordering::Relaxed)
     }
 
     /// All of them.
@@ -66,9 +90,9 @@ impl Hits {
     }
 }
 
-/// The number of the calling thread's counts.
+/// The number of the calling thread among those that have read.
 #[inline]
-fn stripe() -> usize {
+fn thread_number() -> usize {
     use std::cell::Cell;
     use std::sync::atomic::AtomicUsize;
 
@@ -80,7 +104,7 @@ fn stripe() -> usize {
     MINE.with(|mine| {
         if mine.get() == NONE {
             // Relaxed: numbers that order nothing.
-            mine.set(NEXT.fetch_add(1, Ordering::Relaxed) % STRIPES);
+            mine.set(NEXT.fetch_add(1, Ordering::Relaxed));
         }
         mine.get()
     })
@@ -96,24 +120,37 @@ fn counts_for_heat(before: u64) -> bool {
 }
 
 impl Cache {
-    /// The item of `key`, copied into `scratch`, if that can be had without the lock.
+    /// Shows the item of `key` to `read`, if that can be had without the lock; else gives `read`
+    /// back.
     #[inline]
-    pub(super) fn glimpse<'s>(
+    pub(super) fn glimpse<R, F: FnOnce(Item<'_>) -> R>(
         &self,
         cell: &ShardCell,
         key: Key<'_>,
         now: Instant,
-        scratch: &'s mut Scratch,
-    ) -> Option<Item<'s>> {
+        read: F,
+    ) -> Result<R, F> {
         if !cell.may_glimpse(key) {
-            return None;
+            return Err(read);
         }
-        let candidate = cell.table.candidate(cell.table.probe(key.hash()))?;
-        let item = cell.glimpse(key, candidate, now, scratch)?;
-        if counts_for_heat(self.hits.add(1)) {
-            self.count_heat(cell, key, now);
+        let probe = cell.table.probe(key.hash());
+        for nth in 0..TRIES_MAX {
+            let Some(candidate) = cell.table.candidate(probe) else {
+                break;
+            };
+            let mut scratch = Scratch::new();
+            match cell.glimpse(key, candidate, now, &mut scratch) {
+                Ok(item) => {
+                    if counts_for_heat(self.hits.add(1)) {
+                        cell.count_heat(key, now);
+                    }
+                    return Ok(read(item));
+                }
+                Err(Hindrance::Disturbed) => wait(nth),
+                Err(Hindrance::NeedsLock) => break,
+            }
         }
-        Some(item)
+        Err(read)
     }
 
     /// Reads at most [`GROUP_KEYS`] items without the lock; `each` gets a key's position and its
@@ -140,15 +177,22 @@ impl Cache {
         let mut scratch = Scratch::new();
         for (position, &key) in keys.iter().enumerate() {
             let cell = self.cell(key);
-            let item = candidates[position]
-                .filter(|_| cell.may_glimpse(key))
-                .and_then(|candidate| cell.glimpse(key, candidate, now, &mut scratch));
-            match item {
-                Some(item) => {
-                    hits += 1;
-                    each(position, item);
+            let mut candidate = candidates[position].filter(|_| cell.may_glimpse(key));
+            left |= 1 << position;
+            for nth in 0..TRIES_MAX {
+                let Some(found) = candidate else {
+                    break;
+                };
+                match cell.glimpse(key, found, now, &mut scratch) {
+                    Ok(item) => {
+                        (hits, left) = (hits + 1, left & !(1 << position));
+                        each(position, item);
+                        break;
+                    }
+                    Err(Hindrance::Disturbed) => wait(nth),
+                    Err(Hindrance::NeedsLock) => break,
                 }
-                None => left |= 1 << position,
+                candidate = cell.table.candidate(probes[position]);
             }
         }
         if hits > 0 {
@@ -157,21 +201,29 @@ impl Cache {
             if let Some(nth) = (0..hits).find(|nth| counts_for_heat(before + nth)) {
                 let mut hit = (0..keys.len()).filter(|&position| left >> position & 1 == 0);
                 if let Some(position) = hit.nth(nth as usize) {
-                    self.count_heat(self.cell(keys[position]), keys[position], now);
+                    self.cell(keys[position]).count_heat(keys[position], now);
                 }
             }
         }
         left
     }
+}
 
-    #[cold]
-    #[inline(never)]
-    fn count_heat(&self, cell: &ShardCell, key: Key<'_>, now: Instant) {
-        self.lock(cell).watch.hot().count(key, now);
-    }
+/// Lets who disturbed a read for the `nth` time come to an end.
+#[cold]
+#[inline(never)]
+fn wait(nth: u32) {
+    (0..1_u32 << nth).for_each(|_| spin_loop());
 }
 
 impl ShardCell {
+    /// Counts a read for its key's heat.
+    #[cold]
+    #[inline(never)]
+    fn count_heat(&self, key: Key<'_>, now: Instant) {
+        self.lock_beside().watch.hot().count(key, now);
+    }
+
     /// Whether a read of the key may do without the lock: it is in no sample but in the main space.
     #[inline]
     fn may_glimpse(&self, key: Key<'_>) -> bool {
@@ -188,13 +240,32 @@ impl ShardCell {
         candidate: Candidate,
         now: Instant,
         scratch: &'s mut Scratch,
+    ) -> Result<Item<'s>, Hindrance> {
+        self.prefetch_rest(candidate.offset());
+        let seen = self.lock.sequence.seen().ok_or(Hindrance::Disturbed)?;
+        if !self.table.is_still(candidate) {
+            return Err(Hindrance::Disturbed);
+        }
+        let item = self.copy_out(key, candidate, now, scratch);
+        if !self.lock.sequence.is_still(seen) {
+            return Err(Hindrance::Disturbed);
+        }
+        let item = item.ok_or(Hindrance::NeedsLock)?;
+        let is_old = || !self.arena.is_young(candidate.offset());
+        self.table.mark_used(candidate, is_old);
+        Ok(item)
+    }
+
+    /// The same without asking whether anybody disturbed it: what it finds may be of no moment.
+    #[inline]
+    fn copy_out<'s>(
+        &self,
+        key: Key<'_>,
+        candidate: Candidate,
+        now: Instant,
+        scratch: &'s mut Scratch,
     ) -> Option<Item<'s>> {
         let (arena, offset) = (&self.arena, candidate.offset());
-        self.prefetch_rest(offset);
-        let seen = self.lock.sequence.seen()?;
-        if !self.table.is_still(candidate) {
-            return None;
-        }
         let scale = arena.racing_scale(offset)?;
         let first_bytes = arena.racing_first_bytes(offset)?;
         let (layout, flags) = match item::read_short(first_bytes, offset, scale) {
@@ -209,13 +280,8 @@ impl ShardCell {
             return None;
         }
         let to = scratch.0.get_mut(..layout.value_bytes)?;
-        let value = arena.racing_copy(layout.value_at(), to)?;
-        if !self.lock.sequence.is_still(seen) {
-            return None;
-        }
-        self.table.mark_used(candidate, || !arena.is_young(offset));
         Some(Item {
-            value,
+            value: arena.racing_copy(layout.value_at(), to)?,
             kind: Kind::STRING,
             flags,
             deadline: layout.deadline,
