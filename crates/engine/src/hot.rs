@@ -7,6 +7,8 @@
 //!
 //! Why: docs/decisions/0011. Tests: at the end of this file, and tests/insight.rs.
 
+use std::sync::{Mutex, MutexGuard};
+
 use crate::clock::Instant;
 use crate::key::Key;
 use crate::space::Space;
@@ -49,6 +51,23 @@ pub(crate) struct Hot {
     window_ms: u64,
     halved: Instant,
     random: u64,
+}
+
+/// The most read keys of one shard behind a lock of their own, away from the shard's: who reads
+/// without that one waits for nobody who counts, nor for the line of the lock.
+#[derive(Debug)]
+#[repr(align(128))]
+pub(crate) struct HotList(Mutex<Hot>);
+
+impl HotList {
+    pub(crate) fn new(hot: Hot) -> HotList {
+        HotList(Mutex::new(hot))
+    }
+
+    /// The list. Who holds a shard's lock may wait for it, but not the other way round.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Hot> {
+        self.0.lock().expect("no thread panics under this lock")
+    }
 }
 
 impl Hot {

@@ -9,7 +9,7 @@
 use std::sync::{Arc, Mutex};
 
 use crate::clock::{Deadline, Instant};
-use crate::hot::Hot;
+use crate::hot::HotList;
 use crate::insight::Insight;
 use crate::key::Key;
 use crate::sample::{Action, Coarse, Event, Sampler, part};
@@ -29,7 +29,7 @@ pub(crate) struct Watch {
 #[derive(Debug)]
 struct More {
     sampler: Sampler,
-    hot: Hot,
+    hot: Arc<HotList>,
     insight: Arc<Mutex<Insight>>,
     /// Reads before the present gap, and the gap's length.
     gets: u64,
@@ -38,15 +38,15 @@ struct More {
 
 impl Watch {
     /// Nothing noted yet.
-    pub(crate) fn new(insight: Arc<Mutex<Insight>>, below: u32, hot: Hot) -> Watch {
-        let mut more = Box::new(More {
+    pub(crate) fn new(insight: Arc<Mutex<Insight>>, below: u32, hot: Arc<HotList>) -> Watch {
+        let gap = hot.lock().gap();
+        let more = Box::new(More {
             sampler: Sampler::new(),
             hot,
             insight,
             gets: 0,
-            gap: 0,
+            gap,
         });
-        more.gap = more.hot.gap();
         Watch {
             below,
             until_counted: more.gap,
@@ -74,9 +74,10 @@ impl Watch {
     #[inline(never)]
     fn count_heat(&mut self, key: Key<'_>, now: Instant) {
         let more = &mut *self.more;
-        more.hot.count(key, now);
         more.gets += u64::from(more.gap);
-        more.gap = more.hot.gap();
+        let mut hot = more.hot.lock();
+        hot.count(key, now);
+        more.gap = hot.gap();
         self.until_counted = more.gap;
     }
 
@@ -142,16 +143,12 @@ impl Watch {
     pub(crate) fn dropped(&self) -> u64 {
         self.more.sampler.dropped
     }
-
-    /// The keys that were read most.
-    pub(crate) fn hot(&mut self) -> &mut Hot {
-        &mut self.more.hot
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hot::Hot;
     use crate::key::Hasher;
     use crate::memory::Budget;
     use crate::simulation::Capacity;
@@ -168,10 +165,14 @@ mod tests {
         Arc::new(Mutex::new(Insight::new(1 << 20, capacity, &budget, NOW)))
     }
 
+    fn hot() -> Arc<HotList> {
+        Arc::new(HotList::new(Hot::new(4, 1, NOW)))
+    }
+
     #[test]
     fn while_somebody_is_at_work_on_the_insights_requests_are_dropped_and_none_waits() {
         let insight = insight();
-        let mut watch = Watch::new(Arc::clone(&insight), u32::MAX, Hot::new(4, 1, NOW));
+        let mut watch = Watch::new(Arc::clone(&insight), u32::MAX, hot());
         let hasher = Hasher::with_seed(1);
         let key = hasher.key(Space::MAIN, b"key").unwrap();
         let at_work = insight.lock().unwrap();
@@ -188,7 +189,7 @@ mod tests {
     #[test]
     fn a_lowered_rate_reaches_the_shard_with_the_next_batch() {
         let insight = insight();
-        let mut watch = Watch::new(Arc::clone(&insight), u32::MAX, Hot::new(4, 1, NOW));
+        let mut watch = Watch::new(Arc::clone(&insight), u32::MAX, hot());
         let hasher = Hasher::with_seed(1);
         for number in 0..100_000_u32 {
             let bytes = number.to_le_bytes();

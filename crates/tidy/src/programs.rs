@@ -1,4 +1,4 @@
-//! Programs of tests: where a crate lists them itself, no file of tests is left out, nor an example.
+//! Programs of tests: where a crate lists them itself, no file of tests or example is left out.
 //!
 //! With `autotests = false` Cargo compiles what Cargo.toml names; another file in `tests/` is run
 //! only as a module of one of those. With `doctest = false` it does not look for examples in the

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::arena::Arena;
+use crate::hot::HotList;
 use crate::key::Key;
 use crate::memory::{LINE_BYTES, prefetch};
 use crate::sequence::Sequence;
@@ -25,6 +26,7 @@ const PREFETCH_BYTES_MAX: usize = 640;
 pub(super) struct ShardCell {
     pub(super) table: Arc<Table>,
     pub(super) arena: Arc<Arena>,
+    pub(super) hot: Arc<HotList>,
     /// Bytes of an item that are prefetched; upkeep follows the mean.
     pub(super) prefetch_bytes: AtomicUsize,
     /// Keys whose part lies below are in the insights' sample, or have to be read under the lock
@@ -83,16 +85,10 @@ impl ShardCell {
     /// Locks the shard; waits for whoever has it.
     #[inline]
     pub(super) fn lock(&self) -> Locked<'_> {
-        let shard = self.lock_beside();
+        let shard = self.lock.shard.lock();
+        let shard = shard.expect("no thread panics under a shard's lock");
         self.lock.sequence.begin();
         Locked { cell: self, shard }
-    }
-
-    /// Locks the shard for a change that nobody sees without the lock, so that it disturbs nobody
-    /// who reads like this.
-    pub(super) fn lock_beside(&self) -> MutexGuard<'_, Shard> {
-        let shard = self.lock.shard.lock();
-        shard.expect("no thread panics under a shard's lock")
     }
 
     /// Goes on with what another process left of the shard, if one did: see [`Shard::go_on`].

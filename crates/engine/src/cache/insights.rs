@@ -37,15 +37,15 @@ impl Cache {
     /// The `most` keys that were read most in the last minute or so, the hottest first.
     ///
     /// Estimates from one read in 128; keys of more than 250 bytes are not listed. A key that gets
-    /// less than about a hundredth of its shard's reads may be missing. Takes each shard's lock for
-    /// a moment.
+    /// less than about a hundredth of its shard's reads may be missing. Takes the lock of each
+    /// shard's list for a moment, and no shard's.
     #[must_use]
     pub fn hottest_keys(&self, most: usize) -> Vec<HotKey> {
         let now = self.now();
         let (mut keys, mut total) = (Vec::new(), 0);
         for cell in &self.shards {
-            let mut shard = self.lock(cell);
-            let (listed, counted, window_ms) = shard.watch.hot().list(now);
+            let mut hot = cell.hot.lock();
+            let (listed, counted, window_ms) = hot.list(now);
             total += counted;
             let gets = |count: u32| f64::from(count) * f64::from(GAP_MEAN);
             keys.extend(listed.iter().map(|known| HotKey {

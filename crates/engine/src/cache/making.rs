@@ -18,7 +18,7 @@ use crate::arena::{Arena, DraftShare};
 use crate::clock::{Instant, SystemClock};
 use crate::config::Config;
 use crate::error::Error;
-use crate::hot::Hot;
+use crate::hot::{Hot, HotList};
 use crate::index::Index;
 use crate::insight::Insight;
 use crate::key::{Hasher, random_seed};
@@ -245,11 +245,13 @@ impl Making<'_> {
         let (table, arena) = (Arc::clone(store.table()), Arc::clone(store.arena()));
         let version = self.first_version + number as u64;
         let hot = Hot::new(geometry.hot_keys(), self.seed ^ version, self.now);
-        let watch = Watch::new(Arc::clone(&self.insight), below, hot);
+        let hot = Arc::new(HotList::new(hot));
+        let watch = Watch::new(Arc::clone(&self.insight), below, Arc::clone(&hot));
         let shard = Shard::new(store, watch, version, self.count as u64);
         ShardCell {
             table,
             arena,
+            hot,
             prefetch_bytes: AtomicUsize::new(PREFETCH_BYTES_MIN),
             sampled_below: AtomicU32::new(below),
             lock: Lock {

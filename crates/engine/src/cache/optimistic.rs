@@ -221,7 +221,7 @@ impl ShardCell {
     #[cold]
     #[inline(never)]
     fn count_heat(&self, key: Key<'_>, now: Instant) {
-        self.lock_beside().watch.hot().count(key, now);
+        self.hot.lock().count(key, now);
     }
 
     /// Whether a read of the key may do without the lock: it is in no sample but in the main space.
@@ -287,5 +287,40 @@ impl ShardCell {
             deadline: layout.deadline,
             pinner: Pinner::Copied,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+
+    #[test]
+    fn heat_is_counted_and_told_while_somebody_has_the_shard() {
+        let cache = Cache::new(Config::with_memory(1 << 20)).unwrap();
+        let key = cache.key(b"key").unwrap();
+        let cell = cache.cell(key);
+        let shard = cache.lock(cell);
+        cell.count_heat(key, cache.now());
+        assert_eq!(cache.hottest_keys(1)[0].key, b"key");
+        drop(shard);
+    }
+
+    #[test]
+    fn hits_of_more_threads_than_counts_are_all_in_the_sum() {
+        let hits = Hits::of(3);
+        assert_eq!(hits.0.len(), STRIPES_MIN);
+        assert_eq!(Hits::of(100).0.len(), 128);
+        assert_eq!(Hits::of(usize::MAX / 4).0.len(), STRIPES_MAX);
+        std::thread::scope(|scope| {
+            for _ in 0..2 * STRIPES_MIN {
+                scope.spawn(|| {
+                    for _ in 0..100 {
+                        hits.add(1);
+                    }
+                });
+            }
+        });
+        assert_eq!(hits.sum(), 200 * STRIPES_MIN as u64);
     }
 }
