@@ -253,7 +253,7 @@ impl Cache {
     ///
     /// `None` is a miss. `read` must be short and must not call the cache. Cost: one index probe, a
     /// copy of a value of up to 2 KiB, no allocation; without the lock unless somebody changes the
-    /// shard meanwhile.
+    /// shard again and again meanwhile.
     #[inline]
     pub fn get<R>(&self, key: Key<'_>, read: impl FnOnce(Item<'_>) -> R) -> Option<R> {
         let now = self.now();
