@@ -3,9 +3,9 @@
 //! Doubly linked by number, in one array, so a number costs eight bytes wherever it stands.
 
 /// No number; also the first that cannot be used.
-pub(super) const NONE: u32 = u32::MAX >> WHICH_BITS;
-/// The uppermost bits of [`QueueLink::before`] tell which queue.
-const WHICH_BITS: u32 = 2;
+pub(super) const NONE: u32 = u32::MAX >> 1;
+/// The uppermost bit of each word of a [`QueueLink`]: both together tell which queue.
+const MARK: u32 = !NONE;
 
 /// Which of the queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,12 +27,33 @@ struct QueueLink {
 }
 
 impl QueueLink {
-    fn which(self) -> Which {
-        ALL[(self.before >> (u32::BITS - WHICH_BITS)) as usize]
+    fn new(which: Which, before: u32, next: u32) -> QueueLink {
+        let (first, second) = (which as u32 & 1, which as u32 >> 1);
+        QueueLink {
+            before: before | first * MARK,
+            next: next | second * MARK,
+        }
     }
 
-    fn set_before(&mut self, number: u32, which: Which) {
-        self.before = number | (which as u32) << (u32::BITS - WHICH_BITS);
+    fn which(self) -> Which {
+        let (first, second) = (self.before & MARK != 0, self.next & MARK != 0);
+        ALL[usize::from(first) | usize::from(second) << 1]
+    }
+
+    fn before(self) -> u32 {
+        self.before & NONE
+    }
+
+    fn next(self) -> u32 {
+        self.next & NONE
+    }
+
+    fn set_before(&mut self, number: u32) {
+        self.before = self.before & MARK | number;
+    }
+
+    fn set_next(&mut self, number: u32) {
+        self.next = self.next & MARK | number;
     }
 }
 
@@ -82,26 +103,24 @@ impl Queues {
         ends.weight += u64::from(weight);
         match last {
             NONE => ends.first = number,
-            _ => self.links[last as usize].next = number,
+            _ => self.links[last as usize].set_next(number),
         }
-        let link = &mut self.links[number as usize];
-        link.set_before(last, which);
-        link.next = NONE;
+        self.links[number as usize] = QueueLink::new(which, last, NONE);
     }
 
     /// Takes a number out of the queue in which it stands.
     pub(super) fn remove(&mut self, number: u32, weight: u32) {
         let link = self.links[number as usize];
-        let (before, next, which) = (link.before & NONE, link.next, link.which());
-        let ends = &mut self.ends[which as usize];
+        let (before, next) = (link.before(), link.next());
+        let ends = &mut self.ends[link.which() as usize];
         ends.weight -= u64::from(weight);
         match before {
             NONE => ends.first = next,
-            _ => self.links[before as usize].next = next,
+            _ => self.links[before as usize].set_next(next),
         }
         match next {
             NONE => ends.last = before,
-            _ => self.links[next as usize].set_before(before, which),
+            _ => self.links[next as usize].set_before(before),
         }
     }
 
@@ -119,10 +138,7 @@ impl Queues {
             self.links.reserve_exact(wanted - length + length / 8);
         }
         if wanted > length {
-            let unused = QueueLink {
-                before: NONE,
-                next: NONE,
-            };
+            let unused = QueueLink::new(Which::Young, NONE, NONE);
             self.links.resize(wanted, unused);
         }
     }
@@ -166,6 +182,20 @@ mod tests {
             (queues.weight(Which::Grown), queues.weight(Which::Main)),
             (0, 0)
         );
+    }
+
+    #[test]
+    fn any_number_can_stand_in_any_queue() {
+        for which in ALL {
+            for number in [0, 1 << 29, 1 << 30, NONE - 1, NONE] {
+                let mut link = QueueLink::new(which, number, NONE);
+                link.set_next(number);
+                let found = (link.which(), link.before(), link.next());
+                assert_eq!(found, (which, number, number));
+                link.set_before(NONE);
+                assert_eq!((link.which(), link.before()), (which, NONE));
+            }
+        }
     }
 
     #[test]
