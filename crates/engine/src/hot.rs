@@ -5,7 +5,7 @@
 //! the least count and inherits that count as its possible error. All counts are halved every
 //! [`HALF_LIFE_MS`], so they speak of the last minute or so.
 //!
-//! Why: docs/decisions/0011. Tests: at the end of this file, and tests/insight.rs.
+//! Why: docs/decisions/0011, 0066. Tests: at the end of this file, and tests/insight.rs.
 
 use std::sync::{Mutex, MutexGuard};
 

@@ -114,18 +114,21 @@ impl Insight {
     /// Bytes that the insights into a cache of `memory_bytes` may take, and how many of them come
     /// out of that memory. The rest belongs to the base that every cache has.
     pub(crate) fn bytes(memory_bytes: usize) -> (usize, usize) {
-        let paid = memory_bytes / MEMORY_DIVISOR;
-        let base = BYTES_USEFUL.min(memory_bytes / USEFUL_DIVISOR);
-        let all = (paid + base).min(BYTES_MAX);
-        (all, paid.min(all))
+        let all = Insight::bytes_while(memory_bytes, memory_bytes);
+        (all, (memory_bytes / MEMORY_DIVISOR).min(all))
     }
 
-    /// What they may take while a cache of `memory_bytes` holds that much, in thousandths of what
-    /// they take once it is full: what holds little has little to be told of.
+    /// What they may take while a cache of `memory_bytes` holds that much: what holds little has
+    /// little to be told of.
+    fn bytes_while(memory_bytes: usize, held_bytes: usize) -> usize {
+        let base = BYTES_USEFUL.min(memory_bytes / USEFUL_DIVISOR);
+        (held_bytes / MEMORY_DIVISOR + base).min(BYTES_MAX)
+    }
+
+    /// The same in thousandths of what they take once the cache is full.
     fn permille(memory_bytes: usize, held_bytes: usize) -> usize {
         let (all, _) = Insight::bytes(memory_bytes);
-        let base = BYTES_USEFUL.min(memory_bytes / USEFUL_DIVISOR);
-        1_000 * (held_bytes / MEMORY_DIVISOR + base).min(all) / all.max(1)
+        1_000 * Insight::bytes_while(memory_bytes, held_bytes).min(all) / all.max(1)
     }
 
     /// Records that so much memory has room for.

@@ -2,7 +2,8 @@
 //!
 //! Every read is counted; one in some 128 also for its key's heat. Requests for sampled keys go to
 //! a buffer, and from there to the insights whenever enough has gathered and nobody else is at
-//! work on them. All of it happens under the shard's lock; nothing waits.
+//! work on them. All of it happens under the shard's lock; nothing waits, but for the
+//! list of hot keys, in which reads without that lock count too ([`HotList`]).
 //!
 //! Why: docs/decisions/0011. Tests: at the end of this file, and tests/insight.rs.
 

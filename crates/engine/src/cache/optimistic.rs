@@ -12,7 +12,7 @@
 //! behind that, in its slot, as one exchange of the word that was read: if the slot has another by
 //! then, the note is lost, as it is when two readers meet.
 //!
-//! Why: docs/decisions/0054. Tests: tests/optimistic.rs, tests/stress.rs, tests/loom.rs.
+//! Why: docs/decisions/0054, 0066. Tests: tests/optimistic.rs, tests/stress.rs, tests/loom.rs.
 
 use std::hint::spin_loop;
 use std::mem::MaybeUninit;
@@ -41,11 +41,11 @@ const STRIPES_MIN: usize = 16;
 const STRIPES_MAX: usize = 256;
 
 /// Where the values of reads without the lock lie until the caller has seen them.
-pub(super) struct Scratch([MaybeUninit<u8>; VALUE_BYTES_MAX]);
+struct Scratch([MaybeUninit<u8>; VALUE_BYTES_MAX]);
 
 impl Scratch {
     #[inline]
-    pub(super) fn new() -> Scratch {
+    fn new() -> Scratch {
         Scratch([MaybeUninit::uninit(); VALUE_BYTES_MAX])
     }
 }
@@ -134,23 +134,11 @@ impl Cache {
             return Err(read);
         }
         let probe = cell.table.probe(key.hash());
-        for nth in 0..TRIES_MAX {
-            let Some(candidate) = cell.table.candidate(probe) else {
-                break;
-            };
-            let mut scratch = Scratch::new();
-            match cell.glimpse(key, candidate, now, &mut scratch) {
-                Ok(item) => {
-                    if counts_for_heat(self.hits.add(1)) {
-                        cell.count_heat(key, now);
-                    }
-                    return Ok(read(item));
-                }
-                Err(Hindrance::Disturbed) => wait(nth),
-                Err(Hindrance::NeedsLock) => break,
-            }
+        let answer = cell.try_glimpse(key, probe, cell.table.candidate(probe), now, read)?;
+        if counts_for_heat(self.hits.add(1)) {
+            cell.count_heat(key, now);
         }
-        Err(read)
+        Ok(answer)
     }
 
     /// Reads at most [`GROUP_KEYS`] items without the lock; `each` gets a key's position and its
@@ -174,25 +162,13 @@ impl Cache {
             candidates[position] = candidate;
         }
         let (mut left, mut hits) = (0, 0);
-        let mut scratch = Scratch::new();
         for (position, &key) in keys.iter().enumerate() {
             let cell = self.cell(key);
-            let mut candidate = candidates[position].filter(|_| cell.may_glimpse(key));
-            left |= 1 << position;
-            for nth in 0..TRIES_MAX {
-                let Some(found) = candidate else {
-                    break;
-                };
-                match cell.glimpse(key, found, now, &mut scratch) {
-                    Ok(item) => {
-                        (hits, left) = (hits + 1, left & !(1 << position));
-                        each(position, item);
-                        break;
-                    }
-                    Err(Hindrance::Disturbed) => wait(nth),
-                    Err(Hindrance::NeedsLock) => break,
-                }
-                candidate = cell.table.candidate(probes[position]);
+            let candidate = candidates[position].filter(|_| cell.may_glimpse(key));
+            let show = |item: Item<'_>| each(position, item);
+            match cell.try_glimpse(key, probes[position], candidate, now, show) {
+                Ok(()) => hits += 1,
+                Err(_) => left |= 1 << position,
             }
         }
         if hits > 0 {
@@ -230,6 +206,32 @@ impl ShardCell {
         // Relaxed: whether a key is in the sample may be known a moment late.
         let is_sampled = part(key.hash()) < self.sampled_below.load(Ordering::Relaxed);
         !is_sampled & (key.space() == Space::MAIN)
+    }
+
+    /// Shows the key's item to `read` if some try finds it undisturbed, the first where the
+    /// candidate points to; else gives `read` back.
+    #[inline]
+    fn try_glimpse<R, F: FnOnce(Item<'_>) -> R>(
+        &self,
+        key: Key<'_>,
+        probe: Probe,
+        mut candidate: Option<Candidate>,
+        now: Instant,
+        read: F,
+    ) -> Result<R, F> {
+        for nth in 0..TRIES_MAX {
+            let Some(found) = candidate else {
+                break;
+            };
+            let mut scratch = Scratch::new();
+            match self.glimpse(key, found, now, &mut scratch) {
+                Ok(item) => return Ok(read(item)),
+                Err(Hindrance::Disturbed) => wait(nth),
+                Err(Hindrance::NeedsLock) => break,
+            }
+            candidate = self.table.candidate(probe);
+        }
+        Err(read)
     }
 
     /// Copies the item that a candidate points to into `scratch`, if it is the key's.
