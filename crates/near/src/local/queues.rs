@@ -30,8 +30,8 @@ impl QueueLink {
     fn new(which: Which, before: u32, next: u32) -> QueueLink {
         let (first, second) = (which as u32 & 1, which as u32 >> 1);
         QueueLink {
-            before: before | first * MARK,
-            next: next | second * MARK,
+            before: before | (first * MARK),
+            next: next | (second * MARK),
         }
     }
 
