@@ -2,8 +2,9 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
-use cellar_engine::{Cache, Config, DeleteOptions, SetOptions};
+use cellar_engine::{Cache, Config, DeleteOptions, SetOptions, Upkeep};
 
 #[path = "support/cache.rs"]
 #[allow(dead_code, reason = "shared by several tests")]
@@ -112,4 +113,34 @@ fn items_stay_whole_while_others_use_them() {
         }
     });
     check_all(&timed);
+}
+
+#[test]
+fn memory_that_holds_nothing_goes_back_in_two_seconds_however_much_it_is() {
+    for (memory_mib, shards) in [(16, 1), (64, 16)] {
+        let timed = Timed::with(Config {
+            shards: Some(shards),
+            release_memory: true,
+            ..Config::with_memory(memory_mib << 20)
+        });
+        for number in 0..memory_mib * 1_800 {
+            timed
+                .set(&key_of(number as u64), &[1; VALUE_BYTES], Some(1_000))
+                .unwrap();
+        }
+        let mut upkeep = Upkeep::default();
+        let mut waited = Duration::ZERO;
+        timed.clock.advance_ms(1_000);
+        while waited < Duration::from_secs(2) {
+            let pause = upkeep.step(&timed.cache);
+            let passed_ms = |of: Duration| of.as_millis() as u64;
+            let ms = passed_ms(waited + pause) - passed_ms(waited);
+            timed.clock.advance_ms(ms);
+            waited += pause;
+        }
+        let stats = timed.cache.stats();
+        let held = stats.free_bytes + stats.live_bytes + stats.dead_bytes;
+        let kept = memory_mib << 20 >> 4;
+        assert!(held < kept as u64, "{held} of {memory_mib} MiB");
+    }
 }

@@ -27,6 +27,8 @@ const HASTY_PAUSE: Duration = Duration::from_micros(50);
 const STEPS_PER_TURN: usize = 4;
 /// In what time steps at the present pace should get through what is over.
 const GONE_WITHIN: Duration = Duration::from_millis(50);
+/// In what time steps at the present pace should give back all that is to go to the system.
+const RELEASED_WITHIN: Duration = Duration::from_millis(150);
 /// While nothing is to do, a pause is this part of the time since there was.
 const PAUSE_SHARE: u32 = 100;
 /// Time without work before memory is put on huge pages, and the pause between two of them.
@@ -122,11 +124,13 @@ struct Waiting {
     is_emptying: bool,
     /// Items whose time is over and whose memory should be back.
     overdue: u64,
+    /// Free segments that are to go back to the system, one in each step.
+    surplus: u32,
 }
 
 impl Waiting {
-    /// How long to pause before the next step in so many shards: the shorter, the more is over, so
-    /// that a wave of deaths is gone as soon as few are.
+    /// How long to pause before the next step in so many shards: the shorter, the more is over or
+    /// goes back to the system, so that a wave of deaths is gone as soon as few are.
     fn pause(self, shards: usize) -> Duration {
         let steps = self.overdue / (shards * ENTRIES_PER_TICK) as u64;
         let steps = u32::try_from(steps.max(1)).unwrap_or(u32::MAX);
@@ -135,7 +139,8 @@ impl Waiting {
         } else {
             SHORT_PAUSE
         };
-        (GONE_WITHIN / steps).clamp(HASTY_PAUSE, longest)
+        let gone = (GONE_WITHIN / steps).clamp(HASTY_PAUSE, longest);
+        gone.min((RELEASED_WITHIN / self.surplus.max(1)).max(HASTY_PAUSE))
     }
 }
 
@@ -185,7 +190,7 @@ impl Cache {
         self.tick_in_turn(effort, now, &mut waiting);
         // One segment in all: giving memory back takes longer than anything else here.
         let mut cells = self.shards.iter();
-        waiting.is_any |= effort.release && cells.any(|cell| self.release_segment(cell, now));
+        waiting.is_any |= effort.release && cells.any(|cell| self.release_segment(cell));
         waiting.is_any |= self.resize_step();
         waiting
     }
@@ -240,6 +245,9 @@ impl Cache {
         let is_emptying = shard.is_emptying(now);
         waiting.is_emptying |= is_emptying;
         waiting.overdue += overdue.items;
+        if effort.release {
+            waiting.surplus += shard.store.surplus(now);
+        }
         let (index, log) = shard.store.begin_touch(now);
         let mean_bytes = shard.store.mean_item_bytes();
         drop(shard);
@@ -263,9 +271,9 @@ impl Cache {
 
     /// Gives one free segment of a shard back to the system, without the lock; whether there was
     /// one.
-    fn release_segment(&self, cell: &ShardCell, now: Instant) -> bool {
+    fn release_segment(&self, cell: &ShardCell) -> bool {
         let own = self.lock_own(cell);
-        let Some(segment) = own.and_then(|mut one| one.store.begin_release(now)) else {
+        let Some(segment) = own.and_then(|mut one| one.store.begin_release()) else {
             return false;
         };
         let segment_bytes = 1 << cell.arena.segment_shift();

@@ -163,12 +163,7 @@ impl Log {
 
     /// A free segment whose memory is to go back to the system, because nobody needed it for a
     /// while; nobody uses it until [`Log::end_release`].
-    pub(crate) fn begin_release(&mut self, now: Instant) -> Option<u32> {
-        if now >= self.surplus_known_until {
-            self.surplus = self.free_low.saturating_sub(FREE_KEPT);
-            self.free_low = self.free.len();
-            self.surplus_known_until = Instant(now.0 + RELEASE_PERIOD_MS);
-        }
+    pub(crate) fn begin_release(&mut self) -> Option<u32> {
         if self.surplus == 0 {
             return None;
         }
@@ -181,6 +176,16 @@ impl Log {
         self.free_low = self.free_low.min(self.free.len());
         self.segments[number as usize].used = Use::InTransit;
         Some(number)
+    }
+
+    /// Free segments that are to go back to the system.
+    pub(crate) fn surplus(&mut self, now: Instant) -> u32 {
+        if now >= self.surplus_known_until {
+            self.surplus = self.free_low.saturating_sub(FREE_KEPT);
+            self.free_low = self.free.len();
+            self.surplus_known_until = Instant(now.0 + RELEASE_PERIOD_MS);
+        }
+        u32::try_from(self.surplus).unwrap_or(u32::MAX)
     }
 
     /// Gives the budget of a segment back whose memory has gone to the system.

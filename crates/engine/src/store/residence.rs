@@ -21,8 +21,13 @@ impl Store {
     }
 
     /// A free segment whose memory is to go back to the system.
-    pub(crate) fn begin_release(&mut self, now: Instant) -> Option<u32> {
-        self.log.begin_release(now)
+    pub(crate) fn begin_release(&mut self) -> Option<u32> {
+        self.log.begin_release()
+    }
+
+    /// Free segments that are to go back to the system.
+    pub(crate) fn surplus(&mut self, now: Instant) -> u32 {
+        self.log.surplus(now)
     }
 
     /// Gives up a segment whose memory has gone back.
