@@ -94,6 +94,12 @@ impl Hand {
         }
     }
 
+    /// Whether what is due then, or sooner in the same segment, counts as over.
+    pub(crate) fn has_passed(self, due: Due) -> bool {
+        let end = self.end_of(due.horizon).min(self.next);
+        slot_of(due.deadline).is_some_and(|slot| slot < end)
+    }
+
     /// The deadlines between the last horizon and the present one: after the first moment and not
     /// after the second.
     pub(crate) fn between(self) -> (Instant, Instant) {
@@ -216,6 +222,14 @@ impl Calendar {
         }
     }
 
+    /// Takes so many items out that are over. Their slots stay in both sums, of which only the
+    /// difference is told.
+    pub(crate) fn take_over(&mut self, items: u64) {
+        debug_assert!(self.over.items >= items, "items were counted as over");
+        self.timed.items = self.timed.items.saturating_sub(items);
+        self.over.items = self.over.items.saturating_sub(items);
+    }
+
     /// Counts an item in its slot if that lies between the last horizon, which its segment had, and
     /// the present one.
     pub(crate) fn come_near(&mut self, deadline: Deadline, hand: Hand) {
@@ -274,12 +288,14 @@ impl Calendar {
 impl PartialEq for Calendar {
     fn eq(&self, other: &Calendar) -> bool {
         if self.is_plain || other.is_plain {
-            return self.timed == other.timed;
+            return self.timed.items == other.timed.items;
         }
+        let ahead = |one: &Calendar| one.timed.slots.wrapping_sub(one.over.slots);
+        let items = |one: &Calendar| (one.timed.items, one.over.items);
         let counts = |calendar: &Calendar| -> [u32; SLOTS] {
             calendar.wheel.as_deref().copied().unwrap_or([0; SLOTS])
         };
-        (self.timed, self.over) == (other.timed, other.over) && counts(self) == counts(other)
+        items(self) == items(other) && ahead(self) == ahead(other) && counts(self) == counts(other)
     }
 }
 

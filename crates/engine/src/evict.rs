@@ -436,6 +436,10 @@ impl Reclaimer {
         let Some(mut victim) = self.victim else {
             return;
         };
+        if store.is_unlinked(victim.segment) {
+            self.process_unlinked(store, victim, allowance, now);
+            return;
+        }
         let (_, end) = store.bounds(victim.segment);
         let mut ahead = victim.cursor;
         for _ in 0..ENTRIES_AHEAD {
@@ -449,7 +453,7 @@ impl Reclaimer {
             }
             allowance.entries = allowance.entries.saturating_sub(1);
             ahead = self.load(store, ahead, end);
-            let (next, item) = store.entry_in(victim.segment, victim.cursor);
+            let (next, item) = store.entry_in(victim.segment, victim.cursor, now);
             let bytes = next - victim.cursor;
             done_bytes += bytes;
             allowance.walk_bytes = allowance.walk_bytes.saturating_sub(bytes);

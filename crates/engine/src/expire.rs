@@ -7,8 +7,8 @@
 //! who wants to hear of each: the [`Sweep`] goes through the index, bucket by bucket. Counts leave
 //! out what is over without looking at it (`calendar.rs`, `store/counting.rs`).
 //!
-//! Invariant: whichever way an item is found to be over, [`Store::remove_expired`] removes it,
-//! counts it, tells of it, and notes how long after its deadline that was.
+//! Invariant: whichever way an item is found to be over, [`Store::count_expired`] counts it, tells
+//! of it, and notes how long after its deadline that was.
 //!
 //! Why: docs/decisions/0004, 0013 and 0034. Tests: tests/expiry.rs, tests/overdue.rs,
 //! tests/observer.rs.
@@ -106,14 +106,23 @@ impl Store {
 
     /// Removes an item whose time is over. One that was flushed has not expired: it only goes.
     pub(crate) fn remove_expired(&mut self, located: &Located, now: Instant) {
-        if !self.is_flushed(located) {
-            self.counts.expired += 1;
-            self.counts.reclaim_lag.note(located.layout.deadline, now);
+        if self.count_expired(&located.layout, located.segment, now) {
             self.counts.expired_unfetched += u64::from(!self.is_fetched(located));
-            self.report_item(&located.layout, Happened::Expired);
         }
         self.remove(located);
         self.note_met(located);
+    }
+
+    /// Counts an item whose time is over and which is about to be removed, and tells of it, unless
+    /// it was flushed; whether it was not.
+    pub(crate) fn count_expired(&mut self, layout: &Layout, segment: u32, now: Instant) -> bool {
+        let has_expired = !self.is_flushed_at(layout, segment);
+        if has_expired {
+            self.counts.expired += 1;
+            self.counts.reclaim_lag.note(layout.deadline, now);
+            self.report_item(layout, Happened::Expired);
+        }
+        has_expired
     }
 }
 
@@ -181,7 +190,7 @@ fn is_ripe(segment: &Segment, overdue_bytes: usize, now: Instant) -> bool {
     following * FOLLOWING_SHARE <= overdue_bytes
 }
 
-/// Items that are over, those included that are so in a moment, beyond what may be.
+/// Items that are over or flushed, those included that are over in a moment, beyond what may be.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Excess {
     pub(crate) items: u64,
@@ -190,7 +199,7 @@ pub(crate) struct Excess {
 
 impl Excess {
     pub(crate) fn of(store: &Store, effort: u8, now: Instant) -> Excess {
-        let over = store.tally.over(Instant(now.0 + SLOT_MS));
+        let over = store.tally.over(Instant(now.0 + SLOT_MS)) + store.flushed_items() as u64;
         let tolerated = tolerated(store.items() as u64, effort);
         let items = over.saturating_sub(tolerated);
         Excess { items, tolerated }
@@ -261,6 +270,24 @@ impl ReclaimLag {
         let passed = deadline.instant();
         let lag_ms = passed.map_or(0, |at| now.0.saturating_sub(at.0));
         self.items[ReclaimLag::bin_of(lag_ms)] += 1;
+    }
+
+    /// Counts all items of a segment that is dead altogether, by its histogram of deaths.
+    pub(crate) fn note_all(&mut self, segment: &Segment, now: Instant) {
+        let mut dyings = Vec::new();
+        segment.each_dying(|dying| dyings.push(dying));
+        let bytes: usize = dyings.iter().map(|dying| dying.bytes).sum();
+        let (mut left, mut bytes_left) = (u64::from(segment.items), bytes as u64);
+        for dying in dyings {
+            // What is left of the items goes with what is left of the bytes, so that none is lost.
+            let items = left * dying.bytes as u64 / bytes_left.max(1);
+            let at_ms = f64::midpoint(dying.from_ms, dying.until_ms) as u64;
+            self.items[ReclaimLag::bin_of(now.0.saturating_sub(at_ms))] += items;
+            (left, bytes_left) = (left - items, bytes_left - dying.bytes as u64);
+        }
+        // Items of a segment without a histogram.
+        let last = segment.last_deadline.instant().map_or(now.0, |at| at.0);
+        self.items[ReclaimLag::bin_of(now.0.saturating_sub(last))] += left;
     }
 
     /// Adds the counts of another shard.

@@ -11,6 +11,7 @@
 //! Why: docs/decisions/0003. Tests: at the end of this file.
 
 mod scan;
+mod wave; // entries of whole segments, taken out together
 mod restore; // how what is left of a table becomes one again
 
 pub(crate) use self::scan::Half;
@@ -20,6 +21,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use self::scan::Returns;
+use self::wave::Wave;
 use crate::error::Error;
 use crate::memory::{HUGE_PAGE_BYTES, Place, Region};
 use crate::table::{
@@ -59,13 +61,17 @@ impl SlotRef {
 #[repr(C)]
 pub(crate) struct Index {
     table: Arc<Table>,
+    /// Entries, and items whose entry was taken out ahead of them.
     items: usize,
+    /// How many of these there are.
+    unlinked: usize,
     level_max: u32,
     /// Offset up to which the table's memory was touched ahead.
     touched: usize,
     /// Whether a stretch of the table is being put on a huge page: it may not shrink meanwhile.
     growing_huge: bool,
     returns: Returns,
+    wave: Option<Wave>,
 }
 
 impl Index {
@@ -79,10 +85,12 @@ impl Index {
         Ok(Index {
             table,
             items: 0,
+            unlinked: 0,
             level_max,
             touched: 0,
             growing_huge: false,
             returns: Returns::default(),
+            wave: None,
         })
     }
 
@@ -109,7 +117,7 @@ impl Index {
         &self.table
     }
 
-    /// Entries now.
+    /// Entries now, and items whose entry was taken out ahead of them.
     pub(crate) fn items(&self) -> usize {
         self.items
     }
@@ -306,6 +314,9 @@ impl Index {
     /// Moves an entry in `bucket` to an empty slot of its other bucket; returns the slot it left.
     fn move_entry(&mut self, bucket: usize, from: SlotRef, to: SlotRef) -> SlotRef {
         let word = self.load(from);
+        if self.unlinks_instead(from, word) {
+            return from;
+        }
         if self.returns.is_recording && word & PARTNER != 0 {
             self.note_return(bucket, word);
         }
@@ -340,7 +351,8 @@ impl Index {
     /// Whether the table is so full that it should grow by a bucket.
     #[inline]
     pub(crate) fn wants_growth(&self) -> bool {
-        self.items * 100 > self.buckets() * BUCKET_SLOTS * LOAD_PERCENT && self.can_grow()
+        let entries = self.items - self.unlinked;
+        entries * 100 > self.buckets() * BUCKET_SLOTS * LOAD_PERCENT && self.can_grow()
     }
 
     /// Whether the reserved range has room for another bucket.
@@ -443,10 +455,10 @@ impl Index {
     #[inline]
     pub(crate) fn wants_shrinking(&self) -> bool {
         let buckets = self.buckets();
-        if self.growing_huge {
+        if self.growing_huge || self.is_unlinking() {
             return false;
         }
-        self.items * 100 < buckets * BUCKET_SLOTS * LOAD_LOW_PERCENT
+        (self.items - self.unlinked) * 100 < buckets * BUCKET_SLOTS * LOAD_LOW_PERCENT
             && buckets > 1 << self.table.level_min
     }
 

@@ -383,6 +383,12 @@ impl Log {
         self.write(layout.offset, item::hole(bytes).bytes());
     }
 
+    /// Takes all items of a segment out of its counts that is about to be retired: their bytes are
+    /// left as they are.
+    pub(crate) fn bury_all(&mut self, segment: u32) {
+        self.buried_bytes += self.segments[segment as usize].bury_all();
+    }
+
     /// Seals the stream's open segment, if any.
     pub(crate) fn seal(&mut self, stream: Stream) {
         if let Some(number) = self.open[stream.index()].take() {

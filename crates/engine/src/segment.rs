@@ -260,6 +260,13 @@ impl Segment {
         self.hole_bytes = narrow(self.hole_bytes() + more - less);
     }
 
+    /// Counts all its items as holes; how many bytes they had.
+    pub(crate) fn bury_all(&mut self) -> usize {
+        let bytes = self.written_bytes - self.hole_bytes;
+        (self.items, self.hole_bytes) = (0, self.written_bytes);
+        bytes as usize
+    }
+
     /// Has it know when its bytes die; what that takes is paid for.
     pub(crate) fn know_deaths(&mut self) {
         self.deaths = Some(Box::new(Deaths::new()));

@@ -14,6 +14,7 @@ mod listing;
 mod growth;
 mod flush;
 mod reclaim;
+mod wave; // many items at once, by whole segments
 mod residence;
 mod drafts; // values that are still being received
 mod rebuild; // how what a process left becomes a store again
@@ -196,9 +197,15 @@ impl Store {
     /// Whether the item was flushed: with all others, or with its space.
     #[inline]
     pub(crate) fn is_flushed(&self, located: &Located) -> bool {
-        let flushed = self.log.segment(located.segment).flushed;
-        let is_plain = (flushed == Flushed::None) & !located.layout.has_space_field();
-        !is_plain && self.is_flushed_in(flushed, located.layout.space())
+        self.is_flushed_at(&located.layout, located.segment)
+    }
+
+    /// The same of an item that need not have an entry.
+    #[inline]
+    pub(crate) fn is_flushed_at(&self, layout: &Layout, segment: u32) -> bool {
+        let flushed = self.log.segment(segment).flushed;
+        let is_plain = (flushed == Flushed::None) & !layout.has_space_field();
+        !is_plain && self.is_flushed_in(flushed, layout.space())
     }
 
     /// Whether an item of `space` was flushed that lies in a segment of which so much was.
@@ -212,15 +219,15 @@ impl Store {
     }
 
     /// Takes an item out of the counts of items and spaces.
-    fn uncount(&mut self, located: &Located) {
-        let space = located.layout.space();
-        if !self.is_flushed(located) {
-            let segment = self.log.segment(located.segment);
-            self.tally.take(space, segment.due(located.layout.deadline));
+    fn uncount(&mut self, layout: &Layout, segment: u32) {
+        let space = layout.space();
+        if !self.is_flushed_at(layout, segment) {
+            let segment = self.log.segment(segment);
+            self.tally.take(space, segment.due(layout.deadline));
             return;
         }
         self.flushed_items -= 1;
-        if self.log.segment(located.segment).flushed != Flushed::All {
+        if self.log.segment(segment).flushed != Flushed::All {
             self.tally.take_gone(space);
         }
     }
@@ -262,7 +269,7 @@ impl Store {
 
     /// Removes an item and turns its bytes into a hole.
     pub(crate) fn remove(&mut self, located: &Located) {
-        self.uncount(located);
+        self.uncount(&located.layout, located.segment);
         // The entry first: whoever finds this memory after the process takes no hole for an item.
         self.index.remove(located.slot);
         self.log.bury(&located.layout);
@@ -417,7 +424,7 @@ impl Store {
 
     /// Points the old entry at the item's new offset and buries the old bytes.
     fn replace(&mut self, old: &Located, new: &Layout, frequency: u8) {
-        self.uncount(old);
+        self.uncount(&old.layout, old.segment);
         // In this order one of the two is whole at any time.
         self.index.relocate(old.slot, new.offset, frequency);
         self.log.bury(&old.layout);

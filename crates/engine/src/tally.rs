@@ -210,6 +210,17 @@ impl Tally {
         }
     }
 
+    /// Takes so many items out that are over, the last of them at `last`; `false`, and nothing has
+    /// changed, if some may be of another space than the main one or do not count as over yet.
+    pub(crate) fn take_over(&mut self, items: u64, last: Due) -> bool {
+        let is_known = !self.has_others() && !self.has_gone() && self.hand.has_passed(last);
+        if is_known {
+            self.main.items -= items;
+            self.main.calendar.take_over(items);
+        }
+        is_known
+    }
+
     /// Counts that an item which is not gone has another deadline, where it lies.
     pub(crate) fn retime(&mut self, space: Space, before: Due, after: Due) {
         if before != after {

@@ -19,6 +19,12 @@ const EVICTING_MS: u64 = 60_000;
 /// item that has more.
 pub(crate) const ENTRIES_PER_TICK: usize = 128;
 const COPY_BYTES_PER_TICK: usize = 256 << 10;
+/// Items that leave the log, having left the index together, in the time of one that is looked up;
+/// and in the time of how many a segment of such is freed as a whole.
+const UNLINKED_PER_ENTRY: usize = 8;
+const ENTRIES_PER_SEGMENT: usize = 16;
+/// Buckets of which one tick takes out what leaves together.
+const BUCKETS_PER_TICK: usize = 2_048;
 /// Pause of upkeep between two looks at all segments when the first found nothing to do.
 const SCAN_MS: u64 = 50;
 /// Buckets by which the index may shrink in one tick.
@@ -30,6 +36,9 @@ impl Reclaimer {
     /// any reason; shrinks the index. Whether some of it is left.
     pub(crate) fn tick(&mut self, store: &mut Store, effort: Effort, now: Instant) -> bool {
         store.tidy(now);
+        if store.step_wave(BUCKETS_PER_TICK) {
+            return true;
+        }
         let mut allowance = Allowance {
             entries: ENTRIES_PER_TICK,
             bytes: 0,
@@ -42,8 +51,13 @@ impl Reclaimer {
                 if now < self.nothing_dead_until {
                     break;
                 }
+                if store.begin_wave(now) {
+                    return true;
+                }
                 let is_needed = store.keeps() && store.is_memory_short();
-                let is_chosen = if (effort.release && effort.begins) || is_needed {
+                let is_chosen = if self.compact_unlinked(store) {
+                    true
+                } else if (effort.release && effort.begins) || is_needed {
                     self.compact(store, &Survey::of(store, None, now))
                 } else {
                     self.compact_all_dead(store, now)
@@ -80,6 +94,51 @@ impl Reclaimer {
         store.seal_if_open(segment);
         self.set_victim(store, segment, Purpose::Expire, 0);
         true
+    }
+
+    /// Makes a segment the victim whose items have left the index together, if there is one; whether
+    /// there was.
+    fn compact_unlinked(&mut self, store: &mut Store) -> bool {
+        let unlinked = store.next_unlinked();
+        let unlinked = unlinked.filter(|&segment| store.can_be_emptied(segment));
+        if let Some(segment) = unlinked {
+            self.set_victim(store, segment, Purpose::Compact, 0);
+        }
+        unlinked.is_some()
+    }
+
+    /// Takes the items of a victim out of the log that have left the index together: all at once,
+    /// or until the allowance or the victim is used up.
+    pub(super) fn process_unlinked(
+        &mut self,
+        store: &mut Store,
+        mut victim: Victim,
+        allowance: &mut Allowance,
+        now: Instant,
+    ) {
+        if store.remove_all_unlinked(victim.segment, now) {
+            allowance.entries = allowance.entries.saturating_sub(ENTRIES_PER_SEGMENT);
+        } else {
+            let (begin, end) = (victim.cursor, store.bounds(victim.segment).1);
+            while victim.cursor < end {
+                if allowance.is_used_up(victim.cursor - begin) {
+                    self.victim = Some(victim);
+                    return;
+                }
+                let before = victim.cursor;
+                for _ in 0..UNLINKED_PER_ENTRY {
+                    if victim.cursor < end {
+                        let (segment, at) = (victim.segment, victim.cursor);
+                        victim.cursor = store.remove_unlinked_in(segment, at, now);
+                    }
+                }
+                let walked_bytes = victim.cursor - before;
+                allowance.entries = allowance.entries.saturating_sub(1);
+                allowance.walk_bytes = allowance.walk_bytes.saturating_sub(walked_bytes);
+            }
+        }
+        self.victim = None;
+        store.retire_segment(victim.segment);
     }
 
     /// Moves a live item of upkeep's victim to those of its queue that have as long to live, while

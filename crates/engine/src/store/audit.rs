@@ -77,9 +77,15 @@ impl Audit {
         let before = self.live_items + self.expired_items;
         let mut entries = self.flushed_items + self.gone_items;
         let (gone_before, mut tally) = (self.gone_items, Tally::new(store.tally.hand()));
+        let mut unlinked = 0;
         for number in store.log.in_use() {
-            self.add_segment(store, number, &mut tally, now)?;
+            unlinked += self.add_segment(store, number, &mut tally, now)?;
         }
+        equal(
+            "items without an entry",
+            store.index.unlinked() as u64,
+            unlinked,
+        )?;
         let unflushed = self.live_items + self.expired_items - before;
         equal("items", store.items() as u64, unflushed)?;
         entries = unflushed + self.flushed_items + self.gone_items - entries;
@@ -110,13 +116,14 @@ impl Audit {
         equal("memory", self.memory_bytes, all)
     }
 
+    /// Adds what a segment holds; how many of its items have no entry any more.
     fn add_segment(
         &mut self,
         store: &Store,
         number: u32,
         tally: &mut Tally,
         now: Instant,
-    ) -> Result<(), Inconsistency> {
+    ) -> Result<u64, Inconsistency> {
         let segment = store.log.segment(number);
         let walk = Walk::of(store, number, tally, now)?;
         let name = |what: &str| format!("{what} of segment {number}");
@@ -140,7 +147,7 @@ impl Audit {
         if segment.flushed == Flushed::All {
             self.flushed_items += walk.gone_items;
             self.flushed_bytes += walk.gone_bytes;
-            return Ok(());
+            return Ok(walk.unlinked);
         }
         self.gone_items += walk.gone_items;
         self.gone_bytes += walk.gone_bytes;
@@ -158,7 +165,7 @@ impl Audit {
                 "dead bytes of segment {number}: about {known}, but {exact} +- {unsure}"
             ));
         }
-        Ok(())
+        Ok(walk.unlinked)
     }
 
     /// Sums up the table of segments by what they are used for.
@@ -244,6 +251,8 @@ struct Walk {
     hole_bytes: u64,
     draft_bytes: u64,
     unsure_bytes: u64,
+    /// Items that have left the index ahead of the log.
+    unlinked: u64,
     deaths: Deaths,
 }
 
@@ -265,6 +274,7 @@ impl Walk {
             hole_bytes: 0,
             draft_bytes: 0,
             unsure_bytes: 0,
+            unlinked: 0,
             deaths: Deaths::new(),
         };
         let segment = store.log.segment(number);
@@ -282,7 +292,13 @@ impl Walk {
                         tally.add(space, segment.due(layout.deadline));
                     }
                     walk.add_item(segment, &layout, is_gone, now);
-                    check_item(store, segment, &layout)?;
+                    let hash = store.hashed_key_of(&layout).hash();
+                    let is_linked = store.index.find_at(hash, layout.offset).is_some();
+                    if !is_linked && segment.is_all_dead(now) {
+                        walk.unlinked += 1;
+                    } else {
+                        check_item(store, segment, &layout)?;
+                    }
                 }
             }
             cursor += entry.total_bytes();

@@ -26,6 +26,11 @@ impl Store {
         self.tally.clear();
     }
 
+    /// Items that were flushed and have not left.
+    pub(crate) fn flushed_items(&self) -> usize {
+        self.flushed_items
+    }
+
     /// Notes that items of a segment were flushed: without the lock that is not to be seen.
     fn mark_flushed(&mut self, segment: u32, flushed: Flushed) {
         self.log.segment_mut(segment).flushed = flushed;

@@ -180,16 +180,23 @@ impl Store {
     }
 
     /// The entry of a segment at an offset: where the next one begins, and the item with its hash
-    /// if it is one.
-    pub(crate) fn entry_in(&self, segment: u32, offset: usize) -> (usize, Option<(Located, u64)>) {
+    /// if it is one. An item that has left the index already leaves the log.
+    pub(crate) fn entry_in(
+        &mut self,
+        segment: u32,
+        offset: usize,
+        now: Instant,
+    ) -> (usize, Option<(Located, u64)>) {
         let entry = self.log.read(offset);
         let next = offset + entry.total_bytes();
         let Entry::Item(layout) = entry else {
             return (next, None);
         };
         let hash = self.hashed_key_of(&layout).hash();
-        let slot = self.index.find_at(hash, offset);
-        let slot = slot.expect("a live item has an entry in the index");
+        let Some(slot) = self.index.find_at(hash, offset) else {
+            self.remove_unlinked(&layout, segment, now);
+            return (next, None);
+        };
         let located = Located {
             slot,
             layout,
@@ -223,11 +230,5 @@ impl Store {
         let offset = located.layout.offset;
         self.index.relocate(located.slot, offset, frequency);
         self.log.requeue(located.segment, queue);
-    }
-
-    /// Ends the use of a segment that was emptied.
-    pub(crate) fn retire_segment(&mut self, segment: u32) {
-        self.log.retire(segment);
-        self.counts.segments_freed += 1;
     }
 }

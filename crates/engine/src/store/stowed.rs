@@ -13,9 +13,9 @@ use crate::space::Space;
 use crate::stow::{Chest, Stow, Unpacking};
 
 impl Store {
-    /// Whether nothing is half done outside of the shard's lock.
+    /// Whether nothing is half done outside of the shard's lock, nor has left the index alone.
     pub(crate) fn is_at_rest(&self) -> bool {
-        self.log.is_at_rest()
+        self.log.is_at_rest() && self.index.unlinked() == 0
     }
 
     /// Writes down what it knows.

@@ -1,0 +1,123 @@
+//! Wave: when much dies at once, the items of dead segments leave the index in one sweep, and the
+//! log by whole segments.
+//!
+//! First their entries, as the index lies (`index/wave.rs`), then what counts them. Of a segment
+//! whose items all count alike no item is looked at; else they are gone through as the log lies.
+//! None is looked up. Counts hold an item until it has left the log.
+//!
+//! Why: docs/decisions/0067. Tests: tests/wave.rs.
+
+use super::Store;
+use crate::clock::Instant;
+use crate::item::{Entry, Layout};
+use crate::segment::{Flushed, Segment};
+
+/// A sweep pays when this part of all entries leaves, as a divisor: to look one up takes as long as
+/// to go by some fifty.
+const SHARE: usize = 16;
+/// Fewer items leave one by one.
+const ITEMS_MIN: usize = 1_024;
+/// Bytes of the log that are loaded ahead of the item that is looked at; of long values only their
+/// beginning is.
+const AHEAD_BYTES: usize = 1 << 10;
+const FRONT_BYTES: usize = 256;
+
+impl Store {
+    /// Begins to take the items of all segments that are dead altogether out of the index, if they
+    /// are so many that this is cheaper than one by one; whether it did.
+    pub(crate) fn begin_wave(&mut self, now: Instant) -> bool {
+        let enough = (self.index.items() / SHARE).max(ITEMS_MIN);
+        let over = self.tally.over(now) as usize + self.flushed_items;
+        if over < enough || self.index.has_wave() {
+            return false;
+        }
+        let is_dead = |&(number, segment): &(u32, &Segment)| {
+            segment.is_all_dead(now) && self.can_be_emptied(number) && !self.is_extent(number)
+        };
+        let dead = || self.segments().filter(is_dead);
+        let items: usize = dead().map(|(_, segment)| segment.items as usize).sum();
+        if items < enough {
+            return false;
+        }
+        let segments = dead().map(|(number, _)| number).collect();
+        let shift = self.log.arena().segment_shift();
+        self.index.begin_wave(segments, shift);
+        true
+    }
+
+    /// Takes items out of the index, so many buckets further; `false` if there are none to be.
+    pub(crate) fn step_wave(&mut self, buckets: usize) -> bool {
+        let is_unlinking = self.index.is_unlinking();
+        if is_unlinking {
+            self.index.step_wave(buckets);
+        }
+        is_unlinking
+    }
+
+    /// A segment whose items have left the index, each of them once.
+    pub(crate) fn next_unlinked(&mut self) -> Option<u32> {
+        self.index.next_unlinked()
+    }
+
+    /// Whether all items of a segment have left the index together.
+    pub(crate) fn is_unlinked(&self, segment: u32) -> bool {
+        self.index.is_unlinked(segment)
+    }
+
+    /// Takes all items of an unlinked segment out of the counts without a look at one of them;
+    /// `false` if they may count differently, or somebody wants to hear of each.
+    pub(crate) fn remove_all_unlinked(&mut self, number: u32, now: Instant) -> bool {
+        let segment = self.log.segment(number);
+        let items = u64::from(segment.items);
+        if segment.flushed == Flushed::All {
+            self.flushed_items -= items as usize;
+        } else {
+            let last = segment.due(segment.last_deadline);
+            let is_plain = segment.flushed == Flushed::None && !self.report.is_wanted();
+            if !is_plain || !self.tally.take_over(items, last) {
+                return false;
+            }
+            self.counts.expired += items;
+            self.counts.reclaim_lag.note_all(segment, now);
+        }
+        self.index.remove_unlinked(items as usize);
+        self.log.bury_all(number);
+        true
+    }
+
+    /// Takes the item at an offset out of the log, if there is one, which has left the index; where
+    /// the next entry begins.
+    pub(crate) fn remove_unlinked_in(
+        &mut self,
+        segment: u32,
+        offset: usize,
+        now: Instant,
+    ) -> usize {
+        let entry = self.log.read(offset);
+        let bytes = entry.total_bytes();
+        let ahead = offset + AHEAD_BYTES;
+        self.log.arena().prefetch(ahead, bytes.min(FRONT_BYTES));
+        if let Entry::Item(layout) = entry {
+            self.remove_unlinked(&layout, segment, now);
+        }
+        offset + bytes
+    }
+
+    /// Takes an item out of the log that has no entry any more.
+    pub(super) fn remove_unlinked(&mut self, layout: &Layout, segment: u32, now: Instant) {
+        self.count_expired(layout, segment, now);
+        self.uncount(layout, segment);
+        self.index.remove_unlinked(1);
+        self.log.bury(layout);
+    }
+
+    /// Ends the use of a segment that was emptied.
+    pub(crate) fn retire_segment(&mut self, segment: u32) {
+        let unfetched = self.index.forget_unlinked(segment);
+        if self.segment(segment).flushed != Flushed::All {
+            self.counts.expired_unfetched += unfetched;
+        }
+        self.log.retire(segment);
+        self.counts.segments_freed += 1;
+    }
+}

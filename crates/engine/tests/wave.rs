@@ -1,0 +1,346 @@
+//! Very many items that die at once: they leave index and log in sweeps, and all that was true of
+//! those that leave one by one is true of them.
+//!
+//! All memory is walked now and then, with what has left the index and not the log yet.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use cellar_engine::{
+    Cache, Clock, Config, DeleteOptions, Deleted, Happened, Instant, Key, ManualClock, Observer,
+    ReclaimLag, SetOptions, Space, StateDir, StateOptions, Stats,
+};
+
+#[path = "support/cache.rs"]
+#[allow(dead_code, reason = "shared by several tests")]
+mod support;
+use support::Timed;
+#[path = "support/random.rs"]
+#[allow(dead_code, reason = "shared by several tests")]
+mod random;
+use random::Random;
+
+/// Items that die, and those that do not.
+const DYING: u64 = 40_000;
+const LASTING: u64 = 20_000;
+/// Items that one step of upkeep takes out one by one.
+const ONE_BY_ONE: u64 = 128;
+const TTL_MS: u64 = 1_000;
+/// How long after their deadline they are looked for.
+const LATE_MS: u64 = 500;
+
+fn dying(number: u64) -> String {
+    format!("dying-{number:06}")
+}
+
+fn lasting(number: u64) -> String {
+    format!("lasting-{number:06}")
+}
+
+/// A cache with items that die in a moment, and others that do not.
+fn filled(memory_bytes: usize) -> Timed {
+    let timed = Timed::new(memory_bytes);
+    fill(&timed);
+    timed
+}
+
+fn fill(timed: &Timed) {
+    for number in 0..LASTING {
+        timed.set(&lasting(number), b"stays", None).unwrap();
+    }
+    for number in 0..DYING {
+        timed.set(&dying(number), b"leaves", Some(TTL_MS)).unwrap();
+    }
+}
+
+fn stats(timed: &Timed) -> Stats {
+    timed.cache.stats()
+}
+
+/// Steps of upkeep until nothing waits, with a look at all memory every so many.
+fn steps(timed: &Timed, look_every: u64) -> u64 {
+    let mut steps = 0;
+    while timed.cache.tick() {
+        steps += 1;
+        assert!(steps < 100_000, "upkeep comes to no end");
+        if steps % look_every == 0 {
+            timed.cache.audit().unwrap();
+        }
+    }
+    steps
+}
+
+fn check_lasting(timed: &Timed) {
+    for number in 0..LASTING {
+        let found = timed.get(&lasting(number));
+        assert_eq!(found.as_deref(), Some(&b"stays"[..]), "{number}");
+    }
+}
+
+#[test]
+fn what_dies_together_takes_a_fraction_of_the_steps() {
+    let timed = filled(64 << 20);
+    timed.clock.advance_ms(TTL_MS + LATE_MS);
+    assert_eq!(stats(&timed).items, LASTING);
+    let steps = steps(&timed, 8);
+    assert!(steps * 3 < DYING / ONE_BY_ONE, "{steps} steps");
+    let stats = stats(&timed);
+    assert_eq!((stats.items, stats.expired), (LASTING, DYING));
+    let lags = timed.cache.reclaim_lag().items;
+    let half_a_second = (0..lags.len()).find(|&bin| ReclaimLag::below_ms(bin) > Some(LATE_MS));
+    assert_eq!(lags[half_a_second.unwrap()], DYING, "{lags:?}");
+    timed.cache.audit().unwrap();
+    check_lasting(&timed);
+}
+
+#[test]
+fn those_that_were_never_fetched_are_counted_apart() {
+    let timed = filled(64 << 20);
+    for number in (0..DYING).step_by(4) {
+        timed.get(&dying(number)).unwrap();
+    }
+    timed.clock.advance_ms(TTL_MS + LATE_MS);
+    // Some are met before the sweep comes by.
+    for number in 0..DYING / 100 {
+        assert_eq!(timed.get(&dying(number)), None);
+    }
+    steps(&timed, 50);
+    let stats = stats(&timed);
+    assert_eq!(stats.expired, DYING);
+    assert_eq!(stats.expired_unfetched, DYING / 4 * 3);
+}
+
+#[test]
+fn keys_that_are_stored_anew_meanwhile_stay() {
+    let timed = filled(64 << 20);
+    timed.clock.advance_ms(TTL_MS + LATE_MS);
+    let mut anew = 0;
+    while timed.cache.tick() {
+        // The table is full enough that entries move, and grows.
+        for _ in 0..200 {
+            let name = dying(anew * 7_919 % (2 * DYING));
+            timed.set(&name, b"anew", None).unwrap();
+            anew += 1;
+        }
+        timed.cache.audit().unwrap();
+    }
+    assert!(anew > 1_000, "upkeep was through after {anew} stores");
+    for number in 0..anew {
+        let name = dying(number * 7_919 % (2 * DYING));
+        assert_eq!(timed.get(&name).as_deref(), Some(&b"anew"[..]), "{name}");
+    }
+    check_lasting(&timed);
+}
+
+#[test]
+fn what_is_deleted_meanwhile_hides_no_entry() {
+    let timed = filled(64 << 20);
+    timed.clock.advance_ms(TTL_MS + LATE_MS);
+    let mut deleted = 0;
+    while timed.cache.tick() && deleted < LASTING {
+        // The table is half empty before the sweep is through, so each deletion would shrink it.
+        for _ in 0..500 {
+            let name = lasting(deleted);
+            let key = timed.cache.key(name.as_bytes()).unwrap();
+            let done = timed.cache.delete(key, &DeleteOptions::default()).unwrap();
+            assert_eq!(done, Deleted::Done);
+            deleted += 1;
+        }
+        timed.cache.audit().unwrap();
+    }
+    steps(&timed, 50);
+    assert_eq!(stats(&timed).items, LASTING - deleted);
+    timed.cache.audit().unwrap();
+}
+
+#[test]
+fn who_needs_the_room_at_once_takes_it_before_the_sweep_is_through() {
+    let timed = filled(4 << 20);
+    timed.clock.advance_ms(TTL_MS + LATE_MS);
+    let held = stats(&timed).items;
+    for round in 0..200 {
+        timed.cache.tick();
+        for number in 0..100 {
+            let name = format!("new-{round}-{number}");
+            timed.set(&name, &[7; 100], Some(TTL_MS)).unwrap();
+            assert!(timed.get(&name).is_some());
+        }
+        timed.cache.audit().unwrap();
+    }
+    let evicted = stats(&timed).evicted;
+    assert!(evicted < held, "{evicted} of {held} were evicted");
+}
+
+#[test]
+fn what_was_flushed_leaves_in_the_same_way() {
+    let timed = filled(64 << 20);
+    timed.cache.flush();
+    let steps = steps(&timed, 8);
+    assert!(steps * 3 < (DYING + LASTING) / ONE_BY_ONE, "{steps} steps");
+    let stats = stats(&timed);
+    assert_eq!((stats.items, stats.expired), (0, 0));
+    assert_eq!(stats.expired_unfetched, 0);
+    assert_eq!(timed.cache.audit().unwrap().flushed_items, 0);
+}
+
+#[test]
+fn a_flush_amid_the_sweep_takes_what_is_left() {
+    let timed = filled(64 << 20);
+    timed.clock.advance_ms(TTL_MS + LATE_MS);
+    for _ in 0..4 {
+        assert!(timed.cache.tick());
+    }
+    timed.cache.audit().unwrap();
+    timed.cache.flush();
+    timed.cache.audit().unwrap();
+    // Past the pause after which upkeep looks for the dead again.
+    timed.clock.advance_ms(100);
+    steps(&timed, 8);
+    assert_eq!(timed.cache.audit().unwrap().flushed_items, 0);
+    assert_eq!(stats(&timed).items, 0);
+}
+
+#[test]
+fn items_of_other_databases_are_counted_where_they_belong() {
+    let timed = Timed::new(64 << 20);
+    fill(&timed);
+    let spaces: Vec<Space> = (1..4).map(Space).collect();
+    let options = SetOptions {
+        deadline: timed.deadline(Some(TTL_MS)),
+        ..SetOptions::default()
+    };
+    for number in 0..DYING {
+        let name = dying(number);
+        let space = spaces[number as usize % spaces.len()];
+        let key = timed.cache.key_in(space, name.as_bytes()).unwrap();
+        timed.cache.set(key, b"leaves", &options).unwrap();
+    }
+    timed.clock.advance_ms(TTL_MS + LATE_MS);
+    let steps = steps(&timed, 20);
+    assert!(steps * 3 < 2 * DYING / ONE_BY_ONE, "{steps} steps");
+    assert_eq!(
+        (stats(&timed).items, stats(&timed).expired),
+        (LASTING, 2 * DYING)
+    );
+    for &space in &spaces {
+        assert_eq!(timed.cache.space_stats(space).items, 0);
+    }
+    check_lasting(&timed);
+}
+
+/// Counts what expires.
+#[derive(Default)]
+struct Counting(AtomicU64);
+
+impl Observer for Counting {
+    fn is_wanted(&self) -> bool {
+        true
+    }
+
+    fn changed(&self, _key: Key<'_>, happened: Happened) {
+        // Relaxed: read by the thread that counts.
+        let is_it = u64::from(happened == Happened::Expired);
+        self.0.fetch_add(is_it, Ordering::Relaxed);
+    }
+
+    fn flushed(&self, _space: Option<Space>) {}
+}
+
+#[test]
+fn each_item_that_expires_is_told_of_once() {
+    let counting = Arc::new(Counting::default());
+    let observer: Arc<dyn Observer> = Arc::<Counting>::clone(&counting);
+    let timed = Timed::with(Config {
+        shards: Some(1),
+        observer: Some(observer),
+        ..Config::with_memory(64 << 20)
+    });
+    fill(&timed);
+    timed.clock.advance_ms(TTL_MS + LATE_MS);
+    steps(&timed, 50);
+    assert_eq!(counting.0.load(Ordering::Relaxed), DYING);
+}
+
+#[test]
+fn a_process_that_goes_on_amid_the_sweep_has_what_lives() {
+    let name = format!("cellar-leaving-{}", std::process::id());
+    let path = Path::new("/dev/shm").join(name);
+    let clock = Arc::new(ManualClock::starting_at(Instant(60_000)));
+    let open = || {
+        let shared: Arc<dyn Clock> = Arc::<ManualClock>::clone(&clock);
+        Cache::new(Config {
+            shards: Some(1),
+            clock: shared,
+            state: Some(StateOptions::of(StateDir::open(&path).unwrap())),
+            ..Config::with_memory(64 << 20)
+        })
+        .unwrap()
+    };
+    for ticks in [1, 3, 6] {
+        let _ = std::fs::remove_dir_all(&path);
+        let timed = Timed {
+            cache: open(),
+            clock: Arc::clone(&clock),
+        };
+        fill(&timed);
+        timed.clock.advance_ms(TTL_MS + LATE_MS);
+        for _ in 0..ticks {
+            assert!(timed.cache.tick());
+        }
+        drop(timed.cache.seal());
+        drop(timed);
+        let timed = Timed {
+            cache: open(),
+            clock: Arc::clone(&clock),
+        };
+        assert_eq!(stats(&timed).items, LASTING);
+        timed.cache.audit().unwrap();
+        steps(&timed, 50);
+        check_lasting(&timed);
+    }
+    let _ = std::fs::remove_dir_all(&path);
+}
+
+/// What is stored of a key: its value and when it ends.
+type Stored = HashMap<u64, (u64, u64)>;
+
+/// Whether a key has what the model says.
+fn check(timed: &Timed, model: &Stored, number: u64) {
+    let now = timed.cache.now().0;
+    let known = model.get(&number).filter(|(_, until)| *until > now);
+    let known = known.map(|(value, _)| value.to_le_bytes().to_vec());
+    assert_eq!(timed.get(&lasting(number)), known, "{number}");
+}
+
+#[test]
+fn waves_of_all_sizes_leave_what_lives_as_it_is() {
+    for seed in 1..=3 {
+        let mut random = Random::from_seed(seed);
+        let timed = Timed::new(32 << 20);
+        let mut model = Stored::new();
+        for _ in 0..60_000 {
+            let number = random.below(30_000);
+            let ttl_ms = [300, 2_000, 60_000][random.below(3) as usize];
+            let until = timed.cache.now().0 + ttl_ms;
+            let value = random.next();
+            let name = lasting(number);
+            timed
+                .set(&name, &value.to_le_bytes(), Some(ttl_ms))
+                .unwrap();
+            model.insert(number, (value, until));
+            check(&timed, &model, random.below(30_000));
+            match random.below(3_000) {
+                0..=29 => drop(timed.cache.tick()),
+                30 => timed.clock.advance_ms(random.below(3_000)),
+                31 => drop(timed.cache.audit().unwrap()),
+                _ => {}
+            }
+        }
+        steps(&timed, 20);
+        (0..30_000).for_each(|number| check(&timed, &model, number));
+        timed.cache.audit().unwrap();
+    }
+}
