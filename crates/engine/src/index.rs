@@ -34,9 +34,9 @@ const LOAD_PERCENT: usize = 88;
 /// Bytes that an item's entry takes of a full table.
 pub(crate) const ENTRY_BYTES: usize = BUCKET_BYTES * 100 / (BUCKET_SLOTS * LOAD_PERCENT);
 /// Bytes beyond the table's end that are touched ahead at most.
-const AHEAD_BYTES: usize = 32 << 10;
+const AHEAD_BYTES: usize = 16 << 10;
 /// Bytes made resident at a time at the end of a table that upkeep has not touched ahead.
-const TOUCH_BYTES: usize = 16 << 10;
+const TOUCH_BYTES: usize = 8 << 10;
 /// The table pays for its memory in steps of so many bytes.
 pub(crate) const STEP_BYTES: usize = 1 << 8;
 /// Items per 100 slots below which the table shrinks.

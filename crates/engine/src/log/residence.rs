@@ -19,8 +19,8 @@ const RELEASE_PERIOD_MS: u64 = 500;
 const FREE_KEPT: usize = 1;
 /// Memory of a growing log that is touched ahead of its use: this part of what it has, within
 /// bounds.
-const AHEAD_SHARE: usize = 128;
-const AHEAD_BYTES: usize = 64 << 10;
+const AHEAD_SHARE: usize = 256;
+const AHEAD_BYTES: usize = 32 << 10;
 const AHEAD_BYTES_MAX: usize = 512 << 10;
 /// A log that took fresh memory counts as growing for this long.
 const GROWING_MS: u64 = 500;
