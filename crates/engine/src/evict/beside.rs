@@ -96,8 +96,8 @@ impl Reclaimer {
         true
     }
 
-    /// Makes a segment the victim whose items have left the index together, if there is one; whether
-    /// there was.
+    /// Makes a segment the victim whose items have left the index together, if there is one;
+    /// whether there was.
     fn compact_unlinked(&mut self, store: &mut Store) -> bool {
         let unlinked = store.next_unlinked();
         let unlinked = unlinked.filter(|&segment| store.can_be_emptied(segment));

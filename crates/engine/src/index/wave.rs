@@ -5,8 +5,8 @@
 //! into the segments in which all are dead. Their items are still in the log by then; until the
 //! store takes them out there, they count as entries ([`Index::unlinked`]).
 //!
-//! Nothing slips through: an entry that would be moved from ahead of the sweep to behind it is taken
-//! out instead, a split moves entries to the table's end, and the table does not shrink meanwhile.
+//! Nothing slips through: an entry that would be moved from ahead of the sweep to behind it is
+//! taken out instead, a split moves entries to the table's end, and the table does not shrink.
 //!
 //! Why: docs/decisions/0067. Tests: tests/wave.rs.
 
@@ -134,7 +134,7 @@ impl Wave {
         self.marks.get(segment as usize).copied().unwrap_or(0)
     }
 
-    /// Whether what a slot holds is an entry to be taken out; one that was never fetched is counted.
+    /// Whether what a slot holds is to be taken out; an entry that was never fetched is counted.
     #[inline]
     fn takes(&mut self, word: u64) -> bool {
         let Some(offset) = offset_of(word) else {
