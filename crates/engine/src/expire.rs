@@ -7,8 +7,8 @@
 //! who wants to hear of each: the [`Sweep`] goes through the index, bucket by bucket. Counts leave
 //! out what is over without looking at it (`calendar.rs`, `store/counting.rs`).
 //!
-//! Invariant: whichever way an item is found to be over, [`Store::count_expired`] counts it, tells
-//! of it, and notes how long after its deadline that was.
+//! Invariant: whichever way an item is found to be over, it is counted, and it is noted how long
+//! after its deadline that was; who wants to hear of it is told ([`Store::remove_expired`]).
 //!
 //! Why: docs/decisions/0004, 0013 and 0034. Tests: tests/expiry.rs, tests/overdue.rs,
 //! tests/observer.rs.
@@ -106,23 +106,19 @@ impl Store {
 
     /// Removes an item whose time is over. One that was flushed has not expired: it only goes.
     pub(crate) fn remove_expired(&mut self, located: &Located, now: Instant) {
-        if self.count_expired(&located.layout, located.segment, now) {
+        if !self.is_flushed(located) {
+            self.count_expired(&located.layout, now);
             self.counts.expired_unfetched += u64::from(!self.is_fetched(located));
+            self.report_item(&located.layout, Happened::Expired);
         }
         self.remove(located);
         self.note_met(located);
     }
 
-    /// Counts an item whose time is over and which is about to be removed, and tells of it, unless
-    /// it was flushed; whether it was not.
-    pub(crate) fn count_expired(&mut self, layout: &Layout, segment: u32, now: Instant) -> bool {
-        let has_expired = !self.is_flushed_at(layout, segment);
-        if has_expired {
-            self.counts.expired += 1;
-            self.counts.reclaim_lag.note(layout.deadline, now);
-            self.report_item(layout, Happened::Expired);
-        }
-        has_expired
+    /// Counts an item whose time is over, and which is about to be removed.
+    pub(crate) fn count_expired(&mut self, layout: &Layout, now: Instant) {
+        self.counts.expired += 1;
+        self.counts.reclaim_lag.note(layout.deadline, now);
     }
 }
 

@@ -63,6 +63,11 @@ impl Index {
         self.wave = Some(wave);
     }
 
+    /// Ends a wave before its time: entries that were not taken out stay.
+    pub(crate) fn end_wave(&mut self) {
+        self.wave = None;
+    }
+
     /// Whether there is a wave: entries are being taken out, or segments of it were not asked for.
     pub(crate) fn has_wave(&self) -> bool {
         self.wave.is_some()

@@ -5,6 +5,9 @@
 //! whose items all count alike no item is looked at; else they are gone through as the log lies.
 //! None is looked up. Counts hold an item until it has left the log.
 //!
+//! Nobody is told of these items: whoever wants to hear of each has to hear of it before its key can
+//! be stored anew. So there is no wave while somebody listens, and one that is on its way ends.
+//!
 //! Why: docs/decisions/0067. Tests: tests/wave.rs.
 
 use super::Store;
@@ -28,7 +31,7 @@ impl Store {
     pub(crate) fn begin_wave(&mut self, now: Instant) -> bool {
         let enough = (self.index.items() / SHARE).max(ITEMS_MIN);
         let over = self.tally.over(now) as usize + self.flushed_items;
-        if over < enough || self.index.has_wave() {
+        if over < enough || self.index.has_wave() || self.report.is_wanted() {
             return false;
         }
         let is_dead = |&(number, segment): &(u32, &Segment)| {
@@ -47,6 +50,9 @@ impl Store {
 
     /// Takes items out of the index, so many buckets further; `false` if there are none to be.
     pub(crate) fn step_wave(&mut self, buckets: usize) -> bool {
+        if self.index.is_unlinking() && self.report.is_wanted() {
+            self.index.end_wave();
+        }
         let is_unlinking = self.index.is_unlinking();
         if is_unlinking {
             self.index.step_wave(buckets);
@@ -65,7 +71,7 @@ impl Store {
     }
 
     /// Takes all items of an unlinked segment out of the counts without a look at one of them;
-    /// `false` if they may count differently, or somebody wants to hear of each.
+    /// `false` if they may count differently.
     pub(crate) fn remove_all_unlinked(&mut self, number: u32, now: Instant) -> bool {
         let segment = self.log.segment(number);
         let items = u64::from(segment.items);
@@ -73,8 +79,7 @@ impl Store {
             self.flushed_items -= items as usize;
         } else {
             let last = segment.due(segment.last_deadline);
-            let is_plain = segment.flushed == Flushed::None && !self.report.is_wanted();
-            if !is_plain || !self.tally.take_over(items, last) {
+            if segment.flushed != Flushed::None || !self.tally.take_over(items, last) {
                 return false;
             }
             self.counts.expired += items;
@@ -105,7 +110,9 @@ impl Store {
 
     /// Takes an item out of the log that has no entry any more.
     pub(super) fn remove_unlinked(&mut self, layout: &Layout, segment: u32, now: Instant) {
-        self.count_expired(layout, segment, now);
+        if !self.is_flushed_at(layout, segment) {
+            self.count_expired(layout, now);
+        }
         self.uncount(layout, segment);
         self.index.remove_unlinked(1);
         self.log.bury(layout);
