@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use cellar_engine::{
     Cache, Clock, Config, DeleteOptions, Deleted, Happened, Instant, Key, ManualClock, Observer,
@@ -231,26 +231,28 @@ fn items_of_other_databases_are_counted_where_they_belong() {
     check_lasting(&timed);
 }
 
-/// Counts what expires.
+/// Counts what expires, while it listens.
 #[derive(Default)]
-struct Counting(AtomicU64);
+struct Counting {
+    listens: AtomicBool,
+    expired: AtomicU64,
+}
 
 impl Observer for Counting {
     fn is_wanted(&self) -> bool {
-        true
+        // Relaxed, here and below: one thread does it all.
+        self.listens.load(Ordering::Relaxed)
     }
 
     fn changed(&self, _key: Key<'_>, happened: Happened) {
-        // Relaxed: read by the thread that counts.
         let is_it = u64::from(happened == Happened::Expired);
-        self.0.fetch_add(is_it, Ordering::Relaxed);
+        self.expired.fetch_add(is_it, Ordering::Relaxed);
     }
 
     fn flushed(&self, _space: Option<Space>) {}
 }
 
-#[test]
-fn each_item_that_expires_is_told_of_once() {
+fn watched() -> (Timed, Arc<Counting>) {
     let counting = Arc::new(Counting::default());
     let observer: Arc<dyn Observer> = Arc::<Counting>::clone(&counting);
     let timed = Timed::with(Config {
@@ -260,8 +262,33 @@ fn each_item_that_expires_is_told_of_once() {
     });
     fill(&timed);
     timed.clock.advance_ms(TTL_MS + LATE_MS);
+    (timed, counting)
+}
+
+#[test]
+fn who_listens_is_told_of_each_item_once() {
+    let (timed, counting) = watched();
+    counting.listens.store(true, Ordering::Relaxed);
     steps(&timed, 50);
-    assert_eq!(counting.0.load(Ordering::Relaxed), DYING);
+    assert_eq!(counting.expired.load(Ordering::Relaxed), DYING);
+}
+
+#[test]
+fn who_begins_to_listen_ends_the_wave() {
+    let (timed, counting) = watched();
+    for _ in 0..3 {
+        assert!(timed.cache.tick());
+    }
+    counting.listens.store(true, Ordering::Relaxed);
+    steps(&timed, 20);
+    let told = counting.expired.load(Ordering::Relaxed);
+    assert!(told > 0 && told < DYING, "{told} told");
+    assert_eq!(
+        (stats(&timed).items, stats(&timed).expired),
+        (LASTING, DYING)
+    );
+    timed.cache.audit().unwrap();
+    check_lasting(&timed);
 }
 
 #[test]
