@@ -5,7 +5,7 @@
 //! whose items all count alike no item is looked at; else they are gone through as the log lies.
 //! None is looked up. Counts hold an item until it has left the log.
 //!
-//! Nobody is told of these items: whoever wants to hear of each has to hear of it before its key can
+//! Nobody is told of these items: whoever wants to hear of each has to hear before its key can
 //! be stored anew. So there is no wave while somebody listens, and one that is on its way ends.
 //!
 //! Why: docs/decisions/0067. Tests: tests/wave.rs.
