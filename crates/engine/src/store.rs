@@ -108,6 +108,8 @@ pub(crate) struct Store {
     purge_at: usize,
     /// The segment that is looked at next for deadlines that have come near, if some may have.
     counting: Option<u32>,
+    /// When it looks again whether very much has died at once.
+    no_wave_until: Instant,
     /// Whether nothing may leave for want of room.
     keeps: bool,
 }
@@ -123,6 +125,7 @@ impl Store {
             report,
             tally: Tally::new(Hand::new()),
             counting: None,
+            no_wave_until: Instant(0),
             purge_at: 0,
             keeps: false,
         }

@@ -6,7 +6,7 @@ use super::{Allowance, Purpose, RESERVE, Reclaimer, Victim};
 use crate::clock::Instant;
 use crate::config::Effort;
 use crate::expire::{Overdue, flow_of};
-use crate::segment::{Queue, Stream};
+use crate::segment::{Queue, Stream, Use};
 use crate::store::{Located, Store};
 use crate::survey::Survey;
 
@@ -100,7 +100,8 @@ impl Reclaimer {
     /// whether there was.
     fn compact_unlinked(&mut self, store: &mut Store) -> bool {
         let unlinked = store.next_unlinked();
-        let unlinked = unlinked.filter(|&segment| store.can_be_emptied(segment));
+        // Who still reads it does so without the lock, and keeps it from use until then.
+        let unlinked = unlinked.filter(|&number| store.segment(number).used == Use::Sealed);
         if let Some(segment) = unlinked {
             self.set_victim(store, segment, Purpose::Compact, 0);
         }

@@ -79,6 +79,13 @@ impl Index {
         wave.is_some_and(|wave| wave.next.is_some())
     }
 
+    /// Whether the entries that lead into the segment are being taken out, or were.
+    #[inline]
+    pub(crate) fn is_in_wave(&self, segment: u32) -> bool {
+        let wave = self.wave.as_ref();
+        wave.is_some_and(|wave| wave.mark(segment) != 0)
+    }
+
     /// Whether no entry leads into the segment any more, because all of them were taken out.
     pub(crate) fn is_unlinked(&self, segment: u32) -> bool {
         let wave = self.wave.as_ref();

@@ -185,7 +185,7 @@ impl Log {
             self.free_low = self.free.len();
             self.surplus_known_until = Instant(now.0 + RELEASE_PERIOD_MS);
         }
-        u32::try_from(self.surplus).unwrap_or(u32::MAX)
+        u32::try_from(self.surplus.min(self.free.len())).unwrap_or(u32::MAX)
     }
 
     /// Gives the budget of a segment back whose memory has gone to the system.

@@ -20,6 +20,8 @@ use crate::segment::{Flushed, Segment};
 const SHARE: usize = 16;
 /// Fewer items leave one by one.
 const ITEMS_MIN: usize = 1_024;
+/// Pause between two looks for a wave.
+const LOOK_MS: u64 = 50;
 /// Bytes of the log that are loaded ahead of the item that is looked at; of long values only their
 /// beginning is.
 const AHEAD_BYTES: usize = 1 << 10;
@@ -29,13 +31,19 @@ impl Store {
     /// Begins to take the items of all segments that are dead altogether out of the index, if they
     /// are so many that this is cheaper than one by one; whether it did.
     pub(crate) fn begin_wave(&mut self, now: Instant) -> bool {
-        let enough = (self.index.items() / SHARE).max(ITEMS_MIN);
-        let over = self.tally.over(now) as usize + self.flushed_items;
-        if over < enough || self.index.has_wave() || self.report.is_wanted() {
+        let may_begin = now >= self.no_wave_until && !self.index.has_wave();
+        if !may_begin || self.report.is_wanted() {
             return false;
         }
+        let enough = (self.index.items() / SHARE).max(ITEMS_MIN);
+        let over = self.tally.over(now) as usize + self.flushed_items;
+        if over < enough {
+            return false;
+        }
+        // From here on it looks at all segments.
+        self.no_wave_until = Instant(now.0 + LOOK_MS);
         let is_dead = |&(number, segment): &(u32, &Segment)| {
-            segment.is_all_dead(now) && self.can_be_emptied(number) && !self.is_extent(number)
+            segment.is_all_dead(now) && !self.is_extent(number) && self.can_be_emptied(number)
         };
         let dead = || self.segments().filter(is_dead);
         let items: usize = dead().map(|(_, segment)| segment.items as usize).sum();
@@ -46,6 +54,12 @@ impl Store {
         let shift = self.log.arena().segment_shift();
         self.index.begin_wave(segments, shift);
         true
+    }
+
+    /// Whether the items of a segment are of a wave.
+    #[inline]
+    pub(crate) fn is_in_wave(&self, segment: u32) -> bool {
+        self.index.is_in_wave(segment)
     }
 
     /// Takes items out of the index, so many buckets further; `false` if there are none to be.
