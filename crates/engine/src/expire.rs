@@ -72,7 +72,7 @@ impl Store {
         Some(located)
     }
 
-    /// Whether the item's time is over, by its deadline or by a flush. All items of a wave are over:
+    /// Whether the item's time is over, by its deadline or by a flush. All items of a wave are:
     /// a request that read the clock before it began may not keep one of them.
     #[inline]
     pub(crate) fn is_over(&self, located: &Located, now: Instant) -> bool {

@@ -135,6 +135,56 @@ fn keys_that_are_stored_anew_meanwhile_stay() {
     check_lasting(&timed);
 }
 
+/// A clock that goes back, as it does for who read it, and had to wait for the lock.
+#[derive(Debug)]
+struct Loose(AtomicU64);
+
+impl Clock for Loose {
+    fn now(&self) -> Instant {
+        // Relaxed: one thread does it all.
+        Instant(self.0.load(Ordering::Relaxed))
+    }
+}
+
+#[test]
+fn what_is_stored_by_who_read_the_clock_before_the_wave_stays() {
+    let clock = Arc::new(Loose(AtomicU64::new(60_000)));
+    let cache = Cache::new(Config {
+        shards: Some(1),
+        clock: Arc::<Loose>::clone(&clock),
+        ..Config::with_memory(64 << 20)
+    })
+    .unwrap();
+    let set = |number: u64, value: &[u8], ttl_ms: u64| {
+        let name = dying(number);
+        let options = SetOptions {
+            deadline: cache.now().plus_ms(ttl_ms),
+            ..SetOptions::default()
+        };
+        let key = cache.key(name.as_bytes()).unwrap();
+        cache.set(key, value, &options).unwrap();
+    };
+    (0..DYING).for_each(|number| set(number, b"leaves", TTL_MS));
+    let turn = |to_ms: u64| clock.0.store(to_ms, Ordering::Relaxed);
+    turn(60_000 + TTL_MS + LATE_MS);
+    assert!(cache.tick());
+    turn(60_000 + TTL_MS - 1);
+    // As long as the old value, so that it would go in its place.
+    (0..DYING)
+        .step_by(10)
+        .for_each(|number| set(number, b"stored", 9 * TTL_MS));
+    turn(60_000 + TTL_MS + LATE_MS);
+    while cache.tick() {}
+    cache.audit().unwrap();
+    for number in (0..DYING).step_by(10) {
+        let name = dying(number);
+        let found = cache.get(cache.key(name.as_bytes()).unwrap(), |item| {
+            item.value.to_vec()
+        });
+        assert_eq!(found.as_deref(), Some(&b"stored"[..]), "{name}");
+    }
+}
+
 #[test]
 fn what_is_deleted_meanwhile_hides_no_entry() {
     let timed = filled(64 << 20);
