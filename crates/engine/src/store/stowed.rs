@@ -13,9 +13,15 @@ use crate::space::Space;
 use crate::stow::{Chest, Stow, Unpacking};
 
 impl Store {
-    /// Whether nothing is half done outside of the shard's lock, nor has left the index alone.
+    /// Whether nothing is half done outside of the shard's lock.
     pub(crate) fn is_at_rest(&self) -> bool {
-        self.log.is_at_rest() && self.index.unlinked() == 0
+        self.log.is_at_rest()
+    }
+
+    /// Whether what it writes down is all that there is to know: not while items have left the
+    /// index alone.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.is_at_rest() && self.index.unlinked() == 0
     }
 
     /// Writes down what it knows.
