@@ -288,7 +288,7 @@ impl Calendar {
 impl PartialEq for Calendar {
     fn eq(&self, other: &Calendar) -> bool {
         if self.is_plain || other.is_plain {
-            return self.timed.items == other.timed.items;
+            return self.timed == other.timed;
         }
         let ahead = |one: &Calendar| one.timed.slots.wrapping_sub(one.over.slots);
         let items = |one: &Calendar| (one.timed.items, one.over.items);

@@ -68,10 +68,11 @@ pub(crate) struct Index {
     level_max: u32,
     /// Offset up to which the table's memory was touched ahead.
     touched: usize,
+    /// Entries that are being taken out together. One word, for every request looks at it.
+    wave: Option<Box<Wave>>,
     /// Whether a stretch of the table is being put on a huge page: it may not shrink meanwhile.
     growing_huge: bool,
     returns: Returns,
-    wave: Option<Wave>,
 }
 
 impl Index {

@@ -119,9 +119,5 @@ pub(crate) fn emptiest(store: &Store, now: Instant) -> Option<u32> {
 
 /// A segment whose items are all dead, if there is one.
 pub(crate) fn all_dead(store: &Store, now: Instant) -> Option<u32> {
-    let mut segments = store.segments();
-    let is_it = |&(number, segment): &(u32, &Segment)| {
-        segment.is_all_dead(now) && store.can_be_emptied(number)
-    };
-    segments.find(is_it).map(|(number, _)| number)
+    store.dead_segments(now).next().map(|(number, _)| number)
 }

@@ -343,7 +343,7 @@ fn who_begins_to_listen_ends_the_wave() {
 
 #[test]
 fn a_process_that_goes_on_amid_the_sweep_has_what_lives() {
-    let name = format!("cellar-leaving-{}", std::process::id());
+    let name = format!("cellar-wave-{}", std::process::id());
     let path = Path::new("/dev/shm").join(name);
     let clock = Arc::new(ManualClock::starting_at(Instant(60_000)));
     let open = || {

@@ -1,6 +1,6 @@
 //! Beside: what upkeep empties while nobody waits for memory, and how it moves live items.
 //!
-//! Why: docs/decisions/0034 and 0039. Tests: tests/overdue.rs.
+//! Why: docs/decisions/0034, 0039 and 0067. Tests: tests/overdue.rs, tests/wave.rs.
 
 use super::{Allowance, Purpose, RESERVE, Reclaimer, Victim};
 use crate::clock::Instant;
@@ -55,13 +55,12 @@ impl Reclaimer {
                     return true;
                 }
                 let is_needed = store.keeps() && store.is_memory_short();
-                let is_chosen = if self.compact_unlinked(store) {
-                    true
-                } else if (effort.release && effort.begins) || is_needed {
-                    self.compact(store, &Survey::of(store, None, now))
-                } else {
-                    self.compact_all_dead(store, now)
-                };
+                let is_chosen = self.compact_unlinked(store)
+                    || if (effort.release && effort.begins) || is_needed {
+                        self.compact(store, &Survey::of(store, None, now))
+                    } else {
+                        self.compact_all_dead(store, now)
+                    };
                 if !is_chosen && !effort.begins {
                     break;
                 }
@@ -117,26 +116,20 @@ impl Reclaimer {
         allowance: &mut Allowance,
         now: Instant,
     ) {
+        let (begin, end) = (victim.cursor, store.bounds(victim.segment).1);
         if store.remove_all_unlinked(victim.segment, now) {
             allowance.entries = allowance.entries.saturating_sub(ENTRIES_PER_SEGMENT);
-        } else {
-            let (begin, end) = (victim.cursor, store.bounds(victim.segment).1);
-            while victim.cursor < end {
-                if allowance.is_used_up(victim.cursor - begin) {
-                    self.victim = Some(victim);
-                    return;
-                }
-                let before = victim.cursor;
-                for _ in 0..UNLINKED_PER_ENTRY {
-                    if victim.cursor < end {
-                        let (segment, at) = (victim.segment, victim.cursor);
-                        victim.cursor = store.remove_unlinked_in(segment, at, now);
-                    }
-                }
-                let walked_bytes = victim.cursor - before;
-                allowance.entries = allowance.entries.saturating_sub(1);
-                allowance.walk_bytes = allowance.walk_bytes.saturating_sub(walked_bytes);
+            victim.cursor = end;
+        }
+        while victim.cursor < end {
+            if allowance.is_used_up(victim.cursor - begin) {
+                self.victim = Some(victim);
+                return;
             }
+            let (segment, at) = (victim.segment, victim.cursor);
+            victim.cursor = store.remove_unlinked_in(segment, at, UNLINKED_PER_ENTRY, now);
+            allowance.entries = allowance.entries.saturating_sub(1);
+            allowance.walk_bytes = allowance.walk_bytes.saturating_sub(victim.cursor - at);
         }
         self.victim = None;
         store.retire_segment(victim.segment);

@@ -37,12 +37,12 @@ impl Index {
         for &segment in &segments {
             marks[segment as usize] = 1;
         }
-        self.wave = Some(Wave {
+        self.wave = Some(Box::new(Wave {
             shift,
             marks,
             segments,
             next: Some(0),
-        });
+        }));
     }
 
     /// Takes out what is of the wave in the next so many buckets.

@@ -162,7 +162,7 @@ impl Log {
     }
 
     /// A free segment whose memory is to go back to the system, because nobody needed it for a
-    /// while; nobody uses it until [`Log::end_release`].
+    /// while, as [`Log::surplus`] found; nobody uses it until [`Log::end_release`].
     pub(crate) fn begin_release(&mut self) -> Option<u32> {
         if self.surplus == 0 {
             return None;
@@ -178,7 +178,7 @@ impl Log {
         Some(number)
     }
 
-    /// Free segments that are to go back to the system.
+    /// How many free segments are to go back to the system; looks anew twice a second.
     pub(crate) fn surplus(&mut self, now: Instant) -> u32 {
         if now >= self.surplus_known_until {
             self.surplus = self.free_low.saturating_sub(FREE_KEPT);

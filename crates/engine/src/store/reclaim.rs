@@ -23,6 +23,13 @@ impl Store {
         in_use.map(|number| (number, self.log.segment(number)))
     }
 
+    /// Those that can be emptied and in which nothing is alive.
+    pub(crate) fn dead_segments(&self, now: Instant) -> impl Iterator<Item = (u32, &Segment)> {
+        self.segments().filter(move |(number, segment)| {
+            segment.is_all_dead(now) && self.can_be_emptied(*number)
+        })
+    }
+
     /// What is known of a segment.
     pub(crate) fn segment(&self, number: u32) -> &Segment {
         self.log.segment(number)
@@ -180,7 +187,7 @@ impl Store {
     }
 
     /// The entry of a segment at an offset: where the next one begins, and the item with its hash
-    /// if it is one. An item that has left the index already leaves the log.
+    /// if it is one. An item that has left the index already leaves the log here.
     pub(crate) fn entry_in(
         &mut self,
         segment: u32,

@@ -25,7 +25,7 @@ impl Store {
         self.log.begin_release()
     }
 
-    /// Free segments that are to go back to the system.
+    /// How many free segments are to go back to the system.
     pub(crate) fn surplus(&mut self, now: Instant) -> u32 {
         self.log.surplus(now)
     }

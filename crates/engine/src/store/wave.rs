@@ -13,7 +13,7 @@
 use super::Store;
 use crate::clock::Instant;
 use crate::item::{Entry, Layout};
-use crate::segment::{Flushed, Segment};
+use crate::segment::Flushed;
 
 /// A sweep pays when this part of all entries leaves, as a divisor: to look one up takes as long as
 /// to go by some fifty.
@@ -35,22 +35,19 @@ impl Store {
         if !may_begin || self.report.is_wanted() {
             return false;
         }
+        self.no_wave_until = Instant(now.0 + LOOK_MS);
         let enough = (self.index.items() / SHARE).max(ITEMS_MIN);
         let over = self.tally.over(now) as usize + self.flushed_items;
         if over < enough {
             return false;
         }
-        // From here on it looks at all segments.
-        self.no_wave_until = Instant(now.0 + LOOK_MS);
-        let is_dead = |&(number, segment): &(u32, &Segment)| {
-            segment.is_all_dead(now) && !self.is_extent(number) && self.can_be_emptied(number)
-        };
-        let dead = || self.segments().filter(is_dead);
-        let items: usize = dead().map(|(_, segment)| segment.items as usize).sum();
+        let dead = self.dead_segments(now);
+        let dead: Vec<_> = dead.filter(|one| !self.is_extent(one.0)).collect();
+        let items: usize = dead.iter().map(|one| one.1.items as usize).sum();
         if items < enough {
             return false;
         }
-        let segments = dead().map(|(number, _)| number).collect();
+        let segments = dead.iter().map(|one| one.0).collect();
         let shift = self.log.arena().segment_shift();
         self.index.begin_wave(segments, shift);
         true
@@ -104,22 +101,30 @@ impl Store {
         true
     }
 
-    /// Takes the item at an offset out of the log, if there is one, which has left the index; where
-    /// the next entry begins.
+    /// Takes the items out of the log that lie in so many entries of an unlinked segment from an
+    /// offset on; where the next entry begins, or the last one ends.
     pub(crate) fn remove_unlinked_in(
         &mut self,
         segment: u32,
-        offset: usize,
+        from: usize,
+        entries: usize,
         now: Instant,
     ) -> usize {
-        let entry = self.log.read(offset);
-        let bytes = entry.total_bytes();
-        let ahead = offset + AHEAD_BYTES;
-        self.log.arena().prefetch(ahead, bytes.min(FRONT_BYTES));
-        if let Entry::Item(layout) = entry {
-            self.remove_unlinked(&layout, segment, now);
+        let (mut at, (_, end)) = (from, self.bounds(segment));
+        for _ in 0..entries {
+            if at >= end {
+                break;
+            }
+            let entry = self.log.read(at);
+            let bytes = entry.total_bytes();
+            let ahead = bytes.min(FRONT_BYTES);
+            self.log.arena().prefetch(at + AHEAD_BYTES, ahead);
+            if let Entry::Item(layout) = entry {
+                self.remove_unlinked(&layout, segment, now);
+            }
+            at += bytes;
         }
-        offset + bytes
+        at
     }
 
     /// Takes an item out of the log that has no entry any more.
