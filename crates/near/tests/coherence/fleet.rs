@@ -13,12 +13,10 @@ use crate::etcd::{Etcd, Relay};
 use crate::ledger::{Ledger, Pen};
 use crate::proxy::{Proxy, ProxyTarget};
 use crate::servers::{Kind, Server};
-use crate::writer::{Failed, Refused, Writer};
+use crate::writer::{Failed, HEALING, Refused, Writer};
 
 /// How long a node that is silent keeps its slots in etcd.
 const LEASE: &str = "2s";
-/// How long it may take until all slots are served again.
-const HEALING: Duration = Duration::from_secs(120);
 /// How often a writer is sent from node to node.
 const HOPS: usize = 4;
 /// All slots.

@@ -14,8 +14,11 @@ use tokio::sync::RwLock;
 
 use crate::servers::Server;
 
+/// How long it may take until a cluster's other nodes serve all slots; one of them may be stopped
+/// until they do, on a busy machine far longer than its lease.
+pub(crate) const HEALING: Duration = Duration::from_secs(120);
 /// How long an answer is waited for.
-const WAIT: Duration = Duration::from_secs(20);
+const WAIT: Duration = HEALING.saturating_add(Duration::from_secs(60));
 
 /// Why a request was not answered as it should be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
