@@ -75,7 +75,9 @@ impl Full {
             let names: Vec<String> = (first..first + 2_000)
                 .map(|n| format!("small {n}"))
                 .collect();
-            let pairs = names.iter().flat_map(|name| [name.as_bytes(), &[b'v'; 40]]);
+            let pairs = names
+                .iter()
+                .flat_map(|name| [name.as_bytes(), &[b'v'; 240]]);
             let args: Vec<&[u8]> = [&b"MSET"[..]].into_iter().chain(pairs).collect();
             assert_eq!(client.feed(&frame(&args), &self.state), b"+OK\r\n");
             if self.evicted() > before + 5_000 {
