@@ -1,12 +1,13 @@
 //! Rivals: which share of memory the small queue should have.
 //!
 //! One simulation of this cache for each share ([`SMALL_PERCENTS`]), all with the same few sampled
-//! keys. Each read that misses there counts against its share, older ones less and less; a share
-//! that misses clearly less than the present one takes its place. Nothing moves in the cache when
-//! that happens: the queues find their new sizes by what leaves next.
+//! keys. For each share is counted how many misses fewer it would have had than the present one.
+//! It takes that one's place once this is more than the change costs: the queues find their new
+//! sizes by what leaves next, and one of them loses items then that the new share alone would have
+//! kept.
 //!
 //! A cache in which a rival would have too few records to tell one share from another has none.
-//! Why: docs/decisions/0065. Tests: at the end of this file, and tests/insight.rs.
+//! Why: docs/decisions/0065, 0068. Tests: at the end of this file, and tests/insight.rs.
 
 use crate::history::History;
 use crate::policy::SMALL_PERCENTS;
@@ -19,19 +20,19 @@ const RECORDS_DIVISOR: usize = 5;
 const RECORDS_MAX: usize = 500;
 /// With fewer, chance decides.
 const RECORDS_MIN: usize = 100;
-/// A share takes the present one's place if its misses are below so many percent of that one's.
-const BETTER_PERCENT: f64 = 99.0;
-/// What is left of older misses with each look.
-const KEPT_PERCENT: f64 = 90.0;
+/// Misses that a change costs for each item by which a queue gets shorter.
+const MISSES_PER_ITEM: f64 = 0.5;
 /// Fewest sampled requests between two looks.
 const REQUESTS_MIN: usize = 64;
 
-/// The simulations, and what they missed.
+/// The simulations, and what would have been gained with each.
 #[derive(Debug)]
 pub(crate) struct Rivals {
     /// One for each share, or none.
     simulations: Vec<Simulation>,
-    misses: Vec<f64>,
+    /// How many misses fewer each would have had than the present one. Where that was negative,
+    /// it began anew: what was lost with a share long ago says nothing of what it is worth now.
+    gains: Vec<u32>,
     /// Which share is in force.
     present: usize,
     /// Whether that is new since the last call of [`Rivals::has_changed`].
@@ -42,7 +43,7 @@ pub(crate) struct Rivals {
 
 stow!(Rivals {
     simulations,
-    misses,
+    gains,
     present,
     changed,
     requests,
@@ -60,7 +61,7 @@ impl Rivals {
         });
         Rivals {
             simulations: simulations.collect(),
-            misses: vec![0.0; count],
+            gains: vec![0; count],
             present: 0,
             changed: false,
             requests: 0,
@@ -91,7 +92,7 @@ impl Rivals {
     pub(crate) fn are_like(&self, others: &Rivals) -> bool {
         let mut both = self.simulations.iter().zip(&others.simulations);
         self.simulations.len() == others.simulations.len()
-            && others.misses.len() == others.simulations.len()
+            && others.gains.len() == others.simulations.len()
             && others.present < SMALL_PERCENTS.len()
             && both.all(|(one, other)| one.is_like(other))
     }
@@ -122,9 +123,15 @@ impl Rivals {
         if part(event.hash) >= self.below() {
             return 0;
         }
-        for (simulation, misses) in self.simulations.iter_mut().zip(&mut self.misses) {
-            if simulation.show(event, ttls) {
-                *misses += 1.0;
+        let mut missed = [false; SMALL_PERCENTS.len()];
+        for (simulation, missed) in self.simulations.iter_mut().zip(&mut missed) {
+            *missed = simulation.show(event, ttls);
+        }
+        for (gain, missed_there) in self.gains.iter_mut().zip(missed) {
+            match (missed[self.present], missed_there) {
+                (true, false) => *gain = gain.saturating_add(1),
+                (false, true) => *gain = gain.saturating_sub(1),
+                _ => {}
             }
         }
         // What one has no records for no longer counts for the others either.
@@ -141,19 +148,19 @@ impl Rivals {
         self.simulations.len() as u64
     }
 
-    /// Lets the best share take the present one's place, if it is clearly better.
+    /// Lets the share take the present one's place that is worth most more than the change costs.
     fn look(&mut self) {
-        let better = self.misses[self.present] * BETTER_PERCENT / 100.0;
-        let best = (0..self.misses.len()).min_by(|&one, &other| {
-            let [one, other] = [one, other].map(|share| self.misses[share]);
-            one.total_cmp(&other)
-        });
-        if let Some(best) = best.filter(|&best| self.misses[best] < better) {
+        let held = self.simulations[self.present].sampled_items() as f64;
+        let worth = |share: usize| {
+            let moved_percent = SMALL_PERCENTS[share].abs_diff(self.small_percent()) as f64;
+            f64::from(self.gains[share]) - MISSES_PER_ITEM * held * moved_percent / 100.0
+        };
+        let all = 0..self.gains.len();
+        let best = all.max_by(|&one, &other| worth(one).total_cmp(&worth(other)));
+        if let Some(best) = best.filter(|&best| worth(best) > 0.0) {
             self.present = best;
             self.changed = true;
-        }
-        for misses in &mut self.misses {
-            *misses *= KEPT_PERCENT / 100.0;
+            self.gains.fill(0);
         }
     }
 
@@ -206,6 +213,22 @@ mod tests {
         read_once_after(&mut rivals, 55, 1..4_000);
         assert_eq!((rivals.small_percent(), rivals.has_changed()), (20, true));
         assert!(!rivals.has_changed());
+    }
+
+    #[test]
+    fn what_is_better_for_less_than_the_change_costs_takes_no_place() {
+        let mut rivals = rivals();
+        read_once_after(&mut rivals, 2, 1..2_000);
+        let (mut next, mut gained) = (2_000, 0);
+        while gained < 5 {
+            read_once_after(&mut rivals, 55, next..next + 1);
+            next += 1;
+            gained = rivals.gains[2];
+        }
+        // It would be taken at half of a tenth of what is held, some 17.
+        read_once_after(&mut rivals, 2, next..next + 4_000);
+        assert_eq!((rivals.small_percent(), rivals.has_changed()), (10, false));
+        assert!(rivals.gains[2] >= 5);
     }
 
     #[test]
