@@ -127,9 +127,11 @@ fn the_readmes_figures_stand_on_the_pages_it_takes_them_from() {
     let mut count = 0;
     for (text, page) in quotes(&readme) {
         let shown = fs::read_to_string(root.join("docs/benchmarks").join(page)).unwrap();
+        // The rounds stand there with those of the run before, of which nothing is quoted.
+        let shown = shown.split("\n## All rounds of").next().unwrap_or("");
         for number in numbers(text) {
             count += 1;
-            if !numbers(&shown).any(|it| it == number) {
+            if !numbers(shown).any(|it| it == number) {
                 wrong.push(format!("{page} does not say {number}: {text}"));
             }
         }

@@ -7,7 +7,7 @@
 //! Invariant: board and entry of a key change together under its lane's lock, as long as loads are
 //! under way. Lock order: lane, then the store; a flight's own lock alone.
 //!
-//! Why: docs/decisions/0038-a-blocking-face-and-c.md. Tests: tests/loading_local.rs.
+//! Why: docs/decisions/0038-a-blocking-face-and-c.md. Tests: tests/without_server/loading_local.rs.
 
 use std::borrow::Borrow;
 use std::collections::HashMap;

@@ -9,8 +9,8 @@
 //! Invariant: nobody waits where an async runtime runs, and no loader waits for itself.
 //!
 //! Why: docs/decisions/0038-a-blocking-face-and-c.md,
-//! docs/decisions/0061-threads-that-wait-lead-their-connection.md. Tests: tests/blocking.rs,
-//! tests/blocking_lane.rs.
+//! docs/decisions/0061-threads-that-wait-lead-their-connection.md.
+//! Tests: tests/without_server/blocking.rs, tests/blocking_lane.rs.
 
 mod background; // the thread of connections and timers
 mod sleeper; // a thread that waits, and how it is woken

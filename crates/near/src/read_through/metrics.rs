@@ -4,7 +4,7 @@
 //! OpenTelemetry's rules: lower case, dots, no units. One row of [`COUNTERS`], [`GAUGES`] or
 //! [`DURATIONS`] is one of them; docs/near.md lists the rows.
 //!
-//! Tests: tests/metrics.rs.
+//! Tests: tests/without_server/metrics.rs.
 
 use std::hash::Hash;
 

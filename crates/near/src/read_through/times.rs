@@ -3,7 +3,7 @@
 //! Microseconds are counted in buckets: each power of two is cut into [`PARTS`], so what is told
 //! is off by a sixteenth at most. To note one costs one atomic addition, and only who asks does.
 //!
-//! Tests: at the end of this file, tests/metrics.rs.
+//! Tests: at the end of this file, tests/without_server/metrics.rs.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;

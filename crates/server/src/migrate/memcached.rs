@@ -62,7 +62,6 @@ fn judge(version: &[String], stats: &[String], settings: &[String]) -> Findings 
     let is_set = |name: &str| !["", "0", "no", "(null)", "NULL"].contains(&stat(settings, name));
     for (name, shown, hint) in [
         ("udpport", "UDP", "UDP: not here; clients use TCP"),
-        ("memory_file", "-e", "a restart empties the cache"),
         ("ext_path", "extstore", "nothing is on disk"),
         ("proxy_enabled", "proxy", "the built-in proxy: not here"),
     ] {
@@ -92,6 +91,10 @@ fn notes(stats: &[String], settings: &[String], found: &mut Findings) {
         found
             .notes
             .push(format!("items up to {item} bytes: --max-value {item}"));
+    }
+    if !["", "(null)", "NULL"].contains(&stat(settings, "memory_file")) {
+        let note = "-e: --state PATH keeps the items over a restart";
+        found.notes.push(note.to_owned());
     }
     let is_on = |name: &str| stat(settings, name) == "yes";
     if is_on("auth_enabled_sasl") || stat(settings, "auth_enabled_ascii") == "yes" {
@@ -134,9 +137,16 @@ mod tests {
         assert_eq!(found.server, "memcached 1.6.18");
         assert_eq!(found.there[0].command, "set");
         assert_eq!(found.missing, []);
-        let settings = lines(&["STAT udpport 11211", "STAT auth_enabled_sasl yes"]);
-        let found = judge(&version, &stats, &settings);
-        assert_eq!(found.missing[0].command, "UDP");
-        assert!(found.notes.iter().any(|note| note.contains("--users")));
+        let settings = [
+            "STAT udpport 11211",
+            "STAT auth_enabled_sasl yes",
+            "STAT memory_file /dev/shm/m",
+        ];
+        let found = judge(&version, &stats, &lines(&settings));
+        let missing: Vec<&str> = found.missing.iter().map(|it| &*it.command).collect();
+        assert_eq!(missing, ["UDP"]);
+        for flag in ["--users", "--state"] {
+            assert!(found.notes.iter().any(|note| note.contains(flag)));
+        }
     }
 }

@@ -82,7 +82,7 @@ const REASONS: &[(&str, &str)] = &[
 const STREAMS: &str = "streams: keep them where they are";
 const CLUSTER: &str = "cluster: clients spread keys over servers, see many-machines.md";
 const REPLICATION: &str = "replication: there are no replicas, see many-machines.md";
-const PERSISTENCE: &str = "persistence: nothing is on disk, a restart empties the cache";
+const PERSISTENCE: &str = "persistence: nothing is on disk, --state keeps the items over a restart";
 const MODULES: &str = "modules: keep what needs them where it is";
 const VECTORS: &str = "vector sets: keep them where they are";
 const UNKNOWN: &str = "unknown here: it will be answered with an error";
@@ -288,7 +288,9 @@ fn setting(name: &str, value: &str) -> Option<String> {
         ("notify-keyspace-events", _) => "give --notify-keyspace-events the same letters",
         ("databases", "16") | ("appendonly", "no") => return None,
         ("databases", _) => "give --databases as many",
-        ("appendonly" | "save", _) => "nothing is on disk here, a restart empties the cache",
+        ("appendonly" | "save", _) => {
+            "nothing is on disk here, --state keeps the items over a restart"
+        }
         _ => return None,
     };
     Some(format!("{name} is {value}: {meaning}"))

@@ -5,7 +5,7 @@ use super::TABLE;
 const HEAD: &str = "\
 # Settings
 
-Written from the table in `crates/server/src/settings.rs`; do not edit by hand
+Written from the table in `crates/server/src/settings/table.rs`; do not edit by hand
 (`CELLAR_BLESS=1 cargo test -p cellar --test docs` writes it anew).
 
 A setting can be given in three places. A flag goes before a variable, a variable before the

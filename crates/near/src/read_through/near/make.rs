@@ -6,7 +6,7 @@
 //! Invariant: what is kept was read back from the origin, because only what was read is told when
 //! it changes; only while the origin is away is a loader's value kept as it is.
 //!
-//! Why: docs/decisions/0030-one-load-for-all-processes.md. Tests: tests/loading.rs,
+//! Why: docs/decisions/0030-one-load-for-all-processes.md. Tests: tests/without_server/loading.rs,
 //! tests/coherence/leases.rs.
 
 use std::borrow::Borrow;

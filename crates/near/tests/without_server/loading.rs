@@ -1,5 +1,4 @@
 //! Loading through the cache: who asks the loader, who waits, what is remembered. No server.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -8,10 +7,7 @@ use std::time::Duration;
 use cellar_near::origin::{Answer, Loaded};
 use cellar_near::{Error, Near};
 
-#[path = "support/script.rs"]
-mod script;
-
-use script::{Script, broken, cache, text, value_of};
+use crate::script::{Script, broken, cache, text, value_of};
 
 const SECOND: Duration = Duration::from_secs(1);
 

@@ -1,18 +1,17 @@
 //! Metrics: what a recorder of the `metrics` crate is told of a cache.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use cellar_near::clock::ManualClock;
-use cellar_near::origin::Function;
-use cellar_near::{Error, Near};
-use metrics::{
+use ::metrics::{
     Counter, CounterFn, Gauge, GaugeFn, Histogram, HistogramFn, Key, KeyName, Metadata, Recorder,
     SharedString, Unit,
 };
+use cellar_near::clock::ManualClock;
+use cellar_near::origin::Function;
+use cellar_near::{Error, Near};
 
 /// A number that was told last.
 #[derive(Default)]
@@ -129,7 +128,7 @@ async fn a_recorder_is_told_all_counts_by_the_names_of_the_guide() {
     }
     let board = Board::default();
     for _ in 0..2 {
-        metrics::with_local_recorder(&board, || near.record_metrics("users"));
+        ::metrics::with_local_recorder(&board, || near.record_metrics("users"));
     }
     let hits = "cellar.near.requests{cache.name=users,cache.result=hit}";
     let misses = "cellar.near.requests{cache.name=users,cache.result=miss}";
@@ -162,7 +161,7 @@ async fn a_recorder_is_told_once_how_long_origin_and_loader_took() {
     });
     let near = Near::builder(nothing).clock(clock.clone()).build();
     let board = Board::default();
-    let record = || metrics::with_local_recorder(&board, || near.record_metrics("users"));
+    let record = || ::metrics::with_local_recorder(&board, || near.record_metrics("users"));
     let loads = Arc::clone(&clock);
     let loader = move || async move {
         loads.advance(Duration::from_millis(2_500));

@@ -1,5 +1,4 @@
 //! The blocking face: who loads, who waits, where nobody may wait. No server.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -10,10 +9,7 @@ use std::time::Duration;
 use cellar_near::clock::ManualClock;
 use cellar_near::{BlockingNear, Error, Near, NearBuilder};
 
-#[path = "support/shelf.rs"]
-mod shelf;
-
-use shelf::{Shelf, Things};
+use crate::shelf::{Shelf, Things};
 
 const SECOND: Duration = Duration::from_secs(1);
 const SOON: Duration = Duration::from_millis(50);

@@ -1,15 +1,11 @@
 //! Races between loads, changes and writes, one by one. No server, no sleep.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use cellar_near::{Error, Near};
 
-#[path = "support/script.rs"]
-mod script;
-
-use script::{Question, Script, broken, cache, text, value_of};
+use crate::script::{Question, Script, broken, cache, text, value_of};
 
 type Cache = Near<String, String>;
 

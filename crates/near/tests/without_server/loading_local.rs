@@ -1,5 +1,4 @@
 //! The local store with loads: who makes a value, who waits, what is kept.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;

@@ -1,5 +1,4 @@
 //! Reading through the cache: who asks, who waits, what is kept for how long. No server, no sleep.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,10 +6,7 @@ use std::time::Duration;
 use cellar_near::origin::{Answer, Function, Loaded, Version};
 use cellar_near::{Error, Near};
 
-#[path = "support/script.rs"]
-mod script;
-
-use script::{Script, broken, cache, text, value_of};
+use crate::script::{Script, broken, cache, text, value_of};
 
 const SECOND: Duration = Duration::from_secs(1);
 
