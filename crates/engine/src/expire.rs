@@ -244,7 +244,7 @@ impl Sweep {
 
     /// Removes what has expired in the next stretch of buckets, if it is time for it.
     pub(crate) fn step(&mut self, store: &mut Store, now: Instant) {
-        if !store.report.is_wanted() || now < self.next_at {
+        if !store.report.hears_of_expiry() || now < self.next_at {
             return;
         }
         self.next_at = Instant(now.0 + STEP_MS);

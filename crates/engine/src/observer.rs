@@ -16,6 +16,12 @@ pub trait Observer: Send + Sync {
     /// Whether anybody wants to hear of changes at present; asked at each change, so cheap.
     fn is_wanted(&self) -> bool;
 
+    /// Whether anybody wants to hear of each item that expires. While that is so, items leave one
+    /// by one: who hears of one has to hear before its key is stored anew. As cheap.
+    fn hears_of_expiry(&self) -> bool {
+        self.is_wanted()
+    }
+
     /// Something happened to the item of `key`.
     ///
     /// Called under the shard's lock: must be short, must not block and must not call the cache.
@@ -72,6 +78,12 @@ impl Report {
             Some(observer) => observer.is_wanted(),
             None => false,
         }
+    }
+
+    /// Whether somebody wants to hear of each item that expires.
+    pub(crate) fn hears_of_expiry(&self) -> bool {
+        let observer = self.0.as_ref();
+        observer.is_some_and(|observer| observer.hears_of_expiry())
     }
 
     /// Tells what happened, if somebody wants to hear.

@@ -102,10 +102,15 @@ impl Rivals {
         self.simulations.first().map_or(0, Simulation::below)
     }
 
-    /// Lowers their rate to at most this.
+    /// Lowers their rate to at most this, and what was gained with it.
     pub(crate) fn lower(&mut self, below: u32) {
+        let before = u64::from(self.below().max(1));
         let all = self.simulations.iter_mut();
         all.for_each(|simulation| simulation.lower(below));
+        let after = u64::from(self.below());
+        for gain in &mut self.gains {
+            *gain = (u64::from(*gain) * after.min(before) / before) as u32;
+        }
     }
 
     /// The share in force, in percent.
@@ -164,8 +169,9 @@ impl Rivals {
         }
     }
 
-    /// Deletes everything everywhere.
+    /// Deletes everything everywhere. What was gained with more held would be too much.
     pub(crate) fn flush(&mut self) {
+        self.gains.fill(0);
         self.simulations.iter_mut().for_each(Simulation::flush);
     }
 }
@@ -229,6 +235,20 @@ mod tests {
         read_once_after(&mut rivals, 2, next..next + 4_000);
         assert_eq!((rivals.small_percent(), rivals.has_changed()), (10, false));
         assert!(rivals.gains[2] >= 5);
+    }
+
+    #[test]
+    fn what_was_gained_with_more_is_not_what_little_is_worth() {
+        let mut rivals = rivals();
+        read_once_after(&mut rivals, 2, 1..2_000);
+        rivals.gains[2] = 12;
+        rivals.lower(rivals.below() / 2);
+        assert_eq!(rivals.gains[2], 6);
+        rivals.flush();
+        for number in 10_000..10_500 {
+            show_all(&mut rivals, number, Action::Set);
+        }
+        assert_eq!((rivals.small_percent(), rivals.has_changed()), (10, false));
     }
 
     #[test]

@@ -285,6 +285,8 @@ fn items_of_other_databases_are_counted_where_they_belong() {
 #[derive(Default)]
 struct Counting {
     listens: AtomicBool,
+    /// Whether it listens to what is stored alone.
+    to_stores: AtomicBool,
     expired: AtomicU64,
 }
 
@@ -292,6 +294,10 @@ impl Observer for Counting {
     fn is_wanted(&self) -> bool {
         // Relaxed, here and below: one thread does it all.
         self.listens.load(Ordering::Relaxed)
+    }
+
+    fn hears_of_expiry(&self) -> bool {
+        self.is_wanted() && !self.to_stores.load(Ordering::Relaxed)
     }
 
     fn changed(&self, _key: Key<'_>, happened: Happened) {
@@ -324,6 +330,15 @@ fn who_listens_is_told_of_each_item_once() {
 }
 
 #[test]
+fn who_waits_for_what_is_stored_prevents_no_wave() {
+    let (timed, counting) = watched();
+    counting.to_stores.store(true, Ordering::Relaxed);
+    counting.listens.store(true, Ordering::Relaxed);
+    let steps = steps(&timed, 50);
+    assert!(steps * 3 < DYING / ONE_BY_ONE, "{steps} steps");
+}
+
+#[test]
 fn who_begins_to_listen_ends_the_wave() {
     let (timed, counting) = watched();
     for _ in 0..3 {
@@ -337,8 +352,96 @@ fn who_begins_to_listen_ends_the_wave() {
         (stats(&timed).items, stats(&timed).expired),
         (LASTING, DYING)
     );
+    assert_eq!(stats(&timed).expired_unfetched, DYING);
     timed.cache.audit().unwrap();
     check_lasting(&timed);
+}
+
+#[test]
+fn a_wave_that_was_ended_goes_on_when_nobody_listens_any_more() {
+    let (timed, counting) = watched();
+    for _ in 0..3 {
+        assert!(timed.cache.tick());
+    }
+    counting.listens.store(true, Ordering::Relaxed);
+    assert!(timed.cache.tick());
+    counting.listens.store(false, Ordering::Relaxed);
+    // Past the pause between two looks for a wave.
+    timed.clock.advance_ms(100);
+    let steps = steps(&timed, 8);
+    assert!(steps * 3 < DYING / ONE_BY_ONE, "{steps} steps");
+    let told = counting.expired.load(Ordering::Relaxed);
+    assert!(told < DYING / 2, "{told} told");
+    let stats = stats(&timed);
+    assert_eq!((stats.expired, stats.expired_unfetched), (DYING, DYING));
+    check_lasting(&timed);
+}
+
+#[test]
+fn few_in_a_large_table_leave_one_by_one() {
+    const FEW: u64 = 2_000;
+    let timed = Timed::new(64 << 20);
+    for number in 0..8 * DYING {
+        timed.set(&dying(number), b"leaves", Some(TTL_MS)).unwrap();
+    }
+    timed.clock.advance_ms(TTL_MS + LATE_MS);
+    while stats(&timed).expired < 8 * DYING {
+        assert!(timed.cache.tick());
+    }
+    // The table is still as long as it was for all of them, but for some steps.
+    for number in 0..FEW {
+        timed.set(&dying(number), b"leaves", Some(TTL_MS)).unwrap();
+    }
+    timed.clock.advance_ms(TTL_MS + LATE_MS);
+    let mut steps = 0;
+    while stats(&timed).expired < 8 * DYING + FEW || stats(&timed).items > 0 {
+        timed.cache.tick();
+        steps += 1;
+    }
+    assert!(steps <= FEW / ONE_BY_ONE + 8, "{steps} steps");
+}
+
+#[test]
+fn what_was_flushed_with_its_database_has_not_expired() {
+    let timed = Timed::new(64 << 20);
+    for number in 0..100 {
+        timed.set(&lasting(number), b"stays", None).unwrap();
+    }
+    let options = SetOptions {
+        deadline: timed.deadline(Some(TTL_MS)),
+        ..SetOptions::default()
+    };
+    for number in 0..DYING {
+        let name = dying(number);
+        let key = timed.cache.key_in(Space(1), name.as_bytes()).unwrap();
+        timed.cache.set(key, b"leaves", &options).unwrap();
+    }
+    timed.cache.retire_space(Space(1));
+    timed.clock.advance_ms(TTL_MS + LATE_MS);
+    steps(&timed, 20);
+    let stats = stats(&timed);
+    assert_eq!(
+        (stats.items, stats.expired, stats.expired_unfetched),
+        (100, 0, 0)
+    );
+}
+
+#[test]
+fn what_is_flushed_amid_the_sweep_has_not_expired() {
+    let timed = filled(64 << 20);
+    let key = timed.cache.key_in(Space(1), b"beside").unwrap();
+    let options = SetOptions::default();
+    timed.cache.set(key, b"stays", &options).unwrap();
+    timed.clock.advance_ms(TTL_MS + LATE_MS);
+    for _ in 0..4 {
+        assert!(timed.cache.tick());
+    }
+    timed.cache.flush_space(Space::MAIN);
+    timed.clock.advance_ms(100);
+    steps(&timed, 20);
+    let stats = stats(&timed);
+    assert_eq!(stats.items, 1);
+    assert!(stats.expired_unfetched <= stats.expired, "{stats:?}");
 }
 
 #[test]
@@ -356,6 +459,7 @@ fn a_process_that_goes_on_amid_the_sweep_has_what_lives() {
         })
         .unwrap()
     };
+    let walked = |timed: &Timed| timed.cache.restored().unwrap().was_walked;
     for ticks in [1, 3, 6] {
         let _ = std::fs::remove_dir_all(&path);
         let timed = Timed {
@@ -373,11 +477,47 @@ fn a_process_that_goes_on_amid_the_sweep_has_what_lives() {
             cache: open(),
             clock: Arc::clone(&clock),
         };
+        assert!(!walked(&timed), "{ticks}");
         assert_eq!(stats(&timed).items, LASTING);
         timed.cache.audit().unwrap();
         steps(&timed, 50);
         check_lasting(&timed);
     }
+    let _ = std::fs::remove_dir_all(&path);
+}
+
+#[test]
+fn a_process_that_takes_over_amid_the_sweep_goes_on_at_once() {
+    let name = format!("cellar-wave-over-{}", std::process::id());
+    let path = Path::new("/dev/shm").join(name);
+    let _ = std::fs::remove_dir_all(&path);
+    let clock = Arc::new(ManualClock::starting_at(Instant(60_000)));
+    let on = |dir: StateDir| {
+        let shared: Arc<dyn Clock> = Arc::<ManualClock>::clone(&clock);
+        let cache = Cache::new(Config {
+            shards: Some(1),
+            clock: shared,
+            state: Some(StateOptions::of(dir)),
+            ..Config::with_memory(64 << 20)
+        });
+        Timed {
+            cache: cache.unwrap(),
+            clock: Arc::clone(&clock),
+        }
+    };
+    let old = on(StateDir::open(&path).unwrap());
+    fill(&old);
+    clock.advance_ms(TTL_MS + LATE_MS);
+    (0..3).for_each(|_| assert!(old.cache.tick()));
+    assert!(old.cache.cede());
+    let memory = old.cache.state_file().unwrap().try_clone_to_owned();
+    let new = on(StateDir::open_with(&path, Some(memory.unwrap())).unwrap());
+    assert!(!new.cache.restored().unwrap().was_walked);
+    assert_eq!(stats(&new).items, LASTING);
+    steps(&new, 20);
+    assert_eq!(stats(&new).items, LASTING);
+    check_lasting(&new);
+    drop((old, new));
     let _ = std::fs::remove_dir_all(&path);
 }
 

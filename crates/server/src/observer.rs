@@ -247,6 +247,13 @@ impl cellar_engine::Observer for Observer {
         self.is_awaited()
     }
 
+    /// Who waits for a name hears of what is stored alone.
+    fn hears_of_expiry(&self) -> bool {
+        // Relaxed: as it says where it is declared.
+        let reasons = self.reasons.load(Ordering::Relaxed);
+        !reasons.is_multiple_of(ONE_WAITER)
+    }
+
     fn changed(&self, key: Key<'_>, happened: Happened) {
         // Relaxed: as it says where it is declared.
         let reasons = self.reasons.load(Ordering::Relaxed);
@@ -284,5 +291,32 @@ impl cellar_engine::Observer for Observer {
     fn flushed(&self, space: Option<Space>) {
         self.watching.flushed(space);
         self.tracking.flushed();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use cellar_engine::Observer as _;
+
+    use super::*;
+
+    #[test]
+    fn who_waits_for_a_value_hears_of_no_expiry() {
+        let observer = Observer::new(&Settings::default());
+        assert_eq!(
+            (observer.is_wanted(), observer.hears_of_expiry()),
+            (false, false)
+        );
+        // Relaxed: one thread does it all.
+        observer.reasons.fetch_add(ONE_WAITER, Ordering::Relaxed);
+        assert_eq!(
+            (observer.is_wanted(), observer.hears_of_expiry()),
+            (true, false)
+        );
+        observer.set_events("Kx").unwrap();
+        assert_eq!(
+            (observer.is_wanted(), observer.hears_of_expiry()),
+            (true, true)
+        );
     }
 }

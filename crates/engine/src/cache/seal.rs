@@ -73,7 +73,7 @@ impl Cache {
         }
         insight.stow(&mut chest);
         footing.living.seal(self.now());
-        if locks.iter().all(|shard| shard.store.is_complete()) {
+        if locks.iter().all(|shard| shard.store.is_at_rest()) {
             // Without it the next process looks at every item.
             let _ = footing.dir.stow(footing.id, &chest.bytes);
         }

@@ -33,7 +33,7 @@ impl Index {
     /// Writes down what is known of the table besides its slots.
     pub(crate) fn stow(&self, chest: &mut Chest) {
         (self.table.shape().pack(), self.items).stow(chest);
-        self.touched.stow(chest);
+        (self.unlinked, self.touched).stow(chest);
     }
 
     /// Goes on with a table of which that was written down; `false` if it cannot be.
@@ -42,10 +42,12 @@ impl Index {
             return false;
         };
         let is_there = self.take_on(Shape::unpack(shape));
-        let touched = usize::fetch(from);
-        self.items = items;
-        self.touched = touched.map_or(self.touched, |touched| touched.max(self.touched));
-        is_there && touched.is_some() && items <= self.slots()
+        let Some((unlinked, touched)) = <(usize, usize)>::fetch(from) else {
+            return false;
+        };
+        (self.items, self.unlinked) = (items, unlinked);
+        self.touched = touched.max(self.touched);
+        is_there && unlinked <= items && items - unlinked <= self.slots()
     }
 
     /// Makes the smallest table resident; `false` if there is no memory for it.

@@ -23,9 +23,18 @@ pub(super) struct Wave {
     marks: Vec<u32>,
     /// Those that were not asked for yet.
     segments: Vec<u32>,
-    /// The bucket to go on with; `None` when all are out. What the table grows by after that holds
-    /// nothing of the wave.
-    next: Option<usize>,
+    sweep: Sweep,
+}
+
+/// How far entries have been taken out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sweep {
+    /// Up to a bucket.
+    At(usize),
+    /// All of them. What the table grows by after that holds nothing of the wave.
+    Done,
+    /// Some of them, and no more will be.
+    Broken,
 }
 
 impl Index {
@@ -33,15 +42,18 @@ impl Index {
     /// none may be added any more.
     pub(crate) fn begin_wave(&mut self, segments: Vec<u32>, shift: u32) {
         let end = segments.iter().max().map_or(0, |&last| last as usize + 1);
-        let mut marks = vec![0; end];
+        // Of one that was broken off, what it had counted.
+        let mut marks = self.wave.take().map_or_else(Vec::new, |wave| wave.marks);
+        marks.resize(end.max(marks.len()), 0);
         for &segment in &segments {
-            marks[segment as usize] = 1;
+            let mark = &mut marks[segment as usize];
+            *mark = (*mark).max(1);
         }
         self.wave = Some(Box::new(Wave {
             shift,
             marks,
             segments,
-            next: Some(0),
+            sweep: Sweep::At(0),
         }));
     }
 
@@ -50,7 +62,7 @@ impl Index {
         let Some(mut wave) = self.wave.take() else {
             return;
         };
-        if let Some(begin) = wave.next {
+        if let Sweep::At(begin) = wave.sweep {
             let end = self.buckets().min(begin + buckets);
             for number in begin * BUCKET_SLOTS..end * BUCKET_SLOTS {
                 let slot = SlotRef(number);
@@ -58,28 +70,36 @@ impl Index {
                     self.unlink(slot);
                 }
             }
-            wave.next = (end < self.buckets()).then_some(end);
+            wave.sweep = match end < self.buckets() {
+                true => Sweep::At(end),
+                false => Sweep::Done,
+            };
         }
         self.wave = Some(wave);
     }
 
-    /// Ends a wave before its time: entries that were not taken out stay.
-    pub(crate) fn end_wave(&mut self) {
-        self.wave = None;
+    /// Breaks a wave off: entries that were not taken out stay, and their items leave one by one.
+    /// What is of it is known until then, or until another wave begins.
+    pub(crate) fn break_wave(&mut self) {
+        if let Some(wave) = &mut self.wave {
+            wave.sweep = Sweep::Broken;
+        }
     }
 
     /// Whether there is a wave: entries are being taken out, or segments of it were not asked for.
     pub(crate) fn has_wave(&self) -> bool {
-        self.wave.is_some()
+        let wave = self.wave.as_ref();
+        wave.is_some_and(|wave| wave.sweep != Sweep::Broken)
     }
 
     /// Whether entries are still to be taken out.
     pub(crate) fn is_unlinking(&self) -> bool {
         let wave = self.wave.as_ref();
-        wave.is_some_and(|wave| wave.next.is_some())
+        wave.is_some_and(|wave| matches!(wave.sweep, Sweep::At(_)))
     }
 
-    /// Whether the entries that lead into the segment are being taken out, or were.
+    /// Whether the entries that lead into the segment are being taken out, or were, or some of
+    /// them.
     #[inline]
     pub(crate) fn is_in_wave(&self, segment: u32) -> bool {
         let wave = self.wave.as_ref();
@@ -89,12 +109,15 @@ impl Index {
     /// Whether no entry leads into the segment any more, because all of them were taken out.
     pub(crate) fn is_unlinked(&self, segment: u32) -> bool {
         let wave = self.wave.as_ref();
-        wave.is_some_and(|wave| wave.next.is_none() && wave.mark(segment) != 0)
+        wave.is_some_and(|wave| wave.sweep == Sweep::Done && wave.mark(segment) != 0)
     }
 
     /// A segment of which that is so, each of them once, and `None` once there are no more.
     pub(crate) fn next_unlinked(&mut self) -> Option<u32> {
-        let wave = self.wave.as_mut().filter(|wave| wave.next.is_none())?;
+        let wave = self.wave.as_mut()?;
+        if wave.sweep != Sweep::Done {
+            return None;
+        }
         while let Some(segment) = wave.segments.pop() {
             if wave.mark(segment) != 0 {
                 return Some(segment);
@@ -113,6 +136,15 @@ impl Index {
         u64::from(mark.saturating_sub(1))
     }
 
+    /// Counts one entry less of those that were taken out of a segment and had never been fetched;
+    /// whether there was one.
+    pub(crate) fn take_unfetched(&mut self, segment: u32) -> bool {
+        let marks = self.wave.as_mut().map(|wave| &mut wave.marks);
+        let mark = marks.and_then(|marks| marks.get_mut(segment as usize));
+        let mark = mark.filter(|mark| **mark > 1);
+        mark.map(|mark| *mark -= 1).is_some()
+    }
+
     /// Items whose entry was taken out, but which are still counted.
     pub(crate) fn unlinked(&self) -> usize {
         self.unlinked
@@ -128,6 +160,7 @@ impl Index {
     #[inline]
     pub(super) fn unlinks_instead(&mut self, slot: SlotRef, word: u64) -> bool {
         let wave = self.wave.as_mut();
+        let wave = wave.filter(|wave| wave.sweep != Sweep::Broken);
         let takes = wave.is_some_and(|wave| wave.takes(word));
         if takes {
             self.unlink(slot);

@@ -18,12 +18,6 @@ impl Store {
         self.log.is_at_rest()
     }
 
-    /// Whether what it writes down is all that there is to know: not while items have left the
-    /// index alone.
-    pub(crate) fn is_complete(&self) -> bool {
-        self.is_at_rest() && self.index.unlinked() == 0
-    }
-
     /// Writes down what it knows.
     pub(crate) fn stow(&self, chest: &mut Chest) {
         self.index.stow(chest);

@@ -6,7 +6,8 @@
 //! None is looked up. Counts hold an item until it has left the log.
 //!
 //! Nobody is told of these items: whoever wants to hear of each has to hear before its key can
-//! be stored anew. So there is no wave while somebody listens, and one that is on its way ends.
+//! be stored anew. So there is no wave while somebody listens, and one that is on its way ends:
+//! what has not left the index yet leaves one by one.
 //!
 //! Why: docs/decisions/0067. Tests: tests/wave.rs.
 
@@ -15,9 +16,10 @@ use crate::clock::Instant;
 use crate::item::{Entry, Layout};
 use crate::segment::Flushed;
 
-/// A sweep pays when this part of all entries leaves, as a divisor: to look one up takes as long as
-/// to go by some fifty.
+/// A sweep pays when this part of all entries leaves, as a divisor, and this part of the slots of
+/// a table that is nearly empty: to look one up takes as long as to go by some fifty.
 const SHARE: usize = 16;
+const SLOTS_SHARE: usize = 50;
 /// Fewer items leave one by one.
 const ITEMS_MIN: usize = 1_024;
 /// Pause between two looks for a wave.
@@ -32,11 +34,13 @@ impl Store {
     /// are so many that this is cheaper than one by one; whether it did.
     pub(crate) fn begin_wave(&mut self, now: Instant) -> bool {
         let may_begin = now >= self.no_wave_until && !self.index.has_wave();
-        if !may_begin || self.report.is_wanted() {
+        if !may_begin || self.report.hears_of_expiry() {
             return false;
         }
         self.no_wave_until = Instant(now.0 + LOOK_MS);
-        let enough = (self.index.items() / SHARE).max(ITEMS_MIN);
+        let enough = (self.index.items() / SHARE)
+            .max(self.index.slots() / SLOTS_SHARE)
+            .max(ITEMS_MIN);
         let over = self.tally.over(now) as usize + self.flushed_items;
         if over < enough {
             return false;
@@ -61,8 +65,8 @@ impl Store {
 
     /// Takes items out of the index, so many buckets further; `false` if there are none to be.
     pub(crate) fn step_wave(&mut self, buckets: usize) -> bool {
-        if self.index.is_unlinking() && self.report.is_wanted() {
-            self.index.end_wave();
+        if self.index.is_unlinking() && self.report.hears_of_expiry() {
+            self.index.break_wave();
         }
         let is_unlinking = self.index.is_unlinking();
         if is_unlinking {
@@ -94,6 +98,7 @@ impl Store {
                 return false;
             }
             self.counts.expired += items;
+            self.counts.expired_unfetched += self.index.forget_unlinked(number);
             self.counts.reclaim_lag.note_all(segment, now);
         }
         self.index.remove_unlinked(items as usize);
@@ -127,10 +132,12 @@ impl Store {
         at
     }
 
-    /// Takes an item out of the log that has no entry any more.
+    /// Takes an item out of the log that has no entry any more. Whether it had been fetched is no
+    /// longer known; how many of its segment had not is.
     pub(super) fn remove_unlinked(&mut self, layout: &Layout, segment: u32, now: Instant) {
         if !self.is_flushed_at(layout, segment) {
             self.count_expired(layout, now);
+            self.counts.expired_unfetched += u64::from(self.index.take_unfetched(segment));
         }
         self.uncount(layout, segment);
         self.index.remove_unlinked(1);
@@ -139,10 +146,8 @@ impl Store {
 
     /// Ends the use of a segment that was emptied.
     pub(crate) fn retire_segment(&mut self, segment: u32) {
-        let unfetched = self.index.forget_unlinked(segment);
-        if self.segment(segment).flushed != Flushed::All {
-            self.counts.expired_unfetched += unfetched;
-        }
+        // Those that are left were of items that were flushed.
+        self.index.forget_unlinked(segment);
         self.log.retire(segment);
         self.counts.segments_freed += 1;
     }
