@@ -21,6 +21,8 @@ pub(super) struct Wave {
     /// For each segment by its number: zero if its entries stay, else one more than those that were
     /// taken out and had never been fetched.
     marks: Vec<u32>,
+    /// How many of them are not zero.
+    marked: usize,
     /// Those that were not asked for yet.
     segments: Vec<u32>,
     sweep: Sweep,
@@ -33,8 +35,8 @@ enum Sweep {
     At(usize),
     /// All of them. What the table grows by after that holds nothing of the wave.
     Done,
-    /// Some of them, and no more will be.
-    Broken,
+    /// Some of them, and no more will be; or all segments were asked for.
+    Over,
 }
 
 impl Index {
@@ -42,16 +44,18 @@ impl Index {
     /// none may be added any more.
     pub(crate) fn begin_wave(&mut self, segments: Vec<u32>, shift: u32) {
         let end = segments.iter().max().map_or(0, |&last| last as usize + 1);
-        // Of one that was broken off, what it had counted.
+        // Of the one before, what it had counted of segments that are still there.
         let mut marks = self.wave.take().map_or_else(Vec::new, |wave| wave.marks);
         marks.resize(end.max(marks.len()), 0);
         for &segment in &segments {
             let mark = &mut marks[segment as usize];
             *mark = (*mark).max(1);
         }
+        let marked = marks.iter().filter(|&&mark| mark != 0).count();
         self.wave = Some(Box::new(Wave {
             shift,
             marks,
+            marked,
             segments,
             sweep: Sweep::At(0),
         }));
@@ -82,14 +86,14 @@ impl Index {
     /// What is of it is known until then, or until another wave begins.
     pub(crate) fn break_wave(&mut self) {
         if let Some(wave) = &mut self.wave {
-            wave.sweep = Sweep::Broken;
+            wave.sweep = Sweep::Over;
         }
     }
 
     /// Whether there is a wave: entries are being taken out, or segments of it were not asked for.
     pub(crate) fn has_wave(&self) -> bool {
         let wave = self.wave.as_ref();
-        wave.is_some_and(|wave| wave.sweep != Sweep::Broken)
+        wave.is_some_and(|wave| wave.sweep != Sweep::Over)
     }
 
     /// Whether entries are still to be taken out.
@@ -123,17 +127,31 @@ impl Index {
                 return Some(segment);
             }
         }
-        self.wave = None;
+        // Those that somebody still reads leave later, one by one.
+        wave.sweep = Sweep::Over;
+        self.drop_empty_wave();
         None
     }
 
     /// Forgets a segment of a wave, because it may be used again from here on; how many of the
     /// entries that were taken out had never been fetched.
     pub(crate) fn forget_unlinked(&mut self, segment: u32) -> u64 {
-        let marks = self.wave.as_mut().map(|wave| &mut wave.marks);
-        let mark = marks.and_then(|marks| marks.get_mut(segment as usize));
+        let Some(wave) = &mut self.wave else {
+            return 0;
+        };
+        let mark = wave.marks.get_mut(segment as usize);
         let mark = mark.map_or(0, std::mem::take);
+        wave.marked -= usize::from(mark != 0);
+        self.drop_empty_wave();
         u64::from(mark.saturating_sub(1))
+    }
+
+    /// Forgets a wave of which nothing is left, so that no request looks at it any more.
+    fn drop_empty_wave(&mut self) {
+        let wave = self.wave.as_ref();
+        if wave.is_some_and(|wave| wave.sweep == Sweep::Over && wave.marked == 0) {
+            self.wave = None;
+        }
     }
 
     /// Counts one entry less of those that were taken out of a segment and had never been fetched;
@@ -160,7 +178,7 @@ impl Index {
     #[inline]
     pub(super) fn unlinks_instead(&mut self, slot: SlotRef, word: u64) -> bool {
         let wave = self.wave.as_mut();
-        let wave = wave.filter(|wave| wave.sweep != Sweep::Broken);
+        let wave = wave.filter(|wave| wave.sweep != Sweep::Over);
         let takes = wave.is_some_and(|wave| wave.takes(word));
         if takes {
             self.unlink(slot);
