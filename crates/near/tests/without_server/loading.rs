@@ -31,7 +31,7 @@ async fn find_nothing(near: &Cache, calls: &Calls) -> Option<String> {
         Ok::<_, Error>(None)
     };
     let loading = near.get_or_load("k", loader);
-    let loaded = tokio::time::timeout(script::PATIENCE, loading).await;
+    let loaded = tokio::time::timeout(crate::script::PATIENCE, loading).await;
     text(loaded.expect("nobody has to answer"))
 }
 

@@ -135,7 +135,7 @@ async fn a_recorder_is_told_all_counts_by_the_names_of_the_guide() {
     assert_eq!((board.value(hits), board.value(misses)), (Some(2), Some(2)));
     let entries = board.value("cellar.near.entries{cache.name=users}");
     assert_eq!(entries, Some(2));
-    let guide = include_str!("../../../docs/near.md");
+    let guide = include_str!("../../../../docs/near.md");
     let described = board.described.lock().unwrap();
     for (name, description) in described.iter() {
         let row = format!("| `{name}` |");

@@ -189,7 +189,7 @@ async fn many_readers_cancelled_at_random_leave_nobody_waiting() {
         reader
     });
     for reader in readers.collect::<Vec<_>>() {
-        match tokio::time::timeout(script::PATIENCE, reader).await {
+        match tokio::time::timeout(crate::script::PATIENCE, reader).await {
             Ok(outcome) => assert!(outcome.is_err() || outcome.unwrap().is_some()),
             Err(_) => panic!("a reader hangs"),
         }
