@@ -25,12 +25,12 @@ pub(super) struct Wave {
     marked: usize,
     /// Those that were not asked for yet.
     segments: Vec<u32>,
-    sweep: Sweep,
+    progress: Progress,
 }
 
 /// How far entries have been taken out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Sweep {
+enum Progress {
     /// Up to a bucket.
     At(usize),
     /// All of them. What the table grows by after that holds nothing of the wave.
@@ -57,7 +57,7 @@ impl Index {
             marks,
             marked,
             segments,
-            sweep: Sweep::At(0),
+            progress: Progress::At(0),
         }));
     }
 
@@ -66,7 +66,7 @@ impl Index {
         let Some(mut wave) = self.wave.take() else {
             return;
         };
-        if let Sweep::At(begin) = wave.sweep {
+        if let Progress::At(begin) = wave.progress {
             let end = self.buckets().min(begin + buckets);
             for number in begin * BUCKET_SLOTS..end * BUCKET_SLOTS {
                 let slot = SlotRef(number);
@@ -74,9 +74,9 @@ impl Index {
                     self.unlink(slot);
                 }
             }
-            wave.sweep = match end < self.buckets() {
-                true => Sweep::At(end),
-                false => Sweep::Done,
+            wave.progress = match end < self.buckets() {
+                true => Progress::At(end),
+                false => Progress::Done,
             };
         }
         self.wave = Some(wave);
@@ -86,20 +86,20 @@ impl Index {
     /// What is of it is known until then, or until another wave begins.
     pub(crate) fn break_wave(&mut self) {
         if let Some(wave) = &mut self.wave {
-            wave.sweep = Sweep::Over;
+            wave.progress = Progress::Over;
         }
     }
 
     /// Whether there is a wave: entries are being taken out, or segments of it were not asked for.
     pub(crate) fn has_wave(&self) -> bool {
         let wave = self.wave.as_ref();
-        wave.is_some_and(|wave| wave.sweep != Sweep::Over)
+        wave.is_some_and(|wave| wave.progress != Progress::Over)
     }
 
     /// Whether entries are still to be taken out.
     pub(crate) fn is_unlinking(&self) -> bool {
         let wave = self.wave.as_ref();
-        wave.is_some_and(|wave| matches!(wave.sweep, Sweep::At(_)))
+        wave.is_some_and(|wave| matches!(wave.progress, Progress::At(_)))
     }
 
     /// Whether the entries that lead into the segment are being taken out, or were, or some of
@@ -113,13 +113,13 @@ impl Index {
     /// Whether no entry leads into the segment any more, because all of them were taken out.
     pub(crate) fn is_unlinked(&self, segment: u32) -> bool {
         let wave = self.wave.as_ref();
-        wave.is_some_and(|wave| wave.sweep == Sweep::Done && wave.mark(segment) != 0)
+        wave.is_some_and(|wave| wave.progress == Progress::Done && wave.mark(segment) != 0)
     }
 
     /// A segment of which that is so, each of them once, and `None` once there are no more.
     pub(crate) fn next_unlinked(&mut self) -> Option<u32> {
         let wave = self.wave.as_mut()?;
-        if wave.sweep != Sweep::Done {
+        if wave.progress != Progress::Done {
             return None;
         }
         while let Some(segment) = wave.segments.pop() {
@@ -128,7 +128,7 @@ impl Index {
             }
         }
         // Those that somebody still reads leave later, one by one.
-        wave.sweep = Sweep::Over;
+        wave.progress = Progress::Over;
         self.drop_empty_wave();
         None
     }
@@ -149,7 +149,7 @@ impl Index {
     /// Forgets a wave of which nothing is left, so that no request looks at it any more.
     fn drop_empty_wave(&mut self) {
         let wave = self.wave.as_ref();
-        if wave.is_some_and(|wave| wave.sweep == Sweep::Over && wave.marked == 0) {
+        if wave.is_some_and(|wave| wave.progress == Progress::Over && wave.marked == 0) {
             self.wave = None;
         }
     }
@@ -178,7 +178,7 @@ impl Index {
     #[inline]
     pub(super) fn unlinks_instead(&mut self, slot: SlotRef, word: u64) -> bool {
         let wave = self.wave.as_mut();
-        let wave = wave.filter(|wave| wave.sweep != Sweep::Over);
+        let wave = wave.filter(|wave| wave.progress != Progress::Over);
         let takes = wave.is_some_and(|wave| wave.takes(word));
         if takes {
             self.unlink(slot);

@@ -4,8 +4,8 @@
 //! lock and copies nothing. A miss boards a load ([`crate::read_through::store`]), asks the source
 //! ([`crate::read_through::origin`]) and lands with the answer, all on the reader's own task.
 //!
-//! Why: docs/decisions/0022-near-coherence.md. Guide: docs/near.md. Tests: tests/without_server/reading.rs,
-//! tests/coherence.
+//! Why: docs/decisions/0022-near-coherence.md. Guide: docs/near.md.
+//! Tests: tests/without_server/reading.rs, tests/coherence.
 
 use std::borrow::Borrow;
 use std::fmt;
