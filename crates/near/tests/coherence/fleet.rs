@@ -187,9 +187,9 @@ impl Fleet {
             while !ledger.has_ended() {
                 served.clear();
                 for &node in nodes {
-                    served.push(self.served(node).await);
+                    served.extend(self.served(node).await);
                 }
-                if is_so(&served) {
+                if served.len() == nodes.len() && is_so(&served) {
                     return;
                 }
                 tokio::time::sleep(Duration::from_millis(20)).await;
@@ -199,18 +199,19 @@ impl Fleet {
         assert!(healed.is_ok(), "slots that {nodes:?} serve: {served:?}");
     }
 
-    /// How many slots a node serves, by its lease too.
-    async fn served(&self, node: usize) -> u32 {
+    /// How many slots a node serves, by its lease too; none if it does not say so in time, as on a
+    /// busy machine: it is asked again.
+    async fn served(&self, node: usize) -> Option<u32> {
         let server = self.nodes[node].server.as_ref().expect("it was started");
-        let info = server.client().await.run(&["CLUSTER", "INFO"]).await;
-        let info: String = redis::from_redis_value(info).unwrap();
+        let info = server.client().await.try_run(&["CLUSTER", "INFO"]).await;
+        let info: String = redis::from_redis_value(info.ok()?).unwrap();
         let field = |name: &str| {
             let mut lines = info.lines();
             lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
         };
         let is_leased = field("cluster_state") == Some("ok");
         let served = field("cluster_slots_served").and_then(|served| served.parse().ok());
-        served.filter(|_| is_leased).unwrap_or(0)
+        Some(served.filter(|_| is_leased).unwrap_or(0))
     }
 
     /// A writer that goes where a key is.

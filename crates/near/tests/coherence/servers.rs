@@ -146,9 +146,11 @@ impl Server {
     /// Another client, connected once the server answers.
     pub(crate) async fn client(&self) -> Client {
         let client = redis::Client::open(format!("redis://{}", self.address())).unwrap();
+        let patient = patient();
         let connecting = async {
             loop {
-                if let Ok(connection) = client.get_multiplexed_async_connection().await {
+                let opening = client.get_multiplexed_async_connection_with_config(&patient);
+                if let Ok(connection) = opening.await {
                     return Client { connection };
                 }
                 tokio::time::sleep(Duration::from_millis(10)).await;
@@ -169,6 +171,14 @@ impl Drop for Server {
 fn signal(child: &Child, signal: Signal) {
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     kill_process(pid.expect("it has an id"), signal).expect("it lives");
+}
+
+/// How long a client waits: the library's own second for a connection and half a one for an answer
+/// are too short on a busy machine, and for passwords.
+fn patient() -> redis::AsyncConnectionConfig {
+    redis::AsyncConnectionConfig::new()
+        .set_connection_timeout(Some(PATIENCE))
+        .set_response_timeout(Some(PATIENCE))
 }
 
 /// A client without a near cache.
@@ -196,10 +206,7 @@ impl Client {
     pub(crate) async fn known(server: &Server, name: &str, password: &str) -> Client {
         let address = format!("redis://{name}:{password}@{}", server.address());
         let client = redis::Client::open(address).unwrap();
-        // The library's own time for a connection is a second; passwords may take longer.
-        let patient = redis::AsyncConnectionConfig::new()
-            .set_connection_timeout(Some(PATIENCE))
-            .set_response_timeout(Some(PATIENCE));
+        let patient = patient();
         let connecting = client.get_multiplexed_async_connection_with_config(&patient);
         Client {
             connection: connecting.await.unwrap(),
