@@ -104,12 +104,18 @@ impl Rivals {
 
     /// Lowers their rate to at most this, and what was gained with it.
     pub(crate) fn lower(&mut self, below: u32) {
-        let before = u64::from(self.below().max(1));
+        self.lower_from(self.below(), below);
+    }
+
+    /// The same where some of them may have lowered theirs already; what it was `before`.
+    fn lower_from(&mut self, before: u32, below: u32) {
+        if below >= before {
+            return;
+        }
         let all = self.simulations.iter_mut();
         all.for_each(|simulation| simulation.lower(below));
-        let after = u64::from(self.below());
         for gain in &mut self.gains {
-            *gain = (u64::from(*gain) * after.min(before) / before) as u32;
+            *gain = (u64::from(*gain) * u64::from(below) / u64::from(before)) as u32;
         }
     }
 
@@ -125,7 +131,8 @@ impl Rivals {
 
     /// Shows them a request if its key is in their sample; how many steps that took.
     pub(crate) fn see(&mut self, event: &Event, ttls: &mut History) -> u64 {
-        if part(event.hash) >= self.below() {
+        let before = self.below();
+        if part(event.hash) >= before {
             return 0;
         }
         let mut missed = [false; SMALL_PERCENTS.len()];
@@ -142,7 +149,7 @@ impl Rivals {
         // What one has no records for no longer counts for the others either.
         let all = self.simulations.iter();
         if let Some(below) = all.map(Simulation::below).min() {
-            self.lower(below);
+            self.lower_from(before, below);
         }
         self.requests += 1;
         let held = self.simulations[self.present].sampled_items();

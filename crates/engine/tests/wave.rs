@@ -73,6 +73,39 @@ fn steps(timed: &Timed, look_every: u64) -> u64 {
     steps
 }
 
+/// So many steps, all of which find something to do.
+fn busy_steps(timed: &Timed, count: u64) {
+    for _ in 0..count {
+        assert!(timed.cache.tick());
+    }
+}
+
+/// Stores an item that dies in another database.
+fn set_dying_in(timed: &Timed, space: Space, number: u64) {
+    let options = SetOptions {
+        deadline: timed.deadline(Some(TTL_MS)),
+        ..SetOptions::default()
+    };
+    let name = dying(number);
+    let key = timed.cache.key_in(space, name.as_bytes()).unwrap();
+    timed.cache.set(key, b"leaves", &options).unwrap();
+}
+
+/// A cache over memory that outlives it.
+fn over(dir: StateDir, clock: &Arc<ManualClock>) -> Timed {
+    let shared: Arc<dyn Clock> = Arc::<ManualClock>::clone(clock);
+    let cache = Cache::new(Config {
+        shards: Some(1),
+        clock: shared,
+        state: Some(StateOptions::of(dir)),
+        ..Config::with_memory(64 << 20)
+    });
+    Timed {
+        cache: cache.unwrap(),
+        clock: Arc::clone(clock),
+    }
+}
+
 fn check_lasting(timed: &Timed) {
     for number in 0..LASTING {
         let found = timed.get(&lasting(number));
@@ -240,9 +273,7 @@ fn what_was_flushed_leaves_in_the_same_way() {
 fn a_flush_amid_the_sweep_takes_what_is_left() {
     let timed = filled(64 << 20);
     timed.clock.advance_ms(TTL_MS + LATE_MS);
-    for _ in 0..4 {
-        assert!(timed.cache.tick());
-    }
+    busy_steps(&timed, 4);
     timed.cache.audit().unwrap();
     timed.cache.flush();
     timed.cache.audit().unwrap();
@@ -258,15 +289,8 @@ fn items_of_other_databases_are_counted_where_they_belong() {
     let timed = Timed::new(64 << 20);
     fill(&timed);
     let spaces: Vec<Space> = (1..4).map(Space).collect();
-    let options = SetOptions {
-        deadline: timed.deadline(Some(TTL_MS)),
-        ..SetOptions::default()
-    };
     for number in 0..DYING {
-        let name = dying(number);
-        let space = spaces[number as usize % spaces.len()];
-        let key = timed.cache.key_in(space, name.as_bytes()).unwrap();
-        timed.cache.set(key, b"leaves", &options).unwrap();
+        set_dying_in(&timed, spaces[number as usize % spaces.len()], number);
     }
     timed.clock.advance_ms(TTL_MS + LATE_MS);
     let steps = steps(&timed, 20);
@@ -341,9 +365,7 @@ fn who_waits_for_what_is_stored_prevents_no_wave() {
 #[test]
 fn who_begins_to_listen_ends_the_wave() {
     let (timed, counting) = watched();
-    for _ in 0..3 {
-        assert!(timed.cache.tick());
-    }
+    busy_steps(&timed, 3);
     counting.listens.store(true, Ordering::Relaxed);
     steps(&timed, 20);
     let told = counting.expired.load(Ordering::Relaxed);
@@ -360,9 +382,7 @@ fn who_begins_to_listen_ends_the_wave() {
 #[test]
 fn a_wave_that_was_ended_goes_on_when_nobody_listens_any_more() {
     let (timed, counting) = watched();
-    for _ in 0..3 {
-        assert!(timed.cache.tick());
-    }
+    busy_steps(&timed, 3);
     counting.listens.store(true, Ordering::Relaxed);
     assert!(timed.cache.tick());
     counting.listens.store(false, Ordering::Relaxed);
@@ -413,14 +433,8 @@ fn what_was_flushed_with_its_database_has_not_expired() {
     for number in 0..100 {
         timed.set(&lasting(number), b"stays", None).unwrap();
     }
-    let options = SetOptions {
-        deadline: timed.deadline(Some(TTL_MS)),
-        ..SetOptions::default()
-    };
     for number in 0..DYING {
-        let name = dying(number);
-        let key = timed.cache.key_in(Space(1), name.as_bytes()).unwrap();
-        timed.cache.set(key, b"leaves", &options).unwrap();
+        set_dying_in(&timed, Space(1), number);
     }
     timed.cache.retire_space(Space(1));
     timed.clock.advance_ms(TTL_MS + LATE_MS);
@@ -439,9 +453,7 @@ fn what_is_flushed_amid_the_sweep_has_not_expired() {
     let options = SetOptions::default();
     timed.cache.set(key, b"stays", &options).unwrap();
     timed.clock.advance_ms(TTL_MS + LATE_MS);
-    for _ in 0..4 {
-        assert!(timed.cache.tick());
-    }
+    busy_steps(&timed, 4);
     timed.cache.flush_space(Space::MAIN);
     timed.clock.advance_ms(100);
     steps(&timed, 20);
@@ -455,36 +467,19 @@ fn a_process_that_goes_on_amid_the_sweep_has_what_lives() {
     let name = format!("cellar-wave-{}", std::process::id());
     let path = Path::new("/dev/shm").join(name);
     let clock = Arc::new(ManualClock::starting_at(Instant(60_000)));
-    let open = || {
-        let shared: Arc<dyn Clock> = Arc::<ManualClock>::clone(&clock);
-        Cache::new(Config {
-            shards: Some(1),
-            clock: shared,
-            state: Some(StateOptions::of(StateDir::open(&path).unwrap())),
-            ..Config::with_memory(64 << 20)
-        })
-        .unwrap()
-    };
+    let open = || over(StateDir::open(&path).unwrap(), &clock);
     let walked = |timed: &Timed| timed.cache.restored().unwrap().was_walked;
     for (ticks, is_killed) in [(1, false), (3, false), (3, true), (6, false)] {
         let _ = std::fs::remove_dir_all(&path);
-        let timed = Timed {
-            cache: open(),
-            clock: Arc::clone(&clock),
-        };
+        let timed = open();
         fill(&timed);
         timed.clock.advance_ms(TTL_MS + LATE_MS);
-        for _ in 0..ticks {
-            assert!(timed.cache.tick());
-        }
+        busy_steps(&timed, ticks);
         if !is_killed {
             timed.cache.seal().unwrap().leave();
         }
         drop(timed);
-        let timed = Timed {
-            cache: open(),
-            clock: Arc::clone(&clock),
-        };
+        let timed = open();
         assert_eq!(walked(&timed), is_killed, "{ticks}");
         assert_eq!(stats(&timed).items, LASTING);
         timed.cache.audit().unwrap();
@@ -500,26 +495,14 @@ fn a_process_that_takes_over_amid_the_sweep_goes_on_at_once() {
     let path = Path::new("/dev/shm").join(name);
     let _ = std::fs::remove_dir_all(&path);
     let clock = Arc::new(ManualClock::starting_at(Instant(60_000)));
-    let on = |dir: StateDir| {
-        let shared: Arc<dyn Clock> = Arc::<ManualClock>::clone(&clock);
-        let cache = Cache::new(Config {
-            shards: Some(1),
-            clock: shared,
-            state: Some(StateOptions::of(dir)),
-            ..Config::with_memory(64 << 20)
-        });
-        Timed {
-            cache: cache.unwrap(),
-            clock: Arc::clone(&clock),
-        }
-    };
-    let old = on(StateDir::open(&path).unwrap());
+    let old = over(StateDir::open(&path).unwrap(), &clock);
     fill(&old);
     clock.advance_ms(TTL_MS + LATE_MS);
-    (0..3).for_each(|_| assert!(old.cache.tick()));
+    busy_steps(&old, 3);
     assert!(old.cache.cede());
     let memory = old.cache.state_file().unwrap().try_clone_to_owned();
-    let new = on(StateDir::open_with(&path, Some(memory.unwrap())).unwrap());
+    let dir = StateDir::open_with(&path, Some(memory.unwrap())).unwrap();
+    let new = over(dir, &clock);
     assert!(!new.cache.restored().unwrap().was_walked);
     assert_eq!(stats(&new).items, LASTING);
     steps(&new, 20);
