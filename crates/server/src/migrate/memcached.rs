@@ -59,17 +59,16 @@ fn judge(version: &[String], stats: &[String], settings: &[String]) -> Findings 
             found.push(shown.to_owned(), calls, "");
         }
     }
-    let is_set = |name: &str| !["", "0", "no", "(null)", "NULL"].contains(&stat(settings, name));
     for (name, shown, hint) in [
         ("udpport", "UDP", "UDP: not here; clients use TCP"),
         ("ext_path", "extstore", "nothing is on disk"),
         ("proxy_enabled", "proxy", "the built-in proxy: not here"),
     ] {
-        if is_set(name) {
+        if is_set(settings, name) {
             found.push(shown.to_owned(), 0, hint);
         }
     }
-    if !stat(stats, "extstore_limit_maxbytes").is_empty() && !is_set("ext_path") {
+    if !stat(stats, "extstore_limit_maxbytes").is_empty() && !is_set(settings, "ext_path") {
         found.push("extstore".to_owned(), 0, "nothing is on disk");
     }
     found.sort();
@@ -92,7 +91,7 @@ fn notes(stats: &[String], settings: &[String], found: &mut Findings) {
             .notes
             .push(format!("items up to {item} bytes: --max-value {item}"));
     }
-    if !["", "(null)", "NULL"].contains(&stat(settings, "memory_file")) {
+    if is_set(settings, "memory_file") {
         let note = "-e: --state PATH keeps the items over a restart";
         found.notes.push(note.to_owned());
     }
@@ -109,6 +108,11 @@ fn notes(stats: &[String], settings: &[String], found: &mut Findings) {
         let note = "the binary protocol is spoken on the same port, nothing to set";
         found.notes.push(note.to_owned());
     }
+}
+
+/// Whether a setting has a value other than none.
+fn is_set(settings: &[String], name: &str) -> bool {
+    !["", "0", "no", "(null)", "NULL"].contains(&stat(settings, name))
 }
 
 /// The value of a line `STAT name value`, empty if there is none.
