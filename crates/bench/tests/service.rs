@@ -27,9 +27,11 @@ fn cellar_keeps_every_message_and_tells_how_long_requests_took() {
     assert_eq!(names, ["cellar", "echo floor"]);
     for server in servers {
         // Two rounds of three lives of a second, one request more for each twenty.
-        let answered = ["hits", "stored", "healthy"].map(|count| server[count].as_u64().unwrap());
+        let count = |name: &str| server[name].as_u64().unwrap();
+        // A busy machine may ask for some when their time is over.
+        let answered = ["hits", "expired", "stored", "healthy"].map(count);
         assert_eq!(answered.iter().sum::<u64>(), 9450, "all that were due");
-        assert_eq!(answered[2], 450, "{server}");
+        assert_eq!(count("healthy"), 450, "{server}");
         for count in ["lost", "wrong", "refused", "unsent"] {
             assert_eq!(server[count], 0, "{count} of {server}");
         }

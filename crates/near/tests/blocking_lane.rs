@@ -7,10 +7,14 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread;
+use std::time::Duration;
 
 use cellar_near::codec::Plain;
 use cellar_near::origin::{Redis, Remote};
 use cellar_near::{BlockingNear, Error, Near};
+
+/// How long a busy machine may take to answer.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 type Values = Arc<Mutex<HashMap<Vec<u8>, Vec<u8>>>>;
 
@@ -79,6 +83,8 @@ fn read(reader: &mut impl BufRead) -> Option<Vec<Vec<u8>>> {
 
 fn open() -> BlockingNear<u64, String> {
     let origin = Redis::open(format!("redis://{}", serve())).unwrap();
+    // A long value holds up the answer that shows that the server lives.
+    let origin = origin.timeout(PATIENCE).alive_bound(PATIENCE);
     let near = Near::builder(Remote::new(origin, Plain));
     near.build_blocking().unwrap()
 }

@@ -256,7 +256,7 @@ fn silent_strangers_give_way_and_who_has_logged_in_does_not() {
 fn a_connection_without_a_login_ends_in_time_where_one_is_needed() {
     let file = UsersFile::of_roles();
     let [users, path] = file.flags();
-    let daemon = Daemon::start(&["--login-timeout", "3s", &users, &path]);
+    let daemon = Daemon::start(&["--login-timeout", "8s", &users, &path]);
     let mut silent = [
         daemon.connect(),
         daemon.connect_resp(),
@@ -272,7 +272,7 @@ fn a_connection_without_a_login_ends_in_time_where_one_is_needed() {
     assert_eq!(client.run("AUTH reader reader-pw"), ok());
     // Over HTTP some requests are for everybody; between them the time begins anew.
     let mut prober = Http::to(&daemon);
-    for _ in 0..20 {
+    for _ in 0..40 {
         assert_eq!(healthz(&mut prober), 200);
         std::thread::sleep(Duration::from_millis(250));
     }

@@ -59,13 +59,13 @@ fn clients_that_try_again_after_a_clean_close_see_no_error() {
 
 #[test]
 fn a_lame_duck_lets_clients_in_while_probes_hear_that_it_stops() {
-    let mut daemon = Daemon::start(&["--lame-duck", "3s"]);
+    let mut daemon = Daemon::start(&["--lame-duck", "10s"]);
     let mut kept = daemon.connect();
     check(&mut kept, &set("k", b"value"), b"STORED\r\n");
     let mut http = Http::to(&daemon);
     assert_eq!(http.get("/readyz").status, 200);
     daemon.signal(Signal::TERM);
-    daemon.log_until("told to stop: not ready any more, and goes on for 3s");
+    daemon.log_until("told to stop: not ready any more, and goes on for 10s");
     let answer = http.get("/readyz");
     assert_eq!((answer.status, answer.field("connection")), (503, "close"));
     assert_eq!(answer.text(), "stopping\n");

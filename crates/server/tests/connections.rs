@@ -71,7 +71,7 @@ fn connections_come_and_go_without_leaving_anything() {
 
 #[test]
 fn an_idle_connection_is_closed_and_a_busy_one_is_not() {
-    let daemon = Daemon::start(&["--idle-timeout", "2s"]);
+    let daemon = Daemon::start(&["--idle-timeout", "6s"]);
     let mut idle = daemon.connect();
     let mut half = daemon.connect();
     half.write_all(b"get half").unwrap();
@@ -93,7 +93,7 @@ fn an_idle_connection_is_closed_and_a_busy_one_is_not() {
 
 #[test]
 fn a_client_that_never_reads_is_dropped_while_others_are_served() {
-    let daemon = Daemon::start(&["--write-timeout", "1s", "--threads", "1"]);
+    let daemon = Daemon::start(&["--write-timeout", "4s", "--threads", "1"]);
     let small = pattern(1, 10_000);
     let large = pattern(2, 1_000_000);
     let mut other = daemon.connect();

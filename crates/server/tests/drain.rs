@@ -6,6 +6,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::os::fd::AsFd;
 
+use crate::support::resp::{Client, ok};
 use daemon::{Daemon, PATIENCE, check, expect, expect_end, hit, pattern, set};
 use rustix::process::Signal;
 
@@ -92,9 +93,34 @@ fn a_client_that_reads_slowly_gets_its_large_values_whole() {
     stream.write_all(&b"get large\r\n".repeat(20)).unwrap();
     wait_until_received(&stream);
     daemon.signal(Signal::TERM);
+    // For longer than requests are read that were sent before.
     for _ in 0..20 {
-        std::thread::sleep(std::time::Duration::from_millis(10));
+        std::thread::sleep(std::time::Duration::from_millis(100));
         expect(&mut stream, &hit("large", &value));
+    }
+    expect_end(&mut stream);
+    assert_eq!(daemon.wait().code(), Some(0));
+}
+
+#[test]
+fn an_answer_that_takes_many_turns_is_given_whole() {
+    const TIMES: usize = 200;
+    let mut daemon = Daemon::start(&["--drain-timeout", "30s"]);
+    let mut client = Client::connect(&daemon);
+    let value = pattern(2, 100_000);
+    assert_eq!(client.call(&[b"SET", b"k", &value]), ok());
+    let mut stream = client.into_stream();
+    let command = format!("MGET{}\r\n", " k".repeat(TIMES));
+    stream.write_all(command.as_bytes()).unwrap();
+    wait_until_received(&stream);
+    daemon.signal(Signal::TERM);
+    expect(&mut stream, format!("*{TIMES}\r\n").as_bytes());
+    let bulk = [b"$100000\r\n", &*value, b"\r\n"].concat();
+    for number in 0..TIMES {
+        if number % 10 == 0 {
+            std::thread::sleep(std::time::Duration::from_millis(100));
+        }
+        expect(&mut stream, &bulk);
     }
     expect_end(&mut stream);
     assert_eq!(daemon.wait().code(), Some(0));

@@ -191,8 +191,13 @@ fn a_successor_that_leaves_leaves_the_items() {
 fn a_slow_reader_gets_its_value_whole_whatever_becomes_of_the_item() {
     const BYTES: usize = 8 << 20;
     let house = House::new("slow");
-    let flags = ["--state", house.path(), "--max-value", "16MiB"];
-    let mut old = house.control.start(&flags);
+    let flags = [
+        ["--state", house.path()],
+        ["--max-value", "16MiB"],
+        ["--drain-timeout", "60s"],
+    ];
+    let flags = flags.as_flattened();
+    let mut old = house.control.start(flags);
     let mut client = old.connect();
     let value = vec![b'v'; BYTES];
     check(&mut client, &set("long", &value), b"STORED\r\n");
@@ -202,7 +207,7 @@ fn a_slow_reader_gets_its_value_whole_whatever_becomes_of_the_item() {
     expect(&mut slow, format!("VALUE long 0 {BYTES}\r\n").as_bytes());
     let address = old.address.clone();
     let taking = std::thread::scope(|scope| {
-        let taken = scope.spawn(|| house.control.succeed(&mut old, &flags));
+        let taken = scope.spawn(|| house.control.succeed(&mut old, flags));
         let mut client = loop {
             let mut stream = TcpStream::connect(&address).unwrap();
             let mut stats = Vec::new();

@@ -37,6 +37,8 @@ fn wait_for(http: &mut Http, wanted: impl Fn(&Value) -> bool) -> Value {
 fn events(found: &Value) -> Vec<String> {
     let events = found["events"].as_array().unwrap().iter();
     events
+        // The loop of a busy machine may stand still.
+        .filter(|event| event["kind"] != "stalled")
         .map(|event| {
             format!(
                 "{} {} {}",
@@ -48,9 +50,19 @@ fn events(found: &Value) -> Vec<String> {
         .collect()
 }
 
-fn sum(found: &Value, column: &str) -> f64 {
-    let values = found["columns"][column].as_array().unwrap().iter();
-    values.filter_map(Value::as_f64).sum()
+/// What a column of rates amounts to: each times the seconds of its row, which are one unless the
+/// machine is busy.
+fn sum(found: &Value, name: &str) -> f64 {
+    let column = |name: &str| found["columns"][name].as_array().unwrap().iter();
+    let ends_ms: Vec<f64> = column("time_unix_ms").filter_map(Value::as_f64).collect();
+    let seconds = |row: usize| match row {
+        0 => 1.0,
+        _ => (ends_ms[row] - ends_ms[row - 1]) / 1_000.0,
+    };
+    let rates = column(name).enumerate();
+    rates
+        .filter_map(|(row, rate)| Some(rate.as_f64()? * seconds(row)))
+        .sum()
 }
 
 #[test]

@@ -197,10 +197,12 @@ fn what_took_very_long_is_kept_once_a_threshold_is_set() {
             .shown()
             .contains("monitoring is off")
     );
-    assert_eq!(client.run("CONFIG SET latency-monitor-threshold 10"), ok());
+    // A busy machine may hold up anything for shorter than that.
+    let set = client.run("CONFIG SET latency-monitor-threshold 1500");
+    assert_eq!(set, ok());
     let shown = client.run("CONFIG GET latency-monitor-threshold");
-    assert_eq!(shown, bulks(&["latency-monitor-threshold", "10"]));
-    client.run("DEBUG SLEEP 0.03");
+    assert_eq!(shown, bulks(&["latency-monitor-threshold", "1500"]));
+    client.run("DEBUG SLEEP 1.6");
     client.run("PING");
     let latest = entries(client.run("LATENCY LATEST"));
     assert_eq!(latest.len(), 2);
@@ -209,7 +211,7 @@ fn what_took_very_long_is_kept_once_a_threshold_is_set() {
     let (Value::Integer(at_s), Value::Integer(ms)) = (&latest[0][1], &latest[0][2]) else {
         panic!("{latest:?}");
     };
-    assert!(*at_s > 1_000_000_000 && (30..5_000).contains(ms));
+    assert!(*at_s > 1_000_000_000 && (1_600..15_000).contains(ms));
     assert_eq!(latest[0][3], Value::Integer(*ms));
     let history = entries(client.run("LATENCY HISTORY command"));
     assert_eq!(history, [[Value::Integer(*at_s), Value::Integer(*ms)]]);

@@ -93,8 +93,9 @@ fn expiry_delayed_flush_and_eviction_are_told() {
     let daemon = Daemon::start(&["--memory", "16MiB", "--threads", "1"]);
     let mut reader = tracked(&daemon, "");
     let mut writer = Client::connect(&daemon);
-    writer.run("SET short 1 PX 30");
-    reader.run("GET short");
+    // It has to be read before it is over.
+    writer.run("SET short 1 PX 3000");
+    assert_eq!(reader.run("GET short"), bulk("1"));
     assert_eq!(reader.read(), invalidation(&["short"]));
     let mut memcached = daemon.connect();
     reader.run("GET later");
@@ -143,7 +144,7 @@ fn a_field_that_goes_by_its_deadline_is_told() {
     ] {
         writer.run("HSET key stays 1 goes 2");
         let mut reader = tracked(&daemon, options);
-        writer.run("HPEXPIRE key 1000 FIELDS 1 goes");
+        writer.run("HPEXPIRE key 3000 FIELDS 1 goes");
         let before = reader.run(read);
         let change = invalidation(&["key"]);
         let before = if before == change {

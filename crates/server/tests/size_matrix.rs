@@ -122,8 +122,12 @@ impl Target {
             daemon,
             honest,
         };
-        target.fill();
+        for stream in &target.honest {
+            ping(stream, Dialect::Resp).expect("it answers");
+        }
+        // Before anybody else comes.
         target.descriptors = descriptors(target.daemon.id());
+        target.fill();
         target.resident_bytes = occupied_bytes(target.daemon.id(), "VmRSS");
         target
     }

@@ -604,10 +604,10 @@ fn a_server_that_is_told_to_stop_meanwhile_stops() {
 #[test]
 fn an_old_server_that_does_not_come_to_rest_goes_on() {
     let place = Place::new();
-    let flags = ["--drain-timeout", "500ms", "--enable-debug-commands"];
+    let flags = ["--drain-timeout", "2s", "--enable-debug-commands"];
     let (mut old, mut client) = with_an_item(&place, &flags);
     let mut sleeper = old.connect_resp();
-    sleeper.write_all(b"DEBUG SLEEP 3\r\n").unwrap();
+    sleeper.write_all(b"DEBUG SLEEP 12\r\n").unwrap();
     std::thread::sleep(Duration::from_millis(100));
     let line = place.refusal(&old, &[]);
     assert!(

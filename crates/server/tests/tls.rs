@@ -1,6 +1,7 @@
 //! TLS: what a client over it gets, what the server reads its certificates from, and what peers
 //! that misbehave cost the others.
 
+use crate::support::vitals::comes_true;
 use crate::support::{daemon, tls, users};
 
 use std::io::{Read, Write};
@@ -20,7 +21,7 @@ use rustls::crypto::ring::default_provider;
 use rustls::version::{TLS12, TLS13};
 use rustls::{ClientConfig, HandshakeKind, RootCertStore, SupportedProtocolVersion};
 
-use daemon::{Daemon, check, expect, hit, pattern, set};
+use daemon::{Daemon, PATIENCE, check, expect, hit, pattern, set};
 use tls::{Authority, TlsClient, connect, dial, expect_close, shows, unspoken};
 
 const VERSIONS: [&SupportedProtocolVersion; 2] = [&TLS12, &TLS13];
@@ -556,7 +557,7 @@ fn large_values_go_both_ways_and_a_slow_reader_gets_all() {
 #[test]
 fn an_end_is_told() {
     let authority = Authority::new();
-    let mut daemon = server(&authority, &["--idle-timeout", "1s"]);
+    let mut daemon = server(&authority, &["--idle-timeout", "5s"]);
     let config = both(&authority);
     let fresh = |daemon: &Daemon| connect(&daemon.address, "localhost", &config);
     let mut quitter = fresh(&daemon);
@@ -767,14 +768,20 @@ fn nothing_is_agreed_on_twice() {
         return;
     };
     let mut input = client.stdin.take().unwrap();
+    let mut errors = client.stderr.take().unwrap();
     // Not before the first handshake is done, or the letter would be a part of the requests.
     wait_for(&daemon, "cellar_tls_handshakes_total", "1");
     std::thread::sleep(Duration::from_millis(200));
     input.write_all(b"R\n").unwrap();
-    std::thread::sleep(Duration::from_millis(200));
+    // It ends by itself when it is refused, and sooner when its input does.
+    let listening = std::thread::spawn(move || {
+        let mut said = String::new();
+        errors.read_to_string(&mut said).map(|_| said)
+    });
+    comes_true(PATIENCE, || listening.is_finished());
     drop(input);
-    let output = client.wait_with_output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
+    let said = listening.join().unwrap().unwrap();
+    client.wait().unwrap();
     assert!(said.contains("no renegotiation"), "{said}");
     let mut stream = connect(&daemon.address, "localhost", &both(&authority));
     check(&mut stream, b"mn\r\n", b"MN\r\n");

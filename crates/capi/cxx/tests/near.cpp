@@ -50,10 +50,14 @@ namespace {
 std::string server;
 std::string daemon;
 
+// How long a busy machine may take to answer.
+constexpr std::chrono::seconds patience{20};
+
 template <class T>
 Near<T> open(std::string prefix, NearOptions options = {}) {
     options.address = server;
     options.prefix = std::move(prefix);
+    if (!options.timeout) options.timeout = options.alive_bound = patience;
     auto opened = Near<T>::open(options);
     CHECK(opened);
     return std::move(opened).value();
@@ -62,8 +66,9 @@ Near<T> open(std::string prefix, NearOptions options = {}) {
 // Reads `key` until its copy stays: the news of an own write may overtake what is read right after it.
 template <class T>
 Held<T> kept(const Near<T>& near, std::string_view key) {
-    wait_until([&] { return near.get(key).value() && near.peek(key); });
-    return near.peek(key);
+    Held<T> copy;
+    wait_until([&] { return near.get(key).value() && (copy = near.peek(key)); });
+    return copy;
 }
 
 void a_value_is_written_read_and_served_from_memory() {

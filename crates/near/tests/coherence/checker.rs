@@ -191,7 +191,7 @@ pub(crate) async fn run(setting: &Setting) -> Report {
     let seconds = Duration::from_secs(setting.seconds);
     // On a machine with much else to do, for as long as it takes that all has happened.
     let is_over =
-        || ran() >= seconds && (stage.is_complete(setting) || ran() >= seconds + PATIENCE);
+        || ran() >= seconds && (stage.is_complete(setting) || ran() >= seconds + 3 * PATIENCE);
     while !is_over() && !stage.has_ended() {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }

@@ -42,7 +42,7 @@ fn cache(fleet: &Fleet) -> Cache {
             .patience(PATIENCE * 20)
             .build()
     };
-    whole(Cellar::default().builder_of_cluster(&fleet.addresses(), BOUND))
+    whole(Cellar::patient().builder_of_cluster(&fleet.addresses(), BOUND))
 }
 
 /// Loads of all keys, whose loaders have begun and go on when the gate opens.
@@ -67,17 +67,25 @@ impl Loads {
                         gate.acquire().await.map(drop).expect("it stays");
                         Ok::<_, Error>(Some(made.to_owned()))
                     };
-                    // As long as nobody has the slots of a dead node there is an error.
+                    // As long as nobody has the slots of a dead node there is an error, or one
+                    // node sends to another that has not heard of it yet.
                     match near.get_or_load(&key, loader).await {
                         Ok(held) => return held.map(|held| held.to_string()),
-                        Err(error) => assert!(matches!(error, Error::Connection(_)), "{error}"),
+                        Err(error) => assert!(
+                            error.is_away() || matches!(error, Error::Refused(_)),
+                            "{error}"
+                        ),
                     }
                 }
             }));
         }
-        while (begun.load(Ordering::SeqCst) as usize) < keys.len() {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
+        let beginning = async {
+            while (begun.load(Ordering::SeqCst) as usize) < keys.len() {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        let all = tokio::time::timeout(PATIENCE, beginning).await;
+        all.expect("every loader begins");
         Loads { gate, tasks }
     }
 

@@ -92,6 +92,11 @@ fn near(origin: impl Origin) -> Cache {
         .build()
 }
 
+/// The same, but it waits as long as a busy machine may take to answer.
+fn patient(origin: Redis) -> Redis {
+    origin.timeout(PATIENCE).connect_timeout(PATIENCE)
+}
+
 /// What is written is read, by another cache too.
 async fn check(make: impl Fn() -> Cache) {
     let (key, value) = ("k".to_owned(), "v".repeat(100_000));
@@ -139,7 +144,7 @@ async fn a_server_that_asks_for_a_certificate_is_shown_one() {
     let (_server, port) = papers.redis("yes").await;
     let redis = |tls: Tls| {
         let origin = Redis::open(format!("rediss://127.0.0.1:{port}")).unwrap();
-        near(origin.tls(&tls).unwrap())
+        near(patient(origin).tls(&tls).unwrap())
     };
     check(|| redis(papers.showing())).await;
     is_away(redis(papers.believing())).await;
@@ -147,7 +152,8 @@ async fn a_server_that_asks_for_a_certificate_is_shown_one() {
     for asks in [false, true] {
         let server = papers.memcached(asks).await;
         let address = format!("tls:{}", server.address());
-        let open = |tls: Tls| near(Memcached::open(&address).tls(&tls).unwrap());
+        let origin = || Memcached::open(&address).timeout(PATIENCE);
+        let open = |tls: Tls| near(origin().tls(&tls).unwrap());
         check(|| open(papers.showing())).await;
         if asks {
             is_away(open(papers.believing())).await;
@@ -166,7 +172,7 @@ async fn a_user_with_a_password_comes_in_and_others_do_not() {
     client.run(&user.split(' ').collect::<Vec<_>>()).await;
     client.run(&["CONFIG", "SET", "requirepass", "other"]).await;
     let redis = |password: &str| {
-        let origin = Redis::open(format!("redis://{}", server.address())).unwrap();
+        let origin = patient(Redis::open(format!("redis://{}", server.address())).unwrap());
         near(origin.user("ada", password))
     };
     check(|| redis("secret")).await;
@@ -181,7 +187,8 @@ async fn a_user_with_a_password_comes_in_and_others_do_not() {
     let flags = ["-u", "root", "-Y", &papers.path("users")];
     let server = Server::start_with(Kind::Memcached, &flags).await;
     let open = |password: &str| {
-        let origin = Memcached::open(server.address()).user("ada", password);
+        let origin = Memcached::open(server.address()).timeout(PATIENCE);
+        let origin = origin.user("ada", password);
         near(origin.unwrap())
     };
     check(|| open("secret")).await;

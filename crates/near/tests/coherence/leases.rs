@@ -9,6 +9,7 @@ use std::time::Duration;
 use cellar_near::codec::Plain;
 use cellar_near::origin::{Memcached, Redis, Remote};
 use cellar_near::{Error, Near, NearBuilder};
+use tokio::sync::Semaphore;
 
 use crate::servers::{Kind, Server, built};
 use crate::subject::PATIENCE;
@@ -41,6 +42,7 @@ impl Home {
         let builder = match self {
             Home::Resp(server) => {
                 let origin = Redis::open(format!("redis://{}", server.address())).unwrap();
+                let origin = origin.timeout(PATIENCE).connect_timeout(PATIENCE);
                 Near::builder(Remote::new(origin, Plain))
             }
             Home::Meta(server) => {
@@ -48,10 +50,14 @@ impl Home {
                     .memcached
                     .clone()
                     .expect("it speaks memcached's protocol");
-                Near::builder(Remote::new(Memcached::open(address), Plain))
+                Near::builder(Remote::new(
+                    Memcached::open(address).timeout(PATIENCE),
+                    Plain,
+                ))
             }
             Home::Daemon(daemon) => {
-                Near::builder(Remote::new(Memcached::open(daemon.address()), Plain))
+                let origin = Memcached::open(daemon.address()).timeout(PATIENCE);
+                Near::builder(Remote::new(origin, Plain))
             }
         };
         builder.local_ttl(Duration::from_secs(60))
@@ -126,21 +132,26 @@ async fn the_same_holds_for_ten_real_processes() {
 #[tokio::test(flavor = "multi_thread")]
 async fn while_somebody_loads_others_who_only_read_find_nothing() {
     for home in Home::all().await {
-        let calls = Arc::<AtomicU32>::default();
+        let (begun, gate) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
         let loading = {
-            let (near, calls) = (home.builder().build(), Arc::clone(&calls));
-            tokio::spawn(async move { load(&near, "k", &calls).await })
+            let near = home.builder().build();
+            let (begun, gate) = (Arc::clone(&begun), Arc::clone(&gate));
+            let loader = move || async move {
+                begun.add_permits(1);
+                gate.acquire().await.map(drop).expect("it stays");
+                Ok::<_, Error>(Some("made".to_owned()))
+            };
+            tokio::spawn(async move { near.get_or_load("k", loader).await.unwrap().is_some() })
         };
-        while calls.load(Ordering::SeqCst) == 0 {
-            tokio::task::yield_now().await;
-        }
+        begun.acquire().await.map(drop).expect("it stays");
         let near = home.builder().build();
         let keys = ["k".to_owned(), "other".to_owned()];
         assert!(near.get("k").await.unwrap().is_none());
         assert!(near.get_many(&keys).await.unwrap()[0].is_none());
-        assert!(loading.await.unwrap().is_some());
+        gate.add_permits(1);
+        assert!(loading.await.unwrap());
         let read = near.get("k").await.unwrap();
-        assert_eq!(read.unwrap().as_str(), "made by 0");
+        assert_eq!(read.unwrap().as_str(), "made");
     }
 }
 

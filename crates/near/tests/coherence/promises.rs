@@ -15,7 +15,8 @@ use crate::subject::{Cellar, PATIENCE, expect_hits};
 const SECOND: Duration = Duration::from_secs(1);
 
 fn redis(server: &Server) -> Redis {
-    Redis::open(format!("redis://{}", server.address())).unwrap()
+    let origin = Redis::open(format!("redis://{}", server.address())).unwrap();
+    origin.timeout(PATIENCE).connect_timeout(PATIENCE)
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -44,7 +45,7 @@ async fn a_write_to_the_same_name_in_another_database_costs_a_copy_and_no_more()
     for kind in KINDS {
         let server = Server::start(kind).await;
         let client = server.client().await;
-        let near = Cellar::default().near(&server.address(), PATIENCE);
+        let near = Cellar::patient().near(&server.address(), PATIENCE);
         client.set("k", "of 0").await;
         near.get("k").await.unwrap();
         expect_hits(&near, "k").await;

@@ -65,7 +65,11 @@ async fn moved(maker: &Cellar) -> (Vec<bool>, Vec<bool>) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_that_comes_takes_the_copies_of_its_slots_along_and_no_others() {
-    for maker in [Cellar::default(), Cellar::broadcast()] {
+    let broadcast = Cellar {
+        is_patient: true,
+        ..Cellar::broadcast()
+    };
+    for maker in [Cellar::patient(), broadcast] {
         let (have_moved, gone) = moved(&maker).await;
         let differ = (0..KEYS).filter(|&key| gone[key] != have_moved[key]);
         let differ: Vec<usize> = differ.collect();

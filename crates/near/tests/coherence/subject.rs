@@ -54,6 +54,8 @@ pub(crate) trait Maker: Send + Sync {
 pub(crate) struct Cellar {
     pub(crate) fault: Fault,
     pub(crate) tracking: Tracking,
+    /// Whether it waits for an answer as long as a busy machine may take; else for a second.
+    pub(crate) is_patient: bool,
 }
 
 impl Cellar {
@@ -69,6 +71,14 @@ impl Cellar {
     pub(crate) fn broadcast() -> Cellar {
         Cellar {
             tracking: Tracking::Broadcast(vec![b"suite:".to_vec()]),
+            ..Cellar::default()
+        }
+    }
+
+    /// One for tests in which every question is answered at last.
+    pub(crate) fn patient() -> Cellar {
+        Cellar {
+            is_patient: true,
             ..Cellar::default()
         }
     }
@@ -99,11 +109,16 @@ impl Cellar {
     }
 
     fn builder_of(&self, origin: Redis, bound: Duration) -> NearBuilder<String, String> {
+        let timeout = if self.is_patient {
+            PATIENCE
+        } else {
+            Duration::from_secs(1)
+        };
         let origin = origin
             .alive_bound(bound)
             .tracking(self.tracking.clone())
-            .timeout(Duration::from_secs(1))
-            .connect_timeout(Duration::from_secs(1))
+            .timeout(timeout)
+            .connect_timeout(timeout)
             .fault(self.fault);
         Near::builder(Remote::new(origin, Plain).prefix("suite:"))
             .negative_ttl(Duration::from_secs(3600))
@@ -207,6 +222,21 @@ pub(crate) async fn settles(
             "{key} stays at {last:?}, the server has {expected:?}"
         )),
     }
+}
+
+/// What is answered at last, when a question is asked again after an error.
+pub(crate) async fn answered<T>(
+    maker: &dyn Maker,
+    ask: impl AsyncFn() -> Result<T, String>,
+) -> Result<T, String> {
+    let mut last = Err("nothing was asked".to_owned());
+    let asking = async {
+        while last.is_err() {
+            last = ask().await;
+        }
+    };
+    let _ = tokio::time::timeout(maker.patience(), asking).await;
+    last
 }
 
 /// Reads `key` until it has been read twice with the value `expected`: it is in memory by then.

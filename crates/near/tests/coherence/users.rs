@@ -74,6 +74,8 @@ impl Home {
         origin
             .user(name, format!("{name}-pw"))
             .alive_bound(PATIENCE)
+            .timeout(PATIENCE)
+            .connect_timeout(PATIENCE)
     }
 
     /// The same over TLS, with the certificate.
@@ -83,6 +85,8 @@ impl Home {
             .tls(&self.papers.showing())
             .unwrap()
             .alive_bound(PATIENCE)
+            .timeout(PATIENCE)
+            .connect_timeout(PATIENCE)
     }
 }
 
@@ -155,7 +159,8 @@ async fn a_user_of_some_keys_is_told_of_their_changes_and_refused_the_others() {
 
     let plain = &home.memcached[0];
     let open = |name: &str, prefix: &str| {
-        let origin = Memcached::open(plain).user(name, format!("{name}-pw"));
+        let origin = Memcached::open(plain).timeout(PATIENCE);
+        let origin = origin.user(name, format!("{name}-pw"));
         near(origin.unwrap(), prefix)
     };
     serves(|| open("shop", "suite:")).await;
@@ -188,7 +193,8 @@ async fn who_may_only_read_writes_nothing_and_who_is_wrong_does_neither() {
     let root = Client::known(&home.server, "root", "root-pw").await;
     root.set("k", "v").await;
     let plain = &home.memcached[0];
-    let over_text = Memcached::open(plain).user("eyes", "eyes-pw").unwrap();
+    let over_text = Memcached::open(plain).timeout(PATIENCE);
+    let over_text = over_text.user("eyes", "eyes-pw").unwrap();
     for cache in [
         near(home.redis("eyes"), "suite:"),
         near(over_text, "suite:"),
@@ -215,7 +221,8 @@ async fn a_certificate_is_a_user_and_a_password_another_one() {
     is_refused(&near(named(), "mesh:"), "NOPERM").await;
 
     let tls = home.papers.showing();
-    let open = || Memcached::open(&home.memcached[1]).tls(&tls).unwrap();
+    let origin = || Memcached::open(&home.memcached[1]).timeout(PATIENCE);
+    let open = || origin().tls(&tls).unwrap();
     serves(|| near(open(), "mesh:")).await;
     is_refused(&near(open(), "suite:"), "not permitted").await;
     let named = || open().user("shop", "shop-pw").unwrap();
@@ -249,7 +256,7 @@ async fn who_comes_by_a_socket_file_is_a_user_by_its_uid_or_its_password() {
     is_refused(&near(open(), "suite:"), "NOPERM").await;
     serves(|| near(open().user("shop", "shop-pw"), "suite:")).await;
 
-    let open = || Memcached::open(&home.memcached[2]);
+    let open = || Memcached::open(&home.memcached[2]).timeout(PATIENCE);
     serves(|| near(open(), "mesh:")).await;
     is_refused(&near(open(), "suite:"), "not permitted").await;
     serves(|| near(open().user("shop", "shop-pw").unwrap(), "suite:")).await;

@@ -46,8 +46,12 @@ fn while_loading(store: &Store, outcome: Making<String, String>, meanwhile: impl
             })
         });
         begun.recv().unwrap();
+        let missed = store.local().stats().misses;
         let waits = scope.spawn(|| store.get_or_load("k", None, || panic!("it is not its part")));
-        // Nothing tells that it waits; were it late, it would be told the same.
+        // That it has missed is told, and it waits right after.
+        while store.local().stats().misses == missed {
+            thread::yield_now();
+        }
         thread::sleep(SOON);
         meanwhile();
         go.send(()).unwrap();

@@ -76,6 +76,12 @@ impl Timers {
         u32::try_from(self.tick_ms.min(self.sweep_ms).saturating_sub(now_ms)).unwrap_or(u32::MAX)
     }
 
+    /// Whether the server drains and the time is over in which it reads what was sent before.
+    fn reads_no_more(&self, now_ms: u64) -> bool {
+        self.drain
+            .is_some_and(|drain| drain.read_until_ms <= now_ms)
+    }
+
     /// Whether a connection had nothing to do for so long that a close takes it by no surprise.
     pub(super) fn is_idle(&self, connection: &Connection, now_ms: u64) -> bool {
         self.drain.is_some()
@@ -178,10 +184,7 @@ impl Worker {
         match connection.ending {
             Ending::Linger { until_ms } if until_ms <= now_ms => return self.close(slot),
             Ending::AfterRequests
-                if self
-                    .timers
-                    .drain
-                    .is_some_and(|drain| drain.read_until_ms <= now_ms) =>
+                if self.timers.reads_no_more(now_ms) && connection.is_through() =>
             {
                 connection.end_after_output();
                 return self.try_to_end(slot);
@@ -287,9 +290,12 @@ impl Worker {
         let Some(connection) = self.table.get_mut(slot) else {
             return;
         };
-        let is_through = !connection.stream.is_readable() && connection.is_through();
-        if connection.ending == Ending::AfterRequests && is_through {
-            connection.end_after_output();
+        if connection.ending == Ending::AfterRequests && connection.is_through() {
+            // What was read is answered, however slowly the answers are taken.
+            let is_over = self.timers.reads_no_more(self.now_ms);
+            if is_over || !connection.stream.is_readable() {
+                connection.end_after_output();
+            }
         }
         self.try_to_end(slot);
     }

@@ -14,9 +14,9 @@ use super::network::Host;
 use super::resp::Client;
 
 /// The lease that the tests take, longer than it lasts unless it is renewed, and than in etcd.
-pub(crate) const LEASE: &str = "2s";
-pub(crate) const LEASE_LASTS: Duration = Duration::from_millis(2_500);
-pub(crate) const BEYOND_LEASE: Duration = Duration::from_millis(4_500);
+pub(crate) const LEASE: &str = "4s";
+pub(crate) const LEASE_LASTS: Duration = Duration::from_millis(4_500);
+pub(crate) const BEYOND_LEASE: Duration = Duration::from_millis(8_500);
 
 /// A node of which only Redis's protocol is spoken, at an address that it keeps.
 pub(crate) struct EtcdNode {

@@ -125,7 +125,12 @@ impl Way {
         while !field.is_over.load(Ordering::Relaxed) {
             let address = field.addresses.lock().unwrap()[self.address].clone();
             field.connects.fetch_add(1, Ordering::Relaxed);
-            let stream = TcpStream::connect(address).map_err(|e| format!("connecting: {e}"))?;
+            let stream = match TcpStream::connect(&address) {
+                Ok(stream) => stream,
+                // Its turn came so late that all others have moved.
+                Err(_) if field.addresses.lock().unwrap()[self.address] != address => continue,
+                Err(error) => return Err(format!("connecting: {error}")),
+            };
             stream.set_read_timeout(Some(PATIENCE)).unwrap();
             stream.set_nodelay(true).unwrap();
             let mut reader = BufReader::new(stream);
