@@ -18,18 +18,16 @@ back in the output. `cellar` is the one that was built, `make` only tells whethe
 to do, and so does a `cellar` with settings.
 """
 
-import contextlib
 import glob
 import os
 import pathlib
 import re
 import shlex
 import shutil
-import socket
 import subprocess
 import time
 
-from servers import accepts, output_of
+from servers import accepts, free_port, output_of
 
 START_SECONDS_MAX = 20
 EXAMPLE_SECONDS_MAX = 60
@@ -318,6 +316,4 @@ def first_line(text):
 
 def new_ports(*shown):
     """A free port for each that a page shows, no two the same."""
-    with contextlib.ExitStack() as held:
-        probes = [held.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in shown]
-        return {port: probe.getsockname()[1] for port, probe in zip(shown, probes)}
+    return {port: free_port() for port in shown}

@@ -121,10 +121,17 @@ def test_batches_of_a_thousand(web):
 
 
 def test_deadlines_are_kept(web):
-    web.put(path("short"), data=b"x", params={"ttl": "300ms"})
+    web.put(path("short"), data=b"x", params={"ttl": "100s"})
     assert web.get(path("short")).status_code == 200
-    time.sleep(0.35)
-    assert web.get(path("short")).status_code == 404
+    start = time.monotonic()
+    web.put(path("short"), data=b"x", params={"ttl": "300ms"})
+    # A busy machine may answer late: what counts is when it was asked.
+    asked = stored = time.monotonic()
+    while (status := web.get(path("short")).status_code) == 200 and asked - stored < 1:
+        time.sleep(0.01)
+        asked = time.monotonic()
+    assert status == 404
+    assert time.monotonic() - start > 0.1
 
 
 def test_one_of_many_writers_wins(web):

@@ -78,8 +78,9 @@ def test_numbers_count(client):
 def test_keys_expire_to_the_millisecond(client):
     client.set("short", "x", px=50)
     client.set("long", "x", ex=100)
-    assert 99_000 < client.pttl("long") <= 100_000
-    assert client.ttl("long") == 100
+    # A busy machine may take some seconds until it asks.
+    assert 90_000 < client.pttl("long") <= 100_000
+    assert 90 <= client.ttl("long") <= 100
     assert client.ttl("nothing") == -2
     assert client.expire("long", 50, gt=True) is False
     assert client.persist("long") is True
@@ -284,8 +285,13 @@ def test_the_near_cache_is_invalidated_by_any_writer():
 def test_the_near_cache_is_invalidated_by_expiry_and_flush():
     near = connect(3, cache_config=CacheConfig(max_size=100))
     writer = connect(2)
-    writer.set("short", "x", px=100)
-    assert near.get("short") == "x"
+
+    def has_a_copy():
+        writer.set("short", "x", px=100)
+        return near.get("short") == "x"
+
+    # A busy machine may read it too late at first.
+    wait_until(has_a_copy)
     wait_until(lambda: near.get("short") is None)
     writer.set("key", "x")
     assert near.get("key") == "x"

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -121,19 +122,24 @@ func play(t *testing.T, scene string) {
 // writing writes without a pause until the returned function is called; some of it is stored.
 func writing(t *testing.T, client clusterClient, keys []string) func() {
 	ctx, end := context.WithCancel(t.Context())
-	stored := 0
+	var stored atomic.Int64
 	var group sync.WaitGroup
 	group.Go(func() {
 		for turn := 0; ctx.Err() == nil; turn++ {
 			if client.set(t.Context(), "written:"+keys[turn%len(keys)], "written") == nil {
-				stored++
+				stored.Add(1)
 			}
 		}
 	})
 	return func() {
+		// One answer that a dead node owes may take longer than the scene.
+		latest := time.Now().Add(2 * patience)
+		for stored.Load() == 0 && time.Now().Before(latest) {
+			time.Sleep(10 * time.Millisecond)
+		}
 		end()
 		group.Wait()
-		if stored == 0 {
+		if stored.Load() == 0 {
 			t.Error("nothing was written")
 		}
 	}

@@ -294,16 +294,20 @@ describe('a page that opens', () => {
     await browser.with(server, {}, async (page) => {
       // The first thing that is drawn has it: not the second answer, which comes a second later.
       await page.waitForFunction(
-        () => document.querySelectorAll('#event-list li').length === 3,
+        // A busy machine may add an event loop that stood still.
+        () => document.querySelectorAll('#event-list li').length >= 3,
       );
       const first = await page.evaluate(() => ({
         events: document.querySelector('#event-list').innerText,
         misses: document.querySelector('#hits tbody').innerText,
         latency: document.querySelector('#latency tbody').innerText,
-        // Whatever reads came in the last three seconds; there may have been none.
-        figures: [...document.querySelectorAll('.figure:not(#figure-hits) .figure-value')].map(
-          (node) => node.innerText,
-        ),
+        // Whatever came in the last three seconds: there may have been no reads, and on a busy
+        // machine nothing at all.
+        figures: [
+          ...document.querySelectorAll(
+            '.figure:not(#figure-hits, #figure-latency) .figure-value',
+          ),
+        ].map((node) => node.innerText),
         peak: document.querySelector('#throughput .chart').getAttribute('aria-label'),
       }));
       for (const words of [/changed: timeout=77/u, /Flushed/u, /started, version/u]) {
@@ -503,7 +507,7 @@ test('a server that goes away is told of, and shown again when it is back', asyn
       server = await Server.start(flags);
       await waitForState(page, 'live');
       assert.equal(await page.isVisible('#banner'), false);
-      await waitForText(page, '#server-facts', /up \d\s/u);
+      await waitForText(page, '#server-facts', /up \d+\ss/u);
       await server.stop();
       await waitForState(page, 'gone');
       server = await Server.start(flags);

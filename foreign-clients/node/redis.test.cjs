@@ -34,7 +34,9 @@ for (const RESP of [2, 3]) {
       assert.equal(await client.set('key', 'value', { expiration }), 'OK');
       assert.equal(await client.get('key'), 'value');
       assert.equal(await client.set('key', 'other', { condition: 'NX' }), null);
-      assert.equal(await client.ttl('key'), 100);
+      const seconds = await client.ttl('key');
+      // A busy machine may take some seconds until it asks.
+      assert.ok(seconds >= 90 && seconds <= 100, `${seconds} s are left`);
       assert.deepEqual(await client.mGet(['key', 'nothing']), ['value', null]);
       assert.equal(await client.incrBy('n', 42), 42);
       assert.equal(await client.del(['key', 'n', 'nothing']), 2);

@@ -2,10 +2,16 @@
 
 package main
 
-import "github.com/bradfitz/gomemcache/memcache"
+import (
+	"time"
+
+	"github.com/bradfitz/gomemcache/memcache"
+)
 
 var _ = program("gomemcache", func() {
 	c := memcache.New(address)
+	// A busy machine may take longer than its half a second.
+	c.Timeout = 20 * time.Second
 	must(c.Set(&memcache.Item{Key: "a", Value: []byte("1"), Flags: 7, Expiration: 60}))
 	item := got(c.Get("a"))
 	show("set", item.Value, item.Flags, got(c.Increment("a", 4)))

@@ -3,17 +3,16 @@
 use std::env;
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use redis::cluster::{cluster_pipe, ClusterClient, ClusterConnection};
 use redis::{ProtocolVersion, TypedCommands};
 
-use crate::Ended;
+use crate::{Ended, PATIENCE};
 
 pub const KEYS: usize = 1000;
-pub const PATIENCE: Duration = Duration::from_secs(20);
 
 pub fn run() -> Ended {
     let nodes = env::var("CLUSTER_NODES")?;
@@ -48,17 +47,22 @@ fn goes_on(name: &str, client: &ClusterClient) -> Ended {
 }
 
 fn play_while_it_writes(scene: &str, client: &ClusterClient, keys: &[String]) -> Ended {
-    let is_over = AtomicBool::new(false);
+    let (is_over, stored) = (AtomicBool::new(false), AtomicUsize::new(0));
     let mut writer = client.get_connection()?;
-    let (played, stored) = thread::scope(|scope| {
-        let writing = scope.spawn(|| write(&mut writer, keys, &is_over));
+    let (played, written) = thread::scope(|scope| {
+        let writing = scope.spawn(|| write(&mut writer, keys, &is_over, &stored));
         let played = play(scene);
+        // One answer that a dead node owes may take longer than the scene.
+        let end = Instant::now() + PATIENCE;
+        while stored.load(Ordering::Relaxed) == 0 && Instant::now() < end {
+            thread::sleep(Duration::from_millis(10));
+        }
         is_over.store(true, Ordering::Relaxed);
         (played, writing.join())
     });
     played?;
-    match stored {
-        Ok(1..) => Ok(()),
+    match (written, stored.into_inner()) {
+        (Ok(()), 1..) => Ok(()),
         _ => Err("nothing was written".into()),
     }
 }
@@ -87,13 +91,20 @@ pub fn play(scene: &str) -> Ended {
     }
 }
 
-/// Writes without a pause until it is over; returns how much was stored.
-fn write(connection: &mut ClusterConnection, keys: &[String], is_over: &AtomicBool) -> usize {
-    keys.iter()
-        .cycle()
-        .take_while(|_| !is_over.load(Ordering::Relaxed))
-        .filter(|key| connection.set(format!("written:{key}"), "written").is_ok())
-        .count()
+/// Writes without a pause until it is over, and counts what was stored.
+fn write(
+    connection: &mut ClusterConnection,
+    keys: &[String],
+    is_over: &AtomicBool,
+    stored: &AtomicUsize,
+) {
+    for key in keys.iter().cycle() {
+        if is_over.load(Ordering::Relaxed) {
+            break;
+        }
+        let outcome = connection.set(format!("written:{key}"), "written");
+        stored.fetch_add(usize::from(outcome.is_ok()), Ordering::Relaxed);
+    }
 }
 
 fn stores_and_finds_all(connection: &mut ClusterConnection, keys: &[String], value: &str) -> Ended {

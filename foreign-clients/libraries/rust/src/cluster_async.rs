@@ -2,7 +2,7 @@
 
 use std::env;
 use std::future::Future;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -10,8 +10,8 @@ use redis::cluster::ClusterClient;
 use redis::cluster_async::ClusterConnection;
 use redis::{AsyncTypedCommands, ProtocolVersion};
 
-use crate::cluster::{play, KEYS, PATIENCE};
-use crate::Ended;
+use crate::cluster::{play, KEYS};
+use crate::{Ended, PATIENCE};
 
 pub async fn run() -> Ended {
     let nodes = env::var("CLUSTER_NODES")?;
@@ -50,35 +50,42 @@ async fn play_while_it_writes(
     keys: &Arc<[String]>,
 ) -> Ended {
     let is_over = Arc::new(AtomicBool::new(false));
+    let stored = Arc::new(AtomicUsize::new(0));
     let writing = tokio::spawn(write(
         connection.clone(),
         Arc::clone(keys),
         Arc::clone(&is_over),
+        Arc::clone(&stored),
     ));
     let played = tokio::task::spawn_blocking(move || play(scene)).await;
+    // One answer that a dead node owes may take longer than the scene.
+    let end = Instant::now() + PATIENCE;
+    while stored.load(Ordering::Relaxed) == 0 && Instant::now() < end {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
     is_over.store(true, Ordering::Relaxed);
     played??;
-    match writing.await? {
+    writing.await?;
+    match stored.load(Ordering::Relaxed) {
         1.. => Ok(()),
         0 => Err("nothing was written".into()),
     }
 }
 
-/// Writes without a pause until it is over; returns how much was stored.
+/// Writes without a pause until it is over, and counts what was stored.
 async fn write(
     mut connection: ClusterConnection,
     keys: Arc<[String]>,
     is_over: Arc<AtomicBool>,
-) -> usize {
-    let mut stored = 0;
+    stored: Arc<AtomicUsize>,
+) {
     for key in keys.iter().cycle() {
         if is_over.load(Ordering::Relaxed) {
             break;
         }
         let outcome = connection.set(format!("written:{key}"), "written").await;
-        stored += usize::from(outcome.is_ok());
+        stored.fetch_add(usize::from(outcome.is_ok()), Ordering::Relaxed);
     }
-    stored
 }
 
 /// Tries until nothing fails: what a client has of a dead node it may find out first.

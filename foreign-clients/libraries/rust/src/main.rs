@@ -9,9 +9,13 @@ mod resp;
 use std::env;
 use std::error::Error;
 use std::fmt::Debug;
+use std::time::Duration;
 
 /// What a program ends with.
 pub type Ended = Result<(), Box<dyn Error + Send + Sync>>;
+
+/// How long a busy machine may take.
+pub const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The server's host and port.
 pub fn address() -> String {

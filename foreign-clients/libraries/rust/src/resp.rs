@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::{Ended, show, url};
+use crate::{Ended, PATIENCE, show, url};
 
 /// redis-rs: cache, pipelines, transactions, scripts, subscriptions, scan.
 pub fn redis_rs() -> Ended {
@@ -32,7 +32,11 @@ pub fn redis_rs() -> Ended {
 pub async fn redis_rs_async() -> Ended {
     use redis::AsyncCommands;
     let client = redis::Client::open(format!("{}/?protocol=resp3", url()))?;
-    let mut r = client.get_connection_manager().await?;
+    // By itself it waits for half a second; a busy machine may take longer.
+    let patient = redis::aio::ConnectionManagerConfig::new()
+        .set_connection_timeout(Some(PATIENCE))
+        .set_response_timeout(Some(PATIENCE));
+    let mut r = client.get_connection_manager_with_config(patient).await?;
     show("set", r.set_ex::<_, _, String>("a", 1, 60).await?);
     show("incr", r.incr::<_, _, i64>("a", 4).await?);
     let all: (i64, String) = redis::pipe().incr("a", 1).get("a").query_async(&mut r).await?;
@@ -45,8 +49,12 @@ pub async fn redis_rs_async() -> Ended {
 /// deadpool-redis: a pool.
 pub async fn deadpool() -> Ended {
     use deadpool_redis::redis::AsyncCommands;
-    let config = deadpool_redis::Config::from_url(url());
-    let pool = config.create_pool(Some(deadpool_redis::Runtime::Tokio1))?;
+    // By itself it waits for half a second; a busy machine may take longer.
+    let patient = redis::AsyncConnectionConfig::new()
+        .set_connection_timeout(Some(PATIENCE))
+        .set_response_timeout(Some(PATIENCE));
+    let manager = deadpool_redis::Manager::new_with_config(url(), patient)?;
+    let pool = deadpool_redis::Pool::builder(manager).build()?;
     for _ in 0..3 {
         let mut r = pool.get().await?;
         show("incr", r.incr::<_, _, i64>("n", 1).await?);

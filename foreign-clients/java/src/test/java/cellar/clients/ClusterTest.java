@@ -20,6 +20,7 @@ import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 import redis.clients.jedis.ClusterPipeline;
+import redis.clients.jedis.DefaultJedisClientConfig;
 import redis.clients.jedis.HostAndPort;
 import redis.clients.jedis.RedisClusterClient;
 import redis.clients.jedis.Response;
@@ -31,6 +32,12 @@ class ClusterTest {
 
     /** Jedis, with a pool of connections to each node. */
     private static final class JedisCluster implements ClusterClient {
+        /** As long as an answer is waited for: a busy machine takes seconds. */
+        private static final int ANSWER_MS = 20_000;
+
+        /** As long as a request is tried, which grows with the former unless said. */
+        private static final Duration TRIED = Duration.ofSeconds(10);
+
         private final RedisClusterClient client;
 
         JedisCluster() {
@@ -38,7 +45,15 @@ class ClusterTest {
                     ClusterStage.nodes("CLUSTER_NODES").stream()
                             .map(node -> new HostAndPort(node.getHostString(), node.getPort()))
                             .collect(Collectors.toSet());
-            client = RedisClusterClient.builder().nodes(nodes).build();
+            client =
+                    RedisClusterClient.builder()
+                            .nodes(nodes)
+                            .clientConfig(
+                                    DefaultJedisClientConfig.builder()
+                                            .timeoutMillis(ANSWER_MS)
+                                            .build())
+                            .maxTotalRetriesDuration(TRIED)
+                            .build();
         }
 
         @Override

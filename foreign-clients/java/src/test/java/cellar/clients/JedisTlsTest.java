@@ -33,6 +33,9 @@ import redis.clients.jedis.exceptions.JedisConnectionException;
 class JedisTlsTest {
     private static final int POOL = 4;
 
+    /** As long as an answer is waited for: a busy machine takes seconds. */
+    private static final int PATIENCE_MS = 20_000;
+
     static Stream<Arguments> ways() throws Exception {
         return TlsServer.all()
                 .flatMap(one -> TlsServer.VERSIONS.stream().map(it -> Arguments.of(one, it)));
@@ -57,6 +60,7 @@ class JedisTlsTest {
                 .sslParameters(parameters)
                 .user(server.user())
                 .password(server.password())
+                .timeoutMillis(PATIENCE_MS)
                 .build();
     }
 

@@ -8,7 +8,7 @@ import java.util.concurrent.Callable;
 final class RespServer {
     static final String HOST = "127.0.0.1";
     static final int PORT = Integer.getInteger("resp.port", 0);
-    private static final long PATIENCE_MS = 10_000;
+    private static final long PATIENCE_MS = 20_000;
 
     private RespServer() {}
 

@@ -85,10 +85,15 @@ class CoherenceTest {
                 });
     }
 
-    private void assertLocal(String key, String value) {
-        int before = server.reads();
-        assertEquals(value, get(key));
-        assertEquals(before, server.reads(), "read from the server");
+    /** No copy is kept where tracking is answered late, as on a busy machine: it is read again. */
+    private void untilLocal(String key, String value) throws Exception {
+        Await.until(
+                "a copy of " + key,
+                () -> {
+                    int before = server.reads();
+                    assertEquals(value, get(key));
+                    return server.reads() == before;
+                });
     }
 
     private void assertRemote(String key, String value) {
@@ -106,16 +111,17 @@ class CoherenceTest {
     void aCopyIsServedUntilTheItemChanges() throws Exception {
         server.put("k", "old");
         assertRemote("k", "old");
-        assertLocal("k", "old");
+        untilLocal("k", "old");
         server.change("k", "new");
         untilRemote("k", "new");
-        assertLocal("k", "new");
+        untilLocal("k", "new");
     }
 
     @Test
-    void theCallersLocalTtlDecidesNotTheOneItWasFilledWith() {
+    void theCallersLocalTtlDecidesNotTheOneItWasFilledWith() throws Exception {
         server.put("k", "v");
         assertRemote("k", "v");
+        untilLocal("k", "v");
         moved_ns.addAndGet(600_000_000);
         assertEquals("v", join(client.get("k", DAY)));
         int before = server.reads();
@@ -199,7 +205,7 @@ class CoherenceTest {
         Await.until("the flush", () -> get("k") == null);
         server.change("k", "new");
         untilRemote("k", "new");
-        assertLocal("k", "new");
+        untilLocal("k", "new");
         server.change("k", "newer");
         untilRemote("k", "newer");
     }
@@ -214,8 +220,7 @@ class CoherenceTest {
         Await.until("a new connection", () -> server.trackings() > connections);
         assertEquals("new", get("k"));
         untilTracked();
-        get("k");
-        assertLocal("k", "new");
+        untilLocal("k", "new");
         server.change("k", "newer");
         untilRemote("k", "newer");
     }
@@ -223,8 +228,7 @@ class CoherenceTest {
     @Test
     void nothingIsServedWhenTheConnectionIsSilent() throws Exception {
         server.put("k", "old");
-        get("k");
-        assertLocal("k", "old");
+        untilLocal("k", "old");
         server.mute(true);
         moved_ns.addAndGet(2_100_000_000L);
         server.put("k", "new");
@@ -237,8 +241,7 @@ class CoherenceTest {
     void whatIsToldWhileQuestionsHaveNoAnswerKeepsNoCopyAlive() throws Exception {
         for (String key : List.of("k", "other")) {
             server.put(key, "old");
-            get(key);
-            assertLocal(key, "old");
+            untilLocal(key, "old");
         }
         server.mute(true);
         moved_ns.addAndGet(1_500_000_000L);
@@ -326,11 +329,11 @@ class CoherenceTest {
     }
 
     @Test
-    void aCopyEndsWhenTheItemDoes() {
+    void aCopyEndsWhenTheItemDoes() throws Exception {
         server.put("k", "v");
+        // Less than copies are served while nothing is told: that is not to be what ends this one.
         server.pttlReply(key -> ":500\r\n");
-        get("k");
-        assertLocal("k", "v");
+        untilLocal("k", "v");
         moved_ns.addAndGet(501_000_000);
         assertRemote("k", "v");
     }
@@ -338,9 +341,7 @@ class CoherenceTest {
     @Test
     void thatThereIsNothingIsRememberedToo() throws Exception {
         assertNull(get("none"));
-        int before = server.reads();
-        assertNull(get("none"));
-        assertEquals(before, server.reads());
+        untilLocal("none", null);
         server.change("none", "v");
         untilRemote("none", "v");
     }

@@ -119,27 +119,39 @@ class LoadThroughTest {
         try (Server server = Server.start(kind);
                 CacheClient<String> one = client(server, options(server));
                 CacheClient<String> two = client(server, options(server))) {
-            AtomicInteger loads = new AtomicInteger();
-            CompletableFuture<String> nothing = new CompletableFuture<>();
-            nothing.completeOnTimeout(null, 300, TimeUnit.MILLISECONDS);
-            List<CompletableFuture<String>> answers = new ArrayList<>();
-            for (int i = 0; i < 1000; i++) {
-                answers.add(
-                        (i % 2 == 0 ? one : two)
-                                .getOrLoad(
-                                        "absent",
-                                        NEGATIVE,
-                                        () -> {
-                                            loads.incrementAndGet();
-                                            return nothing;
-                                        })
-                                .toCompletableFuture());
-            }
-            for (CompletableFuture<String> answer : answers) {
-                assertNull(answer.get(20, TimeUnit.SECONDS));
-            }
+            AtomicInteger attempts = new AtomicInteger();
+            Await.until(
+                    "one load", () -> takeOneLoad(one, two, "absent" + attempts.incrementAndGet()));
+        }
+    }
+
+    /** False if it took so long that what one has found is no longer known to the other. */
+    private static boolean takeOneLoad(
+            CacheClient<String> one, CacheClient<String> two, String absent) throws Exception {
+        long begin_ns = System.nanoTime();
+        AtomicInteger loads = new AtomicInteger();
+        CompletableFuture<String> nothing = new CompletableFuture<>();
+        nothing.completeOnTimeout(null, 300, TimeUnit.MILLISECONDS);
+        List<CompletableFuture<String>> answers = new ArrayList<>();
+        for (int i = 0; i < 1000; i++) {
+            answers.add(
+                    (i % 2 == 0 ? one : two)
+                            .getOrLoad(
+                                    absent,
+                                    NEGATIVE,
+                                    () -> {
+                                        loads.incrementAndGet();
+                                        return nothing;
+                                    })
+                            .toCompletableFuture());
+        }
+        for (CompletableFuture<String> answer : answers) {
+            assertNull(answer.get(20, TimeUnit.SECONDS));
+        }
+        if (System.nanoTime() - begin_ns < 1_000_000_000) {
             assertEquals(1, loads.get(), "both clients stand for a process each");
         }
+        return loads.get() == 1;
     }
 
     @ParameterizedTest

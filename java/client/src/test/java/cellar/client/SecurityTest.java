@@ -180,6 +180,16 @@ class SecurityTest {
         return configuration.cache("c").builder().build(configuration.cache("c").codec());
     }
 
+    /** False while nobody listens yet: a server does not open all its doors at the same time. */
+    private static <V> boolean stores(CacheClient<V> client, V value) {
+        try {
+            client.blocking().set("k", value, TTL);
+            return true;
+        } catch (CacheException.Connection e) {
+            return false;
+        }
+    }
+
     @Test
     void aServerThatAsksForACertificateIsShownOneOverEitherProtocol() throws Exception {
         KeyStore keys = keys("IP:127.0.0.1");
@@ -220,7 +230,7 @@ class SecurityTest {
                 // A context for each: memcached ends a session that is resumed where it asks for
                 // certificates.
                 try (CacheClient<Object> client = configured(all)) {
-                    client.blocking().set("k", "v", TTL);
+                    Await.until("a set", () -> stores(client, "v"));
                 }
                 try (CacheClient<Object> client = configured(all)) {
                     assertEquals("v", client.get("k").toCompletableFuture().join());
@@ -257,7 +267,7 @@ class SecurityTest {
                                 .localCache(LocalCacheOptions.tracked(1 << 20, redis.port()))
                                 .build(Codecs.string())) {
             String large = "x".repeat(200_000);
-            client.blocking().set("k", large, TTL);
+            Await.until("a set", () -> stores(client, large));
             assertEquals(large, client.blocking().get("k"));
             assertEquals(large, client.get("k").toCompletableFuture().join());
             // A copy is kept once the connection that is told of changes is there.
@@ -276,7 +286,7 @@ class SecurityTest {
                 new ProcessBuilder("memcached", "-s", file.toString(), "-u", "root").start();
         try (CacheClient<Object> client = configured("nodes", "unix:" + file + ":3 name")) {
             Await.until("a socket file", () -> Files.exists(file));
-            client.blocking().set("k", "v", TTL);
+            Await.until("a set", () -> stores(client, "v"));
             assertEquals("v", client.blocking().get("k"));
             assertEquals("v", client.get("k").toCompletableFuture().join());
         } finally {

@@ -49,7 +49,8 @@ class ShopTest {
         return application.run(
                 "--cellar.client.nodes=" + server.node().address(),
                 "--cellar.client.tracking-port=" + server.respPort(),
-                "--cellar.client.timeout=20s");
+                "--cellar.client.timeout=20s",
+                "--cellar.client.connect-timeout=20s");
     }
 
     @AfterAll

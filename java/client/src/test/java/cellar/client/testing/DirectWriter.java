@@ -14,13 +14,32 @@ import java.util.Map;
  * Changes keys of a cluster in etcd at the nodes themselves, which no cable disturbs.
  *
  * <p>A change is asked for until it is answered. What a node that stood still finds later it
- * refuses, as its slots are others' by then.
+ * refuses, as its slots are others' by then. A node that owes an answer is not asked for the same
+ * once more: it may only be busy, and would make it after a later change.
  */
 public final class DirectWriter implements AutoCloseable {
     private static final int TIMEOUT_MS = 300;
     private static final long PAUSE_MS = 20;
 
-    private record Wire(Socket socket, BufferedReader answers) {}
+    /** A connection. Its node makes and answers changes in the order in which they were asked. */
+    private static final class Wire {
+        final Socket socket;
+        final BufferedReader answers;
+
+        /** How many answers have not come. */
+        private int owed;
+
+        /** The number of the last change that was asked for. */
+        private int asked;
+
+        Wire(Socket socket) throws IOException {
+            this.socket = socket;
+            answers =
+                    new BufferedReader(
+                            new InputStreamReader(
+                                    socket.getInputStream(), StandardCharsets.US_ASCII));
+        }
+    }
 
     private final EtcdNodes nodes;
     private final Map<Integer, Wire> wires = new HashMap<>();
@@ -30,6 +49,9 @@ public final class DirectWriter implements AutoCloseable {
 
     private int turn;
 
+    /** The number of the change that is made. */
+    private int change;
+
     /** Asks these nodes. */
     public DirectWriter(EtcdNodes nodes) {
         this.nodes = nodes;
@@ -38,6 +60,7 @@ public final class DirectWriter implements AutoCloseable {
 
     /** Changes one key by a command of words without spaces; false if it was killed with a node. */
     public boolean change(String command) throws InterruptedException {
+        change++;
         while (true) {
             String answer;
             try {
@@ -46,6 +69,7 @@ public final class DirectWriter implements AutoCloseable {
                 turnElsewhere();
                 continue;
             } catch (IOException e) {
+                drop();
                 turnElsewhere();
                 Thread.sleep(PAUSE_MS);
                 return false;
@@ -70,29 +94,36 @@ public final class DirectWriter implements AutoCloseable {
             Socket socket = new Socket(InetAddress.getLoopbackAddress(), port);
             socket.setSoTimeout(TIMEOUT_MS);
             socket.setTcpNoDelay(true);
-            wire =
-                    new Wire(
-                            socket,
-                            new BufferedReader(
-                                    new InputStreamReader(
-                                            socket.getInputStream(), StandardCharsets.US_ASCII)));
+            wire = new Wire(socket);
             wires.put(announced, wire);
         }
-        byte[] request = (command + "\r\n").getBytes(StandardCharsets.US_ASCII);
-        wire.socket.getOutputStream().write(request);
-        String answer = wire.answers.readLine();
-        if (answer == null) {
-            throw new IOException("the connection has ended");
+        if (wire.owed == 0 || wire.asked != change) {
+            byte[] request = (command + "\r\n").getBytes(StandardCharsets.US_ASCII);
+            wire.socket.getOutputStream().write(request);
+            wire.asked = change;
+            wire.owed++;
+        }
+        String answer = "";
+        while (wire.owed > 0) {
+            answer = wire.answers.readLine();
+            if (answer == null) {
+                throw new IOException("the connection has ended");
+            }
+            wire.owed--;
         }
         return answer;
     }
 
-    /** Asks another node next, over a new connection to this one when its turn comes. */
-    private void turnElsewhere() throws InterruptedException {
+    /** Asks this node over a new connection when its turn comes. */
+    private void drop() {
         Wire wire = wires.remove(announced);
         if (wire != null) {
             end(wire);
         }
+    }
+
+    /** Asks another node next. */
+    private void turnElsewhere() {
         turn = (turn + 1) % 3;
         announced = nodes.node(turn).port();
     }

@@ -24,7 +24,7 @@ import org.jspecify.annotations.Nullable;
  */
 public final class EtcdNodes implements AutoCloseable {
     /** How long a node that is silent keeps its slots. */
-    private static final String LEASE = "2s";
+    private static final String LEASE = "4s";
 
     private static final int CUT_OFF = 2;
     private static final int SLOTS = 16384;

@@ -6,14 +6,18 @@ import java.io.File;
 import java.io.IOException;
 import java.io.InputStreamReader;
 import java.net.InetAddress;
-import java.net.ServerSocket;
+import java.net.InetSocketAddress;
 import java.net.Socket;
+import java.net.StandardProtocolFamily;
+import java.net.StandardSocketOptions;
+import java.nio.channels.SocketChannel;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.TimeUnit;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
@@ -36,6 +40,9 @@ public final class Server implements AutoCloseable {
 
     private static final int STARTS_MAX = 5;
     private static final long READY_S_MAX = 20;
+
+    /** What holds the ports that were given out. */
+    private static final List<SocketChannel> HOLDERS = new CopyOnWriteArrayList<>();
 
     private final Process process;
     private final int port;
@@ -164,11 +171,18 @@ public final class Server implements AutoCloseable {
         return false;
     }
 
-    /** A port that is free at this moment. */
+    /**
+     * A port for a server that is to be started.
+     *
+     * <p>Until this process ends, a socket that does not listen is bound to it: so the system gives
+     * it to nobody else, while a server that sets SO_REUSEADDR may bind it too (socket(7)).
+     */
     public static int freePort() throws IOException {
-        try (ServerSocket socket = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
-            return socket.getLocalPort();
-        }
+        SocketChannel holder = SocketChannel.open(StandardProtocolFamily.INET);
+        holder.setOption(StandardSocketOptions.SO_REUSEADDR, true);
+        holder.bind(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0));
+        HOLDERS.add(holder);
+        return holder.socket().getLocalPort();
     }
 
     /** A file with {@code text} that is deleted at the end. */

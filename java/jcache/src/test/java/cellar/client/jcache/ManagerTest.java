@@ -22,6 +22,7 @@ abstract class ManagerTest {
         Properties properties = new Properties();
         properties.setProperty("cache.a.nodes", server.node().address());
         properties.setProperty("cache.a.timeout", "20s");
+        properties.setProperty("cache.a.connect-timeout", "20s");
         manager = provider.getCacheManager(provider.getDefaultURI(), null, properties);
     }
 

@@ -169,6 +169,7 @@ class CellarCacheManagerTest {
                 CacheClient.builder()
                         .nodes(List.of(server.node()))
                         .timeout(Duration.ofSeconds(20))
+                        .connectTimeout(Duration.ofSeconds(20))
                         .metrics(metrics)
                         .build(Codecs.string())) {
             Cache cache = CellarCacheManager.of(own, TTL).getCache("listed");
