@@ -115,10 +115,12 @@ async fn expired(maker: &dyn Maker, kind: Kind) -> Verdict {
     let (_server, client, subject) = stage(maker, kind).await;
     // It is connected before time counts, and may be late all the same.
     settles(maker, &*subject, "k", None).await?;
-    let short_lived = async || {
-        let set = ["SET", &name_of("k"), "short", "PX", "150"];
-        client.run(&set).await;
-        subject.read("k").await?.ok_or("too late".to_owned())
+    let short_lived = || -> Pending<'_, Result<String, String>> {
+        Box::pin(async {
+            let set = ["SET", &name_of("k"), "short", "PX", "150"];
+            client.run(&set).await;
+            subject.read("k").await?.ok_or("too late".to_owned())
+        })
     };
     answered(maker, short_lived).await?;
     settles(maker, &*subject, "k", None).await
@@ -138,7 +140,7 @@ async fn several(maker: &dyn Maker, kind: Kind) -> Verdict {
     client.set("c", "3").await;
     let keys = ["a", "b", "c"];
     for _ in 0..2 {
-        let read = answered(maker, async || subject.read_many(&keys).await).await?;
+        let read = answered(maker, || subject.read_many(&keys)).await?;
         assert_eq!(read, [Some("1".into()), None, Some("3".into())]);
     }
     client
@@ -154,8 +156,8 @@ async fn own_write(maker: &dyn Maker, kind: Kind) -> Verdict {
     let (_server, client, subject) = stage(maker, kind).await;
     for number in 0..50 {
         let value = number.to_string();
-        answered(maker, async || subject.write("k", &value).await).await?;
-        let read = answered(maker, async || subject.read("k").await).await?;
+        answered(maker, || subject.write("k", &value)).await?;
+        let read = answered(maker, || subject.read("k")).await?;
         if read.as_deref() != Some(&*value) {
             return Err(format!("wrote {value}, read {read:?}"));
         }

@@ -14,6 +14,7 @@ use tokio::task::JoinHandle;
 
 use crate::proxy::Proxy;
 use crate::servers::{Kind, Server};
+use crate::subject::PATIENCE;
 
 const SECOND: Duration = Duration::from_secs(1);
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::fake::{Fake, push, push_null};
-use crate::subject::{Cellar, Maker, Pending, Verdict, fill, name_of, settles};
+use crate::subject::{Cellar, Maker, PATIENCE, Pending, Verdict, fill, name_of, settles};
 
 /// How long a connection without an answer may be believed in the scenarios.
 pub(crate) const BOUND: Duration = Duration::from_millis(300);

@@ -225,9 +225,9 @@ pub(crate) async fn settles(
 }
 
 /// What is answered at last, when a question is asked again after an error.
-pub(crate) async fn answered<T>(
+pub(crate) async fn answered<'a, T>(
     maker: &dyn Maker,
-    ask: impl AsyncFn() -> Result<T, String>,
+    ask: impl Fn() -> Pending<'a, Result<T, String>>,
 ) -> Result<T, String> {
     let mut last = Err("nothing was asked".to_owned());
     let asking = async {
