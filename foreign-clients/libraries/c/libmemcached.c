@@ -24,7 +24,7 @@ static void got(const char *key) {
 int main(int count, char **arguments) {
     (void)count;
     client = memcached_create(NULL);
-    int binary = strstr(arguments[0], "binary") != NULL && getenv("SETTING") == NULL;
+    int binary = strstr(arguments[0], "binary") != NULL;
     memcached_behavior_set(client, MEMCACHED_BEHAVIOR_BINARY_PROTOCOL, binary);
     memcached_behavior_set(client, MEMCACHED_BEHAVIOR_SUPPORT_CAS, 1);
     memcached_server_add(client, server_host(), server_port());
@@ -45,7 +45,10 @@ int main(int count, char **arguments) {
     memcached_result_st *found;
     uint64_t version = 0;
     while ((found = memcached_fetch_result(client, NULL, &code)) != NULL) {
-        printf("found: %s %s\n", memcached_result_key_value(found), memcached_result_value(found));
+        // Neither ends with a zero.
+        printf("found: %.*s %.*s\n", (int)memcached_result_key_length(found),
+               memcached_result_key_value(found), (int)memcached_result_length(found),
+               memcached_result_value(found));
         version = memcached_result_cas(found);
         memcached_result_free(found);
     }
