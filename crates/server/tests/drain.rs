@@ -85,21 +85,26 @@ fn a_client_in_full_flow_gets_whole_answers_in_order() {
 }
 
 #[test]
-fn a_client_that_reads_slowly_gets_its_large_values_whole() {
-    let mut daemon = Daemon::start(&["--drain-timeout", "30s"]);
-    let mut stream = daemon.connect();
-    let value = pattern(1, 900_000);
-    check(&mut stream, &set("large", &value), b"STORED\r\n");
-    stream.write_all(&b"get large\r\n".repeat(20)).unwrap();
-    wait_until_received(&stream);
-    daemon.signal(Signal::TERM);
-    // For longer than requests are read that were sent before.
-    for _ in 0..20 {
-        std::thread::sleep(std::time::Duration::from_millis(100));
-        expect(&mut stream, &hit("large", &value));
+fn a_client_that_reads_slowly_gets_all_its_answers_whole() {
+    // Large values, and small ones of which more are asked for than wait to be sent at once.
+    for (bytes, times) in [(900_000, 20), (10_000, 2_000)] {
+        let mut daemon = Daemon::start(&["--drain-timeout", "30s"]);
+        let mut stream = daemon.connect();
+        let value = pattern(1, bytes);
+        check(&mut stream, &set("k", &value), b"STORED\r\n");
+        stream.write_all(&b"get k\r\n".repeat(times)).unwrap();
+        wait_until_received(&stream);
+        daemon.signal(Signal::TERM);
+        for number in 0..times {
+            // For longer than requests are read that were sent before.
+            if number % (times / 20) == 0 {
+                std::thread::sleep(std::time::Duration::from_millis(100));
+            }
+            expect(&mut stream, &hit("k", &value));
+        }
+        expect_end(&mut stream);
+        assert_eq!(daemon.wait().code(), Some(0));
     }
-    expect_end(&mut stream);
-    assert_eq!(daemon.wait().code(), Some(0));
 }
 
 #[test]
