@@ -59,8 +59,7 @@ fn check_expiry(folder: &Folder, options: &str, servers: &[&str]) {
         }
         let rounds = &server["expiring"]["latency_us_p99_9"]["rounds"];
         assert_eq!(rounds.as_array().unwrap().len(), 10);
-        // None where a busy machine had time for one look alone.
-        assert!(server["expiring"]["cpu_percent"].as_f64().unwrap() >= 0.0);
+        assert!(server["expiring"]["cpu_percent"].as_f64().unwrap() > 0.0);
     }
     for server in waves {
         assert_eq!(server["misses"], 0, "an item that stays was lost");

@@ -12,9 +12,10 @@ use rustix::process::Signal;
 
 use crate::support::cluster_checker::ClusterChecker;
 use crate::support::daemon::Daemon;
-use crate::support::etcd::{Etcd, Relay, free_port};
+use crate::support::etcd::{Etcd, Relay};
 use crate::support::etcd_node::{BEYOND_LEASE, EtcdNode, wait_until_whole};
 use crate::support::http::Http;
+use crate::support::ports::free_port;
 use crate::support::resp::Client;
 use crate::support::tls::Authority;
 

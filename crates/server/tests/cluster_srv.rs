@@ -16,9 +16,9 @@ use simple_dns::rdata::{A, RData, SRV};
 use simple_dns::{CLASS, Name, Packet, PacketFlag, QTYPE, RCODE, ResourceRecord, TYPE};
 
 use crate::support::daemon::Daemon;
-use crate::support::etcd::free_port;
 use crate::support::http::Http;
 use crate::support::network;
+use crate::support::ports::free_port;
 use crate::support::resp::Client;
 
 const SERVICE: &str = "_redis._tcp.cellar.test";

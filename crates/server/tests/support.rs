@@ -6,6 +6,7 @@ pub(crate) mod etcd;
 pub(crate) mod etcd_node;
 pub(crate) mod http;
 pub(crate) mod network;
+pub(crate) mod ports;
 pub(crate) mod resident;
 pub(crate) mod resp;
 pub(crate) mod scripts;

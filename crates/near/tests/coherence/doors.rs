@@ -10,7 +10,8 @@ use cellar_near::origin::{Memcached, Origin, Redis, Remote, Tls};
 use cellar_near::{Error, Near};
 use tempfile::TempDir;
 
-use crate::servers::{Kind, Server, free_port};
+use crate::ports::free_port;
+use crate::servers::{Kind, Server};
 use crate::subject::{Cellar, PATIENCE, settles};
 
 type Cache = Near<String, String>;

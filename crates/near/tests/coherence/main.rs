@@ -19,6 +19,8 @@ mod trouble;
 mod ledger;
 #[path = "../../../server/tests/support/etcd.rs"]
 mod etcd;
+#[path = "../../../server/tests/support/ports.rs"]
+mod ports;
 mod fleet;
 mod checker;
 mod moves;

@@ -11,7 +11,8 @@ use cellar_near::origin::{Memcached, Origin, Redis, Remote};
 use cellar_near::{Error, Near};
 
 use crate::doors::Papers;
-use crate::servers::{Client, Kind, Server, cellar, free_port};
+use crate::ports::free_port;
+use crate::servers::{Client, Kind, Server, cellar};
 use crate::subject::{Cellar, PATIENCE, fill, settles};
 
 type Cache = Near<String, String>;

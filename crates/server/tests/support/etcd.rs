@@ -5,30 +5,12 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tempfile::TempDir;
 
-/// First of the ports that members get: below those that the system gives to clients, so that
-/// nobody else takes one before its member does.
-const PORT_FIRST: u32 = 30_000;
-const PORTS: u32 = 2_000;
-
-/// A port that nobody listens at; no other test of this process gets it.
-pub(crate) fn free_port() -> u16 {
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    loop {
-        // Processes that run at the same time begin at different ports.
-        let start = std::process::id().wrapping_mul(211);
-        // Relaxed: a number that nobody else has, and nothing hangs on it.
-        let next = start.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed)) % PORTS;
-        let port = u16::try_from(PORT_FIRST + next).expect("it is below 32,000");
-        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
-            return port;
-        }
-    }
-}
+use super::ports::free_port;
 
 /// A running etcd; killed when dropped.
 pub(crate) struct Etcd {

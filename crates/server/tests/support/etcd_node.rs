@@ -8,9 +8,9 @@ use rustix::process::Signal;
 
 use super::cluster_checker::ClusterChecker;
 use super::daemon::Daemon;
-use super::etcd::free_port;
 use super::http::Http;
 use super::network::Host;
+use super::ports::free_port;
 use super::resp::Client;
 
 /// The lease that the tests take, longer than it lasts unless it is renewed, and than in etcd.

@@ -4,6 +4,8 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 
+use cellar::clock::Stopwatch;
+
 use super::daemon::{Daemon, frame};
 
 /// A reply.
@@ -76,43 +78,36 @@ pub(crate) fn integers(numbers: &[i64]) -> Value {
     Value::Array(integers.collect())
 }
 
-/// Seconds by which less may be left of a time than expected: a busy machine is late.
-const SECONDS_LATE: i64 = 5;
-
-/// A reply, or the one that was expected if it tells what is left of a time and is a little late.
-fn in_time(command: &str, reply: Value, expected: &Value) -> Value {
-    let is_late = |left: i64, expected: i64| {
-        expected > SECONDS_LATE && (expected - SECONDS_LATE..=expected).contains(&left)
-    };
-    let tells_time = ["TTL ", "HTTL "]
-        .iter()
-        .any(|name| command.starts_with(name));
-    let fits = match (&reply, expected) {
-        (Value::Integer(left), Value::Integer(expected)) => is_late(*left, *expected),
-        (Value::Array(left), Value::Array(expected)) => {
-            let mut pairs = left.iter().zip(expected);
-            left.len() == expected.len()
-                && pairs.all(|pair| match pair {
-                    (Value::Integer(left), Value::Integer(expected)) => {
-                        left == expected || is_late(*left, *expected)
-                    }
-                    (left, expected) => left == expected,
-                })
-        }
-        _ => false,
-    };
-    if tells_time && fits {
-        expected.clone()
-    } else {
-        reply
+/// A reply, or the one that was expected if it tells what is left of a time that began no longer
+/// ago than `late_us`.
+fn in_time(command: &str, reply: Value, expected: &Value, late_us: u64) -> Value {
+    if !(command.starts_with("TTL ") || command.starts_with("HTTL ")) {
+        return reply;
     }
+    let late_ms = i64::try_from(late_us.div_ceil(1_000)).unwrap();
+    let fits = |pair: (&Value, &Value)| match pair {
+        (Value::Integer(left), Value::Integer(expected)) if *expected > 0 => {
+            // Rounded as the server rounds.
+            let least = (expected * 1_000 - late_ms + 500) / 1_000;
+            (least..=*expected).contains(left)
+        }
+        (left, expected) => left == expected,
+    };
+    let is_in_time = match (&reply, expected) {
+        (Value::Array(left), Value::Array(expected)) => {
+            left.len() == expected.len() && left.iter().zip(expected).all(fits)
+        }
+        one => fits(one),
+    };
+    if is_in_time { expected.clone() } else { reply }
 }
 
 /// Runs commands and compares each with its reply.
 pub(crate) fn check(client: &mut Client, steps: &[(&str, Value)]) {
     for (command, expected) in steps {
         let reply = client.run(command);
-        assert_eq!(&in_time(command, reply, expected), expected, "{command}");
+        let reply = in_time(command, reply, expected, client.connected.us());
+        assert_eq!(&reply, expected, "{command}");
     }
 }
 
@@ -125,6 +120,8 @@ pub(crate) fn check_alone(lines: &str) {
 /// A connection.
 pub(crate) struct Client {
     reader: BufReader<TcpStream>,
+    /// Since it was connected: no time that it began itself began before.
+    connected: Stopwatch,
 }
 
 impl Client {
@@ -132,6 +129,7 @@ impl Client {
     pub(crate) fn connect(daemon: &Daemon) -> Client {
         Client {
             reader: BufReader::new(daemon.connect_resp()),
+            connected: Stopwatch::start(),
         }
     }
 
@@ -150,7 +148,8 @@ impl Client {
                 .strip_prefix(':')
                 .and_then(|text| text.parse().ok())
             {
-                reply = in_time(words, reply, &Value::Integer(seconds));
+                let expected = Value::Integer(seconds);
+                reply = in_time(words, reply, &expected, self.connected.us());
             }
             assert_eq!(reply.shown(), expected, "{words}");
         }
