@@ -79,7 +79,7 @@ pub(crate) struct ExpiryArgs {
     gets: u64,
     /// Seconds of gets before a wave
     #[arg(long, default_value_t = 4, value_parser = value_parser!(u64).range(1..))]
-    #[arg(default_value_if("quick", "true", "1"))]
+    #[arg(default_value_if("quick", "true", "3"))]
     before_s: u64,
     /// Seconds of gets after it
     #[arg(long, default_value_t = 6)]

@@ -204,10 +204,15 @@ fn round(args: &ExpiryArgs, wave: &Wave<'_>, number: u64, runs: &mut Runs) -> Re
     let filled = filled(args, wave)?;
     let (samples, misses) = filled.run(number)?;
     let gets = timed(&samples, filled.start_ns, filled.moment_ns);
+    let is_before = |get: &Timed| get.at_ns < -MARGIN_NS.cast_signed();
+    if !gets.iter().any(is_before) {
+        let held_up = "no get was sent before the wave; is the machine busy?";
+        return Err(filled.scene.wrong(held_up.into()));
+    }
     filled.scene.end()?;
     let after = slices(&gets).into_iter().filter(|(at_s, _)| *at_s > 0.0);
     let round = json!({
-        "before_us_p99_9": p99_9(&gets, |get| get.at_ns < -MARGIN_NS.cast_signed()),
+        "before_us_p99_9": p99_9(&gets, is_before),
         "during_us_p99_9": p99_9(&gets, |get| get.at_ns >= 0),
         // The worst half second after the moment.
         "worst_us_p99_9": after.map(|(_, us)| us).fold(0.0, f64::max),
