@@ -14,6 +14,7 @@
 
 use std::sync::Arc;
 
+use crate::client::Client;
 use crate::execute::{Flow, Link, Unfinished};
 use crate::guesses::Source;
 use crate::limits::{LONG_READ_BYTES_MAX, LONG_REQUEST_BYTES_MIN, READ_BYTES_MAX};
@@ -251,6 +252,13 @@ impl Connection {
         if self.moved_bytes >= PROGRESS_BYTES_MIN {
             self.start_transfer(now_ms);
         }
+    }
+
+    /// Whether it is there for what others send: it waits in a command, has subscriptions, or is shown
+    /// each command as it runs. As in Redis, such a one is never idle.
+    pub(crate) fn awaits_others(&self) -> bool {
+        let listens = |client: &Client| client.is_subscriber() || client.is_monitor();
+        self.waiter.is_some() || self.link.client().is_some_and(listens)
     }
 
     /// Notes that a transfer begins.

@@ -3,6 +3,8 @@
 //! What touches several shards at once and has to look like one step (EXEC, scripts, RENAME, MSET)
 //! runs alone: every other loop stands outside its gate meanwhile. A loop is inside while it
 //! executes the requests of one turn, which takes two stores; only who wants to be alone waits.
+//! Who was alone lets in all that wait to execute, before the next is alone: a loop waits for one
+//! script of others, however many there are. Who wants to be alone waits for those who came before.
 //! A thread that is no loop shuts the [`Door`] in front of the gates: it waits until each loop has
 //! ended its stay, whoever was alone in it.
 //!
@@ -11,27 +13,48 @@
 
 use std::cell::Cell;
 use std::hint::spin_loop;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::yield_now;
 
 /// Looks at another loop's mark before the processor is given away.
 const SPINS: u32 = 64;
 
-/// A loop's mark, alone on its cache lines.
+/// Where a loop stands: outside, or alone.
+const OUTSIDE: u8 = 0;
+/// It executes.
+const INSIDE: u8 = 1;
+/// It waits to execute until nobody is alone.
+const WAITING: u8 = 2;
+/// It waits to be alone.
+const QUEUED: u8 = 3;
+
+/// Where a loop stands, alone on its cache lines.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 // SeqCst: see `Gates::go_in`.
-struct Inside(AtomicBool);
+struct Mark(AtomicU8);
+
+/// A loop's mark before the door, alone on its cache lines.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+// SeqCst: as `Mark`.
+struct Stay(AtomicBool);
 
 /// The gates of all event loops.
 #[derive(Debug)]
 pub struct Gates {
-    inside: Box<[Inside]>,
+    marks: Box<[Mark]>,
     // SeqCst: see `go_in`.
     alone: AtomicBool,
-    /// Held by who is alone; the others wait for it.
-    turn: Mutex<()>,
+    /// How often a loop was alone.
+    // Relaxed: written by who is alone; who looks wants to know whether it moves.
+    turns: AtomicU64,
+    /// Held by who is alone. Given to who has waited longest, unless it was held for a moment only.
+    turn: parking_lot::Mutex<()>,
+    /// Those who wait until nobody is alone sleep here: so many.
+    bench: Mutex<usize>,
+    let_in: Condvar,
     /// What threads shut that are no loops; none if there are no such threads.
     door: Option<Door>,
 }
@@ -39,7 +62,7 @@ pub struct Gates {
 /// What keeps all loops out while a thread that is none changes what they go by.
 #[derive(Debug)]
 struct Door {
-    stays: Box<[Inside]>,
+    stays: Box<[Stay]>,
     // SeqCst: as `Gates::alone`.
     is_shut: AtomicBool,
     /// Held by who has shut it; the loops wait for it.
@@ -82,9 +105,12 @@ impl Gates {
     #[must_use]
     pub fn new(loops: usize) -> Gates {
         Gates {
-            inside: (0..loops).map(|_| Inside::default()).collect(),
+            marks: (0..loops).map(|_| Mark::default()).collect(),
             alone: AtomicBool::new(false),
-            turn: Mutex::default(),
+            turns: AtomicU64::new(0),
+            turn: parking_lot::Mutex::default(),
+            bench: Mutex::default(),
+            let_in: Condvar::new(),
             door: None,
         }
     }
@@ -93,7 +119,7 @@ impl Gates {
     #[must_use]
     pub fn with_door(loops: usize) -> Gates {
         let door = Door {
-            stays: (0..loops).map(|_| Inside::default()).collect(),
+            stays: (0..loops).map(|_| Stay::default()).collect(),
             is_shut: AtomicBool::new(false),
             turn: Mutex::default(),
         };
@@ -112,7 +138,7 @@ impl Gates {
         let door = self.door.as_ref().expect("the gates were made with a door");
         let turn = door.turn.lock().unwrap_or_else(PoisonError::into_inner);
         door.is_shut.store(true, Ordering::SeqCst);
-        wait_until_outside(&door.stays);
+        wait_until_outside(&door.stays, |stay| stay.0.load(Ordering::SeqCst));
         let result = run();
         door.is_shut.store(false, Ordering::SeqCst);
         drop(turn);
@@ -136,36 +162,93 @@ impl Gates {
         }
     }
 
+    /// How often a loop was alone, if loop `index` waits for others: who waits while this count
+    /// moves does not stand still by its own doing.
+    #[must_use]
+    pub fn waits_at(&self, index: usize) -> Option<u64> {
+        // Relaxed: whether it waits is asked now and then, and decides nothing that is executed.
+        let mark = self.marks[index].0.load(Ordering::Relaxed);
+        // Relaxed: as above.
+        matches!(mark, WAITING | QUEUED).then(|| self.turns.load(Ordering::Relaxed))
+    }
+
     #[inline]
     fn go_in(&self, index: usize) {
-        if self.inside.len() == 1 {
+        if self.marks.len() == 1 {
             return;
         }
         // SeqCst: this store and the load behind it against the store of `alone` and the loads
         // behind that: at least one of the two sides sees the other.
-        self.inside[index].0.store(true, Ordering::SeqCst);
-        while self.alone.load(Ordering::SeqCst) {
-            self.go_out(index);
-            drop(self.take_turn());
-            self.inside[index].0.store(true, Ordering::SeqCst);
+        self.marks[index].0.store(INSIDE, Ordering::SeqCst);
+        if self.alone.load(Ordering::SeqCst) {
+            self.wait_to_go_in(index);
         }
+    }
+
+    #[cold]
+    fn wait_to_go_in(&self, index: usize) {
+        let mark = &self.marks[index].0;
+        loop {
+            // SeqCst: this store and the loads of `is_kept_out` against the end of who is alone,
+            // which stores `alone` and then looks at the marks: it sees this one, or it is seen.
+            mark.store(WAITING, Ordering::SeqCst);
+            let is_kept_out =
+                || mark.load(Ordering::SeqCst) == WAITING && self.alone.load(Ordering::SeqCst);
+            let mut spins = 0..SPINS;
+            while spins.next().is_some() && is_kept_out() {
+                spin_loop();
+            }
+            if is_kept_out() {
+                let mut bench = self.take_a_seat();
+                *bench += 1;
+                let woken = self.let_in.wait_while(bench, |_| is_kept_out());
+                *woken.unwrap_or_else(PoisonError::into_inner) -= 1;
+            }
+            // Who was let in is inside, and nobody has been alone since. Else it tries as before.
+            let order = Ordering::SeqCst;
+            if mark
+                .compare_exchange(WAITING, INSIDE, order, order)
+                .is_err()
+                || !self.alone.load(Ordering::SeqCst)
+            {
+                return;
+            }
+        }
+    }
+
+    fn take_a_seat(&self) -> MutexGuard<'_, usize> {
+        self.bench.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     #[inline]
     fn go_out(&self, index: usize) {
         // Release: who sees the mark gone sees all that was done inside.
-        self.inside[index].0.store(false, Ordering::Release);
+        self.marks[index].0.store(OUTSIDE, Ordering::Release);
     }
 
-    fn take_turn(&self) -> MutexGuard<'_, ()> {
-        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Lets in all who wait to execute; for who was alone, before another can be.
+    fn let_in(&self) {
+        let mut has_let_in = false;
+        for mark in &self.marks {
+            // SeqCst: as in `wait_to_go_in`. Who has seen that nobody is alone goes in by itself.
+            let order = Ordering::SeqCst;
+            has_let_in |= mark
+                .0
+                .compare_exchange(WAITING, INSIDE, order, order)
+                .is_ok();
+        }
+        // Who has found itself kept out sleeps before this lock is given, and is woken.
+        if has_let_in && *self.take_a_seat() > 0 {
+            self.let_in.notify_all();
+        }
     }
 }
 
-fn wait_until_outside(marks: &[Inside]) {
-    for inside in marks {
+/// Waits while `is_inside` is true of a mark.
+fn wait_until_outside<M>(marks: &[M], is_inside: impl Fn(&M) -> bool) {
+    for mark in marks {
         let mut spins = 0;
-        while inside.0.load(Ordering::SeqCst) {
+        while is_inside(mark) {
             if spins < SPINS {
                 spins += 1;
                 spin_loop();
@@ -204,29 +287,37 @@ impl Pass<'_> {
 
     /// Runs `run` while no other loop executes. Inside itself it just runs.
     ///
-    /// Cost: nothing with one loop; else a wait for what the other loops are executing, at most
-    /// one turn of each.
+    /// Cost: nothing with one loop; else a wait for those who wanted to be alone before, and for
+    /// what the other loops are executing, at most one turn of each.
     pub fn alone<R>(&self, run: impl FnOnce() -> R) -> R {
         let gates = self.gates;
-        if gates.inside.len() == 1 || self.is_alone.replace(true) {
+        if gates.marks.len() == 1 || self.is_alone.replace(true) {
             return run();
         }
-        gates.go_out(self.index);
-        let turn = gates.take_turn();
+        let mark = &gates.marks[self.index].0;
+        // Release: as in `go_out`; who waits is outside.
+        mark.store(QUEUED, Ordering::Release);
+        let turn = gates.turn.lock();
         gates.alone.store(true, Ordering::SeqCst);
-        wait_until_outside(&gates.inside);
+        wait_until_outside(&gates.marks, |mark| mark.0.load(Ordering::SeqCst) == INSIDE);
+        // Relaxed: to the others it is the same as waiting.
+        mark.store(OUTSIDE, Ordering::Relaxed);
         let result = run();
+        // Relaxed: as declared.
+        gates.turns.fetch_add(1, Ordering::Relaxed);
         gates.alone.store(false, Ordering::SeqCst);
+        // Nobody else is alone before `turn` is given on.
+        mark.store(INSIDE, Ordering::SeqCst);
+        gates.let_in();
         drop(turn);
         self.is_alone.set(false);
-        gates.go_in(self.index);
         result
     }
 }
 
 impl Drop for Pass<'_> {
     fn drop(&mut self) {
-        if self.gates.inside.len() > 1 {
+        if self.gates.marks.len() > 1 {
             self.gates.go_out(self.index);
         }
         if let Some(door) = &self.gates.door {
@@ -269,6 +360,79 @@ mod tests {
             }
         });
         assert_eq!(first.into_inner(), 2_000 * LOOPS as u64);
+    }
+
+    /// Waits until loop `index` waits for others.
+    fn until_it_waits(gates: &Gates, index: usize) {
+        while gates.waits_at(index).is_none() {
+            yield_now();
+        }
+    }
+
+    #[test]
+    fn who_waits_to_execute_is_let_in_before_the_next_is_alone() {
+        for _ in 0..100 {
+            let gates = Gates::new(3);
+            let order = Mutex::new(Vec::new());
+            let note = |name| order.lock().unwrap().push(name);
+            std::thread::scope(|scope| {
+                let (gates, note) = (&gates, &note);
+                gates.enter(0).alone(|| {
+                    // Who wants to be alone has waited for longer.
+                    scope.spawn(move || gates.enter(1).alone(|| note("alone")));
+                    until_it_waits(gates, 1);
+                    scope.spawn(move || {
+                        let _pass = gates.enter(2);
+                        note("inside");
+                    });
+                    until_it_waits(gates, 2);
+                });
+            });
+            assert_eq!(order.into_inner().unwrap(), ["inside", "alone"]);
+        }
+    }
+
+    #[test]
+    fn who_is_alone_again_and_again_does_not_keep_another_from_it() {
+        let gates = Gates::new(2);
+        let is_over = AtomicBool::new(false);
+        let mut since = 0;
+        std::thread::scope(|scope| {
+            let (gates, is_over) = (&gates, &is_over);
+            let pass = gates.enter(0);
+            let other = move || {
+                let pass = gates.enter(1);
+                pass.alone(|| is_over.store(true, Ordering::Relaxed));
+            };
+            pass.alone(|| {
+                scope.spawn(other);
+                until_it_waits(gates, 1);
+            });
+            while !is_over.load(Ordering::Relaxed) {
+                // As long as a script: the turn is given on by who waits, not by who is faster.
+                pass.alone(|| std::thread::sleep(std::time::Duration::from_millis(5)));
+                since += 1;
+            }
+        });
+        assert!(since < 10, "{since} times");
+    }
+
+    #[test]
+    fn who_waits_is_told_how_often_others_were_alone() {
+        let gates = Gates::new(2);
+        assert_eq!(gates.waits_at(1), None);
+        std::thread::scope(|scope| {
+            let gates = &gates;
+            let pass = gates.enter(0);
+            pass.alone(|| ());
+            pass.alone(|| {
+                assert_eq!(gates.waits_at(0), None);
+                scope.spawn(move || drop(gates.enter(1)));
+                until_it_waits(gates, 1);
+                assert_eq!(gates.waits_at(1), Some(1));
+            });
+        });
+        assert_eq!((gates.waits_at(0), gates.waits_at(1)), (None, None));
     }
 
     #[test]

@@ -117,7 +117,7 @@ impl Lookout {
             let ms = (since.us() / 1_000).min(LOOK_MS_MAX);
             if ms > 0 {
                 since = Stopwatch::start();
-                self.stalls.look(ms, &mut self.herald);
+                self.stalls.look(ms, &self.state.gates, &mut self.herald);
                 self.look_at_the_stop(ms);
             }
             self.herald.tell();

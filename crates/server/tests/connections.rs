@@ -1,12 +1,13 @@
 //! Connections: limits, time-outs, and what one client can do to the others.
 
-use crate::support::daemon;
+use crate::support::{daemon, resp};
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 
+use resp::Client;
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 
 use daemon::{Daemon, check, expect, expect_end, hit, pattern, set};
@@ -89,6 +90,35 @@ fn an_idle_connection_is_closed_and_a_busy_one_is_not() {
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
     panic!("idle connections stay open: {closed:?}");
+}
+
+#[test]
+fn who_is_there_for_what_others_send_is_never_idle() {
+    let daemon = Daemon::start(&["--idle-timeout", "2s"]);
+    let connect = |words| {
+        let mut client = Client::connect(&daemon);
+        client.run(words);
+        client
+    };
+    let mut subscriber = connect("SUBSCRIBE news");
+    let mut by_pattern = connect("PSUBSCRIBE n*");
+    let mut monitor = connect("MONITOR");
+    let mut blocked = Client::connect(&daemon);
+    blocked.send(&[b"BLPOP", b"jobs", b"0"]);
+    // These came later, and are closed.
+    for mut idle in [connect("PING"), connect("GET k"), connect("MULTI")] {
+        assert!(idle.is_closed());
+    }
+    let mut other = Client::connect(&daemon);
+    assert_eq!(other.run("PUBLISH news today").shown(), ":2");
+    assert!(subscriber.read().shown().contains("today"));
+    assert!(by_pattern.read().shown().contains("today"));
+    while !monitor.read().shown().contains("PUBLISH") {}
+    assert_eq!(other.run("RPUSH jobs 1").shown(), ":1");
+    assert!(blocked.read().shown().contains("jobs"));
+    // Who listens no more is as idle as any other.
+    subscriber.run("UNSUBSCRIBE news");
+    assert!(subscriber.is_closed());
 }
 
 #[test]

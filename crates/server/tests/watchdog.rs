@@ -89,6 +89,27 @@ fn a_script_may_use_its_time() {
     assert_eq!(client.run("PING").shown(), "+PONG");
 }
 
+/// Each loop waits for scripts of the others for longer than --watchdog, in all.
+#[test]
+fn scripts_within_their_time_end_no_server_however_many_there_are() {
+    let limits = [
+        "--watchdog=3s",
+        "--script-time-limit=500ms",
+        "--threads",
+        "4",
+    ];
+    let (daemon, _home) = start(&limits);
+    let mut busy: Vec<Client> = (0..20).map(|_| Client::connect(&daemon)).collect();
+    for client in &mut busy {
+        client.send(&[b"EVAL", b"while true do end", b"0"]);
+    }
+    for client in &mut busy {
+        let reply = client.read().shown();
+        assert!(reply.starts_with('-'), "{reply}");
+    }
+    assert_eq!(Client::connect(&daemon).run("PING").shown(), "+PONG");
+}
+
 #[test]
 fn a_server_whose_loop_hangs_ends_when_it_is_told_to() {
     for threads in ["1", "2"] {

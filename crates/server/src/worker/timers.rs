@@ -214,11 +214,11 @@ impl Worker {
         let idle_s = self.common.state.idle_timeout_s.load(Ordering::Relaxed);
         let idle_ms = idle_s.saturating_mul(1_000);
         if idle_ms > 0
-            && connection.waiter.is_none()
             && connection.ending == Ending::No
             && !connection.is_held
             && connection.output.is_empty()
             && connection.active_ms + idle_ms <= now_ms
+            && !connection.awaits_others()
         {
             self.counters.connections_idle_closed.add(1);
             self.close(slot);
