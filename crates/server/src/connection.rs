@@ -254,8 +254,8 @@ impl Connection {
         }
     }
 
-    /// Whether it is there for what others send: it waits in a command, has subscriptions, or is shown
-    /// each command as it runs. As in Redis, such a one is never idle.
+    /// Whether it is there for what others send: it waits in a command, has subscriptions, or is
+    /// shown each command as it runs. As in Redis, such a one is never idle.
     pub(crate) fn awaits_others(&self) -> bool {
         let listens = |client: &Client| client.is_subscriber() || client.is_monitor();
         self.waiter.is_some() || self.link.client().is_some_and(listens)

@@ -33,18 +33,18 @@ const QUEUED: u8 = 3;
 #[derive(Debug, Default)]
 #[repr(align(128))]
 // SeqCst: see `Gates::go_in`.
-struct Mark(AtomicU8);
+struct LoopMark(AtomicU8);
 
 /// A loop's mark before the door, alone on its cache lines.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-// SeqCst: as `Mark`.
+// SeqCst: as `LoopMark`.
 struct Stay(AtomicBool);
 
 /// The gates of all event loops.
 #[derive(Debug)]
 pub struct Gates {
-    marks: Box<[Mark]>,
+    marks: Box<[LoopMark]>,
     // SeqCst: see `go_in`.
     alone: AtomicBool,
     /// How often a loop was alone.
@@ -105,7 +105,7 @@ impl Gates {
     #[must_use]
     pub fn new(loops: usize) -> Gates {
         Gates {
-            marks: (0..loops).map(|_| Mark::default()).collect(),
+            marks: (0..loops).map(|_| LoopMark::default()).collect(),
             alone: AtomicBool::new(false),
             turns: AtomicU64::new(0),
             turn: parking_lot::Mutex::default(),
@@ -205,6 +205,7 @@ impl Gates {
                 *woken.unwrap_or_else(PoisonError::into_inner) -= 1;
             }
             // Who was let in is inside, and nobody has been alone since. Else it tries as before.
+            // SeqCst: as in `go_in`.
             let order = Ordering::SeqCst;
             if mark
                 .compare_exchange(WAITING, INSIDE, order, order)
@@ -306,7 +307,7 @@ impl Pass<'_> {
         // Relaxed: as declared.
         gates.turns.fetch_add(1, Ordering::Relaxed);
         gates.alone.store(false, Ordering::SeqCst);
-        // Nobody else is alone before `turn` is given on.
+        // Nobody else is alone before `turn` is given on. SeqCst: as in `go_in`.
         mark.store(INSIDE, Ordering::SeqCst);
         gates.let_in();
         drop(turn);

@@ -379,8 +379,8 @@ pub const TABLE: &[Row] = &[
         parameter: Some("timeout"),
         value: "DURATION",
         default: "0",
-        help: "Closes a connection that sent nothing for this long, to the second, unless it waits in a \
-               command, has subscriptions or is a monitor; 0 = never.",
+        help: "Closes a connection that sent nothing for this long, to the second, unless it waits \
+               in a command, has subscriptions or is a monitor; 0 = never.",
         set: |s, v| {
             put(
                 &mut s.idle_timeout_s,
