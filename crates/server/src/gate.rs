@@ -3,8 +3,9 @@
 //! What touches several shards at once and has to look like one step (EXEC, scripts, RENAME, MSET)
 //! runs alone: every other loop stands outside its gate meanwhile. A loop is inside while it
 //! executes the requests of one turn, which takes two stores; only who wants to be alone waits.
-//! Who was alone lets in all that wait to execute, before the next is alone: a loop waits for one
-//! script of others, however many there are. Who wants to be alone waits for those who came before.
+//! Who was alone for long lets in all that wait to execute, before the next is alone: a loop
+//! waits for one script of others, however many there are. Who wants to be alone waits for those
+//! who came before.
 //! A thread that is no loop shuts the [`Door`] in front of the gates: it waits until each loop has
 //! ended its stay, whoever was alone in it.
 //!
@@ -17,8 +18,13 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::yield_now;
 
+use crate::clock::Stopwatch;
+
 /// Looks at another loop's mark before the processor is given away.
 const SPINS: u32 = 64;
+/// For how long loops may be alone one behind the other before those who wait to execute are let
+/// in. Until they are awake nobody is alone, which would take longer than many an MSET.
+const UNFAIR_US: u64 = 500;
 
 /// Where a loop stands: outside, or alone.
 const OUTSIDE: u8 = 0;
@@ -50,11 +56,12 @@ pub struct Gates {
     /// How often a loop was alone.
     // Relaxed: written by who is alone; who looks wants to know whether it moves.
     turns: AtomicU64,
-    /// Held by who is alone. Given to who has waited longest, unless it was held for a moment only.
-    turn: parking_lot::Mutex<()>,
+    /// Held by who is alone, with the time since others were let in. Given to who has waited
+    /// longest, unless it was held for a moment only.
+    turn: parking_lot::Mutex<Stopwatch>,
     /// Those who wait until nobody is alone sleep here: so many.
     bench: Mutex<usize>,
-    let_in: Condvar,
+    woken: Condvar,
     /// What threads shut that are no loops; none if there are no such threads.
     door: Option<Door>,
 }
@@ -108,9 +115,9 @@ impl Gates {
             marks: (0..loops).map(|_| LoopMark::default()).collect(),
             alone: AtomicBool::new(false),
             turns: AtomicU64::new(0),
-            turn: parking_lot::Mutex::default(),
+            turn: parking_lot::Mutex::new(Stopwatch::start()),
             bench: Mutex::default(),
-            let_in: Condvar::new(),
+            woken: Condvar::new(),
             door: None,
         }
     }
@@ -201,8 +208,8 @@ impl Gates {
             if is_kept_out() {
                 let mut bench = self.take_a_seat();
                 *bench += 1;
-                let woken = self.let_in.wait_while(bench, |_| is_kept_out());
-                *woken.unwrap_or_else(PoisonError::into_inner) -= 1;
+                let bench = self.woken.wait_while(bench, |_| is_kept_out());
+                *bench.unwrap_or_else(PoisonError::into_inner) -= 1;
             }
             // Who was let in is inside, and nobody has been alone since. Else it tries as before.
             // SeqCst: as in `go_in`.
@@ -227,20 +234,30 @@ impl Gates {
         self.marks[index].0.store(OUTSIDE, Ordering::Release);
     }
 
-    /// Lets in all who wait to execute; for who was alone, before another can be.
-    fn let_in(&self) {
-        let mut has_let_in = false;
-        for mark in &self.marks {
-            // SeqCst: as in `wait_to_go_in`. Who has seen that nobody is alone goes in by itself.
-            let order = Ordering::SeqCst;
-            has_let_in |= mark
-                .0
-                .compare_exchange(WAITING, INSIDE, order, order)
-                .is_ok();
+    /// Wakes all who wait to execute, and lets them in if others have been alone for long since
+    /// that was done; for who was alone, before another can be.
+    #[inline]
+    fn let_in(&self, since: &mut Stopwatch) {
+        // SeqCst: as in `wait_to_go_in`. Who is not seen has seen that nobody is alone.
+        let is_waiting = |mark: &LoopMark| mark.0.load(Ordering::SeqCst) == WAITING;
+        if self.marks.iter().any(is_waiting) {
+            self.let_in_those_who_wait(since);
+        }
+    }
+
+    #[cold]
+    fn let_in_those_who_wait(&self, since: &mut Stopwatch) {
+        if since.us() >= UNFAIR_US {
+            for mark in &self.marks {
+                // SeqCst: as in `wait_to_go_in`. Who has gone in by itself is inside already.
+                let order = Ordering::SeqCst;
+                let _ = mark.0.compare_exchange(WAITING, INSIDE, order, order);
+            }
+            *since = Stopwatch::start();
         }
         // Who has found itself kept out sleeps before this lock is given, and is woken.
-        if has_let_in && *self.take_a_seat() > 0 {
-            self.let_in.notify_all();
+        if *self.take_a_seat() > 0 {
+            self.woken.notify_all();
         }
     }
 }
@@ -298,7 +315,7 @@ impl Pass<'_> {
         let mark = &gates.marks[self.index].0;
         // Release: as in `go_out`; who waits is outside.
         mark.store(QUEUED, Ordering::Release);
-        let turn = gates.turn.lock();
+        let mut turn = gates.turn.lock();
         gates.alone.store(true, Ordering::SeqCst);
         wait_until_outside(&gates.marks, |mark| mark.0.load(Ordering::SeqCst) == INSIDE);
         // Relaxed: to the others it is the same as waiting.
@@ -309,7 +326,7 @@ impl Pass<'_> {
         gates.alone.store(false, Ordering::SeqCst);
         // Nobody else is alone before `turn` is given on. SeqCst: as in `go_in`.
         mark.store(INSIDE, Ordering::SeqCst);
-        gates.let_in();
+        gates.let_in(&mut turn);
         drop(turn);
         self.is_alone.set(false);
         result
@@ -329,7 +346,7 @@ impl Drop for Pass<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicU64;
+    use std::time::Duration;
 
     use super::*;
 
@@ -387,6 +404,7 @@ mod tests {
                         note("inside");
                     });
                     until_it_waits(gates, 2);
+                    std::thread::sleep(Duration::from_micros(UNFAIR_US));
                 });
             });
             assert_eq!(order.into_inner().unwrap(), ["inside", "alone"]);
@@ -411,7 +429,7 @@ mod tests {
             });
             while !is_over.load(Ordering::Relaxed) {
                 // As long as a script: the turn is given on by who waits, not by who is faster.
-                pass.alone(|| std::thread::sleep(std::time::Duration::from_millis(5)));
+                pass.alone(|| std::thread::sleep(Duration::from_millis(5)));
                 since += 1;
             }
         });
