@@ -231,11 +231,12 @@ impl Moment {
 
 /// When a bin begins, in milliseconds of the clock, and how long it is.
 fn bounds_ms(bin: usize, scale: Timescale) -> (f64, f64) {
-    let first_ms = f64::from(scale.age_shift).exp2();
+    // Shifted, since powers of a float need not be exact.
+    let first_ms = (1_u64 << scale.age_shift) as f64;
     let (age_ms, width_ms) = match bin.checked_sub(1) {
         None => (0.0, first_ms),
         Some(half) => {
-            let octave_ms = first_ms * ((half / 2) as f64).exp2();
+            let octave_ms = first_ms * (1_u64 << (half / 2)) as f64;
             let within = (half % 2) as f64 / 2.0;
             (octave_ms * (1.0 + within), octave_ms / 2.0)
         }
