@@ -40,8 +40,9 @@ const SNAPSHOTS_MAX: usize = 62;
 const LOOPS_SNAPSHOTS_MAX: usize = 5;
 /// How much older than the newest the snapshots are that a page begins with, in seconds: less than
 /// the minute, the ten and the three seconds of which it tells, because the newest is a second old
-/// itself, and the page's own answer comes later still.
-const EARLIER_S: [u64; 4] = [58, 8, 2, 1];
+/// itself, and the page's own answer comes later still. As the page grows older the next one begins
+/// its minute, so that it is never five seconds too short.
+const EARLIER_S: [u64; 13] = [58, 53, 48, 43, 38, 33, 28, 23, 18, 13, 8, 2, 1];
 
 const _: () = assert!(
     (SECONDS_MAX + MINUTES_MAX) * size_of::<Moment>()
@@ -332,7 +333,7 @@ mod tests {
             .iter()
             .map(|one| one.at_ms / 1_000)
             .collect();
-        assert_eq!(at, [41, 91, 97, 98]);
+        assert_eq!(at, [41, 46, 51, 56, 61, 66, 71, 76, 81, 86, 91, 97, 98]);
     }
 
     #[test]
