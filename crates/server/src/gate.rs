@@ -41,12 +41,6 @@ const QUEUED: u8 = 3;
 // SeqCst: see `Gates::go_in`.
 struct LoopMark(AtomicU8);
 
-/// A loop's mark before the door, alone on its cache lines.
-#[derive(Debug, Default)]
-#[repr(align(128))]
-// SeqCst: as `LoopMark`.
-struct Stay(AtomicBool);
-
 /// The gates of all event loops.
 #[derive(Debug)]
 pub struct Gates {
@@ -69,7 +63,7 @@ pub struct Gates {
 /// What keeps all loops out while a thread that is none changes what they go by.
 #[derive(Debug)]
 struct Door {
-    stays: Box<[Stay]>,
+    stays: Box<[LoopMark]>,
     // SeqCst: as `Gates::alone`.
     is_shut: AtomicBool,
     /// Held by who has shut it; the loops wait for it.
@@ -80,18 +74,19 @@ impl Door {
     #[inline]
     fn come_in(&self, index: usize) {
         // SeqCst: as in `Gates::go_in`.
-        self.stays[index].0.store(true, Ordering::SeqCst);
+        self.stays[index].0.store(INSIDE, Ordering::SeqCst);
         while self.is_shut.load(Ordering::SeqCst) {
-            self.leave(index);
+            // Release: as in `leave`.
+            self.stays[index].0.store(WAITING, Ordering::Release);
             drop(self.turn.lock().unwrap_or_else(PoisonError::into_inner));
-            self.stays[index].0.store(true, Ordering::SeqCst);
+            self.stays[index].0.store(INSIDE, Ordering::SeqCst);
         }
     }
 
     #[inline]
     fn leave(&self, index: usize) {
         // Release: who sees the mark gone sees all that was done in the stay.
-        self.stays[index].0.store(false, Ordering::Release);
+        self.stays[index].0.store(OUTSIDE, Ordering::Release);
     }
 }
 
@@ -126,7 +121,7 @@ impl Gates {
     #[must_use]
     pub fn with_door(loops: usize) -> Gates {
         let door = Door {
-            stays: (0..loops).map(|_| Stay::default()).collect(),
+            stays: (0..loops).map(|_| LoopMark::default()).collect(),
             is_shut: AtomicBool::new(false),
             turn: Mutex::default(),
         };
@@ -145,7 +140,7 @@ impl Gates {
         let door = self.door.as_ref().expect("the gates were made with a door");
         let turn = door.turn.lock().unwrap_or_else(PoisonError::into_inner);
         door.is_shut.store(true, Ordering::SeqCst);
-        wait_until_outside(&door.stays, |stay| stay.0.load(Ordering::SeqCst));
+        wait_until_outside(&door.stays);
         let result = run();
         door.is_shut.store(false, Ordering::SeqCst);
         drop(turn);
@@ -169,14 +164,17 @@ impl Gates {
         }
     }
 
-    /// How often a loop was alone, if loop `index` waits for others: who waits while this count
-    /// moves does not stand still by its own doing.
+    /// How often a loop was alone, if loop `index` waits for others, at the door too: who waits
+    /// while this count moves does not stand still by its own doing.
     #[must_use]
     pub fn waits_at(&self, index: usize) -> Option<u64> {
-        // Relaxed: whether it waits is asked now and then, and decides nothing that is executed.
-        let mark = self.marks[index].0.load(Ordering::Relaxed);
+        let waits = |marks: &[LoopMark]| {
+            // Relaxed: it is asked now and then, and decides nothing that is executed.
+            matches!(marks[index].0.load(Ordering::Relaxed), WAITING | QUEUED)
+        };
+        let is_at_door = || self.door.as_ref().is_some_and(|door| waits(&door.stays));
         // Relaxed: as above.
-        matches!(mark, WAITING | QUEUED).then(|| self.turns.load(Ordering::Relaxed))
+        (waits(&self.marks) || is_at_door()).then(|| self.turns.load(Ordering::Relaxed))
     }
 
     #[inline]
@@ -262,11 +260,10 @@ impl Gates {
     }
 }
 
-/// Waits while `is_inside` is true of a mark.
-fn wait_until_outside<M>(marks: &[M], is_inside: impl Fn(&M) -> bool) {
+fn wait_until_outside(marks: &[LoopMark]) {
     for mark in marks {
         let mut spins = 0;
-        while is_inside(mark) {
+        while mark.0.load(Ordering::SeqCst) == INSIDE {
             if spins < SPINS {
                 spins += 1;
                 spin_loop();
@@ -317,7 +314,7 @@ impl Pass<'_> {
         mark.store(QUEUED, Ordering::Release);
         let mut turn = gates.turn.lock();
         gates.alone.store(true, Ordering::SeqCst);
-        wait_until_outside(&gates.marks, |mark| mark.0.load(Ordering::SeqCst) == INSIDE);
+        wait_until_outside(&gates.marks);
         // Relaxed: to the others it is the same as waiting.
         mark.store(OUTSIDE, Ordering::Relaxed);
         let result = run();
@@ -452,6 +449,19 @@ mod tests {
             });
         });
         assert_eq!((gates.waits_at(0), gates.waits_at(1)), (None, None));
+    }
+
+    #[test]
+    fn who_is_kept_out_by_the_door_waits_for_others_too() {
+        let gates = Gates::with_door(1);
+        std::thread::scope(|scope| {
+            let gates = &gates;
+            gates.shut_out(|| {
+                scope.spawn(move || drop(gates.enter(0)));
+                until_it_waits(gates, 0);
+            });
+        });
+        assert_eq!(gates.waits_at(0), None);
     }
 
     #[test]
