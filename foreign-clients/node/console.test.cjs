@@ -6,8 +6,16 @@ const { spawnSync } = require('node:child_process');
 const fs = require('node:fs/promises');
 const os = require('node:os');
 const path = require('node:path');
+const { setTimeout: sleep } = require('node:timers/promises');
 const { after, before, describe, test } = require('node:test');
-const { Browser, Server, Traffic, waitForState, waitForText } = require('./console_support.cjs');
+const {
+  Browser,
+  Server,
+  Traffic,
+  waitForState,
+  waitForText,
+  waitUntil,
+} = require('./console_support.cjs');
 
 const PANELS = [
   'throughput',
@@ -282,7 +290,7 @@ describe('a page that opens', () => {
       const misses = missed.reduce((sum, rate) => sum + (rate ?? 0), 0);
       return resp.filter((rate) => rate > 100).length >= 4 && misses > 200;
     };
-    while (!(await isBusy())) await new Promise((resolve) => setTimeout(resolve, 200));
+    await waitUntil(isBusy, 'there is enough traffic');
     await traffic.stop();
     const client = await server.client();
     await client.flushDb();
@@ -290,8 +298,14 @@ describe('a page that opens', () => {
     await client.close();
     const flushed = async () =>
       (await remembered('1s')).events.some(({ kind }) => kind === 'flush');
-    while (!(await flushed())) await new Promise((resolve) => setTimeout(resolve, 100));
-    await browser.with(server, {}, async (page) => {
+    await waitUntil(flushed, 'the flush is remembered');
+    // However late what is remembered comes: it then tells of more than the answer before it.
+    const prepare = (page) =>
+      page.route('**/history?step=1s', async (route) => {
+        await sleep(2500);
+        await route.continue();
+      });
+    await browser.with(server, { prepare }, async (page) => {
       // The first thing that is drawn has it: not the second answer, which comes a second later.
       await page.waitForFunction(
         // A busy machine may add an event loop that stood still.

@@ -6,6 +6,7 @@ const { spawn } = require('node:child_process');
 const { once } = require('node:events');
 const net = require('node:net');
 const readline = require('node:readline');
+const { setTimeout: sleep } = require('node:timers/promises');
 const { chromium } = require('playwright-core');
 const { createClient } = require('redis');
 
@@ -109,7 +110,7 @@ class Traffic {
       await Promise.all(names.map((name) => this.client.get(name)));
       socket.write('get hot:key\r\n'.repeat(50));
       await (await fetch(`${server.url}v1/cache/hot%3Akey`)).text();
-      await new Promise((resolve) => setTimeout(resolve, 10));
+      await sleep(10);
     }
     socket.destroy();
   }
@@ -164,6 +165,15 @@ class Browser {
   }
 }
 
+/** Waits until `holds()`, for as long as a slow machine takes. */
+async function waitUntil(holds, what) {
+  const end = performance.now() + 6 * PATIENCE_MS;
+  while (!(await holds())) {
+    assert.ok(performance.now() < end, `it does not come to pass that ${what}`);
+    await sleep(100);
+  }
+}
+
 /** Waits until the page is in a state: live, gone, token, refused. */
 const waitForState = (page, state) => page.waitForSelector(`html[data-state=${state}]`);
 
@@ -183,4 +193,4 @@ async function waitForText(page, selector, pattern) {
   return page.locator(selector).first().innerText();
 }
 
-module.exports = { Browser, Server, Traffic, waitForState, waitForText };
+module.exports = { Browser, Server, Traffic, waitForState, waitForText, waitUntil };

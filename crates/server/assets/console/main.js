@@ -16,7 +16,7 @@ import { Memory } from "./panels/memory.js";
 import { Settings } from "./panels/settings.js";
 import { Throughput } from "./panels/throughput.js";
 import { WhatIf } from "./panels/what_if.js";
-import { askHistory, Poller } from "./poller.js";
+import { askHistory, askStatus, Poller } from "./poller.js";
 
 const MINUTE_MS = 60_000;
 const history = new History();
@@ -40,10 +40,8 @@ const timeCharts = panels.map(({ chart }) => chart).filter((chart) => chart inst
 const state = new ConnectionState(() => poller.askNow());
 const poller = new Poller({
   onState: (name, details) => state.set(name, details),
-  onStatus: async (status) => {
-    // What the server remembers comes first, so that the page is whole at once.
-    const remembered = history.misses(status) ? await askHistory("1s") : null;
-    if (remembered) history.load(remembered);
+  onStatus: async (answer) => {
+    const status = history.misses(answer) ? await catchUp(answer) : answer;
     history.add(status);
     state.update(status);
     showEvents(status.events);
@@ -51,6 +49,18 @@ const poller = new Poller({
     if (span_s > SECONDS_SPAN_S) refreshMinutes();
   },
 });
+
+/**
+ * Loads what the server remembers, so that the page is whole at once, and returns the answer to go
+ * on from: one newer than the rows, whose time has to rise. It is `answer` if nothing was loaded.
+ */
+async function catchUp(answer) {
+  const remembered = await askHistory("1s");
+  const newer = remembered && (await askStatus());
+  if (!newer) return answer;
+  history.load(remembered);
+  return newer;
+}
 
 let span_s = 300;
 let minutesAsked_ms = -Infinity;

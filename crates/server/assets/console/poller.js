@@ -17,16 +17,21 @@ export function request(url, options = {}) {
   return fetch(url, { ...options, headers, cache: "no-store", credentials: "same-origin" });
 }
 
-/** What the server remembers, by steps of "1s" or "1m"; null if it does not tell. */
-export async function askHistory(step) {
+/** The response's status, 0 if there is none, and what it says if all is well. */
+async function ask(url) {
   try {
-    const signal = AbortSignal.timeout(PATIENCE_MS);
-    const response = await request(`${HISTORY_URL}?step=${step}`, { signal });
-    return response.ok ? await response.json() : null;
+    const response = await request(url, { signal: AbortSignal.timeout(PATIENCE_MS) });
+    return { code: response.status, answer: response.ok ? await response.json() : null };
   } catch {
-    return null;
+    return { code: 0, answer: null };
   }
 }
+
+/** What the server remembers, by steps of "1s" or "1m"; null if it does not tell. */
+export const askHistory = async (step) => (await ask(`${HISTORY_URL}?step=${step}`)).answer;
+
+/** How the server stands; null if it does not tell. */
+export const askStatus = async () => (await ask(STATUS_URL)).answer;
 
 /** Keeps a token, or a user and a password, until the tab is closed. */
 export function keepToken(secret, user = "") {
@@ -38,7 +43,7 @@ export function keepToken(secret, user = "") {
 /** Whether a token was sent with the requests. */
 export const hasToken = () => sessionStorage.getItem(TOKEN_KEY) !== null;
 
-/** Asks again and again; `onStatus(status)` and `onState(state, details)` hear of it. */
+/** Asks again and again; `onStatus(answer)` and `onState(state, details)` hear of it. */
 export class Poller {
   #timer = 0;
   #failures = 0;
@@ -67,22 +72,16 @@ export class Poller {
 
   async #ask(round) {
     const start = performance.now();
-    let outcome;
-    try {
-      const response = await request(STATUS_URL, { signal: AbortSignal.timeout(PATIENCE_MS) });
-      outcome = { code: response.status, status: response.ok ? await response.json() : null };
-    } catch {
-      outcome = { code: 0, status: null };
-    }
+    const outcome = await ask(STATUS_URL);
     if (round === this.#round) this.#take(outcome, start);
   }
 
-  async #take({ code, status }, start) {
-    if (status) {
+  async #take({ code, answer }, start) {
+    if (answer) {
       this.#failures = 0;
       this.onState("live");
       const round = this.#round;
-      await this.onStatus(status);
+      await this.onStatus(answer);
       const wait_ms = Math.max(0, PACE_MS - (performance.now() - start));
       if (round === this.#round) this.#askIn(wait_ms);
     } else if (code === 401) {
