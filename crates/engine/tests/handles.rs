@@ -64,13 +64,18 @@ fn a_draft_is_stored_when_it_is_committed_and_not_before() {
 #[test]
 fn abandoned_drafts_give_their_memory_back() {
     let timed = Timed::new(4 << 20);
-    for number in 0..if cfg!(miri) { 5 } else { 200 } {
+    let (drafts, draft, large) = if cfg!(miri) {
+        (5, 30_000, 40_000)
+    } else {
+        (200, 300_000, 1_000_000)
+    };
+    for number in 0..drafts {
         let name = format!("key {number}");
         let key = timed.cache.key(name.as_bytes()).unwrap();
-        drop(timed.cache.draft(key, 300_000).unwrap());
+        drop(timed.cache.draft(key, draft).unwrap());
     }
     assert_eq!(timed.cache.stats().items, 0);
-    assert!(timed.set("large", &[1; 1_000_000], None).is_ok());
+    assert!(timed.set("large", &vec![1; large], None).is_ok());
 }
 
 #[cfg(not(miri))]

@@ -347,6 +347,9 @@ mod tests {
 
     use super::*;
 
+    /// Turns of each loop, where loops get in each other's way by chance.
+    const TURNS: usize = if cfg!(miri) { 30 } else { 2_000 };
+
     #[test]
     fn who_is_alone_sees_nobody_else_execute() {
         const LOOPS: usize = 4;
@@ -357,7 +360,7 @@ mod tests {
             for index in 0..LOOPS {
                 let (gates, first, second) = (&gates, &first, &second);
                 scope.spawn(move || {
-                    for turn in 0..2_000 {
+                    for turn in 0..TURNS {
                         let pass = gates.enter(index);
                         first.fetch_add(1, Ordering::Relaxed);
                         spin_loop();
@@ -374,7 +377,7 @@ mod tests {
                 });
             }
         });
-        assert_eq!(first.into_inner(), 2_000 * LOOPS as u64);
+        assert_eq!(first.into_inner(), (TURNS * LOOPS) as u64);
     }
 
     /// Waits until loop `index` waits for others.
@@ -386,7 +389,7 @@ mod tests {
 
     #[test]
     fn who_waits_to_execute_is_let_in_before_the_next_is_alone() {
-        for _ in 0..100 {
+        for _ in 0..if cfg!(miri) { 3 } else { 100 } {
             let gates = Gates::new(3);
             let order = Mutex::new(Vec::new());
             let note = |name| order.lock().unwrap().push(name);
@@ -408,6 +411,17 @@ mod tests {
         }
     }
 
+    /// Waits until a thread of this process sleeps, as the system says it.
+    #[cfg(not(miri))]
+    fn until_it_sleeps(thread: rustix::thread::Pid) {
+        let path = format!("/proc/self/task/{}/stat", thread.as_raw_pid());
+        let sleeps = |stat: String| stat.rsplit_once(") ").unwrap().1.starts_with('S');
+        while !sleeps(std::fs::read_to_string(&path).unwrap()) {
+            yield_now();
+        }
+    }
+
+    #[cfg(not(miri))]
     #[test]
     fn who_is_alone_again_and_again_does_not_keep_another_from_it() {
         let gates = Gates::new(2);
@@ -416,14 +430,18 @@ mod tests {
         std::thread::scope(|scope| {
             let (gates, is_over) = (&gates, &is_over);
             let pass = gates.enter(0);
-            let other = move || {
-                let pass = gates.enter(1);
-                pass.alone(|| is_over.store(true, Ordering::Relaxed));
-            };
-            pass.alone(|| {
-                scope.spawn(other);
-                until_it_waits(gates, 1);
+            let (tell, told) = std::sync::mpsc::channel();
+            scope.spawn(move || {
+                let other = gates.enter(1);
+                tell.send(rustix::thread::gettid()).unwrap();
+                while !gates.alone.load(Ordering::Relaxed) {
+                    yield_now();
+                }
+                other.alone(|| is_over.store(true, Ordering::Relaxed));
             });
+            let thread = told.recv().unwrap();
+            // A busy machine may let it stand before it has queued.
+            pass.alone(|| until_it_sleeps(thread));
             while !is_over.load(Ordering::Relaxed) {
                 // As long as a script: the turn is given on by who waits, not by who is faster.
                 pass.alone(|| std::thread::sleep(Duration::from_millis(5)));
@@ -473,7 +491,7 @@ mod tests {
                 for index in 0..loops {
                     let (gates, first, second) = (&gates, &first, &second);
                     scope.spawn(move || {
-                        for turn in 0..2_000 {
+                        for turn in 0..TURNS {
                             let pass = gates.enter(index);
                             first.fetch_add(1, Ordering::Relaxed);
                             if turn % 3 == 0 {
@@ -484,14 +502,14 @@ mod tests {
                         }
                     });
                 }
-                for _ in 0..200 {
+                for _ in 0..TURNS / 10 {
                     gates.shut_out(|| {
                         let counts = first.load(Ordering::Relaxed);
                         assert_eq!(counts, second.load(Ordering::Relaxed));
                     });
                 }
             });
-            assert_eq!(first.into_inner(), 2_000 * loops as u64);
+            assert_eq!(first.into_inner(), (TURNS * loops) as u64);
         }
     }
 }
