@@ -418,7 +418,13 @@ impl Log {
 
     /// Seals the stream's open segment and opens another, which takes items with this deadline;
     /// `false` if there is no memory for one.
-    pub(crate) fn roll(&mut self, stream: Stream, deadline: Deadline, now: Instant) -> bool {
+    pub(crate) fn roll(
+        &mut self,
+        stream: Stream,
+        deadline: Deadline,
+        item_bytes: usize,
+        now: Instant,
+    ) -> bool {
         if !self.may_take(self.segment_bytes() + DEATHS_BYTES) {
             return false;
         }
@@ -428,7 +434,7 @@ impl Log {
         if is_timed && !self.pay_for_deaths() {
             return false;
         }
-        let Some((number, touched)) = self.take_segment() else {
+        let Some((number, touched)) = self.take_segment(item_bytes) else {
             self.give_back_deaths(is_timed);
             return false;
         };
@@ -473,7 +479,7 @@ impl Log {
     }
 
     /// An empty segment, and the offset up to which its memory was touched.
-    fn take_segment(&mut self) -> Option<(u32, usize)> {
+    fn take_segment(&mut self, item_bytes: usize) -> Option<(u32, usize)> {
         self.collect_drained();
         if let Some(number) = self.free.pop() {
             self.free_low = self.free_low.min(self.free.len());
@@ -481,19 +487,19 @@ impl Log {
             let end = self.start_of(number) + self.segment_bytes();
             return Some((number, head.map_or(end, |(_, touched)| touched)));
         }
-        let number = self.take_fresh()?;
+        let number = self.take_fresh(item_bytes)?;
         Some((number, self.start_of(number)))
     }
 
     /// A segment without memory, which is paid for from here on.
-    fn take_fresh(&mut self) -> Option<u32> {
+    fn take_fresh(&mut self, item_bytes: usize) -> Option<u32> {
         let bytes = self.segment_bytes();
         let is_taken = self.share.take(bytes) || self.release_piece() > 0 && self.share.take(bytes);
         if !is_taken {
             return None;
         }
         let number = self.find_unused(1);
-        let Some(number) = number.filter(|&number| self.can_begin(number)) else {
+        let Some(number) = number.filter(|&number| self.can_begin(number, item_bytes)) else {
             self.share.give(bytes);
             return None;
         };

@@ -277,16 +277,9 @@ impl StateDir {
     pub(crate) fn begin(&self, header: &FileHeader) -> Result<(), Error> {
         let failed =
             |source: std::io::Error| refused(&self.path, &format!("cannot be written: {source}"));
+        // Before what was left is cut off: it is still there for a start with less memory.
+        self.check_room(header.memory_bytes)?;
         self.file.set_len(0).map_err(failed)?;
-        let room = room(&self.file);
-        if room.is_some_and(|room| room < header.memory_bytes) {
-            let why = format!(
-                "has room for {} bytes, the cache takes {}",
-                room.unwrap_or(0),
-                header.memory_bytes
-            );
-            return Err(refused(&self.path, &why));
-        }
         self.file.set_len(header.file_bytes).map_err(failed)?;
         self.file.write_all_at(&header.bytes(), 0).map_err(failed)
     }

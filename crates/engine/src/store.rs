@@ -361,7 +361,7 @@ impl Store {
         if self.log.wants_extent(bytes) {
             return self.log.take_extent(stream.queue, bytes, scale, now);
         }
-        if !self.log.roll(stream, deadline, now) {
+        if !self.log.roll(stream, deadline, bytes, now) {
             return None;
         }
         let scale = self.log.open_scale(stream, deadline)?;

@@ -558,6 +558,17 @@ fn a_file_that_is_cut_short_swapped_or_of_another_layout_begins_empty() {
 }
 
 #[test]
+fn what_was_left_outlives_a_start_that_is_refused_for_want_of_room() {
+    let (place, mut making) = (Place::new("room"), Making::new());
+    set(&making.open(&place), "key", b"value");
+    making.memory = 1 << 40;
+    let refused = Cache::new(making.config(&place)).unwrap_err().to_string();
+    assert!(refused.contains("has room for"), "{refused}");
+    making.memory = MEMORY;
+    assert_eq!(get(&making.open(&place), "key").unwrap(), b"value");
+}
+
+#[test]
 fn a_kept_share_a_smaller_memory_and_other_threads_are_gone_on_with() {
     let (place, mut making) = (Place::new("shapes"), Making::new());
     making.keep = vec![1 << 20];

@@ -15,7 +15,7 @@
 use std::sync::Arc;
 
 use crate::client::Client;
-use crate::execute::{Flow, Link, Unfinished};
+use crate::execute::{Context, Flow, Link, Unfinished};
 use crate::guesses::Source;
 use crate::limits::{LONG_READ_BYTES_MAX, LONG_REQUEST_BYTES_MIN, READ_BYTES_MAX};
 use crate::output::Output;
@@ -208,6 +208,12 @@ impl Connection {
     pub(crate) fn has_lost_user(&self, state: &State) -> bool {
         self.link.has_lost_sender(state)
             || self.unfinished.is_some() && self.link.has_lost_asker(state)
+    }
+
+    /// Whether slots were taken from this node, or its lease ended, since the request under way
+    /// began. Asked inside the gate: until then others may take slots, and sweep them.
+    pub(crate) fn has_lost_slots(&self, context: Context<'_>) -> bool {
+        self.losses != context.state().losses() || !context.is_leased()
     }
 
     /// Whether nobody is there any more for whom it rests. Who waits for a value and ends its side

@@ -13,7 +13,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use rustix::process::Signal;
@@ -396,6 +396,54 @@ fn server_on(kind: &str, options: &str, ground: &Ground) -> Option<Command> {
     None
 }
 
+/// Starts such a server and connects to it.
+fn spawn(server: &mut Command) -> (Child, TcpStream) {
+    let mut server = server.stderr(Stdio::piped()).spawn().unwrap();
+    let mut log = BufReader::new(server.stderr.take().unwrap()).lines();
+    let ready = log.find_map(|line| {
+        let line = line.unwrap();
+        let address = line.split(" memcached=").nth(1)?.split(' ').next()?;
+        Some(address.to_owned())
+    });
+    // What it has to say later is read by nobody, and not written to a closed pipe.
+    std::thread::spawn(move || log.for_each(drop));
+    let stream = TcpStream::connect(ready.expect("it is ready")).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    (server, stream)
+}
+
+#[test]
+fn a_server_whose_file_system_others_have_filled_answers_all_that_is_stored() {
+    for items in [0, 1, 20, 60, 120, 1_000] {
+        let ground = Ground::new("filled");
+        let Some(mut server) = server_on("tmpfs", "size=100m", &ground) else {
+            return;
+        };
+        let (mut server, mut stream) = spawn(&mut server);
+        for number in 0..items {
+            let request = set(&format!("k{number}"), &vec![1; 2_500]);
+            check(&mut stream, &request, b"STORED\r\n");
+        }
+        let inside = format!("/proc/{}/root{}/ballast", server.id(), ground.path());
+        let mut ballast = std::fs::File::create(inside).unwrap();
+        while ballast.write_all(&[7; 1 << 16]).is_ok() {}
+        let mut reply = BufReader::new(stream.try_clone().unwrap());
+        for number in 0..400 {
+            let bytes = [20, 9_000, 300_000, 1_000][number % 4];
+            let request = set(&format!("m{number}"), &vec![2; bytes]);
+            stream.write_all(&request).unwrap();
+            let mut line = String::new();
+            reply.read_line(&mut line).unwrap();
+            assert!(
+                line == "STORED\r\n" || line.starts_with("SERVER_ERROR "),
+                "{items} items, {bytes} bytes: {line}"
+            );
+        }
+        server.kill().unwrap();
+        server.wait().unwrap();
+    }
+}
+
 #[test]
 fn a_file_system_of_huge_pages_alone_is_refused_in_one_line() {
     let ground = Ground::new("hugetlbfs");
@@ -418,14 +466,7 @@ fn a_tmpfs_that_has_huge_pages_gives_the_cache_some() {
     let Some(mut server) = server_on("tmpfs", "huge=within_size", &ground) else {
         return;
     };
-    let mut server = server.stderr(Stdio::piped()).spawn().unwrap();
-    let mut log = BufReader::new(server.stderr.take().unwrap()).lines();
-    let ready = log.find_map(|line| {
-        let line = line.unwrap();
-        let address = line.split(" memcached=").nth(1)?.split(' ').next()?;
-        Some(address.to_owned())
-    });
-    let mut stream = TcpStream::connect(ready.expect("it is ready")).unwrap();
+    let (mut server, mut stream) = spawn(&mut server);
     for number in 0..30 {
         let request = set(&format!("k{number}"), &vec![7; 1_000_000]);
         check(&mut stream, &request, b"STORED\r\n");

@@ -36,11 +36,13 @@ impl Log {
         self.anchor.open(number, &marked);
     }
 
-    /// Whether there is memory for the beginning of a fresh segment: one that cannot even begin is
-    /// none, and whoever wants it makes room by other means.
-    pub(super) fn can_begin(&self, segment: u32) -> bool {
+    /// Whether there is memory for the beginning of a fresh segment, and in it for an item of
+    /// about `item_bytes`: one that does not take what it is opened for is none, and whoever wants
+    /// it makes room by other means.
+    pub(super) fn can_begin(&self, segment: u32, item_bytes: usize) -> bool {
         let region = self.arena.region();
-        let bytes = TOUCH_BYTES.min(self.segment_bytes());
+        // As much again as `take_room` touches behind an item, for what its header may differ by.
+        let bytes = (item_bytes + 2 * TOUCH_BYTES).min(self.segment_bytes());
         !region.is_shared() || region.populate(self.start_of(segment), bytes)
     }
 

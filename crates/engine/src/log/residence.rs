@@ -72,7 +72,7 @@ impl Log {
     }
 
     fn begin_touch_fresh(&mut self, ahead: usize, now: Instant) -> Option<Touch> {
-        let number = self.take_fresh()?;
+        let number = self.take_fresh(0)?;
         self.grew_at = Some(now);
         let room_bytes = self.segment_bytes();
         let scale = Timescale::new(0, 0);

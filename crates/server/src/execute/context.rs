@@ -155,6 +155,12 @@ impl<'s> Context<'s> {
         }
     }
 
+    /// Whether this node may serve at all: always, unless it is one of several whose lease is over.
+    #[inline]
+    pub(crate) fn is_leased(&self) -> bool {
+        self.pass.is_leased()
+    }
+
     /// Whether this node, one of several, serves a slot.
     #[inline]
     pub(in crate::execute) fn serves_slot(&self, cluster: &Cluster, slot: u16) -> bool {

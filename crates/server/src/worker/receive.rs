@@ -29,6 +29,16 @@ fn is_broken(
     received == Received::Gone
 }
 
+/// Has the client's time run for the rest of what its carrier cannot understand yet, as it does for
+/// the rest of a request.
+#[cold]
+fn await_rest(connection: &mut Connection, now_ms: u64) {
+    if !connection.is_in_transfer() {
+        connection.start_transfer(now_ms);
+    }
+    connection.is_waiting = true;
+}
+
 /// What a connection speaks that does not speak its port's protocol; the log is told.
 #[inline]
 fn recognise(
@@ -89,17 +99,17 @@ impl Worker {
             // The rest would be read, or changed, for somebody who may no longer.
             return self.close(slot);
         }
-        let losses = self.common.state.losses();
-        if connection.losses != losses {
+        let pass = self.common.state.gates.enter(self.index);
+        let context = Context::new(&self.common.state, &self.counters, &pass);
+        if connection.has_lost_slots(context) {
             // The rest may be of a slot that is another node's.
+            drop(pass);
             return self.close(slot);
         }
         let Some(unfinished) = connection.unfinished.take() else {
             return;
         };
         connection.output.borrow_buffer(&mut self.spares);
-        let pass = self.common.state.gates.enter(self.index);
-        let context = Context::new(&self.common.state, &self.counters, &pass);
         let flow = unfinished.resume(context, &mut connection.output);
         serve(context);
         drop(pass);
@@ -139,6 +149,9 @@ impl Worker {
                     if bytes == READ_BYTES_MAX {
                         self.counters.conn_yields.add(1);
                     }
+                }
+                Received::Nothing if connection.stream.awaits_rest() => {
+                    await_rest(connection, self.now_ms);
                 }
                 Received::Nothing | Received::End => {}
                 Received::Gone => return self.close(slot),
