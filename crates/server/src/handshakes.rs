@@ -5,7 +5,8 @@
 //! [`PATIENCE_MS`] at most; beyond that the oldest goes, of the source that has most. A peer that
 //! has not finished one costs its socket and a bounded number of bytes.
 //!
-//! The thread also reads certificates and keys anew, on SIGHUP and when one has changed.
+//! The thread also reads certificates and keys anew, on SIGHUP and when one has changed; what could
+//! not be used is tried again, as time alone may make it right.
 //!
 //! Why: docs/decisions/0041. Tests: tests/tls.rs.
 
@@ -37,6 +38,8 @@ const GUESTS_PER_SOURCE_MAX: usize = GUESTS_MAX / 4;
 const PATIENCE_MS: u64 = 10_000;
 /// How often files are looked at, and handshakes that take too long.
 const LOOK_MS: u64 = 1_000;
+/// How long after certificates and keys could not be used they are tried again.
+const RETRY_MS: u64 = 60_000;
 /// How often the log tells why a handshake was not done.
 const TOLD_MS: u64 = 1_000;
 /// Token of the mailbox's waker; a handshake's is its number.
@@ -90,6 +93,30 @@ struct Guest {
     until_ms: u64,
 }
 
+/// What could not be used of the certificates and keys that there are, if anything.
+#[derive(Debug, Default)]
+struct Refusal {
+    /// What the log was told of it.
+    told: String,
+    /// When they are tried again.
+    retry_ms: Option<u64>,
+}
+
+impl Refusal {
+    /// Notes one more; whether the log was not told this reason last.
+    fn note(&mut self, reason: String, now_ms: u64) -> bool {
+        self.retry_ms = Some(now_ms + RETRY_MS);
+        let is_news = self.told != reason;
+        self.told = reason;
+        is_news
+    }
+
+    /// Whether it is time to try again.
+    fn is_due(&self, now_ms: u64) -> bool {
+        self.retry_ms.is_some_and(|retry_ms| retry_ms <= now_ms)
+    }
+}
+
 /// The thread's own.
 struct Handshakes {
     entrance: Entrance,
@@ -104,6 +131,7 @@ struct Handshakes {
     crowd: Crowd,
     /// The number of the last.
     last: u64,
+    refusal: Refusal,
     look_ms: u64,
     tell_ms: u64,
 }
@@ -139,6 +167,7 @@ impl Antechamber {
             under_way: BTreeMap::new(),
             crowd: Crowd::default(),
             last: 0,
+            refusal: Refusal::default(),
             look_ms: 0,
             tell_ms: 0,
         };
@@ -177,7 +206,7 @@ impl Handshakes {
             for index in 0..count {
                 match self.poller.ready(index).token {
                     WAKE_TOKEN => self.take_in(now_ms),
-                    HANGUP_TOKEN if self.hangups.take() => self.reload(),
+                    HANGUP_TOKEN if self.hangups.take() => self.reload(now_ms),
                     HANGUP_TOKEN => {}
                     number => self.go_on(number, now_ms),
                 }
@@ -306,21 +335,32 @@ impl Handshakes {
             self.give_up(guest.arrival, "it took too long", now_ms);
         }
         if self.keys.have_changed() {
-            self.reload();
+            self.reload(now_ms);
+        } else if self.refusal.is_due(now_ms) {
+            self.retry(now_ms);
         }
     }
 
-    /// Reads certificates and keys anew.
-    fn reload(&self) {
-        let counters = &self.state().handshakes;
+    /// Reads certificates and keys anew, and tells the log in any case.
+    fn reload(&mut self, now_ms: u64) {
+        self.refusal = Refusal::default();
+        self.retry(now_ms);
+    }
+
+    /// Reads certificates and keys anew; the log is not told twice why they cannot be used.
+    fn retry(&mut self, now_ms: u64) {
+        let counters = &self.entrance.state.handshakes;
         match self.keys.reload() {
             Ok(()) => {
+                self.refusal = Refusal::default();
                 counters.tls_reloads.add(1);
                 tracing::info!("certificates and keys were read anew");
             }
             Err(error) => {
                 counters.tls_reloads_failed.add(1);
-                tracing::error!(%error, "the old certificates and keys stay in force");
+                if self.refusal.note(error.to_string(), now_ms) {
+                    tracing::error!(%error, "the old certificates and keys stay in force");
+                }
             }
         }
     }
@@ -329,4 +369,20 @@ impl Handshakes {
 /// Ends a stream so that its last word arrives.
 fn end(stream: &mut Stream) {
     refuse(stream, b"");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_is_tried_again_each_minute_and_told_once() {
+        let mut refusal = Refusal::default();
+        assert!(!refusal.is_due(u64::MAX));
+        assert!(refusal.note("not valid yet".to_owned(), 5));
+        assert!(!refusal.is_due(4 + RETRY_MS) && refusal.is_due(5 + RETRY_MS));
+        assert!(!refusal.note("not valid yet".to_owned(), 5 + RETRY_MS));
+        assert!(!refusal.is_due(4 + 2 * RETRY_MS) && refusal.is_due(5 + 2 * RETRY_MS));
+        assert!(refusal.note("no such file".to_owned(), 5 + 2 * RETRY_MS));
+    }
 }

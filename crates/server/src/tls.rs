@@ -85,7 +85,7 @@ impl Keys {
         match read {
             Ok(read) => *in_force = read,
             Err(error) => {
-                // Not looked at again before one of them changes.
+                // These have not changed since: who calls decides when they are tried again.
                 in_force.stamps = stamps;
                 return Err(error);
             }

@@ -16,10 +16,14 @@ use rcgen::SanType;
 use rustix::net::{AddressFamily, SocketType, bind, socket};
 use rustix::process::Signal;
 use rustls::crypto::CryptoProvider;
+use rustls::crypto::cipher::{MessageEncrypter, OutboundChunks, OutboundPlainMessage};
 use rustls::crypto::ring::cipher_suite::TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256;
 use rustls::crypto::ring::default_provider;
 use rustls::version::{TLS12, TLS13};
-use rustls::{ClientConfig, HandshakeKind, RootCertStore, SupportedProtocolVersion};
+use rustls::{
+    ClientConfig, ConnectionTrafficSecrets, ContentType, HandshakeKind, ProtocolVersion,
+    RootCertStore, SupportedCipherSuite, SupportedProtocolVersion,
+};
 
 use daemon::{Daemon, PATIENCE, check, expect, hit, pattern, set};
 use tls::{Authority, TlsClient, connect, dial, expect_close, shows, unspoken};
@@ -339,6 +343,30 @@ fn certificates_are_read_anew_when_they_change_and_when_it_is_told_to() {
     check(&mut old, b"mn\r\n", b"MN\r\n");
 }
 
+#[test]
+fn a_key_that_was_refused_for_its_mode_is_read_when_that_is_right() {
+    let authority = Authority::new();
+    let daemon = server(&authority, &[]);
+    authority.issue_for("second", "second-one", &["localhost"], (2020, 2080));
+    let set_mode = |mode: u32| {
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(mode);
+        std::fs::set_permissions(authority.path("server.key"), mode).unwrap();
+    };
+    let text = |file: &str| std::fs::read_to_string(authority.path(file)).unwrap();
+    let (key, certificate) = (text("second.key"), text("second.pem"));
+    // The mode first, or the new key might be read while it is right.
+    set_mode(0o644);
+    wait_for(&daemon, "cellar_tls_reloads_failed_total", "1");
+    std::fs::write(authority.path("server.key"), key).unwrap();
+    authority.write("server.pem", &certificate);
+    let fresh = || connect(&daemon.address, "localhost", &both(&authority));
+    assert!(!shows(&fresh(), "second-one"));
+    set_mode(0o600);
+    let expiry = "cellar_tls_certificate_expiry_seconds{";
+    wait_for(&daemon, expiry, "3471292800");
+    assert!(shows(&fresh(), "second-one"));
+}
+
 /// Checks that a server does not start with these two, for what is wrong with one of them.
 fn check_files(authority: &Authority, pair: [&str; 2], flag: &str, reason: &str) {
     let [certificate, key] = pair.map(|file| authority.path(file));
@@ -515,6 +543,125 @@ fn records_may_be_cut_at_every_byte() {
         let value = pattern(3, 1_000);
         check(&mut stream, &set("cut", &value), b"STORED\r\n");
         check(&mut stream, b"get cut\r\n", &hit("cut", &value));
+    }
+}
+
+/// A client of TLS 1.3 that seals whatever records it likes.
+struct Sealer {
+    socket: TcpStream,
+    encrypter: Box<dyn MessageEncrypter>,
+    number: u64,
+}
+
+impl Sealer {
+    /// One that has shaken hands in the usual way, and was answered once.
+    fn connect(authority: &Authority, address: &str) -> Sealer {
+        let mut config = authority.client(&[&TLS13]);
+        config.enable_secret_extraction = true;
+        let mut stream = connect(address, "localhost", &Arc::new(config));
+        check(&mut stream, b"mn\r\n", b"MN\r\n");
+        let (client, socket) = stream.into_parts();
+        let Some(SupportedCipherSuite::Tls13(suite)) = client.negotiated_cipher_suite() else {
+            panic!("no suite of TLS 1.3");
+        };
+        let (number, secrets) = client.dangerous_extract_secrets().unwrap().tx;
+        let (key, iv) = match secrets {
+            ConnectionTrafficSecrets::Aes128Gcm { key, iv }
+            | ConnectionTrafficSecrets::Aes256Gcm { key, iv }
+            | ConnectionTrafficSecrets::Chacha20Poly1305 { key, iv } => (key, iv),
+            _ => panic!("a suite that the test does not know"),
+        };
+        Sealer {
+            socket,
+            encrypter: suite.aead_alg.encrypter(key, iv),
+            number,
+        }
+    }
+
+    /// Sends one record.
+    fn send(&mut self, typ: ContentType, payload: &[u8]) {
+        let message = OutboundPlainMessage {
+            typ,
+            version: ProtocolVersion::TLSv1_2,
+            payload: OutboundChunks::Single(payload),
+        };
+        let sealed = self.encrypter.encrypt(message, self.number).unwrap();
+        self.number += 1;
+        self.socket.write_all(&sealed.encode()).unwrap();
+    }
+
+    /// Sends the beginning of a message of a handshake that announces 65,000 bytes.
+    fn begin_message(&mut self, bytes: usize) {
+        let mut message = vec![4, 0, 0xfd, 0xe8];
+        message.resize(bytes, 0);
+        self.send(ContentType::Handshake, &message);
+    }
+
+    /// Whether the server has ended the connection within a time.
+    fn is_ended(&mut self, patience: Duration) -> bool {
+        self.socket.set_read_timeout(Some(patience)).unwrap();
+        let mut rest = Vec::new();
+        let Err(error) = self.socket.read_to_end(&mut rest) else {
+            return true;
+        };
+        error.kind() == std::io::ErrorKind::ConnectionReset
+    }
+}
+
+#[test]
+fn a_message_of_a_handshake_that_is_not_finished_is_bounded() {
+    let authority = Authority::new();
+    let daemon = server(&authority, &[]);
+    let mut client = Sealer::connect(&authority, &daemon.address);
+    client.begin_message(16_000);
+    assert!(!client.is_ended(Duration::from_millis(300)));
+    client.send(ContentType::Handshake, &[0; 4_000]);
+    assert!(client.is_ended(PATIENCE));
+    // The next one is served, and may fill its records.
+    let mut other = connect(&daemon.address, "localhost", &both(&authority));
+    let value = pattern(5, 500_000);
+    check(&mut other, &set("k", &value), b"STORED\r\n");
+    check(&mut other, b"get k\r\n", &hit("k", &value));
+}
+
+#[test]
+fn the_rest_of_a_record_has_limited_time() {
+    let authority = Authority::new();
+    let daemon = server(&authority, &["--write-timeout", "1s"]);
+    let mut quiet = connect(
+        &daemon.address,
+        "localhost",
+        &Arc::new(authority.client(&[&TLS13])),
+    );
+    check(&mut quiet, b"mn\r\n", b"MN\r\n");
+    for _ in 0..20 {
+        quiet.conn.refresh_traffic_keys().unwrap();
+        quiet.flush().unwrap();
+    }
+    let mut alone = Sealer::connect(&authority, &daemon.address);
+    alone.begin_message(12_000);
+    // Whether a whole request comes with it or not.
+    let mut behind = Sealer::connect(&authority, &daemon.address);
+    behind.send(ContentType::ApplicationData, b"mn\r\n");
+    behind.begin_message(16_000);
+    assert!(alone.is_ended(PATIENCE) && behind.is_ended(PATIENCE));
+    // Changes of keys are whole, however long nothing comes after them.
+    check(&mut quiet, b"mn\r\n", b"MN\r\n");
+}
+
+#[test]
+fn keys_may_change_between_requests() {
+    let authority = Authority::new();
+    let daemon = server(&authority, &[]);
+    let config = Arc::new(authority.client(&[&TLS13]));
+    let mut stream = connect(&daemon.address, "localhost", &config);
+    let value = pattern(9, 40_000);
+    for number in 0..100 {
+        for _ in 0..number % 8 {
+            stream.conn.refresh_traffic_keys().unwrap();
+        }
+        check(&mut stream, &set("k", &value), b"STORED\r\n");
+        check(&mut stream, b"get k\r\n", &hit("k", &value));
     }
 }
 

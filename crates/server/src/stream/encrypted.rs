@@ -15,7 +15,7 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
 use rustls::ServerConnection;
 
-use super::{Readiness, Received};
+use super::{Readiness, Received, Stream};
 use crate::limits::HANDSHAKE_BYTES_MAX;
 use crate::tls::owner::Owner;
 
@@ -25,6 +25,13 @@ const HELLO: u8 = 0x16;
 const SEALED_BYTES_MAX: usize = 32 << 10;
 /// Times that the socket is read for one read of the stream.
 const SOCKET_READS_MAX: usize = 8;
+/// Ciphertext that may come without giving plaintext: a whole record, and before it all changes of
+/// keys and empty records that rustls lets follow each other. More is a message of a handshake in
+/// pieces; the only one that a client sends after its handshake, a change of keys, has 5 bytes.
+const UNDIGESTED_BYTES_MAX: usize = 18 << 10;
+/// Ciphertext without plaintext for whose rest a client has limited time. Less may be changes of
+/// keys, which are digested and need no more to come.
+const AWAITED_BYTES_MIN: usize = 4 << 10;
 
 /// How far a handshake has come.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,6 +56,8 @@ pub(super) struct Encrypted {
     owed_bytes: usize,
     /// Bytes that came before the handshake was done.
     hello_bytes: usize,
+    /// Bytes that came after it since the last of them gave plaintext.
+    undigested_bytes: usize,
     /// Whose certificate the peer has shown.
     pub(super) owner: Option<Arc<Owner>>,
 }
@@ -104,6 +113,7 @@ impl Encrypted {
             connection,
             owed_bytes: 0,
             hello_bytes: 0,
+            undigested_bytes: 0,
             owner: None,
         }
     }
@@ -164,9 +174,14 @@ impl Encrypted {
         self.connection.handshake_kind() == Some(rustls::HandshakeKind::Resumed)
     }
 
-    /// Bytes of ciphertext that wait for room, or less.
+    /// Bytes of ciphertext that wait for room, or less, and those that wait for their rest.
     pub(super) fn held_bytes(&self) -> usize {
-        self.owed_bytes
+        self.owed_bytes + self.undigested_bytes
+    }
+
+    /// Whether what came last needs more to be understood.
+    fn awaits_rest(&self) -> bool {
+        self.undigested_bytes >= AWAITED_BYTES_MIN
     }
 
     pub(super) fn read(
@@ -196,8 +211,9 @@ impl Encrypted {
                 return received(filled, Received::Gone);
             }
         }
-        // What the buffer has no room for is decrypted already.
-        readiness.readable |= filled == buffer.len();
+        // What the buffer has no room for is decrypted already. Where a rest is awaited, the next
+        // read finds nothing and says so, after the requests that are whole.
+        readiness.readable |= filled == buffer.len() || filled > 0 && self.awaits_rest();
         received(filled, Received::Nothing)
     }
 
@@ -205,7 +221,10 @@ impl Encrypted {
     fn fetch(&mut self, socket: &OwnedFd, readiness: &mut Readiness) -> Result<(), ()> {
         let mut source = SocketReader::of(socket);
         match self.connection.read_tls(&mut source) {
-            Ok(_) => readiness.readable = !source.is_drained || readiness.hung_up,
+            Ok(bytes) => {
+                self.undigested_bytes += bytes;
+                readiness.readable = !source.is_drained || readiness.hung_up;
+            }
             Err(error) if error.kind() == ErrorKind::WouldBlock => {
                 readiness.readable = false;
                 readiness.hung_up = false;
@@ -213,12 +232,17 @@ impl Encrypted {
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(_) => return Err(()),
         }
-        let is_understood = self.connection.process_new_packets().is_ok();
+        let digested = self.connection.process_new_packets();
         if self.connection.wants_write() {
             // An alert, or the refusal of a new handshake; no reply waits for it.
             let _ = self.flush(socket);
         }
-        is_understood.then_some(()).ok_or(())
+        if digested.map_err(|_| ())?.plaintext_bytes_to_read() > 0 {
+            self.undigested_bytes = 0;
+        }
+        // rustls itself would keep 64 KiB of a message of a handshake, and wait.
+        let is_bounded = self.undigested_bytes <= UNDIGESTED_BYTES_MAX;
+        is_bounded.then_some(()).ok_or(())
     }
 
     /// Encrypts a piece and sends it; how many bytes were taken.
@@ -259,6 +283,15 @@ impl Encrypted {
         self.connection.send_close_notify();
         // A peer that takes nothing is not told.
         let _ = self.flush(socket);
+    }
+}
+
+impl Stream {
+    /// Whether the peer has sent a part of something that has to be whole before any of it is
+    /// understood: a record, or a message of TLS's own.
+    pub(crate) fn awaits_rest(&self) -> bool {
+        let encrypted = self.encrypted.as_ref();
+        encrypted.is_some_and(|encrypted| encrypted.awaits_rest())
     }
 }
 

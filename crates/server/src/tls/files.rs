@@ -33,8 +33,9 @@ pub(super) struct Files {
     authorities: Option<PathBuf>,
 }
 
-/// What tells a file from what it was: its inode, its size, when it changed.
-pub(super) type Stamp = Option<(u64, u64, i64, i64)>;
+/// What tells a file from what it was: its inode, its size, when its bytes changed, and when
+/// anything of it did, its mode for one.
+pub(super) type Stamp = Option<(u64, u64, [i64; 4])>;
 
 /// A certificate with its key.
 #[derive(Debug)]
@@ -75,7 +76,8 @@ impl Files {
         let pairs = self.pairs.iter().flat_map(|(one, other)| [one, other]);
         let stamp = |path: &PathBuf| {
             let is = std::fs::metadata(path).ok()?;
-            Some((is.ino(), is.size(), is.mtime(), is.mtime_nsec()))
+            let changed = [is.mtime(), is.mtime_nsec(), is.ctime(), is.ctime_nsec()];
+            Some((is.ino(), is.size(), changed))
         };
         pairs.chain(&self.authorities).map(stamp).collect()
     }
