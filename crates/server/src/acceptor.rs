@@ -10,6 +10,7 @@
 
 pub(crate) mod succeed; // how a successor takes over
 
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::{self, JoinHandle};
@@ -80,9 +81,6 @@ impl Acceptor {
         let poller = Poller::new()?;
         poller.add(&waker, WAKE_TOKEN, Interest::Reads)?;
         poller.add(&signals, SIGNAL_TOKEN, Interest::Reads)?;
-        if let Some(ceremony) = &ceremony {
-            poller.add(ceremony.door(), DOOR_TOKEN, Interest::Level)?;
-        }
         let acceptor = Acceptor {
             listeners,
             _signals: signals,
@@ -190,11 +188,33 @@ impl Acceptor {
         Mailbox::drain(&self.entrance.mailboxes);
     }
 
+    /// Looks at all listeners and at the socket of --control, or at none of them.
     fn open(&self) -> Result<(), Errno> {
-        for (token, listener) in self.listeners.iter().enumerate() {
-            self.poller.add(listener, token as u64, Interest::Level)?;
+        let listeners = self.listeners.iter().map(AsFd::as_fd).zip(0_u64..);
+        let door = self.ceremony.as_ref().map(|it| (it.door(), DOOR_TOKEN));
+        for (socket, token) in listeners.chain(door) {
+            match self.poller.add(socket, token, Interest::Level) {
+                // It is looked at already.
+                Ok(()) | Err(Errno::EXIST) => {}
+                Err(errno) => {
+                    // Nobody is let in until all are open, and one that is would be reported again
+                    // and again.
+                    self.look_away();
+                    return Err(errno);
+                }
+            }
         }
         Ok(())
+    }
+
+    /// Looks away from what would be reported again and again.
+    fn look_away(&self) {
+        for listener in &self.listeners {
+            let _ = self.poller.remove(listener);
+        }
+        if let Some(ceremony) = &self.ceremony {
+            let _ = self.poller.remove(ceremony.door());
+        }
     }
 
     /// Accepts the connection that has waited longest at a listener; whether others may wait.
@@ -214,11 +234,7 @@ impl Acceptor {
             // The client gave up while it waited.
             Err(Errno::CONNABORTED | Errno::INTR | Errno::PROTO | Errno::PERM) => {}
             Err(errno) => {
-                self.entrance.state.acceptor.accept_failures.add(1);
-                if !std::mem::replace(&mut self.failing, true) {
-                    tracing::warn!(error = %errno, "no room for connections; trying on");
-                }
-                self.shut(clock.us() / 1_000);
+                self.shut(errno, clock.us() / 1_000);
                 return false;
             }
         }
@@ -238,11 +254,13 @@ impl Acceptor {
         }
     }
 
-    /// Looks away from the listeners, which would be reported again and again.
-    fn shut(&mut self, now_ms: u64) {
-        for listener in &self.listeners {
-            let _ = self.poller.remove(listener);
+    /// Takes none in for a while: the system has no room for one who came.
+    fn shut(&mut self, errno: Errno, now_ms: u64) {
+        self.entrance.state.acceptor.accept_failures.add(1);
+        if !std::mem::replace(&mut self.failing, true) {
+            tracing::warn!(error = %errno, "no room for connections; trying on");
         }
+        self.look_away();
         self.shut_until_ms = Some(now_ms + SHUT_MS);
     }
 

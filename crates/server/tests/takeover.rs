@@ -21,7 +21,7 @@ use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
     SendFlags, SocketAddrUnix, SocketType,
 };
-use rustix::process::Signal;
+use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, prlimit};
 use tempfile::TempDir;
 
 /// Takeovers in a row under load.
@@ -258,6 +258,49 @@ fn a_successor_gets_no_more_clients_than_it_may_have() {
         kept += usize::from(read.is_ok() && answer == b"MN\r\n");
     }
     assert_eq!(kept, 5);
+}
+
+#[test]
+fn clients_for_whom_the_new_settings_have_no_address_end_and_the_others_go_on() {
+    let authority = Authority::new();
+    authority.issue("one", "one", &["localhost"]);
+    let (cert, key) = (authority.path("one.pem"), authority.path("one.key"));
+    for is_off in [true, false] {
+        let place = Place::new();
+        let mut old = place.start(&[]);
+        let (mut ends, mut stays) = (old.connect(), old.connect_resp());
+        check(&mut ends, b"mn\r\n", b"MN\r\n");
+        check(&mut stays, b"PING\r\n", b"+PONG\r\n");
+        let (control, resp, http) = (place.control(), old.resp.clone(), old.http.clone());
+        let over_tls = format!("tls:{}", old.address);
+        let taken = ["--control", &control, "--resp", &resp, "--http", &http];
+        let memcached = match is_off {
+            true => vec!["off"],
+            false => vec![over_tls.as_str(), "--tls-cert", &cert, "--tls-key", &key],
+        };
+        let flags = [&taken[..], &["--takeover", "--memcached"], &memcached[..]].concat();
+        let _new = Daemon::start(&flags);
+        assert_eq!(old.wait().code(), Some(0));
+        expect_end(&mut ends);
+        check(&mut stays, b"PING\r\n", b"+PONG\r\n");
+    }
+}
+
+#[test]
+fn all_that_was_read_is_answered_however_long_it_takes() {
+    const REQUESTS: usize = 20;
+    let place = Place::new();
+    let flags = ["--drain-timeout", "60s", "--enable-debug-commands"];
+    let mut old = place.start(&flags);
+    let mut client = old.connect_resp();
+    let requests = b"DEBUG SLEEP 0.1\r\nINCR n\r\n".repeat(REQUESTS);
+    client.write_all(&requests).unwrap();
+    std::thread::sleep(Duration::from_millis(100));
+    let _new = place.succeed(&mut old, &[]);
+    for number in 1..=REQUESTS {
+        daemon::expect(&mut client, format!("+OK\r\n:{number}\r\n").as_bytes());
+    }
+    check(&mut client, b"PING\r\n", b"+PONG\r\n");
 }
 
 #[test]
@@ -615,6 +658,54 @@ fn an_old_server_that_does_not_come_to_rest_goes_on() {
         "{line}"
     );
     daemon::expect(&mut sleeper, b"+OK\r\n");
+    check_serves(&place, &mut old, &mut client);
+}
+
+/// Sets how many files a server may have open; what that was.
+fn limit_files(daemon: &Daemon, most: Rlimit) -> Rlimit {
+    let id = Pid::from_raw(daemon.id().cast_signed());
+    prlimit(id, Resource::Nofile, most).unwrap()
+}
+
+#[test]
+fn without_open_files_nobody_keeps_it_busy_and_it_serves_again() {
+    let none = Rlimit {
+        current: Some(1),
+        ..getrlimit(Resource::Nofile)
+    };
+    let check_is_calm = |daemon: &Daemon| {
+        let before = daemon.cpu_ticks();
+        std::thread::sleep(Duration::from_secs(1));
+        let ticks = daemon.cpu_ticks() - before;
+        assert!(ticks < 50, "{ticks} ticks in a second");
+    };
+    // One who asks, and cannot be heard.
+    let place = Place::new();
+    let (mut old, mut client) = with_an_item(&place, &[]);
+    let before = limit_files(&old, none);
+    let taker = Taker::to(&place);
+    old.log_until("no room for connections");
+    check_is_calm(&old);
+    limit_files(&old, before);
+    taker.reach("offer");
+    drop(taker);
+    old.log_until("going on");
+    check_serves(&place, &mut old, &mut client);
+
+    // One who takes and leaves, while nobody can come in.
+    let (mut old, mut client) = with_an_item(&place, &[]);
+    let taker = Taker::to(&place);
+    taker.reach("offer");
+    let before = limit_files(&old, none);
+    let mut outside = old.connect();
+    outside.write_all(b"mn\r\n").unwrap();
+    old.log_until("no room for connections");
+    taker.say("take\nclients 1000");
+    drop(taker);
+    old.log_until("going on");
+    limit_files(&old, before);
+    daemon::expect(&mut outside, b"MN\r\n");
+    check_is_calm(&old);
     check_serves(&place, &mut old, &mut client);
 }
 

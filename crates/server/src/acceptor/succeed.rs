@@ -5,16 +5,21 @@
 //! and lets go of all at `go`. Whatever goes wrong before, it looks at the listeners again and
 //! takes the connections back.
 
+use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::{Acceptor, SUCCESSOR_TOKEN};
 use crate::cession::Cession;
+use crate::entrance::refuse;
 use crate::handover::cede::{Phase, Reaction, Succession};
+use crate::listener::Listener;
 use crate::mailbox::{Arrival, Mailbox};
 use crate::notify::{self, Notice};
+use crate::open_sockets::place_of;
 use crate::poller::Interest;
+use crate::settings::address::Address;
 use crate::state::State;
 
 /// What a takeover needs.
@@ -76,8 +81,32 @@ impl Acceptor {
         for listener in &mut self.listeners {
             listener.adopt_file(state.settings.unix_mode);
         }
+        let may_stay = |client: &Arrival| self.has_place_for(client);
+        let (clients, others): (Vec<_>, Vec<_>) = clients.into_iter().partition(may_stay);
         for client in clients {
             self.entrance.let_in(client, &state.acceptor);
+        }
+        if !others.is_empty() {
+            let clients = others.len();
+            tracing::info!(clients, "closed: no address of these settings is theirs");
+        }
+        for mut client in others {
+            refuse(&mut client.stream, b"");
+        }
+    }
+
+    /// Whether a client could have come in as it is: where it did come in, if that is listened at
+    /// by these settings, or else anywhere.
+    fn has_place_for(&self, client: &Arrival) -> bool {
+        let place = place_of(&client.stream);
+        let is_there = |one: &&Listener| place.as_ref().is_some_and(|place| takes_in(one, place));
+        let is_its_own = |one: &Listener| {
+            let is_same = one.protocol == client.protocol;
+            is_same && !one.is_tls() && one.transport == client.stream.transport()
+        };
+        match self.listeners.iter().find(is_there) {
+            Some(listener) => is_its_own(listener),
+            None => self.listeners.iter().any(is_its_own),
         }
     }
 
@@ -98,11 +127,15 @@ impl Acceptor {
         let Some(ceremony) = &mut self.ceremony else {
             return;
         };
-        if let Some(channel) = ceremony.succession.greet(refusal, now_ms) {
-            let added = self.poller.add(channel, SUCCESSOR_TOKEN, Interest::Level);
-            if let Err(errno) = added {
-                self.abandon(&std::io::Error::from(errno).to_string());
+        match ceremony.succession.greet(refusal, now_ms) {
+            Ok(None) => {}
+            Ok(Some(channel)) => {
+                let added = self.poller.add(channel, SUCCESSOR_TOKEN, Interest::Level);
+                if let Err(errno) = added {
+                    self.abandon(&std::io::Error::from(errno).to_string());
+                }
             }
+            Err(errno) => self.shut(errno, now_ms),
         }
     }
 
@@ -192,10 +225,12 @@ impl Acceptor {
         for client in clients {
             self.entrance.let_in(client, &self.entrance.state.acceptor);
         }
-        if let Err(errno) = self.open() {
+        let opened = self.open();
+        if let Err(errno) = opened {
             tracing::warn!(error = %errno, "no room for connections; trying on");
-            self.shut_until_ms = Some(0);
         }
+        // It may have been shut when the takeover began.
+        self.shut_until_ms = opened.is_err().then_some(0);
     }
 
     /// Lets go of everything: the successor serves.
@@ -214,4 +249,17 @@ impl Acceptor {
         tracing::info!(pid, listeners, clients, "handed over to a successor");
         Mailbox::drain(&self.entrance.mailboxes);
     }
+}
+
+/// Whether clients whose connections end at `place` come in at this listener.
+fn takes_in(listener: &Listener, place: &Address) -> bool {
+    let socket = |address: &Address| match address {
+        Address::Tcp(text) | Address::Tls(text) => text.parse::<SocketAddr>().ok(),
+        Address::Unix(_) => None,
+    };
+    let (Some(own), Some(theirs)) = (socket(&listener.address), socket(place)) else {
+        return listener.address == *place;
+    };
+    let is_any = own.ip().is_unspecified() && own.is_ipv4() == theirs.is_ipv4();
+    own == theirs || is_any && own.port() == theirs.port()
 }

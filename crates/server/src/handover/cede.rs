@@ -10,6 +10,7 @@
 
 use std::os::fd::{AsFd, BorrowedFd};
 
+use rustix::io::Errno;
 use rustix::process::{geteuid, getpid};
 
 use super::control_socket::ControlSocket;
@@ -118,14 +119,26 @@ impl Succession {
 
     /// Lets somebody in who wants to take over, unless there is a reason to refuse it; the
     /// conversation to listen to.
-    pub(crate) fn greet(&mut self, refusal: Option<&str>, now_ms: u64) -> Option<BorrowedFd<'_>> {
-        let channel = self.door.accept().ok()?;
+    ///
+    /// # Errors
+    /// The system's, when it has no room for who waits.
+    pub(crate) fn greet(
+        &mut self,
+        refusal: Option<&str>,
+        now_ms: u64,
+    ) -> Result<Option<BorrowedFd<'_>>, Errno> {
+        let channel = match self.door.accept() {
+            Ok(channel) => channel,
+            // Who asked has left.
+            Err(Errno::AGAIN | Errno::CONNABORTED | Errno::INTR) => return Ok(None),
+            Err(errno) => return Err(errno),
+        };
         let refuse = |reason: &str| {
             tracing::warn!("not handing over: {reason}");
             let _ = channel.say(&Word::Refused(reason.to_owned()), &[]);
         };
         let Ok(peer) = channel.peer() else {
-            return None;
+            return Ok(None);
         };
         if peer.uid != geteuid() {
             let (theirs, ours) = (peer.uid.as_raw(), geteuid().as_raw());
@@ -147,9 +160,9 @@ impl Succession {
                 clients: Vec::new(),
             };
             let successor = self.successor.insert(successor);
-            return Some(successor.channel.as_fd());
+            return Ok(Some(successor.channel.as_fd()));
         }
-        None
+        Ok(None)
     }
 
     /// Hears what the successor says; `listeners` are what it is offered.
@@ -258,7 +271,7 @@ impl Succession {
 }
 
 /// What follows when a message was said, or not.
-fn after(said: Result<(), rustix::io::Errno>, next: Reaction) -> Reaction {
+fn after(said: Result<(), Errno>, next: Reaction) -> Reaction {
     match said {
         Ok(()) => next,
         Err(errno) => {

@@ -3,7 +3,8 @@
 //! A connection goes over as its socket if nothing of it is under way and nothing is kept for it
 //! ([`Connection::can_move`](crate::connection::Connection::can_move)): what its client has sent
 //! and nobody has read, the successor reads. All others are drained. Once each of them has nothing
-//! left to execute the loop has settled: it writes what waits, and runs no request any more.
+//! left to execute the loop has settled: it writes what waits, and runs no request any more. Who
+//! waits for its client or another is not waited for, and nobody for ever.
 //!
 //! Why: docs/decisions/0056. Tests: tests/takeover.rs.
 
@@ -24,8 +25,10 @@ const LOOK_MS: u32 = 5;
 pub(super) struct Ceding {
     /// The number that was seen last, odd if one is under way.
     number: u64,
-    /// When half a request is not waited for any more.
+    /// When neither half a request nor a client is waited for any more.
     cut_ms: u64,
+    /// When nothing that was read is begun any more.
+    end_ms: u64,
     has_settled: bool,
 }
 
@@ -54,9 +57,12 @@ impl Worker {
         if number == self.ceding.number {
             return;
         }
+        // After the whole of it the acceptor gives up: the request that is run last has as much.
+        let most_ms = self.common.state.settings.drain_timeout_ms / 2;
         self.ceding = Ceding {
             number,
-            cut_ms: self.now_ms + REST_MS,
+            cut_ms: self.now_ms + REST_MS.min(most_ms),
+            end_ms: self.now_ms.saturating_add(most_ms),
             has_settled: false,
         };
         if self.ceding.is_under_way() {
@@ -119,21 +125,24 @@ impl Worker {
             return;
         }
         let is_late = self.ceding.cut_ms <= self.now_ms;
+        let is_over = self.ceding.end_ms <= self.now_ms;
         // Some may wait in the mailbox.
-        let mut is_busy = self.mailbox().connections() > self.table.len();
+        let mut is_busy = !is_late && self.mailbox().connections() > self.table.len();
         for slot in self.table.slots() {
             let Some(connection) = self.table.get_mut(slot) else {
                 continue;
             };
             let is_open = matches!(connection.ending, Ending::No | Ending::AfterRequests);
-            if is_open && is_late {
+            // What was read is answered, if that needs nobody else; nothing more is read behind it.
+            let goes_on = !is_over && !connection.is_through() && connection.has_work();
+            if is_open && is_late && !goes_on {
                 connection.end_after_output();
                 self.try_to_end(slot);
             } else {
                 is_busy |= is_open;
             }
         }
-        if !is_busy || is_late {
+        if !is_busy || is_over {
             self.ceding.has_settled = true;
             self.common.cession.settle(self.ceding.number);
             self.common.acceptor_waker.wake();
