@@ -29,10 +29,20 @@ pub const DELAY_MS_MIN: u64 = 125;
 pub const DELAY_MS_MAX: u64 = 4_000;
 /// Wrong guesses after which a connection ends.
 pub const PER_CONNECTION_MAX: u8 = 10;
+/// How long an address that was wrong once is told from one that was not.
+pub const RECENT_MS: u64 = 10 * 60 * 1_000;
 /// Sets of buckets, a power of two.
 const SETS: usize = 1 << 10;
 /// Buckets that an address may be in.
 const WAYS: usize = 4;
+/// How a source begins that is an IPv4 address; no network of IPv6 begins with zeros and ones like
+/// these.
+const IPV4: u64 = 0xffff;
+/// How one begins that is a user of the machine; none begins with zeros like these either.
+const UID: u64 = 0xfffe;
+/// Bits of a source that are not its network's: a /24 of IPv4, a /48 of IPv6.
+const HOST_BITS_IPV4: u32 = 8;
+const HOST_BITS_IPV6: u32 = 16;
 
 /// Where guesses come from: an IPv4 address, or the network of an IPv6 address (/64), of which one
 /// customer has all; over a socket file the user of the machine.
@@ -48,18 +58,30 @@ impl Source {
                 .rsplit_once(UID_MARK)
                 .map(|(_, uid)| uid.parse::<u32>());
             let uid = uid.and_then(Result::ok);
-            // No network of IPv6 begins with zeros like these either.
-            return uid.map_or(Source::default(), |uid| {
-                Source(u64::from(uid) | 0xfffe << 32)
-            });
+            return uid.map_or(Source::default(), |uid| Source(u64::from(uid) | UID << 32));
         };
         Source(match address.ip().to_canonical() {
-            // No network of IPv6 begins with zeros and ones like these.
-            IpAddr::V4(address) => u64::from(u32::from(address)) | 0xffff << 32,
+            IpAddr::V4(address) => u64::from(u32::from(address)) | IPV4 << 32,
             IpAddr::V6(address) => (u128::from(address) >> 64) as u64,
         })
     }
+
+    /// The network that it is in.
+    #[must_use]
+    pub fn network(self) -> Network {
+        let host_bits = match self.0 >> 32 {
+            IPV4 => HOST_BITS_IPV4,
+            UID => 0,
+            _ => HOST_BITS_IPV6,
+        };
+        Network(self.0 >> host_bits << host_bits)
+    }
 }
+
+/// Sources that one customer can easily have many of: an IPv4 network (/24) or an IPv6 one (/48);
+/// a user of the machine is alone in its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Network(u64);
 
 /// What became of a guess.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,6 +142,13 @@ impl Guesses {
         let doublings = wrong.checked_sub(FREE_GUESSES).map(|times| times.min(16));
         let delay_ms = doublings.map(|times| DELAY_MS_MIN << times);
         Ok(delay_ms.map_or(0, |ms| ms.min(DELAY_MS_MAX)))
+    }
+
+    /// Whether a guess from `source` was wrong within [`RECENT_MS`], as far as it is remembered.
+    pub fn was_wrong(&self, source: Source, now_ms: u64) -> bool {
+        // A bucket that was never used looks like that of the source of no address.
+        let is_recent = |bucket: &Bucket| bucket.full_ms > 0 && now_ms < bucket.full_ms + RECENT_MS;
+        self.with(source, is_recent).unwrap_or(false)
     }
 
     /// Counts an attempt that was wrong.
@@ -289,6 +318,30 @@ mod tests {
         assert_ne!(of("[2001:db8::1]:1"), of("[2001:db8:0:1::1]:1"));
         assert_eq!(of("192.0.2.7:1"), of("[::ffff:192.0.2.7]:2"));
         assert_ne!(of("192.0.2.7:1"), of("192.0.2.8:1"));
+    }
+
+    #[test]
+    fn a_network_has_the_sources_that_one_customer_may_have() {
+        let of = |peer: &str| Source::of(peer).network();
+        assert_eq!(of("192.0.2.7:1"), of("192.0.2.255:1"));
+        assert_ne!(of("192.0.2.7:1"), of("192.0.3.7:1"));
+        assert_eq!(of("[2001:db8:1:2::1]:1"), of("[2001:db8:1:ffff::1]:1"));
+        assert_ne!(of("[2001:db8:1::1]:1"), of("[2001:db8:2::1]:1"));
+        let of = |uid| Source::of(&told_of("/run/a.sock:0", Some(uid))).network();
+        assert_ne!(of(1_000), of(1_001));
+    }
+
+    #[test]
+    fn who_was_wrong_once_is_known_for_minutes() {
+        let (guesses, now_ms) = (Guesses::default(), 5_000_000);
+        let (one, other) = (Source::of("192.0.2.7:1"), Source::of("192.0.2.8:1"));
+        assert!(!guesses.was_wrong(one, now_ms));
+        guesses.blame(one, now_ms);
+        assert!(guesses.was_wrong(one, now_ms));
+        assert!(guesses.was_wrong(one, now_ms + RECENT_MS));
+        assert!(!guesses.was_wrong(one, now_ms + REFILL_MS + RECENT_MS));
+        assert!(!guesses.was_wrong(other, now_ms));
+        assert!(!guesses.was_wrong(Source::default(), 1));
     }
 
     #[test]

@@ -12,6 +12,7 @@ use crate::limits::{
 use crate::script::{LIBRARY_BYTES_MAX, MEMORY_BYTES_MAX, PROGRAM_BYTES_MAX, SOURCE_BYTES_MAX};
 use crate::settings::units::round_size;
 use crate::tracking::TABLE_BYTES_MAX;
+use crate::users::{HASH_BYTES_MAX, OWN_HASH_BYTES};
 
 const HEAD: &str = "\
 # Limits
@@ -104,6 +105,11 @@ pub fn page() -> String {
         ("sources of scripts", SOURCE_BYTES_MAX, ""),
         ("libraries of functions", LIBRARY_BYTES_MAX, ""),
         ("names remembered for CLIENT TRACKING", TABLE_BYTES_MAX, ""),
+        (
+            "a user's password that is compared, one at a time",
+            HASH_BYTES_MAX,
+            ", as much as its hash says",
+        ),
         ("log lines that wait to be written", LOG_BYTES_MAX, ""),
         (
             "keyspace events that wait to be told",
@@ -136,9 +142,11 @@ fn counts() -> String {
          and {QUEUED_ARGS_PER_KEY} of its arguments beyond the\neighth for one more. A script or a \
          library of functions has at most {}. What clients\nleave behind counts for them until \
          it is freed. A pattern, of KEYS, SCAN or PSUBSCRIBE for example,\nhas at most {}, as have \
-         all of CONFIG GET together; the name of a channel at most {}.\n",
+         all of CONFIG GET together; the name of a channel at most {}. To compare with a hash of\n\
+         `cellar hash-password` takes {}.\n",
         round_size(PROGRAM_BYTES_MAX),
         round_size(PATTERN_BYTES_MAX),
-        round_size(CHANNEL_BYTES_MAX)
+        round_size(CHANNEL_BYTES_MAX),
+        round_size(OWN_HASH_BYTES)
     )
 }

@@ -31,7 +31,7 @@ use crate::tls::owner::Owner;
 pub use self::attempts::{Attempt, LoginResult, Ticket, WaitingAttempt};
 pub use self::file::NAME_BYTES_MAX;
 pub use self::role::{Role, User};
-pub use self::secrets::hash;
+pub use self::secrets::{HASH_BYTES_MAX, OWN_HASH_BYTES, hash};
 pub use self::standing::{Login, Proof, Standing};
 
 use self::attempts::Attempts;

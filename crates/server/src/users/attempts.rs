@@ -8,8 +8,8 @@
 //! ```
 //!
 //! Who waits holds a [`Ticket`], which calls its event loop when it is settled. Only what is found
-//! wrong slows others from there, so each is looked at anew at its turn. Sources take turns; when
-//! all places are taken, the newest of the source with most leaves for one of a source with fewer.
+//! wrong slows others from there, so each is looked at anew at its turn. Networks take turns, and
+//! in each its sources; [`Queue::take`] and [`Queue::make_place`] put back who was wrong of late.
 //!
 //! Invariant: each waiting attempt has a flight, and so has the one that is being compared; at most
 //! [`WAITING_MAX`] wait, [`WAITING_PER_SOURCE_MAX`] of one source. A ticket is a connection's.
@@ -25,7 +25,7 @@ use super::file::NAME_BYTES_MAX;
 use super::secrets::{self, Mac256, PASSWORD_BYTES_MAX};
 use super::standing::{Login, Proof};
 use super::{DEFAULT_USER, Users};
-use crate::guesses::{Guesses, Source, is_same};
+use crate::guesses::{Guesses, Network, Source, is_same};
 use crate::mailbox::Home;
 
 /// Most different attempts that wait.
@@ -35,6 +35,8 @@ const WAITING_PER_SOURCE_MAX: usize = 64;
 /// The part of the free places that one source may hold: the fuller the queue, the fewer, so that
 /// it takes dozens of sources to fill it.
 const FREE_SHARE: usize = 8;
+/// One turn of so many is anybody's, so that who was wrong of late gets some, too.
+const ALIKE_TURNS: u64 = 4;
 /// What a wrong password is compared with where no user has one.
 const NOBODYS_HASH: &str = "$argon2id$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA$\
     AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
@@ -107,14 +109,6 @@ impl Ticket {
     }
 }
 
-/// What is known of a password without a hash.
-#[derive(Clone, Debug)]
-enum Known {
-    Right(Proof),
-    Wrong,
-    Nothing,
-}
-
 /// An attempt that waits.
 #[derive(Debug)]
 pub struct WaitingAttempt {
@@ -125,18 +119,24 @@ pub struct WaitingAttempt {
     name: Box<[u8]>,
     password: Zeroizing<Vec<u8>>,
     hashes: Vec<Arc<str>>,
-    /// What is known of it without a hash.
-    known: Known,
+    /// That it is right, if that is known without a hash.
+    known: Option<Proof>,
     /// Whether it is looked at late.
     is_slowed: bool,
+    /// Whether others from there were wrong of late.
+    was_wrong: bool,
 }
+
+/// The moment of its turn, in engine milliseconds, and its number.
+type Turn = (u64, u64);
 
 #[derive(Debug, Default)]
 struct Queue {
-    /// By the moment of their turns, in engine milliseconds, and their numbers.
-    waiting: BTreeMap<(u64, u64), WaitingAttempt>,
+    waiting: BTreeMap<Turn, WaitingAttempt>,
     /// What waits or is being compared, by where it comes from.
     lanes: HashMap<Source, Lane>,
+    /// The same by networks.
+    networks: HashMap<Network, NetworkLane>,
     last: u64,
     /// How many were taken for their turns.
     turns: u64,
@@ -148,6 +148,14 @@ struct Lane {
     /// Who waits for the same attempt.
     flights: HashMap<Mac256, Vec<Weak<Ticket>>>,
     /// [`Queue::turns`] when it had its last turn, or came.
+    turn: u64,
+}
+
+/// The attempts of one network.
+#[derive(Debug)]
+struct NetworkLane {
+    flights: usize,
+    /// As that of a lane.
     turn: u64,
 }
 
@@ -163,39 +171,100 @@ impl Queue {
         self.lanes.get(&source).map_or(0, |lane| lane.flights.len())
     }
 
-    /// Takes out the newest attempt of the source that has most, if all places are taken and that
-    /// leaves it no fewer than this source has then. Cost: a look at each that waits.
-    fn make_place(&mut self, source: Source) -> Option<WaitingAttempt> {
-        if self.waiting.len() < WAITING_MAX {
-            return None;
-        }
-        let counts = self
-            .lanes
-            .iter()
-            .map(|(&one, lane)| (lane.flights.len(), one));
-        let (count, most) = counts.max()?;
-        if count < self.count_of(source) + 2 {
-            return None;
-        }
-        let of_it = self.waiting.iter().filter(|(_, one)| one.source == most);
-        let newest = of_it
-            .map(|(&key, _)| key)
-            .max_by_key(|&(_, number)| number)?;
-        self.waiting.remove(&newest)
+    fn count_in(&self, network: Network) -> usize {
+        let lane = self.networks.get(&network);
+        lane.map_or(0, |lane| lane.flights)
     }
 
-    /// Takes the next attempt whose turn has come: of the source that had none for longest.
+    /// Takes out an attempt for one that comes when all places are taken: if that is the only one
+    /// of a source that was not wrong of late, one of a source that was, else as
+    /// [`of_largest`](Self::of_largest) says. Cost: a look at each that waits.
+    fn make_place(&mut self, newcomer: &WaitingAttempt) -> Option<WaitingAttempt> {
+        let own = self.count_of(newcomer.source);
+        if self.waiting.len() < WAITING_MAX || own >= WAITING_PER_SOURCE_MAX {
+            return None;
+        }
+        let of_wrong = match own == 0 && !newcomer.was_wrong {
+            true => self.any_of(|one| one.was_wrong),
+            false => None,
+        };
+        let leaving = of_wrong.or_else(|| self.of_largest(newcomer))?;
+        self.waiting.remove(&leaving)
+    }
+
+    /// The attempt that leaves for another by numbers alone, if one does: of the network with most
+    /// if that leaves it no fewer than the newcomer's has then, else of the newcomer's own. Of it
+    /// the newest of the source with most; any if each has one, so that none stays for being early.
+    fn of_largest(&self, newcomer: &WaitingAttempt) -> Option<Turn> {
+        let own = self.count_of(newcomer.source);
+        let home = newcomer.source.network();
+        let at_home = self.count_in(home);
+        let counts = self.networks.iter().map(|(&one, lane)| (lane.flights, one));
+        let (in_largest, largest) = counts.max()?;
+        let is_larger = in_largest >= at_home + 2;
+        // From anywhere, if each network has one and the newcomer's has none.
+        let from = match is_larger {
+            true => Some(largest),
+            false => (at_home > 0).then_some(home),
+        };
+        let is_from = |source: Source| from.is_none_or(|from| source.network() == from);
+        let lanes = self.lanes.iter().filter(|(source, _)| is_from(**source));
+        let counts = lanes.map(|(&one, lane)| (lane.flights.len(), one));
+        let (count, most) = counts.max()?;
+        if count >= own + 2 {
+            let of_it = self.waiting.iter().filter(|(_, one)| one.source == most);
+            return of_it
+                .map(|(&turn, _)| turn)
+                .max_by_key(|&(_, number)| number);
+        }
+        let may_come = own == 0 && (is_larger || !newcomer.was_wrong);
+        may_come.then(|| self.any_of(|one| is_from(one.source)))?
+    }
+
+    /// One of those that wait, by chance.
+    fn any_of(&self, may_leave: impl Fn(&WaitingAttempt) -> bool) -> Option<Turn> {
+        let those = self.waiting.iter().filter(|(_, one)| may_leave(one));
+        let drawn = those.map(|(&turn, _)| (fastrand::u64(..), turn));
+        drawn.min().map(|(_, turn)| turn)
+    }
+
+    /// Takes the next attempt whose turn has come: of the network, and in it of the source, that
+    /// had none for longest; of those that were wrong of late only if there is no other, and once
+    /// in [`ALIKE_TURNS`] like any.
     fn take(&mut self, now_ms: u64) -> Option<WaitingAttempt> {
+        let is_alike = self.turns.is_multiple_of(ALIKE_TURNS);
         let due = self.waiting.range(..=(now_ms, u64::MAX));
-        let turn_of = |source: &Source| self.lanes.get(source).map_or(0, |lane| lane.turn);
-        let next = due.min_by_key(|(key, one)| (turn_of(&one.source), **key));
-        let key = *next?.0;
-        let attempt = self.waiting.remove(&key)?;
+        let turn_in = |network: Network| self.networks.get(&network).map_or(0, |lane| lane.turn);
+        let turn_of = |source: Source| self.lanes.get(&source).map_or(0, |lane| lane.turn);
+        let next = due.min_by_key(|(turn, one)| {
+            let is_late = one.was_wrong && !is_alike;
+            let turns = (turn_in(one.source.network()), turn_of(one.source));
+            (is_late, turns, **turn)
+        });
+        let turn = *next?.0;
+        let attempt = self.waiting.remove(&turn)?;
         self.turns += 1;
         if let Some(lane) = self.lanes.get_mut(&attempt.source) {
             lane.turn = self.turns;
         }
+        if let Some(lane) = self.networks.get_mut(&attempt.source.network()) {
+            lane.turn = self.turns;
+        }
         Some(attempt)
+    }
+
+    /// Enters a flight that there is not, with who waits for it.
+    fn enter(&mut self, attempt: &WaitingAttempt, ticket: &Arc<Ticket>) {
+        let (source, turn) = (attempt.source, self.turns);
+        let network = self.networks.entry(source.network());
+        let network = network.or_insert(NetworkLane { flights: 0, turn });
+        network.flights += 1;
+        let lane = self.lanes.entry(source).or_insert_with(|| Lane {
+            turn,
+            ..Lane::default()
+        });
+        let tickets = vec![Arc::downgrade(ticket)];
+        lane.flights.insert(attempt.flight, tickets);
     }
 
     fn line_up(&mut self, attempt: WaitingAttempt, turn_ms: u64) {
@@ -208,11 +277,26 @@ impl Queue {
         let Some(lane) = self.lanes.get_mut(&attempt.source) else {
             return Vec::new();
         };
-        let tickets = lane.flights.remove(&attempt.flight).unwrap_or_default();
+        let Some(tickets) = lane.flights.remove(&attempt.flight) else {
+            return Vec::new();
+        };
         if lane.flights.is_empty() {
             self.lanes.remove(&attempt.source);
         }
+        let network = attempt.source.network();
+        if let Some(lane) = self.networks.get_mut(&network) {
+            lane.flights -= 1;
+            if lane.flights == 0 {
+                self.networks.remove(&network);
+            }
+        }
         tickets.iter().filter_map(Weak::upgrade).collect()
+    }
+
+    /// Has what waits of a source be of one that was wrong of late.
+    fn mark_wrong(&mut self, source: Source) {
+        let of_it = self.waiting.values_mut().filter(|one| one.source == source);
+        of_it.for_each(|one| one.was_wrong = true);
     }
 
     /// Whether anybody still waits for an attempt.
@@ -267,17 +351,10 @@ impl Users {
         let hashes = user.as_ref().map(|user| user.hashes.clone());
         let hashes = hashes.unwrap_or_default();
         let known = self.known(name, password, &hashes);
-        match (&known, user) {
-            (Known::Right(proof), Some(user)) if delay_ms == 0 => {
-                count(&self.counts.right);
-                let login = Login::new(user, proof.clone());
-                return Attempt::Settled(LoginResult::Right(login));
-            }
-            (Known::Wrong, _) if delay_ms == 0 => {
-                guesses.blame(source, now_ms);
-                return Attempt::Settled(self.note_wrong(name, peer));
-            }
-            _ => {}
+        if let (Some(proof), Some(user), 0) = (&known, user, delay_ms) {
+            count(&self.counts.right);
+            let login = Login::new(user, proof.clone());
+            return Attempt::Settled(LoginResult::Right(login));
         }
         let attempt = WaitingAttempt {
             flight: self.remembered.digest(name, password, ""),
@@ -289,26 +366,25 @@ impl Users {
             hashes,
             known,
             is_slowed: delay_ms > 0,
+            was_wrong: guesses.was_wrong(source, now_ms),
         };
         self.line_up(attempt, delay_ms)
     }
 
-    /// What is known of a password without a hash.
-    fn known(&self, name: &[u8], password: &[u8], hashes: &[Arc<str>]) -> Known {
+    /// That a password is right, if that is known without a hash. Any other is hashed, even where
+    /// there is nothing that it could be: an answer at once would tell such a name from others.
+    fn known(&self, name: &[u8], password: &[u8], hashes: &[Arc<str>]) -> Option<Proof> {
         if self.short_form.is_some() && name == DEFAULT_USER.as_bytes() {
             let secret = self.short_secret.as_bytes();
-            return match !secret.is_empty() && is_same(password, secret) {
-                true => Known::Right(Proof::Settings),
-                false => Known::Wrong,
-            };
+            if !secret.is_empty() && is_same(password, secret) {
+                return Some(Proof::Settings);
+            }
         }
         let digests = self.remembered.digests(name, password, hashes);
         let known = digests
             .iter()
             .position(|digest| self.remembered.has(digest));
-        known.map_or(Known::Nothing, |place| {
-            Known::Right(Proof::Password(Arc::clone(&hashes[place])))
-        })
+        known.map(|place| Proof::Password(Arc::clone(&hashes[place])))
     }
 
     /// Lets an attempt wait, beside one from there that is the same.
@@ -322,7 +398,7 @@ impl Users {
             return Attempt::Waits(ticket);
         }
         if !queue.has_place(attempt.source) {
-            let Some(leaving) = queue.make_place(attempt.source) else {
+            let Some(leaving) = queue.make_place(&attempt) else {
                 count(&self.counts.refused);
                 return Attempt::Settled(LoginResult::Busy);
             };
@@ -334,13 +410,7 @@ impl Users {
         if delay_ms > 0 {
             count(&self.counts.slowed);
         }
-        let turn = queue.turns;
-        let lane = queue.lanes.entry(attempt.source).or_insert_with(|| Lane {
-            turn,
-            ..Lane::default()
-        });
-        let tickets = vec![Arc::downgrade(&ticket)];
-        lane.flights.insert(attempt.flight, tickets);
+        queue.enter(&attempt, &ticket);
         let turn_ms = attempt.came_ms + delay_ms;
         queue.line_up(attempt, turn_ms);
         drop(queue);
@@ -397,15 +467,9 @@ impl Users {
 
     fn settle_now(&self, attempt: &WaitingAttempt, guesses: &Guesses, now_ms: u64) {
         // The same may have been found right meanwhile, from elsewhere.
-        let known = match &attempt.known {
-            Known::Nothing => self.known(&attempt.name, &attempt.password, &attempt.hashes),
-            known => known.clone(),
-        };
-        let proof = match known {
-            Known::Right(proof) => Some(proof),
-            Known::Wrong => None,
-            Known::Nothing => self.compare(attempt).map(Proof::Password),
-        };
+        let found = || self.known(&attempt.name, &attempt.password, &attempt.hashes);
+        let known = attempt.known.clone().or_else(found);
+        let proof = known.or_else(|| self.compare(attempt).map(Proof::Password));
         // The file may have changed since.
         let user = self.by_name(&attempt.name);
         let right = user.zip(proof).filter(|(user, proof)| proof.is_of(user));
@@ -413,7 +477,12 @@ impl Users {
         if right.is_none() {
             guesses.blame(attempt.source, now_ms);
         }
-        let tickets = self.attempts.lock().land(attempt);
+        let mut queue = self.attempts.lock();
+        if right.is_none() {
+            queue.mark_wrong(attempt.source);
+        }
+        let tickets = queue.land(attempt);
+        drop(queue);
         for ticket in tickets {
             let result = match &right {
                 Some(login) => {
@@ -474,6 +543,10 @@ mod tests {
     }
 
     fn users_of(text: &str) -> Arc<Users> {
+        users_with(text, Settings::default())
+    }
+
+    fn users_with(text: &str, settings: Settings) -> Arc<Users> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("users.toml");
         std::fs::write(&path, text).unwrap();
@@ -481,7 +554,7 @@ mod tests {
         std::fs::set_permissions(&path, mode).unwrap();
         let settings = Settings {
             users: Some(path),
-            ..Settings::default()
+            ..settings
         };
         Users::load(&settings).unwrap().unwrap()
     }
@@ -501,8 +574,7 @@ mod tests {
         let (users, guesses) = (users(), Guesses::default());
         let most = WAITING_PER_SOURCE_MAX;
         assert_eq!(places(&users, &guesses, "[2001:db8::1]:1", 50), 50);
-        users.attempts.lock().waiting.clear();
-        users.attempts.lock().lanes.clear();
+        *users.attempts.lock() = Queue::default();
         assert_eq!(places(&users, &guesses, "[2001:db8::1]:1", 100), most);
         let again = users.attempt((b"v", b"x"), "[2001:db8::2]:1", &guesses, 1_000);
         assert!(matches!(again, Attempt::Settled(LoginResult::Busy)));
@@ -548,6 +620,84 @@ mod tests {
         assert!(tickets.iter().any(is_busy));
     }
 
+    /// Fills the queue with one attempt of each of as many networks.
+    fn fill(users: &Users, guesses: &Guesses) {
+        for host in 0..WAITING_MAX {
+            let peer = format!("10.{}.{}.1:1", host / 256, host % 256);
+            assert_eq!(places(users, guesses, &peer, 1), 1, "{host}");
+        }
+    }
+
+    /// How many turns it takes until one of this source has its own.
+    fn turns_until(users: &Users, peer: &str) -> Option<usize> {
+        let source = Source::of(peer);
+        let mut turns = (0..=WAITING_MAX).map_while(|_| users.next_attempt(1_000, 0));
+        turns.position(|attempt| attempt.source == source)
+    }
+
+    const FRESH: &str = "198.51.100.1:1";
+    const OTHER: &str = "203.0.113.1:1";
+
+    #[test]
+    fn a_queue_full_of_sources_that_were_wrong_makes_room_for_one_that_was_not() {
+        let (users, guesses) = (users(), Guesses::default());
+        for host in 0..WAITING_MAX {
+            let peer = format!("10.{}.{}.1:1", host / 256, host % 256);
+            guesses.blame(Source::of(&peer), 1_000);
+        }
+        guesses.blame(Source::of(OTHER), 1_000);
+        fill(&users, &guesses);
+        let wrong = || {
+            let queue = users.attempts.lock();
+            queue.waiting.values().filter(|one| one.was_wrong).count()
+        };
+        let before = wrong();
+        // The table of guesses has forgotten a few at most.
+        assert!(before > WAITING_MAX / 2, "{before}");
+        assert_eq!(places(&users, &guesses, FRESH, 1), 1);
+        assert_eq!(wrong(), before - 1);
+        assert_eq!(users.attempts.lock().waiting.len(), WAITING_MAX);
+        assert_eq!(places(&users, &guesses, OTHER, 1), 0);
+        // Before those that were wrong.
+        let turns = turns_until(&users, FRESH).unwrap();
+        let others = (WAITING_MAX - before) * ALIKE_TURNS as usize;
+        assert!(turns <= others + ALIKE_TURNS as usize, "{turns}, {before}");
+    }
+
+    #[test]
+    fn a_queue_full_of_sources_that_were_not_wrong_makes_room_for_one_more() {
+        let (users, guesses) = (users(), Guesses::default());
+        fill(&users, &guesses);
+        guesses.blame(Source::of(OTHER), 1_000);
+        assert_eq!(places(&users, &guesses, OTHER, 1), 0);
+        assert_eq!(places(&users, &guesses, FRESH, 2), 1);
+        assert_eq!(users.attempts.lock().waiting.len(), WAITING_MAX);
+        let queue = users.attempts.lock();
+        assert_eq!(queue.networks.len(), WAITING_MAX);
+        assert_eq!(queue.lanes.len(), WAITING_MAX);
+    }
+
+    #[test]
+    fn the_addresses_of_a_few_networks_keep_nobody_elses_login_waiting() {
+        let (users, guesses) = (users(), Guesses::default());
+        let networks = 8;
+        let hosts = WAITING_MAX / networks;
+        let knock = |host: usize| {
+            for network in 0..networks {
+                places(&users, &guesses, &format!("10.0.{network}.{host}:1"), 1);
+            }
+        };
+        (0..hosts).for_each(knock);
+        assert_eq!(users.attempts.lock().waiting.len(), WAITING_MAX);
+        assert_eq!(places(&users, &guesses, FRESH, 1), 1);
+        // They make room for each other, and not at the cost of another network.
+        (hosts..2 * hosts).for_each(knock);
+        assert_eq!(users.attempts.lock().waiting.len(), WAITING_MAX);
+        assert_eq!(users.attempts.lock().count_of(Source::of(FRESH)), 1);
+        let turns = turns_until(&users, FRESH).unwrap();
+        assert!(turns <= networks, "{turns}");
+    }
+
     #[test]
     fn what_is_wrong_costs_as_many_hashes_whoever_is_named() {
         let hash = secrets::hash(b"pw").unwrap();
@@ -556,9 +706,15 @@ mod tests {
             let rows = format!("passwords = [{hashes}]\nuids = [{count}]\nrole = \"read\"");
             format!("[[user]]\nname = \"{name}\"\n{rows}\n")
         });
-        let (users, guesses) = (users_of(&rows.concat()), Guesses::default());
+        let settings = Settings {
+            http_token: "t0ken".to_owned(),
+            ..Settings::default()
+        };
+        let users = users_with(&rows.concat(), settings);
+        let guesses = Guesses::default();
         let mut before = 0;
-        for (host, name) in ["a", "b", "c", "nobody"].iter().enumerate() {
+        let names = ["a", "b", "c", "nobody", DEFAULT_USER];
+        for (host, name) in names.iter().enumerate() {
             let peer = format!("192.0.2.{host}:1");
             let secrets = (name.as_bytes(), b"x".as_slice());
             let Attempt::Waits(ticket) = users.attempt(secrets, &peer, &guesses, 1_000) else {

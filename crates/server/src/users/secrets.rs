@@ -19,6 +19,10 @@ use crate::guesses::is_same;
 pub(super) const PASSWORD_BYTES_MAX: usize = 1_024;
 /// Most memory that a hash may take, in KiB; a line of the file decides how much the server takes.
 const HASH_KIB_MAX: u32 = 256 << 10;
+/// The same in bytes: only one is made at a time.
+pub const HASH_BYTES_MAX: usize = (HASH_KIB_MAX as usize) << 10;
+/// What a hash takes that [`hash`] makes.
+pub const OWN_HASH_BYTES: usize = (Params::DEFAULT_M_COST as usize) << 10;
 /// Most rounds and lanes of one.
 const ROUNDS_MAX: u32 = 64;
 /// Sets of remembered MACs.
