@@ -16,6 +16,7 @@ use crate::databases::Databases;
 use crate::error::Error;
 use crate::names::{KnownNames, Names};
 use crate::settings::Settings;
+use crate::signals;
 
 /// A directory in which memory outlives the server, and what was found there.
 pub struct Ground {
@@ -33,6 +34,10 @@ impl Ground {
         let Some(path) = &settings.state else {
             return Ok(None);
         };
+        signals::outlive_file_limits().map_err(|source| Error::System {
+            what: "taking over signals",
+            source,
+        })?;
         let dir = StateDir::open_with(path, memory);
         let dir = dir.map_err(|error| Error::State(error.to_string()))?;
         if !dir.is_memory() {

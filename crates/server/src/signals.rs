@@ -1,5 +1,5 @@
 //! Signals: SIGTERM and SIGINT ask the server to finish and exit, SIGHUP to read its files anew;
-//! SIGUSR1 and SIGUSR2 do nothing.
+//! SIGUSR1, SIGUSR2 and SIGXFSZ do nothing.
 //!
 //! The first arrives as a byte on a socket that an event loop polls, so none is lost between a
 //! check and a sleep. The second ends the process at once, in the signal handler, whatever the
@@ -11,12 +11,21 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGXFSZ};
 use signal_hook::{flag, low_level};
 
 /// Exit status when a second signal cuts the drain short, or when there is none because an event
 /// loop stands still.
 pub(crate) const IMPATIENT_STATUS: i32 = 1;
+
+/// From now on a file that may not become as long (`ulimit -f`) is an error to who writes it, and
+/// not the end of the process.
+///
+/// # Errors
+/// The system's.
+pub fn outlive_file_limits() -> io::Result<()> {
+    flag::register(SIGXFSZ, Arc::default()).map(drop)
+}
 
 /// The receiving end of SIGHUP, which without one ends the process.
 #[derive(Debug)]

@@ -445,6 +445,30 @@ fn a_server_whose_file_system_others_have_filled_answers_all_that_is_stored() {
 }
 
 #[test]
+fn a_file_that_may_not_be_as_long_as_the_memory_is_refused_in_one_line() {
+    let ground = Ground::new("limited");
+    let script = "ulimit -f 1000 && exec \"$0\" \"$@\"";
+    let output = Command::new("sh")
+        .args(["-c", script, env!("CARGO_BIN_EXE_cellar")])
+        .args(["--state", ground.path(), "--memory", "64MiB"])
+        .args([
+            "--memcached",
+            "127.0.0.1:0",
+            "--resp",
+            "off",
+            "--http",
+            "off",
+        ])
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{text}");
+    let told = text.lines().filter(|line| line.starts_with("cellar: "));
+    assert_eq!(told.count(), 1, "{text}");
+    assert!(text.contains("File too large"), "{text}");
+}
+
+#[test]
 fn a_file_system_of_huge_pages_alone_is_refused_in_one_line() {
     let ground = Ground::new("hugetlbfs");
     let Some(mut server) = server_on("hugetlbfs", "uid=0", &ground) else {
