@@ -322,7 +322,7 @@ pub(crate) const fn header_bytes() -> usize {
 }
 
 fn refused(path: &Path, why: &str) -> Error {
-    Error::State(format!("{} {why}", path.display()))
+    Error::State(format!("{}: {why}", path.display()))
 }
 
 /// Checks that a directory or file is this user's, and nobody else's to use.

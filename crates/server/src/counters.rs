@@ -177,7 +177,7 @@ counters! {
     cmd_set "cmd_set": "Storage commands.";
     cmd_flush "cmd_flush": "flush_all commands.";
     cmd_touch "cmd_touch": "Touches: touch, gat and meta T.";
-    cmd_meta "cmd_meta": "Meta commands.";
+    cmd_meta "cmd_meta": "`me`, as memcached counts it; others count as what they do.";
     get_hits "get_hits": "Keys found by reads.";
     get_misses "get_misses": "Keys not found by reads.";
     delete_hits "delete_hits": "Deletes that found an item.";

@@ -128,11 +128,11 @@ pub struct WaitingAttempt {
 }
 
 /// The moment of its turn, in engine milliseconds, and its number.
-type Turn = (u64, u64);
+type WaitingTurn = (u64, u64);
 
 #[derive(Debug, Default)]
 struct Queue {
-    waiting: BTreeMap<Turn, WaitingAttempt>,
+    waiting: BTreeMap<WaitingTurn, WaitingAttempt>,
     /// What waits or is being compared, by where it comes from.
     lanes: HashMap<Source, Lane>,
     /// The same by networks.
@@ -195,7 +195,7 @@ impl Queue {
     /// The attempt that leaves for another by numbers alone, if one does: of the network with most
     /// if that leaves it no fewer than the newcomer's has then, else of the newcomer's own. Of it
     /// the newest of the source with most; any if each has one, so that none stays for being early.
-    fn of_largest(&self, newcomer: &WaitingAttempt) -> Option<Turn> {
+    fn of_largest(&self, newcomer: &WaitingAttempt) -> Option<WaitingTurn> {
         let own = self.count_of(newcomer.source);
         let home = newcomer.source.network();
         let at_home = self.count_in(home);
@@ -222,7 +222,7 @@ impl Queue {
     }
 
     /// One of those that wait, by chance.
-    fn any_of(&self, may_leave: impl Fn(&WaitingAttempt) -> bool) -> Option<Turn> {
+    fn any_of(&self, may_leave: impl Fn(&WaitingAttempt) -> bool) -> Option<WaitingTurn> {
         let those = self.waiting.iter().filter(|(_, one)| may_leave(one));
         let drawn = those.map(|(&turn, _)| (fastrand::u64(..), turn));
         drawn.min().map(|(_, turn)| turn)
