@@ -364,7 +364,7 @@ fn a_directory_that_is_in_use_or_open_to_others_is_refused_in_one_line() {
     assert!(text.contains("may be used by others (mode 750)"), "{text}");
     let text = refusal("/dev/null");
     assert!(
-        text.starts_with("cellar: --state: /dev/null is no directory"),
+        text.starts_with("cellar: --state: /dev/null: is no directory"),
         "{text}"
     );
     let text = refusal("/dev/shm/none/such");
