@@ -150,6 +150,8 @@ pub struct Tracking {
     broadcast: Broadcast,
     due: Due,
     trackers: Mutex<BTreeMap<u64, Arc<Client>>>,
+    /// Held by who drops a name because the table is full.
+    dropping: Mutex<()>,
     /// Names that were dropped because the table was full.
     // Relaxed: a count orders nothing.
     dropped: AtomicU64,
@@ -165,6 +167,7 @@ impl Tracking {
             broadcast: Broadcast::default(),
             due: Due::default(),
             trackers: Mutex::default(),
+            dropping: Mutex::default(),
             dropped: AtomicU64::new(0),
         }
     }
@@ -213,7 +216,7 @@ impl Tracking {
     pub fn tidy_up(&self) -> bool {
         let is_less = self.table.free_some(TIDIED_NAMES) + self.due.free_some(TIDIED_NAMES);
         self.shrink(TIDIED_NAMES);
-        is_less > 0 || self.table.has_too_many() || self.table.is_too_large()
+        is_less > 0 || self.table.is_above_limits()
     }
 
     /// A key has changed; `is_own` if the change may be the deed of this thread's client.
@@ -343,11 +346,15 @@ impl Tracking {
     /// Drops names, at most so many, while the table is above its limits.
     fn shrink(&self, most: usize) {
         for _ in 0..most {
-            let is_too_large = self.table.is_too_large();
-            if !is_too_large && !self.table.has_too_many() {
+            if !self.table.is_above_limits() {
                 return;
             }
-            if is_too_large && self.table.free_some(1) > 0 {
+            // One drops at a time: two who find the same name too many would drop another, too.
+            let turn = lock(&self.dropping);
+            if !self.table.is_above_limits() {
+                return;
+            }
+            if self.table.is_too_large() && self.table.free_some(1) > 0 {
                 continue;
             }
             let mut sent = 0;
@@ -357,6 +364,7 @@ impl Tracking {
                     sent += 1;
                 }
             });
+            drop(turn);
             if !found {
                 return;
             }

@@ -101,10 +101,11 @@ impl Table {
         (keys.load(Ordering::Relaxed), items.load(Ordering::Relaxed))
     }
 
-    /// Whether it holds more names than it may.
-    pub(super) fn has_too_many(&self) -> bool {
+    /// Whether it holds more names, or more bytes, than it may.
+    pub(super) fn is_above_limits(&self) -> bool {
         let keys_max = self.keys_max();
-        keys_max > 0 && self.keys.load(Ordering::Relaxed) > keys_max
+        let has_too_many = keys_max > 0 && self.keys.load(Ordering::Relaxed) > keys_max;
+        has_too_many || self.is_too_large()
     }
 
     /// Whether it holds more bytes than it may.
