@@ -1,6 +1,5 @@
 package cellar.clients;
 
-import static cellar.clients.RespServer.waitUntil;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 
 import io.lettuce.core.LettuceFutures;
@@ -28,7 +27,7 @@ import redis.clients.jedis.Response;
 /** A cluster through Jedis and Lettuce. */
 class ClusterTest {
     private static final int KEYS = 1000;
-    private static final Duration PATIENCE = Duration.ofSeconds(5);
+    private static final Duration PATIENCE = Duration.ofSeconds(10);
 
     /** Jedis, with a pool of connections to each node. */
     private static final class JedisCluster implements ClusterClient {
@@ -126,7 +125,7 @@ class ClusterTest {
         }
 
         private static List<String> all(List<RedisFuture<String>> replies) throws Exception {
-            LettuceFutures.awaitAll(5, TimeUnit.SECONDS, replies.toArray(new RedisFuture<?>[0]));
+            LettuceFutures.awaitAll(PATIENCE, replies.toArray(new RedisFuture<?>[0]));
             List<String> values = new ArrayList<>();
             for (RedisFuture<String> reply : replies) {
                 values.add(reply.get(1, TimeUnit.SECONDS));
@@ -174,7 +173,7 @@ class ClusterTest {
         try {
             ClusterStage.play(scene);
             // One answer that a dead node owes may take longer than the scene.
-            waitUntil(() -> stored.get() > 0);
+            Await.until("a write", () -> stored.get() > 0);
         } finally {
             isOver.set(true);
         }
@@ -197,7 +196,8 @@ class ClusterTest {
     /** Tries until nothing fails: what a client has of a dead node it may find out first. */
     private static void atLastStoresAndFindsAll(
             ClusterClient client, List<String> keys, String value) throws Exception {
-        waitUntil(
+        Await.until(
+                "all are stored and found",
                 () -> {
                     try {
                         storesAndFindsAll(client, keys, value);

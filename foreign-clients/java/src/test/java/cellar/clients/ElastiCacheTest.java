@@ -1,6 +1,5 @@
 package cellar.clients;
 
-import static cellar.clients.RespServer.waitUntil;
 import static java.nio.charset.StandardCharsets.US_ASCII;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
@@ -55,14 +54,15 @@ class ElastiCacheTest {
             store(node, value, owners);
         }
         assertEquals(KEYS, owners.size());
-        waitUntil(
+        Await.until(
+                "as many nodes",
                 () ->
                         client.getAvailableServers().size() == nodes.size()
                                 && client.getNodeLocator().getAll().size() == nodes.size());
         long named = NAMES.stream().filter(name -> isNamed(client, name, owners.get(name))).count();
         assertTrue(named > KEYS_OF_A_RING_MIN, named + " keys");
         // The client itself waits less, and is to: it asks a dead node for the nodes, too.
-        Map<String, Object> found = client.asyncGetBulk(NAMES).get(20, TimeUnit.SECONDS);
+        Map<String, Object> found = client.asyncGetBulk(NAMES).get(60, TimeUnit.SECONDS);
         assertEquals(named, found.size());
         assertEquals(named, Collections.frequency(found.values(), value));
     }

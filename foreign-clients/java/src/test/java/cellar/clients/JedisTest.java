@@ -1,6 +1,5 @@
 package cellar.clients;
 
-import static cellar.clients.RespServer.waitUntil;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
@@ -133,9 +132,9 @@ class JedisTest {
             assertEquals("one", near.get("key"));
             assertEquals(1, near.getCache().getSize());
             writer.set("key", "two");
-            waitUntil(() -> "two".equals(near.get("key")));
+            Await.until("the change", () -> "two".equals(near.get("key")));
             writer.flushAll();
-            waitUntil(() -> near.get("key") == null);
+            Await.until("the flush", () -> near.get("key") == null);
         }
     }
 }

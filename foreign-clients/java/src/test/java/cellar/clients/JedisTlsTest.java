@@ -88,7 +88,7 @@ class JedisTlsTest {
                 works.add(threads.submit(() -> storeAndRead(client, prefix)));
             }
             for (Future<?> work : works) {
-                work.get(30, TimeUnit.SECONDS);
+                work.get(60, TimeUnit.SECONDS);
             }
         } finally {
             threads.shutdownNow();
@@ -136,9 +136,9 @@ class JedisTlsTest {
         try (RedisClient client = pool(server, version)) {
             CompletableFuture<Void> listening =
                     CompletableFuture.runAsync(() -> client.subscribe(listener, "jedis-news"));
-            RespServer.waitUntil(() -> client.publish("jedis-news", "hello") == 1);
-            assertEquals("hello", heard.get(10, TimeUnit.SECONDS));
-            listening.get(10, TimeUnit.SECONDS);
+            Await.until("a subscriber", () -> client.publish("jedis-news", "hello") == 1);
+            assertEquals("hello", heard.get(60, TimeUnit.SECONDS));
+            listening.get(60, TimeUnit.SECONDS);
         }
     }
 

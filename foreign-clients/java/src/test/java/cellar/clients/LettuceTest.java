@@ -1,6 +1,5 @@
 package cellar.clients;
 
-import static cellar.clients.RespServer.waitUntil;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertTrue;
@@ -82,7 +81,7 @@ class LettuceTest {
                 read.add(connection.async().get("k" + i));
             }
             for (int i = 0; i < 1000; i++) {
-                assertEquals("v" + i, read.get(i).get(10, TimeUnit.SECONDS));
+                assertEquals("v" + i, read.get(i).get(60, TimeUnit.SECONDS));
             }
         }
     }
@@ -116,7 +115,7 @@ class LettuceTest {
                     });
             listener.sync().subscribe("news");
             assertEquals(1L, connection.sync().publish("news", "hello"));
-            waitUntil(() -> "hello".equals(heard.get()));
+            Await.until("the message", () -> "hello".equals(heard.get()));
         }
     }
 
@@ -134,10 +133,10 @@ class LettuceTest {
             assertEquals("one", cache.get("key"));
             assertEquals("one", near.get("key"));
             writer.sync().set("key", "two");
-            waitUntil(() -> !near.containsKey("key"));
+            Await.until("the change", () -> !near.containsKey("key"));
             assertEquals("two", cache.get("key"));
             writer.sync().pexpire("key", 20);
-            waitUntil(() -> cache.get("key") == null);
+            Await.until("the end", () -> cache.get("key") == null);
         }
     }
 }

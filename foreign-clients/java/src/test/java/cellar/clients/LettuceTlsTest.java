@@ -1,6 +1,5 @@
 package cellar.clients;
 
-import static cellar.clients.RespServer.waitUntil;
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
@@ -106,7 +105,7 @@ class LettuceTlsTest {
         }
         for (int i = 0; i < read.size(); i++) {
             int size = TlsServer.SIZES.get(i % TlsServer.SIZES.size());
-            assertArrayEquals(TlsServer.value(size), read.get(i).get(10, TimeUnit.SECONDS));
+            assertArrayEquals(TlsServer.value(size), read.get(i).get(60, TimeUnit.SECONDS));
         }
     }
 
@@ -125,7 +124,7 @@ class LettuceTlsTest {
                 });
         listener.sync().subscribe("lettuce-news");
         assertEquals(1L, client.connect().sync().publish("lettuce-news", "hello"));
-        waitUntil(() -> "hello".equals(heard.get()));
+        Await.until("the message", () -> "hello".equals(heard.get()));
     }
 
     @ParameterizedTest
@@ -156,7 +155,7 @@ class LettuceTlsTest {
         long id = connection.sync().clientId();
         StatefulRedisConnection<String, String> other = client.connect();
         assertEquals(1L, other.sync().clientKill(KillArgs.Builder.id(id)));
-        waitUntil(() -> isServedAnew(connection, id));
+        Await.until("another connection", () -> isServedAnew(connection, id));
     }
 
     private static boolean isServedAnew(

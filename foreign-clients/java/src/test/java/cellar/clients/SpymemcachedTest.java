@@ -27,7 +27,7 @@ class SpymemcachedTest extends TextClientContract {
 
     private MemcachedClient open() throws Exception {
         ConnectionFactoryBuilder settings =
-                new ConnectionFactoryBuilder().setProtocol(protocol()).setOpTimeout(10_000);
+                new ConnectionFactoryBuilder().setProtocol(protocol()).setOpTimeout(60_000);
         return new MemcachedClient(settings.build(), List.of(SERVER));
     }
 

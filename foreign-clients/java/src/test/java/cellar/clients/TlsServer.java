@@ -130,7 +130,7 @@ final class TlsServer {
     /** Waits until the server shows another certificate than it does now. */
     void waitForAnotherCertificate() throws Exception {
         X509Certificate first = shown();
-        RespServer.waitUntil(() -> !shown().equals(first));
+        Await.until("another certificate", () -> !shown().equals(first));
     }
 
     private X509Certificate shown() throws IOException, GeneralSecurityException {

@@ -27,7 +27,7 @@ class XmemcachedTest extends TextClientContract {
         XMemcachedClientBuilder settings = new XMemcachedClientBuilder(List.of(SERVER));
         settings.setCommandFactory(commands());
         settings.setConnectionPoolSize(CONNECTIONS);
-        settings.setOpTimeout(10_000);
+        settings.setOpTimeout(60_000);
         return settings.build();
     }
 
@@ -77,9 +77,7 @@ class XmemcachedTest extends TextClientContract {
 
     private static void waitFor(MemcachedClient client, String key, String value)
             throws Exception {
-        for (int i = 0; i < 500 && client.get(key) == null; i++) {
-            Thread.sleep(10);
-        }
+        Await.until(key, () -> client.get(key) != null);
         assertEquals(value, client.get(key));
     }
 

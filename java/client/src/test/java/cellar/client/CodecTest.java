@@ -21,6 +21,7 @@ import java.util.Map;
 import net.spy.memcached.MemcachedClient;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
 /** Values that other clients wrote are read, and the other way round. */
@@ -63,6 +64,7 @@ class CodecTest {
     }
 
     @Test
+    @Tag("deep")
     void spymemcachedAndThisReadEachOther() throws Exception {
         MemcachedClient spy =
                 new MemcachedClient(new InetSocketAddress("127.0.0.1", server.port()));
@@ -87,6 +89,7 @@ class CodecTest {
     }
 
     @Test
+    @Tag("deep")
     void whalinsClientAndThisReadEachOther() {
         SockIOPool pool = SockIOPool.getInstance("codec-test");
         pool.setServers(new String[] {server.node().address()});
@@ -114,6 +117,7 @@ class CodecTest {
     }
 
     @Test
+    @Tag("deep")
     void objectsOfDeclaredClassesTravelBetweenWhalinsClientAndThis() {
         SockIOPool pool = SockIOPool.getInstance("objects-test");
         pool.setServers(new String[] {server.node().address()});

@@ -53,7 +53,7 @@ class CoherenceTest {
                         .backoff(Duration.ofMillis(1), Duration.ofMillis(10))
                         .localCache(LocalCacheOptions.tracked(1 << 20, server.respPort()))
                         .metrics(metrics)
-                        .ticker(() -> System.nanoTime() + moved_ns.get())
+                        .ticker(moved_ns::get)
                         .build(Codecs.string());
         untilTracked();
     }

@@ -26,6 +26,7 @@ import java.util.function.Consumer;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
@@ -72,7 +73,7 @@ class ConfirmationTest {
                         .nodes(List.of(server.node()))
                         .backoff(Duration.ofMillis(1), Duration.ofMillis(10))
                         .localCache(LocalCacheOptions.confirmed(1 << 20))
-                        .ticker(() -> System.nanoTime() + moved_ns.get());
+                        .ticker(moved_ns::get);
         more.accept(builder);
         CacheClient<String> client = builder.build(Codecs.string());
         clients.add(client);
@@ -110,8 +111,7 @@ class ConfirmationTest {
         CacheClient<String> client = client();
         server.put("k", "old");
         assertEquals("old", face.get(client, "k"));
-        server.restart();
-        server.put("k", "new");
+        server.restart("k", "new");
         age();
         assertEquals("new", eventually(face, client));
     }
@@ -123,11 +123,7 @@ class ConfirmationTest {
         server.put("k", "old");
         assertEquals("old", face.get(client, "k"));
         age();
-        server.atNextRead(
-                () -> {
-                    server.restart();
-                    server.put("k", "new");
-                });
+        server.atNextRead(() -> server.restart("k", "new"));
         assertEquals("new", eventually(face, client));
     }
 
@@ -222,10 +218,11 @@ class ConfirmationTest {
 
     /** Cellar's versions begin at random, so each is from one process only. */
     @Test
+    @Tag("deep")
     void replicatedNodesAreNamedTheirOwnVersionsOnly() throws Exception {
         List<String> keys = IntStream.range(0, 24).mapToObj(i -> "key-" + i).toList();
         Versions versions = new Versions();
-        Server first = Server.start(Server.Kind.CELLAR);
+        Server first = Server.restartable();
         try (Server second = Server.start(Server.Kind.CELLAR);
                 Cable toFirst = new Cable(first.port(), versions::filter);
                 Cable toSecond = new Cable(second.port(), versions::filter)) {

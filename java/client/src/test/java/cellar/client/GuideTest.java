@@ -15,12 +15,14 @@ import java.util.List;
 import java.util.Properties;
 import java.util.concurrent.CompletionStage;
 import java.util.function.Function;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
 /**
  * The examples in docs/java.md and docs/guide, word for word: foreign-clients/examples.py looks
  * them up here.
  */
+@Tag("deep")
 class GuideTest {
     private static final Duration TTL = Duration.ofMinutes(10);
 

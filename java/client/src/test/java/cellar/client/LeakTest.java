@@ -12,9 +12,11 @@ import java.util.List;
 import java.util.Queue;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentLinkedQueue;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
 /** Every buffer is given back, whatever becomes of its connection. */
+@Tag("deep")
 class LeakTest {
     private static final int ROUNDS = 200;
 

@@ -17,11 +17,13 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
 /** Loading through the local cache, and loaders that find nothing. */
+@Tag("deep")
 class LoadThroughTest {
     private static final Duration HOUR = Duration.ofHours(1);
     private static final LoadOptions THROUGH = LoadOptions.ttl(HOUR).localTtl(HOUR);

@@ -14,6 +14,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -34,8 +35,10 @@ class RedisTest {
                 .nodes("127.0.0.1:" + server.respPort());
     }
 
+    /** Time stands still, so that a pause of the machine ends no copy. */
     private static CacheClient<String> tracked(Server server) {
         return builder(server)
+                .ticker(() -> 0)
                 .localCache(LocalCacheOptions.tracked(1 << 20, server.respPort()))
                 .build(Codecs.string());
     }
@@ -136,11 +139,18 @@ class RedisTest {
                 CacheClient<String> one = tracked(server);
                 CacheClient<String> two = tracked(server)) {
             AtomicInteger loads = new AtomicInteger();
-            LoadOptions options = LoadOptions.ttl(TTL).localTtl(HOUR);
+            // Those who wait load themselves after their patience, however busy the machine.
+            LoadOptions options = LoadOptions.ttl(TTL).localTtl(HOUR).patience(HOUR);
+            CountDownLatch asking = new CountDownLatch(8);
             List<Thread> threads = new ArrayList<>();
             for (int i = 0; i < 8; i++) {
                 BlockingCacheClient<String> cache = (i % 2 == 0 ? one : two).blocking();
-                threads.add(new Thread(() -> cache.getOrLoad("k", options, () -> slowly(loads))));
+                threads.add(
+                        new Thread(
+                                () -> {
+                                    asking.countDown();
+                                    cache.getOrLoad("k", options, () -> load(asking, loads));
+                                }));
             }
             threads.forEach(Thread::start);
             for (Thread thread : threads) {
@@ -154,10 +164,11 @@ class RedisTest {
         }
     }
 
-    private static String slowly(AtomicInteger loads) {
+    /** Loads when all have asked, so that the others find nothing yet. */
+    private static String load(CountDownLatch asking, AtomicInteger loads) {
         loads.incrementAndGet();
         try {
-            Thread.sleep(100);
+            asking.await();
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
         }

@@ -24,6 +24,7 @@ import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
@@ -34,6 +35,7 @@ import org.junit.jupiter.params.provider.EnumSource;
  *
  * <p>A value is decoded anew whenever it is read from a node, so a copy is known by its identity.
  */
+@Tag("deep")
 class ReplicatedLocalCacheTest {
     private static final Duration HOUR = Duration.ofHours(1);
     private static final Duration SHORT = Duration.ofMillis(500);
@@ -82,7 +84,7 @@ class ReplicatedLocalCacheTest {
     @BeforeEach
     void open() throws Exception {
         for (int i = 0; i < NODES; i++) {
-            servers.add(Server.start(Server.Kind.CELLAR));
+            servers.add(Server.restartable());
         }
     }
 

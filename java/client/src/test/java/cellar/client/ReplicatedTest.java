@@ -33,6 +33,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.TestInfo;
 
 /** Several nodes that hold the same data, some of which die and come back. */
+@Tag("deep")
 class ReplicatedTest {
     private static final Duration TTL = Duration.ofSeconds(1000);
 

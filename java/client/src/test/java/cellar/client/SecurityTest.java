@@ -20,11 +20,13 @@ import java.util.Properties;
 import java.util.concurrent.CompletionException;
 import javax.net.ssl.SSLContext;
 import javax.net.ssl.TrustManagerFactory;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
 /** Encrypted and authenticated connections, against memcached itself. */
+@Tag("deep")
 class SecurityTest {
     private static final char[] PASSWORD = "changeit".toCharArray();
     private static final Duration TTL = Duration.ofMinutes(1);

@@ -6,15 +6,9 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import cellar.client.testing.Await;
 import cellar.client.testing.ChangingNodes;
-import cellar.client.testing.DnsServer;
 import cellar.client.testing.Patient;
 import cellar.client.testing.Server;
 import java.io.IOException;
-import java.io.UncheckedIOException;
-import java.net.InetAddress;
-import java.net.ServerSocket;
-import java.net.Socket;
-import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -23,9 +17,11 @@ import java.util.Map;
 import java.util.concurrent.atomic.AtomicReference;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
 /** Keys spread over several nodes, and where the nodes come from. */
+@Tag("deep")
 class ShardedTest {
     private static final Duration TTL = Duration.ofMinutes(1);
 
@@ -140,61 +136,6 @@ class ShardedTest {
         Discovery discovery = Discovery.dnsAddresses("localhost", servers.get(0).port(), TTL);
         assertTrue(discovery.nodes().contains(servers.get(0).node()));
         assertEquals(TTL, discovery.period());
-    }
-
-    @Test
-    void servicesComeFromTheDomainNameSystemWithTheirWeights() throws Exception {
-        try (DnsServer dns =
-                new DnsServer(
-                        "_memcached._tcp.test",
-                        List.of(
-                                new DnsServer.Service(10, 11212, "b.test"),
-                                new DnsServer.Service(5, 11211, "a.test")))) {
-            String server = "dns://127.0.0.1:" + dns.port();
-            Discovery discovery =
-                    new Periodic(() -> DnsNodes.service("_memcached._tcp.test", server), TTL);
-            assertEquals(
-                    List.of(
-                            Node.of("a.test", 11211).weight(5),
-                            Node.of("b.test", 11212).weight(10)),
-                    discovery.nodes());
-        }
-    }
-
-    @Test
-    void nodesComeFromAConfigurationEndpoint() throws Exception {
-        String nodes = "12\na.test|10.0.0.1|11211 b.test||11212 |10.0.0.3|11213\n";
-        assertEquals(
-                List.of(
-                        Node.of("a.test", 11211),
-                        Node.of("b.test", 11212),
-                        Node.of("10.0.0.3", 11213)),
-                configuration(
-                        "CONFIG cluster 0 " + nodes.length() + "\r\n" + nodes + "\r\nEND\r\n"));
-        assertThrows(CacheException.Refused.class, () -> configuration("ERROR\r\n"));
-        assertThrows(
-                CacheException.Protocol.class,
-                () -> configuration("CONFIG cluster 0 3\r\n1\nwhat\n\r\nEND\r\n"));
-        assertThrows(IOException.class, () -> configuration("CONFIG clus"));
-    }
-
-    private static List<Node> configuration(String answer) throws Exception {
-        try (ServerSocket door = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
-            Thread server =
-                    new Thread(
-                            () -> {
-                                try (Socket socket = door.accept()) {
-                                    socket.getInputStream().readNBytes(20);
-                                    socket.getOutputStream()
-                                            .write(answer.getBytes(StandardCharsets.US_ASCII));
-                                } catch (IOException e) {
-                                    throw new UncheckedIOException(e);
-                                }
-                            });
-            server.start();
-            Node endpoint = Node.of("127.0.0.1", door.getLocalPort());
-            return Discovery.configuration(endpoint, TTL).nodes();
-        }
     }
 
     @Test

@@ -18,9 +18,11 @@ import java.util.Map;
 import java.util.concurrent.atomic.AtomicLong;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
 /** A cluster of Cellars whose slots the client follows. */
+@Tag("deep")
 class SlotsTest {
     private static final Duration TTL = Duration.ofMinutes(5);
     private static final int KEYS = 100;

@@ -16,12 +16,14 @@ import java.util.List;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.CompletionStage;
 import java.util.stream.Stream;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.function.Executable;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
 /** Users of Cellar's own file: by password, by certificate, over socket files. */
+@Tag("deep")
 class UsersTest {
     private static final Duration TTL = Duration.ofMinutes(1);
     private static final Duration PATIENCE = Duration.ofSeconds(20);

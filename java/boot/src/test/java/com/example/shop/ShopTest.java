@@ -14,6 +14,7 @@ import io.netty.util.Version;
 import java.util.List;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.springframework.boot.SpringApplication;
 import org.springframework.boot.SpringBootVersion;
@@ -23,6 +24,7 @@ import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
 
 /** The application with the Boot, the Spring and the Netty that the build names, twice. */
+@Tag("deep")
 class ShopTest {
     private static Server server;
     private static ConfigurableApplicationContext one;

@@ -68,6 +68,7 @@ abstract class CoherenceChecker<F extends Enum<F>> implements AutoCloseable {
         begin();
         long end_ns = System.nanoTime() + time.toNanos();
         while (untilWrong ? !isPast(end_ns) && found() == 0 : !isEnough(end_ns)) {
+            // paced: faults come at moments drawn from the seed, and clients work between them.
             Thread.sleep(50 + random.nextInt(400));
             if (!faults.isEmpty()) {
                 F fault = next();

@@ -10,6 +10,7 @@ import java.time.Duration;
 import java.util.EnumSet;
 import java.util.Set;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
 /**
@@ -18,6 +19,7 @@ import org.junit.jupiter.api.Test;
  *
  * <p>Until each fault has come once, or as many seconds as {@code -Dcellar.check.seconds} says.
  */
+@Tag("deep")
 class EtcdLocalCacheCheckTest {
     private static final long SECONDS = Long.getLong("cellar.check.seconds", 1);
     private static final long SEED = Long.getLong("cellar.check.seed", 1);

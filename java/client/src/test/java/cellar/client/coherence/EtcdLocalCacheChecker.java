@@ -107,6 +107,7 @@ final class EtcdLocalCacheChecker extends CoherenceChecker<EtcdLocalCacheChecker
             }
             case SILENCE -> {
                 nodes.cables().forEach(cable -> cable.become(Cable.State.HELD));
+                // paced: how long the fault lasts is drawn from the seed.
                 Thread.sleep(500 + random.nextInt(2500));
                 nodes.cables().forEach(cable -> cable.become(Cable.State.WHOLE));
                 return;
@@ -118,18 +119,21 @@ final class EtcdLocalCacheChecker extends CoherenceChecker<EtcdLocalCacheChecker
             case STOP -> {
                 nodes.server(0).signal("STOP");
                 nodes.settle(without(running, 0));
+                // paced: clients read for a while while other nodes serve its slots.
                 Thread.sleep(200);
                 nodes.server(0).signal("CONT");
             }
             case KILL -> {
                 nodes.kill(1);
                 nodes.settle(without(running, 1));
+                // paced: clients read for a while while other nodes serve its slots.
                 Thread.sleep(200);
                 nodes.start(1);
             }
             case CUT_OFF -> {
                 nodes.cutOff(true);
                 nodes.settle(without(running, 2));
+                // paced: clients read for a while while other nodes serve its slots.
                 Thread.sleep(200);
                 nodes.cutOff(false);
             }
@@ -162,6 +166,7 @@ final class EtcdLocalCacheChecker extends CoherenceChecker<EtcdLocalCacheChecker
                 } else {
                     failed();
                 }
+                // paced: the writers leave processor time to the readers.
                 Thread.sleep(5);
             }
         } catch (InterruptedException e) {
@@ -186,6 +191,7 @@ final class EtcdLocalCacheChecker extends CoherenceChecker<EtcdLocalCacheChecker
                 generation++;
             }
             try {
+                // paced: readers leave processor time to the nodes
                 Thread.sleep(5);
             } catch (InterruptedException e) {
                 Thread.currentThread().interrupt();

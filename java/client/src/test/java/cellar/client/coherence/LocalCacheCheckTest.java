@@ -10,6 +10,7 @@ import java.time.Duration;
 import java.util.EnumSet;
 import java.util.Set;
 import java.util.function.LongSupplier;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
@@ -20,6 +21,7 @@ import org.junit.jupiter.params.provider.EnumSource;
  *
  * <p>Seconds each, or as many as {@code -Dcellar.check.seconds} says.
  */
+@Tag("deep")
 class LocalCacheCheckTest {
     private static final long SECONDS = Long.getLong("cellar.check.seconds", 4);
     private static final long SEED = Long.getLong("cellar.check.seed", 1);

@@ -150,11 +150,13 @@ final class LocalCacheChecker extends CoherenceChecker<LocalCacheChecker.Fault> 
             case CUT -> cables.forEach(Cable::cut);
             case SILENCE -> {
                 tracking.forEach(cable -> cable.become(Cable.State.HELD));
+                // paced: how long the fault lasts is drawn from the seed.
                 Thread.sleep(500 + random.nextInt(3000));
                 tracking.forEach(cable -> cable.become(Cable.State.WHOLE));
             }
             case FREEZE -> {
                 server.signal("STOP");
+                // paced: how long the fault lasts is drawn from the seed.
                 Thread.sleep(100 + random.nextInt(1500));
                 server.signal("CONT");
             }
@@ -199,6 +201,7 @@ final class LocalCacheChecker extends CoherenceChecker<LocalCacheChecker.Fault> 
 
     private static void pause() {
         try {
+            // paced: the writer leaves processor time to the readers.
             Thread.sleep(WRITE_PAUSE_MS);
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();

@@ -8,6 +8,7 @@ import cellar.client.coherence.ReplicatedLocalCacheChecker.Plan;
 import java.time.Duration;
 import java.util.EnumSet;
 import java.util.Set;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
 /**
@@ -16,6 +17,7 @@ import org.junit.jupiter.api.Test;
  *
  * <p>Seconds each, or as many as {@code -Dcellar.check.seconds} says.
  */
+@Tag("deep")
 class ReplicatedLocalCacheCheckTest {
     private static final long SECONDS = Long.getLong("cellar.check.seconds", 8);
     private static final long SEED = Long.getLong("cellar.check.seed", 1);

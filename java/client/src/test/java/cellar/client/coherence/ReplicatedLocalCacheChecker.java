@@ -78,7 +78,7 @@ final class ReplicatedLocalCacheChecker
         }
         elsewhere = plan.deaf ? Server.start(Server.Kind.CELLAR) : null;
         for (int i = 0; i < NODES; i++) {
-            servers.add(Server.start(Server.Kind.CELLAR));
+            servers.add(Server.restartable());
         }
         for (int i = 0; i < CLIENTS; i++) {
             clients.add(client());
@@ -136,11 +136,13 @@ final class ReplicatedLocalCacheChecker
         switch (fault) {
             case KILL -> {
                 server.kill();
+                // paced: how long the node is away is drawn from the seed.
                 Thread.sleep(random.nextInt(600));
                 servers.set(node, Server.cellar(server.port(), server.respPort()));
             }
             case FREEZE -> {
                 server.signal("STOP");
+                // paced: how long the fault lasts is drawn from the seed.
                 Thread.sleep(100 + random.nextInt(1500));
                 server.signal("CONT");
             }
@@ -150,6 +152,7 @@ final class ReplicatedLocalCacheChecker
             }
             case SILENCE -> {
                 told.get(client).forEach(cable -> cable.become(Cable.State.HELD));
+                // paced: how long the fault lasts is drawn from the seed.
                 Thread.sleep(500 + random.nextInt(2500));
                 told.get(client).forEach(cable -> cable.become(Cable.State.WHOLE));
             }

@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.time.Duration;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
 /**
@@ -11,6 +12,7 @@ import org.junit.jupiter.api.Test;
  *
  * <p>Seconds, or as many as {@code -Dcellar.check.seconds} says.
  */
+@Tag("deep")
 class SlotLocalCacheCheckTest {
     private static final long SECONDS = Long.getLong("cellar.check.seconds", 10);
     private static final long SEED = Long.getLong("cellar.check.seed", 1);

@@ -80,6 +80,7 @@ final class SlotLocalCacheChecker extends CoherenceChecker<SlotLocalCacheChecker
     void disturb(Fault fault) throws Exception {
         if (fault == Fault.FREEZE) {
             nodes.server(0).signal("STOP");
+            // paced: how long the fault lasts is drawn from the seed.
             Thread.sleep(100 + random.nextInt(1500));
             nodes.server(0).signal("CONT");
             return;
@@ -98,6 +99,7 @@ final class SlotLocalCacheChecker extends CoherenceChecker<SlotLocalCacheChecker
         while (!isOver()) {
             change(cache, "shared" + choice.nextInt(KEYS), choice);
             try {
+                // paced: the writer leaves processor time to the readers.
                 Thread.sleep(1);
             } catch (InterruptedException e) {
                 Thread.currentThread().interrupt();
@@ -139,7 +141,7 @@ final class SlotLocalCacheChecker extends CoherenceChecker<SlotLocalCacheChecker
                 read(cache, mine, Duration.ZERO);
             }
             try {
-                // What is waited for takes seconds.
+                // paced: readers leave processor time to the nodes
                 Thread.sleep(1);
             } catch (InterruptedException e) {
                 Thread.currentThread().interrupt();

@@ -17,6 +17,7 @@ import java.time.Duration;
 import java.util.List;
 import java.util.Map;
 import java.util.Properties;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -201,6 +202,7 @@ class CacheConfigurationTest {
     }
 
     @Test
+    @Tag("deep")
     void aRegistryMakesEachCacheOnceAndClosesAll() throws Exception {
         try (Server server = Server.memcached(0)) {
             CacheConfiguration configuration =

@@ -18,6 +18,7 @@ import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -127,6 +128,7 @@ class MemcachedXmlTest {
     }
 
     @Test
+    @Tag("deep")
     void objectsAndLocalCopiesTakeTheFileAlone() throws Exception {
         String order = Order.class.getName();
         try (Server server = Server.memcached(0)) {
@@ -178,6 +180,7 @@ class MemcachedXmlTest {
     }
 
     @Test
+    @Tag("deep")
     void clientsOfOneFileHaveTheirOwnLocalCaches() throws Exception {
         try (Server server = Server.memcached(0)) {
             String text =

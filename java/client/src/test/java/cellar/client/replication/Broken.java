@@ -138,6 +138,7 @@ enum Broken {
                 return;
             }
             try {
+                // paced: some copies come late, so that others overtake them.
                 Thread.sleep(random.nextInt(LATE_MS_MAX));
             } catch (InterruptedException e) {
                 Thread.currentThread().interrupt();

@@ -8,6 +8,7 @@ import cellar.client.Discovery;
 import cellar.client.Node;
 import cellar.client.internal.AsyncView;
 import cellar.client.internal.cluster.ReplicatedCluster;
+import cellar.client.testing.Await;
 import cellar.client.testing.Cable;
 import cellar.client.testing.ChangingNodes;
 import cellar.client.testing.Server;
@@ -73,7 +74,6 @@ final class Checker {
     private static final int FILLED_MS = 700;
 
     private static final int COUNTERS = 10;
-    private static final long WHOLE_MS_MAX = 60_000;
     private static final long QUIET_MS = 4_000;
 
     /** Nothing is changed for so long before some faults: then every copy has to be right. */
@@ -116,7 +116,7 @@ final class Checker {
     private History.Faults run() throws Exception {
         try {
             for (int i = 0; i < plan.nodes(); i++) {
-                servers.add(start(0, 0));
+                servers.add(start());
             }
             for (int i = 0; i < plan.clients(); i++) {
                 clients.add(client(i));
@@ -136,6 +136,7 @@ final class Checker {
                 print();
                 return faults;
             }
+            // paced: what was late may still come; only afterwards every copy has to be right.
             Thread.sleep(QUIET_MS);
             for (int i = 0; i < plan.clients(); i++) {
                 for (int k = 0; k < KEYS; k++) {
@@ -157,6 +158,10 @@ final class Checker {
 
     private void print() {
         System.out.printf(Locale.ROOT, "%s, %d faults: %s%n", plan, injected, faults);
+    }
+
+    private Server start() throws Exception {
+        return plan.kind() == Server.Kind.CELLAR ? Server.restartable() : Server.memcached(0);
     }
 
     private Server start(int port, int respPort) throws Exception {
@@ -214,6 +219,7 @@ final class Checker {
                 } else {
                     readCounter(client, random.nextInt(COUNTERS));
                 }
+                // paced: the load leaves processor time to the servers.
                 Thread.sleep(1);
             } catch (InterruptedException e) {
                 return;
@@ -277,6 +283,7 @@ final class Checker {
         long end_ns = System.nanoTime() + plan.seconds() * 1_000_000_000L;
         Random random = new Random(plan.seed());
         List<Fault> kinds = List.copyOf(EnumSet.copyOf(plan.faults()));
+        // paced: clients work between faults.
         Thread.sleep(1000);
         untilWhole();
         while (System.nanoTime() < end_ns && (plan.whole() || faults.sum() == 0)) {
@@ -284,6 +291,7 @@ final class Checker {
             if (plan.whole()) {
                 setCalm(random.nextBoolean());
                 inject(kinds.get(random.nextInt(kinds.size())), node, random);
+                // paced: clients work between faults.
                 Thread.sleep(1000);
             } else {
                 provoke(node);
@@ -296,6 +304,7 @@ final class Checker {
 
     private void setCalm(boolean wanted) throws InterruptedException {
         calm.set(wanted);
+        // paced: nothing changes for so long before some faults.
         Thread.sleep(wanted ? CALM_MS : 0);
     }
 
@@ -305,10 +314,12 @@ final class Checker {
      */
     private void provoke(int node) throws Exception {
         Server server = servers.get(node);
+        // paced: about when a node is filled; changes go on meanwhile.
         Thread.sleep(FILLED_MS);
         setCalm(true);
         server.kill();
         servers.set(node, start(server.port(), server.respPort()));
+        // paced: about when a node is filled; changes go on meanwhile.
         Thread.sleep(FILLED_MS);
         setCalm(false);
         untilWhole();
@@ -320,11 +331,13 @@ final class Checker {
         switch (fault) {
             case KILL -> {
                 server.kill();
+                // paced: how long the node is away is drawn from the seed.
                 Thread.sleep(random.nextInt(600));
                 servers.set(node, start(server.port(), server.respPort()));
             }
             case FREEZE -> {
                 server.signal("STOP");
+                // paced: how long the fault lasts is drawn from the seed.
                 Thread.sleep(200 + random.nextInt(2500));
                 server.signal("CONT");
             }
@@ -334,15 +347,17 @@ final class Checker {
             case LATE -> {
                 Cable late = cables.get(random.nextInt(plan.clients())).get(node);
                 late.become(Cable.State.HELD);
+                // paced: how long the fault lasts is drawn from the seed.
                 Thread.sleep(50 + random.nextInt(LATE_MS_MAX - 50));
                 late.become(Cable.State.WHOLE);
             }
             case MOVE -> {
                 server.kill();
-                servers.set(node, start(0, 0));
+                servers.set(node, start());
                 for (List<Cable> own : cables) {
                     Cable old = own.set(node, cable(servers.get(node)));
                     old.close();
+                    // paced: one client after the other learns the new address.
                     Thread.sleep(random.nextInt(300));
                 }
             }
@@ -352,19 +367,14 @@ final class Checker {
     private static void cut(List<Cable> cables, Random random) throws InterruptedException {
         Cable.State state = random.nextBoolean() ? Cable.State.CLOSED : Cable.State.SILENT;
         cables.forEach(cable -> cable.become(state));
+        // paced: how long the fault lasts is drawn from the seed.
         Thread.sleep(200 + random.nextInt(2500));
         cables.forEach(cable -> cable.become(Cable.State.WHOLE));
     }
 
     /** The next fault would take the last copy of what only has one. */
-    private void untilWhole() throws InterruptedException {
-        long end_ns = System.nanoTime() + WHOLE_MS_MAX * 1_000_000;
-        while (!clients.stream().allMatch(Checker::isWhole)) {
-            if (System.nanoTime() > end_ns) {
-                throw new IllegalStateException("the nodes do not become whole");
-            }
-            Thread.sleep(50);
-        }
+    private void untilWhole() throws Exception {
+        Await.until("the nodes are whole", () -> clients.stream().allMatch(Checker::isWhole));
     }
 
     private static boolean isWhole(CacheClient<String> client) {

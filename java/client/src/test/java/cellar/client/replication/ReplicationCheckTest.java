@@ -7,6 +7,7 @@ import cellar.client.replication.Checker.Fault;
 import cellar.client.replication.Checker.Plan;
 import cellar.client.testing.Server;
 import java.util.EnumSet;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.parallel.Execution;
 import org.junit.jupiter.api.parallel.ExecutionMode;
@@ -21,6 +22,7 @@ import org.junit.jupiter.params.provider.EnumSource;
  * <p>Each of the first takes as many seconds as {@code -Dcellar.check.seconds} says. They wait for
  * servers most of the time, so they run side by side.
  */
+@Tag("deep")
 class ReplicationCheckTest {
     private static final int SECONDS = Integer.getInteger("cellar.check.seconds", 20);
 

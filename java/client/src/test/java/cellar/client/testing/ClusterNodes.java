@@ -18,7 +18,6 @@ import java.util.Set;
 /** Cellars that form a cluster by a list in a file. */
 public final class ClusterNodes implements AutoCloseable {
     private static final int SLOTS = 16384;
-    private static final long PATIENCE_NS = 60_000_000_000L;
 
     private final Path folder = Files.createTempDirectory("cellar-cluster");
     private final List<Integer> ports = new ArrayList<>();
@@ -115,13 +114,7 @@ public final class ClusterNodes implements AutoCloseable {
 
     /** Waits until the nodes of the list serve all slots, each some, and no other does. */
     private void settle() throws Exception {
-        long begin_ns = System.nanoTime();
-        while (!isSettled()) {
-            if (System.nanoTime() - begin_ns > PATIENCE_NS) {
-                throw new IllegalStateException("the cluster does not settle");
-            }
-            Thread.sleep(20);
-        }
+        Await.until("the listed nodes serve all slots", this::isSettled);
     }
 
     private boolean isSettled() {

@@ -71,6 +71,7 @@ public final class DirectWriter implements AutoCloseable {
             } catch (IOException e) {
                 drop();
                 turnElsewhere();
+                // paced: a node that cannot serve yet is not asked without a pause.
                 Thread.sleep(PAUSE_MS);
                 return false;
             }
@@ -78,6 +79,7 @@ public final class DirectWriter implements AutoCloseable {
                 announced = Integer.parseInt(answer.substring(answer.lastIndexOf(':') + 1));
             } else if (answer.startsWith("-CLUSTERDOWN")) {
                 turnElsewhere();
+                // paced: a node that cannot serve yet is not asked without a pause.
                 Thread.sleep(PAUSE_MS);
             } else if (answer.startsWith("-")) {
                 throw new IllegalStateException(answer);

@@ -28,11 +28,11 @@ public final class EtcdNodes implements AutoCloseable {
 
     private static final int CUT_OFF = 2;
     private static final int SLOTS = 16384;
-    private static final long PATIENCE_NS = 60_000_000_000L;
+    private static final int STARTS_MAX = 5;
 
     private final Path folder = Files.createTempDirectory("cellar-etcd");
-    private final int etcdPort = Server.freePort();
     private final Process etcd;
+    private final int etcdPort;
     private final Cable toEtcd;
     private final List<Integer> ports = new ArrayList<>();
     private final List<Cable> cables = new ArrayList<>();
@@ -40,7 +40,9 @@ public final class EtcdNodes implements AutoCloseable {
 
     /** Starts the first three of so many nodes; each connection of a client has a filter. */
     public EtcdNodes(int count, Supplier<Cable.Filter> filters) throws Exception {
-        etcd = startEtcd();
+        Started started = startEtcd();
+        etcd = started.process();
+        etcdPort = started.port();
         toEtcd = new Cable(etcdPort);
         for (int i = 0; i < count; i++) {
             ports.add(Server.freePort());
@@ -68,29 +70,43 @@ public final class EtcdNodes implements AutoCloseable {
         }
     }
 
-    private Process startEtcd() throws Exception {
-        String client = "http://127.0.0.1:" + etcdPort;
+    private record Started(Process process, int port) {}
+
+    /** Starts etcd, which cannot tell which port it has bound: if one is taken, with others. */
+    private Started startEtcd() throws Exception {
+        for (int attempt = 1; ; attempt++) {
+            int port = Server.freePort();
+            Process process = startEtcd(port, folder.resolve("data-" + attempt));
+            String client = "http://127.0.0.1:" + port;
+            try {
+                Await.until("etcd is healthy", () -> isHealthy(client) || !process.isAlive());
+            } catch (AssertionError e) {
+                process.destroyForcibly();
+                throw e;
+            }
+            if (process.isAlive()) {
+                return new Started(process, port);
+            }
+            if (attempt == STARTS_MAX) {
+                String log = Files.readString(folder.resolve("log"));
+                throw new IllegalStateException("etcd does not start:\n" + log);
+            }
+        }
+    }
+
+    private Process startEtcd(int port, Path data) throws IOException {
+        String client = "http://127.0.0.1:" + port;
         String peer = "http://127.0.0.1:" + Server.freePort();
         List<String> command = new ArrayList<>();
-        command.addAll(List.of("etcd", "--data-dir", folder.resolve("data").toString()));
+        command.addAll(List.of("etcd", "--data-dir", data.toString()));
         command.addAll(List.of("--listen-client-urls", client, "--advertise-client-urls", client));
         command.addAll(List.of("--listen-peer-urls", peer));
         command.addAll(List.of("--initial-advertise-peer-urls", peer));
         command.addAll(List.of("--initial-cluster", "default=" + peer));
-        Process process =
-                new ProcessBuilder(command)
-                        .redirectErrorStream(true)
-                        .redirectOutput(folder.resolve("log").toFile())
-                        .start();
-        long begin_ns = System.nanoTime();
-        while (!isHealthy(client)) {
-            if (System.nanoTime() - begin_ns > PATIENCE_NS) {
-                process.destroyForcibly();
-                throw new IllegalStateException("etcd does not become healthy");
-            }
-            Thread.sleep(50);
-        }
-        return process;
+        return new ProcessBuilder(command)
+                .redirectErrorStream(true)
+                .redirectOutput(folder.resolve("log").toFile())
+                .start();
     }
 
     private static boolean isHealthy(String client) {
@@ -116,8 +132,7 @@ public final class EtcdNodes implements AutoCloseable {
             "--announce-resp",
             "127.0.0.1:" + cables.get(node).port()
         };
-        String memcached = "127.0.0.1:" + Server.freePort();
-        servers.set(node, Server.cellar(memcached, "127.0.0.1:" + ports.get(node), flags));
+        servers.set(node, Server.cellar("127.0.0.1:0", "127.0.0.1:" + ports.get(node), flags));
     }
 
     /** Has a node end, which gives back what it has. */
@@ -178,13 +193,7 @@ public final class EtcdNodes implements AutoCloseable {
 
     /** Waits until these nodes serve all slots between them, each some. */
     public void settle(int... nodes) throws Exception {
-        long begin_ns = System.nanoTime();
-        while (!isSettled(nodes)) {
-            if (System.nanoTime() - begin_ns > PATIENCE_NS) {
-                throw new IllegalStateException("the cluster does not settle");
-            }
-            Thread.sleep(20);
-        }
+        Await.until("these nodes serve all slots", () -> isSettled(nodes));
     }
 
     private boolean isSettled(int... nodes) {

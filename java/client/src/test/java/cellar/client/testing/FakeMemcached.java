@@ -83,10 +83,12 @@ public final class FakeMemcached implements AutoCloseable {
         items.put(key, new Item(value, versions.incrementAndGet()));
     }
 
-    /** Becomes another process at the same address, without items. */
-    public void restart() {
+    /** Becomes another process at the same address, with this item alone. */
+    public void restart(String key, String value) {
         items.clear();
         versions.set(0);
+        put(key, value);
+        // Last: a client that loses its connection asks again at once.
         cut();
     }
 

@@ -79,6 +79,7 @@ public final class FaultyServer implements AutoCloseable {
 
     private static void pause() {
         try {
+            // paced: a reply that trickles: one piece after the other.
             Thread.sleep(5);
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();

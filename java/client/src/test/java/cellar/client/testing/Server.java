@@ -18,7 +18,10 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import java.util.function.IntFunction;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
@@ -39,7 +42,7 @@ public final class Server implements AutoCloseable {
     private static final String MEMORY_MIB = "512";
 
     private static final int STARTS_MAX = 5;
-    private static final long READY_S_MAX = 20;
+    private static final long READY_S_MAX = 60;
 
     /** What holds the ports that were given out. */
     private static final List<SocketChannel> HOLDERS = new CopyOnWriteArrayList<>();
@@ -57,6 +60,14 @@ public final class Server implements AutoCloseable {
     /** Starts a server of this kind. */
     public static Server start(Kind kind) throws Exception {
         return kind == Kind.CELLAR ? cellar(0, 0) : memcached(0);
+    }
+
+    /**
+     * Starts Cellar on ports that this process holds, so that it can start there again after it was
+     * killed: a port that a server chose itself may be somebody else's by then.
+     */
+    public static Server restartable() throws Exception {
+        return cellar(freePort(), freePort());
     }
 
     /** Starts Cellar; port 0 is any. */
@@ -78,9 +89,14 @@ public final class Server implements AutoCloseable {
         Thread reader = new Thread(() -> read(output, ready), "cellar-output");
         reader.setDaemon(true);
         reader.start();
-        Matcher line = ready.get(READY_S_MAX, TimeUnit.SECONDS);
-        return new Server(
-                process, Integer.parseInt(line.group(1)), Integer.parseInt(line.group(2)));
+        try {
+            Matcher line = ready.get(READY_S_MAX, TimeUnit.SECONDS);
+            return new Server(
+                    process, Integer.parseInt(line.group(1)), Integer.parseInt(line.group(2)));
+        } catch (ExecutionException | TimeoutException e) {
+            process.destroyForcibly();
+            throw e;
+        }
     }
 
     private static void read(BufferedReader output, CompletableFuture<Matcher> ready) {
@@ -124,51 +140,71 @@ public final class Server implements AutoCloseable {
 
     /** Starts memcached; port 0 is any. */
     public static Server memcached(int port, String... more) throws Exception {
-        for (int attempt = 1; ; attempt++) {
-            int chosen = port == 0 ? freePort() : port;
-            List<String> command = new ArrayList<>();
-            command.addAll(List.of("memcached", "-l", "127.0.0.1", "-p", "" + chosen, "-U", "0"));
-            command.addAll(List.of("-u", "nobody", "-m", MEMORY_MIB, "-t", "2"));
-            command.addAll(List.of(more));
-            Process process = new ProcessBuilder(command).inheritIO().start();
-            if (answers(process, chosen)) {
-                return new Server(process, chosen, 0);
-            }
-            process.destroyForcibly().waitFor();
-            if (attempt == STARTS_MAX) {
-                throw new IllegalStateException("memcached does not start");
-            }
-        }
+        return listening(
+                port,
+                false,
+                chosen -> {
+                    List<String> command = new ArrayList<>(List.of("memcached", "-u", "nobody"));
+                    command.addAll(List.of("-l", "127.0.0.1", "-p", "" + chosen, "-U", "0"));
+                    command.addAll(List.of("-m", MEMORY_MIB, "-t", "2"));
+                    command.addAll(List.of(more));
+                    return command;
+                });
     }
 
     /** Starts Debian's redis-server, which keeps nothing on disk; port 0 is any. */
     public static Server redis(int port, String... more) throws Exception {
+        return listening(
+                port,
+                true,
+                chosen -> {
+                    List<String> command = new ArrayList<>(List.of("redis-server", "--save", ""));
+                    command.addAll(List.of("--bind", "127.0.0.1", "--port", "" + chosen));
+                    command.addAll(List.of("--appendonly", "no", "--loglevel", "warning"));
+                    command.addAll(List.of(more));
+                    return command;
+                });
+    }
+
+    /** Starts a program that cannot tell which port it has bound: if one is taken, with another. */
+    private static Server listening(int port, boolean redis, IntFunction<List<String>> commands)
+            throws Exception {
+        // Maven reads this process's own output, which a server's lines would garble.
+        Path log = file("server.log", "");
         for (int attempt = 1; ; attempt++) {
             int chosen = port == 0 ? freePort() : port;
-            List<String> command = new ArrayList<>();
-            command.addAll(List.of("redis-server", "--port", "" + chosen, "--bind", "127.0.0.1"));
-            command.addAll(List.of("--save", "", "--appendonly", "no", "--loglevel", "warning"));
-            command.addAll(List.of(more));
-            Process process = new ProcessBuilder(command).inheritIO().start();
+            List<String> command = commands.apply(chosen);
+            Process process =
+                    new ProcessBuilder(command)
+                            .redirectErrorStream(true)
+                            .redirectOutput(log.toFile())
+                            .start();
             if (answers(process, chosen)) {
-                return new Server(process, chosen, chosen);
+                return new Server(process, chosen, redis ? chosen : 0);
             }
-            process.destroyForcibly().waitFor();
             if (attempt == STARTS_MAX) {
-                throw new IllegalStateException("redis-server does not start");
+                throw new IllegalStateException(command + " ended:\n" + Files.readString(log));
             }
         }
     }
 
-    private static boolean answers(Process process, int port) throws InterruptedException {
-        for (int i = 0; i < 500 && process.isAlive(); i++) {
-            try (Socket probe = new Socket(InetAddress.getLoopbackAddress(), port)) {
-                return probe.isConnected();
-            } catch (IOException e) {
-                Thread.sleep(10);
-            }
+    /** Waits until the process listens; false if it has ended instead. */
+    private static boolean answers(Process process, int port) throws Exception {
+        try {
+            Await.until("port " + port + " is open", () -> isOpen(port) || !process.isAlive());
+        } catch (AssertionError e) {
+            process.destroyForcibly();
+            throw e;
         }
-        return false;
+        return process.isAlive();
+    }
+
+    private static boolean isOpen(int port) {
+        try (Socket probe = new Socket(InetAddress.getLoopbackAddress(), port)) {
+            return probe.isConnected();
+        } catch (IOException e) {
+            return false;
+        }
     }
 
     /**

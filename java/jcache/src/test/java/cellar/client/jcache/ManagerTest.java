@@ -21,8 +21,8 @@ abstract class ManagerTest {
         provider = Caching.getCachingProvider();
         Properties properties = new Properties();
         properties.setProperty("cache.a.nodes", server.node().address());
-        properties.setProperty("cache.a.timeout", "20s");
-        properties.setProperty("cache.a.connect-timeout", "20s");
+        properties.setProperty("cache.a.timeout", "60s");
+        properties.setProperty("cache.a.connect-timeout", "60s");
         manager = provider.getCacheManager(provider.getDefaultURI(), null, properties);
     }
 

@@ -12,6 +12,7 @@ import cellar.client.CacheMetrics;
 import cellar.client.Codecs;
 import cellar.client.LocalCacheOptions;
 import cellar.client.testing.Await;
+import cellar.client.testing.Patient;
 import cellar.client.testing.Server;
 import java.time.Duration;
 import java.util.List;
@@ -44,9 +45,7 @@ class CellarCacheManagerTest {
     static void open() throws Exception {
         server = Server.start(Server.Kind.CELLAR);
         client =
-                CacheClient.builder()
-                        .timeout(Duration.ofSeconds(20))
-                        .connectTimeout(Duration.ofSeconds(20))
+                Patient.builder()
                         .nodes(List.of(server.node()))
                         .localCache(LocalCacheOptions.tracked(1 << 20, server.respPort()))
                         .build(Codecs.spymemcached());
@@ -166,10 +165,8 @@ class CellarCacheManagerTest {
                     }
                 };
         try (CacheClient<String> own =
-                CacheClient.builder()
+                Patient.builder()
                         .nodes(List.of(server.node()))
-                        .timeout(Duration.ofSeconds(20))
-                        .connectTimeout(Duration.ofSeconds(20))
                         .metrics(metrics)
                         .build(Codecs.string())) {
             Cache cache = CellarCacheManager.of(own, TTL).getCache("listed");

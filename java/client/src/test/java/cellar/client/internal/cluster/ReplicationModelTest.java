@@ -13,6 +13,7 @@ import java.util.EnumSet;
 import java.util.List;
 import java.util.Set;
 import java.util.stream.LongStream;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
@@ -27,6 +28,7 @@ class ReplicationModelTest {
     private static final Timing WITHOUT_LEASES =
             new Timing(40, 100_000, 0, 10, 20, 150, 400, 60_000);
     private static final long SCHEDULES = Long.getLong("cellar.schedules", 20_000);
+    private static final long FEW_SCHEDULES = 1_000;
     private static final long BROKEN_SCHEDULES = 20_000;
     private static final int ITEMS = 2;
 
@@ -241,11 +243,18 @@ class ReplicationModelTest {
     }
 
     @Test
+    void underAFewSchedulesNothingIsLostAndNothingComesBack() {
+        assertEquals("", check(0, FEW_SCHEDULES, TIMING, Set.of()));
+    }
+
+    @Test
+    @Tag("deep")
     void underAnyScheduleNothingIsLostAndNothingComesBack() {
         assertEquals("", check(0, SCHEDULES, TIMING, Set.of()));
     }
 
     @ParameterizedTest
+    @Tag("deep")
     @EnumSource(World.Broken.class)
     void aBrokenRuleIsNoticed(World.Broken broken) {
         String found = check(0, BROKEN_SCHEDULES, TIMING, EnumSet.of(broken));
@@ -253,6 +262,7 @@ class ReplicationModelTest {
     }
 
     @Test
+    @Tag("deep")
     void homesThatMoveWithoutLeasesAreNoticed() {
         String found = check(0, BROKEN_SCHEDULES, WITHOUT_LEASES, Set.of());
         assertTrue(!found.isEmpty());

@@ -8,6 +8,7 @@ import cellar.client.internal.wire.Mark.Kind;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
 import java.util.Set;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -41,6 +42,7 @@ class SilenceTest {
     }
 
     @Test
+    @Tag("deep")
     void whoHearsNobodyForLongPutsNobodyOutAndDeliversWhatWaited() {
         for (long seed = 0; seed < SEEDS; seed++) {
             World world = world(seed, 2 + (int) (seed % 4), 2);
@@ -63,6 +65,7 @@ class SilenceTest {
     }
 
     @ParameterizedTest
+    @Tag("deep")
     @ValueSource(booleans = {true, false})
     void severalNodesThatFailAtOnceAreOutAndComeBack(boolean killed) {
         for (long seed = 0; seed < SEEDS; seed++) {
