@@ -20,8 +20,8 @@ import socketserver
 import threading
 import time
 
-from many_machines import knows, until
-from servers import Server, free_port
+from many_machines import knows
+from servers import Server, free_port, wait_until
 
 NAMES = "alpha", "beta", "gamma"
 PROTOCOLS = "resp", "memcached", "http"
@@ -93,12 +93,20 @@ class Cluster:
         """Has a scene happen; whether all nodes know of it."""
         if scene == "dies":
             self.kill(LEAVES)
+            # paced: meanwhile clients meet a node that is dead and still in the list.
             time.sleep(DEAD_SECONDS)
         elif scene == "returns":
             self.start(LEAVES)
         stay = NAMES[:-1] if scene in ("goes", "dies") else NAMES
         self.write(stay)
-        return until(lambda: all(self.knows(name, len(stay)) for name in self.servers))
+
+        def is_known():
+            return all(self.knows(name, len(stay)) for name in self.servers)
+
+        try:
+            return wait_until(f"every node knows of {len(stay)} nodes", is_known)
+        except TimeoutError:
+            return False
 
     def knows(self, name, nodes):
         return knows(self.ports[name]["resp"], nodes)

@@ -34,17 +34,16 @@ import contextlib
 import random
 import select
 import socket
-import subprocess
 import sys
+import tempfile
 import time
 
 import dumps
 from commands import Maker
 from libraries import SHOW, Programs
-from servers import accepts, free_port
+from servers import Server
 
 REDIS = "redis-server"
-START_SECONDS_MAX = 20
 TTL_SECONDS_TOLERATED = 3
 # Cellar knows no later deadlines.
 FAR_SECONDS = 1 << 40
@@ -655,19 +654,13 @@ def outcomes(cellar_port, seed, commands, only=None):
 @contextlib.contextmanager
 def redis_server():
     """A redis-server on a free port, stopped by its id."""
-    port = free_port()
-    flags = ["--port", str(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]
-    process = subprocess.Popen([REDIS, *flags], stdout=subprocess.DEVNULL, cwd="/tmp")
-    try:
-        deadline = time.monotonic() + START_SECONDS_MAX
-        while not accepts(port):
-            if time.monotonic() > deadline or process.poll() is not None:
-                raise OSError("redis-server does not start")
-            time.sleep(0.02)
-        yield port
-    finally:
-        process.terminate()
-        process.wait()
+    with tempfile.TemporaryDirectory(prefix="cellar-differential-") as folder:
+        flags = f"--port {{port}} --bind 127.0.0.1 --save '' --appendonly no --dir {folder}"
+        server = Server(f"{REDIS} {flags}", f"{folder}/redis.log")
+        try:
+            yield server.port
+        finally:
+            server.stop()
 
 
 def main():

@@ -25,13 +25,13 @@ import re
 import shlex
 import shutil
 import subprocess
-import time
 
-from servers import accepts, free_port, output_of
+from servers import STOP_SECONDS_MAX, accepts, free_port, output_of, wait_until
 
-START_SECONDS_MAX = 20
-EXAMPLE_SECONDS_MAX = 60
+EXAMPLE_SECONDS_MAX = 120
 JAVA = "java"
+# Languages whose blocks are run or compared, and never written as files.
+CHECKED = {"text", "sh", "python", "rust", "java", "properties", "kotlin", "xml"}
 
 # How an example differs from what is typed: redis-cli shows what it shows on a terminal, and has no
 # port to guess; settings are read, but no second server is started in the foreground.
@@ -39,7 +39,17 @@ PREAMBLE = r"""
 set -o pipefail
 PATH={binaries}:$PATH
 redis-cli() {{ command redis-cli --no-raw -p {resp} "$@"; }}
-mvn() {{ (cd {root} && command mvn --quiet --batch-mode "${{@/%install/validate}}"); }}
+# The suite java_client builds the modules; here it matters that each of them is there.
+mvn() {{
+    local project options="$*"
+    options=${{options#*--projects }}
+    for project in $(tr , ' ' <<<"${{options%% *}}"); do
+        case "$project" in
+            :*) grep --quiet "<artifactId>${{project#:}}</artifactId>" {root}/java/pom.xml ;;
+            *) test -e {root}/java/"$project"/pom.xml ;;
+        esac || {{ echo "java/ has no $project"; return 1; }}
+    done
+}}
 make() {{ command make --directory={root} --just-print "$@" >/dev/null; }}
 cellar() {{
     case " $* " in
@@ -103,6 +113,30 @@ def blocks(text):
         yield this.group(1), this.group(2), joined
 
 
+def commands(body):
+    """The commands of a block: a line is one, with the lines that it goes on in."""
+    return re.findall(r"(?:[^\n]*\\\n)*[^\n]+\n", body)
+
+
+def session_parts(body):
+    """The commands of a session, each with its output."""
+    return re.split(r"^\$ ", body, flags=re.M)[1:]
+
+
+def count(text):
+    """How many tests `try_all` makes of a text."""
+    total, is_output = 0, False
+    for language, body, joined in blocks(text):
+        if language == "text":
+            total += 0 if is_output else len(session_parts(body)) or 1
+        elif language == "sh":
+            total += len(commands(body))
+        elif not is_file(language, body):
+            total += 1
+        is_output = joined
+    return total
+
+
 class Examples:
     """Tries pages; `ports` has for each port that they show the one to use."""
 
@@ -158,8 +192,7 @@ class Examples:
             elif language == "text":
                 yield from self.session(page, body)
             elif language == "sh":
-                # A line is a command, with the lines that it goes on in.
-                *before, last = re.findall(r"(?:[^\n]*\\\n)*[^\n]+\n", body)
+                *before, last = commands(body)
                 for command in before:
                     yield done(self.shell(page, command))
                 pending = self.shell(page, last)
@@ -182,7 +215,7 @@ class Examples:
         if not body.startswith("$ "):
             yield f"{page}: {first_line(body)}", "it is no session and follows no example"
             return
-        for part in re.split(r"^\$ ", body, flags=re.M)[1:]:
+        for part in session_parts(body):
             command, expected = re.match(r"((?:[^\n]*\\\n)*[^\n]*\n?)(.*)\Z", part, re.S).groups()
             name, code, output = self.shell(page, command)
             yield name, self.compared(output, expected, code)
@@ -221,19 +254,22 @@ class Examples:
         self.running.append(process)
         text = command + "".join(self.files.get(word, "") for word in words)
         awaited = [port for port in self.ports.values() if re.search(rf"\b{port}\b", text)]
-        deadline = time.monotonic() + START_SECONDS_MAX
-        while time.monotonic() < deadline and process.poll() is None:
-            if all(accepts(port) for port in awaited):
-                return None
-            time.sleep(0.02)
-        return f"it does not start:\n{log.read_text()}"
+
+        def starts_or_leaves():
+            return process.poll() is not None or all(accepts(port) for port in awaited)
+
+        try:
+            wait_until(f"{command} accepts connections", starts_or_leaves)
+        except TimeoutError as problem:
+            return f"{problem}:\n{log.read_text()}"
+        return None if process.poll() is None else f"it does not start:\n{log.read_text()}"
 
     def close(self):
         """Ends what was started, by its process."""
         for process in reversed(self.running):
             process.terminate()
         for process in self.running:
-            process.wait(START_SECONDS_MAX)
+            process.wait(STOP_SECONDS_MAX)
         self.running.clear()
         for place in glob.glob(f"{glob.escape(self.in_memory)}*"):
             shutil.rmtree(place)
@@ -300,6 +336,11 @@ def is_part_of_java(language, body):
     if language == "xml":
         return body.startswith("<memcached>")
     return language == "yaml" and not re.match(r"# (\S+\.\w+)\n", body)
+
+
+def is_file(language, body):
+    """Whether it is a file that an example may name."""
+    return language not in CHECKED and re.match(r"# (\S+\.\w+)\n", body) is not None
 
 
 def done(outcome):

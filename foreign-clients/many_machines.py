@@ -7,11 +7,9 @@ where keys lie, what goes through and what does not, what is lost with a server.
 import contextlib
 import random
 import socket
-import subprocess
-import time
 
 import examples
-from servers import accepts, free_port, output_of
+from servers import STOP_SECONDS_MAX, Server, free_port, on_free_ports, output_of, wait_until
 
 PAGE = "docs/guide/many-machines.md"
 CELLARS = (11211, 6379, 8080), (11212, 6380, 8081)
@@ -21,7 +19,7 @@ KETAMA, TWEMPROXY, ENVOY = "Ketama clients", "twemproxy in front", "Envoy in fro
 COMPILED = "Replicated Java clients", "Near caches over several servers"
 PROXIES = 22121, 22122, 22222, 22379
 KEYS = 1000
-WAIT_SECONDS_MAX = 10
+ANSWER_SECONDS_MAX = 60
 # Share of the keys that each of two servers has at least, with 160 points a server.
 SHARE_MIN = 0.25
 # Times after which the page's proxies take a server for lost, and those that are tried: a busy
@@ -51,7 +49,7 @@ class Stage:
 
     def lose_the_second_cellar(self):
         self.page.running[1].terminate()
-        self.page.running[1].wait(WAIT_SECONDS_MAX)
+        self.page.running[1].wait(STOP_SECONDS_MAX)
 
     def items(self, cellar):
         """How many items a Cellar has."""
@@ -89,7 +87,7 @@ def expect(name, good, found):
 
 def closes(port, request):
     """Whether the peer closes the connection without a word."""
-    with socket.create_connection(("127.0.0.1", port), timeout=WAIT_SECONDS_MAX) as connection:
+    with socket.create_connection(("127.0.0.1", port), timeout=ANSWER_SECONDS_MAX) as connection:
         connection.sendall(request)
         try:
             return connection.recv(65536) == b""
@@ -97,16 +95,6 @@ def closes(port, request):
             return True
         except TimeoutError:
             return False
-
-
-def until(condition):
-    """Whether a condition comes to hold."""
-    deadline = time.monotonic() + WAIT_SECONDS_MAX
-    while time.monotonic() < deadline:
-        if condition():
-            return True
-        time.sleep(0.05)
-    return False
 
 
 def keys():
@@ -148,7 +136,7 @@ def cluster_in_etcd(root, binaries, python, folder):
         client = redis.RedisCluster(host="127.0.0.1", port=port)
         stored = sum(bool(client.set(key, "before")) for key in keys())
         page.running[-1].kill()
-        until(lambda: knows(port, 2))
+        wait_until("the nodes that live know of two", lambda: knows(port, 2))
         again = sum(served(client, key) for key in keys())
         found = sum(client.get(key) == b"after" for key in keys())
         good = (stored, again, found) == (KEYS, KEYS, KEYS)
@@ -167,7 +155,7 @@ def served(client, key):
         except redis.exceptions.RedisError:
             return False
 
-    return until(stores)
+    return wait_until(f"{key} is stored", stores)
 
 
 def cluster_shares(ports):
@@ -209,19 +197,15 @@ def ketama(*arguments):
             found = read_through(port, keys())
         yield expect("twemproxy without names looks on the same server", found == KEYS, found)
         # A third server takes a third of the keys; the others stay where they are.
-        third = free_port()
-        command = [f"--{name}=127.0.0.1:0" for name in ("resp", "http")]
-        program = [arguments[1] / "cellar", f"--memcached=127.0.0.1:{third}", *command]
-        process = subprocess.Popen(program, stderr=subprocess.DEVNULL)
+        flags = " ".join(f"--{name} 127.0.0.1:0" for name in ("memcached", "resp", "http"))
+        third = Server(f"{arguments[1]}/cellar {flags}", scene.page.folder / "third.log")
         try:
-            until(lambda: accepts(third))
-            wider = pylibmc.Client([*addresses, f"127.0.0.1:{third}"], behaviors=behaviors)
+            wider = pylibmc.Client([*addresses, f"127.0.0.1:{third.port}"], behaviors=behaviors)
             stayed = len(wider.get_multi(keys()))
             moderate = 0.5 * KEYS < stayed < 0.85 * KEYS
             yield expect("a third server moves about a third of the keys", moderate, stayed)
         finally:
-            process.terminate()
-            process.wait(WAIT_SECONDS_MAX)
+            third.stop()
         kept = scene.items(0)
         hashed = HashClient(addresses, retry_attempts=0, dead_timeout=60, ignore_exc=True)
         scene.lose_the_second_cellar()
@@ -253,20 +237,21 @@ def answer(ask):
 @contextlib.contextmanager
 def twemproxy_before(scene, addresses):
     """twemproxy before servers without names; its port."""
-    port, statistics = free_port(), free_port()
     servers = "".join(f"  - {address}:1\n" for address in addresses)
-    text = f"ring:\n  listen: 127.0.0.1:{port}\n  hash: md5\n  distribution: ketama\n  servers:\n"
-    file = scene.page.folder / "ring.yml"
-    file.write_text(text + servers)
-    options = ["--stats-addr", "127.0.0.1", "--stats-port", str(statistics)]
-    command = ["nutcracker", "--conf-file", file, *options]
-    process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    folder = scene.page.folder
+
+    def start(port, statistics):
+        text = f"listen: 127.0.0.1:{port}\n  hash: md5\n  distribution: ketama\n  servers:\n"
+        (folder / "ring.yml").write_text(f"ring:\n  {text}{servers}")
+        options = f"--stats-addr 127.0.0.1 --stats-port {statistics}"
+        command = f"nutcracker --conf-file {folder}/ring.yml {options}"
+        return Server(command, folder / "ring.log", port)
+
+    proxy = on_free_ports(2, start)
     try:
-        until(lambda: accepts(port))
-        yield port
+        yield proxy.port
     finally:
-        process.terminate()
-        process.wait(WAIT_SECONDS_MAX)
+        proxy.stop()
 
 
 def read_through(port, wanted):
@@ -357,7 +342,10 @@ def twemproxy(*arguments):
         kept = scene.items(0)
         scene.lose_the_second_cellar()
         ring = EachAnew(memcached)
-        until(lambda: answer(lambda: ring.set("probe", "x", time=1)) and eject(ring))
+        wait_until(
+            "twemproxy leaves the lost server out",
+            lambda: answer(lambda: ring.set("probe", "x", time=1)) and eject(ring),
+        )
         yield from after_a_loss(ring, kept, "twemproxy")
 
 
@@ -395,7 +383,7 @@ class EachAnew:
 
 def next_reply(port, request):
     """The first that comes as a reply."""
-    with socket.create_connection(("127.0.0.1", port), timeout=WAIT_SECONDS_MAX) as connection:
+    with socket.create_connection(("127.0.0.1", port), timeout=ANSWER_SECONDS_MAX) as connection:
         connection.sendall(request)
         return connection.recv(65536)
 
@@ -432,7 +420,10 @@ def envoy(*arguments):
         client.mset({key: key for key in keys()})
         kept = scene.items(0)
         scene.lose_the_second_cellar()
-        until(lambda: all(answer(lambda k=key: (client.get(k), 1)) for key in keys()[:50]))
+        wait_until(
+            "Envoy leaves the lost server out",
+            lambda: all(answer(lambda k=key: (client.get(k), 1)) for key in keys()[:50]),
+        )
         yield from after_a_loss(WithTime(client), kept, "Envoy")
 
 
@@ -460,17 +451,17 @@ def redis_cluster(root, binaries, python, folder):
         yield from page.try_all(PAGE, parts[section])
     tried = {"", CLUSTER, ETCD, KETAMA, TWEMPROXY, ENVOY, *COMPILED}
     yield expect("every section of the page is tried by a suite", set(parts) == tried, set(parts))
-    # Each node also takes the port 10,000 above its own, so theirs stay well below the highest.
-    ports = [low_port() for _ in range(3)]
-    nodes = [start_node(port, folder) for port in ports]
+    nodes = []
     try:
-        good = until(lambda: all(accepts(port) for port in ports))
-        yield expect("three nodes start", good, ports)
+        for number in range(3):
+            nodes.append(start_node(folder / f"node-{number}"))
+        ports = [node.port for node in nodes]
         addresses = [f"127.0.0.1:{port}" for port in ports]
         create = ["redis-cli", "--cluster", "create", *addresses, "--cluster-yes"]
         code, output = output_of(create, timeout=60)
         made = code == 0 and f"All {CLUSTER_SLOTS} slots covered" in output
-        made = made and until(lambda: all(is_ready(port) for port in ports))
+        if made:
+            wait_until("all nodes are ready", lambda: all(is_ready(port) for port in ports))
         yield expect("redis-cli --cluster create", made, output)
         urls = [f"redis://{address}" for address in addresses]
         code, output = output_of([*example(binaries), *urls], cwd=root)
@@ -480,9 +471,7 @@ def redis_cluster(root, binaries, python, folder):
         yield expect("all three nodes have keys", sum(counts) == KEYS and min(counts) > 200, counts)
     finally:
         for node in nodes:
-            node.terminate()
-        for node in nodes:
-            node.wait(WAIT_SECONDS_MAX)
+            node.stop()
 
 
 def example(binaries):
@@ -509,15 +498,16 @@ def low_port():
             return free_port(port)
 
 
-def start_node(port, folder):
-    home = folder / f"node-{port}"
-    home.mkdir(exist_ok=True)
-    options = {"port": port, "bind": "127.0.0.1", "save": "", "dir": home}
-    cluster = {"cluster-enabled": "yes", "cluster-config-file": f"nodes-{port}.conf"}
-    flags = []
-    for name, value in {**options, **cluster}.items():
-        flags += [f"--{name}", str(value)]
-    for old in home.iterdir():
-        old.unlink()
-    with open(folder / f"node-{port}.log", "w") as log:
-        return subprocess.Popen(["redis-server", *flags], stdout=log, stderr=log)
+def start_node(folder):
+    """Starts a node of a Redis Cluster; its port 10,000 above is for the other nodes."""
+    options = {"bind": "127.0.0.1", "save": "''", "dir": folder}
+    cluster = {"cluster-enabled": "yes", "cluster-config-file": "nodes.conf"}
+    flags = " ".join(f"--{name} {value}" for name, value in {**options, **cluster}.items())
+    folder.mkdir(exist_ok=True)
+
+    def start(port):
+        for old in folder.iterdir():
+            old.unlink()
+        return Server(f"redis-server --port {port} {flags}", folder.with_suffix(".log"), port)
+
+    return on_free_ports(1, start, low_port)

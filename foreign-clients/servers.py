@@ -1,58 +1,94 @@
-"""Servers on free ports of this machine, from their start until they have left."""
+"""Servers on free ports of this machine, from their start until they have left; waiting for an event."""
 
+import contextlib
+import os
 import pathlib
 import re
 import shlex
 import signal
 import socket
 import subprocess
+import threading
 import time
 
-START_SECONDS_MAX = 20
-STOP_SECONDS_MAX = 15
+# A bound only ends what would wait for ever; a busy machine may take long for what is right.
+WAIT_SECONDS_MAX = 60
+STOP_SECONDS_MAX = 60
 SUITE_SECONDS_MAX = 1500
+LOOK_SECONDS = 0.01
+START_TRIES_MAX = 5
+# The state of a socket in /proc/net/tcp (proc(5)).
+LISTEN = "0A"
 # The sockets that hold the ports given out.
 RESERVED = []
 
 
-class Server:
-    """One server process, from its start until it has left."""
+def wait_until(what, condition, seconds=WAIT_SECONDS_MAX):
+    """Waits until the condition holds and returns its value; TimeoutError says what did not happen."""
+    deadline = time.monotonic() + seconds
+    while True:
+        # The condition is looked at once more after the deadline.
+        late = time.monotonic() > deadline
+        if value := condition():
+            return value
+        if late:
+            raise TimeoutError(f"after {seconds} s this is still not so: {what}")
+        time.sleep(LOOK_SECONDS)
 
-    def __init__(self, command, log):
-        self.port = free_port() if "{port}" in command else None
-        self.resp_port = self.port
-        self.http_port = self.port
-        self.log = open(log, "w+")
-        arguments = shlex.split(command.replace("{port}", str(self.port)))
-        self.process = subprocess.Popen(arguments, stdout=self.log, stderr=subprocess.STDOUT)
+
+class PortTaken(RuntimeError):
+    """A server could not bind its port."""
+
+
+class Server:
+    """One server process, from its start until it has left.
+
+    It listens on a free port in the place of `{port}` in its command, on `port` if one is given, or
+    else on the ports that its ready line names, as Cellar does.
+    """
+
+    def __init__(self, command, log, port=None):
+        self.log = log
+        if "{port}" in command:
+            on_free_ports(1, lambda free: self.start(command.replace("{port}", str(free)), free))
+        else:
+            self.start(command, port)
+
+    def start(self, command, port):
+        """Starts the process and waits until it is ready."""
+        self.port = self.resp_port = self.http_port = port
+        with open(self.log, "w") as log:
+            self.process = subprocess.Popen(shlex.split(command), stdout=log, stderr=log)
         try:
-            self.wait_until_ready()
-        except Exception:
+            wait_until(f"{command} is ready", self.is_ready)
+        except BaseException:
             self.process.kill()
             self.process.wait()
             raise
 
-    def wait_until_ready(self):
-        """Waits for the ready line with the port, or for a connection on the port given."""
-        deadline = time.monotonic() + START_SECONDS_MAX
-        while time.monotonic() < deadline:
-            if self.process.poll() is not None:
-                break
-            if self.port is None:
-                ready = re.search(
-                    r"cellar ready .*memcached=\S+:(\d+) .*resp=\S+:(\d+) .*http=\S+:(\d+)",
-                    self.output(),
-                )
-                self.port = ready and int(ready.group(1))
-                self.resp_port = ready and int(ready.group(2))
-                self.http_port = ready and int(ready.group(3))
-            if self.port is not None and accepts(self.port):
-                return
-            time.sleep(0.02)
-        raise RuntimeError(f"the server did not start:\n{self.output()}")
+    def is_ready(self):
+        """Whether the ready line names the port, and the process listens there."""
+        if self.process.poll() is not None:
+            raise self.failure()
+        if self.port is None:
+            ready = re.search(
+                r"cellar ready .*memcached=\S+:(\d+) .*resp=\S+:(\d+) .*http=\S+:(\d+)",
+                self.output(),
+            )
+            if ready:
+                self.port, self.resp_port, self.http_port = map(int, ready.groups())
+        return self.port is not None and listens(self.process.pid, self.port)
+
+    def failure(self):
+        """Why the process has left before it was ready."""
+        output = self.output()
+        # Some servers do not say why they leave.
+        taken = re.search("address already in use", output, re.IGNORECASE)
+        taken = taken or (self.port is not None and accepts(self.port))
+        return (PortTaken if taken else RuntimeError)(f"the server did not start:\n{output}")
 
     def output(self):
-        return pathlib.Path(self.log.name).read_text()
+        return pathlib.Path(self.log).read_text(errors="replace")
 
     def stop(self):
         """Sends SIGTERM; returns what was wrong about the server's end, or None."""
@@ -69,6 +105,17 @@ class Server:
         return None if code == 0 else f"the server left with {code}:\n{self.output()}"
 
 
+def on_free_ports(count, start, choose=None):
+    """What `start` returns for so many free ports, or for others where one of them is taken."""
+    choose = choose or free_port
+    for _ in range(START_TRIES_MAX - 1):
+        try:
+            return start(*(choose() for _ in range(count)))
+        except PortTaken:
+            continue
+    return start(*(choose() for _ in range(count)))
+
+
 def free_port(port=0):
     """A port for a server that is to be started, or this one; OSError if it is not free.
 
@@ -80,6 +127,22 @@ def free_port(port=0):
     holder.bind(("127.0.0.1", port))
     RESERVED.append(holder)
     return holder.getsockname()[1]
+
+
+def listens(pid, port):
+    """Whether this process listens at the port; another one may have taken it."""
+    links = set()
+    with contextlib.suppress(FileNotFoundError):
+        for descriptor in pathlib.Path(f"/proc/{pid}/fd").iterdir():
+            with contextlib.suppress(FileNotFoundError):
+                links.add(os.readlink(descriptor))
+    for table in pathlib.Path("/proc/net").glob("tcp*"):
+        for line in table.read_text().splitlines()[1:]:
+            _, address, _, state, *_, inode = line.split()[:10]
+            is_there = state == LISTEN and address.endswith(f":{port:04X}")
+            if is_there and f"socket:[{inode}]" in links:
+                return True
+    return False
 
 
 def accepts(port):
@@ -103,3 +166,28 @@ def output_of(command, timeout=SUITE_SECONDS_MAX, **options):
         **options,
     )
     return done.returncode, done.stdout
+
+
+def lines_of(command, each_line, timeout=SUITE_SECONDS_MAX, **options):
+    """The same, and calls `each_line` with each line as soon as it is printed."""
+    process = subprocess.Popen(
+        [str(part) for part in command],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        **options,
+    )
+    limit = threading.Timer(timeout, process.kill)
+    limit.start()
+    lines = []
+    try:
+        for line in process.stdout:
+            lines.append(line)
+            each_line(line)
+        return process.wait(), "".join(lines)
+    finally:
+        limit.cancel()
+        process.kill()
+        process.wait()

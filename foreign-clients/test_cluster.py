@@ -5,15 +5,15 @@ import os
 import socket
 import subprocess
 import threading
-import time
 
 import pytest
 import redis
 
+from servers import wait_until
+
 NODES = [node.rsplit(":", 1) for node in os.environ["CLUSTER_NODES"].split(",")]
 STAGE = os.environ["CLUSTER_STAGE"].rsplit(":", 1)
 KEYS = 1000
-PATIENCE_SECONDS = 20
 
 
 class RedisPy:
@@ -96,13 +96,10 @@ def writing(client, keys):
     try:
         yield
         # One answer that a dead node owes may take longer than the scene.
-        end = time.monotonic() + PATIENCE_SECONDS
-        while not stored and time.monotonic() < end:
-            time.sleep(0.01)
+        wait_until("something is stored", lambda: stored)
     finally:
         over.set()
         thread.join()
-    assert stored
 
 
 def play(scene):
@@ -137,11 +134,17 @@ def stores_and_finds_all(client, keys, value):
 
 def at_last_stores_and_finds_all(client, keys, value):
     """What a client has of a dead node it may find out first."""
-    end = time.monotonic() + PATIENCE_SECONDS
-    while True:
+    problems = []
+
+    def does_not_fail():
         try:
-            return stores_and_finds_all(client, keys, value)
-        except redis.RedisError:
-            if time.monotonic() > end:
-                raise
-            time.sleep(0.05)
+            stores_and_finds_all(client, keys, value)
+            return True
+        except redis.RedisError as problem:
+            problems[:] = [problem]
+            return False
+
+    try:
+        wait_until(f"no command fails after the scene {value}", does_not_fail)
+    except TimeoutError as late:
+        raise late from problems[0]

@@ -4,14 +4,14 @@ foreign-clients/run starts the server and passes its port in RESP_PORT.
 """
 
 import os
-import time
 
 import django
 import pytest
 from django.conf import settings
 
+from servers import wait_until
+
 PORT = int(os.environ["RESP_PORT"])
-PATIENCE_SECONDS = 10
 
 settings.configure(
     SECRET_KEY="a secret of the tests",
@@ -48,13 +48,6 @@ def lasting():
     cache = caches["django-redis"]
     cache.clear()
     return cache
-
-
-def wait_until(holds):
-    end = time.monotonic() + PATIENCE_SECONDS
-    while not holds():
-        assert time.monotonic() < end, "it does not become true"
-        time.sleep(0.01)
 
 
 @pytest.mark.parametrize("value", ["text", 7, -1, 1.5, None, b"\x00\xff", [1, {"a": (2,)}], True])
@@ -100,7 +93,7 @@ def test_times_to_live(cache):
     assert cache.touch("long", 100)
     assert not cache.touch("nothing", 100)
     assert cache.has_key("long") and "long" in cache
-    wait_until(lambda: cache.get("short") is None)
+    wait_until("the item expires", lambda: cache.get("short") is None)
     assert cache.get("long") == "x"
 
 

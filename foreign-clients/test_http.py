@@ -17,6 +17,8 @@ import redis
 import requests
 import urllib3
 
+from servers import wait_until
+
 PORT = int(os.environ["HTTP_PORT"])
 BASE = f"http://127.0.0.1:{PORT}"
 
@@ -29,7 +31,7 @@ def web():
 
 @pytest.fixture
 def raw():
-    with socket.create_connection(("127.0.0.1", PORT), timeout=10) as connection:
+    with socket.create_connection(("127.0.0.1", PORT), timeout=60) as connection:
         yield connection
 
 
@@ -60,7 +62,7 @@ def test_any_key(web, key):
 
 
 def test_a_key_that_libraries_take_for_a_folder():
-    connection = http.client.HTTPConnection("127.0.0.1", PORT, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", PORT, timeout=60)
     connection.request("PUT", "/v1/cache/%2E%2E", body=b"dots")
     assert connection.getresponse().status == 204
     connection.close()
@@ -97,16 +99,17 @@ def test_a_large_upload_waits_for_leave(raw):
 
 
 def test_a_message_is_read_at_once_by_its_location(web):
-    message = {"id": "user/7", "content": {"name": "Zoë", "tags": [1, None, "x"]}, "ttl": "10m"}
+    message = {"id": "user/7", "content": {"name": "Zoë", "tags": [1, None, "x"]}, "ttl": "10h"}
     response = web.post(f"{BASE}/v1/cache", json=message)
     assert response.status_code == 201
     read = web.get(BASE + response.headers["Location"])
     assert read.json() == message["content"]
     assert read.headers["Content-Type"] == "application/json"
     seconds = int(read.headers["Cache-Control"].removeprefix("max-age="))
-    assert 590 <= seconds <= 600
+    # A busy machine may take long until it asks.
+    assert 35_000 <= seconds <= 36_000
     whole = web.get(f"{BASE}/v1/cache", params={"id": "user/7"}).json()
-    assert whole["content"] == message["content"] and 590 <= whole["ttl"] <= 600
+    assert whole["content"] == message["content"] and 35_000 <= whole["ttl"] <= 36_000
 
 
 def test_batches_of_a_thousand(web):
@@ -120,18 +123,17 @@ def test_batches_of_a_thousand(web):
     ]
 
 
-def test_deadlines_are_kept(web):
-    web.put(path("short"), data=b"x", params={"ttl": "100s"})
+def test_an_item_expires_and_not_before(web):
+    web.put(path("short"), data=b"x", params={"ttl": "10h"})
     assert web.get(path("short")).status_code == 200
-    start = time.monotonic()
-    web.put(path("short"), data=b"x", params={"ttl": "300ms"})
-    # A busy machine may answer late: what counts is when it was asked.
-    asked = stored = time.monotonic()
-    while (status := web.get(path("short")).status_code) == 200 and asked - stored < 1:
-        time.sleep(0.01)
-        asked = time.monotonic()
-    assert status == 404
-    assert time.monotonic() - start > 0.1
+
+    def is_stored():
+        web.put(path("short"), data=b"x", params={"ttl": "300ms"})
+        return web.get(path("short")).status_code == 200
+
+    # A busy machine may ask too late at first.
+    wait_until("an item with a short time to live is a hit", is_stored)
+    wait_until("it expires", lambda: web.get(path("short")).status_code == 404)
 
 
 def test_one_of_many_writers_wins(web):
@@ -181,7 +183,7 @@ def test_one_of_many_readers_gets_the_lease(web):
 
     def ask(_):
         headers = {"Cache-Lease": "ask"}
-        reply = requests.get(path("lease"), params={"lease": "10s"}, headers=headers)
+        reply = requests.get(path("lease"), params={"lease": "1h"}, headers=headers)
         return reply.headers["Cache-Lease"]
 
     with concurrent.futures.ThreadPoolExecutor(8) as pool:
@@ -199,8 +201,14 @@ def test_conditional_reads(web):
 
 
 def test_the_date_is_now(web):
-    date = email.utils.parsedate_to_datetime(web.get(f"{BASE}/healthz").headers["Date"])
-    assert abs(date.timestamp() - time.time()) < 5
+    start = int(time.time())
+
+    def date():
+        header = web.get(f"{BASE}/healthz").headers["Date"]
+        return email.utils.parsedate_to_datetime(header).timestamp()
+
+    wait_until("the header Date names the second in which the test began", lambda: date() >= start)
+    assert date() <= time.time()
 
 
 def test_pipelined_requests_are_answered_in_order(raw):

@@ -22,7 +22,7 @@ import (
 
 const (
 	poolSize = 4
-	patience = 10 * time.Second
+	patience = 60 * time.Second
 )
 
 var (

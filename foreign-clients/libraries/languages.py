@@ -40,11 +40,15 @@ class Language:
         """The versions that are pinned, by package."""
         return dict(pairs(self.folder / "packages.txt"))
 
-    def prepare(self, libraries):
-        """Installs and compiles what the libraries need; nothing where all is there."""
+    def debian_packages(self, libraries):
+        """The packages of Debian that the libraries need."""
         packages = self.table.get("packages", [])
         packages = packages + [library.get("package", library["name"]) for library in libraries]
-        debian(dict.fromkeys(packages))
+        return list(dict.fromkeys(packages))
+
+    def prepare(self, libraries):
+        """Installs and compiles what the libraries need; nothing where all is there."""
+        debian(self.debian_packages(libraries))
 
     def command(self, library):
         """The command that runs a library's program, and its environment."""
@@ -119,7 +123,12 @@ class Python(Language):
                     found[package] = versions[plain(package)]
         return found
 
+    def debian_packages(self, libraries):
+        is_compiled = any(row.get("package", row["name"]) == "pylibmc" for row in libraries)
+        return ["libmemcached-dev", "zlib1g-dev"] if is_compiled else []
+
     def prepare(self, libraries):
+        debian(self.debian_packages(libraries))
         for group, file in self.groups().items():
             wanted = [row for row in libraries if row.get("group", "") == group]
             names = [row.get("package", row["name"]) for row in wanted]
@@ -129,7 +138,6 @@ class Python(Language):
 
     def install(self, venv, pinned, names):
         """Installs packages, with what they need in the versions that are pinned."""
-        debian(["libmemcached-dev", "zlib1g-dev"] if "pylibmc" in names else [])
         there = venv / "installed.txt"
         key = hashlib.sha256(pinned.read_bytes()).hexdigest()
         lines = there.read_text().split() if there.exists() else [""]
@@ -148,7 +156,14 @@ class Python(Language):
         return [venv / "bin" / "python", self.folder / f"{program}.py"], {}
 
 
-class Node(Language):
+class Packaged(Language):
+    """A language whose own tool installs all that its libraries need."""
+
+    def debian_packages(self, libraries):
+        return []
+
+
+class Node(Packaged):
     """Programs beside one node_modules."""
 
     def pins(self):
@@ -175,7 +190,7 @@ class Node(Language):
         return ["node", self.place / f"{program}.cjs"], {"NODE_NO_WARNINGS": "1"}
 
 
-class Go(Language):
+class Go(Packaged):
     """One program that takes the library's name; a smaller one of what compiles in seconds."""
 
     def pins(self):
@@ -194,7 +209,7 @@ class Go(Language):
         return [self.binary, library["name"]], {}
 
 
-class Rust(Language):
+class Rust(Packaged):
     """One program that takes the library's name."""
 
     def pins(self):
@@ -212,7 +227,7 @@ class Rust(Language):
         return [self.place / "debug" / "programs", library["name"]], {}
 
 
-class Java(Language):
+class Java(Packaged):
     """One jar's worth of classes; each library's is named in its row."""
 
     def pins(self):
@@ -256,7 +271,7 @@ def stale(made, sources):
 
 def debian(packages):
     """Installs packages of Debian that are missing."""
-    missing = [name for name in packages if not installed(name)]
+    missing = missing_of(packages)
     if missing:
         as_root = [] if os.geteuid() == 0 else ["sudo"]
         options = ["install", "-y", "-qq", "--no-install-recommends"]
@@ -264,12 +279,13 @@ def debian(packages):
         finished([*as_root, *quiet, *missing])
 
 
-def installed(package):
-    """Whether a package of Debian is there."""
-    status = ["dpkg-query", "-W", "-f", "${Status}", package]
-    return "install ok installed" in subprocess.run(
-        status, capture_output=True, text=True, check=False
-    ).stdout
+def missing_of(packages):
+    """Those packages of Debian that are not installed; none where there is no dpkg."""
+    if not packages or not shutil.which("dpkg-query"):
+        return []
+    query = ["dpkg-query", "-W", "-f", "${Package} ${Status}\n", *packages]
+    lines = subprocess.run(query, capture_output=True, text=True, check=False).stdout.splitlines()
+    return [name for name in packages if f"{name} install ok installed" not in lines]
 
 
 def finished(command):

@@ -5,16 +5,16 @@ const assert = require('node:assert/strict');
 const net = require('node:net');
 const { once } = require('node:events');
 const { test } = require('node:test');
-const { setImmediate, setTimeout } = require('node:timers/promises');
+const { setImmediate } = require('node:timers/promises');
 const { createCluster } = require('redis');
 const Redis = require('ioredis');
+const { waitUntil } = require('./waiting.cjs');
 
 const NODES = process.env.CLUSTER_NODES.split(',').map((node) => {
   const [host, port] = node.split(':');
   return { host, port: Number(port) };
 });
 const KEYS = 1000;
-const PATIENCE_MS = 20_000;
 
 async function openNodeRedis(RESP) {
   const rootNodes = NODES.map((socket) => ({ socket }));
@@ -65,11 +65,12 @@ function writing(client, keys) {
   })();
   return async () => {
     // One answer that a dead node owes may take longer than the scene.
-    const end = Date.now() + PATIENCE_MS;
-    while (stored === 0 && Date.now() < end) await setTimeout(10);
-    isOver = true;
-    await ended;
-    assert.ok(stored > 0);
+    try {
+      await waitUntil(() => stored > 0, 'something is stored');
+    } finally {
+      isOver = true;
+      await ended;
+    }
   };
 }
 
@@ -84,15 +85,16 @@ async function storesAndFindsAll(client, keys, value) {
 
 // Tries until nothing fails: what a client has of a dead node it may find out first.
 async function atLast(attempt) {
-  const end = Date.now() + PATIENCE_MS;
-  for (;;) {
+  const doesNotFail = async () => {
     try {
-      return await attempt();
+      await attempt();
+      return true;
     } catch (problem) {
-      if (problem instanceof assert.AssertionError || Date.now() > end) throw problem;
-      await setTimeout(50);
+      if (problem instanceof assert.AssertionError) throw problem;
+      return false;
     }
-  }
+  };
+  await waitUntil(doesNotFail, 'no command fails');
 }
 
 for (const [name, open] of Object.entries(CLIENTS)) {

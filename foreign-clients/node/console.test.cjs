@@ -302,6 +302,7 @@ describe('a page that opens', () => {
     // However late what is remembered comes: it then tells of more than the answer before it.
     const prepare = (page) =>
       page.route('**/history?step=1s', async (route) => {
+        // paced: the delay is what is tested.
         await sleep(2500);
         await route.continue();
       });
