@@ -8,8 +8,8 @@
 use cellar_protocol::resp::Command;
 use cellar_protocol::resp::command::TABLE;
 
-use crate::talk::Talk;
-use crate::talks::{kinds, state};
+use super::talk::Talk;
+use super::talks::{kinds, state};
 
 /// Most commands of one input, and most arguments of one command.
 const COMMANDS_MAX: usize = 60;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use cellar_engine::{Instant, ManualClock};
 
-use crate::session::{Session, UNIX_MS_AT_ZERO, state};
+use super::session::{Session, UNIX_MS_AT_ZERO, state};
 
 /// Memory of the cache behind the connection.
 const MEMORY_BYTES: usize = 32 << 20;

@@ -1,8 +1,8 @@
 //! Scripts: any text is answered with whole frames, within its time, and leaves nothing behind that
 //! the next script could see.
 
-use crate::talk::Talk;
-use crate::talks::{kinds, state};
+use super::talk::Talk;
+use super::talks::{kinds, state};
 
 /// A script that fails if another one has changed what they share.
 const AFTER: &str = "local names = {} \

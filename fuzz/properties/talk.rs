@@ -7,7 +7,7 @@ use cellar::settings::Settings;
 use cellar::state::State;
 use cellar_engine::{Cache, Clock, Config, Instant, ManualClock};
 
-use crate::talk::Talk;
+use super::talk::Talk;
 
 /// Memory of the cache behind the connection.
 const MEMORY_BYTES: usize = 32 << 20;

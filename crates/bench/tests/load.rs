@@ -11,6 +11,8 @@ use std::time::Duration;
 use cellar_load::ReservedPort;
 use serde_json::Value;
 
+use crate::wait::wait_until;
+
 /// How the test's server treats its clients.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Manners {
@@ -61,6 +63,7 @@ fn talk(stream: TcpStream, manners: Manners, map: &Map, pause: &(Mutex<()>, Once
             Manners::TalksNonsense if requests > 1 => output.write_all(b"HELLO\r\n").ok()?,
             Manners::Pauses(after) if requests > after => pause.1.call_once(|| {
                 let _all = pause.0.lock().unwrap();
+                // paced: the pause of the server that the test is about.
                 std::thread::sleep(PAUSE);
             }),
             _ => {}
@@ -126,16 +129,6 @@ impl Drop for Guard {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
-}
-
-fn wait_for(connect: impl Fn() -> bool) {
-    for _ in 0..500 {
-        if connect() {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    panic!("the server does not listen");
 }
 
 #[test]
@@ -262,7 +255,7 @@ fn check_echo_floor(threads: &str) {
         .unwrap();
     let echo = Guard(echo);
     let target = format!("127.0.0.1:{port}");
-    wait_for(|| TcpStream::connect(&target).is_ok());
+    wait_until("the server listens", || TcpStream::connect(&target).is_ok());
     // Deep enough that a window of replies is longer than what the floor sends at a time.
     let options = "--get-share 1 --requests 50000 --depth 4000 --connections 3 --threads 3";
     let pid = echo.0.id();
@@ -288,7 +281,7 @@ fn the_floor_of_http_answers_with_as_many_bytes_as_cellar() {
             .stderr(Stdio::null())
             .spawn();
         let _server = Guard(server.unwrap());
-        wait_for(|| TcpStream::connect(&target).is_ok());
+        wait_until("the server listens", || TcpStream::connect(&target).is_ok());
         let options = format!("--protocol http --keys 10 --get-share 1 --requests 100 {fill}");
         let report = report(&load(&target, &options));
         assert_eq!(report["get"]["hits"], 100);
@@ -322,8 +315,10 @@ fn debians_memcached_is_loaded_over_tcp_and_over_a_unix_socket() {
     let tcp = start(&["-l", "127.0.0.1", "-p", &port.to_string()]);
     let unix = start(&["-s", socket.to_str().unwrap()]);
     let target = format!("127.0.0.1:{port}");
-    wait_for(|| TcpStream::connect(&target).is_ok());
-    wait_for(|| std::os::unix::net::UnixStream::connect(&socket).is_ok());
+    wait_until("the server listens", || TcpStream::connect(&target).is_ok());
+    wait_until("the server listens", || {
+        std::os::unix::net::UnixStream::connect(&socket).is_ok()
+    });
     let options = "--keys 5000 --requests 30k --depth 16 --value-bytes 1..2000 --ttl 60@1,1h..2h@1 \
                    --fill --verify";
     for (target, pid) in [
@@ -367,7 +362,9 @@ fn servers_are_loaded_over_tls_by_clients_with_certificates_and_users() {
     let _servers = secured(programs, files, [memcached, redis]);
     // This memcached does not answer when many large values come at once over TLS.
     for (protocol, port, bytes) in [("memcached", memcached, 400), ("resp", redis, 40_000)] {
-        wait_for(|| TcpStream::connect(("127.0.0.1", port)).is_ok());
+        wait_until("the server listens", || {
+            TcpStream::connect(("127.0.0.1", port)).is_ok()
+        });
         let target = format!("tls:127.0.0.1:{port}");
         let options = format!(
             "--protocol {protocol} --keys 2000 --requests 20k --value-bytes 1..{bytes} --fill \

@@ -4,6 +4,8 @@
 
 #[path = "support/program.rs"]
 mod program;
+#[path = "../../server/tests/support/wait.rs"]
+mod wait;
 
 mod cluster;
 mod engine;

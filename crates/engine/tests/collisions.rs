@@ -1,13 +1,9 @@
 //! Collisions: keys whose hashes agree, as one would choose them who knew the hash. A SET of such a
 //! key is never refused and is read back, and hardly any other key has to leave for it.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use cellar_engine::{Config, SetOptions};
 
-#[allow(dead_code, reason = "shared by several tests")]
-#[path = "support/cache.rs"]
-mod cache;
-use cache::Timed;
+use crate::support::cache::Timed;
 
 const OTHERS: u32 = if cfg!(miri) { 50 } else { 1_000 };
 const CHOSEN: usize = if cfg!(miri) { 20 } else { 3_000 };

@@ -1,17 +1,10 @@
 //! What a single insert costs at most: it never copies more than one segment's bytes, however the
 //! cache is used. The counters are read after every insert.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use cellar_engine::{Config, DeleteOptions};
 
-#[path = "support/cache.rs"]
-#[allow(dead_code, reason = "shared by several tests")]
-mod support;
-use support::Timed;
-#[path = "support/random.rs"]
-#[allow(dead_code, reason = "shared by several tests")]
-mod random;
-use random::Random;
+use crate::support::cache::Timed;
+use crate::support::random::Random;
 
 const MEMORY_BYTES: usize = 4 << 20;
 const SECOND: u64 = 1_000;

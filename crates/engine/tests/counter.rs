@@ -1,12 +1,8 @@
 //! Counters through the public API.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use cellar_engine::{Counted, Deadline, Increment};
 
-#[path = "support/cache.rs"]
-#[allow(dead_code, reason = "shared by several tests")]
-mod support;
-use support::Timed;
+use crate::support::cache::Timed;
 
 fn count(timed: &Timed, increment: &Increment) -> Counted {
     timed

@@ -1,19 +1,12 @@
 //! How many items a cache says it has: what has expired is not counted, whether its memory came
 //! back or not, whatever times to live are mixed, in each space by itself.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::time::Duration;
 
 use cellar_engine::{Clock, Config, Deadline, Instant, SetOptions, Space, SpaceStats, Upkeep};
 
-#[path = "support/cache.rs"]
-#[allow(dead_code, reason = "shared by several tests")]
-mod support;
-use support::Timed;
-#[path = "support/random.rs"]
-#[allow(dead_code, reason = "shared by several tests")]
-mod random;
-use random::Random;
+use crate::support::cache::Timed;
+use crate::support::random::Random;
 
 /// A slot of the calendar: whoever asks at its end hears the truth.
 const SLOT_MS: u64 = 256;

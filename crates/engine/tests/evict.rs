@@ -1,12 +1,8 @@
 //! What leaves when memory is full, and what it costs.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use cellar_engine::{Config, Error, ReclaimLag, Stats, Stored};
 
-#[path = "support/cache.rs"]
-#[allow(dead_code, reason = "shared by several tests")]
-mod support;
-use support::Timed;
+use crate::support::cache::Timed;
 
 const DONE: Result<Stored, Error> = Ok(Stored::Done { version: 0 });
 

@@ -3,17 +3,11 @@
 //!
 //! Each mix runs for several of its times to live at a rate whose live items would need more
 //! memory than there is. At many moments, each right after an eviction, all memory is walked.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use cellar_engine::{Audit, Config, DeleteOptions, SetOptions};
 
-#[path = "support/cache.rs"]
-#[allow(dead_code, reason = "shared by several tests")]
-mod support;
-use support::Timed;
-#[path = "support/random.rs"]
-mod random;
-use random::Random;
+use crate::support::cache::Timed;
+use crate::support::random::Random;
 
 const SECOND: u64 = 1_000;
 const MINUTE: u64 = 60 * SECOND;

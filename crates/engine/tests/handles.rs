@@ -1,12 +1,8 @@
 //! Values that are read or received outside the shard's lock.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use cellar_engine::{SetOptions, Stored};
 
-#[path = "support/cache.rs"]
-#[allow(dead_code, reason = "shared by several tests")]
-mod support;
-use support::Timed;
+use crate::support::cache::Timed;
 
 #[test]
 fn a_handle_keeps_its_bytes_whatever_happens_to_the_key() {

@@ -1,15 +1,9 @@
 //! What the cache says about itself: the miss-ratio curve, why reads missed, the hottest keys.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use cellar_engine::{Config, DeleteOptions, Instant, Lookup, MissRatioCurve, MissReasons, When};
 
-#[path = "support/cache.rs"]
-#[allow(dead_code, reason = "shared by several tests")]
-mod support;
-#[path = "support/workload.rs"]
-mod workload;
-use support::Timed;
-use workload::{Request, Workload};
+use crate::support::cache::Timed;
+use crate::support::workload::{Request, Workload};
 
 const MIB: usize = 1 << 20;
 

@@ -1,6 +1,5 @@
 //! Spaces with memory of their own: what they hold stays under any pressure, and a store that finds
 //! no room is refused and changes nothing.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::collections::HashMap;
 
@@ -9,14 +8,8 @@ use cellar_engine::{
     Stored,
 };
 
-#[allow(dead_code, reason = "used in part")]
-#[path = "support/cache.rs"]
-mod cache;
-#[allow(dead_code, reason = "used in part")]
-#[path = "support/random.rs"]
-mod random;
-use cache::Timed;
-use random::Random;
+use crate::support::cache::Timed;
+use crate::support::random::Random;
 
 const MIB: usize = 1 << 20;
 

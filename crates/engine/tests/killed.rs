@@ -5,7 +5,6 @@
 //! be the last value that was acknowledged, or the one in flight, whole, with its own deadline, and
 //! nothing that was deleted, flushed or over. `CELLAR_TEST_KILLS` says how often,
 //! `CELLAR_TEST_KILL_SECONDS` for how long.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -376,7 +375,7 @@ impl Check {
         static TURN: Mutex<()> = Mutex::new(());
         let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "child", "--nocapture"])
+            .args(["--exact", "killed::child", "--nocapture"])
             .env(
                 VARIABLE,
                 format!("{} {} {round}", self.path.display(), self.memory),
@@ -391,6 +390,7 @@ impl Check {
             "the child does not begin"
         );
         let us = Random(round + 1_000_003).below(30_000);
+        // paced: the child works for a random time before it is killed.
         std::thread::sleep(Duration::from_micros(us));
         child.kill().unwrap();
         child.wait().unwrap();

@@ -1,14 +1,10 @@
 //! Leases, stale items, versions and last access, as a client of the meta commands sees them.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use cellar_engine::{
     Config, DeleteOptions, Deleted, Kind, Lease, Lookup, SetOptions, Stored, When,
 };
 
-#[path = "support/cache.rs"]
-#[allow(dead_code, reason = "shared by several tests")]
-mod support;
-use support::Timed;
+use crate::support::cache::Timed;
 
 const LEASE_MS: u64 = 5_000;
 const WON: Lease = Lease {

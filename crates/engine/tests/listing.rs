@@ -1,15 +1,11 @@
 //! Listings: an item that is there all the while is listed, whatever is moved meanwhile.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::collections::{HashMap, HashSet};
 
 use cellar_engine::{Cache, Config, DeleteOptions, ScanCursor, SetOptions, Space};
 use proptest::prelude::*;
 
-#[allow(dead_code, reason = "shared by several tests")]
-#[path = "support/cache.rs"]
-mod cache;
-use cache::Timed;
+use crate::support::cache::Timed;
 
 /// Steps after which a listing must have come to its end.
 const STEPS_MAX: usize = 20_000;

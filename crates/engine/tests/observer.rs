@@ -1,5 +1,4 @@
 //! The observer hears of every change, whatever path it takes, and of nothing else.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -9,10 +8,7 @@ use cellar_engine::{
     Observer, SetOptions, Space, When,
 };
 
-#[allow(dead_code, reason = "shared by several tests")]
-#[path = "support/cache.rs"]
-mod cache;
-use cache::Timed;
+use crate::support::cache::Timed;
 
 use Happened::{Created, Removed, Retimed, Stored};
 

@@ -2,7 +2,6 @@
 //! times to live are mixed, won back by upkeep alone and without losing what is alive.
 //!
 //! Upkeep runs at its own pace by a clock that the test moves; all memory is walked now and then.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -10,14 +9,8 @@ use std::time::Duration;
 
 use cellar_engine::{Config, Upkeep};
 
-#[path = "support/cache.rs"]
-#[allow(dead_code, reason = "shared by several tests")]
-mod support;
-use support::Timed;
-#[path = "support/random.rs"]
-#[allow(dead_code, reason = "shared by several tests")]
-mod random;
-use random::Random;
+use crate::support::cache::Timed;
+use crate::support::random::Random;
 
 const SECOND: u64 = 1_000;
 const MINUTE: u64 = 60 * SECOND;

@@ -1,13 +1,8 @@
 //! Room that is made before a value is, of which only the engine knows how long it becomes.
 #![cfg(not(miri))]
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
-
 use cellar_engine::{Cache, Change, Config, Error, Key, Kind, Provision, Space};
 
-#[path = "support/cache.rs"]
-#[allow(dead_code, reason = "shared by several tests")]
-mod support;
-use support::Timed;
+use crate::support::cache::Timed;
 
 const MEMORY: usize = 24 << 20;
 const LONG: usize = 4 << 20;

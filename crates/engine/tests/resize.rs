@@ -1,12 +1,8 @@
 //! Resize: less and more memory while a cache runs.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use cellar_engine::{Cache, Config, Error};
 
-#[path = "support/cache.rs"]
-#[allow(dead_code, reason = "shared by several tests")]
-mod support;
-use support::Timed;
+use crate::support::cache::Timed;
 
 const MEMORY_BYTES: usize = 16 << 20;
 const VALUE: [u8; 900] = [7; 900];

@@ -2,7 +2,6 @@
 //!
 //! Here a cache is dropped between two operations, as by a process that is killed there; a process
 //! that is killed amid one is in killed.rs beside this file.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

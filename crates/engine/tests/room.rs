@@ -1,15 +1,10 @@
 //! Room for long values, which is made in steps.
 #![cfg(not(miri))]
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
-
 use cellar_engine::{
     Config, DeleteOptions, Error, Reservation, Reserved, SetOptions, Space, Stored,
 };
 
-#[path = "support/cache.rs"]
-#[allow(dead_code, reason = "shared by several tests")]
-mod support;
-use support::Timed;
+use crate::support::cache::Timed;
 
 const MEMORY: usize = 24 << 20;
 const LONG: usize = 9 << 20;

@@ -1,6 +1,5 @@
 //! What a clean stop leaves: with it the next process goes on at once, and without a doubt of it
 //! only; and how a cache's memory goes to another process while this one still reads of it.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,5 @@
 //! Spaces and kinds: the same bytes are other keys in other spaces, and an item keeps its space and
 //! kind whatever happens to it.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::collections::HashMap;
 
@@ -9,10 +8,7 @@ use cellar_engine::{
     Space, Stored,
 };
 
-#[allow(dead_code, reason = "used in part")]
-#[path = "support/cache.rs"]
-mod cache;
-use cache::Timed;
+use crate::support::cache::Timed;
 
 const HASH: Kind = Kind(3);
 

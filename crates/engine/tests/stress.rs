@@ -1,7 +1,6 @@
 //! Two threads on one small cache: what a reader sees is always one whole value of that key.
 //!
 //! Meant for ThreadSanitizer as well; CONTRIBUTING.md has the command.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use cellar_engine::{Cache, Config, DeleteOptions, SetOptions};
 

@@ -1,18 +1,11 @@
 //! The expiry timeline against what was stored, while the clock is moved.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::collections::BTreeMap;
 
 use cellar_engine::{Config, Deadline, ExpiryTimeline, KeyFacts, Leaving};
 
-#[path = "support/cache.rs"]
-#[allow(dead_code, reason = "shared by several tests")]
-mod support;
-use support::Timed;
-#[path = "support/random.rs"]
-#[allow(dead_code, reason = "shared by several tests")]
-mod random;
-use random::Random;
+use crate::support::cache::Timed;
+use crate::support::random::Random;
 
 const SECOND: u64 = 1_000;
 const MINUTE: u64 = 60 * SECOND;

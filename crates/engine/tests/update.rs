@@ -1,15 +1,11 @@
 //! Update: what was read cannot change before what was decided is done.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use cellar_engine::{
     Cache, Change, Config, Deadline, DeleteOptions, End, Error, Instant, Kind, Lookup, SetOptions,
     Splice,
 };
 
-#[allow(dead_code, reason = "shared by several tests")]
-#[path = "support/cache.rs"]
-mod cache;
-use cache::Timed;
+use crate::support::cache::Timed;
 
 fn store(deadline: Deadline) -> Change {
     Change::Store {

@@ -1,15 +1,11 @@
 //! Upkeep beside requests: items stay whole while their memory goes to huge pages.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use cellar_engine::{Cache, Config, DeleteOptions, SetOptions, Upkeep};
 
-#[path = "support/cache.rs"]
-#[allow(dead_code, reason = "shared by several tests")]
-mod support;
-use support::Timed;
+use crate::support::cache::Timed;
 
 const ITEMS: u64 = 60_000;
 const VALUE_BYTES: usize = 400;

@@ -2,7 +2,6 @@
 //! those that leave one by one is true of them.
 //!
 //! All memory is walked now and then, with what has left the index and not the log yet.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -14,14 +13,8 @@ use cellar_engine::{
     ReclaimLag, SetOptions, Space, StateDir, StateOptions, Stats,
 };
 
-#[path = "support/cache.rs"]
-#[allow(dead_code, reason = "shared by several tests")]
-mod support;
-use support::Timed;
-#[path = "support/random.rs"]
-#[allow(dead_code, reason = "shared by several tests")]
-mod random;
-use random::Random;
+use crate::support::cache::Timed;
+use crate::support::random::Random;
 
 /// Items that die, and those that do not.
 const DYING: u64 = 40_000;

@@ -9,7 +9,8 @@
 //! Nothing is done in the background. Expired entries are misses at once; their room is found by
 //! the writes that follow, or by [`Local::reclaim`].
 //!
-//! Why: docs/decisions/0021-near-local-store.md. Tests: tests/local.rs, tests/local_stress.rs.
+//! Why: docs/decisions/0021-near-local-store.md. Tests: tests/without_server/local.rs,
+//! tests/without_server/local_stress.rs.
 
 mod options;
 mod counters; // how it counts without contention

@@ -8,17 +8,14 @@ use cellar_near::{BlockingNear, Near};
 
 #[path = "support/shelf.rs"]
 mod shelf;
+#[path = "support/wait.rs"]
+mod wait;
 
 /// Waits until so many threads of this process are a cache's: one gets its name as it begins to
 /// run, and is listed for a moment after it has ended.
 fn wait_for_threads(count: usize) {
-    for _ in 0..10_000 {
-        if threads() == count {
-            return;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(1));
-    }
-    panic!("{} threads instead of {count}", threads());
+    let what = format!("{count} threads of this process are the cache's");
+    wait::block_until(&what, || threads() == count);
 }
 
 fn threads() -> usize {

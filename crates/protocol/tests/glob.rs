@@ -1,6 +1,5 @@
 //! Patterns, beside a matcher that goes back to the last star after each byte that does not fit: it
 //! is slow, and short enough to be seen to be right. Then patterns that are slow for such a one.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::time::{Duration, Instant};
 

@@ -1,5 +1,4 @@
 //! HTTP decoding: what is a request, what is refused, and that cutting changes neither.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use cellar_protocol::http::decode::{FIELDS_BYTES_MAX, FIELDS_MAX, REQUEST_LINE_BYTES_MAX};
 use cellar_protocol::http::{Body, Decoded, Kept, Limits, Mark, Method, Request, Scan, decode};

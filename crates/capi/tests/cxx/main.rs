@@ -6,6 +6,8 @@
 
 mod build;
 mod servers;
+#[path = "../../../server/tests/support/wait.rs"]
+mod wait;
 
 use std::process::Command;
 

@@ -4,14 +4,14 @@ use std::fs;
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::thread;
-use std::time::Duration;
 
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa,
     KeyPair,
 };
 use tempfile::TempDir;
+
+use crate::wait::wait_until;
 
 /// A running server.
 struct Running {
@@ -32,13 +32,10 @@ impl Running {
             .spawn()
             .unwrap_or_else(|error| panic!("{program}: {error} (make tools installs it)"));
         let running = Running { child, port };
-        for _ in 0..2_000 {
-            if TcpStream::connect(("127.0.0.1", port)).is_ok() {
-                return running;
-            }
-            thread::sleep(Duration::from_millis(10));
-        }
-        panic!("{program} does not listen");
+        let what = format!("{program} listens");
+        let listens = || TcpStream::connect(("127.0.0.1", port)).is_ok();
+        wait_until(what.as_str(), listens);
+        running
     }
 }
 

@@ -12,6 +12,7 @@ use cellar_near::{BlockingNear, Error, Near};
 
 use crate::servers::{Kind, Server};
 use crate::subject::{Cellar, Maker, PATIENCE, Pending, Subject};
+use crate::wait::wait_until;
 use crate::{live, scripted};
 
 type Blocking = BlockingNear<String, String>;
@@ -143,12 +144,7 @@ async fn a_change_is_heard_while_no_thread_calls() {
         .await;
         assert!(near.peek("k").is_some(), "{kind:?}");
         server.client().await.run(&["SET", "k", "two"]).await;
-        let gone = async {
-            while near.peek("k").is_some() {
-                tokio::time::sleep(Duration::from_millis(1)).await;
-            }
-        };
-        tokio::time::timeout(PATIENCE, gone).await.unwrap();
+        wait_until("the copy is gone", || near.peek("k").is_none()).await;
         let read = apart(move || near.get("k").unwrap().unwrap().clone()).await;
         assert_eq!(*read, "two");
     }

@@ -19,6 +19,7 @@ use crate::proxy::Proxy;
 use crate::servers::{Kind, Server};
 use crate::subject::{Cellar, PATIENCE, Subject};
 use crate::trouble::{self, TROUBLES, Trouble};
+use crate::wait::comes_true;
 use crate::writer::{Failed, Writer};
 
 /// How long an answer may take: a read that joins a question is as old as the question.
@@ -189,12 +190,9 @@ pub(crate) async fn run(setting: &Setting) -> Report {
     let start = stage.now();
     let ran = || stage.now() - start;
     let seconds = Duration::from_secs(setting.seconds);
+    let is_over = || stage.has_ended() || ran() >= seconds && stage.is_complete(setting);
     // On a machine with much else to do, for as long as it takes that all has happened.
-    let is_over =
-        || ran() >= seconds && (stage.is_complete(setting) || ran() >= seconds + 3 * PATIENCE);
-    while !is_over() && !stage.has_ended() {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    comes_true(seconds + 3 * PATIENCE, is_over).await;
     stage.end();
     for task in tasks {
         task.await.expect("no task panics");

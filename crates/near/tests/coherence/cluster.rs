@@ -11,6 +11,7 @@ use tempfile::TempDir;
 use crate::scripted::BOUND;
 use crate::servers::{Client, Kind, Server};
 use crate::subject::{Cellar, PATIENCE, name_of, settles};
+use crate::wait::{wait_for, wait_until};
 
 type Cache = Near<String, String>;
 
@@ -63,19 +64,13 @@ impl Nodes {
     /// Waits until every node knows all slots.
     async fn settle(&self) {
         for client in &self.clients {
-            let settling = async {
-                loop {
-                    let info = client.run(&["CLUSTER", "INFO"]).await;
-                    let info: String = redis::from_redis_value(info).unwrap();
-                    if info.contains("cluster_state:ok") && info.contains("cluster_size:3") {
-                        return;
-                    }
-                    tokio::time::sleep(Duration::from_millis(50)).await;
-                }
+            let knows_all = || async {
+                let info = client.run(&["CLUSTER", "INFO"]).await;
+                let info: String = redis::from_redis_value(info).unwrap();
+                let is_whole = info.contains("cluster_state:ok") && info.contains("cluster_size:3");
+                is_whole.then_some(())
             };
-            tokio::time::timeout(PATIENCE, settling)
-                .await
-                .expect("the cluster comes up");
+            wait_for("the node knows the whole cluster", knows_all).await;
         }
     }
 
@@ -199,13 +194,12 @@ async fn learned(fault: Fault) -> (Option<String>, bool) {
     let from = nodes.owner("{k}").await;
     let to = (from + 1) % 3;
     nodes.take_slot("{k}", to).await;
-    while nodes.clients[from]
-        .try_run(&["EXISTS", &name_of("{k}")])
-        .await
-        .is_ok()
-    {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    let refuses = || async {
+        let name = name_of("{k}");
+        let exists = nodes.clients[from].try_run(&["EXISTS", &name]).await;
+        exists.err()
+    };
+    wait_for("the old node refuses the key", refuses).await;
     nodes.clients[to].set("{k}2", "new").await;
     settled(&near, "{k}2", Some("new")).await;
     let moved = near.peek("{k}").map(|held| (*held).clone());
@@ -231,14 +225,7 @@ async fn a_node_that_is_lost_takes_its_copies_with_it_and_comes_back_empty() {
     let (server, client) = (nodes.servers.remove(lost), nodes.clients.remove(lost));
     let id: String = redis::from_redis_value(client.run(&["CLUSTER", "MYID"]).await).unwrap();
     drop(server);
-    let gone = async {
-        while near.peek("a").is_some() {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, gone)
-        .await
-        .expect("its copies are gone");
+    wait_until("its copies are gone", || near.peek("a").is_none()).await;
     // The slots of the lost node go to another one, which has none of its keys.
     let heir = &nodes.clients[0];
     let heir_id: String = redis::from_redis_value(heir.run(&["CLUSTER", "MYID"]).await).unwrap();

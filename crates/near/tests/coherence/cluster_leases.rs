@@ -13,6 +13,7 @@ use tokio::task::JoinHandle;
 use crate::fleet::{Fleet, Listed};
 use crate::servers::built;
 use crate::subject::{Cellar, PATIENCE, name_of};
+use crate::wait::wait_until;
 
 type Cache = Near<String, String>;
 
@@ -79,13 +80,8 @@ impl Loads {
                 }
             }));
         }
-        let beginning = async {
-            while (begun.load(Ordering::SeqCst) as usize) < keys.len() {
-                tokio::time::sleep(Duration::from_millis(1)).await;
-            }
-        };
-        let all = tokio::time::timeout(PATIENCE, beginning).await;
-        all.expect("every loader begins");
+        let have_begun = || begun.load(Ordering::SeqCst) as usize >= keys.len();
+        wait_until("every loader begins", have_begun).await;
         Loads { gate, tasks }
     }
 
@@ -184,10 +180,8 @@ async fn who_waits_for_a_lease_of_a_node_that_dies_loads_at_the_next_owner() {
         let (other, lost) = (other.clone(), lost.clone());
         tokio::spawn(async move { Loads::begin(&other, &lost, "second").await })
     };
-    // They have asked, and wait.
-    while other.stats().loads < lost.len() as u64 {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
+    let have_asked = || other.stats().loads >= lost.len() as u64;
+    wait_until("the others have asked, and wait", have_asked).await;
     fleet.server(1).crash();
     fleet.list(1, false);
     fleet.all_serve(&[0, 2]).await;

@@ -13,6 +13,7 @@ use crate::etcd::{Etcd, Relay};
 use crate::ledger::{Ledger, Pen};
 use crate::proxy::{Proxy, ProxyTarget};
 use crate::servers::{Kind, Server};
+use crate::wait::retry_for;
 use crate::writer::{Failed, HEALING, Refused, Writer};
 
 /// How long a node that is silent keeps its slots in etcd.
@@ -182,21 +183,26 @@ impl Fleet {
     }
 
     async fn wait_until(&self, nodes: &[usize], ledger: &Ledger, is_so: impl Fn(&[u32]) -> bool) {
-        let mut served = Vec::new();
-        let healing = async {
-            while !ledger.has_ended() {
-                served.clear();
-                for &node in nodes {
-                    served.extend(self.served(node).await);
-                }
-                if served.len() == nodes.len() && is_so(&served) {
-                    return;
-                }
-                tokio::time::sleep(Duration::from_millis(20)).await;
+        let is_healed = || async {
+            if ledger.has_ended() {
+                return Some(());
             }
+            let served = self.served_by(nodes).await;
+            (served.len() == nodes.len() && is_so(&served)).then_some(())
         };
-        let healed = tokio::time::timeout(HEALING, healing).await;
-        assert!(healed.is_ok(), "slots that {nodes:?} serve: {served:?}");
+        if retry_for(HEALING, is_healed).await.is_none() {
+            let served = self.served_by(nodes).await;
+            panic!("slots that {nodes:?} serve: {served:?}");
+        }
+    }
+
+    /// How many slots each of these nodes serves, without those that do not say so in time.
+    async fn served_by(&self, nodes: &[usize]) -> Vec<u32> {
+        let mut served = Vec::new();
+        for &node in nodes {
+            served.extend(self.served(node).await);
+        }
+        served
     }
 
     /// How many slots a node serves, by its lease too; none if it does not say so in time, as on a

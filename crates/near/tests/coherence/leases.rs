@@ -13,13 +13,14 @@ use tokio::sync::Semaphore;
 
 use crate::servers::{Kind, Server, built};
 use crate::subject::PATIENCE;
+use crate::wait::wait_until;
 
 type Cache = Near<String, String>;
 
 /// As many as a service has processes.
 const CACHES: usize = 10;
-/// How long a loader takes: long enough for all to come.
-const LOADING: Duration = Duration::from_millis(200);
+/// How long a reader waits for another process's loader where that one never ends.
+const PATIENCE_SHORT: Duration = Duration::from_millis(200);
 
 /// A server with leases, and how a cache reads from it.
 enum Home {
@@ -64,12 +65,25 @@ impl Home {
     }
 }
 
-/// Loads `key` through `near` with a loader that takes its time.
+/// Loads `key` through `near`.
 async fn load(near: &Cache, key: &str, calls: &Arc<AtomicU32>) -> Option<String> {
-    let calls = Arc::clone(calls);
+    load_among(&[], 0, near, key, calls).await
+}
+
+/// Loads `key` through `near` with a loader that ends once `caches` have asked their server for
+/// `loads` values between them.
+async fn load_among(
+    caches: &[Cache],
+    loads: u64,
+    near: &Cache,
+    key: &str,
+    calls: &Arc<AtomicU32>,
+) -> Option<String> {
+    let (caches, calls) = (caches.to_vec(), Arc::clone(calls));
     let loader = move || async move {
         let number = calls.fetch_add(1, Ordering::SeqCst);
-        tokio::time::sleep(LOADING).await;
+        let have_asked = || caches.iter().map(|near| near.stats().loads).sum::<u64>() >= loads;
+        wait_until("all have asked", have_asked).await;
         Ok::<_, Error>(Some(format!("made by {number}")))
     };
     let held = near.get_or_load(key, loader).await.unwrap();
@@ -80,10 +94,14 @@ async fn load(near: &Cache, key: &str, calls: &Arc<AtomicU32>) -> Option<String>
 async fn of_ten_processes_that_miss_a_key_one_loads_it() {
     for home in Home::all().await {
         let calls = Arc::<AtomicU32>::default();
-        let readers: Vec<_> = (0..CACHES)
-            .map(|_| {
-                let (near, calls) = (home.builder().build(), Arc::clone(&calls));
-                tokio::spawn(async move { load(&near, "k", &calls).await })
+        let caches: Vec<Cache> = (0..CACHES).map(|_| home.builder().build()).collect();
+        let readers: Vec<_> = caches
+            .iter()
+            .map(|near| {
+                let (near, caches) = (near.clone(), caches.clone());
+                let calls = Arc::clone(&calls);
+                let all = CACHES as u64;
+                tokio::spawn(async move { load_among(&caches, all, &near, "k", &calls).await })
             })
             .collect();
         for reader in readers {
@@ -164,7 +182,12 @@ async fn a_key_that_can_have_no_lease_takes_the_leases_of_no_others() {
     let calls = Arc::default();
     let nothing = || async { Ok::<Option<String>, Error>(None) };
     assert!(first.get_or_load("list", nothing).await.is_err());
-    let both = tokio::join!(load(&first, "k", &calls), load(&second, "k", &calls));
+    let caches = [first.clone(), second.clone()];
+    let loads = first.stats().loads + 2;
+    let both = tokio::join!(
+        load_among(&caches, loads, &first, "k", &calls),
+        load_among(&caches, loads, &second, "k", &calls)
+    );
     assert_eq!(both.0, both.1);
     assert_eq!(calls.load(Ordering::SeqCst), 1);
 }
@@ -210,13 +233,14 @@ async fn a_process_that_dies_while_it_loads_is_waited_for_no_longer_than_the_pat
             stuck.get_or_load("k", loader).await.map(drop)
         });
         begun.await.unwrap();
-        let near = home.builder().patience(LOADING).build();
+        let near = home.builder().patience(PATIENCE_SHORT).build();
         let calls = Arc::default();
         assert_eq!(load(&near, "k", &calls).await.as_deref(), Some("made by 0"));
         // Cancelled, it finds that its lease is gone, and removes nothing.
         dying.abort();
         assert!(dying.await.unwrap_err().is_cancelled());
-        tokio::time::sleep(LOADING / 4).await;
+        // paced: a task that nothing shows gives the lease back; it must find nothing to remove.
+        tokio::time::sleep(PATIENCE_SHORT / 4).await;
         let other = home.builder().build();
         assert!(other.get("k").await.unwrap().is_some());
     }

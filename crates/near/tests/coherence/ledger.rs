@@ -15,10 +15,13 @@ use tokio::sync::RwLock;
 
 use crate::subject::{Subject, name_of};
 use crate::trouble::Trouble;
+use crate::wait::{PATIENCE, comes_true};
 use crate::writer::Failed;
 
 /// Kept of each report.
 const STALE_MAX: usize = 10;
+/// How long it may take until caches have read what a fault waits for.
+const READING: Duration = PATIENCE.saturating_mul(3);
 /// So many changes of a key are remembered, or twice that; far more than a read can take.
 const HISTORY: usize = 100_000;
 
@@ -160,9 +163,9 @@ impl Ledger {
     /// Waits until so many more keys were read, or it is over.
     pub(crate) async fn wait_for_reads(&self, more: u64) {
         let enough = self.reads.load(Ordering::SeqCst) + more;
-        while self.reads.load(Ordering::SeqCst) < enough && !self.has_ended() {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
+        let are_read = || self.reads.load(Ordering::SeqCst) >= enough || self.has_ended();
+        let came_true = comes_true(READING, are_read).await;
+        assert!(came_true, "the caches do not read {more} more keys");
     }
 
     /// Notes that everything was removed; nobody writes meanwhile.
@@ -265,8 +268,10 @@ pub(crate) async fn write(stage: Arc<Ledger>, mut pen: impl Pen, seed: u64) {
         }
         drop((owned, nobody_flushes));
         if stage.is_paced {
+            // paced: the load of the writers.
             tokio::time::sleep(Duration::from_millis(1)).await;
         } else if stored.is_err() || dice.roll(4) == 0 {
+            // paced: the load of the writers.
             tokio::time::sleep(Duration::from_micros(200)).await;
         }
     }
@@ -295,9 +300,11 @@ pub(crate) async fn read(stage: Arc<Ledger>, near: Arc<dyn Subject>, seed: u64) 
             stage.reads.fetch_add(1, Ordering::SeqCst);
         }
         if is_error {
+            // paced: a reader asks again a while after an error.
             tokio::time::sleep(Duration::from_millis(5)).await;
         } else if dice.roll(16) == 0 {
             if stage.is_paced {
+                // paced: the load of the readers.
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
             tokio::task::yield_now().await;
@@ -330,6 +337,7 @@ pub(crate) async fn write_own(stage: Arc<Ledger>, near: Arc<dyn Subject>, cache:
         if read.is_some_and(|read| read < number) || (read.is_none() && !flushed) {
             stage.complain(format!("own {key} written as {number}, read as {read:?}"));
         }
+        // paced: the load of the caches' own writers.
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
     stage.report.lock().unwrap().own_writes += written;

@@ -14,6 +14,7 @@ use crate::subject::{
     Cellar, Maker, PATIENCE, Pending, Subject, Verdict, answered, expect_hits, fill, name_of,
     settles,
 };
+use crate::wait::wait_for;
 
 /// A scenario over a real server, and its name.
 pub(crate) type Scenario = (&'static str, fn(&dyn Maker, Kind) -> Pending<'_, Verdict>);
@@ -442,18 +443,11 @@ async fn a_cache_that_is_dropped_leaves_no_connection_behind() {
             .lines()
             .count()
     };
-    let only_ours = || async {
-        let closing = async {
-            while connections().await > 1 {
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
-        };
-        tokio::time::timeout(PATIENCE, closing).await
-    };
-    only_ours().await.expect("who asked whether it serves left");
+    let only_ours = || async { (connections().await <= 1).then_some(()) };
+    wait_for("who asked whether it serves has left", only_ours).await;
     let near = Cellar::patient().near(&server.address(), PATIENCE);
     near.get("k").await.unwrap();
     assert_eq!(connections().await, 2, "reads, pushes and writes share one");
     drop(near);
-    only_ours().await.expect("it is closed");
+    wait_for("the cache's connection is closed", only_ours).await;
 }

@@ -8,6 +8,8 @@
 //! Page: docs/near-coherence.md. Why: docs/decisions/0022-near-coherence.md.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+#[path = "../support/wait.rs"]
+mod wait;
 mod subject;
 mod fake;
 mod scripted;

@@ -152,6 +152,7 @@ async fn shift_all(
             true => 2 * (BELIEF + TIMEOUT),
             false => PAUSE,
         };
+        // paced: the schedule of the faults.
         tokio::time::sleep(pause).await;
         let ran = ledger.now() - begun_at;
         let is_complete = counts.len() == setting.shifts.len() || ran > PATIENCE;
@@ -171,6 +172,7 @@ async fn befall(fleet: &mut Fleet, ledger: &Ledger, listed: Listed, shift: Shift
         Shift::Frozen => return fleet.proxies().for_each(|proxy| proxy.freeze()),
         Shift::Stopped if is_in_file => {
             fleet.server(0).freeze();
+            // paced: the server's process is stopped for longer than caches believe it.
             tokio::time::sleep(BELIEF * 3 / 2).await;
             return fleet.server(0).thaw();
         }

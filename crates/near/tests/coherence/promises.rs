@@ -11,6 +11,7 @@ use cellar_near::{Error, Near};
 
 use crate::servers::{KINDS, Server};
 use crate::subject::{Cellar, PATIENCE, expect_hits};
+use crate::wait::wait_until;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -51,14 +52,8 @@ async fn a_write_to_the_same_name_in_another_database_costs_a_copy_and_no_more()
         expect_hits(&near, "k").await;
         client.run(&["SELECT", "1"]).await;
         client.set("k", "of 1").await;
-        let told = async {
-            while near.stats().invalidations == 0 {
-                tokio::time::sleep(Duration::from_millis(2)).await;
-            }
-        };
-        tokio::time::timeout(PATIENCE, told)
-            .await
-            .expect("it is told");
+        let is_told = || near.stats().invalidations > 0;
+        wait_until("the cache is told of the change", is_told).await;
         assert_eq!(near.get("k").await.unwrap().unwrap().as_str(), "of 0");
     }
 }

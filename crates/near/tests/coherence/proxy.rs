@@ -157,6 +157,7 @@ async fn pass(
         };
         let delay_ms = state.delay_ms.load(Ordering::Relaxed);
         if delay_ms > 0 {
+            // paced: the delay of a slow network.
             tokio::time::sleep(Duration::from_millis(delay_ms)).await;
         }
         state.passed.fetch_add(bytes as u64, Ordering::SeqCst);

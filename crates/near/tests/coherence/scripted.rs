@@ -119,6 +119,7 @@ async fn overtaken_once(maker: &dyn Maker, steps: &[Step], cut: Cut) -> Verdict 
         }
         if cut == Cut::Apart {
             peer.send(&std::mem::take(&mut segment)).await;
+            // paced: the client has to read one part before the next one comes.
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     }

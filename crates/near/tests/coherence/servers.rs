@@ -3,13 +3,13 @@
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::ports::free_port;
 use crate::subject::{PATIENCE, name_of};
+use crate::wait::{wait_for, wait_until};
 
 /// Which server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,13 +74,8 @@ impl Server {
             self.client().await;
             return;
         }
-        let connecting = async {
-            while !self.listens().await {
-                tokio::time::sleep(Duration::from_millis(10)).await;
-            }
-        };
-        let connected = tokio::time::timeout(PATIENCE, connecting).await;
-        connected.expect("memcached answers");
+        let listens = || async { self.listens().await.then_some(()) };
+        wait_for("memcached listens", listens).await;
     }
 
     /// Whether it listens at its port, or at the socket file that memcached has in place of one.
@@ -126,13 +121,8 @@ impl Server {
     /// Tells its process to end, and waits until it has.
     pub(crate) async fn end(&mut self) {
         signal(&self.child, Signal::TERM);
-        let ending = async {
-            while self.child.try_wait().unwrap().is_none() {
-                tokio::time::sleep(Duration::from_millis(10)).await;
-            }
-        };
-        let ended = tokio::time::timeout(PATIENCE, ending).await;
-        ended.expect("it ends when it is told to");
+        let has_ended = || self.child.try_wait().unwrap().is_some();
+        wait_until("the server ends when it is told to", has_ended).await;
     }
 
     /// Kills it and starts it anew at the same port, without keys.
@@ -146,17 +136,13 @@ impl Server {
     pub(crate) async fn client(&self) -> Client {
         let client = redis::Client::open(format!("redis://{}", self.address())).unwrap();
         let patient = patient();
-        let connecting = async {
-            loop {
-                let opening = client.get_multiplexed_async_connection_with_config(&patient);
-                if let Ok(connection) = opening.await {
-                    return Client { connection };
-                }
-                tokio::time::sleep(Duration::from_millis(10)).await;
-            }
+        let connect = || async {
+            let opening = client.get_multiplexed_async_connection_with_config(&patient);
+            opening.await.ok()
         };
-        let connected = tokio::time::timeout(PATIENCE, connecting).await;
-        connected.unwrap_or_else(|_| panic!("{:?} does not answer", self.kind))
+        let what = format!("{:?} answers", self.kind);
+        let connection = wait_for(&what, connect).await;
+        Client { connection }
     }
 }
 

@@ -1,16 +1,11 @@
 //! Slots: which copies a move takes along, over Cellars that say which slots they have lost.
 
-use std::time::Duration;
-
-use cellar_near::Near;
-
 use crate::fleet::{Fleet, Listed};
 use crate::subject::{Cellar, PATIENCE, name_of, settles};
+use crate::wait::{self, comes_true};
 
 /// Keys of all nodes, of many slots.
 const KEYS: usize = 200;
-
-type Cache = Near<String, String>;
 
 fn keys() -> Vec<String> {
     (0..KEYS).map(|number| format!("key:{number}")).collect()
@@ -51,15 +46,10 @@ async fn moved(maker: &Cellar) -> (Vec<bool>, Vec<bool>) {
     // Some go from one of the first nodes to another one.
     let after = owners(&mut fleet).await;
     let have_moved: Vec<bool> = before.iter().zip(after).map(|(a, b)| *a != b).collect();
-    let is_gone = |near: &Cache| keys().iter().map(|key| near.peek(key).is_none()).collect();
-    let mut gone: Vec<bool> = is_gone(&near);
-    for _ in 0..PATIENCE.as_millis() / 10 {
-        if gone == have_moved {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-        gone = is_gone(&near);
-    }
+    let is_gone = || -> Vec<bool> { keys().iter().map(|key| near.peek(key).is_none()).collect() };
+    // The caller compares the two key by key.
+    comes_true(wait::PATIENCE, || is_gone() == have_moved).await;
+    let gone = is_gone();
     (have_moved, gone)
 }
 

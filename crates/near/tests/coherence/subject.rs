@@ -2,7 +2,7 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use cellar_near::codec::Plain;
@@ -10,6 +10,8 @@ use cellar_near::fault::Fault;
 use cellar_near::origin::redis::Tracking;
 use cellar_near::origin::{Memcached, Redis, Remote};
 use cellar_near::{Near, NearBuilder, Stats};
+
+use crate::wait::retry_for;
 
 /// Longest time that a correct client is given; only a broken one reaches it.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
@@ -203,25 +205,20 @@ pub(crate) async fn settles(
     key: &str,
     expected: Option<&str>,
 ) -> Verdict {
-    let mut last = Ok(None);
-    let reading = async {
-        loop {
-            last = subject.read(key).await;
-            if last
-                .as_ref()
-                .is_ok_and(|value| value.as_deref() == expected)
-            {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+    let last = Mutex::new(Ok(None));
+    let read_expected = || async {
+        let read = subject.read(key).await;
+        let is_expected = read
+            .as_ref()
+            .is_ok_and(|value| value.as_deref() == expected);
+        *last.lock().unwrap() = read;
+        is_expected.then_some(())
     };
-    match tokio::time::timeout(maker.patience(), reading).await {
-        Ok(()) => Ok(()),
-        Err(_) => Err(format!(
-            "{key} stays at {last:?}, the server has {expected:?}"
-        )),
-    }
+    let settled = retry_for(maker.patience(), read_expected).await;
+    settled.ok_or_else(|| {
+        let last = last.lock().unwrap();
+        format!("{key} stays at {last:?}, the server has {expected:?}")
+    })
 }
 
 /// What is answered at last, when a question is asked again after an error.

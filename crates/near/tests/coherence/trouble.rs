@@ -65,6 +65,7 @@ pub(crate) async fn make(stage: Arc<Stage>, setting: Setting) {
         } else {
             1
         };
+        // paced: the schedule of the faults.
         tokio::time::sleep(PAUSE * pauses).await;
         if stage.has_ended() {
             return;
@@ -95,6 +96,7 @@ async fn befall(stage: &Stage, setting: &Setting, trouble: Trouble) -> Result<()
         Trouble::Frozen => freeze(stage, setting).await,
         Trouble::Stopped => {
             stage.server.read().await.freeze();
+            // paced: the server's process is stopped for longer than caches believe it.
             tokio::time::sleep(BELIEF * 3 / 2).await;
             stage.server.read().await.thaw();
         }
@@ -104,6 +106,7 @@ async fn befall(stage: &Stage, setting: &Setting, trouble: Trouble) -> Result<()
                 .proxies
                 .iter()
                 .for_each(|proxy| proxy.slow_down(SLOW_MS));
+            // paced: how long the network stays slow.
             tokio::time::sleep(PAUSE * 2).await;
             stage.proxies.iter().for_each(|proxy| proxy.slow_down(0));
         }

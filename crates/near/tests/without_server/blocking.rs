@@ -10,11 +10,10 @@ use cellar_near::clock::ManualClock;
 use cellar_near::{BlockingNear, Error, Near, NearBuilder};
 
 use crate::shelf::{Shelf, Things};
+use crate::wait::block_until;
 
 const SECOND: Duration = Duration::from_secs(1);
 const SOON: Duration = Duration::from_millis(50);
-/// Longest time that anything here waits; only a broken cache reaches it.
-const PATIENCE: Duration = Duration::from_secs(20);
 
 type Cache = BlockingNear<String, String>;
 type Settings = NearBuilder<String, String>;
@@ -23,17 +22,6 @@ fn cache(adjust: impl FnOnce(Settings) -> Settings) -> (Cache, Arc<Things>) {
     let things = Arc::<Things>::default();
     let builder = Near::builder(Shelf(Arc::clone(&things)));
     (adjust(builder).build_blocking().unwrap(), things)
-}
-
-/// Waits until `is_so`.
-fn wait_until(is_so: impl Fn() -> bool) {
-    for _ in 0..PATIENCE.as_millis() {
-        if is_so() {
-            return;
-        }
-        thread::sleep(Duration::from_millis(1));
-    }
-    panic!("it does not come to be");
 }
 
 fn made(text: &str) -> Result<Option<String>, Error> {
@@ -51,7 +39,7 @@ fn of_many_threads_that_miss_a_key_one_loads_it() {
     let calls = AtomicU32::new(0);
     let read = || {
         near.get_or_load("k", || {
-            wait_until(|| near.stats().shared + 1 >= THREADS);
+            block_until("all others wait", || near.stats().shared + 1 >= THREADS);
             calls.fetch_add(1, Ordering::SeqCst);
             made("v")
         })
@@ -87,7 +75,7 @@ fn an_error_reaches_all_who_wait_and_is_not_remembered() {
     let (near, _) = cache(|near| near);
     let read = || {
         near.get_or_load("k", || {
-            wait_until(|| near.stats().shared + 1 >= THREADS);
+            block_until("all others wait", || near.stats().shared + 1 >= THREADS);
             Err::<Option<String>, _>("the database is away")
         })
     };
@@ -107,12 +95,12 @@ fn when_a_loader_panics_one_who_waits_takes_over() {
     thread::scope(|scope| {
         let first = scope.spawn(|| {
             let reading = near.get_or_load("k", || -> Result<Option<String>, Error> {
-                wait_until(|| near.stats().shared > 0);
+                block_until("another thread waits", || near.stats().shared > 0);
                 panic!("on purpose")
             });
             reading.map(drop)
         });
-        wait_until(|| near.stats().loads == 1);
+        block_until("the source is asked", || near.stats().loads == 1);
         let second = scope.spawn(|| text(near.get_or_load("k", || made("second"))));
         assert!(first.join().is_err(), "its own thread hears of the panic");
         assert_eq!(second.join().unwrap().as_deref(), Some("second"));
@@ -126,7 +114,7 @@ fn nobody_waits_for_longer_than_wait_max() {
     let hasty = near.clone().wait_max(SOON);
     thread::scope(|scope| {
         let asks = scope.spawn(|| hasty.get("k").map(drop));
-        wait_until(|| near.stats().loads == 1);
+        block_until("the source is asked", || near.stats().loads == 1);
         let waits = scope.spawn(|| hasty.get_or_load("k", || made("v")).map(drop));
         let many = scope.spawn(|| hasty.get_many(&["other".to_owned()]).map(drop));
         for thread in [asks, waits, many] {
@@ -138,10 +126,14 @@ fn nobody_waits_for_longer_than_wait_max() {
 
 #[test]
 fn wait_max_does_not_cut_off_the_callers_own_loader() {
-    let (near, _) = cache(|near| near);
+    let (near, things) = cache(|near| near);
     let hasty = near.wait_max(SOON);
     let loader = || {
-        thread::sleep(3 * SOON);
+        // A reader that begins later and waits for as long gives up: the caller's time is over.
+        things.is_silent.store(true, Ordering::SeqCst);
+        let late = hasty.get("other").map(drop).unwrap_err();
+        assert!(matches!(late, Error::Timeout(SOON)), "{late}");
+        things.is_silent.store(false, Ordering::SeqCst);
         made("v")
     };
     assert_eq!(text(hasty.get_or_load("k", loader)).as_deref(), Some("v"));
@@ -215,10 +207,10 @@ fn a_handle_dropped_while_others_wait_leaves_them_waiting() {
                 made("v")
             }))
         });
-        wait_until(|| near.stats().loads == 1);
+        block_until("the source is asked", || near.stats().loads == 1);
         let waits = near.clone();
         let second = scope.spawn(move || text(waits.get("k")));
-        wait_until(|| near.stats().shared == 1);
+        block_until("another thread waits", || near.stats().shared == 1);
         drop(near);
         go.send(()).unwrap();
         for thread in [first, second] {
@@ -266,7 +258,8 @@ fn without_a_loader_the_next_value_is_read_beside_the_reader() {
     things.put("k", "new");
     clock.advance(6 * SECOND);
     assert_eq!(text(near.get("k")).unwrap(), "old");
-    wait_until(|| near.peek("k").is_some_and(|held| held == "new".to_owned()));
+    let is_new = || near.peek("k").is_some_and(|held| held == "new".to_owned());
+    block_until("the new value is in memory", is_new);
     assert_eq!(things.questions.load(Ordering::SeqCst), 2);
 }
 

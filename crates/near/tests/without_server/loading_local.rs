@@ -4,11 +4,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc;
-use std::thread;
+use std::thread::{self, Scope, ScopedJoinHandle};
 use std::time::Duration;
 
 use cellar_near::clock::ManualClock;
 use cellar_near::{InsertOptions, LoadError, LoadingLocal, Local, Making};
+
+use crate::wait::block_until;
 
 type Store = LoadingLocal<String, String, String>;
 
@@ -26,6 +28,32 @@ fn made(text: &str) -> Making<String, String> {
 fn insert(store: &Store, key: &str, text: &str) {
     let value = Arc::new(text.to_owned());
     store.insert_with(key.to_owned(), value, InsertOptions::default());
+}
+
+/// A thread that runs `read`, which finds another thread's load and waits for it by now.
+fn waiting<'scope, T: Send + 'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    store: &Store,
+    read: impl FnOnce() -> T + Send + 'scope,
+) -> ScopedJoinHandle<'scope, T> {
+    let missed = store.local().stats().misses;
+    let (begin, begun) = mpsc::channel();
+    let reader = scope.spawn(move || {
+        begin.send(rustix::thread::gettid()).unwrap();
+        read()
+    });
+    let path = format!(
+        "/proc/self/task/{}/stat",
+        begun.recv().unwrap().as_raw_pid()
+    );
+    let sleeps = || {
+        let stat = std::fs::read_to_string(&path).unwrap();
+        stat.rsplit_once(") ").unwrap().1.starts_with('S')
+    };
+    // Once it has missed it does nothing else that takes time.
+    let waits = || store.local().stats().misses > missed && sleeps();
+    block_until("the thread waits for the load", waits);
+    reader
 }
 
 /// A thread that loads `k` until it is let go, and one that waits for it.
@@ -46,13 +74,8 @@ fn while_loading(store: &Store, outcome: Making<String, String>, meanwhile: impl
             })
         });
         begun.recv().unwrap();
-        let missed = store.local().stats().misses;
-        let waits = scope.spawn(|| store.get_or_load("k", None, || panic!("it is not its part")));
-        // That it has missed is told, and it waits right after.
-        while store.local().stats().misses == missed {
-            thread::yield_now();
-        }
-        thread::sleep(SOON);
+        let read = || store.get_or_load("k", None, || panic!("it is not its part"));
+        let waits = waiting(scope, store, read);
         meanwhile();
         go.send(()).unwrap();
         assert_eq!(loads.join().unwrap(), told(expected.clone()));
@@ -62,23 +85,25 @@ fn while_loading(store: &Store, outcome: Making<String, String>, meanwhile: impl
 
 #[test]
 fn of_many_threads_that_miss_a_key_one_loads_it() {
+    const READERS: u64 = 32;
     let (store, calls) = (store(), AtomicU32::new(0));
     let read = || {
         store.get_or_load("k", None, || {
             calls.fetch_add(1, Ordering::SeqCst);
-            thread::sleep(SOON);
+            let missed = || store.local().stats().misses;
+            block_until("all have missed", || missed() == READERS);
             made("v")
         })
     };
     thread::scope(|scope| {
-        let readers: Vec<_> = (0..32).map(|_| scope.spawn(read)).collect();
+        let readers: Vec<_> = (0..READERS).map(|_| scope.spawn(read)).collect();
         for reader in readers {
             assert_eq!(reader.join().unwrap().unwrap().unwrap().as_str(), "v");
         }
     });
     assert_eq!(calls.load(Ordering::SeqCst), 1);
     let stats = store.local().stats();
-    assert_eq!((stats.entries, stats.hits + stats.misses), (1, 32));
+    assert_eq!((stats.entries, stats.hits, stats.misses), (1, 0, READERS));
 }
 
 #[test]
@@ -129,8 +154,8 @@ fn a_loader_that_panics_leaves_the_key_to_the_next() {
             }));
         });
         begun.recv().unwrap();
-        let waits = scope.spawn(|| other.get_or_load("l", None, || made("second")));
-        thread::sleep(SOON);
+        let read = || other.get_or_load("l", None, || made("second"));
+        let waits = waiting(scope, other, read);
         go.send(()).unwrap();
         assert!(fails.join().is_err());
         assert_eq!(waits.join().unwrap().unwrap().unwrap().as_str(), "second");

@@ -9,12 +9,19 @@ mod script;
 #[cfg(feature = "read-through")]
 #[path = "../support/shelf.rs"]
 mod shelf;
+#[path = "../support/wait.rs"]
+mod wait;
 
 #[cfg(feature = "read-through")]
 mod blocking;
 #[cfg(feature = "read-through")]
+mod coherence_model;
+mod guide;
+#[cfg(feature = "read-through")]
 mod loading;
 mod loading_local;
+mod local;
+mod local_stress;
 #[cfg(feature = "metrics")]
 mod metrics;
 #[cfg(feature = "read-through")]

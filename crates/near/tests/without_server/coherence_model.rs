@@ -3,7 +3,6 @@
 //! The model is a number for each key: its version at the server. A question sees the version of
 //! the moment at which the server handles it; its answer is delivered at any later moment. After
 //! every step, memory has the current version of a key or nothing at all.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,10 +14,7 @@ use proptest::prelude::{Just, Strategy, prop_assert_eq, prop_oneof};
 use proptest::test_runner::{Config, TestCaseError, TestError, TestRunner};
 use tokio::task::JoinHandle;
 
-#[path = "support/script.rs"]
-mod script;
-
-use script::{Question, Script, Write, cache, value_of};
+use crate::script::{Question, Script, Write, cache, value_of};
 
 const KEYS: [&str; 2] = ["a", "b"];
 /// How often other tasks get their turn after a step: more often than any of them needs.
@@ -90,7 +86,7 @@ impl Stage {
             Step::Deliver(number) => self.deliver(number),
             Step::Fail(number) => {
                 if let Some(asked) = pick(&mut self.asked, number) {
-                    asked.question.answer(Err(script::broken()));
+                    asked.question.answer(Err(crate::script::broken()));
                 }
             }
             Step::Cancel(number) => {

@@ -1,5 +1,4 @@
 //! The local store against a model: random operations, a clock that is moved, every departure told.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};

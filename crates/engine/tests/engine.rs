@@ -1,0 +1,33 @@
+//! The engine through its public interface: one program of all tests, so that it is linked once.
+//! `make test T=wave` runs those whose name has this word.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod support;
+
+mod collisions;
+mod copies;
+mod counter;
+mod counting;
+mod evict;
+mod expiry;
+mod handles;
+mod insight;
+mod keep;
+mod killed;
+mod lease;
+mod listing;
+mod model;
+mod observer;
+mod optimistic;
+mod overdue;
+mod provision;
+mod resize;
+mod restart;
+mod room;
+mod sealed;
+mod space;
+mod stress;
+mod timeline;
+mod update;
+mod upkeep;
+mod wave;

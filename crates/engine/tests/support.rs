@@ -1,0 +1,6 @@
+//! What the tests share.
+
+pub(crate) mod cache;
+pub(crate) mod model;
+pub(crate) mod random;
+pub(crate) mod workload;
