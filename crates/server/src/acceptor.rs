@@ -121,6 +121,7 @@ impl Acceptor {
                 self.reopen(now_ms);
             }
             let count = self.poller.wait(self.sleep_ms(now_ms))?;
+            let mut has_let_in = false;
             for index in 0..count {
                 match self.poller.ready(index).token {
                     WAKE_TOKEN => {}
@@ -129,10 +130,11 @@ impl Acceptor {
                     SUCCESSOR_TOKEN => self.hear(clock.us() / 1_000),
                     // One: to ask for another that is not there costs the system more than to
                     // be told of it.
-                    listener => {
-                        self.accept(listener as usize, clock);
-                    }
+                    listener => has_let_in |= self.accept(listener as usize, clock),
                 }
+            }
+            if !has_let_in {
+                self.entrance.state.acceptor.pulse.beat();
             }
             if self.go_on_ceding(clock.us() / 1_000) {
                 self.let_go();

@@ -7,18 +7,41 @@
 //! The engine's time never goes back and no step of the wall clock moves it. What is told or asked
 //! as a Unix time goes through [`WallClock`], which is the distance between the two.
 //!
-//! Why: docs/decisions/0028. Tests: below, tests/wall_clock.rs.
+//! Tests of a server in their own process use [`LoopClock::stopped`]: a clock that moves only when
+//! they advance it.
+//!
+//! Why: docs/decisions/0028, 0069. Tests: below, tests/wall_clock.rs.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use cellar_engine::{Clock, Instant, ManualClock, SystemClock};
 
+/// Where the time comes from.
+#[derive(Debug)]
+enum Source {
+    /// The machine's clock.
+    Machine(SystemClock),
+    /// A clock that a test advances, in microseconds.
+    Stopped(AtomicU64),
+}
+
+impl Source {
+    #[inline]
+    fn us(&self) -> u64 {
+        match self {
+            Source::Machine(clock) => clock.us(),
+            // Relaxed: the time orders nothing but itself.
+            Source::Stopped(us) => us.load(Ordering::Relaxed),
+        }
+    }
+}
+
 /// The machine's clock and the engine's, shared by all event loops.
 #[derive(Clone, Debug)]
 pub struct LoopClock {
-    system: Arc<SystemClock>,
+    source: Arc<Source>,
     engine: Arc<ManualClock>,
     wall: Arc<WallClock>,
 }
@@ -42,24 +65,53 @@ impl LoopClock {
         LoopClock::over(SystemClock::going_on(origin))
     }
 
+    /// A clock that starts at zero and stands still until [`LoopClock::advance_ms`] moves it. Its
+    /// wall clock goes with it, from the machine's present time.
+    #[must_use]
+    pub fn stopped() -> LoopClock {
+        let source = Source::Stopped(AtomicU64::new(0));
+        LoopClock::reading(source, rounded_ms(unix_us()))
+    }
+
     fn over(system: SystemClock) -> LoopClock {
-        let system = Arc::new(system);
-        let (offset_us, _) = distance_us(&system);
-        let now = Instant(system.us() / 1_000);
+        let source = Source::Machine(system);
+        let (offset_us, _) = distance_us(&source);
+        LoopClock::reading(source, rounded_ms(offset_us))
+    }
+
+    fn reading(source: Source, unix_ms_at_zero: i64) -> LoopClock {
+        let source = Arc::new(source);
+        let now = Instant(source.us() / 1_000);
         LoopClock {
             engine: Arc::new(ManualClock::starting_at(now)),
             wall: Arc::new(WallClock {
-                unix_ms_at_zero: AtomicI64::new(rounded_ms(offset_us)),
-                system: Some(Arc::clone(&system)),
+                unix_ms_at_zero: AtomicI64::new(unix_ms_at_zero),
+                source: Some(Arc::clone(&source)),
             }),
-            system,
+            source,
         }
     }
 
-    /// What it counts from, for a server after this one.
+    /// What it counts from, for a server after this one; zero for a stopped clock.
     #[must_use]
     pub fn origin(&self) -> u64 {
-        self.system.origin()
+        match &*self.source {
+            Source::Machine(system) => system.origin(),
+            Source::Stopped(_) => 0,
+        }
+    }
+
+    /// Moves a stopped clock ahead. Threads that sleep do not notice by themselves.
+    ///
+    /// # Panics
+    /// If this is the machine's clock, which nothing moves.
+    pub fn advance_ms(&self, ms: u64) {
+        let Source::Stopped(us) = &*self.source else {
+            panic!("only a stopped clock can be advanced");
+        };
+        // Relaxed: the time orders nothing but itself.
+        us.fetch_add(ms * 1_000, Ordering::Relaxed);
+        self.refresh();
     }
 
     /// The clock for the engine.
@@ -83,7 +135,7 @@ impl LoopClock {
     /// The same, and the time in microseconds from the same reading.
     #[inline]
     pub fn refresh_us(&self) -> (Instant, u64) {
-        let us = self.system.us();
+        let us = self.source.us();
         let now = Instant(us / 1_000);
         self.engine.set(now);
         (now, us)
@@ -93,7 +145,7 @@ impl LoopClock {
     #[inline]
     #[must_use]
     pub fn us(&self) -> u64 {
-        self.system.us()
+        self.source.us()
     }
 }
 
@@ -114,8 +166,8 @@ pub struct WallClock {
     /// set to before 1970 and some.
     // Relaxed: a number that orders nothing.
     unix_ms_at_zero: AtomicI64,
-    /// The machine's clock, if this follows it.
-    system: Option<Arc<SystemClock>>,
+    /// The clock that this follows, if any.
+    source: Option<Arc<Source>>,
 }
 
 impl WallClock {
@@ -124,7 +176,7 @@ impl WallClock {
     pub fn starting_at(unix_ms_at_zero: u64) -> WallClock {
         WallClock {
             unix_ms_at_zero: AtomicI64::new(i64::try_from(unix_ms_at_zero).unwrap_or(i64::MAX)),
-            system: None,
+            source: None,
         }
     }
 
@@ -157,7 +209,7 @@ impl WallClock {
     /// clock has gone on since.
     #[must_use]
     pub fn unix_us(&self, now: Instant) -> u64 {
-        let us = self.system.as_ref().map_or(0, |system| system.us());
+        let us = self.source.as_ref().map_or(0, |source| source.us());
         let after_zero = i64::try_from(us.max(now.0 * 1_000)).unwrap_or(i64::MAX);
         let zero = self.unix_ms_at_zero().saturating_mul(1_000);
         u64::try_from(zero.saturating_add(after_zero)).unwrap_or(0)
@@ -171,7 +223,9 @@ impl WallClock {
     /// Looks whether the machine's wall clock has stepped, and goes with it; returns by how many
     /// milliseconds.
     pub fn follow(&self) -> Option<i64> {
-        let (read_us, apart_us) = distance_us(self.system.as_ref()?);
+        let source = self.source.as_ref();
+        let source = source.filter(|source| matches!(***source, Source::Machine(_)))?;
+        let (read_us, apart_us) = distance_us(source);
         let known_ms = self.unix_ms_at_zero();
         let moved_us = read_us.saturating_sub(known_ms.saturating_mul(1_000));
         let doubt_us = i64::try_from(apart_us).unwrap_or(i64::MAX);
@@ -185,7 +239,7 @@ impl WallClock {
 }
 
 /// Unix time at the zero of a clock, in microseconds, and within which time the two were read.
-fn distance_us(clock: &SystemClock) -> (i64, u64) {
+fn distance_us(clock: &Source) -> (i64, u64) {
     let mut best = (0, u64::MAX);
     for _ in 0..READINGS_MAX {
         let before_us = clock.us();

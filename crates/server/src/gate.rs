@@ -404,6 +404,7 @@ mod tests {
                         note("inside");
                     });
                     until_it_waits(gates, 2);
+                    // paced: after this long, loops that wait to execute are let in first.
                     std::thread::sleep(Duration::from_micros(UNFAIR_US));
                 });
             });
@@ -443,7 +444,8 @@ mod tests {
             // A busy machine may let it stand before it has queued.
             pass.alone(|| until_it_sleeps(thread));
             while !is_over.load(Ordering::Relaxed) {
-                // As long as a script: the turn is given on by who waits, not by who is faster.
+                // The turn is given on by who waits, not by who is faster.
+                // paced: the loop is alone for as long as a script runs.
                 pass.alone(|| std::thread::sleep(Duration::from_millis(5)));
                 since += 1;
             }

@@ -186,6 +186,11 @@ impl Antechamber {
         Mailbox::post(std::slice::from_ref(&*self.mailbox), arrival);
     }
 
+    /// Has the thread look at the clock.
+    pub(crate) fn wake(&self) {
+        self.mailbox.waker.wake();
+    }
+
     /// Has the thread end.
     pub(crate) fn stop(&self) {
         Mailbox::drain(std::slice::from_ref(&*self.mailbox));

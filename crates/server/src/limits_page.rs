@@ -18,7 +18,7 @@ const HEAD: &str = "\
 # Limits
 
 Written from the bounds in `crates/server/src/limits.rs`; do not edit by hand
-(`CELLAR_BLESS=1 cargo test -p cellar --test docs` writes it anew).
+(`CELLAR_BLESS=1 cargo test -p cellar --test server docs::` writes it anew).
 
 `--memory` is all that items, index and bookkeeping take. What the process takes beside it is at
 most the sum of these; most of it only where it is used:

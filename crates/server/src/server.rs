@@ -1,55 +1,48 @@
 //! Server: from settings to serving loops, and to the end of the drain.
 
-use std::os::fd::OwnedFd;
+mod fit; // which settings the machine allows
+mod helpers; // threads that serve no client
+
+pub use self::fit::open_files;
+use self::helpers::Helpers;
+
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::thread;
 
 use cellar_engine::{Cache, Config};
-use rustix::process::{
-    DumpableBehavior, Resource, Rlimit, getrlimit, set_dumpable_behavior, setrlimit,
-};
+use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 
 use crate::acceptor::succeed::Ceremony;
 use crate::acceptor::{Acceptor, LISTENERS_MAX};
 use crate::clock::LoopClock;
-use crate::doorkeeper::Doorkeeper;
+use crate::counters::pulse::Pulse;
 use crate::entrance::Entrance;
 use crate::error::Error;
 use crate::exposure::Exposure;
 use crate::handover::control::Control;
-use crate::handshakes::{Antechamber, GUESTS_MAX};
+use crate::handshakes::Antechamber;
 use crate::inherited::Inherited;
 use crate::limits;
 use crate::listener::Listener;
 use crate::mailbox::Mailbox;
-use crate::membership::Membership;
 use crate::memory;
 use crate::notify::{self, Notice};
 use crate::observer::Observer;
 use crate::open_sockets::OpenSockets;
 use crate::poller::Waker;
 use crate::protocol::Protocol;
-use crate::reload::Reload;
 use crate::restart::{self, Ground};
 use crate::settings::Settings;
 use crate::settings::address::Address;
-use crate::settings::load::{Loaded, Origin};
-use crate::settings::units::show_duration_ms;
+use crate::settings::load::Loaded;
 use crate::signals::Signals;
 use crate::state::State;
 use crate::stream::Transport;
-use crate::ticker::Ticker;
 use crate::tls::Keys;
 use crate::users::Users;
-use crate::watchdog::Watchdog;
+use crate::welcome;
 use crate::worker::{Common, Worker};
-use crate::{exporter, recorder, upkeep, welcome};
-
-/// Open files besides connections and event loops: standard streams, listeners, signals.
-const OTHER_FILES: usize = 128;
-/// Open files of one event loop: its epoll instance and its mailbox.
-const FILES_PER_THREAD: usize = 2;
 
 /// Serves until SIGTERM or SIGINT, and drains.
 ///
@@ -60,125 +53,202 @@ const FILES_PER_THREAD: usize = 2;
 /// If an event loop has panicked and the process lives on, which its panic hook forbids.
 pub fn run(loaded: &Loaded) -> Result<(), Error> {
     cellar_engine::keep_heap_lean();
-    let mut settings = loaded.settings.clone();
-    let mut open = OpenSockets::default();
-    let inherited = Inherited::take(&mut settings, &mut open)?;
-    fit(&mut settings, loaded)?;
-    let tls = make_keys(&settings)?;
-    let users = Users::load(&settings)?;
-    let mut control = Control::begin(&settings, &mut open)?;
-    let mut listeners = listen(&settings, &mut open)?;
-    control.check(&listeners, &open.places())?;
-    drop(open);
-    check_exposure(&settings, &listeners)?;
-    inherited.keep(&mut listeners);
-    hide_memory(&settings);
-    let bound = describe(&listeners);
-    warn_of_open_listeners(&settings, &listeners);
-    name_hosts(&mut settings);
-    for protocol in Protocol::ALL {
-        *settings.addresses_mut(protocol) = addresses(&listeners, protocol);
+    let server = Server::start(loaded, Host::default())?;
+    let (bound, version) = (&server.bound, env!("CARGO_PKG_VERSION"));
+    tracing::info!("cellar ready {bound} version={version}");
+    notify::tell(Notice::Ready);
+    welcome::greet(&server.settings);
+    server.wait()
+}
+
+/// What a server takes from the process that it is in; by default the machine's clock and the
+/// process's signals.
+#[derive(Debug, Default)]
+pub struct Host {
+    /// The clock; none for the machine's.
+    pub clock: Option<LoopClock>,
+    /// What asks the server to stop; none for SIGTERM and SIGINT.
+    pub signals: Option<Signals>,
+}
+
+/// A running server.
+///
+/// The daemon has one in its process. Tests start theirs inside the test's process, with a clock
+/// that they advance.
+pub struct Server {
+    common: Common,
+    /// Where it listens, for the log.
+    bound: String,
+    settings: Settings,
+    loops: Vec<Running>,
+    acceptor: Running,
+    handshakes: Option<Handshaking>,
+    helpers: Helpers,
+}
+
+impl Server {
+    /// Starts a server. It serves when this returns.
+    ///
+    /// # Errors
+    /// Why it does not start: one line that names the flag.
+    pub fn start(loaded: &Loaded, host: Host) -> Result<Server, Error> {
+        let mut settings = loaded.settings.clone();
+        let mut open = OpenSockets::default();
+        let inherited = Inherited::take(&mut settings, &mut open)?;
+        fit::fit(&mut settings, loaded)?;
+        let tls = make_keys(&settings)?;
+        let users = Users::load(&settings)?;
+        let mut control = Control::begin(&settings, &mut open)?;
+        let mut listeners = listen(&settings, &mut open)?;
+        control.check(&listeners, &open.places())?;
+        drop(open);
+        check_exposure(&settings, &listeners)?;
+        inherited.keep(&mut listeners);
+        hide_memory(&settings);
+        let bound = describe(&listeners);
+        warn_of_open_listeners(&settings, &listeners);
+        name_hosts(&mut settings);
+        for protocol in Protocol::ALL {
+            *settings.addresses_mut(protocol) = addresses(&listeners, protocol);
+        }
+        let settings_bound = settings.clone();
+        let (mut state, clock) = begin_state(settings, host.clock, &mut control)?;
+        let signals = host.signals.map_or_else(Signals::take_over, Ok);
+        let signals = signals.map_err(|source| Error::System {
+            what: "taking over signals",
+            source,
+        })?;
+        state.tls = tls;
+        state.users = users;
+        let told = signals.told();
+        let common = make_common(Arc::new(state), clock)?;
+        let state = &common.state;
+        let (acceptor, handshakes) = make_acceptor(listeners, signals, &common, &mut control)?;
+        let old = control.old_process().map_err(no_thread)?;
+        let rested = state
+            .upkeep_rests
+            .swap(control.takes_over(), Ordering::Relaxed);
+        let helpers = Helpers::start(loaded, &common, told, old)?;
+        let loops = start(make_workers(&common)?)?;
+        let acceptor = begin(acceptor, control, common.clock.clone())?;
+        // Before that the items may still be the old server's.
+        state.upkeep_rests.store(rested, Ordering::Relaxed);
+        Ok(Server {
+            common,
+            bound,
+            settings: settings_bound,
+            loops,
+            acceptor,
+            handshakes,
+            helpers,
+        })
     }
+
+    /// Where clients of a protocol connect: the addresses of the settings, a port 0 replaced by the
+    /// one that the system chose.
+    #[must_use]
+    pub fn addresses(&self, protocol: Protocol) -> &[Address] {
+        self.settings.addresses(protocol)
+    }
+
+    /// Advances a clock made by [`LoopClock::stopped`]. Connections that clients have made and
+    /// bytes that they have sent before are looked at before the time moves; what is due at the
+    /// new time is done when this returns. What takes the engine several steps of maintenance may
+    /// still go on.
+    ///
+    /// # Panics
+    /// If the server runs by the machine's clock.
+    pub fn advance_ms(&self, ms: u64) {
+        self.settle();
+        self.common.clock.advance_ms(ms);
+        self.settle();
+        self.helpers.tick_now();
+    }
+
+    /// Waits until each thread that serves clients has looked at all that is there.
+    fn settle(&self) {
+        // The acceptor beats when it finds no further client, and hands them to the loops before.
+        let acceptor = &self.common.state.acceptor.pulse;
+        self.wait_for_beats(acceptor, 2, || self.acceptor.is_finished());
+        let counters = &self.common.state.counters;
+        for (loop_counters, running) in counters.iter().zip(&self.loops) {
+            // An iteration has two beats. One that has begun already does not count.
+            self.wait_for_beats(&loop_counters.pulse, 3, || running.is_finished());
+        }
+    }
+
+    fn wait_for_beats(&self, pulse: &Pulse, count: u64, has_ended: impl Fn() -> bool) {
+        let wanted = pulse.beats() + count;
+        while pulse.beats() < wanted && !has_ended() {
+            self.wake();
+            thread::yield_now();
+        }
+    }
+
+    /// Waits until the server has been asked to stop and has drained.
+    ///
+    /// # Errors
+    /// The system's, when waiting for sockets fails, which it does not.
+    ///
+    /// # Panics
+    /// If a thread of the server has panicked.
+    pub fn wait(self) -> Result<(), Error> {
+        for thread in self.loops {
+            let done = thread.join().expect("a panic ends the whole process");
+            done.map_err(Error::system("waiting for sockets"))?;
+        }
+        self.common.acceptor_waker.wake();
+        let done = self
+            .acceptor
+            .join()
+            .expect("a panic ends the whole process");
+        done.map_err(Error::system("waiting for connections"))?;
+        if let Some((antechamber, handshakes)) = self.handshakes {
+            antechamber.stop();
+            let done = handshakes.join().expect("a panic ends the whole process");
+            done.map_err(Error::system("waiting for handshakes"))?;
+        }
+        self.helpers.stop();
+        restart::leave(&self.common.state.cache);
+        tracing::info!("cellar stopped");
+        Ok(())
+    }
+
+    /// Whether the event loops have ended.
+    #[must_use]
+    pub fn has_drained(&self) -> bool {
+        self.loops.iter().all(thread::JoinHandle::is_finished)
+    }
+
+    /// Wakes all threads that sleep until a moment of the clock.
+    fn wake(&self) {
+        self.common.acceptor_waker.wake();
+        for mailbox in self.common.mailboxes.iter() {
+            mailbox.waker.wake();
+        }
+        if let Some((antechamber, _)) = &self.handshakes {
+            antechamber.wake();
+        }
+    }
+}
+
+/// Makes what all loops share, and the clock; takes memory and listeners over from an old server
+/// if there is one.
+fn begin_state(
+    settings: Settings,
+    clock: Option<LoopClock>,
+    control: &mut Control,
+) -> Result<(State, LoopClock), Error> {
     let (is_heir, clients_max) = (settings.state.is_some(), settings.max_connections);
     // Memory that outlives the old server is there once that has let go of it.
     let memory = is_heir.then(|| control.take(clients_max)).transpose()?;
     let ground = Ground::open(&settings, memory.flatten())?;
-    let clock = Ground::clock(ground.as_ref());
-    let settings_bound = settings.clone();
-    let mut state = make_state(settings, ground, &clock)?;
+    let clock = clock.unwrap_or_else(|| Ground::clock(ground.as_ref()));
+    let state = make_state(settings, ground, &clock)?;
     if !is_heir {
         control.take(clients_max)?;
     }
-    let signals = Signals::take_over().map_err(|source| Error::System {
-        what: "taking over signals",
-        source,
-    })?;
-    state.tls = tls.clone();
-    state.users = users;
-    let state = Arc::new(state);
-    let told = signals.told();
-    let common = make_common(Arc::clone(&state), clock)?;
-    let (acceptor, antechamber) = make_acceptor(listeners, signals, &common, &mut control)?;
-    let old = control.old_process().map_err(no_thread)?;
-    let rested = state
-        .upkeep_rests
-        .swap(control.takes_over(), Ordering::Relaxed);
-    let helpers = Helpers::start(loaded, &common, told, old)?;
-    let threads = start(make_workers(&common)?)?;
-    let acceptor_waker = Arc::clone(&common.acceptor_waker);
-    let acceptor = begin(acceptor, control, common.clock)?;
-    // Before that the items may still be the old server's.
-    state.upkeep_rests.store(rested, Ordering::Relaxed);
-    tracing::info!("cellar ready {bound} version={}", env!("CARGO_PKG_VERSION"));
-    notify::tell(Notice::Ready);
-    welcome::greet(&settings_bound);
-    for thread in threads {
-        let done = thread.join().expect("a panic ends the whole process");
-        done.map_err(Error::system("waiting for sockets"))?;
-    }
-    acceptor_waker.wake();
-    let done = acceptor.join().expect("a panic ends the whole process");
-    done.map_err(Error::system("waiting for connections"))?;
-    if let Some((antechamber, handshakes)) = antechamber {
-        antechamber.stop();
-        let done = handshakes.join().expect("a panic ends the whole process");
-        done.map_err(Error::system("waiting for handshakes"))?;
-    }
-    helpers.stop();
-    restart::leave(&state.cache);
-    tracing::info!("cellar stopped");
-    Ok(())
-}
-
-/// Threads that serve nobody.
-struct Helpers {
-    upkeep: Ticker,
-    recorder: Ticker,
-    _exporter: Option<Ticker>,
-    doorkeeper: Option<Doorkeeper>,
-    watchdog: Watchdog,
-    reload: Reload,
-    membership: Option<Membership>,
-}
-
-impl Helpers {
-    /// Starts them; `told` says whether a signal asked the server to stop, and `old` tells the end
-    /// of the one from which this one takes over.
-    fn start(
-        loaded: &Loaded,
-        common: &Common,
-        told: Arc<AtomicBool>,
-        old: Option<OwnedFd>,
-    ) -> Result<Helpers, Error> {
-        let (state, clock) = (&common.state, &common.clock);
-        let membership = Membership::start(state)?;
-        let start = || -> std::io::Result<Helpers> {
-            Ok(Helpers {
-                upkeep: upkeep::start(Arc::clone(state), clock.clone(), old)?,
-                recorder: recorder::start(Arc::clone(state), clock.clone())?,
-                _exporter: exporter::start(state)?,
-                doorkeeper: Doorkeeper::start(state, clock.clone())?,
-                watchdog: Watchdog::start(Arc::clone(state), told)?,
-                reload: Reload::start(loaded, Arc::clone(state))?,
-                membership,
-            })
-        };
-        start().map_err(no_thread)
-    }
-
-    /// Stops them and waits for their ends.
-    fn stop(self) {
-        self.upkeep.stop();
-        self.recorder.stop();
-        if let Some(doorkeeper) = self.doorkeeper {
-            doorkeeper.stop();
-        }
-        self.reload.stop();
-        if let Some(membership) = self.membership {
-            membership.stop();
-        }
-        self.watchdog.stop();
-    }
+    Ok((state, clock))
 }
 
 type Handshaking = (Antechamber, Running);
@@ -214,124 +284,6 @@ fn begin(mut acceptor: Acceptor, control: Control, clock: LoopClock) -> Result<R
         acceptor.take_over(clients);
     }
     acceptor.start(clock).map_err(no_thread)
-}
-
-/// Fits the settings to what the machine and each other let them be.
-fn fit(settings: &mut Settings, loaded: &Loaded) -> Result<(), Error> {
-    fit_open_files(settings, loaded.origin("max-connections"))?;
-    fit_memory(settings)?;
-    fit_watchdog(settings, loaded.origin("watchdog"))?;
-    fit_databases(settings, loaded.origin("databases"))?;
-    settings.check()
-}
-
-/// Chooses the size of the cache if that is the server's, and checks that there is so much memory.
-fn fit_memory(settings: &mut Settings) -> Result<(), Error> {
-    if let Some(said) = memory::settle(settings)? {
-        tracing::info!("{said}");
-    }
-    memory::check(settings.memory_bytes)?;
-    if let Some(warning) = memory::warning(settings) {
-        tracing::warn!("{warning}");
-    }
-    Ok(())
-}
-
-/// Open files that a server with these settings may come to need.
-#[must_use]
-pub fn open_files(settings: &Settings) -> u64 {
-    (settings.max_connections + other_files(settings)) as u64
-}
-
-fn other_files(settings: &Settings) -> usize {
-    let guests = if settings.speaks_tls() { GUESTS_MAX } else { 0 };
-    OTHER_FILES + settings.threads * FILES_PER_THREAD + guests
-}
-
-/// Makes room for all connections in the limit of open files.
-///
-/// A default number of connections gives way; one that was asked for does not.
-fn fit_open_files(settings: &mut Settings, origin: Origin) -> Result<(), Error> {
-    let (others, wanted) = (other_files(settings), open_files(settings));
-    let limit = getrlimit(Resource::Nofile);
-    if limit.current.is_none_or(|current| current >= wanted) {
-        return Ok(());
-    }
-    let raised = limit.maximum.map_or(wanted, |most| most.min(wanted));
-    // Only a privileged process may raise the hard limit too.
-    let hard = Rlimit {
-        current: Some(wanted),
-        maximum: limit.maximum.map(|m| m.max(wanted)),
-    };
-    let soft = Rlimit {
-        current: Some(raised),
-        maximum: limit.maximum,
-    };
-    if setrlimit(Resource::Nofile, hard).is_err() {
-        setrlimit(Resource::Nofile, soft).map_err(Error::system("raising the file limit"))?;
-    }
-    let files = getrlimit(Resource::Nofile)
-        .current
-        .map_or(usize::MAX, |n| n as usize);
-    let room = files.saturating_sub(others);
-    if room >= settings.max_connections {
-        return Ok(());
-    }
-    if origin != Origin::Default || room == 0 {
-        let (least, asked) = (others + 1, settings.max_connections);
-        let wanted = match origin {
-            Origin::Default => format!("even one connection needs {least}"),
-            _ => format!("{asked} connections need {wanted}"),
-        };
-        return Err(Error::Setting {
-            flag: "max-connections",
-            origin: String::new(),
-            reason: format!("{wanted} open files, the limit is {files}; see ulimit -n"),
-        });
-    }
-    tracing::warn!(
-        max_connections = room,
-        "fewer connections: the limit of open files is {files}"
-    );
-    settings.max_connections = room;
-    Ok(())
-}
-
-/// Sees to it that no script that may run is taken for a loop that hangs.
-///
-/// A default gives way; a time that was asked for does not.
-fn fit_watchdog(settings: &mut Settings, origin: Origin) -> Result<(), Error> {
-    if settings.watchdog_ms == 0 || settings.watchdog_ms > settings.script_time_ms {
-        return Ok(());
-    }
-    if origin != Origin::Default {
-        return Err(Error::Setting {
-            flag: "watchdog",
-            origin: String::new(),
-            reason: format!(
-                "a script may take --script-time-limit, {}; give the watchdog more, or off",
-                show_duration_ms(settings.script_time_ms),
-            ),
-        });
-    }
-    settings.watchdog_ms = settings.script_time_ms.saturating_mul(2);
-    Ok(())
-}
-
-/// A node of a cluster has one database: a default gives way, a number that was asked for does not.
-fn fit_databases(settings: &mut Settings, origin: Origin) -> Result<(), Error> {
-    if settings.cluster.is_none() || settings.databases == 1 {
-        return Ok(());
-    }
-    if origin != Origin::Default {
-        return Err(Error::Setting {
-            flag: "databases",
-            origin: String::new(),
-            reason: "a node of a cluster (--cluster) has database 0 alone".to_owned(),
-        });
-    }
-    settings.databases = 1;
-    Ok(())
 }
 
 /// Reads certificates and keys, if TLS is spoken.

@@ -5,11 +5,11 @@
 //! check and a sleep. The second ends the process at once, in the signal handler, whatever the
 //! loops are doing.
 
-use std::io;
+use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGXFSZ};
 use signal_hook::{flag, low_level};
@@ -88,10 +88,43 @@ impl Signals {
         })
     }
 
+    /// A receiver that [`Stopper::stop`] reaches and no signal does, for a server inside a process
+    /// that is not its own.
+    ///
+    /// # Errors
+    /// The system's, when it is out of files.
+    pub fn by_hand() -> io::Result<(Signals, Stopper)> {
+        let (receiver, sender) = UnixStream::pair()?;
+        receiver.set_nonblocking(true)?;
+        let told = Arc::new(AtomicBool::new(false));
+        let stopper = Stopper {
+            sender,
+            told: Arc::clone(&told),
+        };
+        Ok((Signals { receiver, told }, stopper))
+    }
+
     /// Whether a signal has come, also while nobody polls.
     #[must_use]
     pub fn told(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.told)
+    }
+}
+
+/// Asks a server to stop as SIGTERM does.
+#[derive(Debug)]
+pub struct Stopper {
+    sender: UnixStream,
+    told: Arc<AtomicBool>,
+}
+
+impl Stopper {
+    /// Asks the server to drain and end. A second call changes nothing.
+    pub fn stop(&self) {
+        // Relaxed: a flag that orders nothing.
+        self.told.store(true, Ordering::Relaxed);
+        // A server that has ended already reads nothing.
+        let _ = (&self.sender).write(&[0]);
     }
 }
 

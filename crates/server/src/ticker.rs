@@ -13,9 +13,11 @@ use rustix::thread::set_current_timer_slack;
 const SLACK_NS: NonZeroU64 = NonZeroU64::MIN;
 
 /// What the thread is told.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 enum Bidding {
     Tick,
+    /// Tick, and report that it is done.
+    TickFor(Sender<()>),
     Stop,
 }
 
@@ -52,10 +54,17 @@ impl Ticker {
             // If it is refused, pauses are a little longer.
             let _ = set_current_timer_slack(Some(SLACK_NS));
             let mut pause = first;
-            while let Ok(Bidding::Tick) | Err(RecvTimeoutError::Timeout) =
-                received.recv_timeout(pause)
-            {
+            loop {
+                let done = match received.recv_timeout(pause) {
+                    Ok(Bidding::Tick) | Err(RecvTimeoutError::Timeout) => None,
+                    Ok(Bidding::TickFor(done)) => Some(done),
+                    Ok(Bidding::Stop) | Err(RecvTimeoutError::Disconnected) => return,
+                };
                 pause = tick();
+                if let Some(done) = done {
+                    // A caller that is gone needs no report.
+                    let _ = done.send(());
+                }
             }
         };
         let thread = Builder::new().name(name.to_owned()).spawn(run)?;
@@ -65,6 +74,14 @@ impl Ticker {
     /// What wakes the thread.
     pub(crate) fn nudge(&self) -> Nudge {
         Nudge(self.orders.clone())
+    }
+
+    /// Has the thread tick now and waits until it has.
+    pub(crate) fn tick_now(&self) {
+        let (done, is_done) = channel();
+        // A thread that has ended drops the sender, which ends the wait.
+        let _ = self.orders.send(Bidding::TickFor(done));
+        let _ = is_done.recv();
     }
 
     /// Stops the thread and waits for its end.

@@ -15,7 +15,7 @@ fn login(daemon: &Daemon, name: &str) -> Client {
 fn serve() -> (UsersFile, Daemon) {
     let file = UsersFile::of_roles();
     let flags = file.flags();
-    let daemon = Daemon::start(&flags.each_ref().map(String::as_str));
+    let daemon = Daemon::spawn(&flags.each_ref().map(String::as_str));
     (file, daemon)
 }
 

@@ -1,7 +1,8 @@
 //! Activation: listening sockets that a service manager passes, and those that it keeps over a
 //! restart, in which no client is refused.
 
-use crate::support::daemon::{Daemon, PATIENCE, check, expect};
+use crate::support::daemon::{Daemon, check, expect};
+use crate::support::wait::PATIENCE;
 
 use std::io::{IoSliceMut, Write};
 use std::mem::MaybeUninit;

@@ -6,11 +6,13 @@
 //! answers; a reset, half an answer or a refused connection is an error. `CELLAR_TEST_STOPS=100`,
 //! as `make soak` sets it, does more of them.
 
-use crate::support::daemon::{Daemon, check, set};
+use crate::support::daemon::{Daemon, check, expect_end, set};
 use crate::support::http::Http;
 use crate::support::stubborn::{Crowd, Way, way};
+use crate::support::wait::wait_until;
 
 use std::net::TcpStream;
+use std::time::Duration;
 
 use rustix::process::Signal;
 
@@ -35,7 +37,7 @@ const WAYS: [Way; 7] = [
 ];
 
 fn start() -> Daemon {
-    let daemon = Daemon::start(&["--lame-duck", "100ms", "--drain-timeout", "60s"]);
+    let daemon = Daemon::spawn(&["--lame-duck", "100ms", "--drain-timeout", "60s"]);
     check(&mut daemon.connect(), &set("k", b"value"), b"STORED\r\n");
     daemon
 }
@@ -59,20 +61,25 @@ fn clients_that_try_again_after_a_clean_close_see_no_error() {
 
 #[test]
 fn a_lame_duck_lets_clients_in_while_probes_hear_that_it_stops() {
-    let mut daemon = Daemon::start(&["--lame-duck", "10s"]);
+    let daemon = Daemon::start(&["--lame-duck", "10s"]);
     let mut kept = daemon.connect();
     check(&mut kept, &set("k", b"value"), b"STORED\r\n");
     let mut http = Http::to(&daemon);
     assert_eq!(http.get("/readyz").status, 200);
-    daemon.signal(Signal::TERM);
-    daemon.log_until("told to stop: not ready any more, and goes on for 10s");
+    daemon.stop();
+    wait_until("probes hear of it", || {
+        Http::to(&daemon).get("/readyz").status == 503
+    });
     let answer = http.get("/readyz");
     assert_eq!((answer.status, answer.field("connection")), (503, "close"));
     assert_eq!(answer.text(), "stopping\n");
     let mut later = Http::to(&daemon);
     assert_eq!(later.get("/healthz").status, 200);
+    daemon.advance(Duration::from_millis(9_900));
     check(&mut kept, GET, HIT);
     check(&mut daemon.connect(), GET, HIT);
-    assert_eq!(daemon.wait().code(), Some(0));
-    assert!(TcpStream::connect(&daemon.address).is_err());
+    daemon.advance(Duration::from_millis(100));
+    let is_shut = || TcpStream::connect(&daemon.address).is_err();
+    wait_until("nobody is let in", is_shut);
+    expect_end(&mut kept);
 }

@@ -1,5 +1,6 @@
 //! Client memory: what clients have the server hold is bounded, ends in time, and never stops it.
 
+use crate::support::wait::wait_until;
 use crate::support::{daemon, resident, resp, vitals};
 
 use std::io::{Read, Write};
@@ -17,20 +18,14 @@ const WRONG_TYPE: &str = "WRONGTYPE Operation against a key holding the wrong ki
 
 /// Waits until the server occupies at most so much.
 fn wait_for_resident(daemon: &Daemon, most: usize) {
-    let mut bytes = 0;
-    for _ in 0..200 {
-        bytes = occupied_bytes(daemon, "VmRSS");
-        if bytes <= most {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(50));
-    }
-    panic!("{} MiB stay, {} are wanted", bytes / MIB, most / MIB);
+    let bytes = || occupied_bytes(daemon, "VmRSS");
+    let what = || format!("{} of {} MiB are given back", bytes() / MIB, most / MIB);
+    wait_until(what, || bytes() <= most);
 }
 
 #[test]
 fn long_commands_of_any_kind_are_answered_and_nobody_stands_still() {
-    let daemon = Daemon::start(&["--threads", "1", "--memory", "128MiB"]);
+    let daemon = Daemon::spawn(&["--threads", "1", "--memory", "128MiB"]);
     let mut other = daemon.connect();
     let mut client = Client::connect(&daemon);
     for bytes in [100_000, 1 << 20, 2_200_000, 3_000_000] {
@@ -64,7 +59,7 @@ fn long_commands_of_any_kind_are_answered_and_nobody_stands_still() {
 #[test]
 fn a_long_message_goes_back_and_what_is_never_stored_is_refused_without_a_copy() {
     const LONG: usize = 64 * MIB;
-    let daemon = Daemon::start(&["--threads", "1", "--client-memory", "256MiB"]);
+    let daemon = Daemon::spawn(&["--threads", "1", "--client-memory", "256MiB"]);
     let mut client = Client::connect(&daemon);
     client.run("SADD set a b");
     client.run("RPUSH list a b");
@@ -126,7 +121,7 @@ fn a_long_message_goes_back_and_what_is_never_stored_is_refused_without_a_copy()
 
 #[test]
 fn who_leaves_while_a_long_message_goes_back_leaves_nothing() {
-    let daemon = Daemon::start(&["--threads", "1", "--client-memory", "256MiB"]);
+    let daemon = Daemon::spawn(&["--threads", "1", "--client-memory", "256MiB"]);
     let before = occupied_bytes(&daemon, "VmRSS");
     let mut client = Client::connect(&daemon);
     client.send(&[b"ECHO", &pattern(9, 64 * MIB)]);
@@ -139,7 +134,7 @@ fn who_leaves_while_a_long_message_goes_back_leaves_nothing() {
 
 #[test]
 fn a_value_whose_options_never_come_is_let_go() {
-    let daemon = Daemon::start(&["--write-timeout", "1s"]);
+    let daemon = Daemon::spawn(&["--write-timeout", "1s"]);
     let value = vec![b'v'; 12 << 20];
     let mut halves = Vec::new();
     for number in 0..12 {
@@ -186,16 +181,18 @@ fn a_request_that_is_never_whole_ends_its_connection() {
     // Blank lines, and what was answered, are not waited for.
     let mut calm = daemon.connect_resp();
     check(&mut calm, b"PING\r\n\r\n", b"+PONG\r\n");
+    let ended = || daemon.stat("curr_connections") <= 2;
+    daemon.advance_until("the clients are dropped", Duration::from_secs(1), ended);
     for client in &mut clients {
         expect_end(client);
     }
-    std::thread::sleep(Duration::from_millis(1_000));
+    daemon.advance(Duration::from_secs(2));
     check(&mut calm, b"PING\r\n", b"+PONG\r\n");
 }
 
 #[test]
 fn a_line_that_trickles_costs_no_more_than_its_bytes() {
-    let daemon = Daemon::start(&["--threads", "1"]);
+    let daemon = Daemon::spawn(&["--threads", "1"]);
     let keys = 100_000;
     let line = [b"get".as_slice(), &b" k".repeat(keys), b"\r\n"].concat();
     let (most, rest) = line.split_at(line.len() - 2_000);
@@ -216,7 +213,7 @@ fn a_line_that_trickles_costs_no_more_than_its_bytes() {
 
 #[test]
 fn who_holds_memory_leaves_for_who_gets_on() {
-    let daemon = Daemon::start(&["--threads", "1", "--client-memory", "32MiB"]);
+    let daemon = Daemon::spawn(&["--threads", "1", "--client-memory", "32MiB"]);
     let part = [b"get ".as_slice(), &b"k ".repeat(500_000)].concat();
     let mut holders = Vec::new();
     for _ in 0..64 {
@@ -245,7 +242,7 @@ fn who_holds_memory_leaves_for_who_gets_on() {
 
 #[test]
 fn what_clients_held_goes_back_to_the_system_when_they_leave() {
-    let daemon = Daemon::start(&["--threads", "2", "--client-memory", "64MiB"]);
+    let daemon = Daemon::spawn(&["--threads", "2", "--client-memory", "64MiB"]);
     let part = [b"get ".as_slice(), &b"k ".repeat(30_000)].concat();
     let before = occupied_bytes(&daemon, "VmRSS");
     let mut holders = Vec::new();
@@ -263,7 +260,7 @@ fn what_clients_held_goes_back_to_the_system_when_they_leave() {
 
 #[test]
 fn a_transaction_counts_with_all_it_takes_and_its_replies_are_bounded() {
-    let daemon = Daemon::start(&["--threads", "1"]);
+    let daemon = Daemon::spawn(&["--threads", "1"]);
     let mut client = Client::connect(&daemon);
     let value = vec![b'v'; 16_000];
     assert_eq!(client.call(&[b"SET", b"k", &value]), ok());
@@ -290,7 +287,7 @@ fn a_transaction_counts_with_all_it_takes_and_its_replies_are_bounded() {
 
 #[test]
 fn a_transaction_has_a_limit_of_commands_and_of_their_arguments() {
-    let daemon = Daemon::start(&["--threads", "1"]);
+    let daemon = Daemon::spawn(&["--threads", "1"]);
     let mut client = Client::connect(&daemon);
     let set = b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1\r\nv\r\n";
     let many = [&b"DEL"[..]]
@@ -324,7 +321,7 @@ fn a_transaction_has_a_limit_of_commands_and_of_their_arguments() {
 #[test]
 fn how_many_keys_a_transaction_has_is_a_setting() {
     for most in [3_usize, 15_000] {
-        let daemon = Daemon::start(&["--transaction-keys", &most.to_string()]);
+        let daemon = Daemon::spawn(&["--transaction-keys", &most.to_string()]);
         let mut client = Client::connect(&daemon);
         assert_eq!(client.run("MULTI"), ok());
         client.send_raw(&b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1\r\nv\r\n".repeat(most + 1));
@@ -350,18 +347,13 @@ fn with_names(daemon: &Daemon, clients: usize, command: &str, names: usize) -> V
 
 /// Waits until a question has this answer.
 fn wait_for(client: &mut Client, question: &str, answer: &str) {
-    for _ in 0..400 {
-        if client.run(question).shown() == answer {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    assert_eq!(client.run(question).shown(), answer);
+    let what = || format!("{question} is answered by {answer}");
+    wait_until(what, || client.run(question).shown() == answer);
 }
 
 #[test]
 fn what_clients_leave_behind_is_taken_apart_and_counts_no_more() {
-    let daemon = Daemon::start(&["--threads", "1", "--client-memory", "128MiB"]);
+    let daemon = Daemon::spawn(&["--threads", "1", "--client-memory", "128MiB"]);
     let mut other = Client::connect(&daemon);
     let all = [
         with_names(&daemon, 8, "SUBSCRIBE", 5_000),
@@ -374,20 +366,14 @@ fn what_clients_leave_behind_is_taken_apart_and_counts_no_more() {
     drop(all);
     wait_for(&mut other, "PUBSUB CHANNELS", "[]");
     wait_for(&mut other, "PUBSUB NUMPAT", ":0");
-    for _ in 0..400 {
-        if daemon.stat("client_memory") < 1 << 20 {
-            break;
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    assert!(daemon.stat("client_memory") < 1 << 20);
+    daemon.wait_for_stat("client_memory", |bytes| bytes < 1 << 20);
     assert_eq!(other.run("PUBLISH name:1 x"), Value::Integer(0));
 }
 
 #[test]
 fn who_sets_up_and_goes_on_and_on_leaves_no_more_than_may_be_left() {
     let limit = 32 << 20;
-    let daemon = Daemon::start(&["--threads", "1", "--client-memory", "32MiB"]);
+    let daemon = Daemon::spawn(&["--threads", "1", "--client-memory", "32MiB"]);
     let names: Vec<String> = (0..3_500).map(|name| format!("name:{name}")).collect();
     let words: Vec<&[u8]> = names.iter().map(String::as_bytes).collect();
     let request = daemon::frame(&[&[&b"BLPOP"[..]], &words[..], &[b"0"]].concat());
@@ -406,9 +392,16 @@ fn who_sets_up_and_goes_on_and_on_leaves_no_more_than_may_be_left() {
     assert!(occupied_bytes(&daemon, "VmHWM") < 8 * limit);
 }
 
+/// Waits until so many clients are in blocking commands.
+fn wait_for_blocked(client: &mut Client, count: usize) {
+    let line = format!("blocked_clients:{count}\r\n");
+    let is_so = || client.run("INFO clients").shown().contains(&line);
+    wait_until(|| format!("{count} clients are blocked"), is_so);
+}
+
 #[test]
 fn nothing_is_given_to_who_has_gone_with_very_many_names_to_wait_for() {
-    let daemon = Daemon::start(&["--threads", "1"]);
+    let daemon = Daemon::spawn(&["--threads", "1"]);
     let mut other = Client::connect(&daemon);
     let names: Vec<String> = (0..3_900).map(|name| format!("name:{name}")).collect();
     let words: Vec<&[u8]> = names.iter().map(String::as_bytes).collect();
@@ -419,17 +412,9 @@ fn nothing_is_given_to_who_has_gone_with_very_many_names_to_wait_for() {
             client.send(&[&[&b"BLPOP"[..]], &words[..], &[b"0"]].concat());
             waiters.push(client);
         }
-        while !other
-            .run("INFO clients")
-            .shown()
-            .contains("blocked_clients:4")
-        {}
+        wait_for_blocked(&mut other, 4);
         drop(waiters);
-        while !other
-            .run("INFO clients")
-            .shown()
-            .contains("blocked_clients:0")
-        {}
+        wait_for_blocked(&mut other, 0);
         // While they still stand in lines.
         let list = format!("name:{}", 3_899 - round);
         assert_eq!(other.run(&format!("RPUSH {list} x")), Value::Integer(1));
@@ -439,7 +424,7 @@ fn nothing_is_given_to_who_has_gone_with_very_many_names_to_wait_for() {
 
 #[test]
 fn a_transaction_of_very_many_small_commands_is_refused_at_its_limit() {
-    let daemon = Daemon::start(&["--threads", "1"]);
+    let daemon = Daemon::spawn(&["--threads", "1"]);
     let mut client = Client::connect(&daemon);
     assert_eq!(client.run("MULTI"), ok());
     let mut refused = false;
@@ -458,7 +443,7 @@ fn a_transaction_of_very_many_small_commands_is_refused_at_its_limit() {
 
 #[test]
 fn subscribers_that_do_not_read_lose_their_connections_and_nobody_else() {
-    let daemon = Daemon::start(&["--threads", "2", "--client-memory", "32MiB"]);
+    let daemon = Daemon::spawn(&["--threads", "2", "--client-memory", "32MiB"]);
     let mut silent = Vec::new();
     for _ in 0..60 {
         let mut client = Client::connect(&daemon);

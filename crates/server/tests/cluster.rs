@@ -1,5 +1,6 @@
 //! Several servers as one: slots, what is said of them, lists that change, over all protocols.
 
+use crate::support::wait::wait_until;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +15,7 @@ use cellar::settings::source::ListSource;
 use cellar_engine::ManualClock;
 use tempfile::TempDir;
 
-use crate::support::daemon::{Daemon, PATIENCE, check, expect, set};
+use crate::support::daemon::{Daemon, check, expect, set};
 use crate::support::http::Http;
 use crate::support::resp::{Client, Value};
 use crate::support::session::{self, Session};
@@ -44,7 +45,7 @@ impl Nodes {
         let source = format!("file:{}", path.display());
         let start = |node| {
             let name = format!("n{node}");
-            Daemon::start(&["--cluster", &source, "--node", &name])
+            Daemon::spawn(&["--cluster", &source, "--node", &name])
         };
         Nodes {
             daemons: (0..count).map(start).collect(),
@@ -359,10 +360,11 @@ fn a_node_that_was_started_anew_tells_no_lower_number_of_its_map_than_before() {
         document["version"].as_u64().unwrap()
     };
     let before = version(&nodes.daemons[1]);
-    // Two maps within one second have two numbers.
+    // Two maps within one second have two numbers, so the number may be one second ahead.
+    // paced: the numbers follow the wall clock, in seconds.
     std::thread::sleep(Duration::from_secs(1));
     let source = format!("file:{}", nodes.path().display());
-    nodes.daemons[1] = Daemon::start(&["--cluster", &source, "--node", "n1"]);
+    nodes.daemons[1] = Daemon::spawn(&["--cluster", &source, "--node", "n1"]);
     let after = version(&nodes.daemons[1]);
     assert!(after >= before, "{before}, {after}");
 }
@@ -473,15 +475,7 @@ fn a_slot_that_is_lost_and_regained_is_empty_and_what_stays_stays() {
     nodes.client(1).check(&format!("GET {} => nil", lost[0]));
     nodes.list(&[0]);
     for key in &lost {
-        loop {
-            match client.run(&format!("GET {key}")).shown().as_str() {
-                "nil" => break,
-                "-CLUSTERDOWN Hash slot not served" => {
-                    std::thread::sleep(Duration::from_millis(10));
-                }
-                other => panic!("{key}: {other}"),
-            }
-        }
+        wait_until_served(&mut client, key);
     }
     let kept = (0..2_000).map(|number| format!("key-{number}"));
     for key in kept.filter(|key| !lost.contains(key)) {
@@ -518,12 +512,9 @@ fn who_waits_listens_or_has_copies_hears_that_a_slot_has_gone() {
     listener.check(&format!("SSUBSCRIBE {key} => [ssubscribe, {key}, :1]"));
     waiter.send(&[b"BLPOP", key.as_bytes(), b"0"]);
     nodes.daemons[0].wait_for_stat("curr_connections", |count| count >= 3);
-    wait_until(|| {
-        nodes
-            .client(0)
-            .run("INFO clients")
-            .shown()
-            .contains("blocked_clients:1")
+    wait_until("a client waits", || {
+        let clients = nodes.client(0).run("INFO clients").shown();
+        clients.contains("blocked_clients:1")
     });
     nodes.list(&[0, 1]);
     assert_eq!(waiter.read().shown(), "-CLUSTERDOWN Hash slot not served");
@@ -531,7 +522,7 @@ fn who_waits_listens_or_has_copies_hears_that_a_slot_has_gone() {
     assert!(listener.is_closed());
     let slots = (0..SLOTS).filter(|slot| owners.node(*slot) == 1);
     assert_eq!(discerning.read().shown(), told_slots(slots));
-    wait_until(|| {
+    wait_until("the items are dropped", || {
         let metrics = Http::to(&nodes.daemons[0]).get("/metrics");
         String::from_utf8_lossy(&metrics.body).contains("cellar_cluster_dropped_items_total 1\n")
     });
@@ -582,16 +573,6 @@ fn near_caches_hear_that_a_lease_is_over_before_anything_is_answered() {
     }
 }
 
-fn wait_until(is_so: impl Fn() -> bool) {
-    for _ in 0..PATIENCE.as_millis() / 10 {
-        if is_so() {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    panic!("it does not come to that");
-}
-
 #[test]
 fn a_list_that_cannot_be_used_is_told_and_the_last_map_stays() {
     let nodes = Nodes::start(2);
@@ -628,7 +609,7 @@ fn a_list_that_cannot_be_used_is_told_and_the_last_map_stays() {
     let moved = nodes.client(1).run(&format!("GET {own}")).shown();
     assert!(moved.starts_with("-MOVED"), "{moved}");
     // The map is in force a moment before the list is called good.
-    wait_until(|| {
+    wait_until("the list is good", || {
         let metrics = Http::to(&nodes.daemons[0]).get("/metrics");
         metrics.text().contains("\ncellar_cluster_list_is_bad 0\n")
             && metrics
@@ -715,11 +696,9 @@ fn who_may_load_a_key_may_not_when_its_slot_has_gone_and_come_back() {
 #[test]
 fn the_addresses_of_a_name_are_the_nodes_and_what_dns_does_not_know_is_told() {
     let flags = ["--cluster", "dns:localhost", "--node", "127.0.0.1"];
-    let daemon = Daemon::start(&flags);
+    let daemon = Daemon::spawn(&flags);
     let mut http = Http::to(&daemon);
-    while http.get("/readyz").status != 200 {
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    wait_until("the node is ready", || http.get("/readyz").status == 200);
     let info = Client::connect(&daemon).run("CLUSTER INFO").shown();
     assert!(info.contains("cluster_state:ok"), "{info}");
     let document: serde_json::Value =
@@ -728,7 +707,7 @@ fn the_addresses_of_a_name_are_the_nodes_and_what_dns_does_not_know_is_told() {
     let own = nodes.iter().find(|node| node["name"] == "127.0.0.1");
     assert_eq!(own.unwrap()["resp"], daemon.resp.as_str());
     let flags = ["--cluster", "dns:nobody.invalid", "--node", "127.0.0.1"];
-    let daemon = Daemon::start(&flags);
+    let daemon = Daemon::spawn(&flags);
     let told = "DNS does not know the name";
     if !daemon.warnings().iter().any(|line| line.contains(told)) {
         daemon.log_until(told);
@@ -739,11 +718,12 @@ fn the_addresses_of_a_name_are_the_nodes_and_what_dns_does_not_know_is_told() {
 
 /// Waits until a key is served, and is not there.
 fn wait_until_served(client: &mut Client, key: &str) {
-    loop {
-        match client.run(&format!("GET {key}")).shown().as_str() {
-            "nil" => return,
-            "-CLUSTERDOWN Hash slot not served" => std::thread::sleep(Duration::from_millis(10)),
-            other => panic!("{other}"),
-        }
-    }
+    wait_until(
+        || format!("{key} is served"),
+        || match client.run(&format!("GET {key}")).shown().as_str() {
+            "nil" => true,
+            "-CLUSTERDOWN Hash slot not served" => false,
+            other => panic!("{key}: {other}"),
+        },
+    );
 }

@@ -18,6 +18,7 @@ use crate::support::http::Http;
 use crate::support::ports::free_port;
 use crate::support::resp::Client;
 use crate::support::tls::Authority;
+use crate::support::wait::{PATIENCE, comes_true, wait_until};
 
 /// Reads that find something between two faults.
 const HITS: u64 = 500;
@@ -55,6 +56,7 @@ fn no_read_is_stale_whatever_fails() {
         // Stopped for less.
         checker.go_on(HITS);
         beta.signal(Signal::STOP);
+        // paced: how long the fault lasts.
         sleep(Duration::from_millis(700));
         beta.signal(Signal::CONT);
         wait_until_whole(&[alpha, beta, gamma]);
@@ -77,6 +79,7 @@ fn no_read_is_stale_whatever_fails() {
         // Etcd is gone, and comes back with what it had: nobody has lost anything.
         checker.go_on(HITS);
         etcd.kill();
+        // paced: how long the fault lasts.
         sleep(BEYOND_LEASE);
         etcd.restart();
         wait_until_whole(&[alpha, beta, gamma]);
@@ -120,13 +123,15 @@ fn a_node_without_a_lease_serves_nothing_and_goes_on_when_it_has_one_again() {
 
 /// Checks a reply that may be late: a machine may be too busy to renew a lease in time.
 fn until_leased(client: &mut Client, command: &str, expected: &str) {
-    for _ in 0..3_000 {
-        match client.run(command).shown() {
-            reply if reply.starts_with("-CLUSTERDOWN") => sleep(Duration::from_millis(20)),
-            reply => return assert_eq!(reply, expected, "{command}"),
-        }
-    }
-    panic!("{command} is not answered");
+    let mut reply = String::new();
+    wait_until(
+        || format!("{command} is answered"),
+        || {
+            reply = client.run(command).shown();
+            !reply.starts_with("-CLUSTERDOWN")
+        },
+    );
+    assert_eq!(reply, expected, "{command}");
 }
 
 #[test]
@@ -153,7 +158,7 @@ fn a_name_or_an_address_that_is_taken_is_told_and_changes_nothing() {
         "--announce-resp",
         &first.resp,
     ];
-    let third = Daemon::start(&flags);
+    let third = Daemon::spawn(&flags);
     third.log_until("is the address of one and of other");
     assert_eq!(first.served(), 16_384);
     drop(third);
@@ -182,10 +187,10 @@ fn etcd_is_asked_over_tls_and_shown_a_certificate() {
     };
     let source = format!("etcd:https://{}", etcd.address());
     let flags = ["--cluster", &source, "--node", "a", "--cluster-ca", &ca];
-    let stranger = Daemon::start(&flags);
+    let stranger = Daemon::spawn(&flags);
     stranger.log_until("the last map stays in force");
     let shown = ["--cluster-cert", &pem, "--cluster-key", &key];
-    let node = Daemon::start(&[&flags[..], &shown].concat());
+    let node = Daemon::spawn(&[&flags[..], &shown].concat());
     node.log_until("all nodes follow the map");
     Client::connect(&node).check("SET k v => +OK\nGET k => v");
     Client::connect(&stranger).check("GET k => -CLUSTERDOWN Hash slot not served");
@@ -265,15 +270,8 @@ fn record(weight: u32, resp: &str) -> String {
 /// Whether a node's metric says so in the end.
 fn is_bad(node: &EtcdNode, expected: u32) -> bool {
     let line = format!("\ncellar_cluster_list_is_bad {expected}\n");
-    for _ in 0..3_000 {
-        if Http::to(node.running())
-            .get("/metrics")
-            .text()
-            .contains(&line)
-        {
-            return true;
-        }
-        sleep(Duration::from_millis(20));
-    }
-    false
+    comes_true(PATIENCE, || {
+        let metrics = Http::to(node.running()).get("/metrics");
+        metrics.text().contains(&line)
+    })
 }

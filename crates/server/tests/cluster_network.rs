@@ -92,6 +92,7 @@ fn no_read_is_stale_whichever_side_of_the_network_is_frozen() {
     for (border, way, is_long) in faults {
         checker.go_on(HITS);
         freeze(&hosts, (border, way), true);
+        // paced: how long the fault lasts.
         sleep(if is_long { BEYOND_LEASE } else { SHORT });
         // Who cannot renew its lease has lost its slots to the others, and knows.
         if is_long && border == Border::Etcd {

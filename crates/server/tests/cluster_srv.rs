@@ -9,8 +9,6 @@ use std::net::{Ipv4Addr, TcpListener, UdpSocket};
 use std::path::Path;
 use std::process::Command;
 use std::sync::{Arc, Mutex};
-use std::thread::sleep;
-use std::time::Duration;
 
 use simple_dns::rdata::{A, RData, SRV};
 use simple_dns::{CLASS, Name, Packet, PacketFlag, QTYPE, RCODE, ResourceRecord, TYPE};
@@ -20,6 +18,7 @@ use crate::support::http::Http;
 use crate::support::network;
 use crate::support::ports::free_port;
 use crate::support::resp::Client;
+use crate::support::wait::wait_until;
 
 const SERVICE: &str = "_redis._tcp.cellar.test";
 /// Longest answer by UDP.
@@ -123,19 +122,12 @@ fn wait_until_told(daemon: &Daemon, wanted: &[(&String, String)]) {
         .iter()
         .map(|(name, place)| ((*name).clone(), place.clone()))
         .collect();
-    let mut seen = Vec::new();
-    for _ in 0..600 {
-        seen = told(daemon);
-        if seen == wanted {
-            return;
-        }
-        sleep(Duration::from_millis(50));
-    }
-    let log: Vec<String> = daemon.log.try_iter().collect();
-    panic!(
-        "{seen:?} in place of {wanted:?}: {log:#?}, {:#?}",
-        daemon.warnings()
-    );
+    let what = || {
+        let log: Vec<String> = daemon.log.try_iter().collect();
+        let (seen, warnings) = (told(daemon), daemon.warnings());
+        format!("it tells {wanted:?} and not {seen:?}: {log:#?}, {warnings:#?}")
+    };
+    wait_until(what, || told(daemon) == wanted);
 }
 
 /// Two nodes by the records of a name.
@@ -170,7 +162,7 @@ impl Pair {
             let (resp, told) = (format!("127.0.0.1:{port},127.0.0.2:{port}"), at(HERE, port));
             let flags = ["--cluster", source, "--node", &names[node], "--resp", &resp];
             let more = ["--announce-resp", &told, "--memcached", "off"];
-            Daemon::start(&[&flags[..], &more].concat())
+            Daemon::spawn(&[&flags[..], &more].concat())
         };
         // The second one's name stands for the same within the domain that is searched.
         let short = SERVICE.strip_suffix(".test").unwrap();
@@ -250,12 +242,7 @@ fn records_of_a_service_are_the_nodes_each_at_its_own_port() {
     let many: Vec<(String, u16)> = many.collect();
     let many = many.iter().map(|(host, port)| (host.as_str(), HERE, *port));
     pair.zone.set(&many.collect::<Vec<_>>());
-    for _ in 0..600 {
-        if told(&pair.nodes[0]).len() == 60 {
-            break;
-        }
-        sleep(Duration::from_millis(50));
-    }
+    wait_until("it tells all", || told(&pair.nodes[0]).len() == 60);
     pair.zone.set(&[]);
     pair.check_told("DNS does not know the name");
     assert_eq!(told(&pair.nodes[0]).len(), 60);

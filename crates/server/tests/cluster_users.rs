@@ -2,13 +2,13 @@
 
 use std::process::Command;
 use std::thread::sleep;
-use std::time::Duration;
 
 use crate::support::daemon::Daemon;
 use crate::support::etcd::{Etcd, EtcdForm};
 use crate::support::etcd_node::{EtcdNode, LEASE_LASTS};
 use crate::support::http::Http;
 use crate::support::resp::Client;
+use crate::support::wait::wait_until;
 
 /// How long a token holds, in seconds.
 const TOKEN_S: u64 = 2;
@@ -66,6 +66,7 @@ fn a_node_speaks_to_etcd_as_a_user_whose_tokens_end() {
     one.start_until("all nodes follow the map");
     // Tokens end meanwhile, of the watch too, and nobody notices.
     for _ in 0..2 {
+        // paced: leases and tokens of etcd end by its own clock.
         sleep(LEASE_LASTS);
         assert_eq!(one.info("cluster_state"), "ok");
     }
@@ -133,14 +134,9 @@ fn a_password_that_is_not_right_any_more_ends_with_the_lease() {
     std::fs::write(&file, "another\n").unwrap();
     // The lease is renewed, or another one is taken, if that was too late.
     let mut client = Client::connect(node.running());
-    let mut is_served = || client.run("GET k").shown() == "nil";
-    for _ in 0..3_000 {
-        if is_served() {
-            return;
-        }
-        sleep(Duration::from_millis(20));
-    }
-    panic!("it does not come back");
+    wait_until("the node serves again", || {
+        client.run("GET k").shown() == "nil"
+    });
 }
 
 /// Checks that a node serves nothing, and that a metric says that its list is bad.

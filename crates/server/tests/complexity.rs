@@ -5,29 +5,21 @@
 //! form (`CELLAR_COMPLEXITY=full`, with `CELLAR_BIN` an optimised server) on a million, and no
 //! loop is held for longer than 10 ms. docs/complexity.md is made of the same table:
 //! `CELLAR_BLESS=1` writes it anew. `CELLAR_COMPLEXITY_ONLY=lcs` runs the rows that name a command.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-#[path = "support/daemon.rs"]
-mod daemon;
-#[path = "complexity/events.rs"]
 mod events;
-#[path = "complexity/probe.rs"]
 mod probe;
-#[path = "complexity/table.rs"]
 mod table;
-#[path = "support/vitals.rs"]
-mod vitals;
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::Path;
 
+use self::events::EVENTS;
+use self::probe::{Bench, Protocol, Size};
+use self::table::{HTTP, MEMCACHED, MEMCACHED_BINARY, RESP, Row, STORES};
 use cellar_protocol::memcached::binary::OPERATIONS;
 use cellar_protocol::memcached::command::COMMANDS;
 use cellar_protocol::resp::command::TABLE;
-use events::EVENTS;
-use probe::{Bench, Protocol, Size};
-use table::{HTTP, MEMCACHED, MEMCACHED_BINARY, RESP, Row, STORES};
 
 /// The names in rows.
 fn names(rows: &[Row]) -> BTreeSet<&'static str> {

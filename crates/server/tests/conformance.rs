@@ -1,10 +1,6 @@
 //! Replays the transcripts of conformance/ in process, however their messages are cut.
 //!
 //! The format is described in conformance/README.md; conformance/replay.py does the same over TCP.
-#![expect(
-    clippy::unwrap_used,
-    reason = "a transcript that cannot be read fails the test"
-)]
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -13,10 +9,7 @@ use std::sync::Arc;
 use cellar::state::State;
 use cellar_engine::{Instant, ManualClock};
 
-#[path = "support/session.rs"]
-mod session;
-
-use session::{Session, UNIX_MS_AT_ZERO, state};
+use crate::support::session::{Session, UNIX_MS_AT_ZERO, state};
 
 /// Memory of a replayed cache.
 const MEMORY_BYTES: usize = 64 << 20;

@@ -2,12 +2,13 @@
 //! which comes up at once on the same port.
 
 use crate::support::daemon;
+use crate::support::wait::PATIENCE;
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use daemon::{Daemon, PATIENCE, check, hit, pattern, set};
+use daemon::{Daemon, check, hit, pattern, set};
 use rustix::process::Signal;
 
 /// Moments at which the server is killed: milliseconds after its load began, and whether it had
@@ -69,9 +70,11 @@ fn a_killed_server_comes_back_empty_and_leaves_no_files() {
             for thread in 0..6 {
                 scope.spawn(move || load(address, thread));
             }
+            // paced: the moment of the kill.
             std::thread::sleep(Duration::from_millis(ms));
             if is_stopping {
                 daemon.signal(Signal::TERM);
+                // paced: the moment of the kill.
                 std::thread::sleep(Duration::from_millis(3));
             }
             daemon.signal(Signal::KILL);

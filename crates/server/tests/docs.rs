@@ -1,9 +1,6 @@
 //! Generated pages: the stored ones are what the tables say.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-#[path = "support/daemon.rs"]
-mod daemon;
-
+use crate::support::daemon;
 use std::path::Path;
 
 fn check(name: &str, expected: &str) {

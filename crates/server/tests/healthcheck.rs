@@ -39,7 +39,7 @@ fn a_server_is_asked_where_its_settings_have_it_listen() {
     let folder = tempfile::tempdir().unwrap();
     let [resp, http] = ["resp", "http"].map(|name| folder.path().join(name));
     let [resp, http] = [resp, http].map(|path| format!("unix:{}", path.display()));
-    let daemon = Daemon::start(&["--resp", &resp, "--http", &http]);
+    let daemon = Daemon::spawn(&["--resp", &resp, "--http", &http]);
     let file = folder.path().join("cellar.toml");
     std::fs::write(&file, format!("http = \"{http}\"\n")).unwrap();
     let file = file.to_str().unwrap();
@@ -66,7 +66,7 @@ fn a_server_is_asked_where_its_settings_have_it_listen() {
 fn a_server_that_asks_for_a_login_is_ready_without_one() {
     let file = UsersFile::of_roles();
     let flags = file.flags();
-    let daemon = Daemon::start(&[&flags[0], &flags[1]]);
+    let daemon = Daemon::spawn(&[&flags[0], &flags[1]]);
     for (protocol, address) in [
         ("memcached", &daemon.address),
         ("resp", &daemon.resp),
@@ -84,7 +84,7 @@ fn over_tls_any_certificate_is_taken_unless_an_authority_is_given() {
     authority.issue("other", "other", &["cache.example"]);
     let [cert, key] = ["server.pem", "server.key"].map(|file| authority.path(file));
     let tls = "tls:127.0.0.1:0";
-    let daemon = Daemon::start(&[
+    let daemon = Daemon::spawn(&[
         "--tls-cert",
         &cert,
         "--tls-key",
@@ -132,7 +132,7 @@ fn whatever_is_wrong_is_one_line_and_status_1() {
         1,
         "cellar: healthcheck: --http (from CELLAR_HTTP): ",
     );
-    let daemon = Daemon::start(&[]);
+    let daemon = Daemon::spawn(&[]);
     let wrong = format!("http={}", daemon.address);
     let begin = format!("cellar: healthcheck: http {}: it answers ", daemon.address);
     check(&["--target", &wrong], &[], 1, &begin);
@@ -140,7 +140,7 @@ fn whatever_is_wrong_is_one_line_and_status_1() {
 
 #[test]
 fn a_server_that_is_to_stop_is_not_ready() {
-    let mut daemon = Daemon::start(&["--lame-duck", "1d", "--drain-timeout", "1s"]);
+    let mut daemon = Daemon::spawn(&["--lame-duck", "1d", "--drain-timeout", "1s"]);
     let target = format!("http={}", daemon.http);
     check(&["--target", &target], &[], 0, "ready: ");
     daemon.signal(Signal::TERM);
@@ -179,7 +179,7 @@ fn the_doctor_names_each_remedy_and_its_status_says_whether_there_is_one() {
 
 #[test]
 fn a_log_that_is_no_terminal_is_not_told_what_to_type() {
-    let daemon = Daemon::start(&[]);
+    let daemon = Daemon::spawn(&[]);
     daemon.signal(Signal::HUP);
     let log = daemon.log_until("SIGHUP").join("\n");
     assert!(!log.contains("cellar --help"), "{log}");

@@ -1,7 +1,8 @@
 //! `--takeover` with `--state`: the items go over in the old server's hands, at once, and whatever
 //! goes wrong leaves them with it.
 
-use crate::support::daemon::{Daemon, PATIENCE, check, expect, hit, set};
+use crate::support::daemon::{Daemon, check, expect, hit, set};
+use crate::support::wait::PATIENCE;
 use crate::takeover::{Place, Taker};
 
 use std::io::{Read, Write};
@@ -133,6 +134,7 @@ fn no_acknowledged_write_is_lost_on_the_way() {
         };
         let writers: Vec<_> = (0..4).map(|number| write(format!("w-{number}"))).collect();
         for _ in 0..5 {
+            // paced: the writers go on between the takeovers.
             std::thread::sleep(Duration::from_millis(50));
             server = house.succeed(&mut server);
             check_is_heir(&server);

@@ -23,15 +23,13 @@ fn history(http: &mut Http, query: &str) -> Value {
 }
 
 /// Asks until what is remembered is as wanted.
-fn wait_for(http: &mut Http, wanted: impl Fn(&Value) -> bool) -> Value {
-    for _ in 0..daemon::PATIENCE.as_millis() / 100 {
-        let found = history(http, "");
-        if wanted(&found) {
-            return found;
-        }
-        std::thread::sleep(Duration::from_millis(100));
-    }
-    panic!("it stays {}", history(http, ""));
+fn wait_for(daemon: &Daemon, http: &mut Http, wanted: impl Fn(&Value) -> bool) -> Value {
+    let mut found = history(http, "");
+    daemon.advance_until("the history is as wanted", Duration::from_secs(1), || {
+        found = history(http, "");
+        wanted(&found)
+    });
+    found
 }
 
 fn events(found: &Value) -> Vec<String> {
@@ -69,7 +67,7 @@ fn sum(found: &Value, name: &str) -> f64 {
 fn what_happened_is_in_rows_of_a_second() {
     let daemon = Daemon::start(&[]);
     let mut http = Http::to(&daemon);
-    wait_for(&mut http, |found| {
+    wait_for(&daemon, &mut http, |found| {
         !found["columns"]["items"].as_array().unwrap().is_empty()
     });
     let mut client = daemon.connect();
@@ -77,7 +75,7 @@ fn what_happened_is_in_rows_of_a_second() {
         check(&mut client, &set(key, b"value"), b"STORED\r\n");
     }
     check(&mut client, b"get nothing\r\n", b"END\r\n");
-    let found = wait_for(&mut http, |found| sum(found, "gets") > 0.5);
+    let found = wait_for(&daemon, &mut http, |found| sum(found, "gets") > 0.5);
     // Rates are over the time of their rows, which is a second or somewhat more.
     assert!(
         sum(&found, "sets") > 1.5 && sum(&found, "sets") < 3.5,
@@ -110,14 +108,14 @@ fn what_happened_is_in_rows_of_a_second() {
 fn flushes_changed_settings_and_refused_clients_are_events() {
     let daemon = Daemon::start(&["--max-connections", "3"]);
     let mut http = Http::to(&daemon);
-    wait_for(&mut http, |found| sum(found, "connections") > 0.0);
+    wait_for(&daemon, &mut http, |found| sum(found, "connections") > 0.0);
     let (mut client, mut resp) = (daemon.connect(), daemon.connect_resp());
     check(&mut client, b"flush_all\r\n", b"OK\r\n");
     check(&mut client, b"flush_all\r\n", b"OK\r\n");
     check(&mut resp, b"CONFIG SET timeout 77\r\n", b"+OK\r\n");
     let mut refused = Vec::new();
     daemon.connect().read_to_end(&mut refused).unwrap();
-    let found = wait_for(&mut http, |found| events(found).len() == 4);
+    let found = wait_for(&daemon, &mut http, |found| events(found).len() == 4);
     let mut events = events(&found);
     events.sort();
     assert_eq!(events[0], "config 1 timeout=77");

@@ -4,10 +4,6 @@
 //! The properties are those of fuzz/; here they run on the corpus that is kept in fuzz/corpus, and
 //! from seeds for `CELLAR_FUZZ_SECONDS`, 2 if not set, on inputs made from the transcripts of
 //! conformance/ or from the corpus, the engine's on random bytes.
-#![expect(
-    clippy::unwrap_used,
-    reason = "a transcript that cannot be read fails the test"
-)]
 
 use std::path::Path;
 use std::sync::Arc;
@@ -30,15 +26,12 @@ mod left;
 mod packets;
 #[path = "../../../fuzz/properties/script.rs"]
 mod script;
-#[path = "support/session.rs"]
-mod session;
-#[path = "support/talk.rs"]
-mod talk;
 #[path = "../../../fuzz/properties/talk.rs"]
 mod talks;
 #[path = "../../../fuzz/properties/tls.rs"]
 mod tls;
 
+use crate::support::{session, talk};
 use session::{Session, UNIX_MS_AT_ZERO, state};
 
 /// Longest input that is made.

@@ -4,35 +4,25 @@
 //! A thousand of them in `make test`; `CELLAR_MATRIX=full`, as `make soak` sets it, lets ten
 //! thousand come and compares an honest client's latencies with those beside idle ones and beside
 //! a server that does nothing for those that never read.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-#[path = "support/attack.rs"]
-mod attack;
-#[path = "support/crowd.rs"]
-mod crowd;
-#[path = "support/daemon.rs"]
-mod daemon;
-#[path = "support/floor.rs"]
-mod floor;
-#[path = "support/resp.rs"]
-mod resp;
-#[path = "support/vitals.rs"]
-mod vitals;
-
+use crate::support::attack;
+use crate::support::wait::comes_true;
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use attack::{Dialect, PATIENCE, ping};
-use cellar::limits::{ARENA_BYTES, CONNECTION_BYTES, QUEUED_BYTES_MAX, SPARE_BYTES};
-use crowd::{Member, STATES, State, UNREAD_REQUESTS, VALUE_BYTES, connect_from, discard};
-use daemon::{Daemon, check, frame, pattern, set};
-use floor::Floor;
-use resp::{Client, Value, ok};
-use vitals::{
-    comes_true, descriptors, forget_peak, occupied_bytes, processor_time, raise_descriptors,
+use crate::support::attack::{Dialect, PATIENCE, ping};
+use crate::support::crowd::{
+    Member, STATES, State, UNREAD_REQUESTS, VALUE_BYTES, connect_from, discard,
 };
+use crate::support::daemon::{Daemon, check, frame, pattern, set};
+use crate::support::floor::Floor;
+use crate::support::resp::{Client, Value, ok};
+use crate::support::vitals::{
+    descriptors, forget_peak, occupied_bytes, processor_time, raise_descriptors,
+};
+use cellar::limits::{ARENA_BYTES, CONNECTION_BYTES, QUEUED_BYTES_MAX, SPARE_BYTES};
 
 const MIB: usize = 1 << 20;
 /// `--memory` of the servers here; values on their way may hold half of it.
@@ -92,6 +82,7 @@ fn check_rest(daemon: &Daemon) {
     const REST: Duration = Duration::from_millis(100);
     let rests = comes_true(PATIENCE, || {
         let before = processor_time(daemon.id());
+        // paced: the time of which the processor time is judged.
         std::thread::sleep(REST);
         processor_time(daemon.id()) - before < REST / 2
     });
@@ -147,7 +138,7 @@ fn a_crowd_of_clients_in_every_state_stays_within_its_sum_and_disturbs_nobody() 
     let clients = if is_full() { 10_000 } else { 1_000 };
     assert!(raise_descriptors() > clients + 100);
     let most = (clients + 100).to_string();
-    let daemon = Daemon::start(&[
+    let daemon = Daemon::spawn(&[
         "--memory",
         "64MiB",
         "--threads",
@@ -180,7 +171,7 @@ fn a_crowd_of_clients_in_every_state_stays_within_its_sum_and_disturbs_nobody() 
 
 #[test]
 fn a_set_whose_options_never_come_does_not_keep_others_from_storing() {
-    let daemon = Daemon::start(&["--memory", "64MiB", "--threads", "2"]);
+    let daemon = Daemon::spawn(&["--memory", "64MiB", "--threads", "2"]);
     let mut client = Client::connect(&daemon);
     let value = vec![b'v'; 31 * MIB];
     let head = format!("*5\r\n$3\r\nSET\r\n$1\r\nk\r\n${}\r\n", value.len());
@@ -208,7 +199,7 @@ fn a_set_whose_options_never_come_does_not_keep_others_from_storing() {
 
 #[test]
 fn the_answer_of_a_transaction_is_bounded() {
-    let daemon = Daemon::start(&["--memory", "64MiB", "--threads", "2"]);
+    let daemon = Daemon::spawn(&["--memory", "64MiB", "--threads", "2"]);
     let honest = Honest::come(&daemon);
     let mut client = Client::connect(&daemon);
     assert_eq!(client.call(&[b"SET", b"v", &[b'v'; 16_000]]), ok());
@@ -231,6 +222,7 @@ fn the_answer_of_a_transaction_is_bounded() {
         }
         for _ in 0..20 {
             honest.check();
+            // paced: honest clients ask for a while.
             std::thread::sleep(Duration::from_millis(10));
         }
         let _ = stream.shutdown(std::net::Shutdown::Both);
@@ -243,7 +235,7 @@ fn the_answer_of_a_transaction_is_bounded() {
 
 #[test]
 fn what_a_transaction_queues_is_bounded_by_what_it_takes() {
-    let daemon = Daemon::start(&["--memory", "64MiB", "--threads", "2"]);
+    let daemon = Daemon::spawn(&["--memory", "64MiB", "--threads", "2"]);
     let honest = Honest::come(&daemon);
     let ledger = Ledger::open(&daemon);
     let mut stream = daemon.connect_resp();
@@ -266,7 +258,7 @@ fn what_a_transaction_queues_is_bounded_by_what_it_takes() {
 fn partial_lines_of_clients_that_left_are_given_back() {
     let clients = if is_full() { 5_000 } else { 1_500 };
     assert!(raise_descriptors() > clients + 100);
-    let daemon = Daemon::start(&["--memory", "64MiB", "--threads", "2"]);
+    let daemon = Daemon::spawn(&["--memory", "64MiB", "--threads", "2"]);
     let honest = Honest::come(&daemon);
     let open = descriptors(daemon.id());
     for (dialect, line) in [
@@ -300,7 +292,7 @@ fn partial_lines_of_clients_that_left_are_given_back() {
 
 #[test]
 fn subscribers_that_never_read_stay_within_what_clients_may_take() {
-    let daemon = Daemon::start(&["--memory", "64MiB", "--threads", "2"]);
+    let daemon = Daemon::spawn(&["--memory", "64MiB", "--threads", "2"]);
     let honest = Honest::come(&daemon);
     let open = descriptors(daemon.id());
     let ledger = Ledger::open(&daemon);
@@ -327,7 +319,7 @@ fn subscribers_that_never_read_stay_within_what_clients_may_take() {
 
 #[test]
 fn partial_lines_of_others_do_not_cost_an_honest_client_its_connection() {
-    let daemon = Daemon::start(&["--memory", "64MiB", "--threads", "2"]);
+    let daemon = Daemon::spawn(&["--memory", "64MiB", "--threads", "2"]);
     let mut holders = Vec::new();
     // The shorter ones fill what the long ones leave.
     for bytes in [1_044_000; 100].into_iter().chain([70_000; 10]) {
@@ -349,6 +341,7 @@ fn partial_lines_of_others_do_not_cost_an_honest_client_its_connection() {
         // In two parts, so that it is incomplete for a moment, as over a network.
         let (one, other) = request.split_at(request.len() / 2);
         let _ = stream.write_all(one);
+        // paced: the parts come one at a time.
         std::thread::sleep(Duration::from_millis(5));
         let _ = stream.write_all(other);
         let answer = Dialect::Resp.read(&mut reader, false);
@@ -362,11 +355,13 @@ fn partial_lines_of_others_do_not_cost_an_honest_client_its_connection() {
 fn trickled(daemon: &Daemon, address: &str, before: &[u8], bytes: usize) -> Duration {
     let mut stream = attack::connect(address).unwrap();
     stream.write_all(before).unwrap();
+    // paced: the server has begun to read, before it is seen to rest.
     std::thread::sleep(Duration::from_millis(50));
     check_rest(daemon);
     let begin = processor_time(daemon.id());
     for _ in 0..bytes {
         stream.write_all(b"1").unwrap();
+        // paced: the bytes come one at a time.
         std::thread::sleep(Duration::from_micros(50));
     }
     check_rest(daemon);
@@ -376,7 +371,7 @@ fn trickled(daemon: &Daemon, address: &str, before: &[u8], bytes: usize) -> Dura
 #[test]
 fn a_byte_behind_a_long_beginning_costs_what_it_costs_behind_a_short_one() {
     const BYTES: usize = 2_500;
-    let daemon = Daemon::start(&["--memory", "64MiB", "--threads", "2"]);
+    let daemon = Daemon::spawn(&["--memory", "64MiB", "--threads", "2"]);
     let many = |word: &str, bytes: usize| word.repeat(bytes / word.len()).into_bytes();
     let append = b"*3\r\n$6\r\nAPPEND\r\n$1\r\nk\r\n$3000000\r\n".to_vec();
     let mget = b"*100000\r\n$4\r\nMGET\r\n".to_vec();
@@ -448,6 +443,7 @@ fn slowest_latency(daemon: &Daemon, members: &mut [Member]) -> Duration {
             while !is_over.load(Ordering::Relaxed) {
                 for member in members.iter_mut() {
                     member.trickle();
+                    // paced: the load of a crowd that trickles.
                     std::thread::sleep(Duration::from_millis(1));
                     if is_over.load(Ordering::Relaxed) {
                         break;
@@ -499,7 +495,7 @@ fn an_honest_client_is_not_much_slower_beside_ten_thousand_hostile_ones() {
     }
     let clients = 10_000;
     assert!(raise_descriptors() > clients + clients / 4 + 100);
-    let daemon = Daemon::start(&["--memory", "256MiB", "--max-connections", "10100"]);
+    let daemon = Daemon::spawn(&["--memory", "256MiB", "--max-connections", "10100"]);
     let mut client = Client::connect(&daemon);
     let value = pattern(1, VALUE_BYTES);
     assert_eq!(client.call(&[b"SET", b"large", &value]), ok());

@@ -175,6 +175,8 @@ fn slow_requests_end_with_their_time() {
         http.send(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n");
         assert_eq!(http.response(false).status, 200);
         http.send(begin.as_bytes());
+        let step = Duration::from_secs(1);
+        daemon.advance_until("it is answered", step, || http.has_more());
         let response = http.response(false);
         assert_eq!(
             (response.status, response.error().as_str()),
@@ -185,7 +187,7 @@ fn slow_requests_end_with_their_time() {
     // Who has nothing under way may be quiet for longer than that.
     let mut http = Http::to(&daemon);
     assert_eq!(http.get("/healthz").status, 200);
-    std::thread::sleep(Duration::from_millis(2_500));
+    daemon.advance(Duration::from_millis(2_500));
     assert_eq!(http.get("/healthz").status, 200);
 }
 

@@ -1,15 +1,13 @@
 //! The log: one that nobody reads, or that cannot be written, costs lines and stops nobody.
 
-use crate::support::daemon::PATIENCE;
-
+use crate::support::wait::{PATIENCE, wait_until};
 use std::fs::File;
 use std::io::{BufRead, BufReader, PipeReader, Read, Write, pipe};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::channel;
-use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
@@ -43,16 +41,19 @@ impl Logged {
     /// A connection, once the server listens.
     fn connect(&mut self, name: &str) -> UnixStream {
         let path = self.path(name);
-        for _ in 0..PATIENCE.as_millis() / 10 {
-            if let Ok(stream) = UnixStream::connect(&path) {
-                stream.set_read_timeout(Some(PATIENCE)).unwrap();
-                stream.set_write_timeout(Some(PATIENCE)).unwrap();
-                return stream;
-            }
-            assert_eq!(self.child.try_wait().unwrap(), None, "it runs");
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        panic!("nobody listens at {}", Path::display(&path));
+        let mut stream = None;
+        wait_until(
+            || format!("{} is listened at", path.display()),
+            || {
+                stream = UnixStream::connect(&path).ok();
+                assert_eq!(self.child.try_wait().unwrap(), None, "it runs");
+                stream.is_some()
+            },
+        );
+        let stream = stream.unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_write_timeout(Some(PATIENCE)).unwrap();
+        stream
     }
 
     /// Sends a line and checks the answer's.
@@ -75,13 +76,10 @@ impl Logged {
 
     /// Waits until as many were dropped as wanted.
     fn wait_for_dropped(&mut self, least: u64) {
-        for _ in 0..PATIENCE.as_millis() / 20 {
-            if self.dropped() >= least {
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        panic!("{} lines were dropped", self.dropped());
+        wait_until(
+            || format!("{least} lines are dropped"),
+            || self.dropped() >= least,
+        );
     }
 
     fn signal(&self, signal: Signal) {
@@ -89,13 +87,12 @@ impl Logged {
     }
 
     fn wait(&mut self) -> ExitStatus {
-        for _ in 0..PATIENCE.as_millis() / 10 {
-            if let Some(status) = self.child.try_wait().unwrap() {
-                return status;
-            }
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        panic!("the server does not end");
+        let mut status = None;
+        wait_until("the server ends", || {
+            status = self.child.try_wait().unwrap();
+            status.is_some()
+        });
+        status.unwrap()
     }
 
     fn stop(&mut self) {
@@ -203,14 +200,11 @@ fn all_lines_are_out_when_a_server_has_ended() {
     let thread = std::thread::spawn(move || read_lines(reader, |line| sender.send(line).is_ok()));
     // Once there is room again.
     let mut asked = server.connect("resp");
-    for _ in 0..PATIENCE.as_millis() / 50 {
+    wait_until("a line is written again", || {
         let request = "EVAL \"redis.log(redis.LOG_WARNING, 'marked')\" 0";
         ask(&mut asked, request, "$-1\r\n");
-        std::thread::sleep(Duration::from_millis(50));
-        if lines.try_iter().any(|line| line.contains("marked")) {
-            break;
-        }
-    }
+        lines.try_iter().any(|line| line.contains("marked"))
+    });
     server.stop();
     drop(thread.join());
     let rest: Vec<String> = lines.iter().collect();

@@ -1,20 +1,20 @@
 //! Memory: the process stays within `--memory`, 16 MiB and 64 KiB for each connection, whatever is
 //! stored and however clients behave.
 
-use crate::support::{daemon, resident};
+use crate::support::{daemon, resident, vitals};
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use daemon::{Daemon, check, expect, hit, pattern, set};
-use resident::{Random, Sender, check_resident, occupied_bytes};
+use resident::{Random, Sender, check_resident};
 
 const MIB: usize = 1 << 20;
 
 #[test]
 fn values_of_all_sizes_stay_within_memory() {
-    let daemon = Daemon::start(&["--memory", "64MiB"]);
+    let daemon = Daemon::spawn(&["--memory", "64MiB"]);
     let mut sender = Sender::new(&daemon);
     let mut random = Random(1);
     for number in 0..3_000 {
@@ -29,7 +29,7 @@ fn values_of_all_sizes_stay_within_memory() {
 
 #[test]
 fn a_storm_of_overwrites_stays_within_memory() {
-    let daemon = Daemon::start(&["--memory", "32MiB"]);
+    let daemon = Daemon::spawn(&["--memory", "32MiB"]);
     std::thread::scope(|scope| {
         for thread in 0..2 {
             let mut sender = Sender::new(&daemon);
@@ -48,7 +48,7 @@ fn a_storm_of_overwrites_stays_within_memory() {
 
 #[test]
 fn nothing_but_counters_stays_within_memory() {
-    let daemon = Daemon::start(&["--memory", "8MiB"]);
+    let daemon = Daemon::spawn(&["--memory", "8MiB"]);
     let mut sender = Sender::new(&daemon);
     let mut random = Random(3);
     for number in 0..700_000 {
@@ -66,7 +66,7 @@ fn nothing_but_counters_stays_within_memory() {
 
 #[test]
 fn nothing_but_large_values_stays_within_memory() {
-    let daemon = Daemon::start(&["--memory", "64MiB", "--max-value", "1MiB"]);
+    let daemon = Daemon::spawn(&["--memory", "64MiB", "--max-value", "1MiB"]);
     let mut sender = Sender::new(&daemon);
     let mut reader = daemon.connect();
     for number in 0..300 {
@@ -87,7 +87,7 @@ fn nothing_but_large_values_stays_within_memory() {
 
 #[test]
 fn forty_times_to_live_stay_within_a_small_memory() {
-    let daemon = Daemon::start(&["--memory", "8MiB"]);
+    let daemon = Daemon::spawn(&["--memory", "8MiB"]);
     let mut sender = Sender::new(&daemon);
     let mut random = Random(4);
     for number in 0..300_000 {
@@ -100,38 +100,30 @@ fn forty_times_to_live_stay_within_a_small_memory() {
 }
 
 #[test]
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the server goes by the machine's time"
-)]
 fn memory_of_the_dead_goes_back_to_the_system_if_asked_for() {
     let daemon = Daemon::start(&["--memory", "64MiB", "--release-memory"]);
+    // The server is in this process.
+    let occupied_bytes = || vitals::occupied_bytes(std::process::id(), "VmRSS");
+    let before = occupied_bytes();
     let mut sender = Sender::new(&daemon);
     for number in 0..180_000 {
         let ttl_s = if number % 6 == 0 { 0 } else { 2 };
         sender.store(&format!("key{number}"), 250, ttl_s);
     }
     sender.finish();
-    let full = occupied_bytes(&daemon, "VmRSS");
-    assert!(full > 45 * MIB, "{full}");
-    let until = Instant::now() + Duration::from_secs(30);
-    while occupied_bytes(&daemon, "VmRSS") > full / 2 {
-        let stat = |name| daemon.stat(name);
-        assert!(
-            Instant::now() < until,
-            "{} items, {} dead bytes",
-            stat("curr_items"),
-            stat("dead_bytes")
-        );
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    let full = occupied_bytes() - before;
+    assert!(full > 40 * MIB, "{full}");
+    daemon.advance(Duration::from_secs(2));
+    daemon.advance_until("memory is given back", Duration::from_secs(1), || {
+        occupied_bytes().saturating_sub(before) <= full / 2
+    });
     let mut reader = daemon.connect();
     check(&mut reader, b"get key6\r\n", &hit("key6", &[b'v'; 250]));
 }
 
 #[test]
 fn a_thousand_idle_connections_stay_within_their_share() {
-    let daemon = Daemon::start(&["--memory", "16MiB"]);
+    let daemon = Daemon::spawn(&["--memory", "16MiB"]);
     let value = pattern(1, 10_000);
     let mut idle: Vec<TcpStream> = (0..1_000).map(|_| daemon.connect()).collect();
     for (number, stream) in idle.iter_mut().enumerate() {
@@ -151,7 +143,7 @@ fn a_thousand_idle_connections_stay_within_their_share() {
 
 #[test]
 fn readers_that_never_read_stay_within_their_share() {
-    let daemon = Daemon::start(&["--memory", "32MiB"]);
+    let daemon = Daemon::spawn(&["--memory", "32MiB"]);
     let mut sender = Sender::new(&daemon);
     let sizes = [100, 10_000, 15_000, 200_000, MIB];
     for bytes in sizes {
@@ -196,7 +188,7 @@ fn the_longest_value_is_stored_and_read_back_where_memory_allows() {
         eprintln!("skipped: a value of 512 MiB is tried where {needed} bytes are available");
         return;
     }
-    let daemon = Daemon::start(&["--memory", "1200MiB", "--max-value", "512MiB"]);
+    let daemon = Daemon::spawn(&["--memory", "1200MiB", "--max-value", "512MiB"]);
     let mut stream = daemon.connect();
     let mut chunk = pattern(9, MIB);
     for round in 0..2_u64 {

@@ -58,14 +58,9 @@ fn state() -> State {
     state
 }
 
-/// What promtool says, if it was installed with the other tools; a checkout without any has none.
-fn promtool(arguments: &[&str], input: &str) -> Option<String> {
-    let tools = root().join(".tools");
-    if !tools.exists() {
-        println!("skipped: `make tools` was never run here");
-        return None;
-    }
-    let mut child = Command::new(tools.join("bin/promtool"))
+/// What promtool says.
+fn promtool(arguments: &[&str], input: &str) -> String {
+    let mut child = Command::new(root().join(".tools/bin/promtool"))
         .args(arguments)
         .current_dir(root().join("deploy/prometheus"))
         .stdin(Stdio::piped())
@@ -83,7 +78,7 @@ fn promtool(arguments: &[&str], input: &str) -> Option<String> {
     let said = [output.stdout, output.stderr].concat();
     let said = String::from_utf8_lossy(&said).into_owned();
     assert!(output.status.success(), "{arguments:?}: {said}");
-    Some(said)
+    said
 }
 
 /// The names of all families, with what a histogram's samples are called.
@@ -124,9 +119,8 @@ fn names_in(expression: &str) -> Vec<&str> {
 
 #[test]
 fn promtool_finds_nothing_wrong_with_the_text() {
-    if let Some(said) = promtool(&["check", "metrics"], &exposition(&state())) {
-        assert_eq!(said, "");
-    }
+    let said = promtool(&["check", "metrics"], &exposition(&state()));
+    assert_eq!(said, "");
 }
 
 #[test]
@@ -257,12 +251,11 @@ fn prometheus_understands_every_query_of_the_dashboard() {
     let file = folder.path().join("queries.yml");
     let groups = serde_json::json!({"groups": [{"name": "dashboard", "rules": rules}]});
     std::fs::write(&file, groups.to_string()).unwrap();
-    if let Some(said) = promtool(&["check", "rules", file.to_str().unwrap()], "") {
-        assert!(
-            said.contains(&format!("{count} rules found")) && count > 20,
-            "{said}"
-        );
-    }
+    let said = promtool(&["check", "rules", file.to_str().unwrap()], "");
+    assert!(
+        said.contains(&format!("{count} rules found")) && count > 20,
+        "{said}"
+    );
 }
 
 #[test]

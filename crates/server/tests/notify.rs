@@ -1,6 +1,7 @@
 //! Notify: a service manager is told when the server is ready, reads its settings, stops.
 
-use crate::support::daemon::{Daemon, PATIENCE};
+use crate::support::daemon::Daemon;
+use crate::support::wait::PATIENCE;
 
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};

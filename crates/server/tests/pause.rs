@@ -1,25 +1,25 @@
 //! Pause: what CLIENT PAUSE holds back on all loops and protocols, and how it goes on.
-#![allow(clippy::disallowed_methods, reason = "a test measures time")]
 
+use crate::support::wait::wait_until;
 use crate::support::{daemon, http, resp};
 
-use std::io::{ErrorKind, Read, Write};
+use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use daemon::{Daemon, PATIENCE, check, expect, frame};
+use daemon::{Daemon, check, expect, frame};
 use http::Http;
 use resp::{Client, Value, bulk, error, ok};
-use rustix::process::Signal;
 
-/// Time in which what does not come is taken for held.
-const SILENCE: Duration = Duration::from_millis(150);
+/// A server with one event loop: what it answers tells that it has looked at all that came before.
+const ONE_LOOP: [&str; 2] = ["--threads", "1"];
 
-fn is_silent(stream: &mut TcpStream) -> bool {
-    stream.set_read_timeout(Some(SILENCE)).unwrap();
+/// Whether nothing has come by now.
+fn is_silent(stream: &TcpStream) -> bool {
+    stream.set_nonblocking(true).unwrap();
     let came = stream.peek(&mut [0]);
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    came.is_err_and(|error| matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut))
+    stream.set_nonblocking(false).unwrap();
+    came.is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock)
 }
 
 fn held(client: &mut Client) -> usize {
@@ -31,11 +31,8 @@ fn held(client: &mut Client) -> usize {
 }
 
 fn wait_for_held(client: &mut Client, count: usize) {
-    let begin = Instant::now();
-    while held(client) != count {
-        assert!(begin.elapsed() < PATIENCE, "{} wait", held(client));
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    let what = || format!("{count} requests are held");
+    wait_until(what, || held(client) == count);
 }
 
 /// Connections that both loops share, with this request on each.
@@ -69,9 +66,9 @@ fn writes_wait_on_all_loops_and_reads_do_not() {
         &[b"SET", b"a", b"new", b"PX", b"9999"],
     ];
     for request in requests {
-        let mut streams = ask_on_many(&daemon, &frame(request));
+        let streams = ask_on_many(&daemon, &frame(request));
         wait_for_held(&mut client, streams.len());
-        assert!(is_silent(&mut streams[0]));
+        assert!(streams.iter().all(is_silent));
         drop(streams);
         // Nobody waits for an answer, so nothing is done.
         wait_for_held(&mut client, 0);
@@ -103,15 +100,16 @@ fn writes_wait_on_all_loops_and_reads_do_not() {
 fn all_requests_wait_until_the_time_is_over() {
     let daemon = Daemon::start(&["--threads", "2"]);
     let mut client = Client::connect(&daemon);
-    let begin = Instant::now();
     assert_eq!(client.run("CLIENT PAUSE 300"), ok());
     // What follows in one piece waits together, in its order.
     client.send_raw(b"PING\r\nSET a b\r\nGET a\r\nINFO server\r\n");
     let streams = ask_on_many(&daemon, b"PING\r\n");
+    daemon.advance(Duration::from_millis(299));
+    assert_eq!(client.try_read(), None);
+    daemon.advance(Duration::from_millis(1));
     for mut stream in streams {
         expect(&mut stream, b"+PONG\r\n");
     }
-    assert!(begin.elapsed() >= Duration::from_millis(300));
     assert_eq!(client.read().shown(), "+PONG");
     assert_eq!(client.read(), ok());
     assert_eq!(client.read(), bulk("b"));
@@ -120,16 +118,16 @@ fn all_requests_wait_until_the_time_is_over() {
 
 #[test]
 fn a_pause_of_all_can_be_ended_by_a_new_connection() {
-    let daemon = Daemon::start(&["--password", "secret"]);
+    let daemon = Daemon::start(&[&ONE_LOOP[..], &["--password", "secret"]].concat());
     let mut first = Client::connect(&daemon);
     assert_eq!(first.run("AUTH secret"), ok());
     assert_eq!(first.run("CLIENT PAUSE 600000 ALL"), ok());
     // The stricter of two holds, until the later ends.
     assert_eq!(first.run("CLIENT PAUSE 1 WRITE"), ok());
     first.send_raw(b"GET a\r\n");
-    std::thread::sleep(SILENCE);
     let mut second = Client::connect(&daemon);
     assert_eq!(second.run("AUTH secret"), ok());
+    assert_eq!(first.try_read(), None);
     assert_eq!(second.run("CLIENT UNPAUSE"), ok());
     assert_eq!(first.read(), Value::Null);
 }
@@ -153,7 +151,7 @@ fn a_transaction_waits_if_it_writes() {
 
 #[test]
 fn the_other_protocols_wait_too_and_pages_do_not() {
-    let daemon = Daemon::start(&[]);
+    let daemon = Daemon::start(&ONE_LOOP);
     let mut client = Client::connect(&daemon);
     client.run("SET a old");
     client.run("CLIENT PAUSE 600000 WRITE");
@@ -171,7 +169,7 @@ fn the_other_protocols_wait_too_and_pages_do_not() {
     assert_eq!(web.get("/v1/cache/a").text(), "old");
     web.send(b"PUT /v1/cache/c HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\n\r\nx");
     wait_for_held(&mut client, 3);
-    assert!(is_silent(&mut text) && is_silent(&mut packets));
+    assert!(is_silent(&text) && is_silent(&packets));
     let mut pages = Http::to(&daemon);
     assert_eq!(pages.get("/metrics").status, 200);
     client.run("CLIENT UNPAUSE");
@@ -181,8 +179,8 @@ fn the_other_protocols_wait_too_and_pages_do_not() {
     assert_eq!(client.run("GET c"), bulk("x"));
     client.run("CLIENT PAUSE 600000");
     text.write_all(b"get a\r\n").unwrap();
-    assert!(is_silent(&mut text));
     check(&mut daemon.connect(), b"version\r\n", b"VERSION ");
+    assert!(is_silent(&text));
     assert_eq!(pages.get("/metrics").status, 200);
     client.run("CLIENT UNPAUSE");
     expect(&mut text, b"VALUE a 0 3\r\nnew\r\nEND\r\n");
@@ -190,22 +188,25 @@ fn the_other_protocols_wait_too_and_pages_do_not() {
 
 #[test]
 fn a_long_value_waits_wherever_it_is() {
-    let daemon = Daemon::start(&["--write-timeout", "4s"]);
+    let daemon = Daemon::start(&[&ONE_LOOP[..], &["--write-timeout", "4s"]].concat());
     let mut client = Client::connect(&daemon);
     let value = vec![b'v'; 1 << 20];
     let request = frame(&[b"SET", b"long", &value]);
     let mut begun = daemon.connect_resp();
     begun.write_all(&request[..300_000]).unwrap();
-    std::thread::sleep(SILENCE);
+    // Its beginning came before this.
+    client.run("PING");
     client.run("CLIENT PAUSE 600000 WRITE");
     begun.set_nonblocking(true).unwrap();
     let mut sent = 300_000;
-    let begin = Instant::now();
-    while begin.elapsed() < Duration::from_secs(6) {
-        match begun.write(&request[sent..]) {
-            Ok(bytes) => sent += bytes,
-            Err(_) => std::thread::sleep(Duration::from_millis(50)),
+    // Longer than the write timeout, which does not count while a pause lasts.
+    for _ in 0..60 {
+        while sent < request.len()
+            && let Ok(bytes) = begun.write(&request[sent..])
+        {
+            sent += bytes;
         }
+        daemon.advance(Duration::from_millis(100));
     }
     begun.set_nonblocking(false).unwrap();
     let mut fresh = daemon.connect_resp();
@@ -242,7 +243,8 @@ fn who_waits_and_sends_on_takes_no_more_memory() {
             Ok(bytes) => (sent, refused) = (sent + bytes, 0),
             Err(_) => {
                 refused += 1;
-                std::thread::sleep(Duration::from_millis(10));
+                // The only loop has looked for more before it answers this.
+                client.run("PING");
             }
         }
         assert!(sent < 64 << 20, "the server goes on reading");
@@ -266,14 +268,14 @@ fn who_waits_and_sends_on_takes_no_more_memory() {
 
 #[test]
 fn a_server_that_is_told_to_stop_answers_what_waits() {
-    let mut daemon = Daemon::start(&[]);
+    let daemon = Daemon::start(&ONE_LOOP);
     let mut client = Client::connect(&daemon);
     client.run("CLIENT PAUSE 600000");
     client.send_raw(b"SET a b\r\n");
-    std::thread::sleep(SILENCE);
-    daemon.signal(Signal::TERM);
+    check(&mut daemon.connect(), b"version\r\n", b"VERSION ");
+    assert_eq!(client.try_read(), None);
+    daemon.stop();
     assert_eq!(client.read(), ok());
-    assert!(daemon.wait().success());
 }
 
 #[test]
@@ -282,7 +284,7 @@ fn what_is_expired_goes_while_requests_wait() {
     let mut client = Client::connect(&daemon);
     client.run("SET a b PX 50");
     client.run("CLIENT PAUSE 600000 WRITE");
-    std::thread::sleep(Duration::from_millis(100));
+    daemon.advance(Duration::from_millis(50));
     assert_eq!(client.run("GET a"), Value::Null);
     assert_eq!(client.run("DBSIZE"), Value::Integer(0));
 }

@@ -323,7 +323,7 @@ fn text_of_error(value: Value) -> String {
 
 #[test]
 fn shutdown_drains_and_ends_the_server() {
-    let mut daemon = Daemon::start(&[]);
+    let mut daemon = Daemon::spawn(&[]);
     let mut client = Client::connect(&daemon);
     assert_eq!(client.run("SHUTDOWN MAYBE"), error("ERR syntax error"));
     assert_eq!(
@@ -424,15 +424,16 @@ fn memory_is_changed_while_it_runs() {
         field(&text(client.run("INFO memory")), "maxmemory"),
         "20971520"
     );
-    while used(&mut client) > 20 << 20 {
-        std::thread::sleep(std::time::Duration::from_millis(10));
-    }
+    let step = std::time::Duration::from_millis(10);
+    daemon.advance_until("items are evicted", step, || used(&mut client) <= 20 << 20);
     fill(&mut client);
     assert!(used(&mut client) <= 20 << 20);
     assert_eq!(client.run("CONFIG SET maxmemory 67108864"), ok());
-    std::thread::sleep(std::time::Duration::from_millis(300));
-    fill(&mut client);
-    assert!(used(&mut client) > 50 << 20);
+    // What was given back is there again a little later.
+    daemon.advance_until("all memory is used", step, || {
+        fill(&mut client);
+        used(&mut client) > 50 << 20
+    });
     for wrong in ["0", "65mb", "15mb"] {
         let refused = "ERR CONFIG SET failed (possibly related to argument 'maxmemory') - --memory \
             has reserved 67108864 bytes at the start; from 16777216 of them to all can be used";

@@ -301,14 +301,16 @@ fn the_time_of_idle_connections_is_changed_while_it_runs() {
     client.check("CONFIG GET timeout => [timeout, 5]");
     let mut text = daemon.connect();
     daemon::check(&mut text, b"stats settings\r\n", b"STAT maxbytes ");
-    while !client.run("CLIENT LIST").shown().lines().count().eq(&1) {
-        std::thread::sleep(std::time::Duration::from_millis(100));
-    }
+    daemon.advance_until(
+        "idle clients are closed",
+        std::time::Duration::from_secs(1),
+        || client.run("CLIENT LIST").shown().lines().count() == 1,
+    );
     assert!(idle.is_closed());
     let refused = "ERR CONFIG SET failed (possibly related to argument 'timeout') - argument must \
         be between 0 and 2147483647 inclusive";
     assert_eq!(client.run("CONFIG SET timeout -1"), error(refused));
     assert_eq!(client.run("CONFIG SET timeout 0"), ok());
-    std::thread::sleep(std::time::Duration::from_millis(6_500));
+    daemon.advance(std::time::Duration::from_millis(6_500));
     assert_eq!(client.run("PING").shown(), "+PONG");
 }

@@ -3,7 +3,7 @@
 
 use crate::support::{daemon, resp};
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use daemon::Daemon;
 use resp::{Client, Value, bulks, ok};
@@ -31,15 +31,9 @@ fn keyspace(client: &mut Client, database: &str, field: &str) -> Option<u64> {
 }
 
 #[test]
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the server goes by the machine's time"
-)]
 fn what_has_expired_is_not_counted_a_second_later() {
     let daemon = Daemon::start(&[]);
     let mut client = Client::connect(&daemon);
-    let begun = Instant::now();
-    let mut last_ms = 0;
     for number in 0..3_000_u64 {
         client.run(if number % 2 == 0 {
             "SELECT 0"
@@ -49,16 +43,11 @@ fn what_has_expired_is_not_counted_a_second_later() {
         let how = match number % 6 {
             0 | 1 => String::new(),
             2 | 3 => " EX 1000".to_owned(),
-            _ => {
-                let ttl_ms = 1 + number * 7 % 1_500;
-                last_ms = last_ms.max(begun.elapsed().as_millis() as u64 + 1 + ttl_ms);
-                format!(" PX {ttl_ms}")
-            }
+            _ => format!(" PX {}", 1 + number * 7 % 1_500),
         };
         assert_eq!(client.run(&format!("SET key{number} value{how}")), ok());
     }
-    let at = begun + Duration::from_millis(last_ms + COUNTED_MS);
-    std::thread::sleep(at.saturating_duration_since(Instant::now()));
+    daemon.advance(Duration::from_millis(1_500 + COUNTED_MS));
     for (select, database) in [("SELECT 0", "db0"), ("SELECT 5", "db5")] {
         client.run(select);
         assert_eq!(client.run("DBSIZE"), Value::Integer(1_000), "{database}");
@@ -108,8 +97,12 @@ fn memory_goes_back_when_it_is_asked_for_while_the_server_runs() {
         store_for_a_moment(&mut client, 60_000);
         let before = held_bytes(&daemon);
         assert_eq!(client.run(asked), ok());
-        daemon.wait_for_stat("curr_items", |items| items == 10_000);
-        daemon.wait_for_stat("bytes", |_| held_bytes(&daemon) < before / 2);
+        daemon.advance_until("expired items are gone", Duration::from_secs(1), || {
+            daemon.stat("curr_items") == 10_000
+        });
+        daemon.advance_until("memory goes back", Duration::from_millis(100), || {
+            held_bytes(&daemon) < before / 2
+        });
         assert_eq!(client.run("DBSIZE"), Value::Integer(10_000), "{asked}");
     }
 }
@@ -145,7 +138,7 @@ fn commands_that_meet_the_dead_remove_them() {
             .map(|name| format!("SET {name} v PX 1"))
             .collect();
         run_all(&mut client, &stores);
-        std::thread::sleep(Duration::from_millis(2));
+        daemon.advance(Duration::from_millis(1));
         client.run(meeting);
         if meeting.starts_with("SCAN") {
             scan_to_the_end(&mut client);

@@ -498,7 +498,7 @@ fn a_library_whose_load_does_not_end_is_ended() {
 
 #[test]
 fn huge_libraries_and_many_functions_are_refused() {
-    let daemon = Daemon::start(&["--threads", "1"]);
+    let daemon = Daemon::spawn(&["--threads", "1"]);
     let mut client = client_of(&daemon);
     let many = load_lib(
         &mut client,
@@ -563,7 +563,7 @@ fn huge_libraries_and_many_functions_are_refused() {
 
 #[test]
 fn functions_that_hold_much_are_loaded_anew() {
-    let daemon = Daemon::start(&["--threads", "1"]);
+    let daemon = Daemon::spawn(&["--threads", "1"]);
     let mut client = client_of(&daemon);
     load_lib(
         &mut client,

@@ -125,6 +125,7 @@ fn a_lease_ends_when_its_time_is_over() {
         let mut won = 0;
         while won < 3 {
             won += usize::from(lease(&mut client, words).2.ends_with("won"));
+            daemon.advance(std::time::Duration::from_millis(1));
         }
     }
 }

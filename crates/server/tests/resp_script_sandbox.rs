@@ -392,7 +392,7 @@ fn errors_of_functions_of_tables_name_the_script() {
 #[test]
 fn a_script_logs_one_line_a_call() {
     for format in ["text", "json"] {
-        let daemon = Daemon::start(&["--log-format", format, "--threads", "1"]);
+        let daemon = Daemon::spawn(&["--log-format", format, "--threads", "1"]);
         let mut client = Client::connect(&daemon);
         let script = "redis.log(redis.LOG_WARNING, 'first\\r\\nforged \\27[31mline\\n', 'a\\\\b')
             redis.log(redis.LOG_WARNING, 'last')";

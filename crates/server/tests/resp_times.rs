@@ -187,7 +187,7 @@ fn refused_and_failed_calls_are_told_apart() {
 
 #[test]
 fn what_took_very_long_is_kept_once_a_threshold_is_set() {
-    let daemon = Daemon::start(&["--threads", "1", "--enable-debug-commands"]);
+    let daemon = Daemon::spawn(&["--threads", "1", "--enable-debug-commands"]);
     let mut client = Client::connect(&daemon);
     client.run("DEBUG SLEEP 0.02");
     assert_eq!(client.run("LATENCY LATEST"), Value::Array(vec![]));

@@ -5,8 +5,9 @@
 //! the protocols, what stands beside the cache, and what is refused. `CELLAR_TEST_KILLS` says how
 //! often.
 
-use crate::support::daemon::{Daemon, PATIENCE, check, expect, frame, set};
+use crate::support::daemon::{Daemon, check, expect, frame, set};
 use crate::support::http::Http;
+use crate::support::wait::PATIENCE;
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -38,7 +39,7 @@ impl Ground {
     }
 
     fn start_with(&self, flags: &[&str]) -> Daemon {
-        Daemon::start(&[&["--state", self.path()], flags].concat())
+        Daemon::spawn(&[&["--state", self.path()], flags].concat())
     }
 }
 
@@ -291,7 +292,8 @@ fn why_a_cache_begins_empty_is_told() {
     begin(&["--memory", "512MiB"], "it has 67108864 bytes of memory");
     begin(&[], "it has 536870912 bytes of memory");
     begin(&["--keep", "3:1MiB"], "other databases");
-    std::thread::sleep(Duration::from_millis(50));
+    // paced: the time away is the machine's.
+    std::thread::sleep(Duration::from_millis(10));
     begin(
         &["--keep", "3:1MiB", "--max-downtime", "1ms"],
         "it was away for",
@@ -677,6 +679,7 @@ fn a_server_that_is_killed_under_load_loses_no_write_and_brings_none_back() {
             std::thread::spawn(move || client.run())
         });
         let clients: Vec<_> = clients.collect();
+        // paced: the moment of the kill.
         std::thread::sleep(Duration::from_millis(5 + round * 37 % 60));
         end(daemon, Signal::KILL);
         let mut ended = clients.into_iter().map(|client| client.join().unwrap());

@@ -1,5 +1,6 @@
 //! Room ahead: what stores a long value waits for its room, and what becomes of that meanwhile.
 
+use crate::support::wait::wait_until;
 use crate::support::{daemon, resp, session};
 
 use std::sync::Arc;
@@ -683,10 +684,7 @@ fn over_a_socket_others_have_their_turns_and_pipelined_requests_their_order() {
         leaving.send(&[b"COPY", b"long", b"left", b"REPLACE"]);
         drop(leaving);
     }
-    let begun = cellar::clock::Stopwatch::start();
-    while transfer_bytes(&daemon) != 0 {
-        assert!(begun.us() < 30_000_000, "it is held for ever");
-    }
+    wait_until("nothing is held", || transfer_bytes(&daemon) == 0);
     assert_eq!(client.run("PING").shown(), "+PONG");
 }
 

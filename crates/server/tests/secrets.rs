@@ -64,7 +64,7 @@ fn secrets_stand_in_no_answer_no_log_and_no_title() {
     std::fs::write(&settings, text).unwrap();
     let settings = settings.to_str().unwrap();
     let flags = ["--config", settings, "--log-level", "trace", &users, &path];
-    let daemon = Daemon::start(&flags);
+    let daemon = Daemon::spawn(&flags);
 
     let mut client = Client::connect(&daemon);
     client.run("AUTH root wr0ng-guess");

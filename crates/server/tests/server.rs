@@ -1,7 +1,5 @@
-//! The server as its clients and operators meet it: one program of all tests that start servers of
-//! their own, for it is linked once; `cargo test -p cellar --test server turns::` runs one file.
-//!
-//! Programs of their own are what takes minutes, and what other packages have by the same name.
+//! The server as its clients and operators meet it: one program of all tests, so that it is linked
+//! once. `make test T=turns` runs those whose name has this word.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod support;
@@ -19,14 +17,19 @@ mod cluster_network;
 mod cluster_srv;
 mod cluster_users;
 mod collections;
+mod complexity;
+mod conformance;
 mod connections;
 mod console;
 mod crash;
 mod default_ttl;
+mod docs;
 mod drain;
 mod healthcheck;
 mod heir;
 mod history;
+mod hostile;
+mod hostile_clients;
 mod http;
 mod http_attacks;
 mod http_hostile;
@@ -75,6 +78,7 @@ mod resp_watch;
 mod restart;
 mod room_ahead;
 mod secrets;
+mod size_matrix;
 mod socket_users;
 mod startup_errors;
 mod status;

@@ -5,24 +5,16 @@
 //! then it is left alone and must rest. Each command, each size and each way meet in `make test`;
 //! `CELLAR_MATRIX=full`, as `make soak` sets it, tries all combinations, and
 //! `CELLAR_MATRIX_ONLY=setex` those whose name has this text.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-#[path = "support/attack.rs"]
-mod attack;
-#[path = "support/daemon.rs"]
-mod daemon;
-#[path = "support/rows.rs"]
-mod rows;
-#[path = "support/vitals.rs"]
-mod vitals;
-
+use crate::support::daemon;
+use crate::support::wait::comes_true;
 use std::net::TcpStream;
 use std::time::Duration;
 
-use attack::{Attack, Dialect, PATIENCE, Way, connect, ping};
-use daemon::{Daemon, pattern};
-use rows::{Part, Row, Size, rows};
-use vitals::{comes_true, descriptors, occupied_bytes, processor_time};
+use crate::support::attack::{Attack, Dialect, PATIENCE, Way, connect, ping};
+use crate::support::daemon::{Daemon, pattern};
+use crate::support::rows::{Part, Row, Size, rows};
+use crate::support::vitals::{descriptors, occupied_bytes, processor_time};
 
 const MEMORY: &str = "128MiB";
 const MEMORY_BYTES: usize = 128 << 20;
@@ -112,7 +104,7 @@ struct Target {
 
 impl Target {
     fn start() -> Target {
-        let daemon = Daemon::start(&["--memory", MEMORY]);
+        let daemon = Daemon::spawn(&["--memory", MEMORY]);
         let honest: Vec<TcpStream> = (0..2)
             .map(|_| connect(&daemon.resp).expect("the server listens"))
             .collect();
@@ -143,6 +135,7 @@ impl Target {
         drop(stream);
         let connections = || self.daemon.stat("curr_connections");
         assert!(comes_true(PATIENCE, || connections() == 3));
+        // paced: what was freed with the connection comes back.
         std::thread::sleep(Duration::from_millis(10));
         self.seed();
     }
@@ -200,6 +193,7 @@ impl Target {
         let process = self.daemon.id();
         let rests = comes_true(PATIENCE, || {
             let before = processor_time(process);
+            // paced: the time of which the processor time is judged.
             std::thread::sleep(REST);
             processor_time(process) - before < REST / 2
         });

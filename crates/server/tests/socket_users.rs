@@ -1,16 +1,16 @@
 //! Users by who runs the program at the other end of a socket file, over all protocols.
 
+use crate::support::wait::{PATIENCE, wait_until};
 use crate::support::{daemon, users};
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
-use std::time::Duration;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use tempfile::TempDir;
 
-use daemon::{Daemon, PATIENCE, check, expect, set};
+use daemon::{Daemon, check, expect, set};
 use users::{UsersFile, user};
 
 /// A server with a socket file for each protocol, and a port for RESP.
@@ -27,7 +27,7 @@ impl Sockets {
         let resp = format!("127.0.0.1:0,{}", path("resp"));
         let [users, file] = file.flags();
         let ports = ["--memcached", &memcached, "--resp", &resp, "--http", &http];
-        let daemon = Daemon::start(&[&ports[..], &[&users, &file]].concat());
+        let daemon = Daemon::spawn(&[&ports[..], &[&users, &file]].concat());
         Sockets { folder, daemon }
     }
 
@@ -185,12 +185,10 @@ fn anybody_else_logs_in_and_the_log_says_who_could_not() {
 
     // A file that is read anew counts for who comes then.
     file.write(&shop(own_uid()));
-    let mut looks = 0;
-    while sockets.status("GET /v1/cache/shop:1", "") != 404 {
-        looks += 1;
-        assert!(looks < 500, "the file is not read anew");
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    sockets.daemon.hang_up();
+    wait_until("the file is read anew", || {
+        sockets.status("GET /v1/cache/shop:1", "") == 404
+    });
     // Over a port nobody knows who runs a program.
     let mut port = sockets.daemon.connect_resp();
     check(

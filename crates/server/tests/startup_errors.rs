@@ -40,7 +40,7 @@ fn only(path: &str) -> [&str; 8] {
 
 #[test]
 fn a_taken_port_is_told_with_its_address() {
-    let daemon = Daemon::start(&[]);
+    let daemon = Daemon::spawn(&[]);
     let expected = format!(
         "--memcached {}: the address is taken by another server",
         daemon.address
@@ -297,7 +297,7 @@ fn a_unix_socket_with_a_living_server_is_told_and_left_alone() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("living.sock");
     let path = path.to_str().unwrap();
-    let _daemon = Daemon::start(&only(path));
+    let _daemon = Daemon::spawn(&only(path));
     check(
         &only(path),
         &[],
@@ -488,7 +488,7 @@ fn an_address_that_others_reach_is_not_open_by_accident() {
         }
         for flags in ways {
             let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
-            let daemon = Daemon::start(&flags);
+            let daemon = Daemon::spawn(&flags);
             let warned = daemon
                 .warnings()
                 .iter()

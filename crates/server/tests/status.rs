@@ -1,5 +1,6 @@
 //! The status as JSON and the text for Prometheus, asked of a running server.
 
+use crate::support::wait::wait_until;
 use crate::support::{daemon, http};
 
 use std::io::Write;
@@ -21,14 +22,14 @@ fn status(http: &mut Http) -> Status {
 /// Asks until the status is as wanted: what a turn has answered is counted when all its replies are
 /// on their way. Returns how often it was asked before.
 fn wait_for(http: &mut Http, wanted: impl Fn(&Status) -> bool) -> (Status, u64) {
-    for asked in 0..daemon::PATIENCE.as_millis() / 10 {
-        let status = status(http);
-        if wanted(&status) {
-            return (status, u64::try_from(asked).unwrap());
+    let (mut asked, mut last) = (0, status(http));
+    wait_until("the status is as wanted", || {
+        if !wanted(&last) {
+            (asked, last) = (asked + 1, status(http));
         }
-        std::thread::sleep(std::time::Duration::from_millis(10));
-    }
-    panic!("the status stays {:?}", status(http));
+        wanted(&last)
+    });
+    (last, asked)
 }
 
 /// Checks a histogram against the number of requests that it has to tell of.
@@ -49,7 +50,7 @@ fn check_latency(latency: &Latency, requests: u64) {
 
 #[test]
 fn every_request_is_counted_once_for_its_protocol() {
-    let daemon = Daemon::start(&["--max-value", "4MiB"]);
+    let daemon = Daemon::spawn(&["--max-value", "4MiB"]);
     let mut http = Http::to(&daemon);
     let mut memcached = daemon.connect();
     let large = pattern(1, 1 << 20);
@@ -123,7 +124,7 @@ fn a_closed_connection_is_open_no_more() {
 
 #[test]
 fn the_status_tells_of_the_server_and_what_leaves() {
-    let daemon = Daemon::start(&["--console-write"]);
+    let daemon = Daemon::spawn(&["--console-write"]);
     let mut memcached = daemon.connect();
     check(&mut memcached, b"set soon 0 30 1\r\nx\r\n", b"STORED\r\n");
     check(

@@ -1,6 +1,7 @@
 //! Clients that speak another protocol than their port: they get an answer, the log one line.
 
 use crate::support::daemon;
+use crate::support::wait::PATIENCE;
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -8,7 +9,7 @@ use std::time::Duration;
 
 use cellar_protocol::memcached::command::COMMANDS;
 use cellar_protocol::resp::command::TABLE;
-use daemon::{Daemon, PATIENCE, expect};
+use daemon::{Daemon, expect};
 
 /// What says that a client was turned away.
 const TURNED_AWAY: &str = "this port does not speak ";
@@ -55,7 +56,7 @@ fn who_speaks_what_no_port_understands_is_told_so_at_once() {
 
 #[test]
 fn the_log_says_once_a_minute_what_it_was_and_what_to_set() {
-    let daemon = Daemon::start(&[]);
+    let daemon = Daemon::spawn(&[]);
     for _ in 0..20 {
         answer(&daemon.resp, b"GET / HTTP/1.1\r\nHost: a\r\n\r\n");
         answer(&daemon.resp, b"\x16\x03\x01\x02\x00\x01\x00");
@@ -79,7 +80,7 @@ fn the_log_says_once_a_minute_what_it_was_and_what_to_set() {
 
 #[test]
 fn who_speaks_the_right_protocol_is_no_news() {
-    let daemon = Daemon::start(&[]);
+    let daemon = Daemon::spawn(&[]);
     for (port, request) in [
         (&daemon.address, "GET k\r\nquit\r\n"),
         (&daemon.address, "mg k v\r\nquit\r\n"),
@@ -106,6 +107,7 @@ fn answer_to_parts(address: &str, parts: &[&[u8]]) -> String {
     for part in parts {
         // It may have hung up already.
         let _ = stream.write_all(part);
+        // paced: the parts come one at a time.
         std::thread::sleep(Duration::from_micros(300));
     }
     let mut told = Vec::new();

@@ -1,10 +1,12 @@
 //! Takeover: a successor gets the listeners and the clients of the server that runs, and whatever
 //! goes wrong leaves that one serving.
 
-use crate::support::daemon::{self, Daemon, PATIENCE, check, expect_end, hit, set};
+use crate::support::daemon::{self, Daemon, check, expect_end, hit, set};
 use crate::support::http::Http;
+use crate::support::resp::wait_for_command;
 use crate::support::stubborn::{Crowd, Way, way};
 use crate::support::tls::{self, Authority};
+use crate::support::wait::PATIENCE;
 
 use std::io::{IoSlice, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
@@ -45,7 +47,7 @@ impl Place {
 
     /// The first server, with these flags besides.
     pub(crate) fn start(&self, flags: &[&str]) -> Daemon {
-        Daemon::start(&[&["--control", &self.control()], flags].concat())
+        Daemon::spawn(&[&["--control", &self.control()], flags].concat())
     }
 
     /// The flags of a server that takes over from `old`.
@@ -71,7 +73,7 @@ impl Place {
         let all = self.flags_after(old);
         let mut all: Vec<&str> = all.iter().map(String::as_str).collect();
         all.extend(flags);
-        let new = Daemon::start(&all);
+        let new = Daemon::spawn(&all);
         assert_eq!(old.wait().code(), Some(0));
         new
     }
@@ -279,7 +281,7 @@ fn clients_for_whom_the_new_settings_have_no_address_end_and_the_others_go_on() 
             false => vec![over_tls.as_str(), "--tls-cert", &cert, "--tls-key", &key],
         };
         let flags = [&taken[..], &["--takeover", "--memcached"], &memcached[..]].concat();
-        let _new = Daemon::start(&flags);
+        let _new = Daemon::spawn(&flags);
         assert_eq!(old.wait().code(), Some(0));
         expect_end(&mut ends);
         check(&mut stays, b"PING\r\n", b"+PONG\r\n");
@@ -288,14 +290,14 @@ fn clients_for_whom_the_new_settings_have_no_address_end_and_the_others_go_on() 
 
 #[test]
 fn all_that_was_read_is_answered_however_long_it_takes() {
-    const REQUESTS: usize = 20;
+    const REQUESTS: usize = 10;
     let place = Place::new();
     let flags = ["--drain-timeout", "60s", "--enable-debug-commands"];
     let mut old = place.start(&flags);
     let mut client = old.connect_resp();
     let requests = b"DEBUG SLEEP 0.1\r\nINCR n\r\n".repeat(REQUESTS);
     client.write_all(&requests).unwrap();
-    std::thread::sleep(Duration::from_millis(100));
+    wait_for_command(&old, "debug");
     let _new = place.succeed(&mut old, &[]);
     for number in 1..=REQUESTS {
         daemon::expect(&mut client, format!("+OK\r\n:{number}\r\n").as_bytes());
@@ -387,7 +389,7 @@ fn who_holds_a_request_or_waits_holds_nothing_up() {
     assert!(held(&old) >= 5);
     let all = place.flags_after(&old);
     let all: Vec<&str> = all.iter().map(String::as_str).collect();
-    let new = Daemon::start(&all);
+    let new = Daemon::spawn(&all);
     check(&mut new.connect(), b"mn\r\n", b"MN\r\n");
     for stream in [&mut half, &mut large, &mut waits, &mut subscriber] {
         expect_end(stream);
@@ -529,7 +531,7 @@ fn addresses_that_came_or_went_are_told() {
     let both = format!("{memcached},127.0.0.1:0");
     let control = place.control();
     let flags = ["--control", &control, "--takeover", "--memcached", &both];
-    let new = Daemon::start(&[&flags[..], &["--http", "off", "--resp", &old.resp]].concat());
+    let new = Daemon::spawn(&[&flags[..], &["--http", "off", "--resp", &old.resp]].concat());
     assert_eq!(old.wait().code(), Some(0));
     let added = new.address.split(',').nth(1).unwrap();
     let told = |words: String| new.warnings().iter().any(|line| line.contains(&words));
@@ -630,7 +632,7 @@ fn a_server_that_is_told_to_stop_meanwhile_stops() {
     let taker = Taker::to(&place);
     let held = taker.reach("yours");
     old.signal(Signal::TERM);
-    old.log_until("told to stop");
+    old.log_until("told to stop: not ready any more, and goes on for 1ms");
     drop((taker, held));
     expect_end(&mut client);
     assert_eq!(old.wait().code(), Some(0));
@@ -647,11 +649,11 @@ fn a_server_that_is_told_to_stop_meanwhile_stops() {
 #[test]
 fn an_old_server_that_does_not_come_to_rest_goes_on() {
     let place = Place::new();
-    let flags = ["--drain-timeout", "2s", "--enable-debug-commands"];
+    let flags = ["--drain-timeout", "500ms", "--enable-debug-commands"];
     let (mut old, mut client) = with_an_item(&place, &flags);
     let mut sleeper = old.connect_resp();
-    sleeper.write_all(b"DEBUG SLEEP 12\r\n").unwrap();
-    std::thread::sleep(Duration::from_millis(100));
+    sleeper.write_all(b"DEBUG SLEEP 6\r\n").unwrap();
+    wait_for_command(&old, "debug");
     let line = place.refusal(&old, &[]);
     assert!(
         line.ends_with("the old server goes on: it took too long"),
@@ -675,6 +677,7 @@ fn without_open_files_nobody_keeps_it_busy_and_it_serves_again() {
     };
     let check_is_calm = |daemon: &Daemon| {
         let before = daemon.cpu_ticks();
+        // paced: the time of which the processor time is judged.
         std::thread::sleep(Duration::from_secs(1));
         let ticks = daemon.cpu_ticks() - before;
         assert!(ticks < 50, "{ticks} ticks in a second");
@@ -716,7 +719,7 @@ fn a_successor_goes_on_alone_when_the_old_one_dies() {
     let old = place.start(&flags);
     let mut sleeper = old.connect_resp();
     sleeper.write_all(b"DEBUG SLEEP 30\r\n").unwrap();
-    std::thread::sleep(Duration::from_millis(100));
+    wait_for_command(&old, "debug");
     let all = place.flags_after(&old);
     let killer = std::thread::spawn(move || {
         old.log_until("handing over to a successor");
@@ -724,7 +727,7 @@ fn a_successor_goes_on_alone_when_the_old_one_dies() {
         old
     });
     let all: Vec<&str> = all.iter().map(String::as_str).collect();
-    let new = Daemon::start(&all);
+    let new = Daemon::spawn(&all);
     let _old = killer.join().unwrap();
     let told = |words: &str| new.warnings().iter().any(|line| line.contains(words));
     assert!(told("the old server died on the way"));

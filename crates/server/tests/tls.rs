@@ -1,10 +1,10 @@
 //! TLS: what a client over it gets, what the server reads its certificates from, and what peers
 //! that misbehave cost the others.
 
-use crate::support::vitals::comes_true;
+use crate::support::wait::{PATIENCE, comes_true, wait_until};
 use crate::support::{daemon, tls, users};
 
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::process::Command;
 use std::sync::Arc;
@@ -14,7 +14,6 @@ use std::time::Duration;
 use cellar::limits::HANDSHAKES_PER_SOURCE_MAX;
 use rcgen::SanType;
 use rustix::net::{AddressFamily, SocketType, bind, socket};
-use rustix::process::Signal;
 use rustls::crypto::CryptoProvider;
 use rustls::crypto::cipher::{MessageEncrypter, OutboundChunks, OutboundPlainMessage};
 use rustls::crypto::ring::cipher_suite::TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256;
@@ -25,7 +24,7 @@ use rustls::{
     RootCertStore, SupportedCipherSuite, SupportedProtocolVersion,
 };
 
-use daemon::{Daemon, PATIENCE, check, expect, hit, pattern, set};
+use daemon::{Daemon, check, expect, hit, pattern, set};
 use tls::{Authority, TlsClient, connect, dial, expect_close, shows, unspoken};
 
 const VERSIONS: [&SupportedProtocolVersion; 2] = [&TLS12, &TLS13];
@@ -33,6 +32,11 @@ const VERSIONS: [&SupportedProtocolVersion; 2] = [&TLS12, &TLS13];
 /// A server for `localhost` with this authority's certificate, TLS on memcached's port and Redis's,
 /// plain HTTP.
 fn server(authority: &Authority, more: &[&str]) -> Daemon {
+    server_by(Daemon::start, authority, more)
+}
+
+/// The same, started in this way.
+fn server_by(start: fn(&[&str]) -> Daemon, authority: &Authority, more: &[&str]) -> Daemon {
     authority.issue("server", "localhost", &["localhost"]);
     let (certificate, key) = (authority.path("server.pem"), authority.path("server.key"));
     let flags = [
@@ -42,7 +46,7 @@ fn server(authority: &Authority, more: &[&str]) -> Daemon {
         "tls:127.0.0.1:0",
     ];
     let files = ["--tls-cert", &certificate, "--tls-key", &key];
-    Daemon::start(&[&flags[..], &files, more].concat())
+    start(&[&flags[..], &files, more].concat())
 }
 
 fn both(authority: &Authority) -> Arc<ClientConfig> {
@@ -63,13 +67,13 @@ fn figure(daemon: &Daemon, name: &str) -> String {
 
 /// Asks again and again until a figure is as wanted.
 fn wait_for(daemon: &Daemon, name: &str, wanted: &str) {
-    for _ in 0..600 {
-        if figure(daemon, name) == wanted {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(50));
-    }
-    panic!("{name} is {}, not {wanted}", figure(daemon, name));
+    let what = || format!("{name} is {wanted}, not {}", figure(daemon, name));
+    wait_until(what, || figure(daemon, name) == wanted);
+}
+
+/// Lets the time pass after which the server looks at its files.
+fn have_files_looked_at(daemon: &Daemon) {
+    daemon.advance(Duration::from_secs(1));
 }
 
 #[test]
@@ -308,6 +312,7 @@ fn certificates_are_read_anew_when_they_change_and_when_it_is_told_to() {
         "3786912000"
     );
     authority.issue_for("server", "second-one", &["localhost"], (2020, 2080));
+    have_files_looked_at(&daemon);
     wait_for(
         &daemon,
         "cellar_tls_certificate_expiry_seconds{",
@@ -318,7 +323,7 @@ fn certificates_are_read_anew_when_they_change_and_when_it_is_told_to() {
 
     let reloads = figure(&daemon, "cellar_tls_reloads_total");
     let reloads: u32 = reloads.parse().unwrap();
-    daemon.signal(Signal::HUP);
+    daemon.hang_up();
     wait_for(
         &daemon,
         "cellar_tls_reloads_total",
@@ -330,11 +335,13 @@ fn certificates_are_read_anew_when_they_change_and_when_it_is_told_to() {
     let failures: u32 = failures.parse().unwrap();
     authority.write("server.pem", "no certificate");
     let failed = "cellar_tls_reloads_failed_total";
+    have_files_looked_at(&daemon);
     wait_for(&daemon, failed, &(failures + 1).to_string());
-    daemon.signal(Signal::HUP);
+    daemon.hang_up();
     wait_for(&daemon, failed, &(failures + 2).to_string());
     assert!(shows(&fresh(), "second-one"));
     authority.issue("server", "third-one", &["localhost"]);
+    have_files_looked_at(&daemon);
     wait_for(
         &daemon,
         "cellar_tls_certificate_expiry_seconds{",
@@ -356,12 +363,16 @@ fn a_key_that_was_refused_for_its_mode_is_read_when_that_is_right() {
     let (key, certificate) = (text("second.key"), text("second.pem"));
     // The mode first, or the new key might be read while it is right.
     set_mode(0o644);
+    have_files_looked_at(&daemon);
     wait_for(&daemon, "cellar_tls_reloads_failed_total", "1");
     std::fs::write(authority.path("server.key"), key).unwrap();
     authority.write("server.pem", &certificate);
+    have_files_looked_at(&daemon);
+    wait_for(&daemon, "cellar_tls_reloads_failed_total", "2");
     let fresh = || connect(&daemon.address, "localhost", &both(&authority));
     assert!(!shows(&fresh(), "second-one"));
     set_mode(0o600);
+    have_files_looked_at(&daemon);
     let expiry = "cellar_tls_certificate_expiry_seconds{";
     wait_for(&daemon, expiry, "3471292800");
     assert!(shows(&fresh(), "second-one"));
@@ -522,7 +533,7 @@ impl Read for Trickle {
 impl Write for Trickle {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         self.0.write_all(&bytes[..1])?;
-        // A word in between keeps the pieces apart.
+        // paced: the pieces come one at a time.
         std::thread::sleep(Duration::from_micros(300));
         Ok(1)
     }
@@ -597,28 +608,31 @@ impl Sealer {
         self.send(ContentType::Handshake, &message);
     }
 
-    /// Whether the server has ended the connection within a time.
-    fn is_ended(&mut self, patience: Duration) -> bool {
-        self.socket.set_read_timeout(Some(patience)).unwrap();
-        let mut rest = Vec::new();
-        let Err(error) = self.socket.read_to_end(&mut rest) else {
-            return true;
-        };
-        error.kind() == std::io::ErrorKind::ConnectionReset
+    /// Whether the server has ended the connection by now.
+    fn is_ended(&mut self) -> bool {
+        self.socket.set_nonblocking(true).unwrap();
+        let end = self.socket.read_to_end(&mut Vec::new());
+        self.socket.set_nonblocking(false).unwrap();
+        end.map_or_else(
+            |error| error.kind() == std::io::ErrorKind::ConnectionReset,
+            |_| true,
+        )
     }
 }
 
 #[test]
 fn a_message_of_a_handshake_that_is_not_finished_is_bounded() {
     let authority = Authority::new();
-    let daemon = server(&authority, &[]);
+    let daemon = server(&authority, &["--threads", "1"]);
+    let mut other = connect(&daemon.address, "localhost", &both(&authority));
     let mut client = Sealer::connect(&authority, &daemon.address);
     client.begin_message(16_000);
-    assert!(!client.is_ended(Duration::from_millis(300)));
+    // The only loop has looked at it when it answers this.
+    check(&mut other, b"mn\r\n", b"MN\r\n");
+    assert!(!client.is_ended());
     client.send(ContentType::Handshake, &[0; 4_000]);
-    assert!(client.is_ended(PATIENCE));
-    // The next one is served, and may fill its records.
-    let mut other = connect(&daemon.address, "localhost", &both(&authority));
+    wait_until("the client is hung up on", || client.is_ended());
+    // Another one is served, and may fill its records.
     let value = pattern(5, 500_000);
     check(&mut other, &set("k", &value), b"STORED\r\n");
     check(&mut other, b"get k\r\n", &hit("k", &value));
@@ -644,7 +658,12 @@ fn the_rest_of_a_record_has_limited_time() {
     let mut behind = Sealer::connect(&authority, &daemon.address);
     behind.send(ContentType::ApplicationData, b"mn\r\n");
     behind.begin_message(16_000);
-    assert!(alone.is_ended(PATIENCE) && behind.is_ended(PATIENCE));
+    let (mut is_over, mut is_other_over) = (false, false);
+    daemon.advance_until("both have ended", Duration::from_secs(1), || {
+        is_over |= alone.is_ended();
+        is_other_over |= behind.is_ended();
+        is_over && is_other_over
+    });
     // Changes of keys are whole, however long nothing comes after them.
     check(&mut quiet, b"mn\r\n", b"MN\r\n");
 }
@@ -686,11 +705,15 @@ fn large_values_go_both_ways_and_a_slow_reader_gets_all() {
                 stream.conn.write_tls(&mut sealed).unwrap();
             }
         }
+        let pauses = figure(&daemon, "cellar_output_pauses_total");
         let writer = std::thread::spawn(move || socket.write_all(&sealed));
-        std::thread::sleep(Duration::from_millis(200));
+        wait_until("answers wait to be read", || {
+            figure(&daemon, "cellar_output_pauses_total") != pauses
+        });
         let (small, large) = (hit("small", &value[..100]), hit("large", &value));
         for number in 0..10_000 {
             if number % 1_000 == 0 {
+                // paced: the reader is slow.
                 std::thread::sleep(Duration::from_millis(10));
             }
             expect(&mut stream, &small);
@@ -704,7 +727,7 @@ fn large_values_go_both_ways_and_a_slow_reader_gets_all() {
 #[test]
 fn an_end_is_told() {
     let authority = Authority::new();
-    let mut daemon = server(&authority, &["--idle-timeout", "5s"]);
+    let daemon = server(&authority, &["--idle-timeout", "5s"]);
     let config = both(&authority);
     let fresh = |daemon: &Daemon| connect(&daemon.address, "localhost", &config);
     let mut quitter = fresh(&daemon);
@@ -712,12 +735,12 @@ fn an_end_is_told() {
     expect_close(&mut quitter);
     let mut idle = fresh(&daemon);
     check(&mut idle, b"mn\r\n", b"MN\r\n");
+    daemon.advance(Duration::from_secs(6));
     expect_close(&mut idle);
     let mut last = fresh(&daemon);
     check(&mut last, b"mn\r\n", b"MN\r\n");
-    daemon.signal(Signal::TERM);
+    daemon.stop();
     expect_close(&mut last);
-    assert!(daemon.wait().success());
 }
 
 #[test]
@@ -916,9 +939,11 @@ fn nothing_is_agreed_on_twice() {
     };
     let mut input = client.stdin.take().unwrap();
     let mut errors = client.stderr.take().unwrap();
-    // Not before the first handshake is done, or the letter would be a part of the requests.
-    wait_for(&daemon, "cellar_tls_handshakes_total", "1");
-    std::thread::sleep(Duration::from_millis(200));
+    // It tells of its handshake before it reads its input.
+    let said = BufReader::new(client.stdout.take().unwrap()).lines();
+    let mut said = said.map_while(Result::ok);
+    let is_done = said.any(|line| line.contains("Verify return code"));
+    assert!(is_done, "there was no handshake");
     input.write_all(b"R\n").unwrap();
     // It ends by itself when it is refused, and sooner when its input does.
     let listening = std::thread::spawn(move || {
@@ -938,7 +963,7 @@ fn nothing_is_agreed_on_twice() {
 fn an_idle_connection_holds_little() {
     const CONNECTIONS: usize = 400;
     let authority = Authority::new();
-    let daemon = server(&authority, &[]);
+    let daemon = server_by(Daemon::spawn, &authority, &[]);
     let config = both(&authority);
     let resident = || {
         let status = std::fs::read_to_string(format!("/proc/{}/status", daemon.id())).unwrap();

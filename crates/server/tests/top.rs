@@ -191,7 +191,7 @@ fn top(arguments: &[&str]) -> Output {
 
 #[test]
 fn one_look_at_a_running_server_is_printed() {
-    let daemon = Daemon::start(&["--http-token", "s3cret"]);
+    let daemon = Daemon::spawn(&["--http-token", "s3cret"]);
     let mut stream = daemon.connect();
     check(&mut stream, &set("key", b"value"), b"STORED\r\n");
     check(&mut stream, b"get key\r\n", &hit("key", b"value"));
@@ -304,7 +304,7 @@ fn a_server_that_asks_for_a_certificate_is_shown_one() {
     authority.issue("ada", "ada", &[]);
     let [ca, certificate, key, shown, its_key] =
         ["ca.pem", "server.pem", "server.key", "ada.pem", "ada.key"].map(|it| authority.path(it));
-    let daemon = Daemon::start(&[
+    let daemon = Daemon::spawn(&[
         "--http",
         "tls:127.0.0.1:0",
         "--tls-cert",
@@ -390,7 +390,7 @@ impl Shown {
             if wanted(&on_screen(&self.sent)) {
                 return;
             }
-            let piece = self.screen.recv_timeout(daemon::PATIENCE);
+            let piece = self.screen.recv_timeout(crate::support::wait::PATIENCE);
             let piece = piece.unwrap_or_else(|_| panic!("{}", on_screen(&self.sent)));
             self.sent.extend_from_slice(&piece);
         }
@@ -416,7 +416,7 @@ impl Shown {
 
     /// Waits for the end, and checks that the terminal is left as it was.
     fn check_end(&mut self) {
-        while let Ok(piece) = self.screen.recv_timeout(daemon::PATIENCE) {
+        while let Ok(piece) = self.screen.recv_timeout(crate::support::wait::PATIENCE) {
             self.sent.extend_from_slice(&piece);
         }
         let sent = String::from_utf8_lossy(&self.sent).into_owned();
@@ -465,7 +465,7 @@ fn on_screen(sent: &[u8]) -> String {
 
 #[test]
 fn the_terminal_is_left_as_it_was_by_every_key_that_ends_it() {
-    let daemon = Daemon::start(&[]);
+    let daemon = Daemon::spawn(&[]);
     for key in [&b"q"[..], b"\x03"] {
         let mut shown = Shown::start(&daemon.http);
         shown.wait_for(|text| text.contains("memory of 64.0 MiB"));
@@ -475,7 +475,7 @@ fn the_terminal_is_left_as_it_was_by_every_key_that_ends_it() {
 
 #[test]
 fn the_terminal_is_left_as_it_was_by_every_signal_that_ends_it() {
-    let daemon = Daemon::start(&[]);
+    let daemon = Daemon::spawn(&[]);
     for signal in [Signal::TERM, Signal::HUP, Signal::INT] {
         let mut shown = Shown::start(&daemon.http);
         shown.wait_for(|text| text.contains("memory of 64.0 MiB"));
@@ -485,13 +485,13 @@ fn the_terminal_is_left_as_it_was_by_every_signal_that_ends_it() {
 
 #[test]
 fn a_server_that_goes_away_is_waited_for() {
-    let mut daemon = Daemon::start(&[]);
+    let mut daemon = Daemon::spawn(&[]);
     let mut shown = Shown::start(&daemon.http);
     shown.wait_for(|text| text.contains("memory of 64.0 MiB"));
     daemon.signal(Signal::TERM);
     assert!(daemon.wait().success());
     shown.wait_for(|text| text.contains("trying again") && text.contains("memory of 64.0 MiB"));
-    let _again = Daemon::start(&["--http", &daemon.http, "--memory", "32MiB"]);
+    let _again = Daemon::spawn(&["--http", &daemon.http, "--memory", "32MiB"]);
     shown.wait_for(|text| text.contains("memory of 32.0 MiB") && !text.contains("trying again"));
     shown.end(b"q");
 }

@@ -1,5 +1,6 @@
 //! Users over all protocols: who may log in, and what each may do and see then.
 
+use crate::support::wait::wait_until;
 use crate::support::{daemon, http, resp, users};
 
 use std::io::{BufRead, BufReader, Write};
@@ -11,17 +12,23 @@ use base64::prelude::BASE64_STANDARD;
 use cellar::users::Role;
 use cellar_protocol::memcached::command::COMMANDS;
 use cellar_protocol::resp::command::{Command, Flags, TABLE};
-use rustix::process::Signal;
 
 use daemon::Daemon;
 use http::Http;
 use resp::{Client, Value, check, error, ok};
 use users::{UsersFile, hash, user};
 
-/// A server with these users.
+/// A server with these users, and one event loop: what it answers tells that it has looked at all
+/// that came before.
 fn serve(file: &UsersFile) -> Daemon {
+    let [users, path] = file.flags();
+    Daemon::start(&["--threads", "1", &users, &path])
+}
+
+/// The same in a process of its own, which has a log.
+fn spawn(file: &UsersFile) -> Daemon {
     let flags = file.flags();
-    Daemon::start(&flags.each_ref().map(String::as_str))
+    Daemon::spawn(&flags.each_ref().map(String::as_str))
 }
 
 /// A client who has logged in.
@@ -73,6 +80,8 @@ fn nobody_does_anything_before_a_login() {
             ("HELLO 3 AUTH writer writer-pwx", error(WRONG)),
         ],
     );
+    // A fourth guess in so short a time would be late.
+    daemon.advance(Duration::from_secs(3));
     assert!(matches!(
         client.run("HELLO 3 AUTH writer writer-pw"),
         Value::Map(_)
@@ -143,6 +152,19 @@ fn least(row: &Command, name: &str) -> Role {
     }
 }
 
+/// The answer to a command; one that waits for a second has it pass.
+fn answered(daemon: &Daemon, client: &mut Client, args: &[&[u8]]) -> String {
+    client.send(args);
+    // What is not answered when another connection is, waits.
+    Client::connect(daemon).run("PING");
+    let mut answer = None;
+    daemon.advance_until("a command is answered", Duration::from_secs(1), || {
+        answer = client.try_read();
+        answer.is_some()
+    });
+    answer.unwrap().shown()
+}
+
 #[test]
 fn every_command_is_refused_to_whom_it_is_not_for() {
     let file = UsersFile::of_roles();
@@ -161,7 +183,7 @@ fn every_command_is_refused_to_whom_it_is_not_for() {
             if matches!(row.name, "reply") {
                 continue;
             }
-            let answer = client.call(&args).shown();
+            let answer = answered(&daemon, &mut client, &args);
             let refusal =
                 format!("-NOPERM User {name} has no permissions to run the '{full}' command");
             let is_refused = least(row, &full) > role;
@@ -383,24 +405,44 @@ fn who_is_wrong_again_and_again_is_answered_late_and_logged_without_the_password
     let file = UsersFile::of_roles();
     let daemon = serve(&file);
     metric(&daemon, "cellar_password_hashes_total");
-    let mut client = Client::connect(&daemon);
-    for attempt in 0..6 {
+    let (mut client, mut other) = (Client::connect(&daemon), Client::connect(&daemon));
+    // The first three cost no time; the others, and a right one behind them, wait.
+    for attempt in 0..3 {
         let wrong = client.run(&format!("AUTH reader s3cret{attempt}")).shown();
         assert!(wrong.starts_with("-WRONGPASS"), "{wrong}");
     }
-    // The first three cost no time; the others wait 125, 250, 500 ms, less what has passed.
-    let slowed = metric(&daemon, "cellar_logins_slowed_total");
-    assert!((2..=4).contains(&slowed), "{slowed}");
+    const WRONG: &str = "-WRONGPASS invalid username-password pair or user is disabled.";
+    for (password, delay_ms, answer) in [
+        ("s3cret3", 125, WRONG),
+        ("s3cret4", 250, WRONG),
+        ("s3cret5", 500, WRONG),
+        ("reader-pw", 1_000, "+OK"),
+    ] {
+        client.send(&[b"AUTH", b"reader", password.as_bytes()]);
+        // Others are served meanwhile.
+        let unknown = "-NOAUTH Authentication required.";
+        assert_eq!(other.run("PING").shown(), unknown);
+        daemon.advance(Duration::from_millis(delay_ms - 1));
+        assert_eq!(client.try_read(), None, "{password}");
+        daemon.advance(Duration::from_millis(1));
+        assert_eq!(client.read().shown(), answer, "{password}");
+    }
+    // Once nobody from there is slowed any more.
+    daemon.advance(Duration::from_secs(6));
+    assert_eq!(metric(&daemon, "cellar_logins_slowed_total"), 4);
     assert_eq!(metric(&daemon, "cellar_logins_total{result=\"wrong\"}"), 6);
-    // Others are served meanwhile, and the right one waits as well.
-    let mut other = Client::connect(&daemon);
-    client.send(&[b"AUTH", b"reader", b"reader-pw"]);
-    assert_eq!(
-        other.run("PING").shown(),
-        "-NOAUTH Authentication required."
-    );
-    assert_eq!(client.read(), ok());
-    let lines: Vec<String> = (0..6)
+    check_log(&file);
+}
+
+/// Checks what the log says of logins that failed.
+fn check_log(file: &UsersFile) {
+    let daemon = spawn(file);
+    let mut client = Client::connect(&daemon);
+    for attempt in 0..3 {
+        let wrong = client.run(&format!("AUTH reader s3cret{attempt}")).shown();
+        assert!(wrong.starts_with("-WRONGPASS"), "{wrong}");
+    }
+    let lines: Vec<String> = (0..3)
         .flat_map(|_| daemon.log_until("login failed"))
         .collect();
     let failed: Vec<&String> = lines
@@ -423,10 +465,23 @@ fn a_connection_that_guesses_on_ends() {
     for (number, client) in clients.iter_mut().enumerate() {
         client.send(&[b"AUTH", b"root", number.to_string().as_bytes()]);
     }
-    let answers: Vec<String> = clients
-        .iter_mut()
-        .map(|client| client.read().shown())
-        .collect();
+    // All have come when this one is answered.
+    Client::connect(&daemon).run("PING");
+    let mut answers = Vec::new();
+    let mut wait_for_answers = |count: usize| {
+        wait_until(
+            || format!("{count} are answered"),
+            || {
+                let come = clients.iter_mut().filter_map(Client::try_read);
+                answers.extend(come.map(|answer| answer.shown()));
+                answers.len() >= count
+            },
+        );
+    };
+    // Three cost no time, and the others wait four seconds at most.
+    wait_for_answers(3);
+    daemon.advance(Duration::from_secs(4));
+    wait_for_answers(40);
     let wrong = answers
         .iter()
         .filter(|answer| answer.starts_with("-WRONGPASS"))
@@ -437,21 +492,10 @@ fn a_connection_that_guesses_on_ends() {
         .count();
     assert_eq!(wrong + refused, 40, "{answers:?}");
     assert!(
-        // One more each second, and the last of them wait four.
+        // One more each second.
         (30..=36).contains(&wrong),
         "{wrong} of many at once were compared"
     );
-}
-
-/// Runs `step` until it is true.
-fn wait_until(what: &str, mut step: impl FnMut() -> bool) {
-    for _ in 0..600 {
-        if step() {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(50));
-    }
-    panic!("{what} does not happen");
 }
 
 #[test]
@@ -462,9 +506,9 @@ fn the_file_is_read_anew_when_it_changes_and_a_bad_one_changes_nothing() {
     let mut reader = login(&daemon, "reader");
     assert_eq!(writer.run("SET a 1"), ok());
     file.write("[[user]]\nname = \"x\"\n");
+    daemon.advance(Duration::from_secs(1));
     let refused = || metric(&daemon, "cellar_users_reloads_total{result=\"refused\"}");
     wait_until("a refusal", || refused() == 1);
-    daemon.log_until("line 1: missing field");
     assert_eq!(writer.run("SET a 2"), ok());
     // The writer becomes a reader, the reader gets another password.
     let text = user("root", "admin", "") + &user("writer", "read", "");
@@ -472,7 +516,7 @@ fn the_file_is_read_anew_when_it_changes_and_a_bad_one_changes_nothing() {
     let reader_row =
         format!("[[user]]\nname = \"reader\"\nrole = \"read\"\npasswords = [\"{rotated}\"]");
     file.write(&(text + &reader_row));
-    daemon.signal(Signal::HUP);
+    daemon.hang_up();
     let done = || metric(&daemon, "cellar_users_reloads_total{result=\"done\"}");
     wait_until("a reload", || done() >= 1);
     assert!(reader.is_closed(), "its password is no longer one");
@@ -865,13 +909,13 @@ fn a_user_of_some_databases_hears_no_keys_of_others() {
 /// none if it came too late.
 fn outlive(file: &UsersFile, daemon: &Daemon, rest: &str, setup: &[&str]) -> Option<Client> {
     file.write(&(user("wa", "write", "") + rest));
-    daemon.signal(Signal::HUP);
+    daemon.hang_up();
     let mut client = Client::connect(daemon);
     wait_until("a login", || client.run("AUTH wa wa-pw") == ok());
     client.run("HELLO 3");
     setup.iter().for_each(|words| drop(client.run(words)));
     file.write(&(user("wa", "write", "enabled = false") + rest));
-    daemon.signal(Signal::HUP);
+    daemon.hang_up();
     loop {
         client.send(&[b"GET", b"a"]);
         if client.is_closed() {
@@ -895,7 +939,7 @@ fn what_a_user_has_set_up_ends_with_it() {
         rest.push_str(&format!("[[user]]\n{row}\n"));
     }
     let file = UsersFile::new(&(user("wa", "write", "") + &rest));
-    let daemon = serve(&file);
+    let daemon = spawn(&file);
     login(&daemon, "wb");
     let listens = ["SUBSCRIBE news", "CLIENT TRACKING ON BCAST"];
     let mut client = (0..20)

@@ -1,6 +1,7 @@
 //! What an attacker tries on a server with users: to outlive them, to act on more than is theirs,
 //! to keep others from logging in.
 
+use crate::support::wait::{PATIENCE, wait_until};
 use crate::support::{daemon, http, resp, users};
 
 use std::io::{Read, Write};
@@ -21,7 +22,7 @@ fn serve(file: &UsersFile, more: &[&str]) -> Daemon {
     let flags = file.flags();
     let flags = flags.iter().map(String::as_str);
     let flags: Vec<&str> = flags.chain(more.iter().copied()).collect();
-    Daemon::start(&flags)
+    Daemon::spawn(&flags)
 }
 
 /// A client who has logged in.
@@ -47,8 +48,7 @@ fn metric(daemon: &Daemon, name: &str) -> u64 {
 
 /// All that comes until the connection's end, which has to come in time.
 fn rest_of(stream: &mut TcpStream) -> String {
-    let patience = Duration::from_secs(10);
-    stream.set_read_timeout(Some(patience)).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
     let mut rest = Vec::new();
     let end = stream.read_to_end(&mut rest);
     let is_reset = |error: &std::io::Error| error.kind() == std::io::ErrorKind::ConnectionReset;
@@ -169,8 +169,7 @@ fn an_answer_under_way_ends_with_its_user() {
     under_way.push(mget);
     // Each has begun to answer.
     for stream in &under_way {
-        let patience = Duration::from_secs(30);
-        stream.set_read_timeout(Some(patience)).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
         assert!(stream.peek(&mut [0]).unwrap() > 0);
     }
     replace(&file, &root, &daemon, "mark1");
@@ -306,9 +305,9 @@ fn replace(file: &UsersFile, text: &str, daemon: &Daemon, mark: &str) {
     file.write(&(user(mark, "read", "") + text));
     daemon.signal(Signal::HUP);
     let mut root = login(daemon, "root");
-    while !root.run("ACL USERS").shown().contains(mark) {
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    wait_until("the file of users is read", || {
+        root.run("ACL USERS").shown().contains(mark)
+    });
 }
 
 /// A user whose passwords have these hashes.
@@ -438,13 +437,10 @@ fn a_client_waits_no_longer_than_its_user_is_there() {
     let mut waiter = login(&daemon, "wa");
     waiter.send(&[b"BLPOP", b"q", b"0"]);
     let mut other = login(&daemon, "root");
-    while !other
-        .run("INFO clients")
-        .shown()
-        .contains("blocked_clients:1")
-    {
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    wait_until("a client waits", || {
+        let clients = other.run("INFO clients").shown();
+        clients.contains("blocked_clients:1")
+    });
     replace(&file, &root, &daemon, "mark1");
     other.check("RPUSH q v => :1\nLLEN q => :1");
     assert!(waiter.is_closed());
@@ -549,12 +545,7 @@ fn passwords_of_connections_that_are_gone_are_not_compared() {
         rustix::net::sockopt::set_socket_linger(&stream, Some(Duration::ZERO)).unwrap();
     }
     let open = "cellar_open_connections{protocol=\"memcached\"}";
-    let mut looks = 0;
-    while metric(&daemon, open) > 0 {
-        looks += 1;
-        assert!(looks < 500, "they stay");
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    wait_until("their ends are seen", || metric(&daemon, open) == 0);
     let compared = metric(&daemon, "cellar_password_hashes_total") - before;
     assert!(compared < 25, "{compared}");
 }
@@ -574,7 +565,7 @@ fn a_script_takes_nothing_from_what_its_client_tracks() {
 
 #[test]
 fn a_hangup_ends_no_server_that_has_nothing_to_read_anew() {
-    let daemon = Daemon::start(&[]);
+    let daemon = Daemon::spawn(&[]);
     daemon.signal(Signal::HUP);
     let told = daemon.log_until("SIGHUP").pop().unwrap();
     assert!(
@@ -587,7 +578,7 @@ fn a_hangup_ends_no_server_that_has_nothing_to_read_anew() {
 #[test]
 fn what_a_browser_is_made_to_send_to_another_port_is_not_run() {
     let file = UsersFile::of_roles();
-    let daemons = [Daemon::start(&[]), serve(&file, &[])];
+    let daemons = [Daemon::spawn(&[]), serve(&file, &[])];
     for (daemon, verb) in daemons
         .iter()
         .flat_map(|daemon| ["GET", "POST", "PUT", "OPTIONS"].map(|verb| (daemon, verb)))

@@ -45,7 +45,7 @@ fn a_loop_that_stands_still_is_told_of_and_counted_and_may_go_on() {
     let (daemon, _home) = start(&[]);
     assert!(metric(&daemon, "cellar_loop_stalls_total") < 0.5);
     // Longer than need be: of a machine that is short of processors the watchdog sees only a part.
-    let mut held = hold(&daemon, "8");
+    let mut held = hold(&daemon, "4");
     let line = daemon.log_until("stands still").pop().unwrap();
     assert!(line.contains("WARN"), "{line}");
     assert!(line.contains("began_last=\"debug\""), "{line}");
@@ -79,7 +79,7 @@ fn a_loop_that_hangs_ends_the_process_and_shows_where() {
 
 #[test]
 fn a_script_may_use_its_time() {
-    let limits = ["--watchdog", "30s", "--script-time-limit", "8s"];
+    let limits = ["--watchdog", "30s", "--script-time-limit", "3s"];
     let (daemon, _home) = start(&limits);
     let mut client = Client::connect(&daemon);
     let reply = client.call(&[b"EVAL", b"while true do end", b"0"]).shown();
@@ -93,13 +93,13 @@ fn a_script_may_use_its_time() {
 #[test]
 fn scripts_within_their_time_end_no_server_however_many_there_are() {
     let limits = [
-        "--watchdog=3s",
-        "--script-time-limit=500ms",
+        "--watchdog=2s",
+        "--script-time-limit=250ms",
         "--threads",
         "4",
     ];
     let (daemon, _home) = start(&limits);
-    let mut busy: Vec<Client> = (0..20).map(|_| Client::connect(&daemon)).collect();
+    let mut busy: Vec<Client> = (0..12).map(|_| Client::connect(&daemon)).collect();
     for client in &mut busy {
         client.send(&[b"EVAL", b"while true do end", b"0"]);
     }

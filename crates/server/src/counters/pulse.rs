@@ -73,6 +73,12 @@ impl Pulse {
         self.began.set(RESP + verb as u64);
     }
 
+    /// How often an iteration of the loop has begun or ended; even while it waits for sockets.
+    #[must_use]
+    pub fn beats(&self) -> u64 {
+        self.turns.read()
+    }
+
     /// The number of the turn that is under way; `None` while the loop waits for sockets.
     #[must_use]
     pub fn turn(&self) -> Option<u64> {

@@ -9,7 +9,7 @@ const HEAD: &str = "\
 # Metrics
 
 Written from the tables in `crates/server/src/counters.rs` and `crates/server/src/metrics/`; do
-not edit by hand (`CELLAR_BLESS=1 cargo test -p cellar --test docs` writes it anew).
+not edit by hand (`CELLAR_BLESS=1 cargo test -p cellar --test server docs::` writes it anew).
 
 A count only grows, from zero at start; a gauge goes up and down; a histogram counts by size. The
 figures are shown in three places: at `/metrics` over HTTP for Prometheus, by memcached's `stats`,

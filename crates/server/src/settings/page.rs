@@ -6,7 +6,7 @@ const HEAD: &str = "\
 # Settings
 
 Written from the table in `crates/server/src/settings/table.rs`; do not edit by hand
-(`CELLAR_BLESS=1 cargo test -p cellar --test docs` writes it anew).
+(`CELLAR_BLESS=1 cargo test -p cellar --test server docs::` writes it anew).
 
 A setting can be given in three places. A flag goes before a variable, a variable before the
 settings file, the file before the default. An unknown flag, variable or key and a value that

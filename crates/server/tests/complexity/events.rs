@@ -4,8 +4,9 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
-use crate::daemon::frame;
-use crate::probe::{Bench, Outcome, read_to_end};
+use super::probe::{Bench, Outcome, read_to_end};
+use crate::support::daemon::frame;
+use crate::support::wait::wait_until;
 
 /// Something that happens to a connection, or to many at once.
 pub(crate) struct Event {
@@ -135,7 +136,7 @@ pub(crate) const EVENTS: &[Event] = events! {
             client.write_all(&framed(&words)).unwrap();
             client
         });
-        std::thread::sleep(std::time::Duration::from_millis(200));
+        wait_for_blocked(bench, all.len());
         bench.watch(|| drop(all))
     };
     "SWAPDB where very much is waited for": |bench| {
@@ -147,7 +148,7 @@ pub(crate) const EVENTS: &[Event] = events! {
             client.write_all(&framed(&words)).unwrap();
             client
         }).collect();
-        std::thread::sleep(std::time::Duration::from_millis(200));
+        wait_for_blocked(bench, all.len());
         let outcome = bench.watch(|| ask(&mut bench.client(), &[&["SWAPDB", "0", "1"]]));
         ask(&mut bench.client(), &[&["SWAPDB", "0", "1"]]);
         drop(all);
@@ -237,6 +238,15 @@ fn ask(client: &mut TcpStream, commands: &[&[&str]]) {
         client.write_all(&frame(&words)).unwrap();
     }
     wait(client);
+}
+
+/// Waits until so many clients are in blocking commands.
+fn wait_for_blocked(bench: &Bench, count: usize) {
+    let line = format!("blocked_clients:{count}\r\n");
+    wait_until(
+        || format!("{count} clients are blocked"),
+        || bench.info("clients").contains(&line),
+    );
 }
 
 /// Waits for the answer to a PING.

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use cellar::clock::Stopwatch;
 
-use crate::daemon::{Daemon, frame, pattern};
-use crate::vitals::processor_time;
+use crate::support::daemon::{Daemon, frame, pattern};
+use crate::support::vitals::processor_time;
 
 /// How much there is.
 #[derive(Clone, Copy, Debug)]
@@ -180,7 +180,7 @@ impl Bench {
         } else {
             "512MiB"
         };
-        let daemon = Daemon::start(&["--threads", "1", "--memory", memory]);
+        let daemon = Daemon::spawn(&["--threads", "1", "--memory", memory]);
         let bench = Bench {
             daemon,
             size,
@@ -195,7 +195,7 @@ impl Bench {
     /// Starts one and fills it until items leave.
     pub(crate) fn start_full(size: Size) -> Bench {
         let memory = ["--threads", "1", "--memory", size.full_memory];
-        let daemon = Daemon::start(&[&memory[..], &["--max-value", "512MiB"]].concat());
+        let daemon = Daemon::spawn(&[&memory[..], &["--max-value", "512MiB"]].concat());
         let bench = Bench {
             daemon,
             size,
@@ -353,6 +353,7 @@ impl Bench {
                 let kept = waited.min(after.saturating_sub(before));
                 before = after;
                 gap_us.fetch_max(kept.as_micros() as u64, Ordering::Relaxed);
+                // paced: a client that asks from time to time.
                 std::thread::sleep(Duration::from_micros(200));
             }
         });
@@ -368,6 +369,12 @@ impl Bench {
         self.daemon.connect_resp()
     }
 
+    /// A section of INFO.
+    pub(crate) fn info(&self, section: &str) -> String {
+        let mut client = crate::support::resp::Client::connect(&self.daemon);
+        client.run(&format!("INFO {section}")).shown()
+    }
+
     /// How many keys there are.
     pub(crate) fn keys(&self) -> usize {
         self.size.keys
@@ -380,13 +387,14 @@ impl Bench {
 
     /// Does something, and tells how long the others waited until its consequences were over.
     pub(crate) fn watch(&self, act: impl FnOnce()) -> Outcome {
-        // What was prepared is over.
+        // paced: what was prepared is over.
         std::thread::sleep(SETTLED);
         self.gap_us.store(0, Ordering::Relaxed);
         let before = processor_time(self.daemon.id());
         let watch = Stopwatch::start();
         act();
         let took_us = watch.us();
+        // paced: what is measured goes on behind the answer.
         std::thread::sleep(SETTLED);
         Outcome {
             gap_us: self.gap_us.load(Ordering::Relaxed),
@@ -441,7 +449,7 @@ impl Bench {
         let bytes = read_to_end(&mut stream, end);
         let took_us = watch.us();
         sending.join().unwrap().unwrap();
-        // A ping that waits is counted when it is answered.
+        // paced: a ping that waits is counted when it is answered.
         std::thread::sleep(Duration::from_millis(2));
         Outcome {
             gap_us: self.gap_us.load(Ordering::Relaxed),

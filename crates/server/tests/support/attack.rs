@@ -72,6 +72,7 @@ impl Attack<'_> {
                 let begin = self.request.len().saturating_sub(1) / piece * piece;
                 for part in self.request[..begin].chunks(piece) {
                     stream.write_all(part)?;
+                    // paced: the pieces come one at a time.
                     std::thread::sleep(Duration::from_millis(1));
                 }
                 stream.write_all(&[&self.request[begin..], &ping].concat())

@@ -15,6 +15,8 @@ use std::sync::{Arc, Mutex};
 use std::thread::{JoinHandle, sleep};
 use std::time::Duration;
 
+use super::wait::wait_until;
+
 const KEYS: usize = 96;
 const WRITERS: usize = 2;
 const READERS: usize = 2;
@@ -87,13 +89,7 @@ impl ClusterChecker {
     /// Waits until so many more reads have found something.
     pub(crate) fn go_on(&self, hits: u64) {
         let until = self.hits() + hits;
-        for _ in 0..6_000 {
-            if self.hits() >= until {
-                return;
-            }
-            sleep(Duration::from_millis(10));
-        }
-        panic!("the cluster does not answer");
+        wait_until("the cluster answers", || self.hits() >= until);
     }
 
     /// Ends the load and checks that no read was stale.
@@ -210,6 +206,7 @@ impl Caller {
 
     fn ask(&mut self, words: &[&str]) -> Answer {
         if self.rest > Duration::ZERO {
+            // paced: the pace of the load.
             sleep(self.rest);
         }
         // Any node may be asked, and a node that should know better would be found out.
@@ -233,6 +230,7 @@ impl Caller {
                 }
                 (self.current, self.stream) = (place, None);
             } else if line.starts_with("-CLUSTERDOWN") {
+                // paced: the pace of the load.
                 sleep(Duration::from_millis(2));
                 return Answer::Refused;
             } else if line.starts_with('-') {
@@ -249,6 +247,7 @@ impl Caller {
     fn connect(&mut self) -> bool {
         let address: SocketAddr = self.current.parse().unwrap();
         let Ok(stream) = TcpStream::connect_timeout(&address, SHORT) else {
+            // paced: the pace of the load.
             sleep(Duration::from_millis(20));
             return false;
         };

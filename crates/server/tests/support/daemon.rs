@@ -1,7 +1,12 @@
-//! Daemon: the real binary on a free port, for tests; another one than cargo's if `CELLAR_BIN`
-//! names it.
+//! Daemon: a server on free ports, for tests.
+//!
+//! [`Daemon::start`] runs it inside the test's process, with a clock that stands still until
+//! [`Daemon::advance`] moves it. [`Daemon::spawn`] and its relatives start the program itself, for
+//! tests of signals, logs, processor time, memory of the process, or fairness by the machine's
+//! clock; `CELLAR_BIN` names another program than cargo's.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
+use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::os::fd::OwnedFd;
@@ -10,10 +15,14 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process};
-
-/// Longest time that anything here waits; only a hanging server reaches it.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+use super::wait::{PATIENCE, comes_true, wait_until};
+use cellar::clock::LoopClock;
+use cellar::protocol::Protocol;
+use cellar::server::{Host, Server};
+use cellar::settings::address::Address;
+use cellar::settings::load::{Action, load};
+use cellar::signals::{Signals, Stopper};
+use rustix::process::{Pid, Signal, getpid, kill_process};
 
 /// How the variables begin that the server takes for settings: the tests' own ones, and whatever
 /// the user's shell has set, are not for it.
@@ -28,9 +37,16 @@ const DEFAULTS: [[&str; 2]; 5] = [
     ["--http", "127.0.0.1:0"],
 ];
 
-/// A running server; killed when dropped.
+/// By how much a clock is moved to end a drain: more than any drain may take.
+const DRAINED: Duration = Duration::from_secs(3_600);
+
+/// How often a clock is moved without a pause. A thread that looks at it from time to time may need
+/// more.
+const QUICK_STEPS: usize = 100;
+
+/// A running server; it ends when dropped.
 pub(crate) struct Daemon {
-    child: Child,
+    body: Body,
     /// Where it listens for the memcached protocol; empty if nowhere.
     pub(crate) address: String,
     /// Where it listens for the Redis protocol; empty if nowhere.
@@ -44,9 +60,96 @@ pub(crate) struct Daemon {
 }
 
 impl Daemon {
-    /// Starts it with a small memory, two loops, a free port and these flags, and waits until it
-    /// is ready.
+    /// Starts a server in this process, with a small memory, two loops, free ports, these flags and
+    /// a clock that stands still.
     pub(crate) fn start(flags: &[&str]) -> Daemon {
+        let words = ["cellar"].into_iter().chain(defaults(&DEFAULTS, flags));
+        let words = words
+            .chain(flags.iter().copied())
+            .map(OsString::from)
+            .collect::<Vec<_>>();
+        let loaded = match load(words, []) {
+            Ok(Action::Run(loaded)) => loaded,
+            Ok(other) => panic!("{flags:?} start no server: {other:?}"),
+            Err(error) => panic!("{error}"),
+        };
+        let (signals, stopper) = Signals::by_hand().unwrap();
+        let host = Host {
+            clock: Some(LoopClock::stopped()),
+            signals: Some(signals),
+        };
+        let server = Server::start(&loaded, host).unwrap_or_else(|error| panic!("{error}"));
+        let of = |protocol| Address::show_all(server.addresses(protocol));
+        Daemon {
+            address: of(Protocol::Memcached),
+            resp: of(Protocol::Resp),
+            http: of(Protocol::Http),
+            earlier: Vec::new(),
+            log: channel().1,
+            body: Body::Inside(Some(Box::new(server)), stopper),
+        }
+    }
+
+    /// Moves the clock of a server in this process ahead, and waits until its threads have done
+    /// what was due.
+    pub(crate) fn advance(&self, by: Duration) {
+        let Body::Inside(Some(server), _) = &self.body else {
+            panic!("only Daemon::start makes a server whose clock can be moved");
+        };
+        server.advance_ms(u64::try_from(by.as_millis()).unwrap());
+    }
+
+    /// Moves the clock ahead in steps until `is_so`. `what` names the event for the panic when it
+    /// does not come.
+    #[track_caller]
+    pub(crate) fn advance_until(
+        &self,
+        what: &str,
+        step: Duration,
+        mut is_so: impl FnMut() -> bool,
+    ) {
+        for _ in 0..QUICK_STEPS {
+            if is_so() {
+                return;
+            }
+            self.advance(step);
+        }
+        let goes_on = || {
+            self.advance(step);
+            is_so()
+        };
+        if !comes_true(PATIENCE, goes_on) {
+            panic!("advanced in vain by {step:?} again and again until {what}");
+        }
+    }
+
+    /// Asks the server to stop, as SIGTERM does.
+    pub(crate) fn stop(&self) {
+        match &self.body {
+            Body::Inside(_, stopper) => stopper.stop(),
+            Body::Program(_) => self.signal(Signal::TERM),
+        }
+    }
+
+    /// Whether a server in this process that was asked to stop has answered all and closed all.
+    pub(crate) fn has_drained(&self) -> bool {
+        match &self.body {
+            Body::Inside(Some(server), _) => server.has_drained(),
+            _ => panic!("only Daemon::start makes a server that tells of its drain"),
+        }
+    }
+
+    /// Asks the server to read its files anew: sends SIGHUP to its process, which may be this one.
+    pub(crate) fn hang_up(&self) {
+        match &self.body {
+            Body::Inside(..) => kill_process(getpid(), Signal::HUP).unwrap(),
+            Body::Program(_) => self.signal(Signal::HUP),
+        }
+    }
+
+    /// Starts the program with a small memory, two loops, free ports and these flags, and waits
+    /// until it is ready.
+    pub(crate) fn spawn(flags: &[&str]) -> Daemon {
         Daemon::start_in(Path::new("."), flags)
     }
 
@@ -128,7 +231,14 @@ impl Daemon {
 
     /// The process.
     pub(crate) fn id(&self) -> u32 {
-        self.child.id()
+        self.child().id()
+    }
+
+    fn child(&self) -> &Child {
+        match &self.body {
+            Body::Program(child) => child,
+            Body::Inside(..) => panic!("only Daemon::spawn makes a server with its own process"),
+        }
     }
 
     /// Time that the processors have spent on it, in ticks of the system's clock (10 ms).
@@ -170,18 +280,20 @@ impl Daemon {
 
     /// Sends a signal to the process.
     pub(crate) fn signal(&self, signal: Signal) {
-        kill_process(Pid::from_child(&self.child), signal).expect("it is our child");
+        kill_process(Pid::from_child(self.child()), signal).expect("it is our child");
     }
 
     /// Waits for its end.
     pub(crate) fn wait(&mut self) -> ExitStatus {
-        for _ in 0..PATIENCE.as_millis() / 10 {
-            if let Some(status) = self.child.try_wait().unwrap() {
-                return status;
-            }
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        panic!("the server does not end");
+        let Body::Program(child) = &mut self.body else {
+            panic!("only Daemon::spawn makes a server with its own process");
+        };
+        let mut status = None;
+        wait_until("the server ends", || {
+            status = child.try_wait().unwrap();
+            status.is_some()
+        });
+        status.unwrap()
     }
 
     /// The number behind a name in `stats`.
@@ -212,17 +324,19 @@ impl Daemon {
 
     /// Asks again and again until the number behind a name in `stats` is as wanted.
     pub(crate) fn wait_for_stat(&self, name: &str, wanted: impl Fn(u64) -> bool) {
-        for _ in 0..PATIENCE.as_millis() / 50 {
-            if self.try_stat(name).is_ok_and(&wanted) {
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(50));
-        }
-        panic!("{name} stays at {:?}", self.try_stat(name));
+        let what = || format!("{name} is as wanted, not {:?}", self.try_stat(name));
+        wait_until(what, || self.try_stat(name).is_ok_and(&wanted));
     }
 }
 
-/// How a server is started.
+/// What runs a server.
+enum Body {
+    Program(Child),
+    /// None only while it is being dropped.
+    Inside(Option<Box<Server>>, Stopper),
+}
+
+/// How a program is started.
 struct Start<'a> {
     home: &'a Path,
     defaults: &'a [[&'static str; 2]],
@@ -250,12 +364,6 @@ impl Start<'_> {
         let mut words = self.behind.iter().map(String::as_str).chain([binary]);
         let mut command = Command::new(words.next().unwrap_or(binary));
         command.args(words);
-        let mut arguments: Vec<&str> = Vec::new();
-        for pair in self.defaults {
-            if !flags.contains(&pair[0]) {
-                arguments.extend(pair);
-            }
-        }
         for (variable, _) in std::env::vars_os() {
             if variable.to_string_lossy().starts_with(SETTING_PREFIX) {
                 command.env_remove(variable);
@@ -263,7 +371,7 @@ impl Start<'_> {
         }
         command
             .current_dir(self.home)
-            .args(arguments)
+            .args(defaults(self.defaults, flags))
             .args(flags)
             .envs(self.variables.iter().copied())
             .stderr(Stdio::piped())
@@ -291,7 +399,7 @@ impl Start<'_> {
             address.unwrap_or_default().to_owned()
         };
         Daemon {
-            child,
+            body: Body::Program(child),
             address: address(" memcached="),
             resp: address(" resp="),
             http: address(" http="),
@@ -303,9 +411,32 @@ impl Start<'_> {
 
 impl Drop for Daemon {
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        match &mut self.body {
+            Body::Program(child) => {
+                let _ = child.kill();
+                let _ = child.wait();
+            }
+            Body::Inside(server, stopper) => {
+                let Some(server) = server.take() else { return };
+                // A test that has failed says why; its process ends soon.
+                if std::thread::panicking() {
+                    return std::mem::forget(server);
+                }
+                stopper.stop();
+                wait_until("the server drains", || {
+                    server.advance_ms(u64::try_from(DRAINED.as_millis()).unwrap());
+                    server.has_drained()
+                });
+                server.wait().unwrap();
+            }
+        }
     }
+}
+
+/// The default flags that `flags` do not name.
+fn defaults(defaults: &[[&'static str; 2]], flags: &[&str]) -> Vec<&'static str> {
+    let missing = defaults.iter().filter(|pair| !flags.contains(&pair[0]));
+    missing.flatten().copied().collect()
 }
 
 /// Sends `request` and checks that exactly `expected` comes back.

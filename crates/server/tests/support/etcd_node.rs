@@ -1,7 +1,6 @@
 //! Nodes of a cluster in etcd, for tests: each at an address that it keeps.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
-use std::thread::sleep;
 use std::time::Duration;
 
 use rustix::process::Signal;
@@ -12,6 +11,7 @@ use super::http::Http;
 use super::network::Host;
 use super::ports::free_port;
 use super::resp::Client;
+use super::wait::wait_until;
 
 /// The lease that the tests take, longer than it lasts unless it is renewed, and than in etcd.
 pub(crate) const LEASE: &str = "4s";
@@ -138,13 +138,10 @@ pub(crate) fn start_checked(nodes: &mut [EtcdNode], rest: Duration) -> ClusterCh
 
 /// Waits until these nodes serve all slots between them, each some.
 pub(crate) fn wait_until_whole(nodes: &[&EtcdNode]) {
-    let mut served = Vec::new();
-    for _ in 0..3_000 {
-        served = nodes.iter().map(|node| node.served()).collect();
-        if served.iter().sum::<u32>() == 16_384 && served.iter().all(|slots| *slots > 0) {
-            return;
-        }
-        sleep(Duration::from_millis(20));
-    }
-    panic!("the slots are not served: {served:?}");
+    let served = || nodes.iter().map(|node| node.served()).collect::<Vec<u32>>();
+    let what = || format!("all slots are served, not {:?}", served());
+    wait_until(what, || {
+        let served = served();
+        served.iter().sum::<u32>() == 16_384 && served.iter().all(|slots| *slots > 0)
+    });
 }

@@ -49,6 +49,15 @@ impl Http {
         self.stream.get_mut().write_all(bytes).unwrap();
     }
 
+    /// Whether bytes of the server have come that were not read yet.
+    pub(crate) fn has_more(&self) -> bool {
+        let stream = self.stream.get_ref();
+        stream.set_nonblocking(true).unwrap();
+        let has_come = stream.peek(&mut [0]).is_ok_and(|bytes| bytes > 0);
+        stream.set_nonblocking(false).unwrap();
+        has_come || !self.stream.buffer().is_empty()
+    }
+
     /// Sends a request with a body, which is told by its length unless it is empty, and reads the
     /// response.
     pub(crate) fn ask(&mut self, line: &str, fields: &[&str], body: &[u8]) -> Response {

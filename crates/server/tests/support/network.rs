@@ -7,7 +7,8 @@
 use std::fs::read_link;
 use std::net::Ipv4Addr;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+
+use super::wait::wait_until;
 
 /// By which a program knows that it runs in a network of the test's own.
 const INSIDE: &str = "TEST_NETWORK_IS_OWN";
@@ -102,9 +103,9 @@ impl Host {
         };
         let (process, cable, address) = (host.keeper.id(), &host.cable, host.address);
         let own = read_link("/proc/self/ns/net").unwrap();
-        while read_link(format!("/proc/{process}/ns/net")).is_ok_and(|network| network == own) {
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        wait_until("the host has its own network", || {
+            !read_link(format!("/proc/{process}/ns/net")).is_ok_and(|network| network == own)
+        });
         run(
             &[],
             &format!("link add {cable} type veth peer name eth0 netns {process}"),

@@ -7,6 +7,7 @@ use std::net::TcpStream;
 use cellar::clock::Stopwatch;
 
 use super::daemon::{Daemon, frame};
+use super::wait::wait_until;
 
 /// A reply.
 #[derive(Clone, Debug, PartialEq)]
@@ -117,6 +118,15 @@ pub(crate) fn check_alone(lines: &str) {
     Client::connect(&daemon).check(lines);
 }
 
+/// Waits until the server runs a command of this name, as CLIENT LIST tells on the event loop with
+/// the fewest connections.
+pub(crate) fn wait_for_command(daemon: &Daemon, name: &str) {
+    let mut observer = Client::connect(daemon);
+    let at_it = format!(" cmd={name} ");
+    let is_at_it = || observer.run("CLIENT LIST").shown().contains(&at_it);
+    wait_until(|| format!("a client runs {name}"), is_at_it);
+}
+
 /// A connection.
 pub(crate) struct Client {
     reader: BufReader<TcpStream>,
@@ -177,6 +187,14 @@ impl Client {
             Ok(bytes) => bytes.is_empty(),
             Err(error) => error.kind() == std::io::ErrorKind::ConnectionReset,
         }
+    }
+
+    /// Whether the server has closed the connection by now; nothing is waited for.
+    pub(crate) fn has_been_closed(&mut self) -> bool {
+        self.reader.get_ref().set_nonblocking(true).unwrap();
+        let is_closed = self.is_closed();
+        self.reader.get_ref().set_nonblocking(false).unwrap();
+        is_closed
     }
 
     /// Reads a reply if the beginning of one has come.

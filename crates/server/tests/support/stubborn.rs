@@ -4,14 +4,14 @@
 //! an error.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
-use super::daemon::{Daemon, PATIENCE};
+use super::daemon::Daemon;
+use super::wait::{PATIENCE, wait_until};
 
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 /// Where clients find a server now, and what became of their requests.
 #[derive(Default)]
@@ -60,10 +60,10 @@ impl Crowd {
     pub(crate) fn wait_for_all(&self) {
         for (number, answered) in self.field.answered.iter().enumerate() {
             let before = answered.load(Ordering::Relaxed);
-            while answered.load(Ordering::Relaxed) == before && !self.clients[number].is_finished()
-            {
-                std::thread::sleep(Duration::from_millis(1));
-            }
+            wait_until("each client is answered once more", || {
+                let is_answered = answered.load(Ordering::Relaxed) != before;
+                is_answered || self.clients[number].is_finished()
+            });
         }
     }
 

@@ -37,22 +37,6 @@ pub(crate) fn forget_peak(process: u32) {
     std::fs::write(format!("/proc/{process}/clear_refs"), "5").unwrap();
 }
 
-/// Tries until `is_so`, at most for `patience`; whether it came to be.
-pub(crate) fn comes_true(patience: Duration, mut is_so: impl FnMut() -> bool) -> bool {
-    const STEP: Duration = Duration::from_micros(200);
-    const STEP_MAX: Duration = Duration::from_millis(20);
-    let (mut waited, mut step) = (Duration::ZERO, STEP);
-    while !is_so() {
-        if waited > patience {
-            return false;
-        }
-        std::thread::sleep(step);
-        waited += step;
-        step = (step * 2).min(STEP_MAX);
-    }
-    true
-}
-
 /// Lets this process have as many open files as the system allows; how many that are.
 pub(crate) fn raise_descriptors() -> usize {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};

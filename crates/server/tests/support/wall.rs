@@ -8,10 +8,10 @@
 use std::fs::{File, read_dir, read_to_string};
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
-use std::thread::sleep;
-use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
+
+use super::wait::wait_until;
 
 /// The function that tells the time, in the vDSO of x86-64.
 const FUNCTION: &[u8] = b"__vdso_clock_gettime\0";
@@ -81,9 +81,9 @@ fn stopped_outside(process: u32, pages: &Range<u64>) -> bool {
         let tasks = read_dir(format!("/proc/{process}/task")).unwrap();
         tasks.map(|task| task.unwrap().path()).collect::<Vec<_>>()
     };
-    while !tasks().iter().all(|task| is_stopped(task)) {
-        sleep(Duration::from_millis(1));
-    }
+    wait_until("all threads have stopped", || {
+        tasks().iter().all(|task| is_stopped(task))
+    });
     tasks().iter().all(|task| is_outside(task))
 }
 

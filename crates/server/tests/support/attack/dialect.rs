@@ -44,7 +44,7 @@ impl Dialect {
                 (noop[0], noop[1]) = (0x80, NOOP);
                 noop
             }
-            Dialect::Resp => crate::daemon::frame(&[b"PING", MARK]),
+            Dialect::Resp => crate::support::daemon::frame(&[b"PING", MARK]),
             Dialect::Http => b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n".to_vec(),
         }
     }

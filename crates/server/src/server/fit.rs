@@ -1,0 +1,136 @@
+//! Fit: which settings the machine allows: open files, memory, and settings that depend on others.
+//!
+//! A default gives way to what the machine allows; a value that somebody asked for is an error.
+//! Tests: tests/startup_errors.rs.
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use crate::error::Error;
+use crate::handshakes::GUESTS_MAX;
+use crate::memory;
+use crate::settings::Settings;
+use crate::settings::load::{Loaded, Origin};
+use crate::settings::units::show_duration_ms;
+
+/// Open files besides connections and event loops: standard streams, listeners, signals.
+const OTHER_FILES: usize = 128;
+/// Open files of one event loop: its epoll instance and its mailbox.
+const FILES_PER_THREAD: usize = 2;
+
+/// Fits the settings to what the machine and each other let them be.
+pub(super) fn fit(settings: &mut Settings, loaded: &Loaded) -> Result<(), Error> {
+    fit_open_files(settings, loaded.origin("max-connections"))?;
+    fit_memory(settings)?;
+    fit_watchdog(settings, loaded.origin("watchdog"))?;
+    fit_databases(settings, loaded.origin("databases"))?;
+    settings.check()
+}
+
+/// Chooses the size of the cache if that is the server's, and checks that there is so much memory.
+fn fit_memory(settings: &mut Settings) -> Result<(), Error> {
+    if let Some(said) = memory::settle(settings)? {
+        tracing::info!("{said}");
+    }
+    memory::check(settings.memory_bytes)?;
+    if let Some(warning) = memory::warning(settings) {
+        tracing::warn!("{warning}");
+    }
+    Ok(())
+}
+
+/// Open files that a server with these settings may come to need.
+#[must_use]
+pub fn open_files(settings: &Settings) -> u64 {
+    (settings.max_connections + other_files(settings)) as u64
+}
+
+fn other_files(settings: &Settings) -> usize {
+    let guests = if settings.speaks_tls() { GUESTS_MAX } else { 0 };
+    OTHER_FILES + settings.threads * FILES_PER_THREAD + guests
+}
+
+/// Makes room for all connections in the limit of open files.
+///
+/// A default number of connections gives way; one that was asked for does not.
+fn fit_open_files(settings: &mut Settings, origin: Origin) -> Result<(), Error> {
+    let (others, wanted) = (other_files(settings), open_files(settings));
+    let limit = getrlimit(Resource::Nofile);
+    if limit.current.is_none_or(|current| current >= wanted) {
+        return Ok(());
+    }
+    let raised = limit.maximum.map_or(wanted, |most| most.min(wanted));
+    // Only a privileged process may raise the hard limit too.
+    let hard = Rlimit {
+        current: Some(wanted),
+        maximum: limit.maximum.map(|m| m.max(wanted)),
+    };
+    let soft = Rlimit {
+        current: Some(raised),
+        maximum: limit.maximum,
+    };
+    if setrlimit(Resource::Nofile, hard).is_err() {
+        setrlimit(Resource::Nofile, soft).map_err(Error::system("raising the file limit"))?;
+    }
+    let files = getrlimit(Resource::Nofile)
+        .current
+        .map_or(usize::MAX, |n| n as usize);
+    let room = files.saturating_sub(others);
+    if room >= settings.max_connections {
+        return Ok(());
+    }
+    if origin != Origin::Default || room == 0 {
+        let (least, asked) = (others + 1, settings.max_connections);
+        let wanted = match origin {
+            Origin::Default => format!("even one connection needs {least}"),
+            _ => format!("{asked} connections need {wanted}"),
+        };
+        return Err(Error::Setting {
+            flag: "max-connections",
+            origin: String::new(),
+            reason: format!("{wanted} open files, the limit is {files}; see ulimit -n"),
+        });
+    }
+    tracing::warn!(
+        max_connections = room,
+        "fewer connections: the limit of open files is {files}"
+    );
+    settings.max_connections = room;
+    Ok(())
+}
+
+/// Sees to it that no script that may run is taken for a loop that hangs.
+///
+/// A default gives way; a time that was asked for does not.
+fn fit_watchdog(settings: &mut Settings, origin: Origin) -> Result<(), Error> {
+    if settings.watchdog_ms == 0 || settings.watchdog_ms > settings.script_time_ms {
+        return Ok(());
+    }
+    if origin != Origin::Default {
+        return Err(Error::Setting {
+            flag: "watchdog",
+            origin: String::new(),
+            reason: format!(
+                "a script may take --script-time-limit, {}; give the watchdog more, or off",
+                show_duration_ms(settings.script_time_ms),
+            ),
+        });
+    }
+    settings.watchdog_ms = settings.script_time_ms.saturating_mul(2);
+    Ok(())
+}
+
+/// A node of a cluster has one database: a default gives way, a number that was asked for does not.
+fn fit_databases(settings: &mut Settings, origin: Origin) -> Result<(), Error> {
+    if settings.cluster.is_none() || settings.databases == 1 {
+        return Ok(());
+    }
+    if origin != Origin::Default {
+        return Err(Error::Setting {
+            flag: "databases",
+            origin: String::new(),
+            reason: "a node of a cluster (--cluster) has database 0 alone".to_owned(),
+        });
+    }
+    settings.databases = 1;
+    Ok(())
+}

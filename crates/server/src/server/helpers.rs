@@ -1,0 +1,77 @@
+//! Helpers: the threads beside the event loops, which serve no client.
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use super::no_thread;
+use crate::doorkeeper::Doorkeeper;
+use crate::error::Error;
+use crate::membership::Membership;
+use crate::reload::Reload;
+use crate::settings::load::Loaded;
+use crate::ticker::Ticker;
+use crate::watchdog::Watchdog;
+use crate::worker::Common;
+use crate::{exporter, recorder, upkeep};
+
+/// Threads that serve nobody.
+pub(super) struct Helpers {
+    upkeep: Ticker,
+    recorder: Ticker,
+    exporter: Option<Ticker>,
+    doorkeeper: Option<Doorkeeper>,
+    watchdog: Watchdog,
+    reload: Reload,
+    membership: Option<Membership>,
+}
+
+impl Helpers {
+    /// Starts them; `told` says whether a signal asked the server to stop, and `old` tells the end
+    /// of the one from which this one takes over.
+    pub(super) fn start(
+        loaded: &Loaded,
+        common: &Common,
+        told: Arc<AtomicBool>,
+        old: Option<OwnedFd>,
+    ) -> Result<Helpers, Error> {
+        let (state, clock) = (&common.state, &common.clock);
+        let membership = Membership::start(state)?;
+        let start = || -> std::io::Result<Helpers> {
+            Ok(Helpers {
+                upkeep: upkeep::start(Arc::clone(state), clock.clone(), old)?,
+                recorder: recorder::start(Arc::clone(state), clock.clone())?,
+                exporter: exporter::start(state)?,
+                doorkeeper: Doorkeeper::start(state, clock.clone())?,
+                watchdog: Watchdog::start(Arc::clone(state), told)?,
+                reload: Reload::start(loaded, Arc::clone(state))?,
+                membership,
+            })
+        };
+        start().map_err(no_thread)
+    }
+
+    /// Has those that act from time to time act now, and waits until they have.
+    pub(super) fn tick_now(&self) {
+        for ticker in [&self.upkeep, &self.recorder]
+            .into_iter()
+            .chain(&self.exporter)
+        {
+            ticker.tick_now();
+        }
+    }
+
+    /// Stops them and waits for their ends.
+    pub(super) fn stop(self) {
+        self.upkeep.stop();
+        self.recorder.stop();
+        if let Some(doorkeeper) = self.doorkeeper {
+            doorkeeper.stop();
+        }
+        self.reload.stop();
+        if let Some(membership) = self.membership {
+            membership.stop();
+        }
+        self.watchdog.stop();
+    }
+}
