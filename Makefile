@@ -1,32 +1,31 @@
 # Every task of the project; `make` alone lists them.
 #
 # One target directory serves all of them, so nothing is compiled twice for the same purpose; the
-# lints, which need no code, have one of their own in it, so that tests do not wait for them.
+# lints have one of their own in it, so that tests do not wait for them.
 
 .DEFAULT_GOAL := help
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 
 CARGO ?= cargo
-HOSTILE_SECONDS ?= 4
+# Seconds for each kind of random input in the tests.
+HOSTILE_SECONDS ?= 1
 CHECK_SECONDS ?= 300
 FUZZ_SECONDS ?= 3600
 FUZZ_TARGETS ?=
 SOAK_ROUNDS ?= 10
 TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)
 export CARGO_TARGET_DIR := $(abspath $(TARGET_DIR))
-# Most tests wait for a server most of the time; two programs with tests run side by side.
-TEST_THREADS ?= 2
 # Random tests make the same choices in each run, so a run that passed passes again; see `soak`.
 export TEST_SEED ?= 1
 export PROPTEST_RNG_SEED ?= $(TEST_SEED)
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
 RELEASE := $(CARGO_TARGET_DIR)/release
+QUICK := $(CARGO_TARGET_DIR)/quick/cellar
+# Shows how far Cargo is, also where standard error is no terminal.
+WITH_PROGRESS := CARGO_TERM_PROGRESS_WHEN=always CARGO_TERM_PROGRESS_WIDTH=80
 LINTS := $(CARGO_TARGET_DIR)/lints
-# Runs a command and notes how long it took; alone, it prints what was noted.
-export TIMES := $(CARGO_TARGET_DIR)/times
-TIMED := .ci/timed
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
@@ -40,9 +39,10 @@ compilers:
 build: compilers ## compile the server and the load generator into target/release
 	$(CARGO) build --release --locked
 
-run: compilers ## start the server with its defaults, or with ARGS="--memory 1GiB ..."
-	$(CARGO) build --release --locked --package cellar
-	$(RELEASE)/cellar $(ARGS)
+run: compilers ## build the server quickly and start it with its defaults, or with ARGS="--memory 1GiB ..."
+	@[ -x $(QUICK) ] || echo "building the server; the first time this takes 2 to 4 minutes on two cores"
+	$(WITH_PROGRESS) $(CARGO) build --profile quick --locked --package cellar
+	$(QUICK) $(ARGS)
 
 PREFIX ?= /usr/local
 
@@ -114,7 +114,7 @@ sbom: compilers ## what server and Java client are made of, as CycloneDX, in tar
 	packaging/sbom $(PACKAGES)
 
 tools: ## install what the tests need: Debian and Python packages, if missing
-	.ci/install
+	.ci/install --all
 
 check: lints ## formatting, lints, dependencies, layers, house rules, pages that agree with raw results
 	$(CARGO) test --locked --quiet --package cellar-tidy
@@ -133,33 +133,16 @@ lints:
 		$(CARGO) clippy --locked --profile test --workspace --all-targets -- -D warnings
 	deny/check
 
-# The clients' tests use the binaries that the Rust tests were linked with: they measure nothing, and
-# the release's take minutes more. Most tests wait, so three lanes run side by side; the lints, which
-# share nothing that is compiled with the tests, go first in one of them.
-# What is installed comes over the network, so Rust is compiled meanwhile, if there is a C compiler.
-test: ## every test, Rust, Python and Java; installs what they need
-	@rm -f $(TIMES)
-	@command -v cc >/dev/null || $(MAKE) tools
-	$(TIMED) all $(MAKE) --jobs=3 --output-sync=target test-rust test-java-client test-clients
-	@$(TIMED)
+# Which groups there are, and which tests each has: crates/runner and tests.tsv.
+RUNNER := CELLAR_FUZZ_SECONDS=$(HOSTILE_SECONDS) $(CARGO_TARGET_DIR)/debug/runner
 
-test-tools:
-	$(TIMED) tools $(MAKE) tools
+test: compilers ## what to run before each push: lints, Rust, Java, examples, real clients; T=word: Rust tests by name
+	@$(CARGO) build --locked --quiet --package cellar-runner
+	@$(RUNNER) $(if $(T),word $(T),test)
 
-test-compile: compilers
-	$(TIMED) compile $(CARGO) test --locked --workspace --no-run
-
-test-rust: test-compile test-tools
-	CELLAR_FUZZ_SECONDS=$(HOSTILE_SECONDS) RUST_TEST_THREADS=$(TEST_THREADS) \
-		$(TIMED) test-rust .ci/rust-tests
-
-test-java-client: test-compile test-tools
-	BINARIES=debug $(TIMED) test-java-client foreign-clients/run --only java_client
-
-test-clients: test-compile test-tools
-	$(TIMED) smoke nice $(MAKE) smoke
-	$(TIMED) lints nice $(MAKE) lints
-	BINARIES=debug $(TIMED) test-clients foreign-clients/run --but java_client --jobs 2
+test-all: compilers ## that, and the deep tier: all real clients, browser, etcd, networks, packages; before a release
+	@$(CARGO) build --locked --quiet --package cellar-runner
+	@$(RUNNER) all
 
 java: tools build ## Cellar's Java client and other Java clients, tested against the server
 	foreign-clients/run --only java_client --only java --only java_redis
@@ -178,14 +161,15 @@ peers-suites: build ## test suites of Valkey, Tair, redis-py, go-redis, memcache
 		$(ARGS)
 
 conformance: ## replay the transcripts in conformance/
-	$(CARGO) test --locked --workspace --test conformance
+	$(CARGO) test --locked --package cellar --test server conformance::
 
 check-java: tools build ## local copies of the Java client under faults, CHECK_SECONDS (300) each, twice: once a server, then clusters in a file and in etcd
 	mvn -q -B -f java/pom.xml -pl client test -Dcellar.check.seconds=$(CHECK_SECONDS) \
 		-Dtest='LocalCacheCheckTest,SlotLocalCacheCheckTest,EtcdLocalCacheCheckTest'
 
 hostile: ## the kept corpus and random bytes into codecs, execution, scripts, engine; seconds
-	CELLAR_FUZZ_SECONDS=$(HOSTILE_SECONDS) $(CARGO) test --locked --workspace --test hostile
+	CELLAR_FUZZ_SECONDS=$(HOSTILE_SECONDS) $(CARGO) test --locked --package cellar --test server hostile::
+	CELLAR_FUZZ_SECONDS=$(HOSTILE_SECONDS) $(CARGO) test --locked --package cellar-protocol --test protocol hostile::
 
 fuzz: ## the same guided by coverage (nightly), FUZZ_SECONDS (3600) each; the corpus grows
 	rustup component add --toolchain nightly rust-src
@@ -194,22 +178,22 @@ fuzz: ## the same guided by coverage (nightly), FUZZ_SECONDS (3600) each; the co
 soak: tools build ## all sizes, crowds, schedules, 100 stops, an hour of kills, 20 rounds of faults in a cluster; the random tests SOAK_ROUNDS (10) times
 	mvn -q -B -f java/pom.xml -pl client test -Dtest=ReplicationModelTest -Dcellar.schedules=200000
 	CELLAR_MATRIX=full CELLAR_BIN=$(RELEASE)/cellar \
-		$(CARGO) test --locked --package cellar --test size_matrix --test hostile_clients -- \
+		$(CARGO) test --locked --package cellar --test server -- size_matrix:: hostile_clients:: \
 		--nocapture --test-threads=1
 	CELLAR_TEST_STOPS=100 CELLAR_BIN=$(RELEASE)/cellar \
 		$(CARGO) test --locked --package cellar --test server clean_stop
-	CELLAR_TEST_KILL_SECONDS=3600 $(CARGO) test --locked --package cellar-engine --test killed
+	CELLAR_TEST_KILL_SECONDS=3600 $(CARGO) test --locked --package cellar-engine --test engine killed::
 	CELLAR_TEST_KILLS=300 CELLAR_BIN=$(RELEASE)/cellar \
 		$(CARGO) test --locked --package cellar --test server restart
 	CELLAR_TEST_FAULTS=20 CELLAR_BIN=$(RELEASE)/cellar \
 		$(CARGO) test --locked --package cellar --test server cluster_ -- --nocapture
 	CELLAR_COMPLEXITY=full CELLAR_BIN=$(RELEASE)/cellar \
-		$(CARGO) test --locked --package cellar --test complexity -- --nocapture
+		$(CARGO) test --locked --package cellar --test server complexity:: -- --nocapture
 	for round in $$(seq $(SOAK_ROUNDS)); do \
 		export TEST_SEED=$$(od -An -N4 -tu4 /dev/urandom | tr -d ' '); \
 		export PROPTEST_RNG_SEED=$$TEST_SEED; \
 		foreign-clients/run --only differential --only http_api; \
-		$(CARGO) test --locked --workspace --test model; \
+		$(CARGO) test --locked --package cellar-engine --test engine model::; \
 	done
 
 compare: tools build ## the server, memcached, redis-server and an echo floor under the same load
@@ -220,20 +204,23 @@ bench: tools build ## all measurements and their pages; PART="threads growth" so
 
 docs: ## write the generated pages in docs/ anew, then the API pages
 	$(CARGO) run --locked --quiet --package cellar-bench -- pages
-	CELLAR_BLESS=1 $(CARGO) test --locked --workspace --test docs --test commands_page
-	CELLAR_BLESS=1 $(CARGO) test --locked --package cellar --test complexity page
+	CELLAR_BLESS=1 $(CARGO) test --locked --package cellar-protocol --test protocol commands_page::
+	CELLAR_BLESS=1 $(CARGO) test --locked --package cellar --test server -- docs:: complexity::the_page
 	CELLAR_BLESS=1 $(CARGO) test --locked --package cellar-capi --test header
 	$(CARGO) doc --locked --workspace --no-deps
+
+# Under Miri only what is quick enough: the modules of the engine's own tests, and these.
+MIRI_TESTS := handles:: optimistic:: stress:: model:: tests::
 
 miri: ## the engine's unit, handle, model and stress tests under Miri (nightly; an hour)
 	rustup component add --toolchain nightly miri rust-src
 	MIRIFLAGS=-Zmiri-disable-isolation PROPTEST_CASES=2 $(CARGO) +nightly miri test \
-		--package cellar-engine --lib --test handles --test optimistic --test stress --test model
+		--package cellar-engine --lib --test engine -- $(MIRI_TESTS)
 
 tsan: ## threads on one cache under ThreadSanitizer (nightly; 4 minutes)
 	rustup component add --toolchain nightly rust-src
 	RUSTFLAGS=-Zsanitizer=thread $(CARGO) +nightly test -Zbuild-std \
-		--target x86_64-unknown-linux-gnu --package cellar-engine --test optimistic --test stress
+		--target x86_64-unknown-linux-gnu --package cellar-engine --test engine -- optimistic:: stress::
 
 loom: ## flags and counts that order memory, in every order of two threads (seconds)
 	RUSTFLAGS="--cfg cellar_loom" CARGO_TARGET_DIR=$(CARGO_TARGET_DIR)/loom $(CARGO) test --locked \
@@ -250,7 +237,7 @@ asan: export CFLAGS := -fsanitize=address,undefined -fno-sanitize=signed-integer
 asan: NIGHTLY := +nightly test --locked --target x86_64-unknown-linux-gnu --package cellar
 asan: ## the server with Lua's C code under AddressSanitizer and UBSan (nightly; 10 minutes)
 	$(CARGO) $(NIGHTLY) --test server -- resp_script collections
-	$(CARGO) $(NIGHTLY) --test hostile
+	$(CARGO) $(NIGHTLY) --test server -- hostile::
 
 # The programs in C++ are compiled for the sanitizer too. Its runtime is that of g++ for addresses,
 # which has the same interface as Rust's.
@@ -268,4 +255,4 @@ tsan-library: ## the same under ThreadSanitizer (nightly), the standard library 
 ci: ## what continuous integration runs
 	.ci/run
 
-.PHONY: help compilers build run library install-library bench-library package package-bench package-twice smoke cross-test package-test chart-test release libraries sbom tools check lints test test-tools test-compile test-rust test-java-client test-clients java clients clients-all peers-suites conformance check-java hostile fuzz soak bench compare docs miri tsan loom asan asan-library tsan-library ci
+.PHONY: help compilers build run library install-library bench-library package package-bench package-twice smoke cross-test package-test chart-test release libraries sbom tools check lints test test-all java clients clients-all peers-suites conformance check-java hostile fuzz soak bench compare docs miri tsan loom asan asan-library tsan-library ci

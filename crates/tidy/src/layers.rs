@@ -10,7 +10,7 @@ use crate::source::{Source, line_at, words};
 use crate::tree::{File, Finding, Tree};
 
 /// Every crate and the crates of the project it may depend on.
-const ARROWS: [(&str, &[&str]); 8] = [
+const ARROWS: [(&str, &[&str]); 9] = [
     ("engine", &[]),
     ("protocol", &[]),
     ("server", &["cellar-engine", "cellar-protocol"]),
@@ -28,7 +28,8 @@ const ARROWS: [(&str, &[&str]); 8] = [
             "cellar-protocol",
         ],
     ),
-    ("tidy", &[]),
+    ("runner", &[]),
+    ("tidy", &["cellar-runner"]),
 ];
 
 /// The only files of the server that may name both the protocol's and the engine's types.
@@ -45,13 +46,14 @@ const LOOPS: [&str; 3] = [
 ];
 
 /// What a crate's root files say about `unsafe`; the engine may use it.
-const UNSAFE_ATTRIBUTES: [(&str, &str); 7] = [
+const UNSAFE_ATTRIBUTES: [(&str, &str); 8] = [
     ("protocol", "#![forbid(unsafe_code)]"),
     ("server", "#![deny(unsafe_code)]"),
     ("near", "#![forbid(unsafe_code)]"),
     ("capi", "#![deny(unsafe_code)]"),
     ("load", "#![forbid(unsafe_code)]"),
     ("bench", "#![forbid(unsafe_code)]"),
+    ("runner", "#![forbid(unsafe_code)]"),
     ("tidy", "#![forbid(unsafe_code)]"),
 ];
 

@@ -1,6 +1,8 @@
 //! The house rules, applied to the whole repository.
 
-use cellar_tidy::{Finding, Tree, atomics, documents, layers, names, page, programs, supply};
+use cellar_tidy::{
+    Finding, Tree, atomics, documents, layers, page, programs, sleeps, supply, tiers,
+};
 
 fn assert_none(findings: &[Finding]) {
     let lines: Vec<String> = findings.iter().map(ToString::to_string).collect();
@@ -40,11 +42,16 @@ fn what_an_atomic_orders_stands_beside_it() {
 }
 
 #[test]
-fn no_two_types_of_a_crate_have_one_name() {
-    assert_none(&names::check(&Tree::of_this_repository()));
+fn no_file_of_tests_is_left_out() {
+    assert_none(&programs::check(&Tree::of_this_repository()));
 }
 
 #[test]
-fn no_file_of_tests_is_left_out() {
-    assert_none(&programs::check(&Tree::of_this_repository()));
+fn a_test_waits_for_an_event_or_says_why_a_time_has_to_pass() {
+    assert_none(&sleeps::check(&Tree::of_this_repository()));
+}
+
+#[test]
+fn each_file_with_tests_is_in_a_tier() {
+    assert_none(&tiers::check(&Tree::of_this_repository()));
 }
