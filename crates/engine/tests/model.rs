@@ -1002,7 +1002,7 @@ fn check(ops: &[Op], memory_bytes: usize, evicts: bool) {
 }
 
 const OPS: usize = if cfg!(miri) { 60 } else { 1_000 };
-const CASES: u32 = if cfg!(miri) { 2 } else { 48 };
+const CASES: u32 = if cfg!(miri) { 2 } else { 32 };
 
 proptest! {
     #![proptest_config(ProptestConfig {

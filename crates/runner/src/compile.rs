@@ -62,37 +62,26 @@ pub struct Program {
 
 /// Compiles the test programs of `targets`, or of the whole workspace if there are none.
 ///
+/// The workspace stays selected as a whole, so that each crate has the same features as when all
+/// tests are compiled and nothing is compiled a second time for others. Of libraries all are
+/// compiled where one is wanted.
+///
 /// # Errors
 /// What Cargo could not do. The compiler's own messages went to standard error.
 pub fn programs(targets: &[Target], status: &Status) -> Result<Compiled, String> {
-    if targets.is_empty() {
-        return cargo(&["--workspace".to_owned()], status);
+    let mut flags = vec!["--workspace".to_owned()];
+    for name in targets.iter().filter_map(|target| target.program.as_ref()) {
+        flags.extend(["--test".to_owned(), name.clone()]);
     }
-    let mut all = Compiled::default();
-    for of_package in targets.chunk_by(|a, b| a.folder == b.folder) {
-        let package = package_of(&Path::new("crates").join(&of_package[0].folder))?;
-        let mut flags = vec!["--package".to_owned(), package];
-        for target in of_package {
-            match &target.program {
-                Some(name) => flags.extend(["--test".to_owned(), name.clone()]),
-                None => flags.push("--lib".to_owned()),
-            }
-        }
-        let compiled = cargo(&flags, status)?;
-        all.programs.extend(compiled.programs);
-        all.warnings += compiled.warnings;
+    if targets.iter().any(|target| target.program.is_none()) {
+        flags.push("--lib".to_owned());
     }
-    Ok(all)
-}
-
-/// The name of the package in a folder.
-fn package_of(folder: &Path) -> Result<String, String> {
-    let manifest = folder.join("Cargo.toml");
-    let text = std::fs::read_to_string(&manifest)
-        .map_err(|error| format!("{}: {error}", manifest.display()))?;
-    let name = text.lines().find_map(|line| line.strip_prefix("name = "));
-    let name = name.map(|name| name.trim_matches('"').to_owned());
-    name.ok_or_else(|| format!("{} names no package", manifest.display()))
+    let mut compiled = cargo(&flags, status)?;
+    let is_wanted = |program: &Program| {
+        targets.is_empty() || targets.iter().any(|target| target.name() == program.name)
+    };
+    compiled.programs.retain(is_wanted);
+    Ok(compiled)
 }
 
 fn cargo(flags: &[String], status: &Status) -> Result<Compiled, String> {

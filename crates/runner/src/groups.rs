@@ -32,6 +32,8 @@ pub struct Group {
     pub command: &'static str,
     /// Programs without which it is skipped.
     pub needs: &'static [&'static str],
+    /// Whether its lines that begin with this word are shown when they come: what it installs.
+    pub shows: Option<&'static str>,
 }
 
 /// What came of a group.
@@ -184,10 +186,18 @@ fn follow(group: &Group, path: &Path, status: &Status) -> std::io::Result<proces
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
         scope.spawn(|| {
-            // Relaxed: a flag that orders nothing.
-            while !is_over.load(Ordering::Relaxed) {
+            let mut shown = 0;
+            loop {
+                // Relaxed: a flag that orders nothing. What came before it was set is shown.
+                let is_last = is_over.load(Ordering::Relaxed);
                 if let Some(line) = last_line(path) {
                     status.set(line);
+                }
+                if let Some(word) = group.shows {
+                    shown = show_lines(path, word, shown);
+                }
+                if is_last {
+                    return;
                 }
                 thread::sleep(LOOK);
             }
@@ -199,6 +209,21 @@ fn follow(group: &Group, path: &Path, status: &Status) -> std::io::Result<proces
         is_over.store(true, Ordering::Relaxed);
         ended
     })
+}
+
+/// Prints the whole lines of a log that begin with a word, without the first `shown` bytes of it;
+/// how much of the log has been looked at.
+fn show_lines(path: &Path, word: &str, shown: usize) -> usize {
+    let bytes = std::fs::read(path).unwrap_or_default();
+    let fresh = bytes.get(shown..).unwrap_or_default();
+    let end = fresh.iter().rposition(|byte| *byte == b'\n');
+    let end = end.map_or(0, |place| place + 1);
+    for line in String::from_utf8_lossy(&fresh[..end]).lines() {
+        if line.starts_with(word) {
+            println!("{line}");
+        }
+    }
+    shown + end
 }
 
 fn last_line(path: &Path) -> Option<String> {
@@ -237,8 +262,8 @@ pub fn counts(output: &str) -> Counts {
     counts
 }
 
-/// Prints the table of all groups, and the sums as the last line; whether all is well. A skipped
-/// group is a failure where `forbids_skips`.
+/// Prints the table of all groups, and the sums as the last line; whether all is well. A group or
+/// test that was skipped is a failure where `forbids_skips`.
 #[must_use]
 pub fn report(rows: &[Row], start: Instant, forbids_skips: bool) -> bool {
     println!(
@@ -265,7 +290,8 @@ pub fn report(rows: &[Row], start: Instant, forbids_skips: bool) -> bool {
         sums.passed += passed;
         sums.failed += failed;
         sums.skipped += skipped + usize::from(row.skipped.is_some());
-        is_ok &= row.is_ok && !(forbids_skips && row.skipped.is_some());
+        let is_skipped = row.skipped.is_some() || skipped > 0;
+        is_ok &= row.is_ok && !(forbids_skips && is_skipped);
     }
     println!("all {} s", start.elapsed().as_secs());
     println!(
@@ -300,6 +326,7 @@ mod tests {
             name: "runner-group",
             command,
             needs,
+            shows: None,
         };
         let logs = std::env::temp_dir();
         let row = run(&group("true", &["no-such-program"]), &logs, &progress);

@@ -1,8 +1,9 @@
 //! Targets: which test programs there are, and which of them has a test that a word names.
 //!
 //! `make test T=word` compiles only the programs whose sources have a test with that word in its
-//! name or in its file's name. The sources are searched as text, so a test that a macro makes is
-//! found by its file's name alone.
+//! name or in its file's name. If there is none, as for the name of most commands, it takes the
+//! tests that have the word in their text, in either case: `T=hset` those that send `HSET`. The
+//! sources are searched as text, so a test that a macro makes is found by its file's name alone.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -17,18 +18,72 @@ pub struct Target {
     pub program: Option<String>,
 }
 
-/// The targets that have a test with `word` in its name, in the workspace at `root`.
+impl Target {
+    /// The name of its test program: `server/server`, or `server/lib` for the library's own tests.
+    #[must_use]
+    pub fn name(&self) -> String {
+        format!(
+            "{}/{}",
+            self.folder,
+            self.program.as_deref().unwrap_or("lib")
+        )
+    }
+}
+
+/// Where a word is looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// In the names of tests and of their files.
+    Name,
+    /// In the text of tests, in either case.
+    Text,
+}
+
+/// What a word names.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Found {
+    /// The targets to compile.
+    pub targets: BTreeSet<Target>,
+    /// The functions to run; none if the names of tests have the word.
+    pub functions: BTreeSet<String>,
+}
+
+impl Found {
+    /// Whether a test is named, by its full name.
+    #[must_use]
+    pub fn has(&self, test: &str, word: &str) -> bool {
+        let function = test.rsplit("::").next().unwrap_or(test);
+        match self.functions.is_empty() {
+            true => test.contains(word),
+            false => self.functions.contains(function),
+        }
+    }
+}
+
+/// What `word` names in the workspace at `root`: tests by their names, or if there are none by
+/// their text.
 ///
 /// # Errors
 /// The system's, when a source cannot be read.
-pub fn with_word(root: &Path, word: &str) -> std::io::Result<BTreeSet<Target>> {
-    let mut found = BTreeSet::new();
+pub fn with_word(root: &Path, word: &str) -> std::io::Result<Found> {
+    let mut found = look(root, word, Place::Name)?;
+    found.functions.clear();
+    if found.targets.is_empty() {
+        found = look(root, word, Place::Text)?;
+    }
+    Ok(found)
+}
+
+fn look(root: &Path, word: &str, place: Place) -> std::io::Result<Found> {
+    let mut found = Found::default();
     for folder in subfolders(&root.join("crates"))? {
         let name = name_of(&folder);
         let mut sources = Vec::new();
         walk(&folder.join("src"), &mut sources)?;
-        if any_has(&sources, word)? {
-            found.insert(Target {
+        let functions = named(&sources, word, place)?;
+        if !functions.is_empty() {
+            found.functions.extend(functions);
+            found.targets.insert(Target {
                 folder: name.clone(),
                 program: None,
             });
@@ -40,8 +95,11 @@ pub fn with_word(root: &Path, word: &str) -> std::io::Result<BTreeSet<Target>> {
                 walk(&program.home.join(module), &mut sources)?;
             }
             sources.retain(|path| path.exists());
-            if program.name.contains(word) || any_has(&sources, word)? {
-                found.insert(Target {
+            let functions = named(&sources, word, place)?;
+            let is_named = place == Place::Name && program.name.contains(word);
+            if is_named || !functions.is_empty() {
+                found.functions.extend(functions);
+                found.targets.insert(Target {
                     folder: name.clone(),
                     program: Some(program.name),
                 });
@@ -90,37 +148,46 @@ fn modules(text: &str) -> impl Iterator<Item = &str> {
         .filter_map(|line| line.strip_prefix("mod ")?.strip_suffix(';'))
 }
 
-fn any_has(sources: &[PathBuf], word: &str) -> std::io::Result<bool> {
+/// The test functions of sources that a word names.
+fn named(sources: &[PathBuf], word: &str, place: Place) -> std::io::Result<Vec<String>> {
+    let mut all = Vec::new();
     for source in sources {
         let text = fs::read_to_string(source)?;
         let stem = source.file_stem().unwrap_or_default().to_string_lossy();
-        if has_test(&text, &stem, word) {
-            return Ok(true);
-        }
+        let of_file = functions(&text)
+            .into_iter()
+            .filter(|(name, body)| match place {
+                Place::Name => name.contains(word) || stem.contains(word),
+                Place::Text => body.to_lowercase().contains(&word.to_lowercase()),
+            });
+        all.extend(of_file.map(|(name, _)| name.to_owned()));
     }
-    Ok(false)
+    Ok(all)
 }
 
-/// Whether a source has a test with the word in its name or in the file's.
-fn has_test(text: &str, stem: &str, word: &str) -> bool {
-    let mut is_test = false;
-    for line in text.lines().map(str::trim_start) {
-        if line.starts_with("#[test]") || line.starts_with("#[tokio::test") {
-            if stem.contains(word) {
-                return true;
-            }
-            is_test = true;
-        } else if let Some(rest) = line.strip_prefix("fn ").or(line.strip_prefix("async fn "))
-            && is_test
-        {
-            let name = rest.split('(').next().unwrap_or_default();
-            if name.contains(word) {
-                return true;
-            }
-            is_test = false;
+/// The test functions of a source: name, and text up to the next test.
+fn functions(text: &str) -> Vec<(&str, &str)> {
+    let marks = ["#[test]", "#[tokio::test"];
+    let begins = |line: &str| marks.iter().any(|mark| line.trim_start().starts_with(mark));
+    let mut starts = Vec::new();
+    let mut offset = 0;
+    for line in text.split_inclusive('\n') {
+        if begins(line) {
+            starts.push(offset);
         }
+        offset += line.len();
     }
-    false
+    let ends = starts.iter().skip(1).copied().chain([text.len()]);
+    let bodies = starts
+        .iter()
+        .zip(ends)
+        .map(|(start, end)| &text[*start..end]);
+    bodies
+        .filter_map(|body| {
+            let (_, rest) = body.split_once("fn ")?;
+            Some((rest.split('(').next()?.trim(), body))
+        })
+        .collect()
 }
 
 fn walk(folder: &Path, found: &mut Vec<PathBuf>) -> std::io::Result<()> {
@@ -165,12 +232,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_word_finds_tests_by_their_name_and_by_their_file() {
-        let text = "fn hset_helper() {}\n#[test]\nfn a_field_is_set() {}\n";
-        assert!(has_test(text, "resp_hashes", "field_is"));
-        assert!(has_test(text, "resp_hashes", "hashes"));
-        assert!(!has_test(text, "resp_hashes", "hset"));
-        assert!(!has_test("fn other() {}", "resp_hashes", "hashes"));
+    fn the_tests_of_a_source_have_names_and_text() {
+        let text = "fn helper() {}\n#[test]\nfn a_field_is_set() {\n    run(\"HSET h f v\");\n}\n\
+                    #[tokio::test]\nasync fn other() {}\n";
+        let names: Vec<&str> = functions(text).iter().map(|(name, _)| *name).collect();
+        assert_eq!(names, ["a_field_is_set", "other"]);
+        assert!(functions(text)[0].1.contains("HSET"));
+        assert!(!functions(text)[1].1.contains("HSET"));
+    }
+
+    #[test]
+    fn a_command_without_a_test_of_its_name_is_found_in_the_text_of_tests() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let found = with_word(&root, "hincrbyfloat").unwrap();
+        let server = Target {
+            folder: "server".to_owned(),
+            program: Some("server".to_owned()),
+        };
+        assert!(found.targets.contains(&server) && !found.functions.is_empty());
+        let function = found.functions.first().unwrap();
+        assert!(found.has(&format!("server/server::any::{function}"), "hincrbyfloat"));
     }
 
     #[test]
@@ -181,6 +262,6 @@ mod tests {
             folder: "runner".to_owned(),
             program: None,
         };
-        assert_eq!(found.into_iter().collect::<Vec<_>>(), [own]);
+        assert_eq!(found.targets.into_iter().collect::<Vec<_>>(), [own]);
     }
 }

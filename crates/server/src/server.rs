@@ -537,7 +537,7 @@ fn start(workers: Vec<Worker>) -> Result<Vec<Running>, Error> {
     Ok(threads)
 }
 
-/// The answer when the system has no further thread.
+/// The answer where the system has no further thread.
 fn no_thread(source: std::io::Error) -> Error {
     Error::Setting {
         flag: "threads",

@@ -211,7 +211,7 @@ fn keyspace_events_tell_of_every_protocol_of_expiry_and_of_what_is_chosen() {
     expect("set", "n");
     expect("expire", "n");
     // Nobody meets it: its time is over by itself.
-    daemon.advance(std::time::Duration::from_secs(1));
+    daemon.expire(std::time::Duration::from_secs(1));
     expect("expired", "n");
     writer.run("PUBLISH __key-end end");
     memcached.write_all(b"quit\r\n").unwrap();

@@ -96,7 +96,7 @@ fn expiry_delayed_flush_and_eviction_are_told() {
     let mut writer = Client::connect(&daemon);
     writer.run("SET short 1 PX 3000");
     assert_eq!(reader.run("GET short"), bulk("1"));
-    daemon.advance(Duration::from_secs(3));
+    daemon.expire(Duration::from_secs(3));
     assert_eq!(reader.read(), invalidation(&["short"]));
     let mut memcached = daemon.connect();
     reader.run("GET later");
@@ -154,7 +154,7 @@ fn a_field_that_goes_by_its_deadline_is_told() {
         } else {
             before
         };
-        daemon.advance(Duration::from_secs(3));
+        daemon.expire(Duration::from_secs(3));
         assert_eq!(reader.read(), change, "{options} {read}");
         let after = reader.run(read);
         assert_ne!(before, after);
