@@ -8,8 +8,8 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 
 CARGO ?= cargo
-# Seconds for each kind of random input in the tests.
-HOSTILE_SECONDS ?= 1
+# Seconds for each kind of random input in `make hostile`.
+HOSTILE_SECONDS ?= 10
 CHECK_SECONDS ?= 300
 FUZZ_SECONDS ?= 3600
 FUZZ_TARGETS ?=
@@ -134,7 +134,7 @@ lints:
 	deny/check
 
 # Which groups there are, and which tests each has: crates/runner and tests.tsv.
-RUNNER := CELLAR_FUZZ_SECONDS=$(HOSTILE_SECONDS) $(CARGO_TARGET_DIR)/debug/runner
+RUNNER := $(CARGO_TARGET_DIR)/debug/runner
 
 test: compilers ## what to run before each push: lints, Rust, Java, examples, real clients; T=word: Rust tests by name
 	@$(CARGO) build --locked --quiet --package cellar-runner

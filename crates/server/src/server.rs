@@ -1,4 +1,4 @@
-//! Server: from settings to serving loops, and to the end of the drain.
+//! Server: from settings to serving event loops, and until the drain has ended.
 
 mod fit; // which settings the machine allows
 mod helpers; // threads that serve no client

@@ -2,8 +2,9 @@
 //! make the engine answer wrongly.
 //!
 //! The properties are those of fuzz/; here they run on the corpus that is kept in fuzz/corpus, and
-//! from seeds for `CELLAR_FUZZ_SECONDS`, 2 if not set, on inputs made from the transcripts of
-//! conformance/ or from the corpus, the engine's on random bytes.
+//! from seeds on inputs made from the transcripts of conformance/ or from the corpus, the engine's
+//! on random bytes: on a fixed number of them, so that each run tries the same ones, or for
+//! `CELLAR_FUZZ_SECONDS`.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -297,17 +298,30 @@ fn run_on(seed: u64, seeds: &[Vec<u8>], words: &[&[u8]], check: impl Fn(&[u8])) 
         }
         input
     };
-    run(seed, input, check);
+    run(seed, INPUTS, input, check);
 }
 
-/// Runs `check` on inputs until the time is over.
-fn run(seed: u64, input: impl Fn(&mut Random) -> Vec<u8>, check: impl Fn(&[u8])) {
-    let seconds: u64 = std::env::var("CELLAR_FUZZ_SECONDS").map_or(2, |text| {
-        text.parse().expect("CELLAR_FUZZ_SECONDS is a number")
+/// Inputs that are tried where no time is set.
+const INPUTS: u32 = 300;
+/// The same where an input is thousands of operations, which take milliseconds.
+const LONG_INPUTS: u32 = 30;
+
+/// Runs `check` on so many inputs, or on inputs until the time is over that is set.
+fn run(seed: u64, inputs: u32, input: impl Fn(&mut Random) -> Vec<u8>, check: impl Fn(&[u8])) {
+    let seconds = std::env::var("CELLAR_FUZZ_SECONDS").ok().map(|text| {
+        let seconds: u64 = text.parse().expect("CELLAR_FUZZ_SECONDS is a number");
+        seconds
     });
     let clock = SystemClock::new();
     let mut random = Random(seed);
-    while clock.now().0 < seconds * 1000 {
+    for tried in 0.. {
+        let goes_on = match seconds {
+            Some(seconds) => clock.now().0 < seconds * 1000,
+            None => tried < inputs,
+        };
+        if !goes_on {
+            return;
+        }
         try_one(&input(&mut random), &check);
     }
 }
@@ -360,7 +374,7 @@ fn the_engine_finds_what_was_stored_last_or_nothing_whatever_is_done_to_it() {
         let bytes = random.below(OPERATION_BYTES_MAX);
         (0..bytes).map(|_| (random.next() >> 40) as u8).collect()
     };
-    run(0x94d0_49bb_1331_11eb, input, engine::check);
+    run(0x94d0_49bb_1331_11eb, LONG_INPUTS, input, engine::check);
 }
 
 #[test]
@@ -408,7 +422,7 @@ fn what_is_encrypted_is_read_as_it_was_written() {
         let bytes = random.below(OPERATION_BYTES_MAX);
         (0..bytes).map(|_| (random.next() >> 40) as u8).collect()
     };
-    run(0x6c62_272e_07bb_0142, input, tls::check_sealed);
+    run(0x6c62_272e_07bb_0142, INPUTS, input, tls::check_sealed);
 }
 
 #[test]
@@ -420,7 +434,7 @@ fn what_a_process_left_is_not_believed_when_it_was_changed() {
             .map(|_| (random.next() >> 40) as u8)
             .collect()
     };
-    run(0x2545_f491_4f6c_dd1d, input, left::check);
+    run(0x2545_f491_4f6c_dd1d, LONG_INPUTS, input, left::check);
     replay("left", left::check);
     left::remove();
 }

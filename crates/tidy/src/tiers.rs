@@ -190,7 +190,9 @@ fn rust_exists(named: &[(&File, String)], name: &str) -> bool {
         return false;
     };
     let test = format!("fn {test}(");
-    let mut of_front = named.iter().filter(|(_, whole)| has(front, whole));
+    // The modules of a library have no names of their own here.
+    let is_of = |whole: &str| has(front, whole) || rust_names(front).any(|part| part == whole);
+    let mut of_front = named.iter().filter(|(_, whole)| is_of(whole));
     of_front.any(|(file, _)| file.text.contains(&test))
 }
 
