@@ -16,7 +16,12 @@ const TOOLS: Group = Group {
     name: "tools",
     command: ".ci/install",
     needs: &[],
-    shows: Some("installing"),
+    shows: Some(""),
+};
+/// The same for both tiers: the deep Rust tests need etcd and others, too.
+const ALL_TOOLS: Group = Group {
+    command: ".ci/install --all",
+    ..TOOLS
 };
 /// What runs beside the Rust tests, one after the other.
 const TEST_GROUPS: &[Group] = &[
@@ -47,12 +52,6 @@ const TEST_GROUPS: &[Group] = &[
 ];
 /// What the deep tier has besides.
 const DEEP_GROUPS: &[Group] = &[
-    Group {
-        name: "deep-tools",
-        command: ".ci/install --all",
-        needs: &["python3"],
-        shows: Some("installing"),
-    },
     Group {
         name: "smoke",
         command: "make --no-print-directory smoke",
@@ -115,14 +114,13 @@ fn jobs() -> usize {
 /// Runs a tier; whether all is well.
 fn all(with_deep: bool) -> Result<bool, String> {
     let (start, logs) = (now(), logs()?);
-    let table =
-        std::fs::read_to_string("tests.tsv").map_err(|error| format!("tests.tsv: {error}"))?;
-    let table = tiers::parse(&table)?;
+    let table = tiers::read()?;
     let progress = Progress::start();
     let is_wanted = |test: &str| suite::is_in(&table, test, with_deep);
     let mut rows = Vec::new();
     let compiled = thread::scope(|scope| {
-        let tools = scope.spawn(|| run(&TOOLS, &logs, &progress));
+        let tools = if with_deep { &ALL_TOOLS } else { &TOOLS };
+        let tools = scope.spawn(|| run(tools, &logs, &progress));
         let compiling = now();
         let programs = progress.while_running("compile", |status| compile::programs(&[], status));
         rows.push(row("compile", programs.is_ok(), compiling));
