@@ -1,5 +1,6 @@
 //! Connections: limits, time-outs, and what one client can do to the others.
 
+use crate::support::vitals::occupied_bytes;
 use crate::support::wait::wait_until;
 use crate::support::{daemon, resp};
 
@@ -502,9 +503,9 @@ fn a_get_of_many_large_values_is_answered_in_bounded_memory() {
         &hit("small", &small),
     );
     assert!(
-        resident_bytes(&daemon) < 100 << 20,
+        occupied_bytes(daemon.id(), "VmRSS") < 100 << 20,
         "{}",
-        resident_bytes(&daemon)
+        occupied_bytes(daemon.id(), "VmRSS")
     );
     expect(&mut stream, &expected);
 }
@@ -622,18 +623,4 @@ fn several_addresses_are_served_and_told() {
         let mut stream = TcpStream::connect(address).unwrap();
         check(&mut stream, b"mn\r\n", b"MN\r\n");
     }
-}
-
-/// What the server's process holds in memory.
-fn resident_bytes(daemon: &Daemon) -> usize {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", daemon.id())).unwrap();
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmRSS:"))
-        .unwrap();
-    line.trim()
-        .trim_end_matches(" kB")
-        .parse::<usize>()
-        .unwrap()
-        * 1024
 }

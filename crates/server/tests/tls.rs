@@ -1,6 +1,7 @@
 //! TLS: what a client over it gets, what the server reads its certificates from, and what peers
 //! that misbehave cost the others.
 
+use crate::support::vitals::occupied_bytes;
 use crate::support::wait::{PATIENCE, comes_true, wait_until};
 use crate::support::{daemon, tls, users};
 
@@ -965,15 +966,7 @@ fn an_idle_connection_holds_little() {
     let authority = Authority::new();
     let daemon = server_by(Daemon::spawn, &authority, &[]);
     let config = both(&authority);
-    let resident = || {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", daemon.id())).unwrap();
-        let line = status
-            .lines()
-            .find(|line| line.starts_with("VmRSS:"))
-            .unwrap();
-        let kib = line.split_whitespace().nth(1).unwrap();
-        kib.parse::<usize>().unwrap() << 10
-    };
+    let resident = || occupied_bytes(daemon.id(), "VmRSS");
     let value = pattern(1, 15_000);
     let open = || {
         let mut stream = connect(&daemon.address, "localhost", &config);

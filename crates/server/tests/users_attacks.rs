@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
+use rustix::net::sockopt::set_socket_recv_buffer_size;
 use rustix::process::Signal;
 
 use daemon::Daemon;
@@ -101,6 +102,8 @@ fn a_value_under_way_ends_with_its_user() {
 /// Length and number of values of which an answer has more than sockets and buffers hold.
 const MANY: usize = 400;
 const MANY_BYTES: usize = 60_000;
+/// Size of the receive buffer of a client that does not read.
+const SMALL_BUFFER_BYTES: usize = 256 << 10;
 
 /// Stores them, each as long as the others and all of this letter.
 fn store_many(daemon: &Daemon, letter: u8) {
@@ -110,6 +113,12 @@ fn store_many(daemon: &Daemon, letter: u8) {
         root.send(&[b"SET", key.as_bytes(), &value]);
         assert_eq!(root.read(), ok());
     }
+}
+
+/// The same connection, for which the kernel does not hold a whole answer.
+fn bounded(stream: TcpStream) -> TcpStream {
+    set_socket_recv_buffer_size(&stream, SMALL_BUFFER_BYTES).unwrap();
+    stream
 }
 
 #[test]
@@ -126,7 +135,7 @@ fn an_answer_under_way_ends_with_its_user() {
     store_many(&daemon, b'o');
     let names: Vec<String> = (0..MANY).map(|number| format!("app:{number}")).collect();
     let member = || {
-        let mut stream = daemon.connect();
+        let mut stream = bounded(daemon.connect());
         daemon::check(&mut stream, &daemon::set("any", b"wa wa-pw"), b"STORED\r\n");
         stream
     };
@@ -141,7 +150,7 @@ fn an_answer_under_way_ends_with_its_user() {
         stream.write_all(request.as_bytes()).unwrap();
         under_way.push(stream);
     }
-    let mut packets = daemon.connect();
+    let mut packets = bounded(daemon.connect());
     packets
         .write_all(&packet(0x21, b"PLAIN", b"\0wa\0wa-pw"))
         .unwrap();
@@ -153,7 +162,7 @@ fn an_answer_under_way_ends_with_its_user() {
         .unwrap();
     under_way.push(packets);
     let ids = format!("{{\"ids\":[\"{}\"]}}", names.join("\",\""));
-    let mut http = daemon.connect_http();
+    let mut http = bounded(daemon.connect_http());
     let head = format!(
         "POST /v1/cache/batch/get HTTP/1.1\r\nHost: a\r\n{}\r\nContent-Type: application/json\r\n\
          Content-Length: {}\r\n\r\n{ids}",
@@ -162,7 +171,7 @@ fn an_answer_under_way_ends_with_its_user() {
     );
     http.write_all(head.as_bytes()).unwrap();
     under_way.push(http);
-    let mut mget = daemon.connect_resp();
+    let mut mget = bounded(daemon.connect_resp());
     daemon::check(&mut mget, b"AUTH wa wa-pw\r\n", b"+OK\r\n");
     mget.write_all(format!("MGET {}\r\n", names.join(" ")).as_bytes())
         .unwrap();

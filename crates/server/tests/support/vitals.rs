@@ -3,15 +3,19 @@
 
 use std::time::Duration;
 
-/// A size from the system's account of the process: `VmRSS`, `VmHWM`.
+/// `VmRSS` or `VmHWM` of a process, in bytes, less the pages of files that it maps (`RssFile`).
+///
+/// The kernel decides how many pages of the program's own file are mapped at once. It depends on
+/// the page cache and on the build profile, not on what the server stores.
 pub(crate) fn occupied_bytes(process: u32, name: &str) -> usize {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix(name))
-        .unwrap_or(":0 kB");
-    let kib = line.trim_start_matches(':').trim().trim_end_matches(" kB");
-    kib.parse::<usize>().unwrap() * 1024
+    let size = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name));
+        // A process that has ended has no such line.
+        let kib = line.unwrap_or(":0 kB").trim_start_matches(':');
+        kib.trim().trim_end_matches(" kB").parse::<usize>().unwrap() << 10
+    };
+    size(name).saturating_sub(size("RssFile"))
 }
 
 /// Open files, sockets among them.
