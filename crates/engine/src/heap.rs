@@ -1,7 +1,87 @@
-//! Heap: what the allocator keeps of memory that was freed.
+//! Heap: what a thread has allocated, and what the allocator keeps of memory that was freed.
 //!
 //! The cache's own memory is not of the heap; requests, replies and what else a server allocates
-//! are. The allocator keeps freed memory for the next time, for ever if nothing lies behind it.
+//! are. [`CountingHeap`] counts by thread, so that a server knows what a command has left
+//! behind, whatever it is. The allocator keeps freed memory for the next time, for ever if nothing
+//! lies behind it.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+thread_local! {
+    /// Bytes that this thread has allocated, less those that it has freed, modulo 2^64.
+    static ALLOCATED: Cell<usize> = const { Cell::new(0) };
+}
+
+/// The system's allocator, with a count of what each thread allocates and frees.
+///
+/// Cost: one addition for each call.
+#[derive(Debug)]
+pub struct CountingHeap;
+
+/// A moment in the count of the calling thread.
+#[derive(Clone, Copy, Debug)]
+pub struct HeapMark {
+    allocated: usize,
+}
+
+impl HeapMark {
+    /// The present moment.
+    #[inline]
+    #[must_use]
+    pub fn now() -> HeapMark {
+        HeapMark {
+            allocated: ALLOCATED.get(),
+        }
+    }
+
+    /// Bytes that the calling thread has allocated since and not freed; negative if it has freed
+    /// more. Always 0 in a program whose allocator is not [`CountingHeap`].
+    #[inline]
+    #[must_use]
+    pub fn growth(self) -> isize {
+        ALLOCATED.get().wrapping_sub(self.allocated).cast_signed()
+    }
+}
+
+/// Takes bytes that the calling thread has allocated out of its count, because they are counted
+/// elsewhere from now on: they belong to another client, for example.
+pub fn exclude_from_heap_count(bytes: usize) {
+    count(0, bytes);
+}
+
+fn count(allocated: usize, freed: usize) {
+    let before = ALLOCATED.get();
+    ALLOCATED.set(before.wrapping_add(allocated).wrapping_sub(freed));
+}
+
+// SAFETY: every call is the system allocator's with the same arguments, whose contract is this
+// one's; the count is a plain number of the thread, without a destructor, and allocates nothing.
+unsafe impl GlobalAlloc for CountingHeap {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count(layout.size(), 0);
+        // SAFETY: the caller keeps the contract of `GlobalAlloc::alloc`.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        count(layout.size(), 0);
+        // SAFETY: as above.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        count(0, layout.size());
+        // SAFETY: the caller had this memory from this allocator, which is the system's.
+        unsafe { System.dealloc(memory, layout) }
+    }
+
+    unsafe fn realloc(&self, memory: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
+        count(bytes, layout.size());
+        // SAFETY: as in `dealloc`.
+        unsafe { System.realloc(memory, layout, bytes) }
+    }
+}
 
 /// From this length on memory is a mapping of its own, which goes back as soon as it is freed and
 /// grows without a copy.

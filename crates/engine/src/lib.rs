@@ -12,7 +12,7 @@ mod stow; // what a process knows of its memory, written down for the next
 pub mod key; // keys and their hash
 mod observer; // who hears of changes
 mod memory; // where memory comes from, the bound on it
-mod heap; // what the allocator keeps of memory that was freed
+mod heap; // what a thread has allocated, what the allocator keeps
 mod timescale; // how deadlines are written in one segment
 mod racing; // bytes that may be read while they are written
 mod sequence; // whether somebody changed a shard while it was read without its lock
@@ -62,7 +62,7 @@ pub use cache::{
 pub use clock::{Clock, Deadline, Instant, ManualClock, SystemClock};
 pub use config::Config;
 pub use error::Error;
-pub use heap::{keep_heap_lean, release_heap};
+pub use heap::{CountingHeap, HeapMark, exclude_from_heap_count, keep_heap_lean, release_heap};
 pub use key::{KEY_BYTES_MAX, Key};
 pub use observer::{Happened, Observer};
 pub use options::{

@@ -10,11 +10,19 @@
 //! Tests: at the end of this file, tests/client_memory.rs.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use cellar_engine::exclude_from_heap_count;
 
 /// What stays when connections are closed for their memory, in eighths of the limit.
 const KEPT_EIGHTHS: usize = 7;
 /// What strangers may hold together, in eighths of the limit.
 const STRANGERS_EIGHTHS: usize = 1;
+
+/// What read-ahead may take as long as it is shared by all pipelines, in eighths of the limit.
+const AHEAD_EIGHTHS: usize = 2;
+/// Free memory that one more read needs.
+const AHEAD_READ_BYTES: usize = 128 << 10;
 
 /// What clients may have left behind, not freed yet, before it goes as fast as others set up, in
 /// eighths of the limit.
@@ -33,6 +41,23 @@ struct LoopShare {
     /// What clients have left behind that is not freed yet.
     // Relaxed: a sum that orders nothing.
     departed: AtomicUsize,
+    /// What pipelines hold that were read ahead; a part of the connections' bytes.
+    // Relaxed: a sum that orders nothing.
+    ahead: AtomicUsize,
+}
+
+/// A connection: the index of its event loop, and its token there.
+pub type ConnectionId = (usize, u64);
+
+/// Whether a connection may read more of its pipeline ahead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AheadGrant {
+    /// It may read once.
+    Now,
+    /// When other pipelines need less.
+    Later,
+    /// Its pipeline does not fit.
+    Never,
 }
 
 impl LoopShare {
@@ -66,6 +91,9 @@ pub struct Budget {
     /// What was held at the last look for a fall.
     // Relaxed: as the peak.
     seen: AtomicUsize,
+    /// The one connection whose pipeline may take more than its part of the shared read-ahead.
+    /// A leaf in the order of locks.
+    largest_ahead: Mutex<Option<ConnectionId>>,
 }
 
 impl Default for Budget {
@@ -84,6 +112,7 @@ impl Budget {
             parts: (0..loops).map(|_| LoopShare::default()).collect(),
             peak: AtomicUsize::new(0),
             seen: AtomicUsize::new(0),
+            largest_ahead: Mutex::new(None),
         }
     }
 
@@ -127,6 +156,50 @@ impl Budget {
     /// Notes what clients of a loop have left behind that is not freed yet.
     pub fn set_departed(&self, index: usize, bytes: usize) {
         self.parts[index].departed.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Notes what pipelines of a loop hold that were read ahead.
+    pub fn set_ahead(&self, index: usize, bytes: usize) {
+        self.parts[index].ahead.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Whether a connection may read more of its pipeline ahead of its replies.
+    ///
+    /// All pipelines share [`AHEAD_EIGHTHS`] of the limit. Beyond that one at a time may grow, as
+    /// far as connections may hold memory at all, and the others wait for it: so each pipeline
+    /// that fits is served, however many are sent at once.
+    #[must_use]
+    pub fn grant_ahead(&self, connection: ConnectionId) -> AheadGrant {
+        let is_free = self.present_bytes() + AHEAD_READ_BYTES <= kept_of(self.bytes_max);
+        // Relaxed: sums that order nothing.
+        let ahead = |part: &LoopShare| part.ahead.load(Ordering::Relaxed);
+        let all_ahead: usize = self.parts.iter().map(ahead).sum();
+        let mut largest = self.lock_largest();
+        if *largest != Some(connection) {
+            if is_free && all_ahead + AHEAD_READ_BYTES <= self.bytes_max / 8 * AHEAD_EIGHTHS {
+                return AheadGrant::Now;
+            }
+            if largest.is_some() {
+                return AheadGrant::Later;
+            }
+            *largest = Some(connection);
+        }
+        match is_free {
+            true => AheadGrant::Now,
+            false => AheadGrant::Never,
+        }
+    }
+
+    /// Notes that a connection needs no more read-ahead: its pipeline is executed or refused, or it
+    /// is gone.
+    pub fn release_ahead(&self, connection: ConnectionId) {
+        let mut largest = self.lock_largest();
+        largest.take_if(|one| *one == connection);
+    }
+
+    fn lock_largest(&self) -> std::sync::MutexGuard<'_, Option<ConnectionId>> {
+        let largest = self.largest_ahead.lock();
+        largest.unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What a loop's clients may have left behind: what is more becomes no more than that and what
@@ -183,8 +256,10 @@ impl Budget {
             .fetch_add(bytes, Ordering::Relaxed);
         let inboxes = |part: &LoopShare| part.inboxes.load(Ordering::Relaxed);
         let is_there = self.parts.iter().map(inboxes).sum::<usize>() <= self.bytes_max / 2;
-        if !is_there {
-            self.give_inbox(index, bytes);
+        match is_there {
+            // Whoever has sent them does not hold them.
+            true => exclude_from_heap_count(bytes),
+            false => self.give_inbox(index, bytes),
         }
         is_there
     }
@@ -258,6 +333,35 @@ mod tests {
         budget.set_connections(0, 401, 0);
         budget.set_connections(1, 400, 0);
         assert!(budget.excess_of(0) > 0 && budget.excess_of(1) > 0);
+    }
+
+    #[test]
+    fn pipelines_share_a_part_and_beyond_it_grow_one_at_a_time() {
+        const MIB: usize = 1 << 20;
+        let budget = Budget::new(64 * MIB, 2);
+        let (first, second) = ((0, 1), (1, 1));
+        let hold = |index: usize, bytes: usize| {
+            budget.set_connections(index, bytes, 0);
+            budget.set_ahead(index, bytes);
+        };
+        hold(0, 8 * MIB);
+        hold(1, 7 * MIB);
+        assert_eq!(budget.grant_ahead(first), AheadGrant::Now);
+        assert_eq!(budget.grant_ahead(second), AheadGrant::Now);
+        hold(1, 8 * MIB);
+        assert_eq!(budget.grant_ahead(first), AheadGrant::Now);
+        assert_eq!(budget.grant_ahead(second), AheadGrant::Later);
+        hold(0, 47 * MIB);
+        assert_eq!(budget.grant_ahead(first), AheadGrant::Now);
+        hold(0, 48 * MIB);
+        assert_eq!(budget.grant_ahead(first), AheadGrant::Never);
+        budget.release_ahead(second);
+        assert_eq!(budget.grant_ahead(second), AheadGrant::Later);
+        // The second grows as soon as the first needs no more.
+        hold(0, 0);
+        budget.release_ahead(first);
+        hold(1, 40 * MIB);
+        assert_eq!(budget.grant_ahead(second), AheadGrant::Now);
     }
 
     #[test]

@@ -14,6 +14,8 @@
 
 use std::sync::Arc;
 
+use cellar_engine::HeapMark;
+
 use crate::client::Client;
 use crate::execute::{Context, Flow, Link, Unfinished};
 use crate::guesses::Source;
@@ -77,10 +79,14 @@ pub(crate) struct Connection {
     pub(crate) waiter: Option<Arc<Waiter>>,
     /// Whether it rests until its loop is called for it.
     pub(crate) is_parked: bool,
+    /// Whether its pipeline waits for memory before more of it is read ahead.
+    pub(crate) awaits_memory: bool,
     /// Whether its next request, or the value that it receives, waits for the end of a pause.
     pub(crate) is_held: bool,
     /// The answer that goes on when there is room for it, before the next request.
     pub(crate) unfinished: Option<Box<dyn Unfinished>>,
+    /// Bytes of the heap that it holds, as the allocator has counted them.
+    pub(crate) unfinished_bytes: usize,
     /// How often slots had been lost when it began.
     pub(crate) losses: u64,
     pub(crate) output: Output,
@@ -105,6 +111,8 @@ pub(crate) struct Connection {
     pub(crate) transfer_bytes: usize,
     /// What its event loop counts for it of the memory that clients hold.
     pub(crate) noted_bytes: usize,
+    /// The part of it that was read ahead.
+    pub(crate) noted_ahead_bytes: usize,
     /// Since when it has to log in, in engine milliseconds, as its event loop has noted it; none
     /// of one that need not, or has.
     pub(crate) stranger_ms: Option<u64>,
@@ -128,8 +136,10 @@ impl Connection {
             waits_for: None,
             waiter: None,
             is_parked: false,
+            awaits_memory: false,
             is_held: false,
             unfinished: None,
+            unfinished_bytes: 0,
             losses: 0,
             output: Output::default(),
             ending: Ending::No,
@@ -143,6 +153,7 @@ impl Connection {
             moved_bytes: 0,
             transfer_bytes: 0,
             noted_bytes: 0,
+            noted_ahead_bytes: 0,
             stranger_ms,
             doorstep: None,
             source: Source::default(),
@@ -159,7 +170,8 @@ impl Connection {
     /// Bytes that it has the server hold outside of the cache's memory.
     #[inline]
     pub(crate) fn held_beside(&self) -> usize {
-        let unanswered = self.unfinished.as_ref().map(|rest| rest.waiting_bytes());
+        let unanswered = self.unfinished.as_ref();
+        let unanswered = unanswered.map(|rest| rest.waiting_bytes().max(self.unfinished_bytes));
         let beneath = self.stream.held_bytes();
         let waiting = self.waiter.as_ref().map_or(0, |waiter| waiter.held_bytes());
         self.buffer_bytes() + unanswered.unwrap_or(0) + self.link.held_bytes() + beneath + waiting
@@ -174,11 +186,25 @@ impl Connection {
         match self.ending {
             Ending::No | Ending::AfterRequests => {
                 let has_input = self.stream.is_readable() || !self.is_through();
-                has_input && !self.output.is_full() && !self.is_parked && !self.is_held
+                let may_run = !self.output.is_full() && !self.is_parked && !self.is_held;
+                has_input && may_run || self.reads_ahead()
             }
-            Ending::AfterOutput => false,
+            // A client that still sends comes to read its replies.
+            Ending::AfterOutput => self.blocked && self.stream.has_more_ahead(),
             Ending::Linger { .. } => self.stream.is_readable(),
         }
+    }
+
+    /// Whether more of its pipeline is to be taken although its replies wait: its client may not
+    /// read them before all its requests are taken.
+    #[inline]
+    pub(crate) fn reads_ahead(&self) -> bool {
+        self.blocked
+            && self.output.is_full()
+            && self.stream.has_more_ahead()
+            && self.ending == Ending::No
+            && self.stranger_ms.is_none()
+            && !self.awaits_memory
     }
 
     /// Whether nothing that was received waits to be executed.
@@ -234,6 +260,23 @@ impl Connection {
             Flow::Park(waiter) => self.waiter = Some(waiter),
         }
         true
+    }
+
+    /// The heap before a command is executed.
+    #[inline]
+    pub(crate) fn heap_mark(&self) -> (HeapMark, usize) {
+        (HeapMark::now(), self.output.allocated_bytes())
+    }
+
+    /// Counts what the command that goes on has allocated since, apart from its reply.
+    #[cold]
+    pub(crate) fn note_unfinished(&mut self, (mark, reply_bytes): (HeapMark, usize)) {
+        let reply_growth = self.output.allocated_bytes().cast_signed() - reply_bytes.cast_signed();
+        let growth = mark.growth() - reply_growth;
+        self.unfinished_bytes = match self.unfinished {
+            Some(_) => self.unfinished_bytes.saturating_add_signed(growth),
+            None => 0,
+        };
     }
 
     /// Takes no further request, and closes when all replies are written.

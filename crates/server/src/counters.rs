@@ -205,6 +205,8 @@ counters! {
         "Connections closed because the client did not read its replies.";
     connections_memory_closed "memory_kicks":
         "Connections closed because all clients together held too much memory.";
+    connections_pipeline_closed "pipeline_kicks":
+        "Connections closed because their pipeline did not fit into the memory for clients.";
     connections_login_closed "login_kicks":
         "Connections without a login that was needed, closed after their time or for others.";
     protocol_errors "protocol_errors": "Requests answered with an error line.";

@@ -6,6 +6,10 @@
 //! The modules stand in layer order: a module imports only modules declared above it.
 #![deny(unsafe_code)]
 
+/// Counts what each command leaves behind, see `connection.rs`.
+#[global_allocator]
+static HEAP: cellar_engine::CountingHeap = cellar_engine::CountingHeap;
+
 pub mod error; // why the daemon does not start
 pub mod protocol; // which protocols are spoken
 pub mod cgroup; // what the control group around this process allows

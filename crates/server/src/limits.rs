@@ -20,6 +20,10 @@ const _: () = assert!(
     "what is left over of one connection has room in an empty arena"
 );
 
+/// What a client is told whose pipeline is refused.
+pub const PIPELINE_TOO_LARGE: &str = "the pipeline is too large: the server keeps requests until their replies are read, and these \
+     need more than --client-memory has free";
+
 /// Waiting reply bytes from which a connection gets no further request.
 pub const WAITING_BYTES_MAX: usize = 32 << 10;
 /// A larger reply buffer is given back to the allocator when it is empty.

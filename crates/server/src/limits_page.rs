@@ -28,7 +28,7 @@ most the sum of these; most of it only where it is used:
 ";
 
 const CLIENTS: &str = "
-`--client-memory` (an eighth of `--memory`, from 64 MiB to 1 GiB, unless it is set) bounds what all
+`--client-memory` (an eighth of `--memory`, from 96 MiB to 1 GiB, unless it is set) bounds what all
 clients together have the server hold: requests that are not whole, replies that wait, and what is
 set up for them. It may be exceeded for a moment: by the reply of the command that runs, and by
 messages that come in meanwhile, which never take more than half of it. Then connections are closed

@@ -205,6 +205,13 @@ impl Output {
         buffer.max(self.bytes.len()) + self.values.capacity() * size_of::<Pinned>()
     }
 
+    /// Bytes that its buffers have of the heap.
+    #[inline]
+    #[must_use]
+    pub fn allocated_bytes(&self) -> usize {
+        self.bytes.capacity() + self.values.capacity() * size_of::<Pinned>()
+    }
+
     /// Gives an output without a buffer one from `spares`.
     #[inline]
     pub fn borrow_buffer(&mut self, spares: &mut Vec<Vec<u8>>) {

@@ -199,7 +199,7 @@ const UPDATE_BYTES_MAX: usize = 4 << 20;
 
 /// What clients may hold unless it is said: a part of the memory, as a divisor, within bounds.
 const CLIENT_MEMORY_SHARE: usize = 8;
-const CLIENT_MEMORY_BYTES: RangeInclusive<usize> = 64 << 20..=1 << 30;
+const CLIENT_MEMORY_BYTES: RangeInclusive<usize> = 96 << 20..=1 << 30;
 /// The least that clients may be allowed to hold: an ordinary request and its reply.
 const CLIENT_MEMORY_BYTES_MIN: usize = 1 << 20;
 

@@ -8,6 +8,7 @@
 //!
 //! Why: docs/decisions/0032, 0041.
 
+mod ahead;
 pub mod encrypted;
 
 use std::io::IoSlice;
@@ -18,6 +19,7 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, Shutdown};
 use rustls::ServerConnection;
 
+use self::ahead::ReadAhead;
 use self::encrypted::{Encrypted, Handshake};
 use crate::poller::{Interest, Ready};
 use crate::tls::owner::Owner;
@@ -52,6 +54,8 @@ pub struct Stream {
     readiness: Readiness,
     /// What stands between socket and requests; nothing for a plain stream.
     encrypted: Option<Box<Encrypted>>,
+    /// What was taken before it can be used; none of most connections.
+    ahead: Option<Box<ReadAhead>>,
 }
 
 /// What became of a read.
@@ -76,6 +80,7 @@ impl Stream {
             transport,
             readiness: Readiness::default(),
             encrypted: None,
+            ahead: None,
         }
     }
 
@@ -113,19 +118,26 @@ impl Stream {
         self.encrypted.as_ref()?.owner.clone()
     }
 
-    /// Bytes of its own that wait for room in the socket.
+    /// Bytes of memory that it takes: what waits for free space in the socket, and the read-ahead.
     #[inline]
     #[must_use]
     pub fn held_bytes(&self) -> usize {
         let encrypted = self.encrypted.as_ref();
-        encrypted.map_or(0, |encrypted| encrypted.held_bytes())
+        encrypted.map_or(0, |encrypted| encrypted.held_bytes()) + self.ahead_bytes()
+    }
+
+    /// Bytes of memory that its read-ahead takes.
+    #[inline]
+    #[must_use]
+    pub fn ahead_bytes(&self) -> usize {
+        self.ahead.as_ref().map_or(0, |ahead| ahead.held_bytes())
     }
 
     /// Whether its bytes are the socket's, and the peer may send more: then another process can go
     /// on with the socket.
     #[must_use]
     pub fn can_move(&self) -> bool {
-        self.encrypted.is_none() && !self.is_leaving()
+        self.encrypted.is_none() && self.ahead.is_none() && !self.is_leaving()
     }
 
     /// Whether it is encrypted.
@@ -156,6 +168,12 @@ impl Stream {
     #[inline]
     #[must_use]
     pub fn is_readable(&self) -> bool {
+        self.readiness.readable || self.ahead.is_some()
+    }
+
+    /// Whether there may be bytes for [`read_ahead`](Self::read_ahead), or their end.
+    #[must_use]
+    pub fn has_more_ahead(&self) -> bool {
         self.readiness.readable
     }
 
@@ -163,7 +181,7 @@ impl Stream {
     #[inline]
     #[must_use]
     pub fn has_ended(&self) -> bool {
-        self.readiness.ended
+        self.readiness.ended && self.ahead.is_none()
     }
 
     /// Whether nobody is there to read an answer.
@@ -201,8 +219,51 @@ impl Stream {
     }
 
     /// Reads once, and notes whether more may be there.
+    ///
+    /// What was read ahead comes first.
     #[inline]
     pub fn read(&mut self, buffer: &mut [u8]) -> Received {
+        match &self.ahead {
+            None => self.receive(buffer),
+            Some(_) => self.read_kept(buffer),
+        }
+    }
+
+    /// Reads what was read ahead.
+    #[cold]
+    fn read_kept(&mut self, buffer: &mut [u8]) -> Received {
+        let bytes = self.ahead.as_mut().map_or(0, |ahead| ahead.read(buffer));
+        if self.ahead.as_ref().is_some_and(|ahead| ahead.is_empty()) {
+            self.ahead = None;
+        }
+        Received::Bytes(bytes)
+    }
+
+    /// Takes bytes from the socket that cannot be used yet, at most 64 KiB.
+    ///
+    /// [`read`](Self::read) has them later, and their end behind them.
+    pub fn read_ahead(&mut self) -> Received {
+        let mut ahead = self.ahead.take().unwrap_or_default();
+        let received = self.receive(ahead.free());
+        if let Received::Bytes(bytes) = received {
+            ahead.advance(bytes);
+        }
+        if !ahead.is_empty() {
+            self.ahead = Some(ahead);
+        }
+        received
+    }
+
+    /// Forgets what was read ahead; its memory, to be freed bit by bit.
+    #[must_use]
+    pub fn take_ahead(&mut self) -> Vec<Vec<u8>> {
+        let ahead = self.ahead.take();
+        ahead.map_or_else(Vec::new, |ahead| ahead.into_chunks())
+    }
+
+    /// Reads once from the socket.
+    #[inline]
+    fn receive(&mut self, buffer: &mut [u8]) -> Received {
         let wanted = buffer.len();
         let readiness = &mut self.readiness;
         if let Some(encrypted) = &mut self.encrypted {
@@ -316,6 +377,31 @@ mod tests {
         assert_eq!(stream.read(&mut [0; 4]), Received::Bytes(3));
         assert!(!stream.is_readable() && !stream.has_ended());
         assert_eq!(stream.read(&mut [0; 4]), Received::Nothing);
+    }
+
+    #[test]
+    fn what_was_read_ahead_comes_before_the_rest_and_the_end_behind_it() {
+        let (mut stream, mut peer) = pair();
+        peer.write_all(b"get a\r\n").unwrap();
+        stream.note_edge(&EDGE);
+        assert_eq!(stream.read_ahead(), Received::Bytes(7));
+        assert_eq!(stream.read_ahead(), Received::Nothing);
+        assert!(stream.is_readable() && !stream.has_more_ahead() && !stream.can_move());
+        peer.write_all(b"get b\r\n").unwrap();
+        drop(peer);
+        stream.note_edge(&Ready {
+            hung_up: true,
+            ..EDGE
+        });
+        assert_eq!(stream.read_ahead(), Received::Bytes(7));
+        assert_eq!(stream.read_ahead(), Received::End);
+        assert!(stream.is_readable() && !stream.has_ended());
+        let mut buffer = [0; 10];
+        assert_eq!(stream.read(&mut buffer), Received::Bytes(10));
+        assert_eq!(&buffer, b"get a\r\nget");
+        assert_eq!(stream.read(&mut buffer), Received::Bytes(4));
+        assert_eq!(stream.ahead_bytes(), 0);
+        assert!(stream.has_ended());
     }
 
     #[test]

@@ -14,6 +14,7 @@ mod share; // what a connection may do in one turn
 mod lineup;
 mod shed;
 mod paused; // who waits for the end of a pause
+mod read_ahead; // pipelines whose replies wait
 mod receive;
 mod threshold; // connections that have to log in
 mod rest; // connections whose command waits for a value
@@ -89,6 +90,12 @@ pub(crate) struct Worker {
     grown_bytes: usize,
     /// The part of it that strangers hold.
     stranger_bytes: usize,
+    /// The part of it that was read ahead of replies.
+    ahead_bytes: usize,
+    /// Connections that wait for memory to read more ahead.
+    ahead_queue: read_ahead::AheadQueue,
+    /// Pipelines that were refused, as the log is told.
+    pipeline_report: read_ahead::PipelineReport,
     /// Who was closed for it, as the log is told.
     shed_report: shed::ShedReport,
     /// Requests answered in this turn.
@@ -128,6 +135,9 @@ impl Worker {
             looked_at_bytes: 0,
             grown_bytes: 0,
             stranger_bytes: 0,
+            ahead_bytes: 0,
+            ahead_queue: read_ahead::AheadQueue::default(),
+            pipeline_report: read_ahead::PipelineReport::default(),
             shed_report: shed::ShedReport::default(),
             answered: PerProtocol::default(),
             now_ms,
@@ -156,6 +166,7 @@ impl Worker {
             self.deliveries_left = DELIVERIES_MAX;
             tracking::begin_turn();
             self.release_waiting();
+            self.retry_read_ahead();
             let has_work = count > 0 || !self.lineup.is_empty();
             for index in 0..count {
                 self.dispatch(self.poller.ready(index));
@@ -194,6 +205,7 @@ impl Worker {
             .wait_ms(self.now_ms)
             .min(waits_ms)
             .min(self.pause_left_ms())
+            .min(self.ahead_queue.wait_ms(self.now_ms))
             .min(self.ceding.wait_ms())
     }
 
@@ -429,6 +441,7 @@ impl Worker {
 
     /// Takes a connection out, which is nobody's any more.
     fn take_out(&mut self, slot: u32) -> Option<Connection> {
+        let token = self.table.token(slot);
         let mut connection = self.table.remove(slot)?;
         if connection.is_held {
             self.common.state.pause.note_released(1);
@@ -437,6 +450,9 @@ impl Worker {
             .state
             .note_transfer(connection.transfer_bytes, 0);
         self.forget_held(&connection);
+        if connection.noted_ahead_bytes > 0 {
+            self.release_ahead(token);
+        }
         if let Some(number) = connection.doorstep.take() {
             self.common.state.doorstep.leave(number);
         }

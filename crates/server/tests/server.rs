@@ -45,6 +45,7 @@ mod monitor;
 mod notify;
 mod otlp;
 mod pause;
+mod pipelines;
 mod reload;
 mod resp;
 mod resp_admin;

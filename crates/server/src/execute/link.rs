@@ -25,6 +25,7 @@ use super::filling::Transfer;
 use super::memcached::intake::Dialect;
 use super::{http, memcached, resp};
 use crate::client::{Client, Seat};
+use crate::limits::PIPELINE_TOO_LARGE;
 use crate::listener::{local_address, peer_uid, told_of};
 use crate::mailbox::Mailbox;
 use crate::output::Output;
@@ -446,6 +447,18 @@ impl Link {
             Link::Memcached(_) => 0,
             Link::Resp(intake) => intake.held_bytes(),
             Link::Http(intake) => intake.held_bytes(),
+        }
+    }
+
+    /// Tells a client that its pipeline needs more memory than clients may have.
+    pub fn refuse_pipeline(&self, context: Context<'_>, output: &mut Output) {
+        match self {
+            Link::Memcached(intake) => intake.refuse_pipeline(output),
+            Link::Resp(_) => {
+                let text = format!("-ERR {PIPELINE_TOO_LARGE}\r\n");
+                output.bytes().extend_from_slice(text.as_bytes());
+            }
+            Link::Http(_) => http::refuse_pipeline(context, output),
         }
     }
 

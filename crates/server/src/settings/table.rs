@@ -353,7 +353,7 @@ pub const TABLE: &[Row] = &[
         help: "Most memory beside --memory that clients have the server hold: requests on their \
                way, replies that wait, transactions, subscriptions. Above it connections are \
                closed, first the largest of those that do not get on. Also the longest command, \
-               a value of SET not counted. auto = an eighth of --memory, from 64MiB to 1GiB.",
+               a value of SET not counted. auto = an eighth of --memory, from 96MiB to 1GiB.",
         set: |s, v| put(&mut s.client_memory_bytes, client_memory(v)),
         show: |s| {
             s.client_memory_bytes

@@ -149,6 +149,8 @@ impl Worker {
             leftover,
             output,
             unfinished,
+            unfinished_bytes,
+            mut stream,
             noted_bytes,
             ..
         } = connection;
@@ -160,11 +162,13 @@ impl Worker {
             is_heavy
         });
         let mut buffers = vec![leftover, output.into_bytes()];
+        buffers.extend(stream.take_ahead());
         buffers.retain(|buffer| buffer.len() >= HEAVY_BYTES_MIN);
         let departure = Departure {
             waiter: waiter.map(|waiter| (waiter, 0)),
             link: (link.held_bytes() >= HEAVY_BYTES_MIN).then_some(link),
-            unfinished: unfinished.filter(|rest| rest.waiting_bytes() >= HEAVY_BYTES_MIN),
+            unfinished: unfinished
+                .filter(|rest| rest.waiting_bytes().max(unfinished_bytes) >= HEAVY_BYTES_MIN),
             buffers,
             bytes: noted_bytes,
         };
@@ -181,6 +185,18 @@ impl Worker {
             self.departures.push(Departure {
                 buffers: vec![buffer],
                 bytes,
+                ..Departure::default()
+            });
+            self.publish_departed();
+        }
+    }
+
+    /// Frees buffers in the next turns.
+    pub(super) fn leave_buffers(&mut self, buffers: Vec<Vec<u8>>) {
+        if !buffers.is_empty() {
+            self.departures.push(Departure {
+                bytes: buffers.iter().map(Vec::len).sum(),
+                buffers,
                 ..Departure::default()
             });
             self.publish_departed();

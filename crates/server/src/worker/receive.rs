@@ -68,8 +68,13 @@ impl Worker {
         }
         if std::mem::take(&mut connection.unsent) {
             self.line_up(slot);
-        } else if matches!(connection.ending, Ending::Linger { .. }) {
+        } else if matches!(
+            connection.ending,
+            Ending::Linger { .. } | Ending::AfterOutput
+        ) {
             self.discard(slot);
+        } else if connection.reads_ahead() {
+            self.read_ahead(slot);
         } else if connection.unfinished.is_some() {
             self.resume(slot);
         } else {
@@ -110,11 +115,13 @@ impl Worker {
             return;
         };
         connection.output.borrow_buffer(&mut self.spares);
+        let mark = connection.heap_mark();
         let flow = unfinished.resume(context, &mut connection.output);
         serve(context);
         drop(pass);
         let is_done = matches!(flow, Flow::Continue);
         connection.follow(flow);
+        connection.note_unfinished(mark);
         if is_done {
             self.deliver_to(slot);
         }
@@ -321,7 +328,13 @@ impl Worker {
         let from = self.batch.used;
         let room = &mut self.batch.arena[from..from + READ_BYTES_MAX];
         match connection.stream.read(room) {
-            Received::Bytes(_) | Received::Nothing => self.enqueue(slot),
+            // It may still read its replies.
+            Received::End if connection.ending == Ending::AfterOutput => {}
+            Received::Bytes(bytes) => {
+                connection.note_moved(bytes, self.now_ms);
+                self.enqueue(slot);
+            }
+            Received::Nothing => self.enqueue(slot),
             Received::End | Received::Gone => self.close(slot),
         }
     }

@@ -79,6 +79,8 @@ impl Worker {
             return;
         }
         connection.noted_bytes = after;
+        let ahead = connection.stream.ahead_bytes();
+        let ahead_before = std::mem::replace(&mut connection.noted_ahead_bytes, ahead);
         if let Some(client) = connection.link.client() {
             client.note_held(after);
         }
@@ -94,12 +96,16 @@ impl Worker {
             connection.stranger_ms = is_stranger.then_some(self.now_ms);
             self.note_doorstep(slot);
         }
+        if ahead != ahead_before {
+            self.note_ahead(slot, ahead_before, ahead);
+        }
         self.publish_held();
     }
 
     /// Takes a connection that is gone out of the sums.
     pub(super) fn forget_held(&mut self, connection: &Connection) {
         self.held_bytes -= connection.noted_bytes;
+        self.ahead_bytes -= connection.noted_ahead_bytes;
         if connection.stranger_ms.is_some() {
             self.stranger_bytes -= connection.noted_bytes;
         }
@@ -109,6 +115,7 @@ impl Worker {
     fn publish_held(&self) {
         let budget = &self.common.state.budget;
         budget.set_connections(self.index, self.held_bytes, self.stranger_bytes);
+        budget.set_ahead(self.index, self.ahead_bytes);
     }
 
     /// Looks at the budget if the loop's connections hold more than at the last look.

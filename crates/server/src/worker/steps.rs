@@ -133,6 +133,7 @@ pub(super) fn run(
     now_ms: u64,
 ) {
     let begin = std::mem::replace(&mut span.from, step.end);
+    let mark = connection.heap_mark();
     match connection
         .link
         .run(&step.task, context, &mut connection.output)
@@ -143,6 +144,7 @@ pub(super) fn run(
                 span.from = begin;
             }
             follow(context, flow, span, connection);
+            connection.note_unfinished(mark);
         }
         Next::Feed => {
             connection.start_transfer(now_ms);
@@ -268,7 +270,14 @@ pub(super) fn run_frame(
                 connection.input = Input::Requests;
             }
             spent = match &mut connection.unfinished {
-                Some(rest) => rest.adopt(frame).unwrap_or_default(),
+                Some(rest) => {
+                    let bytes = frame.capacity();
+                    let left = rest.adopt(frame);
+                    if left.is_none() {
+                        connection.unfinished_bytes += bytes;
+                    }
+                    left.unwrap_or_default()
+                }
                 None => frame,
             };
         }

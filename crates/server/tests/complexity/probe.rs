@@ -10,7 +10,8 @@ use std::time::Duration;
 use cellar::clock::Stopwatch;
 
 use crate::support::daemon::{Daemon, frame, pattern};
-use crate::support::vitals::processor_time;
+use crate::support::vitals::{forget_peak, occupied_bytes, processor_time};
+use crate::support::wait::wait_until;
 
 /// How much there is.
 #[derive(Clone, Copy, Debug)]
@@ -101,6 +102,10 @@ pub(crate) struct Bench {
     gap_us: Arc<AtomicU64>,
 }
 
+/// Clients that read nothing, and how often each sends its request.
+const UNREAD_CLIENTS: usize = 40;
+const UNREAD_REQUESTS: usize = 4;
+
 /// What is asked last on a connection, so that its answer shows the end.
 const END: &[u8] = b"*2\r\n$4\r\nPING\r\n$7\r\nTHE-END\r\n";
 
@@ -189,6 +194,25 @@ impl Bench {
         };
         bench.fill();
         bench.ping();
+        bench
+    }
+
+    /// Starts and fills one of which clients may hold little.
+    pub(crate) fn start_small(memory: &str, client_memory: &str) -> Bench {
+        let flags = ["--threads", "2", "--memory", memory];
+        let more = [
+            "--client-memory",
+            client_memory,
+            "--max-connections",
+            "2000",
+        ];
+        let bench = Bench {
+            daemon: Daemon::spawn(&[&flags[..], &more].concat()),
+            size: Size::SHORT,
+            stop: Arc::default(),
+            gap_us: Arc::default(),
+        };
+        bench.fill();
         bench
     }
 
@@ -422,24 +446,18 @@ impl Bench {
     }
 
     fn run_once(&self, protocol: Protocol, words: &str) -> Outcome {
-        let (mut stream, request, end) = match protocol {
+        let mut stream = self.connect(protocol);
+        let mut request = self.request(protocol, words);
+        let end = match protocol {
             Protocol::Resp => {
-                let commands = words.split(" ; ");
-                let frames = commands.map(|words| match words {
-                    "{queue}" => self.queue(),
-                    "{stores}" => Self::stores(),
-                    words => frame_of(&self.expanded(words)),
-                });
-                let request = frames.chain([END.to_vec()]).collect::<Vec<_>>().concat();
-                let end = &b"$7\r\nTHE-END\r\n"[..];
-                (self.daemon.connect_resp(), request, end)
+                request.extend_from_slice(END);
+                &b"$7\r\nTHE-END\r\n"[..]
             }
             Protocol::Memcached => {
-                let line = self.expanded(words).join(&b' ');
-                let request = [&*line, b"\r\nmn\r\n"].concat();
-                (self.daemon.connect(), request, &b"MN\r\n"[..])
+                request.extend_from_slice(b"mn\r\n");
+                b"MN\r\n"
             }
-            Protocol::Http => (self.daemon.connect_http(), http_request(words), &b""[..]),
+            Protocol::Http => b"",
         };
         let mut sender = stream.try_clone().unwrap();
         self.gap_us.store(0, Ordering::Relaxed);
@@ -459,6 +477,65 @@ impl Bench {
                 .as_millis() as u64,
             bytes,
         }
+    }
+
+    fn connect(&self, protocol: Protocol) -> TcpStream {
+        match protocol {
+            Protocol::Resp => self.daemon.connect_resp(),
+            Protocol::Memcached => self.daemon.connect(),
+            Protocol::Http => self.daemon.connect_http(),
+        }
+    }
+
+    /// The bytes of a probe.
+    fn request(&self, protocol: Protocol, words: &str) -> Vec<u8> {
+        match protocol {
+            Protocol::Resp => {
+                let frames = words.split(" ; ").map(|words| match words {
+                    "{queue}" => self.queue(),
+                    "{stores}" => Self::stores(),
+                    words => frame_of(&self.expanded(words)),
+                });
+                frames.collect::<Vec<_>>().concat()
+            }
+            Protocol::Memcached => [&*self.expanded(words).join(&b' '), b"\r\n"].concat(),
+            Protocol::Http => http_request(words),
+        }
+    }
+
+    /// Has many clients send a probe again and again and read nothing; most bytes of memory that
+    /// the server has occupied meanwhile.
+    pub(crate) fn unread(&self, protocol: Protocol, words: &str) -> usize {
+        let server = self.daemon.id();
+        forget_peak(server);
+        let request = self.request(protocol, words);
+        let clients: Vec<TcpStream> = (0..UNREAD_CLIENTS)
+            .map(|_| self.connect(protocol))
+            .collect();
+        for stream in &clients {
+            stream.set_nonblocking(true).unwrap();
+        }
+        let mut sent = vec![0; UNREAD_CLIENTS];
+        let all = request.len() * UNREAD_REQUESTS;
+        let mut before = Duration::ZERO;
+        wait_until("nothing more is taken", || {
+            let mut moved = 0;
+            for (mut stream, sent) in clients.iter().zip(&mut sent) {
+                let rest = &request[*sent % request.len()..];
+                if *sent < all
+                    && let Ok(bytes) = stream.write(rest)
+                {
+                    *sent += bytes;
+                    moved += bytes;
+                }
+            }
+            // paced: a server that has more to do uses a processor meanwhile.
+            std::thread::sleep(Duration::from_millis(20));
+            let after = processor_time(server);
+            let is_busy = after - std::mem::replace(&mut before, after) > Duration::from_millis(5);
+            moved == 0 && !is_busy
+        });
+        occupied_bytes(server, "VmHWM")
     }
 
     /// The words of a probe, with what stands in braces made long.

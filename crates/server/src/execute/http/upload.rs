@@ -14,6 +14,7 @@ use super::write::{self, StoreOrder};
 use super::{Peer, Prepared, date, execute, guard, prepare};
 use crate::execute::context::{Context, Flow, Next};
 use crate::execute::filling::{Filling, ValueSource};
+use crate::limits::PIPELINE_TOO_LARGE;
 use crate::output::Output;
 use crate::pause::Effect;
 
@@ -297,6 +298,16 @@ impl Gather {
             flow => flow,
         }
     }
+}
+
+/// Tells a client that its pipeline needs more memory than clients may have.
+pub(in crate::execute) fn refuse_pipeline(context: Context<'_>, output: &mut Output) {
+    let failure = Failure::new(
+        Status::UNAVAILABLE,
+        "pipeline_too_large",
+        PIPELINE_TOO_LARGE,
+    );
+    write_failure(output, &failure, (Stay::Close, false), &date::now(context));
 }
 
 /// Tells a client that its request took too long to come.

@@ -5,7 +5,7 @@
 //! value is no part of a task: its bytes follow to [`Intake::feed`].
 
 use cellar_protocol::memcached::binary::{
-    self as packets, Packet, PacketDecoded, PacketRefused, REQUEST_MARK,
+    self as packets, Packet, PacketDecoded, PacketHead, PacketRefused, PacketStatus, REQUEST_MARK,
 };
 use cellar_protocol::memcached::{self as codec, Decoded, Limits, Refused, Storage};
 
@@ -16,6 +16,7 @@ use super::{Prepared, execute, execute_limited, prepare, refuse};
 use crate::execute::context::{Ahead, Context, Flow, Next, Used};
 use crate::execute::filling::{LINE_END, SMALL_VALUE_BYTES_MAX, Transfer};
 use crate::execute::permission::{of_memcached, of_packet};
+use crate::limits::PIPELINE_TOO_LARGE;
 use crate::output::Output;
 use crate::pause::Effect;
 use crate::state::State;
@@ -237,6 +238,24 @@ impl Intake {
     pub(in crate::execute) fn is_stranger(&self) -> bool {
         let member = self.member.as_ref();
         member.is_some_and(|member| !member.standing.is_known())
+    }
+
+    /// Tells a client that its pipeline needs more memory than clients may have.
+    pub(in crate::execute) fn refuse_pipeline(&self, output: &mut Output) {
+        let out = output.bytes();
+        if self.dialect == Dialect::Binary {
+            // It is no answer to one packet.
+            let head = PacketHead {
+                code: 0,
+                quiet: false,
+                opaque: [0; 4],
+            };
+            let text = PIPELINE_TOO_LARGE.as_bytes();
+            return packets::reply::failed_for(out, head, PacketStatus::NoMemory, text);
+        }
+        out.extend_from_slice(b"SERVER_ERROR ");
+        out.extend_from_slice(PIPELINE_TOO_LARGE.as_bytes());
+        out.extend_from_slice(b"\r\n");
     }
 
     /// What is spoken, as far as it is known.

@@ -98,6 +98,7 @@ fn server(figures: &Figures, context: Context<'_>, out: &mut Vec<u8>) {
         ("idle_kicks", totals.connections_idle_closed),
         ("slow_kicks", totals.connections_slow_closed),
         ("memory_kicks", totals.connections_memory_closed),
+        ("pipeline_kicks", totals.connections_pipeline_closed),
         ("login_kicks", totals.connections_login_closed),
         ("bytes_read", totals.bytes_read),
         ("bytes_written", totals.bytes_written),
