@@ -21,8 +21,8 @@ const _: () = assert!(
 );
 
 /// What a client is told whose pipeline is refused.
-pub const PIPELINE_TOO_LARGE: &str = "the pipeline is too large: the server keeps requests until their replies are read, and these \
-     need more than --client-memory has free";
+pub const PIPELINE_TOO_LARGE: &str = "the pipeline is too large: requests whose replies are not \
+    read need more than --client-memory has free";
 
 /// Waiting reply bytes from which a connection gets no further request.
 pub const WAITING_BYTES_MAX: usize = 32 << 10;
