@@ -179,8 +179,8 @@ fn the_page_is_what_the_table_says() {
          command waits\nfor it and is one step then. What is copied as it is (an argument, \
          another key's value) is copied in\nturns, too. A command that finds no room so, and what \
          EXEC and scripts run, takes it at once.\n\n\
-         A command has at most 200,000 arguments; so many are decoded and kept in one turn, which \
-         takes\nsome 5 milliseconds. Requests that one connection sends at once have 1 ms of each \
+         A command has at most 1,048,576 arguments, as in Redis; they are decoded and kept in one \
+         turn, which\ntakes some 5 milliseconds for 200,000. Requests that one connection sends at once have 1 ms of each \
          turn, and one of\nthem at least.\n\n\
          This page is generated from crates/server/tests/complexity/table.rs; the test beside it \
          runs the\nworst inputs.\n",

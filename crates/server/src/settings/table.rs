@@ -18,7 +18,6 @@ use super::values::{
     show_path, show_paths, switch, value_limit,
 };
 use super::{CONNECTIONS_MAX, DATABASES_MAX, LogFormat, SWITCH, THREADS_MAX, letters};
-use crate::limits::QUEUED_KEYS_MAX;
 
 pub use super::row::Row;
 
@@ -494,17 +493,6 @@ pub const TABLE: &[Row] = &[
                as long together; those behind are not run.",
         set: |s, v| put(&mut s.script_time_ms, non_zero_duration(v)),
         show: |s| show_duration_ms(s.script_time_ms),
-    },
-    Row {
-        name: "transaction-keys",
-        parameter: None,
-        value: "N",
-        default: "12000",
-        help: "Most keys of what MULTI queues; nobody else is served while EXEC runs it, some \
-               milliseconds for each 10000. A command counts for one at least, four of its \
-               arguments beyond the eighth for one more.",
-        set: |s, v| put(&mut s.transaction_keys, number(v, 1, QUEUED_KEYS_MAX)),
-        show: |s| s.transaction_keys.to_string(),
     },
     Row {
         name: "watchdog",

@@ -105,18 +105,21 @@ pub(crate) const RESP: &[Row] = rows! {
     "lcs": "product of both lengths / 64", "two strings of 4 KiB",
         "the lengths' product is at most 16 Mi, each at most 1 MiB",
         ["LCS one two", "LCS one two LEN", "LCS one two IDX WITHMATCHLEN"];
-    "mget": "one look-up a key", "262,143 keys", "4,096 keys or 64 KiB of answer a step",
+    "mget": "one look-up a key", "1,048,575 keys", "4,096 keys or 64 KiB of answer a step",
         ["MGET {keys}", "MGET {missing}", "HELLO 3 ; CLIENT TRACKING on ; MGET {keys}"];
-    "mset": "one store a key", "131,071 pairs",
+    "mset": "one store a key", "524,287 pairs",
         "8,192 pairs a step, fewer if many track them; up to so many are one step, before which \
          their room is made in steps",
         ["MSET {pairs}"];
     "msetnx msetex": "one store a key", "8,191 pairs",
         "at most 16,384 arguments; their room is made in steps before",
         ["MSETNX {fewpairs}"];
-    "del unlink exists touch": "one look-up a key", "262,143 keys",
+    "del unlink": "one look-up a key", "1,048,575 keys",
+        "16,384 keys a step, fewer if many track them; up to so many are one step",
+        ["UNLINK {missing}", "DEL {missing}"];
+    "exists touch": "one look-up a key", "1,048,575 keys",
         "4,096 keys a step, fewer if many track them",
-        ["EXISTS {keys}", "TOUCH {keys}", "UNLINK {missing}", "DEL {missing}"];
+        ["EXISTS {keys}", "TOUCH {keys}"];
     "expire pexpire expireat pexpireat ttl pttl expiretime pexpiretime persist invalidate type":
         "one look-up", "a hash whose fields have deadlines", "one pass over at most 4 MiB",
         ["EXPIRE hash 1000", "TYPE hash"];
