@@ -43,8 +43,6 @@ pub const SCRIPT_REPLY_BYTES_MAX: usize = 64 << 20;
 pub const SCRIPT_ARGUMENT_BYTES_MAX: usize = 4 << 20;
 /// Bytes of the members that a command on several sets finds.
 pub const RESULT_BYTES_MAX: usize = 64 << 20;
-/// Bytes that may wait in an inbox; a client with more is dropped.
-pub const INBOX_BYTES_MAX: usize = 8 << 20;
 /// Bytes that the keys one client watches may take, each as [`entry_bytes`] says: EXEC looks at all
 /// of them in one step.
 pub const WATCHED_BYTES_MAX: usize = 2 << 20;

@@ -3,10 +3,10 @@
 use crate::history::HISTORY_BYTES_MAX;
 use crate::limits::{
     ARENA_BYTES, CHANNEL_BYTES_MAX, CONNECTION_BYTES, HANDSHAKE_BYTES_MAX, HANDSHAKES_MAX,
-    INBOX_BYTES_MAX, LOG_BYTES_MAX, PATTERN_BYTES_MAX, PREFIX_BYTES_MAX, PROGRAM_BYTES,
-    REPLY_BYTES_MAX, RESULT_BYTES_MAX, SCRATCH_BYTES, SCRIPT_ARGUMENT_BYTES_MAX,
-    SCRIPT_REPLY_BYTES_MAX, SLOW_LOG_BYTES_MAX, SPARE_BYTES, SUBSCRIPTION_BYTES_MAX, TLS_BYTES,
-    WAITED_BYTES_MAX, WAITERS_MAX, WAITING_EVENT_BYTES_MAX, WATCHED_BYTES_MAX,
+    LOG_BYTES_MAX, PATTERN_BYTES_MAX, PREFIX_BYTES_MAX, PROGRAM_BYTES, REPLY_BYTES_MAX,
+    RESULT_BYTES_MAX, SCRATCH_BYTES, SCRIPT_ARGUMENT_BYTES_MAX, SCRIPT_REPLY_BYTES_MAX,
+    SLOW_LOG_BYTES_MAX, SPARE_BYTES, SUBSCRIPTION_BYTES_MAX, TLS_BYTES, WAITED_BYTES_MAX,
+    WAITERS_MAX, WAITING_EVENT_BYTES_MAX, WATCHED_BYTES_MAX,
 };
 use crate::script::{LIBRARY_BYTES_MAX, MEMORY_BYTES_MAX, PROGRAM_BYTES_MAX, SOURCE_BYTES_MAX};
 use crate::settings::units::round_size;
@@ -68,7 +68,11 @@ const CLIENT: [(&str, usize, &str); 11] = [
         "",
     ),
     ("the answer of a script", SCRIPT_REPLY_BYTES_MAX, ""),
-    ("messages that wait while it reads", INBOX_BYTES_MAX, ""),
+    (
+        "messages that wait while it reads, of all clients together",
+        0,
+        "half of `--client-memory`",
+    ),
     ("commands queued by MULTI", 0, "half of `--client-memory`"),
     ("watched keys", WATCHED_BYTES_MAX, ""),
     ("keys that it waits for", WAITED_BYTES_MAX, ""),

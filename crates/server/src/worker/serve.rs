@@ -27,9 +27,7 @@ use super::threshold::note_request;
 use crate::client::Delivery;
 use crate::connection::Input;
 use crate::execute::Context;
-use crate::limits::{
-    INBOX_BYTES_MAX, LONG_REQUEST_BYTES_MIN, TURN_REPLY_BYTES_MAX, WAITING_BYTES_MAX,
-};
+use crate::limits::{LONG_REQUEST_BYTES_MIN, TURN_REPLY_BYTES_MAX, WAITING_BYTES_MAX};
 use crate::mailbox::Home;
 
 impl Worker {
@@ -314,7 +312,8 @@ impl Worker {
         }
         connection.output.borrow_buffer(&mut self.spares);
         connection.output.bytes().extend_from_slice(&bytes);
-        if connection.output.waiting_bytes() > INBOX_BYTES_MAX + WAITING_BYTES_MAX {
+        let bytes_max = self.common.state.budget.inbox_bytes_max();
+        if connection.output.waiting_bytes() > bytes_max.saturating_add(WAITING_BYTES_MAX) {
             self.counters.connections_slow_closed.add(1);
             return self.close(slot);
         }
