@@ -20,6 +20,7 @@ use crate::client::Client;
 use crate::execute::{Context, Flow, Link, Unfinished};
 use crate::guesses::Source;
 use crate::limits::{LONG_READ_BYTES_MAX, LONG_REQUEST_BYTES_MIN, READ_BYTES_MAX};
+use crate::mailbox::ClientSetup;
 use crate::output::Output;
 use crate::poller::Interest;
 use crate::state::State;
@@ -213,9 +214,9 @@ impl Connection {
         !self.backlog && self.unfinished.is_none()
     }
 
-    /// Whether another process can go on with it: nothing of a request or reply is under way, and
-    /// nothing is kept for it that one which just came does not have.
-    pub(crate) fn can_move(&mut self, state: &State) -> bool {
+    /// What another process has to know to go on with it. None if it cannot: a request or a reply is
+    /// under way, or more is kept for it than goes over.
+    pub(crate) fn setup_to_move(&mut self, state: &State) -> Option<ClientSetup> {
         let rests = self.waiter.is_some() || self.waits_for.is_some() || self.is_parked;
         let writes = self.unsent || self.blocked || !self.output.is_empty();
         let reads = !self.is_through()
@@ -226,7 +227,8 @@ impl Connection {
             || self.link.transfer().is_some();
         let is_open = matches!(self.ending, Ending::No | Ending::AfterRequests);
         let is_busy = rests || writes || reads || self.is_held;
-        is_open && !is_busy && self.stream.can_move() && self.link.is_as_new(state)
+        let can_move = is_open && !is_busy && self.stream.can_move();
+        can_move.then(|| self.link.setup(state))?
     }
 
     /// Whether the request under way was begun by a user who is gone since, or may do something
