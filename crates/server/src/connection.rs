@@ -214,8 +214,8 @@ impl Connection {
         !self.backlog && self.unfinished.is_none()
     }
 
-    /// What another process has to know to go on with it. None if it cannot: a request or a reply is
-    /// under way, or more is kept for it than goes over.
+    /// What another process has to know to go on with it. None if it cannot: a request or a reply
+    /// is under way, or more is kept for it than goes over.
     pub(crate) fn setup_to_move(&mut self, state: &State) -> Option<ClientSetup> {
         let rests = self.waiter.is_some() || self.waits_for.is_some() || self.is_parked;
         let writes = self.unsent || self.blocked || !self.output.is_empty();

@@ -2,9 +2,9 @@
 //!
 //! A connection goes over as its socket if nothing of it is under way and nothing is kept for it
 //! ([`Connection::setup_to_move`](crate::connection::Connection::setup_to_move)): what its client
-//! has sent and nobody has read, the successor reads. All others are drained. Once each of them has nothing
-//! left to execute the loop has settled: it writes what waits, and runs no request any more. Who
-//! waits for its client or another is not waited for, and nobody for ever.
+//! has sent and nobody has read, the successor reads. All others are drained. Once each of them has
+//! nothing left to execute the loop has settled: it writes what waits, and runs no request any
+//! more. Who waits for its client or another is not waited for, and nobody for ever.
 //!
 //! Why: docs/decisions/0056. Tests: tests/takeover.rs.
 

@@ -159,8 +159,6 @@ impl Worker {
                 let link = &mut connection.link;
                 let is_answered = is_quick || !link.makes_room() && link.transfer().is_none();
                 self.answered[span.codec.protocol() as usize] += u64::from(is_answered);
-                // What follows was not decoded: it waits for the next turn.
-                span.stopped |= !is_quick && step.task.ends_decoding();
                 if !is_quick && (pass.take_heavy() | step.task.is_heavy()) {
                     span.stopped |= shares.note(step.span, self.common.clock.us());
                     // It may have begun a pause, or ended one.
