@@ -198,7 +198,8 @@ fn the_page_is_what_the_table_says() {
          another key's value) is copied in\nturns, too. A command that finds no room so, and what \
          EXEC and scripts run, takes it at once.\n\n\
          A command has at most 1,048,576 arguments, as in Redis; they are decoded and kept in one \
-         turn, which\ntakes some 5 milliseconds for 200,000. Requests that one connection sends at once have 1 ms of each \
+         turn, which\ntakes some 5 milliseconds for 200,000. Requests that one connection sends at \
+         once have 1 ms of each \
          turn, and one of\nthem at least.\n\n\
          This page is generated from crates/server/tests/complexity/table.rs; the test beside it \
          runs the\nworst inputs.\n",

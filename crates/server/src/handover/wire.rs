@@ -33,8 +33,8 @@ const MARK: &str = "cellar-takeover ";
 /// Longest time that a message waits for room.
 const SEND_MS: u64 = 1_000;
 
-/// A client in a message: a line `PROTOCOL PEER`. If the client has set up something, the version of
-/// RESP, database, name, and name and version of the library follow, each behind a tab.
+/// A client in a message: a line `PROTOCOL PEER`. If the client has set up something, the version
+/// of RESP, database, name, and name and version of the library follow, each behind a tab.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ToldClient {
     pub(super) protocol: Protocol,
