@@ -141,7 +141,8 @@ fn counts() -> String {
     format!(
         "\nAt most {WAITERS_MAX} clients wait for keys at one time (`BLPOP` and its kin). A \
          script or a library of functions has at most {}. What clients\nleave behind counts for \
-         them until it is freed. A pattern, of KEYS, SCAN or PSUBSCRIBE for example,\nhas at most {}, as have \
+         them until it is freed. A pattern, of KEYS, SCAN or PSUBSCRIBE for \
+         example,\nhas at most {}, as have \
          all of CONFIG GET together; the name of a channel at most {}. To compare with a hash of\n\
          `cellar hash-password` takes {}.\n",
         round_size(PROGRAM_BYTES_MAX),
