@@ -23,6 +23,7 @@ mod overdue;
 mod provision;
 mod resize;
 mod restart;
+mod restored;
 mod room;
 mod sealed;
 mod space;
