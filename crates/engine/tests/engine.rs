@@ -21,6 +21,7 @@ mod observer;
 mod optimistic;
 mod overdue;
 mod provision;
+mod reclaim;
 mod resize;
 mod restart;
 mod restored;
