@@ -97,7 +97,7 @@ impl Cache {
     }
 
     /// Longest value this cache takes: the configured limit, or half of its memory that is no
-    /// space's own.
+    /// space's own; in a cache that was given more memory, half of what its addresses reach.
     #[must_use]
     pub fn value_bytes_max(&self) -> usize {
         let limit = self.config.value_bytes_max.min(Config::VALUE_BYTES_LIMIT);
@@ -215,7 +215,10 @@ impl Cache {
                 result
             });
         }
-        result
+        match result {
+            Err(Error::Busy) => Err(self.busy(key.bytes().len() + bytes())),
+            result => result,
+        }
     }
 
     /// Has the other shards give up memory until `bytes` are left in the budget: first those that
@@ -349,7 +352,9 @@ impl Cache {
     /// over an old value of at least the same length it is written in place.
     ///
     /// # Errors
-    /// [`Error::TooLarge`]; [`Error::Busy`] if all memory is held by values in transfer.
+    /// [`Error::TooLarge`]; [`Error::Busy`] if all memory is held by values in transfer;
+    /// [`Error::StateFull`] if the file system that its memory lies on is full, and nothing that
+    /// could leave has room for the value.
     #[inline]
     pub fn set(&self, key: Key<'_>, value: &[u8], options: &SetOptions) -> Result<Stored, Error> {
         self.check_value(value.len(), options.value_bytes_max)?;

@@ -520,6 +520,102 @@ fn a_broken_file_is_never_believed() {
 }
 
 #[test]
+fn no_key_with_a_flipped_bit_is_restored() {
+    const KEYS: u64 = 2_000;
+    let name = |number: u64| format!("session:{number:05}");
+    for clean in [true, false] {
+        let (place, making) = (Place::new("flipped"), Making::new());
+        let cache = making.open(&place);
+        for number in 0..KEYS {
+            set(&cache, &name(number), &told_value(number));
+        }
+        if clean {
+            cache.seal().unwrap().leave();
+        } else {
+            drop(cache);
+        }
+        let copy = Copy::of(&place);
+        let (mut random, mut flipped) = (Random(77), 0);
+        drop(copy.put(|pages| {
+            for (_, page) in pages {
+                let mut at = 0;
+                while let Some(found) = find(&page[at..], b"session:") {
+                    let key = at + found..at + found + name(0).len();
+                    if key.end <= PAGE {
+                        let byte = key.start + random.below(name(0).len() as u64) as usize;
+                        page[byte] ^= 1 << random.below(8);
+                        flipped += 1;
+                    }
+                    at = key.start + 1;
+                }
+            }
+        }));
+        let cache = making.open(&place);
+        let restored = cache.restored().unwrap();
+        assert!(flipped > KEYS * 9 / 10, "{flipped}");
+        assert_eq!(restored.dropped, flipped, "clean: {clean}");
+        assert_eq!(restored.items, KEYS - flipped, "clean: {clean}");
+        for number in 0..KEYS {
+            let found = get(&cache, &name(number));
+            assert!(found.is_none_or(|found| found == told_value(number)));
+        }
+        cache.audit().unwrap();
+    }
+}
+
+#[test]
+fn no_value_whose_length_has_a_flipped_bit_is_restored() {
+    const KEYS: u64 = 2_000;
+    let name = |number: u64| format!("session:{number:05}");
+    let (place, making) = (Place::new("lengths"), Making::new());
+    let cache = making.open(&place);
+    for number in 0..KEYS {
+        set(&cache, &name(number), &[number as u8; 40]);
+    }
+    drop(cache);
+    let copy = Copy::of(&place);
+    let (mut random, mut flipped) = (Random(78), 0);
+    let mut is_whole = vec![true; KEYS as usize];
+    drop(copy.put(|pages| {
+        for (_, page) in pages {
+            let mut at = 0;
+            while let Some(found) = find(&page[at..], b"session:") {
+                let key = at + found;
+                at = key + 1;
+                let digits = page.get(key + 8..key + 13);
+                let digits = digits.and_then(|digits| std::str::from_utf8(digits).ok());
+                let number = digits.and_then(|digits| digits.parse::<usize>().ok());
+                // The header is the lengths of key and value; the next item begins behind it.
+                let length = key.checked_sub(1).filter(|&at| page[at] == 40);
+                let next = page.get(key + 13 + 40).is_some_and(|&byte| byte == 13);
+                if let (Some(number), Some(length), true) = (number, length, next) {
+                    page[length] ^= 1 << random.below(7);
+                    is_whole[number] = false;
+                    flipped += 1;
+                }
+            }
+        }
+    }));
+    let cache = making.open(&place);
+    let restored = cache.restored().unwrap();
+    assert!(flipped > KEYS / 8, "{flipped}");
+    assert!(restored.dropped >= flipped, "{restored:?}");
+    for number in 0..KEYS {
+        let found = get(&cache, &name(number));
+        assert!(
+            found.is_none_or(|found| found == [number as u8; 40]),
+            "{number}"
+        );
+        assert!(is_whole[number as usize] || get(&cache, &name(number)).is_none());
+    }
+    cache.audit().unwrap();
+}
+
+fn find(bytes: &[u8], part: &[u8]) -> Option<usize> {
+    bytes.windows(part.len()).position(|window| window == part)
+}
+
+#[test]
 fn a_file_that_is_cut_short_swapped_or_of_another_layout_begins_empty() {
     let (place, making) = (Place::new("cut"), Making::new());
     made(&place, &making);

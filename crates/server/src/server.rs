@@ -497,7 +497,10 @@ fn make_cache(
         .max_value_bytes
         .is_some_and(|wanted| longest < wanted)
     {
-        tracing::warn!(bytes = longest, "values are limited to half of --memory");
+        tracing::warn!(
+            bytes = longest,
+            "values are limited to half of --memory less --keep, or of what the cache began with"
+        );
     }
     Ok(cache)
 }

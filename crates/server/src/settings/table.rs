@@ -446,8 +446,10 @@ pub const TABLE: &[Row] = &[
         value: "N",
         default: "1",
         help: "How hard the cache looks for expired items whose memory nobody needs, 1 to 10: with \
-               1 at most 3 % of what is held is dead, with 10 half a per cent, for three times the \
-               copies of what lives beside them. CONFIG SET active-expire-effort changes it.",
+               1 at most 3 % of what is held is of expired items, with 10 half a per cent, for \
+               three times the copies of what lives beside them. Of expired, deleted and \
+               overwritten items together at most 6 % is left ten seconds after the last write, \
+               with any effort. CONFIG SET active-expire-effort changes it.",
         set: |s, v| put(&mut s.expire_effort, effort(v)),
         show: |s| s.expire_effort.to_string(),
     },
