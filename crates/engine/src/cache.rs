@@ -53,6 +53,7 @@ use crate::shard::Shard;
 use crate::space::Space;
 use crate::stats::{ReclaimLag, Stats};
 use crate::table::Probe;
+use crate::update::UpdateLimits;
 use attach::Footing;
 use cell::{Locked, ShardCell};
 use kept::Kept;
@@ -104,10 +105,19 @@ impl Cache {
         limit.min((self.memory_bytes() - self.kept_bytes()) / 2)
     }
 
-    /// Longest value that [`Cache::update`] stores.
+    /// Longest value of another kind than [`Kind::STRING`](crate::Kind::STRING) that
+    /// [`Cache::update`] stores.
     #[must_use]
     pub fn update_bytes_max(&self) -> usize {
         self.config.update_bytes_max.min(self.value_bytes_max())
+    }
+
+    /// What [`Cache::update`] is held to.
+    fn update_limits(&self) -> UpdateLimits {
+        UpdateLimits {
+            string_bytes: self.value_bytes_max(),
+            other_bytes: self.update_bytes_max(),
+        }
     }
 
     /// The present moment of the cache's clock.
@@ -411,16 +421,12 @@ impl Cache {
         scratch: &mut Vec<u8>,
         mut decide: impl FnMut(Option<Item<'_>>, &mut Vec<u8>) -> (R, Change),
     ) -> Result<R, Error> {
-        let max = self.update_bytes_max();
+        let limits = self.update_limits();
         let value_bytes = Cell::new(0);
         self.write_with_room(
             key,
             || value_bytes.get(),
-            |shard, now| {
-                let result = shard.update(key, scratch, max, &mut decide, now);
-                value_bytes.set(scratch.len());
-                result
-            },
+            |shard, now| shard.update(key, scratch, &limits, &value_bytes, &mut decide, now),
         )
     }
 

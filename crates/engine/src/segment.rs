@@ -254,6 +254,11 @@ impl Segment {
         self.written_bytes += narrow(bytes);
     }
 
+    /// Has the last item reach further, or leaves what it does not need unwritten again.
+    pub(crate) fn set_written(&mut self, bytes: usize) {
+        self.written_bytes = narrow(bytes);
+    }
+
     /// Counts holes or drafts that came and others that went.
     #[inline]
     pub(crate) fn change_holes(&mut self, more: usize, less: usize) {

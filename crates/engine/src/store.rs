@@ -21,7 +21,7 @@ mod rebuild; // how what a process left becomes a store again
 mod stowed; // what it knows of its items, as a clean stop leaves it
 mod keep; // a store of which nothing may leave for want of room
 mod in_place; // items that are written over where they lie
-mod splice; // parts of a value that are written over where they lie
+mod grow; // values that are edited, and grow, where they lie
 mod audit; // what a cache holds, counted entry by entry
 
 pub(crate) use self::audit::equal;
@@ -40,7 +40,7 @@ use crate::item::{self, Entry, Layout, Patch, Spec};
 use crate::key::{Hasher, Key};
 use crate::log::{Log, Room};
 use crate::observer::{Happened, Report};
-use crate::options::End;
+use crate::options::{End, Splice};
 use crate::outcome::Item;
 use crate::segment::{Flushed, Stream};
 use crate::space::Space;
@@ -82,6 +82,8 @@ pub(crate) enum Content<'a> {
     Old,
     /// The old value with the caller's bytes at one end.
     Extended(End, &'a [u8]),
+    /// The old value, or none, made longer with zeros, with parts of the caller's bytes over it.
+    Edited(&'a [Splice], &'a [u8]),
 }
 
 /// A live item and its entry; good until the store next changes.
@@ -399,6 +401,14 @@ impl Store {
             (Content::Extended(End::Front, bytes), Some((from, len))) => {
                 self.log.write(to, bytes);
                 self.log.copy(from, to + bytes.len(), len);
+            }
+            (Content::Edited(parts, bytes), old) => {
+                let kept = old.map_or(0, |(from, len)| {
+                    self.log.copy(from, to, len);
+                    len
+                });
+                self.zero(to + kept, layout.value_bytes - kept);
+                self.write_parts(layout, parts, bytes);
             }
             (_, None) => unreachable!("the old value was checked to be there"),
         }

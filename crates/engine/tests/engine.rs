@@ -8,6 +8,7 @@ mod collisions;
 mod copies;
 mod counter;
 mod counting;
+mod edit;
 mod evict;
 mod expiry;
 mod handles;

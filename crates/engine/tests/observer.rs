@@ -72,7 +72,7 @@ fn expect<T>(ears: &Ears, expected: &[Happened], _done: T) {
 fn update(cache: &Cache, key: Key<'_>, change: Change) -> bool {
     let done = cache.update(key, &mut Vec::new(), |_, value| {
         value.push(b'5');
-        (true, change)
+        (true, change.clone())
     });
     done.unwrap()
 }

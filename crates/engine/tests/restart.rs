@@ -86,6 +86,37 @@ fn get(cache: &Cache, key: &str) -> Option<Vec<u8>> {
 }
 
 #[test]
+fn values_that_grew_where_they_lie_come_back_and_grow_on() {
+    let (place, making) = (Place::new("grown"), Making::new());
+    let mut models = [100, 2_000, 300_000].map(|bytes| vec![7; bytes]);
+    let grow = |cache: &Cache, models: &mut [Vec<u8>]| {
+        for (model, name) in models.iter_mut().zip(["short", "middling", "long"]) {
+            let key = cache.key(name.as_bytes()).unwrap();
+            for piece in 0..30_u8 {
+                let piece = [piece; 300];
+                let options = SetOptions::default();
+                cache.extend(key, End::Back, &piece, &options).unwrap();
+                model.extend(piece);
+            }
+        }
+    };
+    let cache = making.open(&place);
+    for (model, name) in models.iter().zip(["short", "middling", "long"]) {
+        set(&cache, name, model);
+    }
+    grow(&cache, &mut models);
+    drop(cache);
+    for clean in [true, false, true] {
+        let cache = making.open_after(&place, clean);
+        for (model, name) in models.iter().zip(["short", "middling", "long"]) {
+            assert!(get(&cache, name).as_ref() == Some(model), "{name}");
+        }
+        grow(&cache, &mut models);
+        cache.audit().unwrap();
+    }
+}
+
+#[test]
 fn every_field_of_an_item_comes_back() {
     let (place, making) = (Place::new("fields"), Making::new());
     let cache = making.open(&place);

@@ -354,7 +354,7 @@ impl Settings {
         self.max_value_bytes.unwrap_or(MEMCACHED_VALUE_BYTES_MAX)
     }
 
-    /// Longest value that a command makes of an old one, in bytes.
+    /// Longest value of a hash, set, sorted set or list, in bytes.
     #[must_use]
     pub fn update_bytes_max(&self) -> usize {
         self.max_value_bytes.unwrap_or(UPDATE_BYTES_MAX)

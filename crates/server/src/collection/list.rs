@@ -65,7 +65,7 @@ impl Edit {
         match self {
             Edit::Keep => Change::Keep,
             Edit::Remove => Change::Remove,
-            Edit::Splice(splices) => Change::Splice(splices),
+            Edit::Splice(splices) => Change::splice(splices.to_vec()),
             Edit::Store => Change::Store {
                 kind: LIST,
                 deadline,

@@ -365,8 +365,8 @@ pub const TABLE: &[Row] = &[
         value: "SIZE|auto",
         default: "auto",
         help: "Longest value, at most 512MiB and half of --memory; auto = 1MiB over memcached's \
-               protocol, as there, 4MiB for what a command makes of an old value (APPEND, \
-               collections), and no limit of its own for the rest.",
+               protocol, as there, 4MiB for a hash, set, sorted set or list, and no limit of its \
+               own for the rest.",
         set: |s, v| put(&mut s.max_value_bytes, value_limit(v)),
         show: |s| {
             s.max_value_bytes
