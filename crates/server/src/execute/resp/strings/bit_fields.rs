@@ -2,6 +2,7 @@
 //!
 //! Source: redis.io/docs/latest/commands/bitfield.
 
+use cellar_engine::Change;
 use cellar_protocol::resp::Verb;
 use cellar_protocol::resp::number::parse_integer;
 
@@ -213,17 +214,19 @@ pub(in crate::execute::resp) fn bitfield(call: &mut Call<'_>) -> Outcome {
             "ERR BITFIELD_RO only supports the GET subcommand",
         ));
     }
-    let answers = update(call, key, |old, scratch| {
+    let (answers, is_changed) = update(call, key, |old, scratch| {
         let value = bytes_of(old)?;
         scratch.extend_from_slice(value);
         scratch.resize(value.len().max(end), 0);
-        let answers = operations.iter().map(|one| one.run(scratch));
-        Ok((answers.collect::<Vec<_>>(), store_keeping(call, old)))
+        let answers: Vec<_> = operations.iter().map(|one| one.run(scratch)).collect();
+        let is_changed = scratch != value;
+        let change = match is_changed {
+            true => store_keeping(call, old),
+            false => Change::Keep,
+        };
+        Ok(((answers, is_changed), change))
     })?;
-    let is_changed = |(one, answer): (&FieldAccess, &Option<i64>)| {
-        one.action != FieldAction::Get && answer.is_some()
-    };
-    if operations.iter().zip(&answers).any(is_changed) {
+    if is_changed {
         call.notify(Class::String, "setbit", key.bytes());
     }
     let mut reply = call.reply();

@@ -2,6 +2,7 @@
 //!
 //! Bit 0 is the highest of the first byte. Source: redis.io/docs/latest/commands/setbit.
 
+use cellar_engine::Change;
 use cellar_protocol::resp::number::parse_integer;
 
 use crate::execute::resp::call::{Call, Outcome};
@@ -40,18 +41,23 @@ pub(in crate::execute::resp) fn setbit(call: &mut Call<'_>) -> Outcome {
             return Err(Failure::text("ERR bit is not an integer or out of range"));
         }
     };
-    let before = update(call, key, |old, scratch| {
+    let (before, is_changed) = update(call, key, |old, scratch| {
         let value = bytes_of(old)?;
+        let before = value.get(byte).is_some_and(|byte| byte & mask != 0);
+        if before == bit && byte < value.len() {
+            return Ok(((before, false), Change::Keep));
+        }
         scratch.extend_from_slice(value);
         scratch.resize(value.len().max(byte + 1), 0);
-        let before = scratch[byte] & mask != 0;
         if bit {
             scratch[byte] |= mask;
         } else {
             scratch[byte] &= !mask;
         }
-        Ok((before, store_keeping(call, old)))
+        Ok(((before, true), store_keeping(call, old)))
     })?;
-    call.notify(Class::String, "setbit", key.bytes());
+    if is_changed {
+        call.notify(Class::String, "setbit", key.bytes());
+    }
     call.integer(i64::from(before))
 }
