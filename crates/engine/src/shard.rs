@@ -241,7 +241,8 @@ impl Shard {
         self.note(key, Action::Set, located, now);
         self.store.reset_fetched(located.slot);
         self.store.counts.stored += 1;
-        self.store.report.tell(key, happened);
+        let deadline = located.layout.deadline;
+        self.store.report_kept(key, happened, located, deadline);
         Stored::Done { version }
     }
 
@@ -438,18 +439,18 @@ impl Shard {
         deadline: Deadline,
         now: Instant,
     ) -> Result<(), Error> {
-        let mut is_there = self.store.retime(located, deadline);
-        if !is_there {
+        let mut retimed = self.store.retime(located, deadline).then_some(*located);
+        if retimed.is_none() {
             let spec = Spec {
                 deadline,
                 ..self.store.spec_of(located)
             };
-            let kept = self.put(key, Some(*located), &spec, Content::Old, now)?;
-            is_there = kept.is_some();
+            retimed = self.put(key, Some(*located), &spec, Content::Old, now)?;
         }
         self.watch.note(key, Action::Touch, (0, deadline), now);
-        if is_there {
-            self.store.report.tell(key, Happened::Retimed);
+        if let Some(located) = &retimed {
+            let happened = Happened::Retimed;
+            self.store.report_kept(key, happened, located, deadline);
         }
         Ok(())
     }
@@ -501,7 +502,8 @@ impl Shard {
             if options.drop_value {
                 self.store.reset_fetched(kept.slot);
             }
-            self.store.report.tell(key, Happened::Stored);
+            let happened = Happened::Stored;
+            self.store.report_kept(key, happened, &kept, spec.deadline);
         }
         Ok(Deleted::Done)
     }
@@ -511,7 +513,7 @@ impl Shard {
         self.note_deleted(key, now);
         self.store.remove(located);
         self.store.shrink_index(1);
-        self.store.report.tell(key, Happened::Removed);
+        self.store.report.tell(key, Happened::Removed, || None);
     }
 
     fn note_deleted(&mut self, key: Key<'_>, now: Instant) {

@@ -285,15 +285,34 @@ impl Store {
         self.counts.evicted += 1;
         self.counts.evicted_unfetched += u64::from(!self.index.is_fetched(located.slot));
         self.counts.evicted_bytes += located.layout.total_bytes() as u64;
-        self.report_item(&located.layout, Happened::Evicted);
+        self.report_gone(located, Happened::Evicted);
         self.remove(located);
     }
 
-    /// Tells what happens to an item whose key is at hand only where it is stored.
-    pub(crate) fn report_item(&self, layout: &Layout, happened: Happened) {
+    /// Tells what happens to an item that goes, whose key is at hand only where it is stored.
+    pub(crate) fn report_gone(&self, located: &Located, happened: Happened) {
         if self.report.is_wanted() {
-            self.report.tell(self.hashed_key_of(layout), happened);
+            let key = self.hashed_key_of(&located.layout);
+            let item = || Some(self.item(located));
+            self.report.tell(key, happened, item);
         }
+    }
+
+    /// Tells what was done with an item that goes at `deadline`.
+    #[inline]
+    pub(crate) fn report_kept(
+        &self,
+        key: Key<'_>,
+        happened: Happened,
+        located: &Located,
+        deadline: Deadline,
+    ) {
+        self.report.tell(key, happened, || {
+            Some(Item {
+                deadline,
+                ..self.item(located)
+            })
+        });
     }
 
     /// Writes header and key into room; returns where everything lies.

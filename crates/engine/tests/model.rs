@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use cellar_engine::{
     Cache, Change, Config, Counted, Deadline, DeleteOptions, Deleted, Draft, End, Handle, Happened,
-    Increment, Instant, Key, Kind, Lookup, ManualClock, Observer, SetOptions, Space, Splice,
+    Increment, Instant, Item, Key, Kind, Lookup, ManualClock, Observer, SetOptions, Space, Splice,
     Stored, When,
 };
 use proptest::prelude::*;
@@ -233,7 +233,7 @@ impl Observer for Mirror {
         true
     }
 
-    fn changed(&self, key: Key<'_>, happened: Happened) {
+    fn changed(&self, key: Key<'_>, happened: Happened, _item: Option<Item<'_>>) {
         let mut keys = self.keys.lock().unwrap();
         let key = in_model(key.space(), key.bytes());
         let was_there = match happened {

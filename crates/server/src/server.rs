@@ -453,7 +453,7 @@ fn make_state(
     if let Some(restored) = cache.restored() {
         restart::tell(restored);
     }
-    let mut state = State::observed(cache, settings, clock.wall(), observer);
+    let mut state = State::observed(cache, settings, clock.clone(), observer);
     state.content_types = types;
     state.started = state.cache.now();
     Ok(state)

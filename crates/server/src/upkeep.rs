@@ -79,7 +79,9 @@ pub(crate) fn start(
         }
         full.tell(&state);
         begin_turn();
-        state.observer.tracking.push_due(state.cache.now().0);
+        let due_ms = state.observer.expire_due(&state.cache);
+        let now_ms = state.cache.now().0;
+        let pause = pause.min(Duration::from_millis(due_ms.saturating_sub(now_ms)));
         state.observer.tracking.broadcast();
         let events_wait = state.observer.tell_waiting_events();
         let is_tidy = !state.observer.tracking.tidy_up();

@@ -286,6 +286,17 @@ impl<'a> List<'a> {
         Edit::Splice([head, Splice::default()])
     }
 
+    /// Writes the list as it is: what took an element and put it back has changed the key.
+    pub fn rewrite(&self, scratch: &mut Vec<u8>) -> Edit {
+        scratch.extend_from_slice(&self.value[..HEAD_BYTES]);
+        let head = Splice {
+            at: 0,
+            from: 0,
+            len: HEAD_BYTES,
+        };
+        Edit::Splice([head, Splice::default()])
+    }
+
     /// Moves the element at one end to the other; one that is alone has nowhere to go.
     pub fn rotate(&self, from: Side, bytes_max: usize, scratch: &mut Vec<u8>) -> Edit {
         let found = self.at(if from == Side::Left { 0 } else { -1 });

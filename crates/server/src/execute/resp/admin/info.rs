@@ -341,6 +341,7 @@ fn stats(facts: &InfoFacts<'_>, text: &mut InfoText) {
         ("sync_partial_ok", 0),
         ("sync_partial_err", 0),
         ("expired_keys", engine.expired),
+        ("expired_fields", state.observer.expired_fields()),
     ]);
     text.field(
         "expired_stale_perc",

@@ -4,6 +4,7 @@
 
 use std::ops::Range;
 
+use cellar_engine::Change;
 use cellar_protocol::resp::Verb;
 use cellar_protocol::resp::number::parse_integer;
 
@@ -220,9 +221,10 @@ pub(in crate::execute::resp) fn bitfield(call: &mut Call<'_>) -> Outcome {
             "ERR BITFIELD_RO only supports the GET subcommand",
         ));
     }
-    let answers = update(call, key, |old, scratch| {
+    let (answers, is_changed) = update(call, key, |old, scratch| {
         let value = bytes_of(old)?;
         let windows = Windows::of(operations.iter().map(FieldAccess::bytes), value, scratch);
+        let before = scratch.clone();
         let answers = operations.iter().map(|one| {
             let field = FieldAccess {
                 at: one.at % 8,
@@ -231,13 +233,13 @@ pub(in crate::execute::resp) fn bitfield(call: &mut Call<'_>) -> Outcome {
             field.run(&mut scratch[windows.place(one.bytes())])
         });
         let answers: Vec<_> = answers.collect();
+        if *scratch == before && value.len() >= end {
+            return Ok(((answers, false), Change::Keep));
+        }
         let parts = windows.parts(value.len().max(end));
-        Ok((answers, write_parts(call, parts, end)))
+        Ok(((answers, true), write_parts(call, parts, end)))
     })?;
-    let is_changed = |(one, answer): (&FieldAccess, &Option<i64>)| {
-        one.action != FieldAction::Get && answer.is_some()
-    };
-    if operations.iter().zip(&answers).any(is_changed) {
+    if is_changed {
         call.notify(Class::String, "setbit", key.bytes());
     }
     let mut reply = call.reply();

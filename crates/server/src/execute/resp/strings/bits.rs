@@ -2,6 +2,7 @@
 //!
 //! Bit 0 is the highest of the first byte. Source: redis.io/docs/latest/commands/setbit.
 
+use cellar_engine::Change;
 use cellar_protocol::resp::number::parse_integer;
 
 use crate::execute::resp::call::{Call, Outcome};
@@ -39,11 +40,22 @@ pub(in crate::execute::resp) fn setbit(call: &mut Call<'_>) -> Outcome {
             return Err(Failure::text("ERR bit is not an integer or out of range"));
         }
     };
-    let before = update(call, key, |old, scratch| {
-        let before = bytes_of(old)?.get(byte).copied().unwrap_or(0);
-        scratch.push(if bit { before | mask } else { before & !mask });
-        Ok((before & mask != 0, write_at(call, byte, scratch)))
+    let (before, is_changed) = update(call, key, |old, scratch| {
+        let value = bytes_of(old)?;
+        let old_byte = value.get(byte).copied().unwrap_or(0);
+        let before = old_byte & mask != 0;
+        if before == bit && byte < value.len() {
+            return Ok(((before, false), Change::Keep));
+        }
+        scratch.push(if bit {
+            old_byte | mask
+        } else {
+            old_byte & !mask
+        });
+        Ok(((before, true), write_at(call, byte, scratch)))
     })?;
-    call.notify(Class::String, "setbit", key.bytes());
+    if is_changed {
+        call.notify(Class::String, "setbit", key.bytes());
+    }
     call.integer(i64::from(before))
 }
