@@ -9,7 +9,7 @@
 //! While nobody needs memory, upkeep empties segments as long as more than 4.5 % of what is held is
 //! [`Reclaimable`], few at a time.
 //!
-//! Why: docs/decisions/0013 and 0070. Tests: tests/expiry.rs, tests/reclaim.rs.
+//! Why: docs/decisions/0013 and 0071. Tests: tests/expiry.rs, tests/reclaim.rs.
 
 use crate::clock::Instant;
 use crate::index::ENTRY_BYTES;

@@ -76,6 +76,8 @@ pub(crate) struct Connection {
     pub(crate) input: Input,
     /// What its request waits for, until its loop has asked to be called.
     pub(crate) waits_for: Option<Arc<Ticket>>,
+    /// The login that it rests for.
+    pub(crate) login: Option<Arc<Ticket>>,
     /// What its command waits for, until it is answered.
     pub(crate) waiter: Option<Arc<Waiter>>,
     /// Whether it rests until its loop is called for it.
@@ -138,6 +140,7 @@ impl Connection {
             waiter: None,
             is_parked: false,
             awaits_memory: false,
+            login: None,
             is_held: false,
             unfinished: None,
             unfinished_bytes: 0,
@@ -248,6 +251,16 @@ impl Connection {
     /// is taken for gone, as in Redis.
     pub(crate) fn is_deserted(&self) -> bool {
         self.stream.is_gone() || self.waiter.is_some() && self.stream.is_leaving()
+    }
+
+    /// Tells who compares passwords that the peer has ended its side, if it waits for that.
+    #[inline]
+    pub(crate) fn note_leaving(&self) {
+        if let Some(login) = &self.login
+            && self.stream.is_leaving()
+        {
+            login.leave();
+        }
     }
 
     /// Goes on as an execution said; whether its next request has to wait.

@@ -6,7 +6,7 @@
 //! ([`Observer::expire_due`](crate::observer::Observer::expire_due)).
 //!
 //! Limit: names take [`NAMES_BYTES_MAX`]; the latest deadlines have to go. Moments are in engine
-//! milliseconds. Why: docs/decisions/0074.
+//! milliseconds. Why: docs/decisions/0073.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -244,6 +244,7 @@ impl Worker {
         if has_left || connection.is_parked && connection.is_deserted() {
             return self.close(slot);
         }
+        connection.note_leaving();
         if ready.writable && connection.blocked {
             self.flush(slot);
         }

@@ -1,6 +1,6 @@
 //! Beside: what upkeep empties while nobody waits for memory, and how it moves live items.
 //!
-//! Why: docs/decisions/0034, 0039, 0067 and 0070. Tests: tests/overdue.rs,
+//! Why: docs/decisions/0034, 0039, 0067 and 0071. Tests: tests/overdue.rs,
 //! tests/reclaim.rs, tests/wave.rs.
 
 use super::{Allowance, Purpose, RESERVE, Reclaimer, Victim};

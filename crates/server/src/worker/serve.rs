@@ -256,13 +256,14 @@ impl Worker {
                 index: self.index,
                 token,
             });
+            connection.login = connection.is_parked.then_some(ticket);
             if connection.is_parked && connection.stream.is_gone() {
                 // Nobody waits for the answer, so nothing is to be done for it. A peer that has
                 // merely ended its own side may: `printf ... | nc -N` sends a login, ends, and
-                // reads. Over TCP one that is gone looks the same until it is written to, so its
-                // password is compared, among no more than others from there may have waiting.
-                self.close(slot);
+                // reads. Over TCP one that is gone looks the same until it is written to.
+                return self.close(slot);
             }
+            connection.note_leaving();
         }
     }
 
@@ -291,6 +292,7 @@ impl Worker {
             self.take_answer(slot);
         } else if std::mem::take(&mut connection.is_parked) {
             // A call for another reason lets it ask once more, and rest again.
+            connection.login = None;
             self.enqueue(slot);
             return self.deliver_to(slot);
         }
