@@ -167,9 +167,9 @@ impl Cache {
     }
 
     /// A bounded piece of upkeep in each shard: empties segments whose items have all expired, and
-    /// others while more than some 2 % of what is held is overdue, or some 4.5 % reclaimable; shrinks
-    /// an index that has become too large, touches the memory that a growing shard needs next,
-    /// brings deadlines that come near into the counts, and with [`Config::release_memory`]
+    /// others while more than some 2 % of what is held is overdue, or some 4.5 % reclaimable;
+    /// shrinks an index that has become too large, touches the memory that a growing shard needs
+    /// next, brings deadlines that come near into the counts, and with [`Config::release_memory`]
     /// compacts what is partly dead and gives free memory back to the system. Whether more of it is
     /// waiting.
     ///
