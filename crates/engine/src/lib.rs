@@ -10,17 +10,17 @@ mod space; // key spaces and kinds of values
 pub mod error; // what the engine refuses, and why
 mod stow; // what a process knows of its memory, written down for the next
 pub mod key; // keys and their hash
-mod observer; // who hears of changes
 mod memory; // where memory comes from, the bound on it
 mod heap; // what a thread has allocated, what the allocator keeps
 mod timescale; // how deadlines are written in one segment
 mod racing; // bytes that may be read while they are written
 mod sequence; // whether somebody changed a shard while it was read without its lock
 mod arena; // who reads and writes a value outside the lock
+pub mod outcome; // what a caller learns from an operation
+mod observer; // who hears of changes
 pub mod state; // the directory in which memory outlives the process
 pub mod config; // how a cache is made
 pub mod options; // what a caller may ask of the cache
-pub mod outcome; // what a caller learns from an operation
 pub mod stats; // what a cache tells of itself as a whole
 mod item; // what bytes an item is
 mod table; // the index's memory, which may be read without the shard's lock

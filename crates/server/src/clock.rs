@@ -163,7 +163,7 @@ impl LoopClock {
         let (_, us) = self.refresh_us();
         self.engine.hold();
         // Relaxed: read by the thread that holds the clock.
-        self.wall.held_us.store(us, Ordering::Relaxed);
+        self.wall.held_us.store(us.max(1), Ordering::Relaxed);
         HeldClock(Some(self))
     }
 

@@ -83,11 +83,11 @@ struct RebuildWalk<'w> {
     bounds: Vec<Bound>,
 }
 
-/// Where an entry leads, and whether an item lies there.
+/// Where an entry leads, and whether what lies there was being changed.
 #[derive(Clone, Copy, Debug)]
 struct Bound {
     offset: usize,
-    is_item: bool,
+    is_changing: bool,
 }
 
 impl Store {
@@ -219,7 +219,7 @@ impl Store {
             };
             walk.bounds.push(Bound {
                 offset,
-                is_item: !matches!(entered, Entered::Doubtful),
+                is_changing: walk.found.changing == Some(offset),
             });
             match entered {
                 Entered::Kept(survivor) => {
@@ -243,7 +243,7 @@ impl Store {
 
     /// Drops items whose length does not agree with where the next item begins: a segment is a
     /// gapless row of entries. The last of a segment has none behind it to be compared with, nor
-    /// has one before an entry in doubt.
+    /// has one before an entry that was being changed.
     fn drop_misfits(
         &mut self,
         survivors: &mut Vec<Survivor>,
@@ -261,7 +261,9 @@ impl Store {
                     .found
                     .changing
                     .filter(|at| (one.end()..next.offset).contains(at));
-                !next.is_item || changing.is_some() || self.leads_on(one.end(), next.offset, marked)
+                next.is_changing
+                    || changing.is_some()
+                    || self.leads_on(one.end(), next.offset, marked)
             });
             if !fits {
                 walk.rebuilt.dropped += 1;
