@@ -165,7 +165,7 @@ final class Watch {
 
     /** Whether the view may be acted on. */
     boolean isFresh() {
-        return ticks.now_ms() <= freshUntil_ms;
+        return !closed && ticks.now_ms() <= freshUntil_ms;
     }
 
     /** How long a key with this hash must not be written to; 0 for not at all. */
