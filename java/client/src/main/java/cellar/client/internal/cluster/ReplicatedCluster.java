@@ -98,9 +98,16 @@ public final class ReplicatedCluster extends Cluster {
         nodes.forEach(node -> named.put(name(node), node));
         List<Member> before = List.copyOf(members.values());
         for (Member member : before) {
-            if (!member.node().equals(named.get(member.replica().name()))) {
+            String name = member.replica().name();
+            Node now = named.get(name);
+            if (now == null) {
                 watch.leave(member.replica());
-                members.remove(member.replica().name());
+                members.remove(name);
+                close(member);
+            } else if (!member.node().equals(now)) {
+                Member moved = member(name, now);
+                watch.move(member.replica(), moved.replica());
+                members.put(name, moved);
                 close(member);
             }
         }

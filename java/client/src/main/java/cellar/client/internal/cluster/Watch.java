@@ -126,6 +126,13 @@ final class Watch {
         }
     }
 
+    /** The node has another address, where it has to be filled; it stays in the list meanwhile. */
+    void move(Replica before, Replica now) {
+        lost(before, "it is at another address");
+        replicas.put(now.name(), now);
+        renewed();
+    }
+
     /** The node is not used any more. */
     void leave(Replica node) {
         lost(node, "it is no longer among the nodes");
