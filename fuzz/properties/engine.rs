@@ -139,7 +139,7 @@ impl Pair {
                 let is_there = item.is_some();
                 let is_it = item.is_none_or(|item| entry.is_some_and(|entry| entry.is(&item)));
                 assert!(is_it, "a wrong item is shown");
-                (is_there, change)
+                (is_there, change.clone())
             });
         let is_there = match outcome {
             Ok(is_there) => is_there,

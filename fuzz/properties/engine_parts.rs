@@ -97,7 +97,7 @@ impl Observer for Heard {
         true
     }
 
-    fn changed(&self, key: Key<'_>, happened: Happened) {
+    fn changed(&self, key: Key<'_>, happened: Happened, _item: Option<Item<'_>>) {
         let mut keys = self.0.lock().expect("no panic");
         let name = (key.space(), key.bytes().to_vec());
         match happened {

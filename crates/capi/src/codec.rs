@@ -7,6 +7,7 @@ use std::sync::Arc;
 use cellar_near::{Codec, Error};
 
 use crate::border::{CELLAR_OK, ErrorOut, Failure, Foreign, Status, border, bytes, change};
+use crate::store::ENTRY_BYTES;
 use crate::value::{CELLAR_BYTES_MAX, Maker, Slot, bytes_in};
 
 /// Where a codec writes the bytes of a value.
@@ -147,8 +148,10 @@ impl Codec<Slot> for SlotCodec {
                 draft
             }
         };
+        let weight = self.maker.size() + bytes.len() + ENTRY_BYTES;
+        let weight = u32::try_from(weight).unwrap_or(u32::MAX);
         // SAFETY: a draft of this maker, filled above.
-        unsafe { Slot::filled(&mut draft, self.maker, 0) }.map_err(Error::codec)
+        unsafe { Slot::filled(&mut draft, self.maker, weight) }.map_err(Error::codec)
     }
 }
 

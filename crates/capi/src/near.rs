@@ -40,8 +40,14 @@ pub struct NearFigures {
     pub invalidations: u64,
     /// Times that everything was void.
     pub flushes: u64,
+    /// Answers not kept because they are heavier than a shard's part of `bytes_max`.
+    pub too_heavy: u64,
+    /// Refreshes that failed.
+    pub refreshes_failed: u64,
     /// Entries held.
     pub entries: u64,
+    /// Their weight: bytes, or one for each.
+    pub weight: u64,
 }
 
 /// Opens a near cache and starts its thread. It opens no connection before the first read or write.
@@ -385,7 +391,10 @@ pub unsafe extern "C" fn cellar_near_stats(
             stale_served: stats.stale_served,
             invalidations: stats.invalidations,
             flushes: stats.flushes,
+            too_heavy: stats.too_heavy,
+            refreshes_failed: stats.refreshes_failed,
             entries: stats.entries,
+            weight: stats.weight,
         };
         // SAFETY: as the caller promises.
         unsafe { write(figures, told) }

@@ -52,6 +52,9 @@ pub struct NearOptions {
     pub tls_key: Bytes,
     /// Most entries; 10,000 by default.
     pub entries_max: u64,
+    /// If it is not zero, the bound is this many bytes instead: of key, room for the value, its
+    /// bytes at the server, and 80 for the store itself. Each shard has an equal part of them.
+    pub bytes_max: u64,
     /// Into how many parts the store is cut; 0, the default, as fits the machine.
     pub shards: usize,
     /// `CELLAR_S3_FIFO`, the default, or `CELLAR_LRU`.
@@ -101,6 +104,7 @@ pub extern "C" fn cellar_near_defaults() -> NearOptions {
         tls_certificate: NO_BYTES,
         tls_key: NO_BYTES,
         entries_max: ENTRIES_MAX,
+        bytes_max: 0,
         shards: 0,
         policy: CELLAR_S3_FIFO,
         tracking: CELLAR_TRACK_KEYS,
@@ -207,9 +211,15 @@ impl NearOptions {
         &self,
         mut near: NearBuilder<BytesKey, Slot>,
     ) -> Result<NearBuilder<BytesKey, Slot>, Failure> {
-        near = near
-            .entries_max(self.entries_max)
-            .policy(policy(self.policy)?);
+        let weigh = |key: &BytesKey, value: &Slot| {
+            let key_bytes = u32::try_from(key.as_bytes().len()).unwrap_or(u32::MAX);
+            value.weight().saturating_add(key_bytes)
+        };
+        near = match self.bytes_max {
+            0 => near.entries_max(self.entries_max),
+            bytes => near.bytes_max(bytes, weigh),
+        };
+        near = near.policy(policy(self.policy)?);
         if self.shards > 0 {
             near = near.shards(self.shards);
         }

@@ -24,7 +24,7 @@ pub const CELLAR_S3_FIFO: i32 = 0;
 pub const CELLAR_LRU: i32 = 1;
 
 /// What a store takes beside key and value for each entry, as it is counted against `bytes_max`.
-const ENTRY_BYTES: usize = 80;
+pub(crate) const ENTRY_BYTES: usize = 80;
 
 /// The policy of this number.
 pub(crate) fn policy(number: i32) -> Result<Policy, Failure> {

@@ -53,6 +53,7 @@ use crate::shard::Shard;
 use crate::space::Space;
 use crate::stats::{ReclaimLag, Stats};
 use crate::table::Probe;
+use crate::update::UpdateLimits;
 use attach::Footing;
 use cell::{Locked, ShardCell};
 use kept::Kept;
@@ -97,17 +98,26 @@ impl Cache {
     }
 
     /// Longest value this cache takes: the configured limit, or half of its memory that is no
-    /// space's own.
+    /// space's own; in a cache that was given more memory, half of what its addresses reach.
     #[must_use]
     pub fn value_bytes_max(&self) -> usize {
         let limit = self.config.value_bytes_max.min(Config::VALUE_BYTES_LIMIT);
         limit.min((self.memory_bytes() - self.kept_bytes()) / 2)
     }
 
-    /// Longest value that [`Cache::update`] stores.
+    /// Longest value of another kind than [`Kind::STRING`](crate::Kind::STRING) that
+    /// [`Cache::update`] stores.
     #[must_use]
     pub fn update_bytes_max(&self) -> usize {
         self.config.update_bytes_max.min(self.value_bytes_max())
+    }
+
+    /// What [`Cache::update`] is held to.
+    fn update_limits(&self) -> UpdateLimits {
+        UpdateLimits {
+            string_bytes: self.value_bytes_max(),
+            other_bytes: self.update_bytes_max(),
+        }
     }
 
     /// The present moment of the cache's clock.
@@ -215,7 +225,10 @@ impl Cache {
                 result
             });
         }
-        result
+        match result {
+            Err(Error::Busy) => Err(self.busy(key.bytes().len() + bytes())),
+            result => result,
+        }
     }
 
     /// Has the other shards give up memory until `bytes` are left in the budget: first those that
@@ -349,7 +362,9 @@ impl Cache {
     /// over an old value of at least the same length it is written in place.
     ///
     /// # Errors
-    /// [`Error::TooLarge`]; [`Error::Busy`] if all memory is held by values in transfer.
+    /// [`Error::TooLarge`]; [`Error::Busy`] if all memory is held by values in transfer;
+    /// [`Error::StateFull`] if the file system that its memory lies on is full, and nothing that
+    /// could leave has room for the value.
     #[inline]
     pub fn set(&self, key: Key<'_>, value: &[u8], options: &SetOptions) -> Result<Stored, Error> {
         self.check_value(value.len(), options.value_bytes_max)?;
@@ -406,16 +421,12 @@ impl Cache {
         scratch: &mut Vec<u8>,
         mut decide: impl FnMut(Option<Item<'_>>, &mut Vec<u8>) -> (R, Change),
     ) -> Result<R, Error> {
-        let max = self.update_bytes_max();
+        let limits = self.update_limits();
         let value_bytes = Cell::new(0);
         self.write_with_room(
             key,
             || value_bytes.get(),
-            |shard, now| {
-                let result = shard.update(key, scratch, max, &mut decide, now);
-                value_bytes.set(scratch.len());
-                result
-            },
+            |shard, now| shard.update(key, scratch, &limits, &value_bytes, &mut decide, now),
         )
     }
 

@@ -140,9 +140,13 @@ impl Clock for SystemClock {
     }
 }
 
+/// Marks a clock that is held.
+const HELD: u64 = 1 << 63;
+
 /// A clock that stands still until it is moved: for tests, trace replays and event loops.
 #[derive(Debug, Default)]
 pub struct ManualClock {
+    /// The time, and [`HELD`].
     // Relaxed: the time orders nothing but itself.
     now_ms: AtomicU64,
 }
@@ -162,17 +166,52 @@ impl ManualClock {
         self.now_ms.fetch_add(ms, Ordering::Relaxed);
     }
 
-    /// Moves the clock to `now` if that lies ahead; a moment in the past changes nothing.
+    /// Moves the clock to `now` if that lies ahead; a moment in the past changes nothing, and
+    /// neither does any while the clock is held.
+    #[inline]
     pub fn set(&self, now: Instant) {
-        if self.now_ms.load(Ordering::Relaxed) < now.0 {
-            self.now_ms.fetch_max(now.0, Ordering::Relaxed);
+        // Relaxed: the time orders nothing but itself. A held clock is ahead of every moment.
+        let order = Ordering::Relaxed;
+        let mut shown = self.now_ms.load(order);
+        while shown < now.0 {
+            match self
+                .now_ms
+                .compare_exchange_weak(shown, now.0, order, order)
+            {
+                Ok(_) => return,
+                Err(other) => shown = other,
+            }
         }
+    }
+
+    /// Keeps [`ManualClock::set`] from moving the clock until [`ManualClock::release`]; whether
+    /// nobody had done so before.
+    #[inline]
+    pub fn hold(&self) -> bool {
+        // Relaxed: the time orders nothing but itself.
+        self.now_ms.fetch_or(HELD, Ordering::Relaxed) & HELD == 0
+    }
+
+    /// Lets the clock be moved again.
+    #[inline]
+    pub fn release(&self) {
+        // Relaxed: the time orders nothing but itself.
+        self.now_ms.fetch_and(!HELD, Ordering::Relaxed);
+    }
+
+    /// Whether the clock is held.
+    #[inline]
+    #[must_use]
+    pub fn is_held(&self) -> bool {
+        // Relaxed: the time orders nothing but itself.
+        self.now_ms.load(Ordering::Relaxed) & HELD != 0
     }
 }
 
 impl Clock for ManualClock {
+    #[inline]
     fn now(&self) -> Instant {
-        Instant(self.now_ms.load(Ordering::Relaxed))
+        Instant(self.now_ms.load(Ordering::Relaxed) & !HELD)
     }
 }
 
@@ -194,6 +233,17 @@ mod tests {
         assert!(!Deadline::NEVER.has_passed(Instant(u64::MAX - 1)));
         assert_eq!(Deadline::NEVER.remaining_ms(Instant(5)), None);
         assert_eq!(Instant(5).plus_ms(u64::MAX), Deadline::FARTHEST);
+    }
+
+    #[test]
+    fn a_held_clock_stands_still_until_it_is_released() {
+        let clock = ManualClock::starting_at(Instant(10));
+        assert!(clock.hold() && !clock.hold() && clock.is_held());
+        clock.set(Instant(20));
+        assert_eq!(clock.now(), Instant(10));
+        clock.release();
+        clock.set(Instant(20));
+        assert_eq!(clock.now(), Instant(20));
     }
 
     #[test]

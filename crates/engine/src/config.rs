@@ -18,8 +18,8 @@ pub struct Config {
     pub threads: usize,
     /// Longest value in bytes; at most 512 MiB.
     pub value_bytes_max: usize,
-    /// Longest value in bytes that [`Cache::update`](crate::Cache::update) stores, which makes it
-    /// outside of the cache's memory.
+    /// Longest value in bytes of another kind than [`Kind::STRING`](crate::Kind::STRING) that
+    /// [`Cache::update`](crate::Cache::update) stores: it is made outside of the cache's memory.
     pub update_bytes_max: usize,
     /// How long a lease blocks others before the next caller may win it, in milliseconds.
     pub lease_ms: u64,

@@ -61,7 +61,9 @@ impl Shard {
         let stored = self.put(key, Some(located), &spec, Content::Bytes(value), now)?;
         if let Some(stored) = stored {
             self.note(key, Action::Set, &stored, now);
-            self.store.report.tell(key, Happened::Stored);
+            let happened = Happened::Stored;
+            self.store
+                .report_kept(key, happened, &stored, spec.deadline);
         }
         let version = spec.version.unwrap_or(0);
         Ok(Counted::Number {
@@ -94,7 +96,8 @@ impl Shard {
         self.store.counts.stored += u64::from(stored.is_some());
         if let Some(stored) = stored {
             self.note(key, Action::Set, &stored, now);
-            self.store.report.tell(key, Happened::Created);
+            let happened = Happened::Created;
+            self.store.report_kept(key, happened, &stored, deadline);
         }
         let version = version.unwrap_or(0);
         Ok(Counted::Number {

@@ -27,6 +27,9 @@ pub enum Error {
     /// So many values are being received or sent at this moment that no memory can be freed, or
     /// that one more would leave too little for the others.
     Busy,
+    /// The file system of [`Config::state`](crate::Config::state) has no room for the memory that
+    /// it takes.
+    StateFull,
     /// A long value finds no room without anything leaving for it, which
     /// [`Cache::update_ahead`](crate::Cache::update_ahead) leaves to
     /// [`Cache::provide`](crate::Cache::provide).
@@ -71,6 +74,7 @@ impl std::fmt::Display for Error {
                 write!(f, "a value has at most {max} bytes, this one has {bytes}")
             }
             Error::Busy => write!(f, "all memory is held by values in transfer"),
+            Error::StateFull => write!(f, "the file system of the cache's memory is full"),
             Error::NoRoomYet { bytes } => {
                 write!(f, "there is no room yet for a value of {bytes} bytes")
             }

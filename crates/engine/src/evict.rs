@@ -51,7 +51,7 @@ const COPY_BYTES_MAX: usize = 256 << 10;
 enum Purpose {
     /// To win back its dead bytes: live items stay in their queue.
     Compact,
-    /// To win back what is overdue: the same, but left to upkeep while insertions have room.
+    /// To win back what nobody needs: the same, but left to upkeep while insertions have room.
     Expire,
     /// To make room: live items leave unless they were read.
     Evict,
@@ -127,6 +127,8 @@ pub(crate) struct Reclaimer {
     is_tidying: bool,
     /// When upkeep looks for dead segments again, having found none.
     nothing_dead_until: Instant,
+    /// When upkeep next looks for what is reclaimable between live items.
+    reclaim_at: Instant,
 }
 
 impl Reclaimer {
@@ -142,6 +144,7 @@ impl Reclaimer {
             evicted_at: None,
             is_tidying: false,
             nothing_dead_until: Instant(0),
+            reclaim_at: Instant(0),
         }
     }
 

@@ -112,7 +112,7 @@ impl Store {
         if !self.is_flushed(located) {
             self.count_expired(&located.layout, now);
             self.counts.expired_unfetched += u64::from(!self.is_fetched(located));
-            self.report_item(&located.layout, Happened::Expired);
+            self.report_gone(located, Happened::Expired);
         }
         self.remove(located);
         self.note_met(located);

@@ -14,7 +14,7 @@ mod scan;
 mod wave; // entries of whole segments, taken out together
 mod restore; // how what is left of a table becomes one again
 
-pub(crate) use self::scan::Half;
+pub(crate) use self::scan::{EPOCH_MASK, Half};
 
 use std::array;
 use std::sync::Arc;

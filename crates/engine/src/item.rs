@@ -18,7 +18,7 @@ mod layout;
 mod plausible; // whether bytes that nobody vouches for are an item
 
 pub(crate) use self::layout::{Layout, Patch};
-pub(crate) use self::plausible::is_plausible;
+pub(crate) use self::plausible::{is_plausible, plausible_bytes};
 
 use crate::arena::Arena;
 use crate::clock::{Deadline, Instant};

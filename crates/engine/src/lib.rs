@@ -50,6 +50,7 @@ mod evict; // what leaves when memory is full
 mod shard; // one complete cache, single-threaded
 mod lookup; // leases, versions, reads that change something
 mod counter; // numbers that count
+mod extend; // values that get longer at one end
 mod update; // to read and then decide, as one step
 mod receive; // values that come in pieces, written where they will stay
 pub mod cache; // the engine's public face

@@ -77,7 +77,8 @@ impl Shard {
         };
         if let Some(deadline) = lookup.touch {
             self.watch.note(key, Action::Touch, (0, deadline), now);
-            self.store.report.tell(key, Happened::Retimed);
+            let happened = Happened::Retimed;
+            self.store.report_kept(key, happened, &located, deadline);
         }
         if !lookup.quiet {
             self.store.mark_used(&located, now);
@@ -168,7 +169,8 @@ impl Shard {
             .put(key, None, &spec, Content::Bytes(&[]), now)?
             .ok_or(Error::Busy)?;
         self.store.counts.stored += 1;
-        self.store.report.tell(key, Happened::Created);
+        let happened = Happened::Created;
+        self.store.report_kept(key, happened, &located, deadline);
         Ok(read(Found {
             item: self.store.item(&located),
             deadline_before: deadline,

@@ -9,6 +9,7 @@
 use std::sync::Arc;
 
 use crate::key::Key;
+use crate::outcome::Item;
 use crate::space::Space;
 
 /// Hears of changes; see [`Config::observer`](crate::Config::observer).
@@ -22,10 +23,11 @@ pub trait Observer: Send + Sync {
         self.is_wanted()
     }
 
-    /// Something happened to the item of `key`.
+    /// Something happened to the item of `key`: `item` is what is there from now on, or what has
+    /// expired or was evicted; `None` for what was removed.
     ///
     /// Called under the shard's lock: must be short, must not block and must not call the cache.
-    fn changed(&self, key: Key<'_>, happened: Happened);
+    fn changed(&self, key: Key<'_>, happened: Happened, item: Option<Item<'_>>);
 
     /// All items of a space are gone, or of all spaces (`None`), without a call for each.
     ///
@@ -88,9 +90,14 @@ impl Report {
 
     /// Tells what happened, if somebody wants to hear.
     #[inline]
-    pub(crate) fn tell(&self, key: Key<'_>, happened: Happened) {
+    pub(crate) fn tell<'i>(
+        &self,
+        key: Key<'_>,
+        happened: Happened,
+        item: impl FnOnce() -> Option<Item<'i>>,
+    ) {
         if let Some(observer) = &self.0 {
-            tell(&**observer, key, happened);
+            tell(&**observer, key, happened, item);
         }
     }
 
@@ -105,9 +112,14 @@ impl Report {
 }
 
 #[inline(never)]
-fn tell(observer: &dyn Observer, key: Key<'_>, happened: Happened) {
+fn tell<'i>(
+    observer: &dyn Observer,
+    key: Key<'_>,
+    happened: Happened,
+    item: impl FnOnce() -> Option<Item<'i>>,
+) {
     if observer.is_wanted() {
-        observer.changed(key, happened);
+        observer.changed(key, happened, item());
     }
 }
 

@@ -155,7 +155,7 @@ impl Increment {
 }
 
 /// What [`Cache::update`](crate::Cache::update) is told to do with the item.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
     /// Leaves it, or its absence, as it is.
     Keep,
@@ -173,9 +173,32 @@ pub enum Change {
         /// The client's opaque flags.
         flags: u32,
     },
-    /// Writes these over some of the value, if it is there, where it lies unless somebody reads
-    /// it; length, kind, deadline and flags stay. Else as [`Change::Store`].
-    Splice([Splice; 2]),
+    /// Writes parts of the scratch buffer over parts of the value, and makes it longer. Kind,
+    /// deadline and flags stay. Else as [`Change::Store`].
+    ///
+    /// The value stays where it lies, and only the parts and what is added are written, unless a
+    /// reader has pinned it or it has no room to grow. Then it is copied, and a value that grows
+    /// gets room for an eighth more.
+    Splice {
+        /// The parts; a later one may overlap an earlier one.
+        parts: Vec<Splice>,
+        /// The value has at least this length afterwards; what is missing is filled with zeros.
+        bytes_min: usize,
+        /// Without an item a string of `bytes_min` is stored that goes then; of zero bytes none.
+        deadline: Deadline,
+    },
+}
+
+impl Change {
+    /// Writes parts over the value, if it is there, whose length stays.
+    #[must_use]
+    pub fn splice(parts: Vec<Splice>) -> Change {
+        Change::Splice {
+            parts,
+            bytes_min: 0,
+            deadline: Deadline::NEVER,
+        }
+    }
 }
 
 /// Bytes of the scratch buffer that go over bytes of a value; none if there is nothing to write.

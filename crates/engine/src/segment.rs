@@ -254,6 +254,11 @@ impl Segment {
         self.written_bytes += narrow(bytes);
     }
 
+    /// Has the last item reach further, or leaves what it does not need unwritten again.
+    pub(crate) fn set_written(&mut self, bytes: usize) {
+        self.written_bytes = narrow(bytes);
+    }
+
     /// Counts holes or drafts that came and others that went.
     #[inline]
     pub(crate) fn change_holes(&mut self, more: usize, less: usize) {
@@ -350,8 +355,22 @@ impl Segment {
     /// About how many of its bytes belong, or belonged, to items that are over at `now`, while some
     /// item is alive.
     pub(crate) fn overdue_bytes(&self, now: Instant) -> usize {
+        self.expired_bytes(now) + self.met_bytes()
+    }
+
+    /// The same, whether or not some item is alive.
+    pub(crate) fn all_overdue_bytes(&self, now: Instant) -> usize {
+        let is_over = self.items > 0 && self.last_deadline.has_passed(now);
+        if is_over && self.flushed != Flushed::All {
+            return self.written_bytes() - self.hole_bytes() + self.met_bytes();
+        }
+        self.overdue_bytes(now)
+    }
+
+    /// Bytes of holes where items were that somebody met when they were over.
+    fn met_bytes(&self) -> usize {
         let deaths = self.deaths.as_deref();
-        self.expired_bytes(now) + deaths.map_or(0, |deaths| deaths.met_bytes(self.hole_bytes()))
+        deaths.map_or(0, |deaths| deaths.met_bytes(self.hole_bytes()))
     }
 
     /// About how many of its items are over at `now` and still have an entry in the index.

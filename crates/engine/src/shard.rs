@@ -18,7 +18,7 @@ use crate::item::{LeaseState, Spec};
 use crate::key::Key;
 use crate::log::Room;
 use crate::observer::Happened;
-use crate::options::{DeleteOptions, End, SetOptions, When};
+use crate::options::{DeleteOptions, SetOptions, When};
 use crate::outcome::{Deleted, Item, Stored};
 use crate::sample::Action;
 use crate::segment::Queue;
@@ -241,7 +241,8 @@ impl Shard {
         self.note(key, Action::Set, located, now);
         self.store.reset_fetched(located.slot);
         self.store.counts.stored += 1;
-        self.store.report.tell(key, happened);
+        let deadline = located.layout.deadline;
+        self.store.report_kept(key, happened, located, deadline);
         Stored::Done { version }
     }
 
@@ -313,38 +314,64 @@ impl Shard {
             let layout = self.store.overwrite(old, spec, key.bytes(), value);
             return Ok(Some(Located { layout, ..*old }));
         }
+        self.put_elsewhere(key, old, spec, 0, content, now)
+    }
+
+    /// Writes an item to the end of the log as [`Shard::put`] does, with room for `slack` bytes
+    /// behind it if there is as much.
+    pub(crate) fn put_elsewhere(
+        &mut self,
+        key: Key<'_>,
+        old: Option<Located>,
+        spec: &Spec,
+        slack: usize,
+        content: Content<'_>,
+        now: Instant,
+    ) -> Result<Option<Located>, Error> {
+        let was_there = old.is_some();
         let queue = match &old {
             Some(old) => self.store.segment(old.segment).queue,
             None => self.reclaimer.queue_for_new(key.hash()),
         };
+        let taken = Spec {
+            value_bytes: spec.value_bytes + slack,
+            ..*spec
+        };
         self.store.begin_rewrite(old.as_ref(), spec);
-        let room = match self.take_offered(queue, spec, now) {
-            None => self.store.take_room(queue.into(), spec, now),
+        let room = match self.take_offered(queue, &taken, now) {
+            None => self.store.take_room(queue.into(), &taken, now),
             room => room,
         };
         let (room, old) = match room {
             Some(room) => (Some(room), old),
-            None if self.waits_for_room(spec, now) => {
+            None if self.waits_for_room(&taken, now) => {
                 self.store.end_rewrite();
-                let bytes = spec.value_bytes;
+                let bytes = taken.value_bytes;
                 return Err(Error::NoRoomYet { bytes });
             }
             None => {
-                let room = self.reclaimer.make_room(&mut self.store, queue, spec, now);
+                let store = &mut self.store;
+                let room = self.reclaimer.make_room(store, queue, &taken, now);
                 (room, self.store.find(key, now))
             }
         };
         self.store.end_rewrite();
+        let is_gone = was_there && old.is_none();
         let Some(room) = room else {
-            return self.put_by_force(key, old, spec, content).map(Some);
+            return match slack {
+                0 => self.put_by_force(key, old, spec, content).map(Some),
+                _ if is_gone => Ok(None),
+                _ => self.put_elsewhere(key, old, spec, 0, content, now),
+            };
         };
-        let bytes = spec.total_bytes(self.store.segment(room.segment).scale());
-        if old.is_none() && !matches!(content, Content::Bytes(_)) {
+        let bytes = taken.total_bytes(self.store.segment(room.segment).scale());
+        if is_gone && !matches!(content, Content::Bytes(_)) {
             self.store.waste_room(room, bytes);
             return Ok(None);
         }
         let layout = self.store.write_item(room, spec, key.bytes());
         self.store.fill(&layout, old.as_ref(), content);
+        self.store.leave_slack(room, &layout, bytes);
         self.due_bytes += bytes;
         let slot = self.store.link(key, old.as_ref(), &layout)?;
         Ok(Some(Located {
@@ -389,53 +416,6 @@ impl Shard {
         }
     }
 
-    /// Extends a value at one end; see [`Cache::extend`](crate::Cache::extend).
-    pub(crate) fn extend(
-        &mut self,
-        key: Key<'_>,
-        end: End,
-        bytes: &[u8],
-        options: &SetOptions,
-        value_bytes_max: usize,
-        now: Instant,
-    ) -> Result<Stored, Error> {
-        let Some(old) = self.store.find(key, now) else {
-            return Ok(Stored::NotStored);
-        };
-        let before = self.store.spec_of(&old);
-        if before.kind != Kind::STRING {
-            return Ok(Stored::NotStored);
-        }
-        if let When::Version(asked) = options.when
-            && before.version != Some(asked)
-        {
-            return Ok(Stored::Exists);
-        }
-        let value_bytes = before.value_bytes + bytes.len();
-        if value_bytes > value_bytes_max {
-            return Err(Error::TooLarge {
-                bytes: value_bytes,
-                max: value_bytes_max,
-            });
-        }
-        let options = SetOptions {
-            kind: Kind::STRING,
-            deadline: before.deadline,
-            flags: before.flags,
-            accept_older: false,
-            ..*options
-        };
-        let spec = match self.decide(key, value_bytes, Some(&old), &options, now) {
-            Ok(spec) => spec,
-            Err(refused) => return Ok(refused),
-        };
-        let done = self.put(key, Some(old), &spec, Content::Extended(end, bytes), now)?;
-        Ok(done.map_or(Stored::NotStored, |located| {
-            let version = spec.version.unwrap_or(0);
-            self.stored(key, &located, version, Happened::Stored, now)
-        }))
-    }
-
     /// Gives a live item a new deadline.
     pub(crate) fn touch(
         &mut self,
@@ -459,18 +439,18 @@ impl Shard {
         deadline: Deadline,
         now: Instant,
     ) -> Result<(), Error> {
-        let mut is_there = self.store.retime(located, deadline);
-        if !is_there {
+        let mut retimed = self.store.retime(located, deadline).then_some(*located);
+        if retimed.is_none() {
             let spec = Spec {
                 deadline,
                 ..self.store.spec_of(located)
             };
-            let kept = self.put(key, Some(*located), &spec, Content::Old, now)?;
-            is_there = kept.is_some();
+            retimed = self.put(key, Some(*located), &spec, Content::Old, now)?;
         }
         self.watch.note(key, Action::Touch, (0, deadline), now);
-        if is_there {
-            self.store.report.tell(key, Happened::Retimed);
+        if let Some(located) = &retimed {
+            let happened = Happened::Retimed;
+            self.store.report_kept(key, happened, located, deadline);
         }
         Ok(())
     }
@@ -522,7 +502,8 @@ impl Shard {
             if options.drop_value {
                 self.store.reset_fetched(kept.slot);
             }
-            self.store.report.tell(key, Happened::Stored);
+            let happened = Happened::Stored;
+            self.store.report_kept(key, happened, &kept, spec.deadline);
         }
         Ok(Deleted::Done)
     }
@@ -532,7 +513,7 @@ impl Shard {
         self.note_deleted(key, now);
         self.store.remove(located);
         self.store.shrink_index(1);
-        self.store.report.tell(key, Happened::Removed);
+        self.store.report.tell(key, Happened::Removed, || None);
     }
 
     fn note_deleted(&mut self, key: Key<'_>, now: Instant) {

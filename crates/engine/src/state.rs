@@ -293,6 +293,11 @@ impl StateDir {
         written.map_err(|source| refused(&self.path, &format!("cannot be written: {source}")))
     }
 
+    /// Whether its file system has room for so many bytes more.
+    pub(crate) fn has_room(&self, bytes: usize) -> bool {
+        room(&self.file).is_none_or(|room| room >= bytes as u64)
+    }
+
     /// Whether its file system has the room that a cache of so much memory may come to take, with
     /// what it has already.
     ///

@@ -57,6 +57,8 @@ pub struct Stats {
     /// Bytes of expired, deleted and overwritten items now that are not yet reclaimed; an estimate.
     /// Items of a space that has ended count once they are purged, as live until then.
     pub dead_bytes: u64,
+    /// Of those, bytes of items whose time is over; an estimate.
+    pub overdue_bytes: u64,
     /// Bytes of resident memory now that hold no item.
     pub free_bytes: u64,
     /// Bytes of the index now.

@@ -21,7 +21,7 @@ mod rebuild; // how what a process left becomes a store again
 mod stowed; // what it knows of its items, as a clean stop leaves it
 mod keep; // a store of which nothing may leave for want of room
 mod in_place; // items that are written over where they lie
-mod splice; // parts of a value that are written over where they lie
+mod grow; // values that are edited, and grow, where they lie
 mod audit; // what a cache holds, counted entry by entry
 
 pub(crate) use self::audit::equal;
@@ -40,7 +40,7 @@ use crate::item::{self, Entry, Layout, Patch, Spec};
 use crate::key::{Hasher, Key};
 use crate::log::{Log, Room};
 use crate::observer::{Happened, Report};
-use crate::options::End;
+use crate::options::{End, Splice};
 use crate::outcome::Item;
 use crate::segment::{Flushed, Stream};
 use crate::space::Space;
@@ -82,6 +82,8 @@ pub(crate) enum Content<'a> {
     Old,
     /// The old value with the caller's bytes at one end.
     Extended(End, &'a [u8]),
+    /// The old value, or none, made longer with zeros, with parts of the caller's bytes over it.
+    Edited(&'a [Splice], &'a [u8]),
 }
 
 /// A live item and its entry; good until the store next changes.
@@ -283,15 +285,34 @@ impl Store {
         self.counts.evicted += 1;
         self.counts.evicted_unfetched += u64::from(!self.index.is_fetched(located.slot));
         self.counts.evicted_bytes += located.layout.total_bytes() as u64;
-        self.report_item(&located.layout, Happened::Evicted);
+        self.report_gone(located, Happened::Evicted);
         self.remove(located);
     }
 
-    /// Tells what happens to an item whose key is at hand only where it is stored.
-    pub(crate) fn report_item(&self, layout: &Layout, happened: Happened) {
+    /// Tells what happens to an item that goes, whose key is at hand only where it is stored.
+    pub(crate) fn report_gone(&self, located: &Located, happened: Happened) {
         if self.report.is_wanted() {
-            self.report.tell(self.hashed_key_of(layout), happened);
+            let key = self.hashed_key_of(&located.layout);
+            let item = || Some(self.item(located));
+            self.report.tell(key, happened, item);
         }
+    }
+
+    /// Tells what was done with an item that goes at `deadline`.
+    #[inline]
+    pub(crate) fn report_kept(
+        &self,
+        key: Key<'_>,
+        happened: Happened,
+        located: &Located,
+        deadline: Deadline,
+    ) {
+        self.report.tell(key, happened, || {
+            Some(Item {
+                deadline,
+                ..self.item(located)
+            })
+        });
     }
 
     /// Writes header and key into room; returns where everything lies.
@@ -399,6 +420,14 @@ impl Store {
             (Content::Extended(End::Front, bytes), Some((from, len))) => {
                 self.log.write(to, bytes);
                 self.log.copy(from, to + bytes.len(), len);
+            }
+            (Content::Edited(parts, bytes), old) => {
+                let kept = old.map_or(0, |(from, len)| {
+                    self.log.copy(from, to, len);
+                    len
+                });
+                self.zero(to + kept, layout.value_bytes - kept);
+                self.write_parts(layout, parts, bytes);
             }
             (_, None) => unreachable!("the old value was checked to be there"),
         }

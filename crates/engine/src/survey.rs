@@ -6,16 +6,28 @@
 //! a live item is evicted. Only dead bytes count: with the unused ends of segments counted too,
 //! compaction copies half-empty segments in a circle.
 //!
-//! Why: docs/decisions/0013. Tests: tests/expiry.rs.
+//! While nobody needs memory, upkeep empties segments as long as more than 4.5 % of what is held is
+//! [`Reclaimable`], few at a time.
+//!
+//! Why: docs/decisions/0013 and 0071. Tests: tests/expiry.rs, tests/reclaim.rs.
 
 use crate::clock::Instant;
 use crate::index::ENTRY_BYTES;
-use crate::segment::Segment;
+use crate::segment::{Segment, Use};
 use crate::store::Store;
 
 /// When this much of memory is dead, in millionths, a segment is compacted of which so much is, in
 /// percent: the less there is in all, the more a copy has to win.
 const WORTH_COMPACTING: [(u64, usize); 3] = [(0, 25), (33_000, 12), (37_000, 3)];
+
+/// The reclaimable part of what is held, in millionths, from which on segments are emptied while
+/// nobody needs memory, and the part of a segment, as a divisor, below which that wins nothing.
+const RECLAIMABLE_PPM: u64 = 45_000;
+const WORTH_SHARE: usize = 32;
+/// In what time the segments would be emptied that are too many, at the pace of the next one: the
+/// excess falls by two thirds in that time. And the longest pause between two of them.
+const RECLAIMED_WITHIN_MS: u64 = 2_000;
+const RECLAIM_PAUSE_MS: u64 = 500;
 
 /// The part of a segment, as a divisor, from which on its unused end is worth moving its items.
 const UNUSED_SHARE: usize = 8;
@@ -86,6 +98,53 @@ impl Survey {
     /// Dead share of memory, in millionths.
     pub(crate) fn dead_ppm(&self) -> u64 {
         self.dead_bytes as u64 * 1_000_000 / self.memory_bytes.max(1) as u64
+    }
+}
+
+/// What of all that is held is reclaimable for any reason, while nobody needs the memory.
+///
+/// Segments that are dead altogether are no part of it: they are reclaimed at once, without a copy.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Reclaimable {
+    held_bytes: usize,
+    dead_bytes: usize,
+    /// The segment with most of it that can be emptied, and how much that is.
+    most: Option<(u32, usize)>,
+}
+
+impl Reclaimable {
+    /// Looks at all segments.
+    pub(crate) fn of(store: &Store, now: Instant) -> Reclaimable {
+        let mut all = Reclaimable::default();
+        for (number, segment) in store.segments() {
+            all.held_bytes += segment.written_bytes();
+            if segment.is_all_dead(now) || store.is_extent(number) {
+                continue;
+            }
+            let bytes = segment.dead_bytes(now);
+            all.dead_bytes += bytes;
+            let can_be_sealed = segment.used == Use::Open && !store.is_pinned(number);
+            let is_worth_it = bytes * WORTH_SHARE >= segment.written_bytes()
+                && (can_be_sealed || store.can_be_emptied(number));
+            let is_more = bytes > all.most.map_or(0, |(_, most)| most);
+            if is_worth_it && is_more {
+                all.most = Some((number, bytes));
+            }
+        }
+        all
+    }
+
+    /// The segment to be emptied, if more is reclaimable than may stay so, and how long to pause
+    /// before the next one is looked for: the shorter, the more there is.
+    pub(crate) fn worth_emptying(&self) -> Option<(u32, u64)> {
+        let tolerated = self.held_bytes as u64 * RECLAIMABLE_PPM / 1_000_000;
+        let excess = (self.dead_bytes as u64).saturating_sub(tolerated);
+        let (segment, bytes) = self.most.filter(|_| excess > 0)?;
+        let segments = excess.div_ceil(bytes as u64);
+        Some((
+            segment,
+            (RECLAIMED_WITHIN_MS / segments).min(RECLAIM_PAUSE_MS),
+        ))
     }
 }
 

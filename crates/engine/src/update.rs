@@ -5,24 +5,60 @@
 //!
 //! Why: docs/decisions/0015. Tests: tests/update.rs, tests/model.rs.
 
+use std::cell::Cell;
+
 use crate::clock::{Deadline, Instant};
 use crate::error::Error;
+use crate::extend::slack_bytes;
 use crate::item::Spec;
 use crate::key::Key;
 use crate::observer::Happened;
 use crate::options::{Change, Splice};
 use crate::outcome::Item;
 use crate::shard::{Shard, VERSIONED_VALUE_BYTES};
-use crate::store::{Content, Located, Store};
+use crate::space::Kind;
+use crate::store::{Content, Located};
+
+/// How long values may become.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct UpdateLimits {
+    pub(crate) string_bytes: usize,
+    pub(crate) other_bytes: usize,
+}
+
+impl UpdateLimits {
+    /// Checks the length of a value.
+    fn check(&self, kind: Kind, bytes: usize) -> Result<(), Error> {
+        let max = match kind {
+            Kind::STRING => self.string_bytes,
+            _ => self.other_bytes,
+        };
+        match bytes > max {
+            true => Err(Error::TooLarge { bytes, max }),
+            false => Ok(()),
+        }
+    }
+}
+
+/// What a [`Change::Splice`] asks for.
+struct Edit<'a> {
+    parts: &'a [Splice],
+    bytes: &'a [u8],
+    bytes_min: usize,
+    deadline: Deadline,
+}
 
 impl Shard {
     /// Shows `decide` the item of `key` and does what it says; `scratch` is empty for it, and holds
-    /// the new value after it. An item that is there counts as used.
+    /// what it put there after it. An item that is there counts as used.
+    ///
+    /// `wanted_bytes` is how long the new value is, also if there is no room for it.
     pub(crate) fn update<R>(
         &mut self,
         key: Key<'_>,
         scratch: &mut Vec<u8>,
-        value_bytes_max: usize,
+        limits: &UpdateLimits,
+        wanted_bytes: &Cell<usize>,
         decide: &mut impl FnMut(Option<Item<'_>>, &mut Vec<u8>) -> (R, Change),
         now: Instant,
     ) -> Result<R, Error> {
@@ -33,11 +69,24 @@ impl Shard {
         scratch.clear();
         let (result, change) = decide(old.as_ref().map(|old| self.store.item(old)), scratch);
         match (change, old) {
-            (Change::Keep, _) | (Change::Remove | Change::Retime(_) | Change::Splice(_), None) => {}
-            (Change::Splice(splices), Some(old)) => {
-                if !self.splice(key, &old, &splices, scratch, now)? {
+            (Change::Keep, _) | (Change::Remove | Change::Retime(_), None) => {}
+            (
+                Change::Splice {
+                    parts,
+                    bytes_min,
+                    deadline,
+                },
+                old,
+            ) => {
+                let edit = Edit {
+                    parts: &parts,
+                    bytes: scratch,
+                    bytes_min,
+                    deadline,
+                };
+                if !self.edit(key, old.as_ref(), &edit, limits, wanted_bytes, now)? {
                     // It had to leave for its own successor: there is nothing to change.
-                    return self.update(key, scratch, value_bytes_max, decide, now);
+                    return self.update(key, scratch, limits, wanted_bytes, decide, now);
                 }
             }
             (Change::Remove, Some(old)) => self.remove(key, &old, now),
@@ -50,12 +99,8 @@ impl Shard {
                 },
                 old,
             ) => {
-                if scratch.len() > value_bytes_max {
-                    return Err(Error::TooLarge {
-                        bytes: scratch.len(),
-                        max: value_bytes_max,
-                    });
-                }
+                limits.check(kind, scratch.len())?;
+                wanted_bytes.set(scratch.len());
                 let spec = Spec {
                     kind,
                     flags,
@@ -70,48 +115,56 @@ impl Shard {
         Ok(result)
     }
 
-    /// Writes over parts of a value; `false` if the item had to leave for lack of room.
-    fn splice(
+    /// Writes over parts of a value and makes it longer; `false` if the item had to leave for lack
+    /// of room.
+    fn edit(
         &mut self,
         key: Key<'_>,
-        old: &Located,
-        splices: &[Splice],
-        scratch: &[u8],
+        old: Option<&Located>,
+        edit: &Edit<'_>,
+        limits: &UpdateLimits,
+        wanted_bytes: &Cell<usize>,
         now: Instant,
     ) -> Result<bool, Error> {
-        let before = self.store.spec_of(old);
+        let before = old.map(|old| self.store.spec_of(old));
+        let old_bytes = before.map_or(0, |before| before.value_bytes);
+        let value_bytes = old_bytes.max(edit.bytes_min);
+        if before.is_none() && value_bytes == 0 {
+            return Ok(true);
+        }
+        let kind = before.map_or(Kind::STRING, |before| before.kind);
+        if value_bytes > old_bytes {
+            limits.check(kind, value_bytes)?;
+        }
+        let deadline = before.map_or(edit.deadline, |before| before.deadline);
         let spec = Spec {
-            kind: before.kind,
-            flags: before.flags,
-            ..self.next_spec(key, Some(old), before.value_bytes, before.deadline, now)
+            kind,
+            flags: before.map_or(0, |before| before.flags),
+            ..self.next_spec(key, old, value_bytes, deadline, now)
         };
-        let splice = |store: &mut Store, located: &Located| {
-            for splice in splices {
-                let bytes = &scratch[splice.from..splice.from + splice.len];
-                store.write_value(located, splice.at, bytes);
-            }
-        };
-        let located = if self.store.keeps_its_place(old, &spec) {
-            self.store.in_place(old, |store| {
-                let located = store.rewrite_front(old, &spec, key.bytes());
-                splice(store, &located);
-                located
-            })
+        let in_place = old.filter(|old| self.store.grows_in_place(old, &spec));
+        let located = if let Some(old) = in_place {
+            self.store
+                .grow_in_place(old, &spec, key.bytes(), |store, grown| {
+                    let from = grown.layout.value_at() + old_bytes;
+                    store.zero(from, value_bytes - old_bytes);
+                    store.write_parts(&grown.layout, edit.parts, edit.bytes);
+                })
         } else {
-            let Some(located) = self.put(key, Some(*old), &spec, Content::Old, now)? else {
+            let slack = match before.is_some() && value_bytes > old_bytes {
+                true => slack_bytes(value_bytes, limits.string_bytes),
+                false => 0,
+            };
+            wanted_bytes.set(value_bytes + slack);
+            let content = Content::Edited(edit.parts, edit.bytes);
+            let put = self.put_elsewhere(key, old.copied(), &spec, slack, content, now)?;
+            let Some(located) = put else {
                 return Ok(false);
             };
-            self.store
-                .in_place(&located, |store| splice(store, &located));
             located
         };
-        self.stored(
-            key,
-            &located,
-            spec.version.unwrap_or(0),
-            Happened::Stored,
-            now,
-        );
+        let happened = Happened::of_store(old);
+        self.stored(key, &located, spec.version.unwrap_or(0), happened, now);
         Ok(true)
     }
 

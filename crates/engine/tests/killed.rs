@@ -265,7 +265,7 @@ impl Work<'_> {
         let done = self.cache.update(cache_key, scratch, |item, scratch| {
             scratch.extend(&whole);
             let change = match item {
-                Some(_) => Change::Splice([splice(0), splice(half)]),
+                Some(_) => Change::splice(vec![splice(0), splice(half)]),
                 None => Change::Store {
                     deadline: Deadline::NEVER,
                     flags: 0,

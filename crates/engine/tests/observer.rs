@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use cellar_engine::{
-    Cache, Change, Config, Deadline, DeleteOptions, End, Happened, Increment, Instant, Key, Lookup,
-    Observer, SetOptions, Space, When,
+    Cache, Change, Config, Deadline, DeleteOptions, End, Happened, Increment, Instant, Item, Key,
+    Lookup, Observer, SetOptions, Space, When,
 };
 
 use crate::support::cache::Timed;
@@ -31,7 +31,7 @@ impl Observer for Ears {
         !self.is_deaf.load(Ordering::Relaxed)
     }
 
-    fn changed(&self, key: Key<'_>, happened: Happened) {
+    fn changed(&self, key: Key<'_>, happened: Happened, _item: Option<Item<'_>>) {
         let what = (key.space(), key.bytes().to_vec(), happened);
         self.heard.lock().unwrap().push(what);
     }
@@ -72,7 +72,7 @@ fn expect<T>(ears: &Ears, expected: &[Happened], _done: T) {
 fn update(cache: &Cache, key: Key<'_>, change: Change) -> bool {
     let done = cache.update(key, &mut Vec::new(), |_, value| {
         value.push(b'5');
-        (true, change)
+        (true, change.clone())
     });
     done.unwrap()
 }

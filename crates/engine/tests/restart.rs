@@ -86,6 +86,37 @@ fn get(cache: &Cache, key: &str) -> Option<Vec<u8>> {
 }
 
 #[test]
+fn values_that_grew_where_they_lie_come_back_and_grow_on() {
+    let (place, making) = (Place::new("grown"), Making::new());
+    let mut models = [100, 2_000, 300_000].map(|bytes| vec![7; bytes]);
+    let grow = |cache: &Cache, models: &mut [Vec<u8>]| {
+        for (model, name) in models.iter_mut().zip(["short", "middling", "long"]) {
+            let key = cache.key(name.as_bytes()).unwrap();
+            for piece in 0..30_u8 {
+                let piece = [piece; 300];
+                let options = SetOptions::default();
+                cache.extend(key, End::Back, &piece, &options).unwrap();
+                model.extend(piece);
+            }
+        }
+    };
+    let cache = making.open(&place);
+    for (model, name) in models.iter().zip(["short", "middling", "long"]) {
+        set(&cache, name, model);
+    }
+    grow(&cache, &mut models);
+    drop(cache);
+    for clean in [true, false, true] {
+        let cache = making.open_after(&place, clean);
+        for (model, name) in models.iter().zip(["short", "middling", "long"]) {
+            assert!(get(&cache, name).as_ref() == Some(model), "{name}");
+        }
+        grow(&cache, &mut models);
+        cache.audit().unwrap();
+    }
+}
+
+#[test]
 fn every_field_of_an_item_comes_back() {
     let (place, making) = (Place::new("fields"), Making::new());
     let cache = making.open(&place);
@@ -517,6 +548,102 @@ fn a_broken_file_is_never_believed() {
     }
     assert!(restored > 50, "{restored}");
     assert!(found > 10_000, "{found}");
+}
+
+#[test]
+fn no_key_with_a_flipped_bit_is_restored() {
+    const KEYS: u64 = 2_000;
+    let name = |number: u64| format!("session:{number:05}");
+    for clean in [true, false] {
+        let (place, making) = (Place::new("flipped"), Making::new());
+        let cache = making.open(&place);
+        for number in 0..KEYS {
+            set(&cache, &name(number), &told_value(number));
+        }
+        if clean {
+            cache.seal().unwrap().leave();
+        } else {
+            drop(cache);
+        }
+        let copy = Copy::of(&place);
+        let (mut random, mut flipped) = (Random(77), 0);
+        drop(copy.put(|pages| {
+            for (_, page) in pages {
+                let mut at = 0;
+                while let Some(found) = find(&page[at..], b"session:") {
+                    let key = at + found..at + found + name(0).len();
+                    if key.end <= PAGE {
+                        let byte = key.start + random.below(name(0).len() as u64) as usize;
+                        page[byte] ^= 1 << random.below(8);
+                        flipped += 1;
+                    }
+                    at = key.start + 1;
+                }
+            }
+        }));
+        let cache = making.open(&place);
+        let restored = cache.restored().unwrap();
+        assert!(flipped > KEYS * 9 / 10, "{flipped}");
+        assert_eq!(restored.dropped, flipped, "clean: {clean}");
+        assert_eq!(restored.items, KEYS - flipped, "clean: {clean}");
+        for number in 0..KEYS {
+            let found = get(&cache, &name(number));
+            assert!(found.is_none_or(|found| found == told_value(number)));
+        }
+        cache.audit().unwrap();
+    }
+}
+
+#[test]
+fn no_value_whose_length_has_a_flipped_bit_is_restored() {
+    const KEYS: u64 = 2_000;
+    let name = |number: u64| format!("session:{number:05}");
+    let (place, making) = (Place::new("lengths"), Making::new());
+    let cache = making.open(&place);
+    for number in 0..KEYS {
+        set(&cache, &name(number), &[number as u8; 40]);
+    }
+    drop(cache);
+    let copy = Copy::of(&place);
+    let (mut random, mut flipped) = (Random(78), 0);
+    let mut is_whole = vec![true; KEYS as usize];
+    drop(copy.put(|pages| {
+        for (_, page) in pages {
+            let mut at = 0;
+            while let Some(found) = find(&page[at..], b"session:") {
+                let key = at + found;
+                at = key + 1;
+                let digits = page.get(key + 8..key + 13);
+                let digits = digits.and_then(|digits| std::str::from_utf8(digits).ok());
+                let number = digits.and_then(|digits| digits.parse::<usize>().ok());
+                // The header is the lengths of key and value; the next item begins behind it.
+                let length = key.checked_sub(1).filter(|&at| page[at] == 40);
+                let next = page.get(key + 13 + 40).is_some_and(|&byte| byte == 13);
+                if let (Some(number), Some(length), true) = (number, length, next) {
+                    page[length] ^= 1 << random.below(7);
+                    is_whole[number] = false;
+                    flipped += 1;
+                }
+            }
+        }
+    }));
+    let cache = making.open(&place);
+    let restored = cache.restored().unwrap();
+    assert!(flipped > KEYS / 8, "{flipped}");
+    assert!(restored.dropped >= flipped, "{restored:?}");
+    for number in 0..KEYS {
+        let found = get(&cache, &name(number));
+        assert!(
+            found.is_none_or(|found| found == [number as u8; 40]),
+            "{number}"
+        );
+        assert!(is_whole[number as usize] || get(&cache, &name(number)).is_none());
+    }
+    cache.audit().unwrap();
+}
+
+fn find(bytes: &[u8], part: &[u8]) -> Option<usize> {
+    bytes.windows(part.len()).position(|window| window == part)
 }
 
 #[test]

@@ -95,7 +95,9 @@ fn nothing_is_done_to_what_is_not_there() {
         Change::Remove,
         Change::Retime(Deadline::NEVER),
     ] {
-        let found = cache.update(key, &mut scratch, |item, _| (item.is_some(), change));
+        let found = cache.update(key, &mut scratch, |item, _| {
+            (item.is_some(), change.clone())
+        });
         assert_eq!(found, Ok(false));
     }
     assert_eq!(cache.stats().items, 0);
@@ -187,7 +189,7 @@ fn a_splice_writes_over_parts_and_leaves_what_is_being_read() {
         let done = cache.update(key, &mut scratch, |item, scratch| {
             scratch.extend(b"ONETWO");
             let [first, second] = [(0, 0), (4, 3)].map(|(at, from)| Splice { at, from, len: 3 });
-            (item.is_some(), Change::Splice([first, second]))
+            (item.is_some(), Change::splice(vec![first, second]))
         });
         done.unwrap()
     };

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use cellar_engine::{
-    Cache, Clock, Config, DeleteOptions, Deleted, Happened, Instant, Key, ManualClock, Observer,
-    ReclaimLag, SetOptions, Space, StateDir, StateOptions, Stats,
+    Cache, Clock, Config, DeleteOptions, Deleted, Happened, Instant, Item, Key, ManualClock,
+    Observer, ReclaimLag, SetOptions, Space, StateDir, StateOptions, Stats,
 };
 
 use crate::support::cache::Timed;
@@ -317,7 +317,7 @@ impl Observer for Counting {
         self.is_wanted() && !self.to_stores.load(Ordering::Relaxed)
     }
 
-    fn changed(&self, _key: Key<'_>, happened: Happened) {
+    fn changed(&self, _key: Key<'_>, happened: Happened, _item: Option<Item<'_>>) {
         let is_it = u64::from(happened == Happened::Expired);
         self.expired.fetch_add(is_it, Ordering::Relaxed);
     }

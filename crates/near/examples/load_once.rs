@@ -7,6 +7,8 @@
 //!     cargo run --package cellar-near --example load_once -- redis://127.0.0.1:6379 report &
 //! done
 //! ```
+//!
+//! With a third argument the loader says that it runs, and makes that value when a line comes in.
 
 use std::time::Duration;
 
@@ -40,9 +42,16 @@ async fn main() -> Result<(), Error> {
     let near = open(address.as_deref().unwrap_or("redis://127.0.0.1:6379"))?;
     let key = args.next().unwrap_or_else(|| "report".to_owned());
     let process = std::process::id();
+    let given = args.next();
     let loader = move || async move {
-        tokio::time::sleep(WORK).await;
-        Ok::<_, Error>(Some(format!("made by process {process}")))
+        let Some(given) = given else {
+            tokio::time::sleep(WORK).await;
+            return Ok(Some(format!("made by process {process}")));
+        };
+        println!("loading");
+        let line = tokio::task::spawn_blocking(|| std::io::stdin().lines().next());
+        line.await.map_err(Error::loader)?;
+        Ok::<_, Error>(Some(given))
     };
     if let Some(value) = near.get_or_load(&key, loader).await? {
         println!("{}", *value);

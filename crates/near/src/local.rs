@@ -350,6 +350,11 @@ where
     /// that comes once the store is full, after a bounded search; four places are looked at for
     /// expired entries. Now and then the shard's index grows, which touches all of its keys.
     pub fn insert_with(&self, key: K, value: P, options: InsertOptions) {
+        self.try_insert(key, value, options);
+    }
+
+    /// The same; whether the value was light enough for its shard.
+    pub(crate) fn try_insert(&self, key: K, value: P, options: InsertOptions) -> bool {
         let inner = &*self.inner;
         let ttl = options.ttl.or(inner.ttl);
         let deadline = ttl.map_or(Deadline::NEVER, |ttl| {
@@ -365,8 +370,9 @@ where
         };
         let mut departed = Departed::new();
         let shard = inner.shard(item.hash);
-        shard.insert(item, &|| inner.clock.now(), &mut departed);
+        let is_stored = shard.insert(item, &|| inner.clock.now(), &mut departed);
         inner.tell(departed);
+        is_stored
     }
 
     /// Removes `key` and returns its value, unless its time was over.
@@ -436,6 +442,7 @@ where
             let counts = shard.counts();
             stats.inserts += counts.inserts;
             stats.evictions += counts.evictions;
+            stats.refusals += counts.refusals;
             stats.expirations += counts.expirations;
             stats.replacements += counts.replacements;
             stats.removals += counts.removals;

@@ -22,7 +22,7 @@ use crate::clock::LoopClock;
 use crate::entrance::Entrance;
 use crate::handshakes::Antechamber;
 use crate::listener::{BACKLOG, Listener};
-use crate::mailbox::{Arrival, Mailbox};
+use crate::mailbox::{Arrival, ClientSetup, Mailbox};
 use crate::notify::{self, Notice};
 use crate::poller::{Interest, Poller, Waker};
 use crate::settings::units::show_duration_ms;
@@ -249,6 +249,7 @@ impl Acceptor {
             peer,
             stream,
             protocol: listener.protocol,
+            setup: ClientSetup::default(),
         };
         match &self.handshakes {
             Some(handshakes) if listener.is_tls() => handshakes.post(arrival),

@@ -248,6 +248,12 @@ impl Budget {
         above_part.min(all - kept)
     }
 
+    /// Most bytes that all inboxes may hold together.
+    #[must_use]
+    pub fn inbox_bytes_max(&self) -> usize {
+        self.bytes_max / 2
+    }
+
     /// Takes bytes for the inbox of a client of this loop; whether there were so many.
     #[must_use]
     pub fn take_inbox(&self, index: usize, bytes: usize) -> bool {
@@ -255,7 +261,7 @@ impl Budget {
             .inboxes
             .fetch_add(bytes, Ordering::Relaxed);
         let inboxes = |part: &LoopShare| part.inboxes.load(Ordering::Relaxed);
-        let is_there = self.parts.iter().map(inboxes).sum::<usize>() <= self.bytes_max / 2;
+        let is_there = self.parts.iter().map(inboxes).sum::<usize>() <= self.inbox_bytes_max();
         match is_there {
             // Whoever has sent them does not hold them.
             true => exclude_from_heap_count(bytes),

@@ -14,7 +14,6 @@ use cellar_protocol::resp::command::TABLE;
 use cellar_protocol::resp::{Command, Proto, Verb};
 
 use crate::budget::Budget;
-use crate::limits::INBOX_BYTES_MAX;
 use crate::listener::told_of;
 use crate::mailbox::Mailbox;
 use crate::tls::owner::Owner;
@@ -292,16 +291,20 @@ impl Client {
         self.settle(&mut inbox);
     }
 
-    /// Puts bytes into the inbox and calls the event loop.
+    /// Puts bytes into the inbox and calls the event loop; whether the client will get them. Its
+    /// connection is closed if it has more to read than [`Budget::inbox_bytes_max`], or all inboxes
+    /// together have.
     ///
     /// `append` writes whole messages in the client's protocol version.
-    pub fn push(&self, append: impl FnOnce(&mut Vec<u8>)) {
+    pub fn push(&self, append: impl FnOnce(&mut Vec<u8>)) -> bool {
         let mut inbox = self.inbox();
         if inbox.overflown || self.is_gone() {
-            return;
+            return false;
         }
         append(&mut inbox.bytes);
-        if inbox.bytes.len() > INBOX_BYTES_MAX || !self.settle(&mut inbox) {
+        // Relaxed: a fact for listings, close enough for a bound.
+        let waiting_bytes = self.held_bytes.load(Ordering::Relaxed) + inbox.bytes.len();
+        if waiting_bytes > self.budget.inbox_bytes_max() || !self.settle(&mut inbox) {
             inbox.overflown = true;
             inbox.bytes = Vec::new();
             self.settle(&mut inbox);
@@ -309,6 +312,7 @@ impl Client {
         if !std::mem::replace(&mut inbox.called, true) {
             self.call();
         }
+        !inbox.overflown
     }
 
     /// Has the event loop close the connection.
@@ -505,10 +509,10 @@ mod tests {
 
     #[test]
     fn a_client_that_does_not_read_has_to_go_and_holds_no_memory() {
-        let client = client();
-        for _ in 0..3 {
-            client.push(|out| out.resize(out.len() + INBOX_BYTES_MAX / 2 + 1, b'x'));
-        }
+        let budget = Arc::new(Budget::new(4_000, 1));
+        let client = Clients::new(budget).add(Seat::default(), None, 0);
+        let push = || client.push(|out| out.resize(out.len() + 900, b'x'));
+        assert_eq!([push(), push(), push()], [true, true, false]);
         assert_eq!(client.inbox().bytes.capacity(), 0);
         assert_eq!(client.budget.bytes(), 0);
         assert_eq!(client.deliver(), Delivery::Drop);

@@ -2,7 +2,8 @@
 //!
 //! Each event loop reads the machine's clock once a turn and sets the engine's clock to it, so an
 //! operation on the cache costs no clock call. While all loops sleep the engine's time stands
-//! still; a loop refreshes it before it serves anybody.
+//! still; a loop refreshes it before it serves anybody. It also stands still while one loop
+//! executes alone ([`LoopClock::hold`]): a script or a transaction sees one moment.
 //!
 //! The engine's time never goes back and no step of the wall clock moves it. What is told or asked
 //! as a Unix time goes through [`WallClock`], which is the distance between the two.
@@ -73,6 +74,13 @@ impl LoopClock {
         LoopClock::reading(source, rounded_ms(unix_us()))
     }
 
+    /// The same that shows this Unix time at zero, in milliseconds.
+    #[must_use]
+    pub fn stopped_at(unix_ms_at_zero: u64) -> LoopClock {
+        let source = Source::Stopped(AtomicU64::new(0));
+        LoopClock::reading(source, i64::try_from(unix_ms_at_zero).unwrap_or(i64::MAX))
+    }
+
     fn over(system: SystemClock) -> LoopClock {
         let source = Source::Machine(system);
         let (offset_us, _) = distance_us(&source);
@@ -86,7 +94,8 @@ impl LoopClock {
             engine: Arc::new(ManualClock::starting_at(now)),
             wall: Arc::new(WallClock {
                 unix_ms_at_zero: AtomicI64::new(unix_ms_at_zero),
-                source: Some(Arc::clone(&source)),
+                held_us: AtomicU64::new(0),
+                source: Arc::clone(&source),
             }),
             source,
         }
@@ -141,11 +150,45 @@ impl LoopClock {
         (now, us)
     }
 
+    /// Moves the engine's clock to the present and holds it there until the result is dropped; who
+    /// holds it already goes on. Only one thread may hold it at a time.
+    ///
+    /// Cost: two readings of the machine's clock.
+    #[inline]
+    #[must_use]
+    pub fn hold(&self) -> HeldClock<'_> {
+        if self.engine.is_held() {
+            return HeldClock(None);
+        }
+        let (_, us) = self.refresh_us();
+        self.engine.hold();
+        // Relaxed: read by the thread that holds the clock.
+        self.wall.held_us.store(us, Ordering::Relaxed);
+        HeldClock(Some(self))
+    }
+
     /// Microseconds since the clock's start.
     #[inline]
     #[must_use]
     pub fn us(&self) -> u64 {
         self.source.us()
+    }
+}
+
+/// Keeps the engine's clock where it is; see [`LoopClock::hold`].
+#[derive(Debug)]
+pub struct HeldClock<'c>(Option<&'c LoopClock>);
+
+impl Drop for HeldClock<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if let Some(clock) = self.0 {
+            // Relaxed: as in `hold`.
+            clock.wall.held_us.store(0, Ordering::Relaxed);
+            clock.engine.release();
+            // What follows on this thread is executed after what took this long.
+            clock.refresh();
+        }
     }
 }
 
@@ -166,20 +209,14 @@ pub struct WallClock {
     /// set to before 1970 and some.
     // Relaxed: a number that orders nothing.
     unix_ms_at_zero: AtomicI64,
-    /// The clock that this follows, if any.
-    source: Option<Arc<Source>>,
+    /// The moment at which the engine's clock is held, in microseconds; zero if it is not.
+    // Relaxed: read by the thread that holds the clock.
+    held_us: AtomicU64,
+    /// The clock that this follows.
+    source: Arc<Source>,
 }
 
 impl WallClock {
-    /// A wall clock that follows nothing and is moved by hand.
-    #[must_use]
-    pub fn starting_at(unix_ms_at_zero: u64) -> WallClock {
-        WallClock {
-            unix_ms_at_zero: AtomicI64::new(i64::try_from(unix_ms_at_zero).unwrap_or(i64::MAX)),
-            source: None,
-        }
-    }
-
     /// Unix time in milliseconds at the engine's time zero.
     #[inline]
     #[must_use]
@@ -206,10 +243,14 @@ impl WallClock {
     }
 
     /// Unix time in microseconds when the engine's clock shows `now`, or later if the machine's
-    /// clock has gone on since.
+    /// clock has gone on since and the engine's is not held.
     #[must_use]
     pub fn unix_us(&self, now: Instant) -> u64 {
-        let us = self.source.as_ref().map_or(0, |source| source.us());
+        // Relaxed: as declared.
+        let us = match self.held_us.load(Ordering::Relaxed) {
+            0 => self.source.us(),
+            held_us => held_us,
+        };
         let after_zero = i64::try_from(us.max(now.0 * 1_000)).unwrap_or(i64::MAX);
         let zero = self.unix_ms_at_zero().saturating_mul(1_000);
         u64::try_from(zero.saturating_add(after_zero)).unwrap_or(0)
@@ -223,9 +264,10 @@ impl WallClock {
     /// Looks whether the machine's wall clock has stepped, and goes with it; returns by how many
     /// milliseconds.
     pub fn follow(&self) -> Option<i64> {
-        let source = self.source.as_ref();
-        let source = source.filter(|source| matches!(***source, Source::Machine(_)))?;
-        let (read_us, apart_us) = distance_us(source);
+        if matches!(*self.source, Source::Stopped(_)) {
+            return None;
+        }
+        let (read_us, apart_us) = distance_us(&self.source);
         let known_ms = self.unix_ms_at_zero();
         let moved_us = read_us.saturating_sub(known_ms.saturating_mul(1_000));
         let doubt_us = i64::try_from(apart_us).unwrap_or(i64::MAX);
@@ -348,8 +390,26 @@ mod tests {
     }
 
     #[test]
+    fn a_held_clock_shows_one_moment_and_then_the_present() {
+        let clock = LoopClock::stopped_at(1_000);
+        let (engine, wall) = (clock.engine(), clock.wall());
+        clock.advance_ms(7);
+        let held = clock.hold();
+        let nested = clock.hold();
+        clock.advance_ms(50);
+        assert_eq!(engine.now(), Instant(7));
+        assert_eq!(wall.unix_us(engine.now()), 1_007_000);
+        drop(nested);
+        clock.advance_ms(50);
+        assert_eq!(wall.unix_us(engine.now()), 1_007_000);
+        drop(held);
+        assert_eq!(engine.now(), Instant(107));
+        assert_eq!(wall.unix_us(engine.now()), 1_107_000);
+    }
+
+    #[test]
     fn times_before_1970_and_before_the_start_do_no_harm() {
-        let wall = WallClock::starting_at(10_000);
+        let wall = LoopClock::stopped_at(10_000).wall();
         assert_eq!(wall.instant(9_999), None);
         assert_eq!(wall.instant(i64::MIN), None);
         assert_eq!(wall.instant(10_000), Some(Instant(0)));

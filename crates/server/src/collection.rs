@@ -50,6 +50,11 @@ pub trait Collection: Sized {
     /// Whether it is other than it was.
     fn is_changed(&self) -> bool;
 
+    /// How many of its members were left out because they had expired.
+    fn expired(&self) -> usize {
+        0
+    }
+
     /// Whether it has no members.
     fn is_empty(&self) -> bool;
 

@@ -20,6 +20,7 @@ use crate::client::Client;
 use crate::execute::{Context, Flow, Link, Unfinished};
 use crate::guesses::Source;
 use crate::limits::{LONG_READ_BYTES_MAX, LONG_REQUEST_BYTES_MIN, READ_BYTES_MAX};
+use crate::mailbox::ClientSetup;
 use crate::output::Output;
 use crate::poller::Interest;
 use crate::state::State;
@@ -75,6 +76,8 @@ pub(crate) struct Connection {
     pub(crate) input: Input,
     /// What its request waits for, until its loop has asked to be called.
     pub(crate) waits_for: Option<Arc<Ticket>>,
+    /// The login that it rests for.
+    pub(crate) login: Option<Arc<Ticket>>,
     /// What its command waits for, until it is answered.
     pub(crate) waiter: Option<Arc<Waiter>>,
     /// Whether it rests until its loop is called for it.
@@ -137,6 +140,7 @@ impl Connection {
             waiter: None,
             is_parked: false,
             awaits_memory: false,
+            login: None,
             is_held: false,
             unfinished: None,
             unfinished_bytes: 0,
@@ -213,9 +217,9 @@ impl Connection {
         !self.backlog && self.unfinished.is_none()
     }
 
-    /// Whether another process can go on with it: nothing of a request or reply is under way, and
-    /// nothing is kept for it that one which just came does not have.
-    pub(crate) fn can_move(&mut self, state: &State) -> bool {
+    /// What another process has to know to go on with it. None if it cannot: a request or a reply
+    /// is under way, or more is kept for it than goes over.
+    pub(crate) fn setup_to_move(&mut self, state: &State) -> Option<ClientSetup> {
         let rests = self.waiter.is_some() || self.waits_for.is_some() || self.is_parked;
         let writes = self.unsent || self.blocked || !self.output.is_empty();
         let reads = !self.is_through()
@@ -226,7 +230,8 @@ impl Connection {
             || self.link.transfer().is_some();
         let is_open = matches!(self.ending, Ending::No | Ending::AfterRequests);
         let is_busy = rests || writes || reads || self.is_held;
-        is_open && !is_busy && self.stream.can_move() && self.link.is_as_new(state)
+        let can_move = is_open && !is_busy && self.stream.can_move();
+        can_move.then(|| self.link.setup(state))?
     }
 
     /// Whether the request under way was begun by a user who is gone since, or may do something
@@ -246,6 +251,16 @@ impl Connection {
     /// is taken for gone, as in Redis.
     pub(crate) fn is_deserted(&self) -> bool {
         self.stream.is_gone() || self.waiter.is_some() && self.stream.is_leaving()
+    }
+
+    /// Tells who compares passwords that the peer has ended its side, if it waits for that.
+    #[inline]
+    pub(crate) fn note_leaving(&self) {
+        if let Some(login) = &self.login
+            && self.stream.is_leaving()
+        {
+            login.leave();
+        }
     }
 
     /// Goes on as an execution said; whether its next request has to wait.

@@ -83,6 +83,24 @@ impl Source {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Network(u64);
 
+impl Network {
+    /// What stands for all of it beside its sources: no peer's address has these bits.
+    fn as_source(self) -> Source {
+        Source(!self.0)
+    }
+}
+
+/// How near to an attempt others were wrong of late.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Suspicion {
+    /// None that is remembered.
+    None,
+    /// Others of its network.
+    Network,
+    /// Others of its source.
+    Source,
+}
+
 /// What became of a guess.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Guess {
@@ -144,15 +162,27 @@ impl Guesses {
         Ok(delay_ms.map_or(0, |ms| ms.min(DELAY_MS_MAX)))
     }
 
-    /// Whether a guess from `source` was wrong within [`RECENT_MS`], as far as it is remembered.
-    pub fn was_wrong(&self, source: Source, now_ms: u64) -> bool {
+    /// From where guesses were wrong within [`RECENT_MS`], as far as it is remembered.
+    pub fn suspicion(&self, source: Source, now_ms: u64) -> Suspicion {
         // A bucket that was never used looks like that of the source of no address.
         let is_recent = |bucket: &Bucket| bucket.full_ms > 0 && now_ms < bucket.full_ms + RECENT_MS;
-        self.with(source, is_recent).unwrap_or(false)
+        let was_wrong = |source| self.with(source, is_recent).unwrap_or(false);
+        if was_wrong(source) {
+            Suspicion::Source
+        } else if was_wrong(source.network().as_source()) {
+            Suspicion::Network
+        } else {
+            Suspicion::None
+        }
     }
 
     /// Counts an attempt that was wrong.
     pub fn blame(&self, source: Source, now_ms: u64) {
+        self.blame_one(source, now_ms);
+        self.blame_one(source.network().as_source(), now_ms);
+    }
+
+    fn blame_one(&self, source: Source, now_ms: u64) {
         let mut sets = self.sets().lock().unwrap_or_else(PoisonError::into_inner);
         let set = &mut sets[self.place(source)];
         let known = set.iter().position(|bucket| bucket.source == source);
@@ -335,13 +365,17 @@ mod tests {
     fn who_was_wrong_once_is_known_for_minutes() {
         let (guesses, now_ms) = (Guesses::default(), 5_000_000);
         let (one, other) = (Source::of("192.0.2.7:1"), Source::of("192.0.2.8:1"));
-        assert!(!guesses.was_wrong(one, now_ms));
+        assert_eq!(guesses.suspicion(one, now_ms), Suspicion::None);
         guesses.blame(one, now_ms);
-        assert!(guesses.was_wrong(one, now_ms));
-        assert!(guesses.was_wrong(one, now_ms + RECENT_MS));
-        assert!(!guesses.was_wrong(one, now_ms + REFILL_MS + RECENT_MS));
-        assert!(!guesses.was_wrong(other, now_ms));
-        assert!(!guesses.was_wrong(Source::default(), 1));
+        assert_eq!(guesses.suspicion(one, now_ms), Suspicion::Source);
+        let at_ms = now_ms + RECENT_MS;
+        assert_eq!(guesses.suspicion(one, at_ms), Suspicion::Source);
+        let later_ms = at_ms + REFILL_MS;
+        assert_eq!(guesses.suspicion(one, later_ms), Suspicion::None);
+        assert_eq!(guesses.suspicion(other, now_ms), Suspicion::Network);
+        let elsewhere = Source::of("192.0.3.7:1");
+        assert_eq!(guesses.suspicion(elsewhere, now_ms), Suspicion::None);
+        assert_eq!(guesses.suspicion(Source::default(), 1), Suspicion::None);
     }
 
     #[test]

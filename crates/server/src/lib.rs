@@ -55,6 +55,8 @@ pub mod pubsub; // channels, keyspace events
 pub mod events; // which keyspace events are published, and how a channel of one is called
 pub mod tracking; // what near caches are told
 pub mod watching; // watched keys
+mod deadlines; // when keys are looked at whose expiry somebody wants to hear of
+pub mod collection; // how a hash, set or sorted set lies in a value, what its cursors are
 pub mod waiters; // clients whose command waits for a value
 pub mod observer; // who is told what happens to items, whatever protocol it came by
 pub mod script; // what a script may do, its limits
@@ -66,7 +68,6 @@ pub mod changes; // what CONFIG SET and a settings file that is read anew change
 pub mod metrics; // what Prometheus is shown, by which names
 pub mod limits_page; // docs/limits.md, written from the bounds themselves
 pub mod output; // replies of one connection that wait to be written
-pub mod collection; // how a hash, set or sorted set lies in a value, what its cursors are
 pub mod geo; // where on the earth a member of a sorted set is
 pub mod sketch; // about how many different elements a string was given
 pub mod dump; // values as Redis keeps them in files

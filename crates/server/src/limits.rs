@@ -21,8 +21,8 @@ const _: () = assert!(
 );
 
 /// What a client is told whose pipeline is refused.
-pub const PIPELINE_TOO_LARGE: &str = "the pipeline is too large: the server keeps requests until their replies are read, and these \
-     need more than --client-memory has free";
+pub const PIPELINE_TOO_LARGE: &str = "the pipeline is too large: requests whose replies are not \
+    read need more than --client-memory has free";
 
 /// Waiting reply bytes from which a connection gets no further request.
 pub const WAITING_BYTES_MAX: usize = 32 << 10;
@@ -43,19 +43,6 @@ pub const SCRIPT_REPLY_BYTES_MAX: usize = 64 << 20;
 pub const SCRIPT_ARGUMENT_BYTES_MAX: usize = 4 << 20;
 /// Bytes of the members that a command on several sets finds.
 pub const RESULT_BYTES_MAX: usize = 64 << 20;
-/// Bytes that may wait in an inbox; a client with more is dropped.
-pub const INBOX_BYTES_MAX: usize = 8 << 20;
-/// Bytes that a transaction's queued commands may take.
-pub const QUEUED_BYTES_MAX: usize = 32 << 20;
-/// Keys that a transaction's commands may have if nothing else is set, each command counted for
-/// one at least, and [`QUEUED_ARGS_PER_KEY`] of its arguments beyond the eighth for one more: EXEC
-/// runs all of them while nobody else is served, some 0.2 to 0.8 microseconds for each. Clients
-/// send some thousands.
-pub const QUEUED_KEYS: usize = 12_000;
-/// Most keys that a transaction's commands may be allowed to have.
-pub const QUEUED_KEYS_MAX: usize = 1_000_000;
-/// Arguments, members of a set for example, that take as long as a key.
-pub const QUEUED_ARGS_PER_KEY: usize = 4;
 /// Bytes that the keys one client watches may take, each as [`entry_bytes`] says: EXEC looks at all
 /// of them in one step.
 pub const WATCHED_BYTES_MAX: usize = 2 << 20;

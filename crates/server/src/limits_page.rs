@@ -3,11 +3,10 @@
 use crate::history::HISTORY_BYTES_MAX;
 use crate::limits::{
     ARENA_BYTES, CHANNEL_BYTES_MAX, CONNECTION_BYTES, HANDSHAKE_BYTES_MAX, HANDSHAKES_MAX,
-    INBOX_BYTES_MAX, LOG_BYTES_MAX, PATTERN_BYTES_MAX, PREFIX_BYTES_MAX, PROGRAM_BYTES,
-    QUEUED_ARGS_PER_KEY, QUEUED_BYTES_MAX, QUEUED_KEYS, REPLY_BYTES_MAX, RESULT_BYTES_MAX,
-    SCRATCH_BYTES, SCRIPT_ARGUMENT_BYTES_MAX, SCRIPT_REPLY_BYTES_MAX, SLOW_LOG_BYTES_MAX,
-    SPARE_BYTES, SUBSCRIPTION_BYTES_MAX, TLS_BYTES, WAITED_BYTES_MAX, WAITERS_MAX,
-    WAITING_EVENT_BYTES_MAX, WATCHED_BYTES_MAX,
+    LOG_BYTES_MAX, PATTERN_BYTES_MAX, PREFIX_BYTES_MAX, PROGRAM_BYTES, REPLY_BYTES_MAX,
+    RESULT_BYTES_MAX, SCRATCH_BYTES, SCRIPT_ARGUMENT_BYTES_MAX, SCRIPT_REPLY_BYTES_MAX,
+    SLOW_LOG_BYTES_MAX, SPARE_BYTES, SUBSCRIPTION_BYTES_MAX, TLS_BYTES, WAITED_BYTES_MAX,
+    WAITERS_MAX, WAITING_EVENT_BYTES_MAX, WATCHED_BYTES_MAX,
 };
 use crate::script::{LIBRARY_BYTES_MAX, MEMORY_BYTES_MAX, PROGRAM_BYTES_MAX, SOURCE_BYTES_MAX};
 use crate::settings::units::round_size;
@@ -69,8 +68,12 @@ const CLIENT: [(&str, usize, &str); 11] = [
         "",
     ),
     ("the answer of a script", SCRIPT_REPLY_BYTES_MAX, ""),
-    ("messages that wait while it reads", INBOX_BYTES_MAX, ""),
-    ("commands queued by MULTI", QUEUED_BYTES_MAX, ""),
+    (
+        "messages that wait while it reads, of all clients together",
+        0,
+        "half of `--client-memory`",
+    ),
+    ("commands queued by MULTI", 0, "half of `--client-memory`"),
     ("watched keys", WATCHED_BYTES_MAX, ""),
     ("keys that it waits for", WAITED_BYTES_MAX, ""),
     ("subscriptions", SUBSCRIPTION_BYTES_MAX, ""),
@@ -137,11 +140,9 @@ pub fn page() -> String {
 fn counts() -> String {
     format!(
         "\nAt most {WAITERS_MAX} clients wait for keys at one time (`BLPOP` and its kin). A \
-         transaction has at most\n{QUEUED_KEYS} keys (`--transaction-keys`): each command \
-         counts for one at least, \
-         and {QUEUED_ARGS_PER_KEY} of its arguments beyond the\neighth for one more. A script or a \
-         library of functions has at most {}. What clients\nleave behind counts for them until \
-         it is freed. A pattern, of KEYS, SCAN or PSUBSCRIBE for example,\nhas at most {}, as have \
+         script or a library of functions has at most {}. What clients\nleave behind counts for \
+         them until it is freed. A pattern, of KEYS, SCAN or PSUBSCRIBE for \
+         example,\nhas at most {}, as have \
          all of CONFIG GET together; the name of a channel at most {}. To compare with a hash of\n\
          `cellar hash-password` takes {}.\n",
         round_size(PROGRAM_BYTES_MAX),

@@ -20,6 +20,29 @@ pub struct Arrival {
     pub protocol: Protocol,
     /// The peer's address, for listings; empty where there is none.
     pub peer: String,
+    /// What was set up on it in the process that served it before.
+    pub setup: ClientSetup,
+}
+
+/// What a Redis client has set up on a connection, which goes over with it to another process.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClientSetup {
+    /// Whether it sent `HELLO 3`.
+    pub is_resp3: bool,
+    /// The database of its last `SELECT`.
+    pub database: u32,
+    /// Its name, by `CLIENT SETNAME`.
+    pub name: Vec<u8>,
+    /// The name and the version of its library, by `CLIENT SETINFO`.
+    pub library: [Vec<u8>; 2],
+}
+
+impl ClientSetup {
+    /// Bytes of its names.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.name.len() + self.library.iter().map(Vec::len).sum::<usize>()
+    }
 }
 
 /// Where a connection is served: an event loop, and its token there.

@@ -9,10 +9,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use cellar_engine::{Cache, Happened, Key, Space};
+use cellar_engine::{Cache, Change, Deadline, Happened, Item, Key, Space};
 
 use crate::client::Client;
+use crate::collection::{HASH, hash};
 use crate::databases::Databases;
+use crate::deadlines::Deadlines;
 use crate::events::{Class, Events};
 use crate::pubsub::PubSub;
 use crate::settings::Settings;
@@ -23,6 +25,18 @@ use crate::watching::{Mark, Watching};
 /// One who waits for a value, among the reasons to hear of changes: the other ones are fewer.
 const ONE_WAITER: u64 = 1 << 32;
 
+/// Keys that are looked at in one step because their deadlines have passed.
+const DUE_MAX: usize = 1_000;
+
+/// When an item goes, and when the first of its fields does.
+fn deadlines_of(item: Item<'_>) -> (Deadline, Deadline) {
+    let field = match item.kind {
+        HASH => hash::first_deadline(item.value),
+        _ => Deadline::NEVER,
+    };
+    (item.deadline, field)
+}
+
 /// Everything that hears of changes.
 #[derive(Debug)]
 pub struct Observer {
@@ -32,6 +46,10 @@ pub struct Observer {
     pub tracking: Tracking,
     events: Events,
     watching: Watching,
+    deadlines: Deadlines,
+    /// Fields of hashes that were removed because their deadlines had passed.
+    // Relaxed: a count that orders nothing.
+    expired_fields: AtomicU64,
     databases: Databases,
     /// Who waits for a value.
     pub waiters: Waiters,
@@ -49,6 +67,8 @@ impl Observer {
             tracking: Tracking::new(settings.tracking_table_max_keys),
             events: Events::default(),
             watching: Watching::default(),
+            deadlines: Deadlines::default(),
+            expired_fields: AtomicU64::new(0),
             databases: Databases::new(settings.databases, &settings.keep),
             waiters: Waiters::default(),
             reasons: AtomicU64::new(0),
@@ -193,10 +213,118 @@ impl Observer {
         self.reasons.load(Ordering::Relaxed) >= ONE_WAITER
     }
 
-    /// Meets a key, so that its deadline counts if it has passed; whether it is there.
+    /// Meets a key, so that its deadline and those of its fields count if they have passed; whether
+    /// it is there.
     pub fn meet(&self, key: &[u8], database: u32, cache: &Cache) -> bool {
         let hashed = cache.key_in(self.databases.space(database), key);
-        hashed.is_ok_and(|hashed| cache.get(hashed, |_| ()).is_some())
+        hashed.is_ok_and(|hashed| self.meet_key(hashed, cache))
+    }
+
+    fn meet_key(&self, key: Key<'_>, cache: &Cache) -> bool {
+        let now = cache.now();
+        let is_overdue =
+            |item: Item<'_>| item.kind == HASH && hash::first_deadline(item.value).has_passed(now);
+        match cache.meet(key, is_overdue) {
+            None => false,
+            Some(false) => true,
+            Some(true) => self.drop_expired_fields(key, cache),
+        }
+    }
+
+    /// Removes the fields of a hash that have expired, and tells; whether others are left.
+    fn drop_expired_fields(&self, key: Key<'_>, cache: &Cache) -> bool {
+        let now = cache.now();
+        let (mut dropped, mut next) = (0, Deadline::NEVER);
+        let changed = cache.update(key, &mut Vec::new(), |item, scratch| {
+            let Some(item) = item.filter(|item| item.kind == HASH) else {
+                return (true, Change::Keep);
+            };
+            let (expired, deadline) =
+                hash::without_expired(item.value, item.deadline, now, scratch);
+            dropped = expired;
+            next = hash::first_deadline(scratch);
+            match (expired, scratch.is_empty()) {
+                (0, _) => (true, Change::Keep),
+                (_, true) => (false, Change::Remove),
+                (_, false) => {
+                    let change = Change::Store {
+                        kind: HASH,
+                        deadline,
+                        flags: item.flags,
+                    };
+                    (true, change)
+                }
+            }
+        });
+        let Ok(is_left) = changed else {
+            // There is no memory to store it anew: readers do not see these fields, and are told.
+            self.watching
+                .changed(key.bytes(), key.space(), &self.databases);
+            self.tracking.changed(key.bytes(), false);
+            return true;
+        };
+        self.note_deadline(key, Deadline::NEVER, next);
+        self.note_expired_fields(key, dropped, is_left);
+        is_left
+    }
+
+    /// Counts fields of a hash that were removed because they had expired, and publishes it.
+    pub fn note_expired_fields(&self, key: Key<'_>, count: usize, is_left: bool) {
+        if count == 0 {
+            return;
+        }
+        // Relaxed: as it says where it is declared.
+        let expired = &self.expired_fields;
+        expired.fetch_add(count as u64, Ordering::Relaxed);
+        let Some(database) = self.databases.database_of(key.space()) else {
+            return;
+        };
+        self.notify(Class::Hash, "hexpired", key.bytes(), database);
+        if !is_left {
+            self.notify(Class::Generic, "del", key.bytes(), database);
+        }
+    }
+
+    /// How many fields of hashes were removed because they had expired.
+    #[must_use]
+    pub fn expired_fields(&self) -> u64 {
+        self.expired_fields.load(Ordering::Relaxed)
+    }
+
+    /// Notes when a key goes, and when the first of its fields does, so that it is looked at then.
+    pub fn note_deadline(&self, key: Key<'_>, item: Deadline, field: Deadline) {
+        let is_of_field = field < item;
+        let Some(at) = item.min(field).instant() else {
+            return;
+        };
+        for left_out in self.deadlines.add(key, at.0, is_of_field) {
+            if left_out.is_of_field {
+                // Nobody else looks for it: who has read it hears of it before its time.
+                self.tracking.changed(&left_out.name, false);
+            }
+        }
+    }
+
+    /// Notes when a key that is about to be read goes, whose reader wants to hear of that.
+    pub fn note_read(&self, key: Key<'_>, cache: &Cache) {
+        let deadlines = cache.peek(key, deadlines_of);
+        if let Some((item, field)) = deadlines {
+            self.note_deadline(key, item, field);
+        }
+    }
+
+    /// Looks at keys whose deadlines have passed, which lets them expire; nothing to do costs one
+    /// load. Returns the engine's moment, in milliseconds, at which the next one is due.
+    pub fn expire_due(&self, cache: &Cache) -> u64 {
+        for _ in 0..DUE_MAX {
+            let Some(due) = self.deadlines.take_due(cache.now().0) else {
+                break;
+            };
+            if let Ok(key) = cache.key_in(due.space, &due.name) {
+                self.meet_key(key, cache);
+            }
+        }
+        self.deadlines.first_ms()
     }
 
     /// Two databases have changed places; called by who made them do so, alone. The names in them
@@ -224,6 +352,17 @@ impl Observer {
     #[must_use]
     pub fn watched(&self) -> usize {
         self.watching.count()
+    }
+
+    /// Notes when what was stored goes, if somebody wants to hear of it who has not read it.
+    fn note_stored(&self, key: Key<'_>, item: Option<Item<'_>>) {
+        let Some((item, field)) = item.map(deadlines_of) else {
+            return;
+        };
+        let is_wanted = self.events.has(Class::Expired) || self.tracking.broadcasts(key.bytes());
+        if is_wanted && item.min(field) != Deadline::NEVER {
+            self.note_deadline(key, item, field);
+        }
     }
 
     fn is_awaited(&self) -> bool {
@@ -254,7 +393,7 @@ impl cellar_engine::Observer for Observer {
         !reasons.is_multiple_of(ONE_WAITER)
     }
 
-    fn changed(&self, key: Key<'_>, happened: Happened) {
+    fn changed(&self, key: Key<'_>, happened: Happened, item: Option<Item<'_>>) {
         // Relaxed: as it says where it is declared.
         let reasons = self.reasons.load(Ordering::Relaxed);
         let is_stored = matches!(happened, Happened::Created | Happened::Stored);
@@ -278,8 +417,20 @@ impl cellar_engine::Observer for Observer {
             .changed(key.bytes(), key.space(), &self.databases);
         self.tracking.changed(key.bytes(), is_asked_for);
         let Some((class, event)) = told else {
-            return;
+            return self.note_stored(key, item);
         };
+        if happened == Happened::Expired
+            && let Some(item) = item.filter(|item| item.kind == HASH)
+        {
+            let fields = hash::expired_with(item.value, item.deadline);
+            self.note_expired_fields(key, fields, false);
+            if fields > 0 {
+                return;
+            }
+        }
+        if happened == Happened::Created {
+            self.note_stored(key, item);
+        }
         if self.events.has(class)
             && let Some(database) = self.databases.database_of(key.space())
         {

@@ -431,8 +431,7 @@ impl Sending {
             *left = left.saturating_sub(cost);
             self.after = id;
             if !client.is_gone() {
-                letter.send(client);
-                self.count += 1;
+                self.count += usize::from(letter.send(client));
             }
         }
         true
@@ -451,7 +450,8 @@ impl<'a> Letter<'a> {
         Letter { parts, forms }
     }
 
-    fn send(&mut self, client: &Client) {
+    /// Sends it; whether the client will get it.
+    fn send(&mut self, client: &Client) -> bool {
         let proto = client.proto();
         let form = &mut self.forms[usize::from(proto == Proto::V3)];
         if form.is_empty() {
@@ -459,7 +459,7 @@ impl<'a> Letter<'a> {
             reply.push(self.parts.len());
             self.parts.iter().for_each(|part| reply.bulk(part));
         }
-        client.push(|out| out.extend_from_slice(form));
+        client.push(|out| out.extend_from_slice(form))
     }
 }
 

@@ -453,7 +453,7 @@ fn make_state(
     if let Some(restored) = cache.restored() {
         restart::tell(restored);
     }
-    let mut state = State::observed(cache, settings, clock.wall(), observer);
+    let mut state = State::observed(cache, settings, clock.clone(), observer);
     state.content_types = types;
     state.started = state.cache.now();
     Ok(state)
@@ -497,7 +497,10 @@ fn make_cache(
         .max_value_bytes
         .is_some_and(|wanted| longest < wanted)
     {
-        tracing::warn!(bytes = longest, "values are limited to half of --memory");
+        tracing::warn!(
+            bytes = longest,
+            "values are limited to half of --memory less --keep, or of what the cache began with"
+        );
     }
     Ok(cache)
 }

@@ -40,7 +40,6 @@ use self::keep::Keep;
 use self::source::ListSource;
 use crate::cgroup;
 use crate::error::Error;
-use crate::limits::QUEUED_KEYS;
 use crate::protocol::Protocol;
 
 pub use self::table::{Row, TABLE};
@@ -161,8 +160,6 @@ pub struct Settings {
     pub enable_debug_commands: bool,
     /// Milliseconds after which a script is ended.
     pub script_time_ms: u64,
-    /// Most keys of what MULTI queues.
-    pub transaction_keys: usize,
     /// Milliseconds after which an event loop that stands still ends the process; 0 = never.
     pub watchdog_ms: u64,
     /// Where the list of the cluster's nodes comes from; none = this server is alone.
@@ -357,7 +354,7 @@ impl Settings {
         self.max_value_bytes.unwrap_or(MEMCACHED_VALUE_BYTES_MAX)
     }
 
-    /// Longest value that a command makes of an old one, in bytes.
+    /// Longest value of a hash, set, sorted set or list, in bytes.
     #[must_use]
     pub fn update_bytes_max(&self) -> usize {
         self.max_value_bytes.unwrap_or(UPDATE_BYTES_MAX)
@@ -409,7 +406,6 @@ impl Default for Settings {
             lease_ms: 30_000,
             enable_debug_commands: false,
             script_time_ms: 5_000,
-            transaction_keys: QUEUED_KEYS,
             watchdog_ms: 60_000,
             cluster: None,
             node: String::new(),

@@ -14,6 +14,8 @@
 
 mod sparse;
 
+use std::ops::Range;
+
 use sparse::Stretch;
 
 /// Registers of a sketch.
@@ -75,6 +77,35 @@ pub fn check_head(bytes: &[u8]) -> Result<(), Flaw> {
 #[must_use]
 pub fn is_dense(bytes: &[u8]) -> bool {
     bytes[4] == DENSE
+}
+
+/// The register of a dense sketch.
+#[must_use]
+pub fn dense_register(bytes: &[u8], index: usize) -> u8 {
+    dense_at(bytes, index)
+}
+
+/// The bytes of a dense sketch that have a part of a register.
+#[must_use]
+pub fn register_bytes(index: usize) -> Range<usize> {
+    let (at, _) = dense_place(index);
+    at..DENSE_BYTES.min(at + 2)
+}
+
+/// Raises a register to a value, if it is lower, in those bytes of it.
+pub fn raise_register(bytes: &mut [u8], index: usize, value: u8) {
+    let (_, bit) = dense_place(index);
+    if register_in(bytes, bit) < value {
+        set_register(bytes, bit, value);
+    }
+}
+
+/// The byte that says whether the told count is out of date.
+pub const STALE_BYTE: Range<usize> = STALE_AT..STALE_AT + 1;
+
+/// Says in that byte that it is.
+pub fn make_stale(byte: &mut [u8]) {
+    byte[0] |= STALE_BIT;
 }
 
 /// The count that a string with such a head tells, if it is not out of date.
@@ -237,22 +268,31 @@ fn dense_place(index: usize) -> (usize, usize) {
 }
 
 /// The two bytes in which a dense register lies; the last one has no second byte.
-fn pair(bytes: &[u8], at: usize) -> u16 {
-    u16::from(bytes[at]) | u16::from(bytes.get(at + 1).copied().unwrap_or(0)) << 8
+fn pair(bytes: &[u8]) -> u16 {
+    u16::from(bytes[0]) | u16::from(bytes.get(1).copied().unwrap_or(0)) << 8
+}
+
+/// The register that begins at a bit of the first byte.
+fn register_in(bytes: &[u8], bit: usize) -> u8 {
+    (pair(bytes) >> bit & 63) as u8
+}
+
+fn set_register(bytes: &mut [u8], bit: usize, value: u8) {
+    let both = pair(bytes) & !(63 << bit) | u16::from(value & 63) << bit;
+    bytes[0] = both as u8;
+    if let Some(second) = bytes.get_mut(1) {
+        *second = (both >> 8) as u8;
+    }
 }
 
 fn dense_at(bytes: &[u8], index: usize) -> u8 {
     let (at, bit) = dense_place(index);
-    (pair(bytes, at) >> bit & 63) as u8
+    register_in(&bytes[at..], bit)
 }
 
 fn set_dense(bytes: &mut [u8], index: usize, value: u8) {
     let (at, bit) = dense_place(index);
-    let both = pair(bytes, at) & !(63 << bit) | u16::from(value & 63) << bit;
-    bytes[at] = both as u8;
-    if let Some(second) = bytes.get_mut(at + 1) {
-        *second = (both >> 8) as u8;
-    }
+    set_register(&mut bytes[at..], bit, value);
 }
 
 /// All registers of a dense sketch: four in three bytes.

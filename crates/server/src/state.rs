@@ -8,7 +8,7 @@ use cellar_engine::{Cache, Instant, Key, Space};
 
 use crate::budget::Budget;
 use crate::client::Clients;
-use crate::clock::WallClock;
+use crate::clock::{LoopClock, WallClock};
 use crate::cluster::Cluster;
 use crate::content_types::ContentTypes;
 use crate::counters::times::{Times, TimesByCommand};
@@ -103,6 +103,8 @@ pub struct State {
     /// The engine's moment of the start: its time goes on where that of a server before this one
     /// ended.
     pub started: Instant,
+    /// The clock of the event loops.
+    pub clock: LoopClock,
     /// Turns the engine's moments into Unix times and back.
     pub wall: Arc<WallClock>,
     /// What `stats` counts from.
@@ -168,16 +170,16 @@ impl State {
     #[must_use]
     pub fn new(cache: Cache, settings: Settings, unix_ms_at_zero: u64) -> State {
         let observer = Arc::new(Observer::new(&settings));
-        let wall = Arc::new(WallClock::starting_at(unix_ms_at_zero));
-        State::observed(cache, settings, wall, observer)
+        let clock = LoopClock::stopped_at(unix_ms_at_zero);
+        State::observed(cache, settings, clock, observer)
     }
 
-    /// The same, by this wall clock, with the observer that the cache tells of changes.
+    /// The same, by this clock, with the observer that the cache tells of changes.
     #[must_use]
     pub fn observed(
         cache: Cache,
         settings: Settings,
-        wall: Arc<WallClock>,
+        clock: LoopClock,
         observer: Arc<Observer>,
     ) -> State {
         let counters = (0..settings.threads)
@@ -236,7 +238,8 @@ impl State {
             counters,
             connections: AtomicU64::new(0),
             transfer_bytes: AtomicU64::new(0),
-            wall,
+            wall: clock.wall(),
+            clock,
             stats_zero: Mutex::default(),
         };
         state.choose_calls();

@@ -10,7 +10,6 @@
 //! Why: docs/decisions/0017. Tests: at the end of this file; tests/resp_tracking.rs.
 
 mod broadcast;
-mod due;
 mod table;
 
 use std::cell::Cell;
@@ -21,7 +20,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use cellar_protocol::resp::{Proto, Reply};
 
 use self::broadcast::Broadcast;
-use self::due::Due;
 use self::table::Table;
 use crate::client::{Client, Redirect};
 
@@ -148,7 +146,6 @@ impl Mode {
 pub struct Tracking {
     table: Table,
     broadcast: Broadcast,
-    due: Due,
     trackers: Mutex<BTreeMap<u64, Arc<Client>>>,
     /// Held by who drops a name because the table is full.
     dropping: Mutex<()>,
@@ -165,7 +162,6 @@ impl Tracking {
         Tracking {
             table: Table::new(keys_max),
             broadcast: Broadcast::default(),
-            due: Due::default(),
             trackers: Mutex::default(),
             dropping: Mutex::default(),
             dropped: AtomicU64::new(0),
@@ -200,7 +196,6 @@ impl Tracking {
         if was_told && trackers.is_empty() {
             // While nobody listens, flushes are not heard of.
             self.table.clear(|| ());
-            self.due.clear();
         }
         was_told
     }
@@ -214,7 +209,7 @@ impl Tracking {
     /// Frees some of what was forgotten at once, and drops some of the names above the limits;
     /// whether more is left to do.
     pub fn tidy_up(&self) -> bool {
-        let is_less = self.table.free_some(TIDIED_NAMES) + self.due.free_some(TIDIED_NAMES);
+        let is_less = self.table.free_some(TIDIED_NAMES);
         self.shrink(TIDIED_NAMES);
         is_less > 0 || self.table.is_above_limits()
     }
@@ -265,14 +260,10 @@ impl Tracking {
             .unwrap_or(count)
     }
 
-    /// Notes when a part of the key's value goes, in engine milliseconds: readers are told then.
-    pub fn changes_at(&self, key: &[u8], at_ms: u64) {
-        self.due.add(key, at_ms, |key| self.changed(key, false));
-    }
-
-    /// Tells of the changes whose moment has come; nothing to do costs one load.
-    pub fn push_due(&self, now_ms: u64) {
-        self.due.tell(now_ms, |key| self.changed(key, false));
+    /// Whether somebody is told of every change to a key, whoever has read it.
+    #[must_use]
+    pub fn broadcasts(&self, key: &[u8]) -> bool {
+        self.broadcast.concerns(key)
     }
 
     /// All keys of some database are gone, or so many that nobody is told which.

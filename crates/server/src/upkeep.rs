@@ -6,6 +6,7 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -23,6 +24,34 @@ const HEAP_BYTES_MIN: usize = 16 << 20;
 /// Pause while names of the tracking table are freed.
 const TIDYING_PAUSE: Duration = Duration::from_millis(1);
 
+/// How often it is told at most that a file system is full.
+const FULL_MS: u64 = 60_000;
+
+/// Tells that stores are refused because the file system of --state is full.
+#[derive(Default)]
+struct FullState {
+    /// Refusals that were told, and when the next may be.
+    refused: u64,
+    next_at_ms: u64,
+}
+
+impl FullState {
+    fn tell(&mut self, state: &State) {
+        let (refused, now_ms) = (state.cache.state_refused(), state.cache.now().0);
+        if refused == self.refused || now_ms < self.next_at_ms {
+            return;
+        }
+        let path = state.settings.state.as_deref().unwrap_or(Path::new(""));
+        tracing::warn!(
+            stores = refused - self.refused,
+            "--state {}: the file system is full: stores are refused until it has room for \
+             --memory",
+            path.display()
+        );
+        (self.refused, self.next_at_ms) = (refused, now_ms + FULL_MS);
+    }
+}
+
 /// Starts the thread; `old` tells the end of the server from which this one has taken over.
 ///
 /// # Errors
@@ -35,6 +64,7 @@ pub(crate) fn start(
     let mut upkeep = cellar_engine::Upkeep::default();
     let mut pause = Duration::ZERO;
     let told = Arc::clone(&state);
+    let mut full = FullState::default();
     let ticker = Ticker::start("cellar-upkeep", Duration::ZERO, move || {
         clock.refresh();
         if old.take_if(|old| is_over(old)).is_some() {
@@ -47,8 +77,11 @@ pub(crate) fn start(
             // system can take a hundred times as long as to empty what lies in it.
             pause = pause.max(Duration::from_nanos(stopwatch.ns()));
         }
+        full.tell(&state);
         begin_turn();
-        state.observer.tracking.push_due(state.cache.now().0);
+        let due_ms = state.observer.expire_due(&state.cache);
+        let now_ms = state.cache.now().0;
+        let pause = pause.min(Duration::from_millis(due_ms.saturating_sub(now_ms)));
         state.observer.tracking.broadcast();
         let events_wait = state.observer.tell_waiting_events();
         let is_tidy = !state.observer.tracking.tidy_up();

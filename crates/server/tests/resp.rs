@@ -88,12 +88,14 @@ fn without_a_limit_of_its_own_each_protocol_has_one_that_suits_it() {
     assert_eq!(client.run("STRLEN key"), Value::Integer(20 << 20));
     assert_eq!(client.run("RENAME key other"), ok());
     assert_eq!(client.run("GET other"), Value::Bulk(value.clone()));
-    assert_eq!(client.run("APPEND other x"), refused);
-    assert_eq!(client.run("STRLEN other"), Value::Integer(20 << 20));
+    assert_eq!(client.run("APPEND other x"), Value::Integer((20 << 20) + 1));
+    assert_eq!(client.run("SETRANGE other 33554432 x"), refused);
+    assert_eq!(client.run("STRLEN other"), Value::Integer((20 << 20) + 1));
     let too_long = pattern(1, 33 << 20);
     assert_eq!(client.call(&[b"SET", b"key", &too_long]), refused);
     assert_eq!(client.call(&[b"SET", b"short", &value[..4 << 20]]), ok());
-    assert_eq!(client.run("APPEND short x"), refused);
+    let appended = Value::Integer((4 << 20) + 1);
+    assert_eq!(client.run("APPEND short x"), appended);
     let mut memcached = daemon.connect();
     let most = pattern(2, 1 << 20);
     check(&mut memcached, &set("item", &most), b"STORED\r\n");
@@ -111,7 +113,7 @@ fn without_a_limit_of_its_own_each_protocol_has_one_that_suits_it() {
     check(
         &mut memcached,
         b"get short\r\n",
-        &hit("short", &value[..4 << 20]),
+        &hit("short", &[&value[..4 << 20], b"x"].concat()),
     );
 }
 

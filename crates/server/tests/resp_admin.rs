@@ -383,6 +383,35 @@ fn questions_about_other_servers_and_users_have_plain_answers() {
 }
 
 #[test]
+fn deleted_bytes_are_reclaimable_and_not_stale() {
+    let daemon = Daemon::start(&[]);
+    let mut client = Client::connect(&daemon);
+    for number in 0..3_000 {
+        client.run(&format!("SET key:{number} value-of-some-length EX 86400"));
+    }
+    for number in (0..3_000).step_by(3) {
+        client.run(&format!("DEL key:{number}"));
+    }
+    let info = client.run("INFO").shown();
+    let field = |name: &str| {
+        let mut lines = info.lines();
+        let line = lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        line.unwrap_or_else(|| panic!("{name} in {info}"))
+    };
+    assert_eq!(field("expired_stale_perc"), "0.00");
+    assert_eq!(field("used_memory_overdue"), "0");
+    let reclaimable: u64 = field("used_memory_reclaimable").parse().unwrap();
+    assert!(reclaimable >= 20_000, "{reclaimable}");
+    let stats = client.run("MEMORY STATS").shown();
+    for name in ["reclaimable.bytes", "overdue.bytes"] {
+        assert!(stats.contains(name), "{stats}");
+    }
+    let doctor = client.run("MEMORY DOCTOR").shown();
+    let sentence = format!("{reclaimable} bytes (");
+    assert!(doctor.contains(&sentence), "{doctor}");
+}
+
+#[test]
 fn roles_of_keys_are_told_key_by_key() {
     let daemon = Daemon::start(&[]);
     let mut client = Client::connect(&daemon);

@@ -102,7 +102,31 @@ fn a_long_string_is_joined_counted_and_searched_in_steps() {
         BITOP XOR none long inverse => +QUEUED
         BITCOUNT none => +QUEUED
         EXEC => [:41943040, :335544320]
-        SETRANGE long 41943039 x => -ERR string exceeds maximum allowed size (proto-max-bulk-len)",
+        SETRANGE long 41943039 xx => :41943041",
+    );
+}
+
+#[test]
+fn parts_of_a_long_string_are_changed_where_they_lie() {
+    check_alone(
+        "SETBIT k 100000000 1 => :0
+        STRLEN k => :12500001
+        GETBIT k 100000000 => :1
+        SETBIT k 100000000 0 => :1
+        BITCOUNT k => :0
+        BITFIELD k SET u8 0 255 SET u16 80000004 65535 GET u8 0 INCRBY u4 #0 -14 GET u8 90000000 \
+         => [:0, :0, :255, :1, :0]
+        BITFIELD_RO k GET u24 80000000 => [:1048560]
+        BITCOUNT k => :21
+        BITFIELD k SET u8 100000008 1 GET u8 200000000 => [:0, :0]
+        STRLEN k => :12500002
+        SETRANGE k 20000000 end => :20000003
+        APPEND k more => :20000007
+        GETRANGE k 20000000 -1 => endmore
+        BITFIELD_RO k GET u8 159999992 => [:0]
+        SETBIT far 4294967295 1 => -ERR string exceeds maximum allowed size (proto-max-bulk-len)
+        SETBIT far 4294967296 1 => -ERR bit offset is not an integer or out of range
+        EXISTS far => :0",
     );
 }
 

@@ -446,3 +446,42 @@ fn changes_of_collections_are_told_by_name() {
         }
     }
 }
+
+#[test]
+fn fields_that_expire_are_counted_and_told_by_name() {
+    let daemon = Daemon::start(&["--notify-keyspace-events", "AKE"]);
+    let (mut listener, mut client) = (Client::connect(&daemon), Client::connect(&daemon));
+    listener.run("PSUBSCRIBE __keyevent@0__:*");
+    let mut told = |events: &str| {
+        for event in events.split_whitespace() {
+            let channel = format!("__keyevent@0__:{event}");
+            let expected = bulks(&["pmessage", "__keyevent@0__:*", &channel, "h"]);
+            assert_eq!(listener.read(), expected);
+        }
+    };
+    let expired = |client: &mut Client| {
+        let info = client.run("INFO stats").shown();
+        let (_, rest) = info.split_once("expired_fields:").unwrap();
+        rest.lines().next().unwrap().trim().parse::<u64>().unwrap()
+    };
+    client.run("HSET h a 1 b 2 c 3");
+    told("hset");
+    client.run("HPEXPIRE h 100 FIELDS 2 a b");
+    told("hexpire");
+    daemon.advance(Duration::from_millis(100));
+    told("hexpired");
+    assert_eq!(expired(&mut client), 2);
+    client.run("HPEXPIRE h 100 FIELDS 1 c");
+    told("hexpire");
+    daemon.advance(Duration::from_millis(100));
+    told("hexpired del");
+    assert_eq!(expired(&mut client), 3);
+    // The key's own deadline comes first.
+    client.run("HSETEX h PX 200 FIELDS 1 a 1");
+    told("hset hexpire");
+    client.run("PEXPIRE h 100");
+    told("expire");
+    daemon.advance(Duration::from_millis(100));
+    told("expired");
+    assert_eq!(expired(&mut client), 3);
+}

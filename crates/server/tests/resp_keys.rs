@@ -266,7 +266,7 @@ fn a_scan_shows_each_key_of_its_database() {
     let all: HashSet<String> = (0..5_000).map(|index| format!("db1:{index}")).collect();
     for options in [
         "",
-        " COUNT 1",
+        " COUNT 3",
         " COUNT 100000",
         " MATCH db1:*",
         " TYPE string",
@@ -290,6 +290,40 @@ fn a_scan_shows_each_key_of_its_database() {
 }
 
 #[test]
+fn a_scan_shows_as_many_keys_as_it_is_asked_for_by_cursors_that_doubles_hold() {
+    const CURSORS: u64 = 1 << 53;
+    let daemon = Daemon::start(&[]);
+    let mut client = Client::connect(&daemon);
+    for first in (0..20_000).step_by(100) {
+        let pairs: Vec<String> = (first..first + 100)
+            .map(|index| format!("key:{index} 1"))
+            .collect();
+        assert_eq!(client.run(&format!("MSET {}", pairs.join(" "))), ok());
+    }
+    for count in [10, 100, 1_000] {
+        let (mut cursor, mut shown) = (0_u64, Vec::new());
+        loop {
+            let Value::Array(answer) = client.run(&format!("SCAN {cursor} COUNT {count}")) else {
+                panic!("no array");
+            };
+            let [next, Value::Array(keys)] = &answer[..] else {
+                panic!("no scan: {answer:?}");
+            };
+            cursor = next.shown().parse().unwrap();
+            assert!(cursor < CURSORS, "{cursor}");
+            shown.extend(keys.iter().map(Value::shown));
+            if cursor == 0 {
+                break;
+            }
+            let is_near = (count..2 * count).contains(&keys.len());
+            assert!(is_near, "{} of {count}", keys.len());
+        }
+        assert_eq!(shown.len(), 20_000, "COUNT {count}");
+        assert_eq!(shown.iter().collect::<HashSet<_>>().len(), 20_000);
+    }
+}
+
+#[test]
 fn keys_that_stay_are_scanned_while_others_come_and_go() {
     let daemon = Daemon::start(&[]);
     let mut client = Client::connect(&daemon);
@@ -301,10 +335,11 @@ fn keys_that_stay_are_scanned_while_others_come_and_go() {
     let mut cursor = "0".to_owned();
     let mut turn = 0;
     while turn == 0 || cursor != "0" {
-        for index in 0..400 {
-            other.run(&format!("SET turn{turn}:{index} 1"));
+        for index in 0..100 {
+            other.run(&format!("DEL turn{}:{index}", (turn + 1) % 4));
+            other.run(&format!("SET turn{}:{index} 1", turn % 4));
         }
-        let Value::Array(answer) = client.run(&format!("SCAN {cursor} COUNT 1")) else {
+        let Value::Array(answer) = client.run(&format!("SCAN {cursor} COUNT 10")) else {
             panic!("no array");
         };
         let Value::Array(keys) = &answer[1] else {
@@ -478,7 +513,8 @@ fn each_change_is_told_of_once() {
         ("INCREX a EX 100", "incrby a, expire a"),
         ("SETRANGE a 1 x", "setrange a"),
         ("SETRANGE a 1 ", ""),
-        ("SETBIT a 1 0", "setbit a"),
+        ("SETBIT a 1 0", ""),
+        ("SETBIT a 1 1", "setbit a"),
         ("GETEX a PERSIST", "persist a"),
         ("GETEX a PERSIST", ""),
         ("EXPIRE a 100", "expire a"),

@@ -174,8 +174,43 @@ fn many_members_that_are_taken_out_come_in_steps() {
 }
 
 #[test]
+fn a_command_may_have_as_many_arguments_as_in_redis() {
+    let daemon = Daemon::start(&[]);
+    let mut client = Client::connect(&daemon);
+    let keys: Vec<String> = (0..250_000).map(|key| format!("k{key}")).collect();
+    assert_eq!(client.run("SET k7 v"), resp::ok());
+    assert_eq!(call(&mut client, "DEL", &keys), Value::Integer(1));
+    let Value::Array(values) = call(&mut client, "MGET", &keys) else {
+        panic!("no array");
+    };
+    assert_eq!(values.len(), keys.len());
+}
+
+#[test]
+fn nobody_sees_only_some_of_the_keys_of_a_delete_gone() {
+    const ROUNDS: usize = 2_000;
+    let daemon = Daemon::start(&["--threads", "2"]);
+    let mut writer = Client::connect(&daemon);
+    let mut reader = Client::connect(&daemon);
+    std::thread::scope(|scope| {
+        let writing = scope.spawn(move || {
+            for round in 0..ROUNDS {
+                writer.run("MSET a 1 b 1 c 1 d 1 e 1 f 1 g 1 h 1");
+                let name = ["DEL", "UNLINK"][round % 2];
+                writer.check(&format!("{name} a b c d e f g h => :8"));
+            }
+        });
+        while !writing.is_finished() {
+            let seen = reader.run("EXISTS a b c d e f g h");
+            let is_whole = [Value::Integer(0), Value::Integer(8)].contains(&seen);
+            assert!(is_whole, "{seen:?}");
+        }
+    });
+}
+
+#[test]
 fn requests_behind_a_long_one_wait_for_it_and_silence_is_kept() {
-    let daemon = Daemon::start(&["--transaction-keys", "100000"]);
+    let daemon = Daemon::start(&[]);
     let mut client = Client::connect(&daemon);
     let keys = names("k");
     let exists = || [&["EXISTS".to_owned()], &keys[..]].concat();

@@ -168,6 +168,40 @@ fn a_subscriber_that_does_not_read_is_dropped_and_others_are_served() {
 }
 
 #[test]
+fn long_messages_and_bursts_reach_a_subscriber_that_pauses() {
+    let daemon = Daemon::start(&[]);
+    let mut reader = Client::connect(&daemon);
+    let mut speaker = Client::connect(&daemon);
+    reader.run("SUBSCRIBE a");
+    let mut publish = |message: &[u8]| {
+        let listeners = speaker.call(&[b"PUBLISH", b"a", message]);
+        assert_eq!(listeners, Value::Integer(1));
+    };
+    let of = |message: &[u8]| {
+        let parts = vec![bulk("message"), bulk("a"), Value::Bulk(message.to_vec())];
+        Value::Array(parts)
+    };
+    let long = vec![b'x'; 30 << 20];
+    publish(&long);
+    assert!(reader.read() == of(&long));
+    let short = vec![b'y'; 1_500];
+    (0..10_000).for_each(|_| publish(&short));
+    (0..10_000).for_each(|_| assert_eq!(reader.read(), of(&short)));
+}
+
+#[test]
+fn a_subscriber_that_is_dropped_is_not_counted() {
+    let daemon = Daemon::start(&["--client-memory", "8MiB"]);
+    let mut reader = Client::connect(&daemon);
+    let mut speaker = Client::connect(&daemon);
+    reader.run("SUBSCRIBE a");
+    let message = vec![b'x'; 5 << 20];
+    let listeners = speaker.call(&[b"PUBLISH", b"a", &message]);
+    assert_eq!(listeners, Value::Integer(0));
+    assert_eq!(daemon.stat("slow_kicks"), 1);
+}
+
+#[test]
 fn subscriptions_of_one_client_are_bounded() {
     let daemon = Daemon::start(&[]);
     let mut client = Client::connect(&daemon);

@@ -226,7 +226,7 @@ fn no_command_makes_a_value_longer_than_the_limit() {
         SETRANGE a 1000 x => -ERR string exceeds maximum allowed size (proto-max-bulk-len)
         SETRANGE b 9223372036854775807 x => -ERR string exceeds maximum allowed size \
          (proto-max-bulk-len)
-        SETBIT b 8000 1 => -ERR bit offset is not an integer or out of range
+        SETBIT b 8000 1 => -ERR string exceeds maximum allowed size (proto-max-bulk-len)
         SETBIT b 7999 1 => :0
         GETBIT b 8000 => :0
         GETBIT b 7999 => :1

@@ -164,6 +164,54 @@ fn a_field_that_goes_by_its_deadline_is_told() {
 }
 
 #[test]
+fn an_expiry_is_told_when_it_happens_whatever_the_key_replaced() {
+    let daemon = Daemon::start(&["--notify-keyspace-events", "Ex"]);
+    let (mut writer, mut listener) = (Client::connect(&daemon), Client::connect(&daemon));
+    // So many keys that a look at all of them takes seconds.
+    for number in 0..40_000 {
+        writer.send(&[b"SET", format!("other{number}").as_bytes(), b"1"]);
+    }
+    (0..40_000).for_each(|_| assert_eq!(writer.read(), ok()));
+    let (mut reader, mut other) = (tracked(&daemon, ""), tracked(&daemon, " BCAST PREFIX k"));
+    listener.run("SUBSCRIBE __keyevent@0__:expired");
+    for number in 0..8 {
+        let key = format!("k{number}");
+        let told = |client: &mut Client| assert_eq!(client.read(), invalidation(&[&key]));
+        writer.run(&format!("SET {key} 0"));
+        told(&mut other);
+        reader.run(&format!("GET {key}"));
+        writer.run(&format!("SET {key} 1 PX 80"));
+        told(&mut reader);
+        told(&mut other);
+        assert_eq!(reader.run(&format!("GET {key}")), bulk("1"));
+        daemon.advance(Duration::from_millis(79));
+        expect_nothing(&mut reader);
+        expect_nothing(&mut other);
+        daemon.advance(Duration::from_millis(1));
+        told(&mut reader);
+        told(&mut other);
+        let event = bulks(&["message", "__keyevent@0__:expired", &key]);
+        assert_eq!(listener.read(), event);
+    }
+}
+
+#[test]
+fn who_broadcasts_is_told_of_a_field_that_it_has_not_read() {
+    let daemon = Daemon::start(&[]);
+    let mut writer = Client::connect(&daemon);
+    for options in [" BCAST", " BCAST PREFIX u:"] {
+        let mut reader = tracked(&daemon, options);
+        for change in ["HSETEX u:1 PX 400 FIELDS 1 a 1", "HSET u:1 b 2"] {
+            writer.run(change);
+            assert_eq!(reader.read(), invalidation(&["u:1"]));
+        }
+        daemon.advance(Duration::from_millis(400));
+        assert_eq!(reader.read(), invalidation(&["u:1"]));
+        expect_nothing(&mut reader);
+    }
+}
+
+#[test]
 fn pushes_come_behind_the_reply_of_the_command_that_caused_them() {
     let daemon = Daemon::start(&[]);
     let mut client = tracked(&daemon, "");

@@ -87,6 +87,51 @@ fn a_deadline_that_passes_counts_even_if_nobody_meets_the_key() {
 }
 
 #[test]
+fn a_field_that_expires_counts_even_if_nobody_meets_it() {
+    let daemon = Daemon::start(&[]);
+    let mut client = Client::connect(&daemon);
+    let wait = |ms| daemon.advance(std::time::Duration::from_millis(ms));
+    client.run("HSET key a 1 b 1");
+    client.run("HPEXPIRE key 100 FIELDS 1 a");
+    assert!(runs_after(&mut client, "key", |_| wait(99)));
+    assert!(!runs_after(&mut client, "key", |_| wait(1)));
+    client.run("HPEXPIRE key 100 FIELDS 1 b");
+    client.run("HSET key c 1");
+    wait(100);
+    // It was over before the key was watched.
+    assert!(runs_after(&mut client, "key", |_| {}));
+}
+
+#[test]
+fn what_leaves_a_value_as_it_was_is_no_change_but_a_move_within_a_list_is() {
+    let daemon = Daemon::start(&[]);
+    let mut client = Client::connect(&daemon);
+    client.run("SETBIT key 7 1");
+    client.run("RPUSH one a");
+    client.run("RPUSH list a b");
+    for (key, command, is_run) in [
+        ("key", "SETBIT key 7 1", true),
+        ("key", "SETBIT key 6 0", true),
+        ("key", "BITFIELD key SET u8 0 1", true),
+        ("key", "BITFIELD key OVERFLOW FAIL INCRBY u8 0 255", true),
+        ("key", "BITFIELD key INCRBY u8 0 0", true),
+        ("key", "SETBIT key 15 0", false),
+        ("key", "SETBIT key 7 0", false),
+        ("key", "BITFIELD key SET u8 16 0", false),
+        ("key", "BITFIELD key SET u8 0 9", false),
+        ("one", "LMOVE one one LEFT RIGHT", false),
+        ("one", "LMOVE one one LEFT LEFT", false),
+        ("list", "LMOVE list list RIGHT RIGHT", false),
+        ("list", "RPOPLPUSH list list", false),
+    ] {
+        let was_run = runs_after(&mut client, key, |client| drop(client.run(command)));
+        assert_eq!(was_run, is_run, "{command}");
+    }
+    assert_eq!(client.run("LRANGE one 0 -1"), resp::bulks(&["a"]));
+    assert_eq!(client.run("LRANGE list 0 -1"), resp::bulks(&["b", "a"]));
+}
+
+#[test]
 fn flushes_and_swaps_touch_what_was_there() {
     let daemon = Daemon::start(&[]);
     let (mut client, mut other) = (Client::connect(&daemon), Client::connect(&daemon));

@@ -15,6 +15,7 @@ use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use rustix::process::Signal;
@@ -399,7 +400,7 @@ fn server_on(kind: &str, options: &str, ground: &Ground) -> Option<Command> {
 }
 
 /// Starts such a server and connects to it.
-fn spawn(server: &mut Command) -> (Child, TcpStream) {
+fn spawn(server: &mut Command) -> (Child, TcpStream, Receiver<String>) {
     let mut server = server.stderr(Stdio::piped()).spawn().unwrap();
     let mut log = BufReader::new(server.stderr.take().unwrap()).lines();
     let ready = log.find_map(|line| {
@@ -407,11 +408,16 @@ fn spawn(server: &mut Command) -> (Child, TcpStream) {
         let address = line.split(" memcached=").nth(1)?.split(' ').next()?;
         Some(address.to_owned())
     });
-    // What it has to say later is read by nobody, and not written to a closed pipe.
-    std::thread::spawn(move || log.for_each(drop));
+    let (told, later) = channel();
+    // What nobody asks for is read as well, so that it is not written to a closed pipe.
+    std::thread::spawn(move || {
+        for line in log {
+            let _ = told.send(line.unwrap_or_default());
+        }
+    });
     let stream = TcpStream::connect(ready.expect("it is ready")).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    (server, stream)
+    (server, stream, later)
 }
 
 #[test]
@@ -421,7 +427,7 @@ fn a_server_whose_file_system_others_have_filled_answers_all_that_is_stored() {
         let Some(mut server) = server_on("tmpfs", "size=100m", &ground) else {
             return;
         };
-        let (mut server, mut stream) = spawn(&mut server);
+        let (mut server, mut stream, log) = spawn(&mut server);
         for number in 0..items {
             let request = set(&format!("k{number}"), &vec![1; 2_500]);
             check(&mut stream, &request, b"STORED\r\n");
@@ -430,17 +436,22 @@ fn a_server_whose_file_system_others_have_filled_answers_all_that_is_stored() {
         let mut ballast = std::fs::File::create(inside).unwrap();
         while ballast.write_all(&[7; 1 << 16]).is_ok() {}
         let mut reply = BufReader::new(stream.try_clone().unwrap());
+        let mut refused = 0;
         for number in 0..400 {
             let bytes = [20, 9_000, 300_000, 1_000][number % 4];
             let request = set(&format!("m{number}"), &vec![2; bytes]);
             stream.write_all(&request).unwrap();
             let mut line = String::new();
             reply.read_line(&mut line).unwrap();
+            refused += usize::from(line.starts_with("SERVER_ERROR "));
             assert!(
                 line == "STORED\r\n" || line.starts_with("SERVER_ERROR "),
                 "{items} items, {bytes} bytes: {line}"
             );
         }
+        assert!(refused > 0, "{items} items");
+        let mut told = std::iter::from_fn(|| log.recv_timeout(PATIENCE).ok());
+        assert!(told.any(|line| line.contains("the file system is full")));
         server.kill().unwrap();
         server.wait().unwrap();
     }
@@ -492,7 +503,7 @@ fn a_tmpfs_that_has_huge_pages_gives_the_cache_some() {
     let Some(mut server) = server_on("tmpfs", "huge=within_size", &ground) else {
         return;
     };
-    let (mut server, mut stream) = spawn(&mut server);
+    let (mut server, mut stream, _) = spawn(&mut server);
     for number in 0..30 {
         let request = set(&format!("k{number}"), &vec![7; 1_000_000]);
         check(&mut stream, &request, b"STORED\r\n");

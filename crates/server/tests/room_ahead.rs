@@ -303,7 +303,8 @@ fn a_value_that_is_changed_waits_for_the_room_of_the_new_one() {
         full.is_sound();
         full.fill();
     }
-    assert!(waited >= 8, "{waited}");
+    // What is written to a string where it lies waits for nothing.
+    assert!(waited >= 6, "{waited}");
 }
 
 /// A packet of the binary protocol: append or prepend.
@@ -362,7 +363,8 @@ fn what_memcached_adds_to_a_value_waits_for_the_room_of_the_longer_one() {
         client.end(&full.state);
         full.is_sound();
     }
-    assert!(waited >= 3, "{waited}");
+    // A few bytes behind a value have room in its last page.
+    assert!(waited >= 2, "{waited}");
 }
 
 #[test]

@@ -77,6 +77,7 @@ mod resp_tracking;
 mod resp_waits;
 mod resp_watch;
 mod restart;
+mod restored;
 mod room_ahead;
 mod secrets;
 mod size_matrix;

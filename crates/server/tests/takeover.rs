@@ -175,6 +175,8 @@ fn with_an_item(place: &Place, flags: &[&str]) -> (Daemon, std::net::TcpStream) 
     (daemon, client)
 }
 
+const SUBSCRIBED: &[u8] = b"*3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n";
+
 #[test]
 fn listeners_and_clients_go_over_and_a_session_ends_cleanly() {
     let place = Place::new();
@@ -198,14 +200,23 @@ fn listeners_and_clients_go_over_and_a_session_ends_cleanly() {
     let mut http = Http::to(&old);
     assert_eq!(http.get("/healthz").status, 200);
     let mut session = old.connect_resp();
-    check(&mut session, b"SELECT 1\r\n", b"+OK\r\n");
+    check(&mut session, b"SUBSCRIBE a\r\n", SUBSCRIBED);
+    let mut library = old.connect_resp();
+    for words in [
+        "SELECT 1",
+        "CLIENT SETNAME worker",
+        "CLIENT SETINFO LIB-NAME redis-py",
+        "CLIENT SETINFO LIB-VER 8.1.0",
+    ] {
+        check(&mut library, format!("{words}\r\n").as_bytes(), b"+OK\r\n");
+    }
 
     let mut new = place.succeed(&mut old, &[]);
     let lines = old.log_until("cellar stopped");
     let told = |words: &str| lines.iter().any(|line| line.contains(words));
-    assert!(told("handed over to a successor") && told("listeners=4 clients=6"));
+    assert!(told("handed over to a successor") && told("listeners=4 clients=7"));
     let told = |words: &str| new.warnings().iter().any(|line| line.contains(words));
-    assert!(told("took over") && told("clients=6"));
+    assert!(told("took over") && told("clients=7"));
     for (stream, request, answer) in &mut kept {
         check(stream, request, answer);
     }
@@ -217,6 +228,13 @@ fn listeners_and_clients_go_over_and_a_session_ends_cleanly() {
     );
     assert_eq!(http.get("/healthz").status, 200);
     expect_end(&mut session);
+    library.write_all(b"CLIENT INFO\r\n").unwrap();
+    let mut info = [0; 1_000];
+    let bytes = library.read(&mut info).unwrap();
+    let info = String::from_utf8_lossy(&info[..bytes]).into_owned();
+    for fact in ["name=worker", "db=1", "lib-name=redis-py", "lib-ver=8.1.0"] {
+        assert!(info.contains(&format!(" {fact} ")) || info.contains(&format!(" {fact}\n")));
+    }
     check(&mut new.connect_resp(), b"PING\r\n", b"+PONG\r\n");
     new.wait_for_stat("curr_connections", |count| count >= 6);
     new.signal(Signal::TERM);
@@ -422,8 +440,8 @@ fn a_successor_that_dies_at_any_step_leaves_the_old_one_serving() {
 fn what_is_not_understood_leaves_the_old_one_serving() {
     for (said, reason) in [
         (
-            "ask 2 9\nserver 9.9.9",
-            "version 9.9.9 speaks takeover 2 to 9, this one 1 to 1",
+            "ask 3 9\nserver 9.9.9",
+            "version 9.9.9 speaks takeover 3 to 9, this one 1 to 2",
         ),
         ("mine", "what it says is not understood"),
         ("sing", "what it says is not understood"),
@@ -446,7 +464,7 @@ fn a_newer_successor_that_knows_this_version_is_spoken_to_in_it() {
     let taker = Taker::to(&place);
     taker.say("ask 1 7\nserver 9.9.9\ncolour blue");
     let (offer, files) = taker.hear();
-    assert!(offer.starts_with("offer 1\n"), "{offer}");
+    assert!(offer.starts_with("offer 2\n"), "{offer}");
     assert_eq!(files.len(), 4);
 }
 

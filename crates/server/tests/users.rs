@@ -326,6 +326,9 @@ fn libraries_are_for_admins_of_everything_and_calls_are_checked_as_scripts_are()
         "FCALL put 1 h:a => +OK
          FCALL put 1 x => -NOPERM No permissions to access a key
          FUNCTION LIST LIBRARYNAME x => []
+         FUNCTION LIST LIBRARYNAME x withcode => -NOPERM User half has no permissions to run the \
+         'function|list' command
+         FUNCTION DUMP => -NOPERM User half has no permissions to run the 'function|dump' command
          FUNCTION DELETE lib => -NOPERM User half has no permissions to run the \
          'function|delete' command
          FUNCTION FLUSH => -NOPERM User half has no permissions to run the 'function|flush' command

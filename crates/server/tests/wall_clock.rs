@@ -1,11 +1,13 @@
 //! The wall clock: what is told or asked as a Unix time follows its steps, what is left of a
-//! relative time does not move.
+//! relative time does not move. Within a script and a transaction no clock moves.
 
 use crate::support::session;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use cellar::client::Seat;
+use cellar::clock::LoopClock;
 use cellar::metrics::exposition;
 use cellar::state::State;
 use cellar_engine::{Clock, ManualClock};
@@ -322,4 +324,100 @@ fn everything_that_tells_the_time_tells_the_same() {
         let slow = desk.redis("SLOWLOG GET 1");
         assert!(slow.contains(&format!(":{now_s} ")), "{now_s}: {slow}");
     }
+}
+
+/// A client whose clock another thread moves all the time, 1 ms at a time.
+struct Hurry {
+    clock: LoopClock,
+    state: State,
+    client: Session,
+}
+
+impl Hurry {
+    fn new() -> Hurry {
+        let clock = LoopClock::stopped();
+        let state = session::state_over(clock.clone());
+        let client = Session::resp(Seat::default(), &state);
+        Hurry {
+            clock,
+            state,
+            client,
+        }
+    }
+
+    /// Sends requests, their words apart by spaces, while the clock is moved; the replies.
+    fn ask(&mut self, requests: &[&[&str]]) -> String {
+        let mut frames = String::new();
+        for words in requests {
+            frames.push_str(&format!("*{}\r\n", words.len()));
+            for word in *words {
+                frames.push_str(&format!("${}\r\n{word}\r\n", word.len()));
+            }
+        }
+        let is_done = AtomicBool::new(false);
+        let replies = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_done.load(Ordering::Relaxed) {
+                    self.clock.advance_ms(1);
+                }
+            });
+            let replies = self.client.feed(frames.as_bytes(), &self.state);
+            is_done.store(true, Ordering::Relaxed);
+            replies
+        });
+        String::from_utf8(replies).unwrap()
+    }
+}
+
+#[test]
+fn no_key_expires_within_a_script() {
+    const COUNT: &str = "
+        redis.call('SET', KEYS[1], 1, 'PX', 1)
+        for _ = 1, 3000 do
+            if redis.call('GET', KEYS[1]) then redis.call('INCR', KEYS[1]) end
+            if redis.call('PTTL', KEYS[1]) ~= 1 then return 'lost' end
+        end
+        return redis.call('GET', KEYS[1])";
+    let mut hurry = Hurry::new();
+    let reply = hurry.ask(&[&["EVAL", COUNT, "1", "k"], &["PTTL", "k"]]);
+    assert!(reply.starts_with("$4\r\n3001\r\n:"), "{reply}");
+    // The counter is no immortal one.
+    hurry.clock.advance_ms(2);
+    assert_eq!(hurry.ask(&[&["EXISTS", "k"]]), ":0\r\n");
+}
+
+#[test]
+fn a_script_and_a_function_see_one_time() {
+    const BODY: &str = "
+        local first = redis.call('TIME')
+        for _ = 1, 300 do
+            local now = redis.call('TIME')
+            if now[1] ~= first[1] or now[2] ~= first[2] then return 'moved' end
+            local ms = now[1] * 1000 + math.floor(now[2] / 1000)
+            redis.call('SET', 'k', 'v')
+            redis.call('PEXPIREAT', 'k', string.format('%d', ms))
+            if redis.call('EXISTS', 'k') ~= 0 then return 'there' end
+            redis.call('SET', 'k', 'v', 'PXAT', string.format('%d', ms + 1))
+            if redis.call('EXISTS', 'k') ~= 1 then return 'gone' end
+        end
+        return 'still'";
+    let library = format!("#!lua name=l\nredis.register_function('f', function() {BODY} end)");
+    let mut hurry = Hurry::new();
+    assert_eq!(hurry.ask(&[&["EVAL", BODY, "0"]]), "$5\r\nstill\r\n");
+    let replies = hurry.ask(&[&["FUNCTION", "LOAD", &library], &["FCALL", "f", "0"]]);
+    assert_eq!(replies, "$1\r\nl\r\n$5\r\nstill\r\n");
+}
+
+#[test]
+fn no_key_expires_within_a_transaction() {
+    let mut hurry = Hurry::new();
+    let mut requests: Vec<&[&str]> = vec![&["MULTI"], &["SET", "k", "1", "PX", "1"]];
+    requests.resize(2_000, &["INCR", "k"]);
+    requests.extend([&["PTTL", "k"][..], &["TIME"], &["TIME"], &["EXEC"]]);
+    let replies = hurry.ask(&requests);
+    let (_, end) = replies.split_once(":1999\r\n").expect("it was never gone");
+    let (left, times) = end.split_once("\r\n").unwrap();
+    assert_eq!(left, ":1");
+    let (first, second) = times.split_at(times.len() / 2);
+    assert_eq!(first, second);
 }

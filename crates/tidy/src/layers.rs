@@ -10,9 +10,10 @@ use crate::source::{Source, line_at, words};
 use crate::tree::{File, Finding, Tree};
 
 /// Every crate and the crates of the project it may depend on.
-const ARROWS: [(&str, &[&str]); 9] = [
+const ARROWS: [(&str, &[&str]); 10] = [
     ("engine", &[]),
     ("protocol", &[]),
+    ("values", &[]),
     ("server", &["cellar-engine", "cellar-protocol"]),
     ("near", &["cellar-protocol"]),
     ("capi", &["cellar-near"]),

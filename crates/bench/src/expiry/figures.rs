@@ -115,10 +115,7 @@ fn of_info(text: &str) -> Option<Figures> {
     });
     let items = databases.sum::<Result<u64, _>>().ok()?;
     let used_bytes = number(text, "used_memory:")?;
-    let dead_bytes = field(text, "cellar_version:").and_then(|_| {
-        let percent: f64 = field(text, "expired_stale_perc:")?.parse().ok()?;
-        Some((used_bytes as f64 * percent / 100.0) as u64)
-    });
+    let dead_bytes = number(text, "used_memory_reclaimable:");
     Some(Figures {
         items,
         used_bytes: used_bytes - dead_bytes.unwrap_or(0),
@@ -142,12 +139,12 @@ mod tests {
         assert_eq!(figures.dead_bytes, Some(50));
 
         let info = "# Memory\r\nused_memory:1000\r\nused_memory_human:1K\r\n# Stats\r\n\
-                    expired_stale_perc:9.00\r\nevicted_keys:0\r\n# Keyspace\r\n\
+                    evicted_keys:0\r\n# Keyspace\r\n\
                     db0:keys=12,expires=5,avg_ttl=9\r\ndb3:keys=30,expires=30,avg_ttl=9\r\n";
         let figures = of_info(info).unwrap();
         assert_eq!((figures.items, figures.used_bytes), (42, 1000));
         assert_eq!((figures.dead_bytes, figures.evicted), (None, 0));
-        let figures = of_info(&format!("cellar_version:0.1.0\r\n{info}")).unwrap();
+        let figures = of_info(&format!("used_memory_reclaimable:90\r\n{info}")).unwrap();
         assert_eq!((figures.dead_bytes, figures.used_bytes), (Some(90), 910));
         assert_eq!(
             of_info("used_memory:1\r\nevicted_keys:0\r\n")

@@ -127,6 +127,62 @@ void of_many_threads_one_loads_a_key() {
     CHECK(calls == 1 && *kept(near, "k") == "made");
 }
 
+Near<std::string> open_at(const std::string& address, std::string prefix) {
+    NearOptions options;
+    options.address = address;
+    options.prefix = std::move(prefix);
+    options.local_ttl = 60s;
+    options.timeout = options.alive_bound = patience;
+    auto opened = Near<std::string>::open(options);
+    CHECK(opened);
+    return std::move(opened).value();
+}
+
+void what_is_written_while_a_loader_runs_is_not_overwritten() {
+    for (const auto& address : {server, daemon}) {
+        for (const bool own : {true, false}) {
+            const auto near = open_at(address, "w:");
+            const auto other = open_at(address, "w:");
+            const auto& writer = own ? near : other;
+            CHECK(near.remove("set") && near.remove("removed") && near.remove("forgotten"));
+            CHECK(near.get_or_load("set", [&] {
+                CHECK(writer.set("set", "new"));
+                return std::string("old");
+            }));
+            CHECK(near.get_or_load("removed", [&] {
+                CHECK(writer.remove("removed"));
+                return std::string("old");
+            }));
+            CHECK(near.get_or_load("forgotten", [&] {
+                CHECK(near.forget("forgotten"));
+                return std::string("old");
+            }));
+            const auto fresh = open_at(address, "w:");
+            for (const auto* one : {&near, &other, &fresh}) {
+                CHECK(*one->get("set").value() == "new");
+                CHECK(!one->get("removed").value() && !one->get("forgotten").value());
+            }
+        }
+    }
+}
+
+void a_cache_may_be_bounded_by_bytes() {
+    NearOptions options;
+    options.bytes_max = 20'000;
+    options.shards = 1;
+    options.origin_ttl = 60s;
+    const auto near = open<std::string>("y:", options);
+    for (int number = 0; number < 100; ++number) {
+        const std::string key = std::to_string(number);
+        CHECK(near.set(key, std::string(1'000, 'v')) && near.get(key).value());
+    }
+    const auto full = near.stats().value();
+    CHECK(full.weight <= 20'000 && full.entries <= 18 && full.too_heavy == 0);
+    CHECK(near.set("heavy", std::string(20'001, 'v')));
+    CHECK(near.get("heavy").value()->size() == 20'001 && !near.peek("heavy"));
+    CHECK(near.stats().value().too_heavy >= 1);
+}
+
 void what_a_loader_throws_is_an_error_for_all_who_wait() {
     const auto near = open<std::string>("t:");
     std::vector<std::thread> threads;
@@ -252,6 +308,8 @@ int main(int count, char** words) {
     RUN(what_another_changes_goes_while_nobody_calls);
     RUN(changes_below_a_prefix_are_told_too);
     RUN(of_many_threads_one_loads_a_key);
+    RUN(what_is_written_while_a_loader_runs_is_not_overwritten);
+    RUN(a_cache_may_be_bounded_by_bytes);
     RUN(what_a_loader_throws_is_an_error_for_all_who_wait);
     RUN(a_loader_may_use_the_cache_but_not_for_its_own_key);
     RUN(what_cannot_be_converted_is_an_error);

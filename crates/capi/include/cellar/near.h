@@ -250,6 +250,9 @@ typedef struct cellar_near_options {
   struct cellar_bytes tls_key;
   // Most entries; 10,000 by default.
   uint64_t entries_max;
+  // If it is not zero, the bound is this many bytes instead: of key, room for the value, its
+  // bytes at the server, and 80 for the store itself. Each shard has an equal part of them.
+  uint64_t bytes_max;
   // Into how many parts the store is cut; 0, the default, as fits the machine.
   size_t shards;
   // `CELLAR_S3_FIFO`, the default, or `CELLAR_LRU`.
@@ -303,8 +306,14 @@ typedef struct cellar_near_figures {
   uint64_t invalidations;
   // Times that everything was void.
   uint64_t flushes;
+  // Answers not kept because they are heavier than a shard's part of `bytes_max`.
+  uint64_t too_heavy;
+  // Refreshes that failed.
+  uint64_t refreshes_failed;
   // Entries held.
   uint64_t entries;
+  // Their weight: bytes, or one for each.
+  uint64_t weight;
 } cellar_near_figures;
 
 // It is done, or there is a value.

@@ -540,6 +540,7 @@ struct NearOptions {
     std::string tls_certificate = {};
     std::string tls_key = {};
     std::uint64_t entries_max = 10'000;
+    std::uint64_t bytes_max = 0;  // instead of entries, if it is not zero
     std::size_t shards = 0;  // 0: as fits the machine
     Policy policy = Policy::s3_fifo;
     Tracking tracking = Tracking::keys;
@@ -575,6 +576,7 @@ public:
         given.tls_certificate = detail::bytes_of(options.tls_certificate);
         given.tls_key = detail::bytes_of(options.tls_key);
         given.entries_max = options.entries_max;
+        given.bytes_max = options.bytes_max;
         given.shards = options.shards;
         given.policy = static_cast<std::int32_t>(options.policy);
         given.tracking = static_cast<std::int32_t>(options.tracking);

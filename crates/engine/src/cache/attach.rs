@@ -8,7 +8,7 @@
 //!
 //! Why: docs/decisions/0058. Tests: tests/restart.rs.
 
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::Cache;
@@ -70,6 +70,9 @@ pub(super) struct Footing {
     /// Whether another process goes on with the memory, so that this one leaves it alone.
     // Relaxed: the shards' locks order it.
     pub(super) is_ceded: AtomicBool,
+    /// Stores that were refused because the file system was full.
+    // Relaxed: a figure to look at.
+    refused: AtomicU64,
 }
 
 /// What was found of one shard.
@@ -192,14 +195,6 @@ impl Ground {
         let dir = &options.dir;
         let geometries = Geometry::all(config);
         let (plots, file_bytes) = lay_out(&geometries);
-        let longest = config.value_bytes_max.max(config.update_bytes_max);
-        // In a cache that was given more memory, values stay as long as they could be before.
-        let shape_bytes = config.shape_bytes.unwrap_or(config.memory_bytes);
-        let longest = longest.min(config.memory_bytes.min(shape_bytes) / 2);
-        if plan.goes_on() && geometries[0].reach < 2 * longest.min(Config::VALUE_BYTES_LIMIT) {
-            let why = "it is divided for less memory, and has no room for the longest values";
-            return Ok(Err(why.to_owned()));
-        }
         let header = match (plan, dir.left()) {
             (Plan::GoOn(_), Ok(left)) if left.file_bytes != file_bytes as u64 => {
                 return Ok(Err("it is divided otherwise".to_owned()));
@@ -309,6 +304,7 @@ impl Ground {
             restored,
             read_before: Mutex::new(pins),
             is_ceded: AtomicBool::new(false),
+            refused: AtomicU64::new(0),
         }
     }
 
@@ -444,6 +440,28 @@ impl Cache {
         if let Some(footing) = &mut self.footing {
             footing.restored.items = audit.live_items;
             footing.restored.bytes = audit.live_bytes;
+        }
+    }
+
+    /// Stores that were refused because the file system of the cache's memory was full.
+    #[must_use]
+    pub fn state_refused(&self) -> u64 {
+        let footing = self.footing.as_ref();
+        // Relaxed: see the field.
+        footing.map_or(0, |footing| footing.refused.load(Ordering::Relaxed))
+    }
+
+    /// Why there is no memory for so many bytes, if it is not that live items hold it.
+    #[cold]
+    pub(super) fn busy(&self, bytes: usize) -> Error {
+        let full = self.footing.as_ref();
+        match full.filter(|footing| !footing.dir.has_room(bytes.max(self.segment_bytes))) {
+            Some(footing) => {
+                // Relaxed: see the field.
+                footing.refused.fetch_add(1, Ordering::Relaxed);
+                Error::StateFull
+            }
+            None => Error::Busy,
         }
     }
 

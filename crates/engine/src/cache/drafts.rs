@@ -234,7 +234,7 @@ impl Cache {
             drop(shard);
             // Nobody else uses these bytes, so the lock is not needed.
             if !cell.arena.region().populate(at, piece) {
-                return Err(Error::Busy);
+                return Err(self.busy(piece));
             }
             reservation.grown += piece;
         }

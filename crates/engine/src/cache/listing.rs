@@ -10,7 +10,7 @@ use std::cell::Cell;
 use super::Cache;
 use crate::clock::Instant;
 use crate::error::Error;
-use crate::index::Half;
+use crate::index::{EPOCH_MASK, Half};
 use crate::key::Key;
 use crate::options::ScanCursor;
 use crate::outcome::{Item, KeyFacts, Uses};
@@ -25,10 +25,15 @@ const SCAN_ENTRIES: usize = 500;
 /// Bytes of keys from which on it visits no further bucket.
 const SCAN_BYTES: usize = 64 << 10;
 /// A cursor holds from its low end: the reversed address, the epoch of the scan, the half, and
-/// the shard.
-const ADDRESS_BITS: u32 = 36;
-const EPOCH_BITS: u32 = 16;
+/// the shard. Clients that keep numbers as doubles need it below 2^53.
+const ADDRESS_BITS: u32 = 30;
+const EPOCH_BITS: u32 = 12;
 const HALF_SHIFT: u32 = ADDRESS_BITS + EPOCH_BITS;
+
+const _: () = assert!(
+    EPOCH_MASK as u32 + 1 == 1 << EPOCH_BITS,
+    "an epoch has its bits in a cursor"
+);
 
 /// Slots of a shard that are drawn for a random key before all are looked at.
 const DRAWS_MAX: u64 = 128;
@@ -48,6 +53,19 @@ impl Cache {
         cursor: ScanCursor,
         mut each: impl FnMut(KeyFacts<'_>),
     ) -> Option<ScanCursor> {
+        self.keys_while(cursor, |facts| {
+            each(facts);
+            true
+        })
+    }
+
+    /// The same as [`Cache::keys`], in a stretch that ends soon after `each` has said that it wants
+    /// no more: with the bucket, which has at most eight keys.
+    pub fn keys_while(
+        &self,
+        cursor: ScanCursor,
+        mut each: impl FnMut(KeyFacts<'_>) -> bool,
+    ) -> Option<ScanCursor> {
         let mut at = Position::of(cursor);
         let cell = self.shards.get((at.half >> 1) as usize)?;
         let now = self.now();
@@ -61,6 +79,7 @@ impl Cache {
         };
         let store = &shard.store;
         let (entries, bytes) = (Cell::new(0), Cell::new(0));
+        let wants_more = Cell::new(true);
         let mut over = Vec::new();
         let show = |located: &Located| {
             entries.set(entries.get() + 1);
@@ -70,9 +89,10 @@ impl Cache {
             }
             let facts = store.facts(located, now);
             bytes.set(bytes.get() + facts.key.len());
-            each(facts);
+            wants_more.set(each(facts));
         };
-        let is_enough = || entries.get() >= SCAN_ENTRIES || bytes.get() >= SCAN_BYTES;
+        let is_enough =
+            || !wants_more.get() || entries.get() >= SCAN_ENTRIES || bytes.get() >= SCAN_BYTES;
         let is_at_end = store.items() == 0 || list(store, &mut at, half, show, is_enough);
         shard.store.remove_over(&over, now);
         if !is_at_end {
@@ -113,6 +133,19 @@ impl Cache {
         self.write(key, |shard, now| {
             let located = shard.store.find(key, now)?;
             Some(read(shard.store.item(&located)))
+        })
+    }
+
+    /// The same of an item that nobody asked for: no read missed it if its time is over.
+    pub fn meet<R>(&self, key: Key<'_>, read: impl FnOnce(Item<'_>) -> R) -> Option<R> {
+        self.write(key, |shard, now| {
+            let store = &mut shard.store;
+            let located = store.find_stored_near(key, None)?;
+            if store.is_over(&located, now) {
+                store.remove_expired(&located, now);
+                return None;
+            }
+            Some(read(store.item(&located)))
         })
     }
 
@@ -167,7 +200,7 @@ impl Position {
     fn of(cursor: ScanCursor) -> Position {
         Position {
             half: cursor.0 >> HALF_SHIFT,
-            epoch: (cursor.0 >> ADDRESS_BITS) as u16,
+            epoch: (cursor.0 >> ADDRESS_BITS) as u16 & EPOCH_MASK,
             reversed: cursor.0 & ((1 << ADDRESS_BITS) - 1),
         }
     }

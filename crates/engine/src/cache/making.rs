@@ -120,9 +120,14 @@ impl Cache {
     }
 
     /// Makes a cache; the text says why it cannot be made of what was left.
-    fn on_ground(config: Config, ground: Option<Ground>) -> Result<Result<Cache, String>, Error> {
+    fn on_ground(
+        mut config: Config,
+        ground: Option<Ground>,
+    ) -> Result<Result<Cache, String>, Error> {
         let memory = config.memory_bytes - config.kept_bytes();
         let geometry = Geometry::of(&config, memory);
+        // Memory that was added later brings no addresses: values stay as long as they could be.
+        config.value_bytes_max = config.value_bytes_max.min(geometry.reach / 2);
         let now = config.clock.now();
         let capacity_at = |memory| Geometry::of(&config, memory).capacity();
         let budget = Arc::new(Budget::new(memory.saturating_sub(geometry.fixed_bytes)));

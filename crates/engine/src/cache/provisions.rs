@@ -92,7 +92,7 @@ impl Cache {
         provision: Option<Provision>,
         mut decide: impl FnMut(Option<Item<'_>>, &mut Vec<u8>) -> (R, Change),
     ) -> Result<R, Error> {
-        let max = self.update_bytes_max();
+        let limits = self.update_limits();
         let value_bytes = Cell::new(0);
         let number = self.number_of(key);
         let own = provision.as_ref();
@@ -102,9 +102,8 @@ impl Cache {
             || value_bytes.get(),
             |shard, now| {
                 shard.reclaimer.wait_for_room(extent.take());
-                let result = shard.update(key, scratch, max, &mut decide, now);
+                let result = shard.update(key, scratch, &limits, &value_bytes, &mut decide, now);
                 shard.reclaimer.end_waiting();
-                value_bytes.set(scratch.len());
                 result
             },
         )

@@ -167,10 +167,11 @@ impl Cache {
     }
 
     /// A bounded piece of upkeep in each shard: empties segments whose items have all expired, and
-    /// others while more than some 2 % of what is held is overdue; shrinks an index that has become
-    /// too large, touches the memory that a growing shard needs next, brings deadlines that come
-    /// near into the counts, and with [`Config::release_memory`] compacts what is partly dead and
-    /// gives free memory back to the system. Whether more of it is waiting.
+    /// others while more than some 2 % of what is held is overdue, or some 4.5 % reclaimable;
+    /// shrinks an index that has become too large, touches the memory that a growing shard needs
+    /// next, brings deadlines that come near into the counts, and with [`Config::release_memory`]
+    /// compacts what is partly dead and gives free memory back to the system. Whether more of it is
+    /// waiting.
     ///
     /// To be called as [`Upkeep`] does: ten times a second, and every two milliseconds or sooner
     /// while more is waiting. Holds each shard's lock for some 128 items at most, and every two

@@ -1,20 +1,23 @@
 //! Beside: what upkeep empties while nobody waits for memory, and how it moves live items.
 //!
-//! Why: docs/decisions/0034, 0039 and 0067. Tests: tests/overdue.rs, tests/wave.rs.
+//! Why: docs/decisions/0034, 0039, 0067 and 0071. Tests: tests/overdue.rs,
+//! tests/reclaim.rs, tests/wave.rs.
 
 use super::{Allowance, Purpose, RESERVE, Reclaimer, Victim};
 use crate::clock::Instant;
 use crate::config::Effort;
 use crate::expire::{Overdue, flow_of};
-use crate::segment::{Queue, Stream, Use};
+use crate::segment::{Flow, Queue, Stream, Use};
 use crate::store::{Located, Store};
-use crate::survey::Survey;
+use crate::survey::{Reclaimable, Survey};
 
 /// What upkeep leaves alone of what is free: the reserve, and a segment for each flow of survivors.
 const EXPIRE_RESERVE: usize = RESERVE + 2;
 /// So long after live items had to leave, what is dead is left to eviction, which knows better what
 /// is worth a copy while memory is short.
 const EVICTING_MS: u64 = 60_000;
+/// So long after live items had to leave, what was deleted or overwritten is left to eviction.
+const EVICTED_MS: u64 = 1_000;
 /// Entries that one call of [`Reclaimer::tick`] processes, and bytes of them that it copies, or one
 /// item that has more.
 pub(crate) const ENTRIES_PER_TICK: usize = 128;
@@ -32,8 +35,8 @@ const SHRINK_PER_TICK: usize = 64;
 
 impl Reclaimer {
     /// Upkeep off the request path: empties segments whose items are all dead, and others while
-    /// more is overdue than may be; if memory is to be released, those that are largely dead for
-    /// any reason; shrinks the index. Whether some of it is left.
+    /// more is overdue or reclaimable than may be; if memory is to be released, those that are
+    /// largely dead for any reason; shrinks the index. Whether some of it is left.
     pub(crate) fn tick(&mut self, store: &mut Store, effort: Effort, now: Instant) -> bool {
         store.tidy(now);
         if store.step_wave(BUCKETS_PER_TICK) {
@@ -64,8 +67,14 @@ impl Reclaimer {
                 if !is_chosen && !effort.begins {
                     break;
                 }
-                if !is_chosen && !self.expire(store, effort, now) {
-                    self.nothing_dead_until = Instant(now.0 + SCAN_MS);
+                let is_chosen = is_chosen || self.expire(store, effort, now);
+                if !is_chosen && !self.reclaim(store, now) {
+                    let next = Instant(now.0 + SCAN_MS);
+                    let pauses = self.reclaim_at > now;
+                    self.nothing_dead_until = match pauses {
+                        true => next.min(self.reclaim_at),
+                        false => next,
+                    };
                     break;
                 }
             }
@@ -93,6 +102,28 @@ impl Reclaimer {
         store.seal_if_open(segment);
         self.set_victim(store, segment, Purpose::Expire, 0);
         true
+    }
+
+    /// Makes the segment the victim that has most reclaimable bytes, whatever made them so, if too
+    /// many are in all; whether there was. Segments are emptied one after the other with a
+    /// pause between, so that it costs little at any time.
+    fn reclaim(&mut self, store: &mut Store, now: Instant) -> bool {
+        let is_evicting = self.evicted_at.is_some_and(|at| now.0 < at.0 + EVICTED_MS);
+        if now < self.reclaim_at || is_evicting || store.available_segments(RESERVE) < RESERVE {
+            return false;
+        }
+        let found = Reclaimable::of(store, now).worth_emptying();
+        if let Some((segment, pause_ms)) = found {
+            self.reclaim_at = Instant(now.0 + pause_ms);
+            let has_room = store.available_segments(EXPIRE_RESERVE) == EXPIRE_RESERVE;
+            let purpose = match has_room {
+                true => Purpose::Expire,
+                false => Purpose::Compact,
+            };
+            store.seal_if_open(segment);
+            self.set_victim(store, segment, purpose, 0);
+        }
+        found.is_some()
     }
 
     /// Makes a segment the victim whose items have left the index together, if there is one;
@@ -145,7 +176,14 @@ impl Reclaimer {
         allowance: &mut Allowance,
         now: Instant,
     ) -> bool {
-        let flow = flow_of(&located.layout, store.segment(located.segment), now);
+        let compacts = self
+            .victim
+            .is_some_and(|one| one.purpose == Purpose::Compact);
+        let flow = match compacts && store.available_segments(RESERVE) < RESERVE {
+            // Segments are few: what lies with what is stored takes no segment more.
+            true => Flow::Fresh,
+            false => flow_of(&located.layout, store.segment(located.segment), now),
+        };
         let is_moved = store.move_to(located, Stream { queue, flow }, frequency, now);
         if is_moved {
             let bytes = located.layout.total_bytes();

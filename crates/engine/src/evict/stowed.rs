@@ -23,6 +23,7 @@ stow!(Reclaimer {
     evicted_at,
     is_tidying,
     nothing_dead_until,
+    reclaim_at,
     waits_for_room,
     offered,
 });

@@ -86,6 +86,13 @@ impl Index {
             && self.table.shape().bucket(address) == number / BUCKET_SLOTS
     }
 
+    /// Whether the entry in a slot can be that of a key with this hash, in whatever bucket: an
+    /// entry of another key, or of one whose bytes have changed, has another tag.
+    #[inline]
+    pub(crate) fn has_tag_of(&self, number: usize, hash: u64) -> bool {
+        self.load(SlotRef(number)) >> TAG_SHIFT == self.table.tag(hash)
+    }
+
     /// Empties a slot whose entry was not counted.
     pub(crate) fn wipe(&mut self, number: usize) {
         self.save(SlotRef(number), 0);

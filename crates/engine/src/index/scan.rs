@@ -26,6 +26,9 @@ const RECORD_SHARE: usize = 16;
 /// How often patience and room may double.
 const DOUBLINGS_MAX: u32 = 16;
 
+/// The bits of an epoch: they have to find room in a cursor.
+pub(crate) const EPOCH_MASK: u16 = (1 << 12) - 1;
+
 /// Which entries a scan shows; both, one after the other, are all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Half {
@@ -55,7 +58,7 @@ impl Index {
         let returns = &mut self.returns;
         let goes_on = epoch.is_none_or(|epoch| returns.is_recording && epoch == returns.epoch);
         // A cursor may be any number, so each record that was dropped counts once.
-        if epoch == Some(returns.epoch.wrapping_sub(1)) && returns.may_double {
+        if epoch == Some(returns.epoch.wrapping_sub(1) & EPOCH_MASK) && returns.may_double {
             returns.may_double = false;
             returns.doublings = (returns.doublings + 1).min(DOUBLINGS_MAX);
         }
@@ -79,7 +82,7 @@ impl Index {
 
     fn drop_record(&mut self) {
         let returns = &mut self.returns;
-        returns.epoch = returns.epoch.wrapping_add(1);
+        returns.epoch = returns.epoch.wrapping_add(1) & EPOCH_MASK;
         returns.entries = HashSet::new();
         (returns.is_recording, returns.until) = (false, None);
         returns.may_double = true;

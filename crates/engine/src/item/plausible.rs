@@ -4,8 +4,8 @@
 //! amid its work, or that somebody has written into its file, is looked at here first.
 
 use super::{
-    EXTENDED, FIELD_DEADLINE, FIELD_FLAGS_8, FIELD_FLAGS_32, FIELD_SPACE, FIELDS_BYTES,
-    PLAIN_KEY_BYTES_MAX, key_length_bytes,
+    DRAFT, EXTENDED, FIELD_DEADLINE, FIELD_FLAGS_8, FIELD_FLAGS_32, FIELD_SPACE, FIELDS_BYTES,
+    HOLE, HOLE_OF_ONE, PLAIN_KEY_BYTES_MAX, key_length_bytes,
 };
 use crate::timescale::Timescale;
 
@@ -13,6 +13,17 @@ use crate::timescale::Timescale;
 /// without going beyond these. `front` has all of them, or as many as the longest header.
 pub(crate) fn is_plausible(front: &[u8], room: usize, scale: Timescale) -> bool {
     header_and_rest(front, scale).is_some_and(|(header, rest)| header + rest <= room)
+}
+
+/// Bytes of the entry that begins with `front`, of which `room` bytes may be its own; `None` if
+/// what lies there is no entry.
+pub(crate) fn plausible_bytes(front: &[u8], room: usize, scale: Timescale) -> Option<usize> {
+    let bytes = match *front.first()? {
+        HOLE_OF_ONE => 1,
+        HOLE | DRAFT => base_128(front.get(1..)?)?.0,
+        _ => header_and_rest(front, scale).map(|(header, rest)| header + rest)?,
+    };
+    (1..=room).contains(&bytes).then_some(bytes)
 }
 
 /// Bytes of the header, and of key and value behind it.

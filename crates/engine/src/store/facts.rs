@@ -79,16 +79,18 @@ impl Store {
     /// Adds this store's figures to `stats`.
     pub(crate) fn add_to(&self, stats: &mut Stats, now: Instant) {
         let counts = &self.counts;
-        let (mut written, mut dead) = (0, 0);
+        let (mut written, mut dead, mut overdue) = (0, 0, 0);
         for (_, segment) in self.segments() {
             written += segment.written_bytes();
             dead += segment.dead_bytes(now);
+            overdue += segment.all_overdue_bytes(now);
             stats.segments += 1;
         }
         stats.items += self.live_items(now);
         stats.items_total += counts.stored;
         stats.live_bytes += (written - dead) as u64;
         stats.dead_bytes += dead as u64;
+        stats.overdue_bytes += overdue as u64;
         stats.free_bytes += (self.log.resident_bytes() - written) as u64;
         stats.index_bytes += self.index.bytes() as u64;
         stats.overhead_bytes += self.log.overhead_bytes() as u64;

@@ -27,7 +27,7 @@ impl Store {
     }
 
     /// Bytes of the hole that directly follows an item, which the item may grow into.
-    fn hole_behind(&self, located: &Located) -> usize {
+    pub(super) fn hole_behind(&self, located: &Located) -> usize {
         let end = located.layout.offset + located.layout.total_bytes();
         let segment = self.log.segment(located.segment);
         let start = self.log.start_of(located.segment);

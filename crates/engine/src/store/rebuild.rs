@@ -1,10 +1,10 @@
 //! Rebuild: how what a process left in memory that outlives it becomes a store again.
 //!
-//! The index says which items there are. Each entry is looked at: whether a lookup comes by it, the
-//! segment it leads into is marked, an item lies there whose key hashes to it, and neither flush
-//! nor deadline has ended it. An item that was being changed is in doubt and goes. What is left is
-//! counted; whatever lies between is a hole. All that segment by segment, each from its front, so
-//! that memory is read as it lies.
+//! The index says which items there are. Each entry is looked at: whether the segment it leads into
+//! is marked, an item lies there whose key has the entry's tag, and neither flush nor deadline has
+//! ended it. An entry in a bucket where no lookup comes, which an interrupted split leaves, is made
+//! anew. An item that was being changed is in doubt and goes. What is left is counted; whatever
+//! lies between is a hole. All that segment by segment, so that memory is read as it lies.
 //!
 //! Idempotent: who is interrupted leaves what can be rebuilt once more.
 //! Why: docs/decisions/0058. Tests: tests/restart.rs.
@@ -12,7 +12,7 @@
 use super::Store;
 use crate::anchor::{LineFound, Marked};
 use crate::clock::Instant;
-use crate::item::{Entry, HEADER_BYTES_MAX, Layout, is_plausible};
+use crate::item::{Entry, HEADER_BYTES_MAX, Layout, is_plausible, plausible_bytes};
 use crate::log::Adopted;
 use crate::segment::Flushed;
 use crate::space::Space;
@@ -79,6 +79,15 @@ struct RebuildWalk<'w> {
     adopted: Adopted,
     /// Where the last item that was kept ends.
     end: usize,
+    /// Where the entries of the present segment lead, in their order.
+    bounds: Vec<Bound>,
+}
+
+/// Where an entry leads, and whether an item lies there.
+#[derive(Clone, Copy, Debug)]
+struct Bound {
+    offset: usize,
+    is_item: bool,
 }
 
 impl Store {
@@ -108,6 +117,7 @@ impl Store {
             strays: Vec::new(),
             adopted: Adopted::default(),
             end: 0,
+            bounds: Vec::new(),
         };
         let Leads { mut all, begins } = self.leads(&mut walk.rebuilt);
         let mut survivors = Vec::new();
@@ -198,6 +208,7 @@ impl Store {
         for lead in group.iter().take(ITEMS_AHEAD) {
             self.log.arena().prefetch(lead.offset, FRONT_BYTES);
         }
+        walk.bounds.clear();
         for (position, &Lead { offset, slot }) in group.iter().enumerate() {
             if let Some(lead) = group.get(position + ITEMS_AHEAD) {
                 self.log.arena().prefetch(lead.offset, FRONT_BYTES);
@@ -206,6 +217,10 @@ impl Store {
                 Some(changing) if changing == offset => Entered::Doubtful,
                 _ => self.look_at(slot, offset, &marked, walk),
             };
+            walk.bounds.push(Bound {
+                offset,
+                is_item: !matches!(entered, Entered::Doubtful),
+            });
             match entered {
                 Entered::Kept(survivor) => {
                     if survivor.slot.is_none() {
@@ -220,9 +235,53 @@ impl Store {
                 }
             }
         }
+        self.drop_misfits(survivors, &marked, walk);
         if !survivors.is_empty() {
             self.adopt_group(number, &marked, survivors, walk);
         }
+    }
+
+    /// Drops items whose length does not agree with where the next item begins: a segment is a
+    /// gapless row of entries. The last of a segment has none behind it to be compared with, nor
+    /// has one before an entry in doubt.
+    fn drop_misfits(
+        &mut self,
+        survivors: &mut Vec<Survivor>,
+        marked: &Marked,
+        walk: &mut RebuildWalk<'_>,
+    ) {
+        let mut bounds = walk.bounds.iter().peekable();
+        survivors.retain(|one| {
+            while bounds
+                .next_if(|bound| bound.offset <= one.layout.offset)
+                .is_some()
+            {}
+            let fits = bounds.peek().is_none_or(|next| {
+                let changing = walk
+                    .found
+                    .changing
+                    .filter(|at| (one.end()..next.offset).contains(at));
+                !next.is_item || changing.is_some() || self.leads_on(one.end(), next.offset, marked)
+            });
+            if !fits {
+                walk.rebuilt.dropped += 1;
+                one.slot.into_iter().for_each(|slot| self.index.wipe(slot));
+            }
+            fits
+        });
+    }
+
+    /// Whether entries without a gap lie between two offsets.
+    fn leads_on(&self, mut at: usize, to: usize, marked: &Marked) -> bool {
+        while at < to {
+            let room = to - at;
+            let front = self.log.bytes(at, room.min(HEADER_BYTES_MAX));
+            match plausible_bytes(front, room, marked.scale) {
+                Some(bytes) => at += bytes,
+                None => return false,
+            }
+        }
+        at == to
     }
 
     fn look_at(
@@ -237,6 +296,9 @@ impl Store {
         };
         let key = self.hashed_key_of(&layout);
         let (hash, space) = (key.hash(), key.space());
+        if !self.index.has_tag_of(slot, hash) {
+            return Entered::Doubtful;
+        }
         let is_gone = match (marked.flushed, space) {
             (Flushed::All, _) | (Flushed::Main, Space::MAIN) => true,
             (_, Space::MAIN) => false,

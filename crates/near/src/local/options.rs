@@ -62,6 +62,8 @@ pub struct LocalStats {
     pub inserts: u64,
     /// Values that left for [`Cause::Evicted`].
     pub evictions: u64,
+    /// Those of them that left as they came, heavier than a shard's part of the bound.
+    pub refusals: u64,
     /// Values that left for [`Cause::Expired`].
     pub expirations: u64,
     /// Values that left for [`Cause::Replaced`].

@@ -46,6 +46,7 @@ pub(super) struct Limits {
 pub(super) struct ShardCounts {
     pub(super) inserts: u64,
     pub(super) evictions: u64,
+    pub(super) refusals: u64,
     pub(super) expirations: u64,
     pub(super) replacements: u64,
     pub(super) removals: u64,
@@ -148,13 +149,14 @@ impl<K: Hash + Eq, P> Shard<K, P> {
         }
     }
 
-    /// Stores an item; `now` is asked for only if deadlines are in play.
+    /// Stores an item, unless it is too heavy; whether it was stored. `now` is asked for only if
+    /// deadlines are in play.
     pub(super) fn insert(
         &self,
         item: Item<K, P>,
         now: &dyn Fn() -> Duration,
         departed: &mut Departed<K, P>,
-    ) {
+    ) -> bool {
         let mut writer = self.writer(now, departed);
         writer.state.counts.inserts += 1;
         writer.sweep(PLACES_PER_WRITE);
@@ -292,7 +294,7 @@ impl<K: Hash + Eq, P> Writer<'_, K, P> {
     }
 
     /// Puts another value where the key's old one is.
-    fn replace(&mut self, number: u32, item: Item<K, P>) {
+    fn replace(&mut self, number: u32, item: Item<K, P>) -> bool {
         if u64::from(item.weight) > self.shard.weight_max {
             self.dismiss(number, Cause::Replaced);
             return self.refuse(item);
@@ -314,10 +316,11 @@ impl<K: Hash + Eq, P> Writer<'_, K, P> {
         let cause = self.cause(deadline, Cause::Replaced);
         self.tell(item.key, old, cause);
         self.make_room(0, 0);
+        true
     }
 
     /// Takes a new key in.
-    fn add(&mut self, item: Item<K, P>) {
+    fn add(&mut self, item: Item<K, P>) -> bool {
         if u64::from(item.weight) > self.shard.weight_max || self.shard.entries_max == 0 {
             return self.refuse(item);
         }
@@ -342,12 +345,15 @@ impl<K: Hash + Eq, P> Writer<'_, K, P> {
             }
             Order::Lru(order) => order.insert(number, self.shard.ticks.next()),
         }
+        true
     }
 
     /// What is heavier than the shard leaves at once.
-    fn refuse(&mut self, item: Item<K, P>) {
+    fn refuse(&mut self, item: Item<K, P>) -> bool {
+        self.state.counts.refusals += 1;
         let cause = self.cause(item.deadline, Cause::Evicted);
         self.tell(item.key, item.value, cause);
+        false
     }
 
     /// Lets entries leave until this weight fits, and so many more entries.

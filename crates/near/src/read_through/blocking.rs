@@ -226,7 +226,7 @@ where
     where
         F: FnOnce() -> Result<Option<V>, Error>,
     {
-        if !wait::is_inside_runtime() && entry.claim_refresh() {
+        if !wait::is_inside_runtime() && entry.claim_refresh(self.near.now()) {
             let age_max = self.near.age_max();
             let remade = self.near.remake_here(key, &entry, age_max, call.made());
             let remade = async {

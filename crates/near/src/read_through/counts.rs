@@ -24,10 +24,14 @@ pub struct Stats {
     pub stale_avoided: u64,
     /// Answers that were not kept because a change overtook them.
     pub overtaken: u64,
+    /// Answers that were not kept because they are heavier than a shard's part of the bound.
+    pub too_heavy: u64,
     /// Entries that the origin confirmed without sending the value.
     pub confirmed: u64,
     /// Questions asked ahead of the end of an entry's life.
     pub refreshes: u64,
+    /// Those of them that failed; the next one is asked after a pause.
+    pub refreshes_failed: u64,
     /// Keys that the origin told as changed.
     pub invalidations: u64,
     /// Times that everything read over a connection became void.
@@ -69,8 +73,10 @@ pub(crate) struct Counts {
     /// Entries that the local store has found, but for no reader.
     pub(crate) looked_up: Count,
     pub(crate) overtaken: Count,
+    pub(crate) too_heavy: Count,
     pub(crate) confirmed: Count,
     pub(crate) refreshes: Count,
+    pub(crate) refreshes_failed: Count,
     pub(crate) invalidations: Count,
     pub(crate) flushes: Count,
 }
@@ -89,8 +95,10 @@ impl Counts {
             stale_served: self.stale_served.get(),
             stale_avoided: self.stale_avoided.get(),
             overtaken: self.overtaken.get(),
+            too_heavy: self.too_heavy.get(),
             confirmed: self.confirmed.get(),
             refreshes: self.refreshes.get(),
+            refreshes_failed: self.refreshes_failed.get(),
             invalidations: self.invalidations.get(),
             flushes: self.flushes.get(),
             entries,

@@ -2,11 +2,16 @@
 
 use std::ops::Deref;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::read_through::trust::{Grant, nanoseconds};
 use crate::read_through::version::Version;
+
+/// Pause before an entry is refreshed again after a failure; twice as long after each further one.
+const PAUSE_MIN: Duration = Duration::from_millis(100);
+/// Longest pause.
+const PAUSE_MAX: Duration = Duration::from_secs(10);
 
 /// What is known of one key, with the times and the grant that bound it.
 ///
@@ -22,6 +27,12 @@ pub struct Entry<V> {
     deadline_ns: AtomicU64,
     // Relaxed: it picks one refresher and orders nothing.
     refreshing: AtomicBool,
+    /// How often in a row it could not be refreshed.
+    // Relaxed: whoever refreshes it is alone.
+    failures: AtomicU32,
+    /// Before this time nobody refreshes it again.
+    // Relaxed: seen late, it is asked once more or a little later.
+    paused_until_ns: AtomicU64,
     /// Whether a loader was asked before it was said that there is no value.
     loader_asked: bool,
 }
@@ -53,6 +64,8 @@ impl<V> Entry<V> {
             asked_at_ns: AtomicU64::new(0),
             deadline_ns: AtomicU64::new(0),
             refreshing: AtomicBool::new(false),
+            failures: AtomicU32::new(0),
+            paused_until_ns: AtomicU64::new(0),
             loader_asked: false,
         };
         entry.confirm(asked_at, deadline);
@@ -79,6 +92,8 @@ impl<V> Entry<V> {
         self.deadline_ns.store(deadline_ns, Ordering::Relaxed);
         self.asked_at_ns
             .store(nanoseconds(asked_at), Ordering::Relaxed);
+        self.failures.store(0, Ordering::Relaxed);
+        self.paused_until_ns.store(0, Ordering::Relaxed);
         self.refreshing.store(false, Ordering::Relaxed);
     }
 
@@ -150,9 +165,22 @@ impl<V> Entry<V> {
         self.grant.as_ref().is_some_and(Grant::has_ended)
     }
 
-    /// Whether the caller is the first to see that it is due.
-    pub(crate) fn claim_refresh(&self) -> bool {
-        !self.refreshing.swap(true, Ordering::Relaxed)
+    /// Whether the caller is the first to see that it is due; not in the pause after a failure.
+    pub(crate) fn claim_refresh(&self, now: Duration) -> bool {
+        // Relaxed: as at their declarations.
+        let paused_until_ns = self.paused_until_ns.load(Ordering::Relaxed);
+        nanoseconds(now) >= paused_until_ns && !self.refreshing.swap(true, Ordering::Relaxed)
+    }
+
+    /// Notes that it could not be refreshed, and lets another one try after a pause.
+    pub(crate) fn refresh_failed(&self, now: Duration) {
+        // Relaxed: as at their declarations.
+        let before = self.failures.fetch_add(1, Ordering::Relaxed);
+        let pause = PAUSE_MIN.saturating_mul(2_u32.saturating_pow(before));
+        let until = now.saturating_add(pause.min(PAUSE_MAX));
+        self.paused_until_ns
+            .store(nanoseconds(until), Ordering::Relaxed);
+        self.release_refresh();
     }
 
     /// Lets another one refresh it.
@@ -263,7 +291,8 @@ mod tests {
         let ahead = Some(0.2);
         assert_eq!(entry.freshness(17 * SECOND, None, ahead), Freshness::Fresh);
         assert_eq!(entry.freshness(18 * SECOND, None, ahead), Freshness::Due);
-        assert!(entry.claim_refresh() && !entry.claim_refresh());
+        let now = 18 * SECOND;
+        assert!(entry.claim_refresh(now) && !entry.claim_refresh(now));
         assert_eq!(
             self::entry(None).freshness(18 * SECOND, None, ahead),
             Freshness::Fresh

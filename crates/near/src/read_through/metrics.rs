@@ -44,26 +44,29 @@ const HIT: Option<(&str, &str)> = Some(("cache.result", "hit"));
 const MISS: Option<(&str, &str)> = Some(("cache.result", "miss"));
 const STALE: Option<(&str, &str)> = Some(("cache.reason", "stale"));
 const AWAY: Option<(&str, &str)> = Some(("cache.reason", "without_origin"));
+const TOO_HEAVY: Option<(&str, &str)> = Some(("cache.reason", "too_heavy"));
 const OVERTAKEN: Option<(&str, &str)> = Some(("cache.reason", "overtaken"));
 
 const REQUESTS: &str = "Reads, by whether memory had an answer";
 const EXCEPTIONS: &str = "Reads answered out of date or without the origin, because that failed";
-const REJECTIONS: &str = "Entries not served, and answers not kept, because they were too old";
+const REJECTIONS: &str = "Entries not served, and answers not kept, by reason";
 
 /// What only grows.
 #[rustfmt::skip]
-const COUNTERS: [Row; 13] = [
+const COUNTERS: [Row; 15] = [
     row("cellar.near.requests", HIT, REQUESTS, |stats| stats.hits),
     row("cellar.near.requests", MISS, REQUESTS, |stats| stats.misses),
     row("cellar.near.exceptions", STALE, EXCEPTIONS, |stats| stats.stale_served),
     row("cellar.near.exceptions", AWAY, EXCEPTIONS, |stats| stats.without_origin),
     row("cellar.near.rejections", STALE, REJECTIONS, |stats| stats.stale_avoided),
     row("cellar.near.rejections", OVERTAKEN, REJECTIONS, |stats| stats.overtaken),
+    row("cellar.near.rejections", TOO_HEAVY, REJECTIONS, |stats| stats.too_heavy),
     row("cellar.near.loads", None, "Questions to the origin", |stats| stats.loads),
     row("cellar.near.waits", None, "Misses that shared a question", |stats| stats.shared),
     row("cellar.near.errors", None, "Questions and loaders that failed", |stats| stats.errors),
     row("cellar.near.confirmations", None, "Versions confirmed", |stats| stats.confirmed),
     row("cellar.near.refreshes", None, "Questions ahead of an end", |stats| stats.refreshes),
+    row("cellar.near.refreshes.failed", None, "Those that failed", |s| s.refreshes_failed),
     row("cellar.near.invalidations", None, "Keys told as changed", |stats| stats.invalidations),
     row("cellar.near.flushes", None, "Times that all was void", |stats| stats.flushes),
 ];

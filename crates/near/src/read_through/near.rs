@@ -368,7 +368,7 @@ where
         let Ok(runtime) = tokio::runtime::Handle::try_current() else {
             return;
         };
-        if !entry.claim_refresh() {
+        if !entry.claim_refresh(self.now()) {
             return;
         }
         let (near, key, entry) = (self.clone(), key.to_owned(), Arc::clone(entry));
@@ -402,6 +402,11 @@ where
         store.counts.refreshes.up();
         store.counts.loads.up();
         Some(ticket)
+    }
+
+    /// The cache's time.
+    pub(crate) fn now(&self) -> Duration {
+        self.inner.store.clock.now()
     }
 
     /// The cache's own bound on the age of what it serves.

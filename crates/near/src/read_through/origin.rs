@@ -155,7 +155,20 @@ pub trait Origin: Send + Sync + 'static {
         })
     }
 
-    /// Stores what the holder of `lease` has made; whether nothing else was stored meanwhile.
+    /// Stores a value if there is none; whether there was none.
+    ///
+    /// An origin that cannot tell stores it at any rate, as this does without being overridden.
+    fn store_absent<'a>(
+        &'a self,
+        key: &'a [u8],
+        value: &'a [u8],
+        ttl: Option<Duration>,
+    ) -> Pending<'a, Result<bool, Error>> {
+        Box::pin(async move { self.store(key, value, ttl).await.map(|()| true) })
+    }
+
+    /// Stores what a loader has made, if nothing was written since `lease` was given, or since the
+    /// version with this number was read; whether it was stored.
     fn store_claimed<'a>(
         &'a self,
         key: &'a [u8],
@@ -216,7 +229,24 @@ pub trait Source<K, V>: Send + Sync + 'static {
         })
     }
 
-    /// Stores what the holder of `lease` has made; whether nothing else was stored meanwhile.
+    /// Stores a value if there is none; whether there was none.
+    ///
+    /// An origin that cannot tell stores it at any rate, as this does without being overridden.
+    fn store_absent<'a>(
+        &'a self,
+        key: &'a K,
+        value: &'a V,
+        ttl: Option<Duration>,
+    ) -> Pending<'a, Result<bool, Error>>
+    where
+        K: Sync,
+        V: Sync,
+    {
+        Box::pin(async move { self.store(key, value, ttl).await.map(|()| true) })
+    }
+
+    /// Stores what a loader has made, if nothing was written since `lease` was given, or since the
+    /// version with this number was read; whether it was stored.
     fn store_claimed<'a>(
         &'a self,
         key: &'a K,

@@ -5,7 +5,8 @@
 //!
 //! | event | entry | load on the board |
 //! |---|---|---|
-//! | change told, own write | removed | taken off: lands without filling |
+//! | change told | removed | taken off: lands without filling |
+//! | own write, `forget` | removed | taken off for good: its loader's value is not stored either |
 //! | reader comes | served if fresh | joined |
 //! | answer comes | stored | taken off |
 //! | loader cancelled | as it is | taken off, one of those who wait boards anew |
@@ -17,8 +18,8 @@ mod sweep_flag;
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash, RandomState};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -62,7 +63,22 @@ struct Flight<V> {
     landed: watch::Receiver<Option<Landed<V>>>,
 }
 
-type Lane<K, V> = HashMap<K, Flight<V>>;
+/// The loads of one part of the keys.
+struct Lane<K, V> {
+    /// Those that readers may join.
+    board: HashMap<K, Flight<V>>,
+    /// For each key whose loader runs, who is to know that the key is forgotten meanwhile.
+    loaders: HashMap<K, Vec<Arc<AtomicBool>>>,
+}
+
+impl<K, V> Default for Lane<K, V> {
+    fn default() -> Self {
+        Lane {
+            board: HashMap::new(),
+            loaders: HashMap::new(),
+        }
+    }
+}
 
 /// Entries and loads under way.
 pub(crate) struct Store<K, V> {
@@ -76,6 +92,7 @@ pub(crate) struct Store<K, V> {
     lanes: Box<[Mutex<Lane<K, V>>]>,
     hasher: RandomState,
     flights: AtomicU64,
+    warned_of_weight: Once,
     /// A [`Sweeper`] is on its way to the entries.
     sweep_ahead: SweepFlag,
 }
@@ -109,6 +126,7 @@ where
             lanes: (0..LANES).map(|_| Mutex::default()).collect(),
             hasher: RandomState::new(),
             flights: AtomicU64::new(0),
+            warned_of_weight: Once::new(),
             sweep_ahead: SweepFlag::new(),
         })
     }
@@ -116,7 +134,7 @@ where
     /// Joins the load of `key` that is under way, or begins one.
     pub(crate) fn board(self: &Arc<Self>, key: &K) -> Boarding<K, V> {
         let mut lane = self.lane(key);
-        if let Some(flight) = lane.get(key) {
+        if let Some(flight) = lane.board.get(key) {
             return Boarding::Wait(Waiting {
                 landed: flight.landed.clone(),
             });
@@ -124,15 +142,25 @@ where
         // Relaxed: only the number's difference from all others matters.
         let id = self.flights.fetch_add(1, Ordering::Relaxed);
         let (sender, landed) = watch::channel(None);
-        lane.insert(key.clone(), Flight { id, landed });
+        lane.board.insert(key.clone(), Flight { id, landed });
         drop(lane);
         Boarding::Load(Ticket {
             store: Arc::clone(self),
             key: key.clone(),
             id,
-            loader_asked: false,
+            forgotten: None,
             sender,
         })
+    }
+
+    /// Logs, the first time, that a value is too heavy to be kept.
+    fn warn_of_weight(&self) {
+        self.warned_of_weight.call_once(|| {
+            log::warn!(
+                "a value is heavier than its shard's part of the bound, so each read asks the \
+                 origin: raise bytes_max or take fewer shards (logged once for each cache)"
+            );
+        });
     }
 
     /// Waits for an answer, and notes how long it took.
@@ -144,17 +172,27 @@ where
         answer
     }
 
-    /// Removes the entry of `key` and takes its load off the board.
-    pub(crate) fn forget(&self, key: &K) {
+    /// Removes the entry of `key` and takes its load off the board: the origin has changed it.
+    fn invalidate(&self, key: &K) {
         let mut lane = self.lane(key);
-        lane.remove(key);
+        lane.board.remove(key);
         self.local.remove(key);
     }
 
-    /// Removes all entries and takes all loads off the board.
+    /// The same, and what running loaders make of `key` is not stored: this process has changed it.
+    pub(crate) fn forget(&self, key: &K) {
+        let mut lane = self.lane(key);
+        lane.board.remove(key);
+        lane.loaders.remove(key).iter().for_each(warn);
+        self.local.remove(key);
+    }
+
+    /// Forgets all keys.
     pub(crate) fn forget_all(&self) {
         for lane in &self.lanes {
-            lane.lock().unwrap_or_else(PoisonError::into_inner).clear();
+            let mut lane = lane.lock().unwrap_or_else(PoisonError::into_inner);
+            lane.board.clear();
+            lane.loaders.drain().for_each(|(_, loaders)| warn(&loaders));
         }
         self.local.clear();
     }
@@ -189,6 +227,14 @@ where
     }
 }
 
+/// Tells loaders that their key is forgotten.
+fn warn(loaders: &Vec<Arc<AtomicBool>>) {
+    for forgotten in loaders {
+        // Relaxed: written and read under the lane's lock.
+        forgotten.store(true, Ordering::Relaxed);
+    }
+}
+
 /// The store as the origin sees it.
 pub(crate) struct StoreListener<K, V>(pub(crate) Arc<Store<K, V>>);
 
@@ -199,7 +245,7 @@ where
 {
     fn invalidate(&self, key: &K) {
         self.0.counts.invalidations.up();
-        self.0.forget(key);
+        self.0.invalidate(key);
     }
 
     /// The entries are dead already, by their grants; their memory is given back beside requests.
@@ -225,7 +271,9 @@ pub(crate) struct Ticket<K: Hash + Eq, V> {
     store: Arc<Store<K, V>>,
     key: K,
     id: u64,
-    loader_asked: bool,
+    /// Set once a loader is asked: whether the key was forgotten since then.
+    // Relaxed: written and read under the lane's lock.
+    forgotten: Option<Arc<AtomicBool>>,
     sender: watch::Sender<Option<Landed<V>>>,
 }
 
@@ -248,23 +296,27 @@ where
         &self.key
     }
 
-    /// Notes that a loader is asked.
-    pub(crate) fn asks_loader(&mut self) {
-        self.loader_asked = true;
-    }
-
     /// Whether a loader was asked.
     pub(crate) fn has_asked_loader(&self) -> bool {
-        self.loader_asked
+        self.forgotten.is_some()
     }
 
     /// Takes the load off the board; whether it was on it.
     fn take_off(&self, lane: &mut Lane<K, V>) -> bool {
-        let ours = lane
+        let board = &mut lane.board;
+        let ours = board
             .get(&self.key)
             .is_some_and(|flight| flight.id == self.id);
         if ours {
-            lane.remove(&self.key);
+            board.remove(&self.key);
+        }
+        if let Some(forgotten) = &self.forgotten
+            && let Some(loaders) = lane.loaders.get_mut(&self.key)
+        {
+            loaders.retain(|one| !Arc::ptr_eq(one, forgotten));
+            if loaders.is_empty() {
+                lane.loaders.remove(&self.key);
+            }
         }
         ours
     }
@@ -275,13 +327,47 @@ where
     K: Hash + Eq + Clone + Send + Sync + 'static,
     V: Send + Sync + 'static,
 {
-    /// Boards again after an own write; without effect if another load has begun.
+    /// Notes that a loader is asked.
+    pub(crate) fn asks_loader(&mut self) {
+        let mut lane = self.store.lane(&self.key);
+        let forgotten = Arc::<AtomicBool>::default();
+        let loaders = lane.loaders.entry(self.key.clone()).or_default();
+        loaders.push(Arc::clone(&forgotten));
+        drop(lane);
+        self.forgotten = Some(forgotten);
+    }
+
+    /// Whether this process has written or forgotten the key since the loader was asked.
+    pub(crate) fn is_forgotten(&self) -> bool {
+        let _lane = self.store.lane(&self.key);
+        self.is_forgotten_in_lane()
+    }
+
+    /// The same, by who has locked the lane.
+    fn is_forgotten_in_lane(&self) -> bool {
+        // Relaxed: written and read under the lane's lock.
+        let forgotten = self.forgotten.as_ref();
+        forgotten.is_some_and(|forgotten| forgotten.load(Ordering::Relaxed))
+    }
+
+    /// Whether the key was touched by nobody since the load boarded.
+    pub(crate) fn is_on_board(&self) -> bool {
+        let lane = self.store.lane(&self.key);
+        let flight = lane.board.get(&self.key);
+        flight.is_some_and(|flight| flight.id == self.id)
+    }
+
+    /// Boards again after the loader's value was stored; without effect if another load has begun,
+    /// or the key is forgotten.
     pub(crate) fn renew(&self) {
         let mut lane = self.store.lane(&self.key);
+        if self.is_forgotten_in_lane() {
+            return;
+        }
         let landed = self.sender.subscribe();
         let id = self.id;
-        lane.entry(self.key.clone())
-            .or_insert(Flight { id, landed });
+        let board = lane.board.entry(self.key.clone());
+        board.or_insert(Flight { id, landed });
     }
 
     /// Ends the load: changes the entry unless the key was touched, and tells all who wait.
@@ -297,7 +383,7 @@ where
         drop(lane);
         self.sender.send_replace(Some(Landed {
             outcome: outcome.clone(),
-            loader_asked: self.loader_asked,
+            loader_asked: self.has_asked_loader(),
         }));
         outcome
     }
@@ -311,7 +397,10 @@ where
                     ttl,
                     ..InsertOptions::default()
                 };
-                local.insert_with(self.key.clone(), entry, options);
+                if !local.try_insert(self.key.clone(), entry, options) {
+                    self.store.counts.too_heavy.up();
+                    self.store.warn_of_weight();
+                }
             }
             Landing::Clear => drop(local.remove(&self.key)),
             Landing::Leave => {}

@@ -22,15 +22,16 @@ const CACHES: usize = 10;
 /// How long a reader waits for another process's loader where that one never ends.
 const PATIENCE_SHORT: Duration = Duration::from_millis(200);
 
-/// A server with leases, and how a cache reads from it.
-enum Home {
+/// A server, and how a cache reads from it.
+pub(crate) enum Home {
     Resp(Server),
     Meta(Server),
     Daemon(Server),
 }
 
 impl Home {
-    async fn all() -> [Home; 3] {
+    /// Those with leases.
+    pub(crate) async fn all() -> [Home; 3] {
         [
             Home::Resp(Server::start(Kind::Cellar).await),
             Home::Meta(Server::start(Kind::Cellar).await),
@@ -38,8 +39,22 @@ impl Home {
         ]
     }
 
+    /// The address of its server, as the example `load_once` takes it.
+    pub(crate) fn address(&self) -> String {
+        match self {
+            Home::Resp(server) => format!("redis://{}", server.address()),
+            Home::Meta(server) | Home::Daemon(server) => {
+                let address = server.memcached.as_deref();
+                format!(
+                    "memcached://{}",
+                    address.expect("it speaks memcached's protocol")
+                )
+            }
+        }
+    }
+
     /// A cache that no other shares anything with but the server.
-    fn builder(&self) -> NearBuilder<String, String> {
+    pub(crate) fn builder(&self) -> NearBuilder<String, String> {
         let builder = match self {
             Home::Resp(server) => {
                 let origin = Redis::open(format!("redis://{}", server.address())).unwrap();
@@ -115,16 +130,7 @@ async fn of_ten_processes_that_miss_a_key_one_loads_it() {
 async fn the_same_holds_for_ten_real_processes() {
     let program = built("examples/load_once", &["--example", "load_once"]);
     for home in Home::all().await {
-        let address = match &home {
-            Home::Resp(server) => format!("redis://{}", server.address()),
-            Home::Meta(server) | Home::Daemon(server) => {
-                let address = server.memcached.as_deref();
-                format!(
-                    "memcached://{}",
-                    address.expect("it speaks memcached's protocol")
-                )
-            }
-        };
+        let address = home.address();
         let processes: Vec<_> = (0..CACHES)
             .map(|_| {
                 let mut command = Command::new(&program);

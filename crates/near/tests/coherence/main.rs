@@ -29,6 +29,7 @@ mod moves;
 mod faults;
 mod memcached;
 mod leases;
+mod overwrites;
 mod promises;
 mod doors;
 mod users;

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use cellar_near::origin::{Answer, Loaded};
 use cellar_near::{Error, Near};
+use tokio::sync::oneshot;
 
 use crate::script::{Question, Script, broken, cache, text, value_of};
 
@@ -167,6 +169,73 @@ async fn a_refresh_that_a_change_overtakes_does_not_bring_the_old_value_back() {
         tokio::task::yield_now().await;
     }
     assert!(near.peek("k").is_none());
+}
+
+/// Loads `k` through with a loader that makes "old" when the gate opens; returns once it runs.
+async fn load_gated(
+    near: &Cache,
+    script: &Script,
+) -> (tokio::task::JoinHandle<Option<String>>, oneshot::Sender<()>) {
+    let ((begin, begun), (open, gate)) = (oneshot::channel(), oneshot::channel::<()>());
+    let loading = {
+        let near = near.clone();
+        let loader = move || async move {
+            begin.send(()).unwrap();
+            gate.await.unwrap();
+            Ok::<_, Error>(Some("old".to_owned()))
+        };
+        tokio::spawn(async move { text(near.get_or_load("k", loader).await) })
+    };
+    script
+        .question()
+        .await
+        .answer(Ok(Loaded::new(Answer::Absent)));
+    begun.await.unwrap();
+    (loading, open)
+}
+
+#[tokio::test]
+async fn what_a_loader_makes_of_a_key_that_is_forgotten_meanwhile_is_stored_nowhere() {
+    let forgets: [fn(&Cache); 2] = [|near| near.forget("k"), Near::forget_all];
+    for forget in forgets {
+        let (near, script) = cache(|near| near);
+        let (loading, gate) = load_gated(&near, &script).await;
+        forget(&near);
+        // Who comes now loads anew, and does not wait for the value from before.
+        let late = reader(&near);
+        script.answers("new").await;
+        assert_eq!(late.await.unwrap().as_deref(), Some("new"));
+        gate.send(()).unwrap();
+        assert_eq!(loading.await.unwrap().as_deref(), Some("old"));
+        assert!(script.has_no_writes() && script.is_silent().await);
+        assert_eq!(near.peek("k").as_deref().map(String::as_str), Some("new"));
+        assert_eq!(near.stats().overtaken, 1);
+    }
+}
+
+#[tokio::test]
+async fn a_key_that_is_forgotten_while_a_loaders_value_is_stored_is_not_kept() {
+    let (near, script) = cache(|near| near);
+    let (loading, gate) = load_gated(&near, &script).await;
+    gate.send(()).unwrap();
+    let write = script.write().await;
+    near.forget("k");
+    write.answer.send(Ok(())).unwrap();
+    script.answers("old").await;
+    assert_eq!(loading.await.unwrap().as_deref(), Some("old"));
+    assert!(near.peek("k").is_none());
+}
+
+#[tokio::test]
+async fn forgetting_another_key_does_not_touch_a_loader() {
+    let (near, script) = cache(|near| near);
+    let (loading, gate) = load_gated(&near, &script).await;
+    near.forget("other");
+    gate.send(()).unwrap();
+    script.write().await.answer.send(Ok(())).unwrap();
+    script.answers("old").await;
+    loading.await.unwrap();
+    assert!(near.peek("k").is_some());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -229,7 +229,11 @@ async fn a_refresh_that_fails_leaves_the_entry_and_is_tried_again() {
     script.clock.advance(6 * SECOND);
     assert!(near.get("k").await.unwrap().is_some());
     script.question().await.answer(Err(broken()));
-    while near.stats().errors == 0 || script.is_silent().await {
+    while near.stats().refreshes_failed == 0 {
+        tokio::task::yield_now().await;
+    }
+    script.clock.advance(SECOND / 10);
+    while script.is_silent().await {
         assert_eq!(text(near.get("k").await).as_deref(), Some("old"));
         tokio::task::yield_now().await;
     }
@@ -422,4 +426,43 @@ async fn a_bound_in_bytes_holds_with_the_weights_of_the_values() {
     }
     let stats = near.stats();
     assert!(stats.weight <= 10_000 && stats.entries > 0, "{stats:?}");
+}
+
+#[tokio::test]
+async fn a_loader_that_fails_ahead_of_time_is_asked_again_after_a_pause_that_grows() {
+    let (near, script) = cache(|near| near.local_ttl(1000 * SECOND).refresh_ahead(0.5));
+    load(&near, &script, "k", "old").await;
+    script.clock.advance(600 * SECOND);
+    let mut failed = 0;
+    for pause in [100, 200, 400, 800, 1_600, 3_200, 6_400, 10_000, 10_000] {
+        assert!(near.get("k").await.unwrap().is_some());
+        script.question().await.answer(Err(broken()));
+        failed += 1;
+        while near.stats().refreshes_failed < failed {
+            tokio::task::yield_now().await;
+        }
+        script.clock.advance(Duration::from_millis(pause - 1));
+        assert!(near.get("k").await.unwrap().is_some());
+        assert_eq!(
+            near.stats().refreshes,
+            failed,
+            "nobody asks within {pause} ms"
+        );
+        script.clock.advance(Duration::from_millis(1));
+    }
+    assert!(script.is_silent().await);
+}
+
+#[tokio::test]
+async fn a_value_too_heavy_for_its_shard_is_counted_each_time_it_is_loaded() {
+    let weigh = |_: &String, value: &String| u32::try_from(value.len()).unwrap();
+    let (near, script) = cache(|near| near.bytes_max(10, weigh).shards(1));
+    for loads in 1..=3 {
+        load(&near, &script, "heavy", "eleven byte").await;
+        assert!(near.peek("heavy").is_none());
+        assert_eq!(near.stats().too_heavy, loads);
+    }
+    load(&near, &script, "light", "ten bytes.").await;
+    assert!(near.peek("light").is_some());
+    assert_eq!(near.stats().too_heavy, 3);
 }

@@ -54,7 +54,7 @@ impl Default for Limits {
     fn default() -> Limits {
         Limits {
             bulk_bytes_max: 512 << 20,
-            args_max: 200_000,
+            args_max: 1 << 20,
             command_bytes_max: 1 << 30,
             inline_bytes_max: 64 << 10,
             value_bytes_max: 16 << 10,

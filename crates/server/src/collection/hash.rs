@@ -82,6 +82,8 @@ pub struct Hash<B = Vec<u8>> {
     earliest: Deadline,
     now: Instant,
     is_changed: bool,
+    /// Fields that were dropped when it was opened: they had expired.
+    expired: usize,
     members: Members<Fields, B>,
 }
 
@@ -114,6 +116,7 @@ impl<B: AsRef<[u8]>> Hash<B> {
             },
             now,
             is_changed: false,
+            expired: 0,
             members: Members::read(&value[start..], part),
         }
     }
@@ -229,6 +232,7 @@ impl Hash {
         let fields = self.members.iter().map(Field::of);
         let over = fields.filter(|field| field.deadline.has_passed(self.now));
         let over: Vec<usize> = over.map(|field| field.at).collect();
+        self.expired = over.len();
         for at in over {
             self.members.remove(at);
         }
@@ -258,6 +262,7 @@ impl Collection for Hash {
             earliest: Deadline::NEVER,
             now,
             is_changed: false,
+            expired: 0,
             members: Members::empty(),
         }
     }
@@ -270,6 +275,10 @@ impl Collection for Hash {
 
     fn is_changed(&self) -> bool {
         self.is_changed
+    }
+
+    fn expired(&self) -> usize {
+        self.expired
     }
 
     fn is_empty(&self) -> bool {
@@ -318,6 +327,39 @@ pub(crate) fn own_deadline(value: &[u8], deadline: Deadline) -> Deadline {
         Some(1) => deadline_at(value, 1),
         _ => deadline,
     }
+}
+
+/// When the first field goes of a hash that was just stored.
+pub(crate) fn first_deadline(value: &[u8]) -> Deadline {
+    match value.first() {
+        Some(1) => deadline_at(value, 9),
+        _ => Deadline::NEVER,
+    }
+}
+
+/// How many fields go with a hash that has expired: all, if it goes with the last of them, and none
+/// if it goes by the key's own deadline.
+pub(crate) fn expired_with(value: &[u8], item: Deadline) -> usize {
+    if own_deadline(value, item) == item {
+        return 0;
+    }
+    Hash::view(value, Instant(0)).members.len()
+}
+
+/// Drops the fields that have expired at `now`: appends the bytes of what is left, unless that is
+/// nothing, and returns how many were dropped and when the item goes.
+pub(crate) fn without_expired(
+    value: &[u8],
+    deadline: Deadline,
+    now: Instant,
+    out: &mut Vec<u8>,
+) -> (usize, Deadline) {
+    let hash = Hash::open(value, deadline, now);
+    let expired = hash.expired;
+    if hash.is_empty() {
+        return (expired, deadline);
+    }
+    (expired, hash.write(out))
 }
 
 /// Where in the value the key's own deadline stands, if it does.

@@ -65,7 +65,7 @@ impl Edit {
         match self {
             Edit::Keep => Change::Keep,
             Edit::Remove => Change::Remove,
-            Edit::Splice(splices) => Change::Splice(splices),
+            Edit::Splice(splices) => Change::splice(splices.to_vec()),
             Edit::Store => Change::Store {
                 kind: LIST,
                 deadline,
@@ -278,6 +278,17 @@ impl<'a> List<'a> {
         }
         scratch.extend_from_slice(&[0; HEAD_BYTES]);
         write_head(scratch, range.len(), start, end);
+        let head = Splice {
+            at: 0,
+            from: 0,
+            len: HEAD_BYTES,
+        };
+        Edit::Splice([head, Splice::default()])
+    }
+
+    /// Writes the list as it is: what took an element and put it back has changed the key.
+    pub fn rewrite(&self, scratch: &mut Vec<u8>) -> Edit {
+        scratch.extend_from_slice(&self.value[..HEAD_BYTES]);
         let head = Splice {
             at: 0,
             from: 0,

@@ -146,6 +146,15 @@ impl<'s> Context<'s> {
         }
     }
 
+    /// Runs `run` while no other event loop executes and the clock stands still. Inside itself it
+    /// just runs.
+    pub(in crate::execute) fn alone<R>(&self, run: impl FnOnce() -> R) -> R {
+        self.pass.alone(|| {
+            let _held = self.state.clock.hold();
+            run()
+        })
+    }
+
     /// Whether this node serves a key: always, unless it is one of several.
     #[inline]
     pub(in crate::execute) fn serves(&self, key: &[u8]) -> bool {

@@ -27,7 +27,7 @@ use super::{http, memcached, resp};
 use crate::client::{Client, Seat};
 use crate::limits::PIPELINE_TOO_LARGE;
 use crate::listener::{local_address, peer_uid, told_of};
-use crate::mailbox::Mailbox;
+use crate::mailbox::{ClientSetup, Mailbox};
 use crate::output::Output;
 use crate::pause::Effect;
 use crate::protocol::Protocol;
@@ -408,13 +408,23 @@ impl Link {
         }
     }
 
-    /// Whether nothing is kept that a connection which just came does not have.
+    /// What another process has to know to go on with the connection; none if it cannot.
     #[must_use]
-    pub fn is_as_new(&self, state: &State) -> bool {
-        match self {
+    pub fn setup(&self, state: &State) -> Option<ClientSetup> {
+        let is_as_new = match self {
             Link::Memcached(intake) => intake.is_as_new(),
-            Link::Resp(intake) => intake.is_as_new(state),
+            Link::Resp(intake) => return intake.setup(state),
             Link::Http(intake) => intake.is_as_new(),
+        };
+        is_as_new.then(ClientSetup::default)
+    }
+
+    /// Has a connection that just came be as it was in another process; whether it can.
+    #[must_use]
+    pub fn restore(&mut self, setup: &ClientSetup, state: &State) -> bool {
+        match self {
+            Link::Resp(intake) => intake.restore(setup, state),
+            Link::Memcached(_) | Link::Http(_) => true,
         }
     }
 

@@ -103,13 +103,13 @@ needs! {
     Send: Publish Spublish;
     Everything: ClusterCountkeysinslot ClusterGetkeysinslot;
     Admin: Eval Evalsha EvalRo EvalshaRo ScriptLoad ScriptExists Fcall FcallRo FunctionList
-        FunctionStats FunctionDump ClientList
+        FunctionStats ClientList
         AclList AclUsers AclGetuser AclDryrun ConfigGet
         LatencyDoctor LatencyGraph LatencyHistogram LatencyHistory LatencyLatest SlowlogLen;
     Everything: Flushall Flushdb Swapdb Debug Monitor ConfigSet ConfigResetstat ConfigRewrite
         Shutdown ScriptFlush ScriptKill FunctionLoad FunctionDelete FunctionRestore FunctionFlush
-        FunctionKill AclLog ClientKill ClientNoEvict ClientPause ClientUnpause ClientUnblock
-        MemoryPurge SlowlogGet SlowlogReset LatencyReset;
+        FunctionDump FunctionKill AclLog ClientKill ClientNoEvict ClientPause ClientUnpause
+        ClientUnblock MemoryPurge SlowlogGet SlowlogReset LatencyReset;
 }
 
 /// What a request of memcached's needs.
@@ -233,7 +233,10 @@ pub(super) fn check_resp<'k>(
     args: &[&'k [u8]],
     database: u32,
 ) -> Result<(), Denied<'k>> {
-    let need = of_verb(command.verb);
+    let need = match command.verb {
+        Verb::FunctionList if shows_sources(args) => Need::Everything,
+        verb => of_verb(verb),
+    };
     match need {
         Need::Hear | Need::Send => {
             check(user, need, database, [])?;
@@ -247,6 +250,13 @@ pub(super) fn check_resp<'k>(
         args: args.iter().copied().collect(),
     };
     check(user, need, database, request.keys())
+}
+
+/// Whether FUNCTION LIST is asked for the programs themselves, in which there may be what its
+/// callers are not to know.
+fn shows_sources(args: &[&[u8]]) -> bool {
+    let mut options = args.iter().skip(2);
+    options.any(|word| word.eq_ignore_ascii_case(b"WITHCODE"))
 }
 
 fn check_channels<'k>(user: &User, verb: Verb, args: &[&'k [u8]]) -> Result<(), Denied<'k>> {

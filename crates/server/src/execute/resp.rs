@@ -402,8 +402,8 @@ fn admit(
             "ERR Command not allowed inside a transaction",
         ));
     }
-    let keys_max = state.settings.transaction_keys;
-    transaction.queue(command, args, &session.ahead, keys_max)?;
+    let bytes_max = state.budget.bytes_max() / 2;
+    transaction.queue(command, args, &session.ahead, bytes_max)?;
     note_queued(&session.client, Some(transaction.len()));
     Ok(None)
 }

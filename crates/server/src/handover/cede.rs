@@ -14,10 +14,10 @@ use rustix::io::Errno;
 use rustix::process::{geteuid, getpid};
 
 use super::control_socket::ControlSocket;
-use super::wire::{Channel, FILES_MAX, Heard, VERSIONS, Word};
+use super::wire::{Channel, FILES_MAX, Heard, SETUP_VERSION, ToldClient, VERSIONS, Word};
 use crate::listener::Listener;
 use crate::logging::printable;
-use crate::mailbox::Arrival;
+use crate::mailbox::{Arrival, ClientSetup};
 
 /// Longest time from who asks to what it asks.
 const ASK_MS: u64 = 2_000;
@@ -54,6 +54,8 @@ struct Successor {
     channel: Channel,
     pid: i32,
     server: String,
+    /// The version of the conversation.
+    version: u32,
     stage: Phase,
     until_ms: u64,
     clients_max: usize,
@@ -154,6 +156,7 @@ impl Succession {
                 channel,
                 pid: peer.pid.as_raw_nonzero().get(),
                 server: String::new(),
+                version: 0,
                 stage: Phase::Greeted,
                 until_ms: now_ms + ASK_MS,
                 clients_max: 0,
@@ -194,6 +197,7 @@ impl Succession {
                 let mut files = vec![self.door.as_fd()];
                 files.extend(listeners.iter().map(AsFd::as_fd));
                 successor.server = printable(&server);
+                successor.version = version;
                 successor.stage = Phase::Offered;
                 successor.until_ms = now_ms + OFFER_MS;
                 after(successor.channel.say(&offer, &files), Reaction::Nothing)
@@ -227,15 +231,17 @@ impl Succession {
         let Some(successor) = &mut self.successor else {
             return (clients, Reaction::Nothing);
         };
-        let others = clients.split_off(clients.len().min(successor.clients_max));
+        let mut others = Vec::new();
+        if successor.version < SETUP_VERSION {
+            let plain = |one: &Arrival| one.setup == ClientSetup::default();
+            (clients, others) = clients.into_iter().partition(plain);
+        }
+        others.extend(clients.split_off(clients.len().min(successor.clients_max)));
         successor.clients = clients;
         successor.stage = Phase::Given;
         successor.until_ms = now_ms + GIVEN_MS;
         for some in successor.clients.chunks(FILES_MAX) {
-            // A path may have any bytes.
-            let told = some
-                .iter()
-                .map(|one| (one.protocol, one.peer.replace('\n', "?")));
+            let told = some.iter().map(ToldClient::of);
             let files: Vec<BorrowedFd<'_>> = some.iter().map(|one| one.stream.as_fd()).collect();
             let said = successor
                 .channel

@@ -143,15 +143,15 @@ impl Predecessor {
             {
                 Heard::Said(Word::Clients(clients), files) if clients.len() == files.len() => {
                     let arrivals = clients.into_iter().zip(files);
-                    self.clients
-                        .extend(arrivals.map(|((protocol, peer), file)| {
-                            let transport = transport_of(&file);
-                            Arrival {
-                                stream: Stream::plain(file, transport),
-                                protocol,
-                                peer,
-                            }
-                        }));
+                    self.clients.extend(arrivals.map(|(client, file)| {
+                        let transport = transport_of(&file);
+                        Arrival {
+                            stream: Stream::plain(file, transport),
+                            protocol: client.protocol,
+                            peer: client.peer,
+                            setup: client.setup,
+                        }
+                    }));
                 }
                 Heard::Said(Word::Yours, files) => return Ok(files.into_iter().next()),
                 Heard::Said(Word::Refused(reason), _) => return refused(&reason),

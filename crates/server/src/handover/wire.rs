@@ -17,10 +17,13 @@ use rustix::net::{
     SendAncillaryMessage, SendFlags, UCred, recvmsg, sendmsg, sockopt,
 };
 
+use crate::mailbox::{Arrival, ClientSetup};
 use crate::protocol::Protocol;
 
 /// Versions of this conversation that are understood.
-pub(super) const VERSIONS: RangeInclusive<u32> = 1..=1;
+pub(super) const VERSIONS: RangeInclusive<u32> = 1..=2;
+/// The first version in which clients come with what they have set up.
+pub(super) const SETUP_VERSION: u32 = 2;
 /// Most descriptors in one message; the system takes 253.
 pub(super) const FILES_MAX: usize = 128;
 /// Longest message.
@@ -29,6 +32,67 @@ const MESSAGE_BYTES_MAX: usize = 64 << 10;
 const MARK: &str = "cellar-takeover ";
 /// Longest time that a message waits for room.
 const SEND_MS: u64 = 1_000;
+
+/// A client in a message: a line `PROTOCOL PEER`. If the client has set up something, the version
+/// of RESP, database, name, and name and version of the library follow, each behind a tab.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct ToldClient {
+    pub(super) protocol: Protocol,
+    pub(super) peer: String,
+    pub(super) setup: ClientSetup,
+}
+
+impl ToldClient {
+    pub(super) fn of(arrival: &Arrival) -> ToldClient {
+        ToldClient {
+            protocol: arrival.protocol,
+            // A path may have any bytes.
+            peer: arrival.peer.replace(['\n', '\t'], "?"),
+            setup: arrival.setup.clone(),
+        }
+    }
+
+    fn write(&self, text: &mut String) -> std::fmt::Result {
+        write!(text, "\n{} {}", self.protocol.name(), self.peer)?;
+        if self.setup == ClientSetup::default() {
+            return Ok(());
+        }
+        let version = if self.setup.is_resp3 { 3 } else { 2 };
+        write!(text, "\t{version}\t{}", self.setup.database)?;
+        let [library, library_version] = &self.setup.library;
+        [&self.setup.name, library, library_version]
+            .into_iter()
+            .try_for_each(|part| write!(text, "\t{}", String::from_utf8_lossy(part)))
+    }
+
+    fn parse(line: &str) -> Option<ToldClient> {
+        let (client, setup) = line.split_once('\t').unwrap_or((line, ""));
+        let (protocol, peer) = client.split_once(' ')?;
+        let mut all = Protocol::ALL.into_iter();
+        Some(ToldClient {
+            protocol: all.find(|one| one.name() == protocol)?,
+            peer: peer.to_owned(),
+            setup: match setup {
+                "" => ClientSetup::default(),
+                setup => parse_setup(setup)?,
+            },
+        })
+    }
+}
+
+fn parse_setup(text: &str) -> Option<ClientSetup> {
+    let parts: Vec<&str> = text.split('\t').collect();
+    let [version, database, name, library, library_version] = parts[..] else {
+        return None;
+    };
+    let bytes = |text: &str| text.as_bytes().to_vec();
+    Some(ClientSetup {
+        is_resp3: version == "3",
+        database: database.parse().ok()?,
+        name: bytes(name),
+        library: [bytes(library), bytes(library_version)],
+    })
+}
 
 /// What is said.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,7 +118,7 @@ pub(super) enum Word {
     /// The successor wants it all, with at most so many clients.
     Take(usize),
     /// Clients, whose connections are the descriptors.
-    Clients(Vec<(Protocol, String)>),
+    Clients(Vec<ToldClient>),
     /// That was all, and nobody is served now; the descriptor is that of the items' memory, if it
     /// outlives the old server.
     Yours,
@@ -87,14 +151,12 @@ impl Word {
                 )
             }
             Word::Take(clients_max) => write!(text, "take\nclients {clients_max}"),
-            Word::Clients(clients) => clients.iter().try_fold((), |(), (protocol, peer)| {
-                let head = if text.len() == MARK.len() {
-                    "clients"
-                } else {
-                    ""
-                };
-                write!(text, "{head}\n{} {peer}", protocol.name())
-            }),
+            Word::Clients(clients) => {
+                text.push_str("clients");
+                clients
+                    .iter()
+                    .try_for_each(|client| client.write(&mut text))
+            }
             Word::Yours => write!(text, "yours"),
             Word::Mine => write!(text, "mine"),
             Word::Go => write!(text, "go"),
@@ -132,12 +194,7 @@ impl Word {
             },
             "take" => Word::Take(value("clients")?.parse().ok()?),
             "clients" => {
-                let clients = lines.map(|line| {
-                    let (protocol, peer) = line.split_once(' ')?;
-                    let mut all = Protocol::ALL.into_iter();
-                    let protocol = all.find(|one| one.name() == protocol)?;
-                    Some((protocol, peer.to_owned()))
-                });
+                let clients = lines.map(ToldClient::parse);
                 Word::Clients(clients.collect::<Option<_>>()?)
             }
             "yours" => Word::Yours,
@@ -272,9 +329,28 @@ mod tests {
         let (one, other) = pair();
         let server = "0.1.0".to_owned();
         let clients = [
-            (Protocol::Memcached, "127.0.0.1:1".to_owned()),
-            (Protocol::Http, "/run/with a space.sock:0".to_owned()),
-        ];
+            (Protocol::Memcached, "127.0.0.1:1", ClientSetup::default()),
+            (
+                Protocol::Http,
+                "/run/with a space.sock:0",
+                ClientSetup::default(),
+            ),
+            (
+                Protocol::Resp,
+                "127.0.0.1:2",
+                ClientSetup {
+                    is_resp3: true,
+                    database: 3,
+                    name: b"worker".to_vec(),
+                    library: [b"redis-py".to_vec(), Vec::new()],
+                },
+            ),
+        ]
+        .map(|(protocol, peer, setup)| ToldClient {
+            protocol,
+            peer: peer.to_owned(),
+            setup,
+        });
         for (message, files) in [
             (
                 Word::Ask {
@@ -326,6 +402,7 @@ mod tests {
             "cellar-takeover ask 1 2",
             "cellar-takeover take\nclients many",
             "cellar-takeover clients\nsmtp 127.0.0.1:1",
+            "cellar-takeover clients\nresp 127.0.0.1:1\t3\t0",
             "cellar-takeover sing",
         ] {
             assert_eq!(Word::parse(text.as_bytes()), None, "{text}");

@@ -42,6 +42,8 @@ engine_rows! {
     live_bytes "bytes" Gauge:
         "Bytes of live items with header and key; an estimate while items expire.";
     dead_bytes "dead_bytes" Gauge: "Bytes of dead items that are not yet reclaimed; an estimate.";
+    overdue_bytes "overdue_bytes" Gauge:
+        "Of those, bytes of items whose time is over; an estimate.";
     free_bytes "free_bytes" Gauge: "Bytes of resident memory that hold no item.";
     index_bytes "hash_bytes" Gauge: "Bytes of the index.";
     overhead_bytes "overhead_bytes" Gauge:

@@ -62,7 +62,6 @@ const GROUPS: &[Group] = &[
         ],
         more: &[
             "max-connections",
-            "transaction-keys",
             "unix",
             "unix-mode",
             "console-write",

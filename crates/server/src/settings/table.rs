@@ -18,7 +18,6 @@ use super::values::{
     show_path, show_paths, switch, value_limit,
 };
 use super::{CONNECTIONS_MAX, DATABASES_MAX, LogFormat, SWITCH, THREADS_MAX, letters};
-use crate::limits::QUEUED_KEYS_MAX;
 
 pub use super::row::Row;
 
@@ -366,8 +365,8 @@ pub const TABLE: &[Row] = &[
         value: "SIZE|auto",
         default: "auto",
         help: "Longest value, at most 512MiB and half of --memory; auto = 1MiB over memcached's \
-               protocol, as there, 4MiB for what a command makes of an old value (APPEND, \
-               collections), and no limit of its own for the rest.",
+               protocol, as there, 4MiB for a hash, set, sorted set or list, and no limit of its \
+               own for the rest.",
         set: |s, v| put(&mut s.max_value_bytes, value_limit(v)),
         show: |s| {
             s.max_value_bytes
@@ -447,8 +446,10 @@ pub const TABLE: &[Row] = &[
         value: "N",
         default: "1",
         help: "How hard the cache looks for expired items whose memory nobody needs, 1 to 10: with \
-               1 at most 3 % of what is held is dead, with 10 half a per cent, for three times the \
-               copies of what lives beside them. CONFIG SET active-expire-effort changes it.",
+               1 at most 3 % of what is held is of expired items, with 10 half a per cent, for \
+               three times the copies of what lives beside them. Of expired, deleted and \
+               overwritten items together at most 6 % is left ten seconds after the last write, \
+               with any effort. CONFIG SET active-expire-effort changes it.",
         set: |s, v| put(&mut s.expire_effort, effort(v)),
         show: |s| s.expire_effort.to_string(),
     },
@@ -494,17 +495,6 @@ pub const TABLE: &[Row] = &[
                as long together; those behind are not run.",
         set: |s, v| put(&mut s.script_time_ms, non_zero_duration(v)),
         show: |s| show_duration_ms(s.script_time_ms),
-    },
-    Row {
-        name: "transaction-keys",
-        parameter: None,
-        value: "N",
-        default: "12000",
-        help: "Most keys of what MULTI queues; nobody else is served while EXEC runs it, some \
-               milliseconds for each 10000. A command counts for one at least, four of its \
-               arguments beyond the eighth for one more.",
-        set: |s, v| put(&mut s.transaction_keys, number(v, 1, QUEUED_KEYS_MAX)),
-        show: |s| s.transaction_keys.to_string(),
     },
     Row {
         name: "watchdog",

@@ -237,6 +237,19 @@ impl Broadcast {
         self.lengths.load(Ordering::Relaxed)
     }
 
+    /// Whether a name begins with one of the prefixes.
+    pub(super) fn concerns(&self, key: &[u8]) -> bool {
+        if self.prefixes() == 0 {
+            return false;
+        }
+        let known = lock(&self.prefixes);
+        let mut lengths = known.lengths.keys();
+        lengths.any(|&length| {
+            let prefix = key.get(..length);
+            prefix.is_some_and(|prefix| known.audiences.contains_key(prefix))
+        })
+    }
+
     /// Gathers a changed name.
     pub(super) fn changed(&self, key: &[u8], writer: u64) {
         if self.prefixes() == 0 {

@@ -15,7 +15,7 @@
 //! [`WAITING_MAX`] wait, [`WAITING_PER_SOURCE_MAX`] of one source. A ticket is a connection's.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ use super::file::NAME_BYTES_MAX;
 use super::secrets::{self, Mac256, PASSWORD_BYTES_MAX};
 use super::standing::{Login, Proof};
 use super::{DEFAULT_USER, Users};
-use crate::guesses::{Guesses, Network, Source, is_same};
+use crate::guesses::{Guesses, Network, Source, Suspicion, is_same};
 use crate::mailbox::Home;
 
 /// Most different attempts that wait.
@@ -37,6 +37,9 @@ const WAITING_PER_SOURCE_MAX: usize = 64;
 const FREE_SHARE: usize = 8;
 /// One turn of so many is anybody's, so that who was wrong of late gets some, too.
 const ALIKE_TURNS: u64 = 4;
+/// Attempts that wait from which on those are not compared whose peers have ended their sides: most
+/// of them are gone, which their systems tell only to who writes to them.
+const LEAVING_MAX: usize = 8;
 /// What a wrong password is compared with where no user has one.
 const NOBODYS_HASH: &str = "$argon2id$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA$\
     AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
@@ -70,6 +73,9 @@ pub enum Attempt {
 #[derive(Debug, Default)]
 pub struct Ticket {
     inner: Mutex<TicketState>,
+    /// Whether the peer sends nothing more.
+    // Relaxed: it orders nothing; it may be seen a turn late.
+    is_leaving: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -94,6 +100,17 @@ impl Ticket {
         }
         inner.home = Some(home());
         true
+    }
+
+    /// Notes that the peer has ended its side: it may still read, or be gone.
+    pub fn leave(&self) {
+        // Relaxed: as declared.
+        self.is_leaving.store(true, Ordering::Relaxed);
+    }
+
+    fn is_leaving(&self) -> bool {
+        // Relaxed: as declared.
+        self.is_leaving.load(Ordering::Relaxed)
     }
 
     fn settle(&self, result: LoginResult) {
@@ -123,8 +140,8 @@ pub struct WaitingAttempt {
     known: Option<Proof>,
     /// Whether it is looked at late.
     is_slowed: bool,
-    /// Whether others from there were wrong of late.
-    was_wrong: bool,
+    /// Whether others from there or near there were wrong of late.
+    suspicion: Suspicion,
 }
 
 /// The moment of its turn, in engine milliseconds, and its number.
@@ -177,16 +194,16 @@ impl Queue {
     }
 
     /// Takes out an attempt for one that comes when all places are taken: if that is the only one
-    /// of a source that was not wrong of late, one of a source that was, else as
-    /// [`of_largest`](Self::of_largest) says. Cost: a look at each that waits.
+    /// of its source, one that is more suspicious, else as [`of_largest`](Self::of_largest) says.
+    /// Cost: a look at each that waits.
     fn make_place(&mut self, newcomer: &WaitingAttempt) -> Option<WaitingAttempt> {
         let own = self.count_of(newcomer.source);
         if self.waiting.len() < WAITING_MAX || own >= WAITING_PER_SOURCE_MAX {
             return None;
         }
-        let of_wrong = match own == 0 && !newcomer.was_wrong {
-            true => self.any_of(|one| one.was_wrong),
-            false => None,
+        let of_wrong = match own {
+            0 => self.any_of(|one| one.suspicion > newcomer.suspicion),
+            _ => None,
         };
         let leaving = of_wrong.or_else(|| self.of_largest(newcomer))?;
         self.waiting.remove(&leaving)
@@ -217,7 +234,8 @@ impl Queue {
                 .map(|(&turn, _)| turn)
                 .max_by_key(|&(_, number)| number);
         }
-        let may_come = own == 0 && (is_larger || !newcomer.was_wrong);
+        let was_wrong = newcomer.suspicion == Suspicion::Source;
+        let may_come = own == 0 && (is_larger || !was_wrong);
         may_come.then(|| self.any_of(|one| is_from(one.source)))?
     }
 
@@ -229,17 +247,21 @@ impl Queue {
     }
 
     /// Takes the next attempt whose turn has come: of the network, and in it of the source, that
-    /// had none for longest; of those that were wrong of late only if there is no other, and once
-    /// in [`ALIKE_TURNS`] like any.
+    /// had none for longest; the more suspicious only if there is no other, and once in
+    /// [`ALIKE_TURNS`] like any.
     fn take(&mut self, now_ms: u64) -> Option<WaitingAttempt> {
         let is_alike = self.turns.is_multiple_of(ALIKE_TURNS);
         let due = self.waiting.range(..=(now_ms, u64::MAX));
         let turn_in = |network: Network| self.networks.get(&network).map_or(0, |lane| lane.turn);
         let turn_of = |source: Source| self.lanes.get(&source).map_or(0, |lane| lane.turn);
         let next = due.min_by_key(|(turn, one)| {
-            let is_late = one.was_wrong && !is_alike;
+            let suspicion = if is_alike {
+                Suspicion::None
+            } else {
+                one.suspicion
+            };
             let turns = (turn_in(one.source.network()), turn_of(one.source));
-            (is_late, turns, **turn)
+            (suspicion, turns, **turn)
         });
         let turn = *next?.0;
         let attempt = self.waiting.remove(&turn)?;
@@ -293,17 +315,27 @@ impl Queue {
         tickets.iter().filter_map(Weak::upgrade).collect()
     }
 
-    /// Has what waits of a source be of one that was wrong of late.
+    /// Has what waits of a source, and of its network, be of one that was wrong of late.
     fn mark_wrong(&mut self, source: Source) {
-        let of_it = self.waiting.values_mut().filter(|one| one.source == source);
-        of_it.for_each(|one| one.was_wrong = true);
+        for one in self.waiting.values_mut() {
+            if one.source == source {
+                one.suspicion = Suspicion::Source;
+            } else if one.source.network() == source.network() {
+                one.suspicion = one.suspicion.max(Suspicion::Network);
+            }
+        }
     }
 
-    /// Whether anybody still waits for an attempt.
+    /// Whether anybody still waits for an attempt; who has ended its side does while there are few.
     fn is_awaited(&self, attempt: &WaitingAttempt) -> bool {
         let lane = self.lanes.get(&attempt.source);
         let tickets = lane.and_then(|lane| lane.flights.get(&attempt.flight));
-        tickets.is_some_and(|tickets| tickets.iter().any(|ticket| ticket.strong_count() > 0))
+        let are_few = self.waiting.len() < LEAVING_MAX;
+        let waits = |ticket: &Weak<Ticket>| {
+            let ticket = ticket.upgrade();
+            ticket.is_some_and(|ticket| are_few || !ticket.is_leaving())
+        };
+        tickets.is_some_and(|tickets| tickets.iter().any(waits))
     }
 }
 
@@ -366,7 +398,7 @@ impl Users {
             hashes,
             known,
             is_slowed: delay_ms > 0,
-            was_wrong: guesses.was_wrong(source, now_ms),
+            suspicion: guesses.suspicion(source, now_ms),
         };
         self.line_up(attempt, delay_ms)
     }
@@ -441,7 +473,10 @@ impl Users {
     pub fn settle(&self, mut attempt: WaitingAttempt, guesses: &Guesses, now_ms: u64) {
         let mut queue = self.attempts.lock();
         if !queue.is_awaited(&attempt) {
-            queue.land(&attempt);
+            for ticket in queue.land(&attempt) {
+                count(&self.counts.refused);
+                ticket.settle(LoginResult::Busy);
+            }
             return;
         }
         match guesses.delay_ms(attempt.source, now_ms) {
@@ -649,7 +684,8 @@ mod tests {
         fill(&users, &guesses);
         let wrong = || {
             let queue = users.attempts.lock();
-            queue.waiting.values().filter(|one| one.was_wrong).count()
+            let was_wrong = |one: &&WaitingAttempt| one.suspicion == Suspicion::Source;
+            queue.waiting.values().filter(was_wrong).count()
         };
         let before = wrong();
         // The table of guesses has forgotten a few at most.
@@ -737,5 +773,44 @@ mod tests {
         users.settle(attempt, &guesses, 1_000);
         assert_eq!(users.counts.hashes.load(Ordering::Relaxed), 0);
         assert!(users.attempts.lock().lanes.is_empty());
+    }
+
+    #[test]
+    fn an_address_of_a_network_without_failures_comes_before_new_ones_of_others() {
+        let (users, guesses) = (users(), Guesses::default());
+        for network in 0..100 {
+            guesses.blame(Source::of(&format!("10.0.{network}.1:1")), 1_000);
+        }
+        // Each guess comes from an address of its own.
+        for host in 2..12 {
+            for network in 0..100 {
+                places(&users, &guesses, &format!("10.0.{network}.{host}:1"), 1);
+            }
+        }
+        assert!(users.attempts.lock().waiting.len() > WAITING_MAX / 2);
+        assert_eq!(places(&users, &guesses, FRESH, 1), 1);
+        let turns = turns_until(&users, FRESH).unwrap();
+        assert!(turns < ALIKE_TURNS as usize, "{turns}");
+    }
+
+    #[test]
+    fn a_crowd_that_has_ended_its_side_is_told_that_too_many_wait() {
+        let (users, guesses) = (users(), Guesses::default());
+        let tickets: Vec<_> = (0..100)
+            .map(|host| {
+                let peer = format!("192.0.2.{host}:1");
+                match users.attempt((b"a", b"x"), &peer, &guesses, 1_000) {
+                    Attempt::Waits(ticket) => ticket,
+                    Attempt::Settled(result) => panic!("{result:?}"),
+                }
+            })
+            .collect();
+        tickets.iter().for_each(|ticket| ticket.leave());
+        while let Some(attempt) = users.next_attempt(1_000, 0) {
+            users.settle(attempt, &guesses, 1_000);
+        }
+        let hashes = users.counts.hashes.load(Ordering::Relaxed);
+        assert_eq!(hashes, LEAVING_MAX as u64);
+        assert!(tickets.iter().all(|ticket| ticket.result().is_some()));
     }
 }

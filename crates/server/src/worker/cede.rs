@@ -1,10 +1,10 @@
 //! Cede: connections that go to a successor, between two requests.
 //!
 //! A connection goes over as its socket if nothing of it is under way and nothing is kept for it
-//! ([`Connection::can_move`](crate::connection::Connection::can_move)): what its client has sent
-//! and nobody has read, the successor reads. All others are drained. Once each of them has nothing
-//! left to execute the loop has settled: it writes what waits, and runs no request any more. Who
-//! waits for its client or another is not waited for, and nobody for ever.
+//! ([`Connection::setup_to_move`](crate::connection::Connection::setup_to_move)): what its client
+//! has sent and nobody has read, the successor reads. All others are drained. Once each of them has
+//! nothing left to execute the loop has settled: it writes what waits, and runs no request any
+//! more. Who waits for its client or another is not waited for, and nobody for ever.
 //!
 //! Why: docs/decisions/0056. Tests: tests/takeover.rs.
 
@@ -37,6 +37,11 @@ impl Ceding {
     #[inline]
     pub(super) fn is_under_way(&self) -> bool {
         self.number % 2 == 1
+    }
+
+    /// Whether the rest of a request is still waited for.
+    pub(super) fn waits_for_rest(&self, now_ms: u64) -> bool {
+        self.is_under_way() && now_ms < self.cut_ms
     }
 
     /// How long the loop may sleep.
@@ -93,8 +98,11 @@ impl Worker {
     #[cold]
     pub(super) fn try_to_move(&mut self, slot: u32) -> bool {
         let state = &self.common.state;
-        let can_move = |connection: &mut Connection| connection.can_move(state);
-        if self.ceding.has_settled || !self.table.get_mut(slot).is_some_and(can_move) {
+        let setup = |connection: &mut Connection| connection.setup_to_move(state);
+        let Some(setup) = self.table.get_mut(slot).and_then(setup) else {
+            return false;
+        };
+        if self.ceding.has_settled {
             return false;
         }
         let Some(connection) = self.take_out(slot) else {
@@ -106,6 +114,7 @@ impl Worker {
             protocol: connection.link.protocol(),
             peer: came_from(&connection.stream),
             stream: connection.stream,
+            setup,
         };
         if let Some(arrival) = self.common.cession.give(self.ceding.number, arrival) {
             // The successor did not come.

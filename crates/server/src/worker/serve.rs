@@ -27,9 +27,7 @@ use super::threshold::note_request;
 use crate::client::Delivery;
 use crate::connection::Input;
 use crate::execute::Context;
-use crate::limits::{
-    INBOX_BYTES_MAX, LONG_REQUEST_BYTES_MIN, TURN_REPLY_BYTES_MAX, WAITING_BYTES_MAX,
-};
+use crate::limits::{LONG_REQUEST_BYTES_MIN, TURN_REPLY_BYTES_MAX, WAITING_BYTES_MAX};
 use crate::mailbox::Home;
 
 impl Worker {
@@ -258,13 +256,14 @@ impl Worker {
                 index: self.index,
                 token,
             });
+            connection.login = connection.is_parked.then_some(ticket);
             if connection.is_parked && connection.stream.is_gone() {
                 // Nobody waits for the answer, so nothing is to be done for it. A peer that has
                 // merely ended its own side may: `printf ... | nc -N` sends a login, ends, and
-                // reads. Over TCP one that is gone looks the same until it is written to, so its
-                // password is compared, among no more than others from there may have waiting.
-                self.close(slot);
+                // reads. Over TCP one that is gone looks the same until it is written to.
+                return self.close(slot);
             }
+            connection.note_leaving();
         }
     }
 
@@ -293,6 +292,7 @@ impl Worker {
             self.take_answer(slot);
         } else if std::mem::take(&mut connection.is_parked) {
             // A call for another reason lets it ask once more, and rest again.
+            connection.login = None;
             self.enqueue(slot);
             return self.deliver_to(slot);
         }
@@ -314,7 +314,8 @@ impl Worker {
         }
         connection.output.borrow_buffer(&mut self.spares);
         connection.output.bytes().extend_from_slice(&bytes);
-        if connection.output.waiting_bytes() > INBOX_BYTES_MAX + WAITING_BYTES_MAX {
+        let bytes_max = self.common.state.budget.inbox_bytes_max();
+        if connection.output.waiting_bytes() > bytes_max.saturating_add(WAITING_BYTES_MAX) {
             self.counters.connections_slow_closed.add(1);
             return self.close(slot);
         }

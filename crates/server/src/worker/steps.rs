@@ -138,7 +138,11 @@ pub(super) fn run(
         .link
         .run(&step.task, context, &mut connection.output)
     {
-        Next::Flow(Flow::Continue) => span.stopped |= connection.output.is_full(),
+        Next::Flow(Flow::Continue) => {
+            // What follows a task that ends decoding waits for the next turn.
+            let is_last = step.key.is_none() && step.task.ends_decoding();
+            span.stopped |= is_last || connection.output.is_full();
+        }
         Next::Flow(flow) => {
             if matches!(flow, Flow::Wait(_) | Flow::Again) {
                 span.from = begin;

@@ -291,6 +291,9 @@ impl Worker {
             return;
         };
         if connection.ending == Ending::AfterRequests && connection.is_through() {
+            if connection.is_waiting && self.ceding.waits_for_rest(self.now_ms) {
+                return;
+            }
             // What was read is answered, however slowly the answers are taken.
             let is_over = self.timers.reads_no_more(self.now_ms);
             if is_over || !connection.stream.is_readable() {

@@ -1,8 +1,8 @@
 //! Probe: a server with very much in it, a client that asks for the worst, and one that only pings.
 
 use std::fmt;
-use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Shutdown, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use cellar::clock::Stopwatch;
 
 use crate::support::daemon::{Daemon, frame, pattern};
 use crate::support::vitals::{forget_peak, occupied_bytes, processor_time};
-use crate::support::wait::wait_until;
+use crate::support::wait::{PATIENCE, wait_until};
 
 /// How much there is.
 #[derive(Clone, Copy, Debug)]
@@ -500,6 +500,36 @@ impl Bench {
             }
             Protocol::Memcached => [&*self.expanded(words).join(&b' '), b"\r\n"].concat(),
             Protocol::Http => http_request(words),
+        }
+    }
+
+    /// Sends a probe in the middle of a pipeline of so many bytes, all before anything is read, and
+    /// then ends; whether all was taken and the connection came to its end.
+    pub(crate) fn amid_pipeline(&self, protocol: Protocol, words: &str, bytes: usize) -> bool {
+        let filler = match protocol {
+            Protocol::Resp => frame(&[b"ECHO", &[b'e'; 1_000]]),
+            _ => format!("mg {} k\r\n", "k".repeat(200)).into_bytes(),
+        };
+        let half = filler.repeat(bytes / 2 / filler.len());
+        let mut stream = self.connect(protocol);
+        stream.set_write_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let probe = self.request(protocol, words);
+        for part in [&half, &probe, &half] {
+            match stream.write_all(part) {
+                // A command that ends the connection.
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return false,
+                _ => {}
+            }
+        }
+        let _ = stream.shutdown(Shutdown::Write);
+        let mut buffer = vec![0; 1 << 20];
+        loop {
+            match stream.read(&mut buffer) {
+                Ok(0) => return true,
+                Ok(_) => {}
+                Err(error) => return error.kind() == ErrorKind::ConnectionReset,
+            }
         }
     }
 

@@ -80,18 +80,20 @@ pub(crate) const RESP: &[Row] = rows! {
     "incr decr incrby decrby incrbyfloat increx":
         "one look-up", "none", "numbers are short", ["INCR number"];
     "append setrange setbit":
-        "a copy of the value", "a value of 4 MiB",
-        "a changed value has at most 4 MiB, or --max-value; its room is made in steps before",
-        ["APPEND long x", "SETRANGE long 0 x", "SETBIT long 5 1"];
+        "what is written; one that grows is copied once for each eighth that it grows by",
+        "a value of 512 MiB that is being sent, or has grown",
+        "one copy; its room is made in steps before",
+        ["APPEND long x", "SETRANGE long 0 x", "SETBIT long 5 1", "SETRANGE long 9000000 x"];
     "bitcount bitpos": "one pass over the value", "a value of 512 MiB", "4 MiB a step",
         ["BITCOUNT big", "BITCOUNT big 1 -2 BIT", "BITPOS big 0", "BITPOS big 1 3"];
     "bitop": "one pass over the values and a copy", "16,381 times a value of 512 MiB",
         "2 MiB of the values a step", ["BITOP OR made big big", "BITOP NOT made big"];
-    "bitfield bitfield_ro": "a copy of the value and its fields",
-        "5,400 fields in a value of 4 MiB",
-        "at most 16,384 arguments; a changed value has at most 4 MiB, or --max-value",
+    "bitfield bitfield_ro": "its fields in their order, else as SETRANGE",
+        "5,400 fields in a value of 512 MiB",
+        "at most 16,384 arguments; one copy, its room is made in steps before",
         ["BITFIELD long INCRBY u8 #5 1", "BITFIELD_RO big GET u8 #500"];
-    "pfadd": "a pass over the sketch an element", "262,142 elements of a sketch of 3,000 bytes",
+    "pfadd": "a pass over a sparse sketch an element, a register of a dense one",
+        "262,142 elements of a sketch of 3,000 bytes",
         "4,096 elements a step, 8 MiB of them hashed; of many a register is raised once",
         ["PFADD sketch {members}", "PFADD long:sketch {huge}"];
     "pfcount": "a pass over each sketch", "16,383 sketches", "128 sketches a step",
@@ -105,18 +107,21 @@ pub(crate) const RESP: &[Row] = rows! {
     "lcs": "product of both lengths / 64", "two strings of 4 KiB",
         "the lengths' product is at most 16 Mi, each at most 1 MiB",
         ["LCS one two", "LCS one two LEN", "LCS one two IDX WITHMATCHLEN"];
-    "mget": "one look-up a key", "262,143 keys", "4,096 keys or 64 KiB of answer a step",
+    "mget": "one look-up a key", "1,048,575 keys", "4,096 keys or 64 KiB of answer a step",
         ["MGET {keys}", "MGET {missing}", "HELLO 3 ; CLIENT TRACKING on ; MGET {keys}"];
-    "mset": "one store a key", "131,071 pairs",
+    "mset": "one store a key", "524,287 pairs",
         "8,192 pairs a step, fewer if many track them; up to so many are one step, before which \
          their room is made in steps",
         ["MSET {pairs}"];
     "msetnx msetex": "one store a key", "8,191 pairs",
         "at most 16,384 arguments; their room is made in steps before",
         ["MSETNX {fewpairs}"];
-    "del unlink exists touch": "one look-up a key", "262,143 keys",
+    "del unlink": "one look-up a key", "1,048,575 keys",
+        "16,384 keys a step, fewer if many track them; up to so many are one step",
+        ["UNLINK {missing}", "DEL {missing}"];
+    "exists touch": "one look-up a key", "1,048,575 keys",
         "4,096 keys a step, fewer if many track them",
-        ["EXISTS {keys}", "TOUCH {keys}", "UNLINK {missing}", "DEL {missing}"];
+        ["EXISTS {keys}", "TOUCH {keys}"];
     "expire pexpire expireat pexpireat ttl pttl expiretime pexpiretime persist invalidate type":
         "one look-up", "a hash whose fields have deadlines", "one pass over at most 4 MiB",
         ["EXPIRE hash 1000", "TYPE hash"];
@@ -367,7 +372,7 @@ pub(crate) const MEMCACHED: &[Row] = rows! {
         "4,096 keys or 64 KiB of answer a step", ["get {lines}", "gets {nolines}"];
     "set add replace cas ms": "one store", "a value of 512 MiB", "received as it comes",
         ["mg key:1 v"];
-    "append prepend": "a copy of the value", "a value of 1 MiB",
+    "append prepend": "APPEND, and a copy of the value", "a value of 1 MiB",
         "a value of this protocol has at most 1 MiB, or --max-value", ["mg key:1 v"];
     "incr decr touch delete mg md ma me mn": "one look-up", "none", "answers at once",
         ["mg key:1 v", "me key:1"];
@@ -396,7 +401,7 @@ pub(crate) const MEMCACHED_BINARY: &[Row] = rows! {
     "get getk gat gatk touch": "one look-up", "a value of 512 MiB",
         "sent from the cache's memory, 2 MiB a turn", [];
     "set add replace": "one store", "a value of 512 MiB", "received as it comes", [];
-    "append prepend": "a copy of the value", "a value of 1 MiB",
+    "append prepend": "APPEND, and a copy of the value", "a value of 1 MiB",
         "a value of this protocol has at most 1 MiB, or --max-value", [];
     "delete increment decrement": "one look-up", "none", "answers at once", [];
     "flush": "a new epoch", "a million keys", "what was stored is swept up beside requests", [];

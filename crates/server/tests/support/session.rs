@@ -10,7 +10,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use cellar::client::{Delivery, Seat};
+use cellar::clock::LoopClock;
 use cellar::execute::{Context, Flow, Link, Next, Unfinished, http, memcached, resp};
+use cellar::observer::Observer;
 use cellar::output::Output;
 use cellar::settings::Settings;
 use cellar::state::State;
@@ -31,6 +33,25 @@ pub(crate) fn state(clock: Arc<dyn Clock>, memory_bytes: usize, unix_ms_at_zero:
 
 /// The same with these settings.
 pub(crate) fn state_of(settings: Settings, clock: Arc<dyn Clock>, unix_ms_at_zero: u64) -> State {
+    let cache = cache_of(&settings, clock);
+    let state = State::new(cache, settings, unix_ms_at_zero);
+    state.connections.store(1, Ordering::Relaxed);
+    state
+}
+
+/// A state with one thread and a small memory that runs by the clock of event loops.
+pub(crate) fn state_over(clock: LoopClock) -> State {
+    let settings = Settings {
+        memory_bytes: 8 << 20,
+        threads: 1,
+        ..Settings::default()
+    };
+    let cache = cache_of(&settings, clock.engine());
+    let observer = Arc::new(Observer::new(&settings));
+    State::observed(cache, settings, clock, observer)
+}
+
+fn cache_of(settings: &Settings, clock: Arc<dyn Clock>) -> Cache {
     let config = Config {
         clock,
         seed: Some(7),
@@ -45,10 +66,7 @@ pub(crate) fn state_of(settings: Settings, clock: Arc<dyn Clock>, unix_ms_at_zer
         update_bytes_max: settings.update_bytes_max(),
         ..Config::with_memory(settings.memory_bytes)
     };
-    let cache = Cache::new(config).expect("the memory of a test is there");
-    let state = State::new(cache, settings, unix_ms_at_zero);
-    state.connections.store(1, Ordering::Relaxed);
-    state
+    Cache::new(config).expect("the memory of a test is there")
 }
 
 /// One connection.

@@ -39,7 +39,9 @@ where
     /// The value of `key`; if neither memory nor the origin has one, `loader` makes it, it is
     /// stored at the origin, and read back from there.
     ///
-    /// Read back, because only what has been read is told when it changes. Whoever waits for the
+    /// Read back, because only what has been read is told when it changes. If `key` was written or
+    /// forgotten while `loader` ran, what it made is returned and neither stored nor kept. Whoever
+    /// waits for the
     /// same key shares the outcome, also that the loader has found nothing, which is remembered for
     /// the negative time to live. If the origin takes no writes or refuses, the made value is
     /// returned and not kept. In the last part of a value's life, as
@@ -220,52 +222,56 @@ where
         making: impl Future<Output = Made<V>>,
     ) -> Outcome<V> {
         let Claimed { loaded, turn } = claimed;
-        let held = self.hold(ticket.key(), &loaded, turn);
+        let before = self.before(ticket.key(), &loaded, turn);
         ticket.asks_loader();
         let asked_at = self.inner.store.clock.now();
         match self.inner.store.timed(Asked::Loader, making).await {
-            Ok(Some(value)) => self.keep_made(ticket, value, held, age_max).await,
-            Ok(None) if held.is_some() => self.give_back(ticket, held, age_max).await,
+            Ok(Some(value)) => self.keep_made(ticket, value, before, age_max).await,
+            Ok(None) if matches!(before, Before::Lease(_)) => {
+                self.give_back(ticket, before, age_max).await
+            }
             Ok(None) => self.settle(ticket, Ok(loaded), None, asked_at, age_max),
             Err(error) => self.settle(ticket, Err(error), None, asked_at, age_max),
         }
     }
 
-    /// The lease to be stored against, if there is one.
-    fn hold(&self, key: &K, loaded: &Loaded<V>, turn: Turn) -> Option<HeldLease<K, V>> {
-        let Turn::Ours(Some(number)) = turn else {
-            return None;
+    /// What the origin has before the loader is asked.
+    fn before(&self, key: &K, loaded: &Loaded<V>, turn: Turn) -> Before<K, V> {
+        let is_absent = matches!(loaded.answer, Answer::Absent);
+        let number = match turn {
+            Turn::Ours(Some(number)) => Some(number),
+            _ => loaded.version.map(|version| version.number),
         };
-        Some(HeldLease {
-            source: Arc::clone(&self.inner.source),
-            key: key.clone(),
-            number,
-            stands_for_nothing: matches!(loaded.answer, Answer::Absent),
-        })
+        match number {
+            Some(number) => Before::Lease(HeldLease {
+                source: Arc::clone(&self.inner.source),
+                key: key.clone(),
+                number,
+                stands_for_nothing: is_absent && matches!(turn, Turn::Ours(Some(_))),
+            }),
+            None if is_absent => Before::Nothing,
+            None => Before::Value,
+        }
     }
 
-    /// Stores a made value and reads it back.
+    /// Stores a made value, if nobody has written the key since the loader was asked, and reads
+    /// back what there is.
     async fn keep_made(
         &self,
         ticket: Ticket<K, V>,
         value: V,
-        lease: Option<HeldLease<K, V>>,
+        before: Before<K, V>,
         age_max: Option<Duration>,
     ) -> Outcome<V> {
         let source = &self.inner.source;
-        let settings = &self.inner.settings;
-        let ttl = settings.origin_ttl.map(|ttl| settings.jittered(ttl));
-        let stored = match &lease {
-            // What somebody else has stored meanwhile is newer, and is read back.
-            Some(lease) => {
-                let stored = source.store_claimed(ticket.key(), &value, ttl, lease.number);
-                stored.await.map(drop)
-            }
-            None => source.store(ticket.key(), &value, ttl).await,
-        };
-        if let (Ok(()), Some(lease)) = (&stored, lease) {
-            lease.end();
+        let asked_at = self.inner.store.clock.now();
+        if ticket.is_forgotten() {
+            before.give_back().await;
+            let entry = Entry::new(Some(value), None, None, asked_at, None);
+            self.inner.store.counts.overtaken.up();
+            return ticket.land(Landing::Leave, Ok(Held::of(Arc::new(entry), false)));
         }
+        let stored = self.store_made(&ticket, &value, before).await;
         ticket.renew();
         let asked_at = self.inner.store.clock.now();
         let read_back = match stored {
@@ -283,17 +289,40 @@ where
         }
     }
 
+    /// Stores a made value, unless something else was written since the loader was asked: that is
+    /// newer.
+    async fn store_made(
+        &self,
+        ticket: &Ticket<K, V>,
+        value: &V,
+        before: Before<K, V>,
+    ) -> Result<(), Error> {
+        let NearInner {
+            source, settings, ..
+        } = &*self.inner;
+        let key = ticket.key();
+        let ttl = settings.origin_ttl.map(|ttl| settings.jittered(ttl));
+        match before {
+            Before::Lease(lease) => {
+                source.store_claimed(key, value, ttl, lease.number).await?;
+                lease.end();
+            }
+            Before::Nothing => drop(source.store_absent(key, value, ttl).await?),
+            // Nothing but what is told says whether it is still the same.
+            Before::Value if ticket.is_on_board() => source.store(key, value, ttl).await?,
+            Before::Value => {}
+        }
+        Ok(())
+    }
+
     /// Gives a lease back for which there is nothing to store, and reads what there is by then.
     async fn give_back(
         &self,
         ticket: Ticket<K, V>,
-        lease: Option<HeldLease<K, V>>,
+        before: Before<K, V>,
         age_max: Option<Duration>,
     ) -> Outcome<V> {
-        if let Some(lease) = lease {
-            // An error leaves the lease to its time; what is read next fails as well.
-            drop(lease.give_back().await);
-        }
+        before.give_back().await;
         ticket.renew();
         let asked_at = self.inner.store.clock.now();
         let loaded = self.inner.source.load(ticket.key(), None).await;
@@ -355,10 +384,10 @@ where
         age_max: Option<Duration>,
         making: impl Future<Output = Made<V>>,
     ) {
-        let lease = self.hold(ticket.key(), &claimed.loaded, claimed.turn);
+        let before = self.before(ticket.key(), &claimed.loaded, claimed.turn);
         ticket.asks_loader();
         match self.inner.store.timed(Asked::Loader, making).await {
-            Ok(Some(value)) => drop(self.keep_made(ticket, value, lease, age_max).await),
+            Ok(Some(value)) => drop(self.keep_made(ticket, value, before, age_max).await),
             // There is no next value; this one ends with its time.
             Ok(None) => drop(ticket.land(Landing::Leave, Ok(Held::of(Arc::clone(entry), false)))),
             Err(error) => self.leave(ticket, entry, error),
@@ -366,11 +395,12 @@ where
     }
 
     /// Leaves an entry that could not be refreshed: it is good for a while yet, and its readers
-    /// have not asked.
+    /// have not asked. The next of them asks after a pause.
     pub(super) fn leave(&self, ticket: Ticket<K, V>, entry: &Entry<V>, error: Error) {
         self.inner.store.counts.errors.up();
+        self.inner.store.counts.refreshes_failed.up();
         drop(ticket.land(Landing::Leave, Err(error)));
-        entry.release_refresh();
+        entry.refresh_failed(self.inner.store.clock.now());
     }
 
     /// How little time left at the origin calls for the next value.
@@ -388,6 +418,33 @@ where
 /// Whether it is somebody else's turn, and there is an older value to go on with.
 fn is_out_of_turn<V>(loaded: &Loaded<V>, turn: Turn) -> bool {
     turn == Turn::Theirs && !matches!(loaded.answer, Answer::Absent)
+}
+
+/// What the origin has before a loader is asked: its value is stored if that is so still.
+enum Before<K, V>
+where
+    K: Clone + Send + Sync + 'static,
+    V: Send + Sync + 'static,
+{
+    /// A lease of ours, or the version that was read.
+    Lease(HeldLease<K, V>),
+    /// No value.
+    Nothing,
+    /// A value without a version.
+    Value,
+}
+
+impl<K, V> Before<K, V>
+where
+    K: Clone + Send + Sync + 'static,
+    V: Send + Sync + 'static,
+{
+    /// Gives a lease back. An error leaves it to its time; what is read next fails as well.
+    async fn give_back(self) {
+        if let Before::Lease(lease) = self {
+            drop(lease.give_back().await);
+        }
+    }
 }
 
 /// A lease at the origin; given back when it is dropped, so that a loader that fails, panics or is

@@ -167,6 +167,17 @@ impl Memcached {
         Ok(Claimed { loaded, turn })
     }
 
+    /// Stores a value on a condition; whether it was stored.
+    async fn store_if(&self, request: Result<Vec<u8>, Error>) -> Result<bool, Error> {
+        let request = request?;
+        let pipe = self.pipe().await?;
+        let reply = self.ask(&pipe, request).await?;
+        if reply.is_other() {
+            return Ok(false);
+        }
+        reply.expect_done("ms").map(|()| true)
+    }
+
     async fn ask(&self, pipe: &Pipe, request: Vec<u8>) -> Result<Reply, Error> {
         pipe.ask(request, self.timeout).await
     }
@@ -200,9 +211,18 @@ impl Origin for Memcached {
     ) -> Pending<'a, Result<(), Error>> {
         Box::pin(async move {
             let pipe = self.pipe().await?;
-            let reply = self.ask(&pipe, set(key, value, ttl, None)?).await?;
+            let reply = self.ask(&pipe, set(key, value, ttl, "")?).await?;
             reply.expect_done("ms")
         })
+    }
+
+    fn store_absent<'a>(
+        &'a self,
+        key: &'a [u8],
+        value: &'a [u8],
+        ttl: Option<Duration>,
+    ) -> Pending<'a, Result<bool, Error>> {
+        Box::pin(self.store_if(set(key, value, ttl, " ME")))
     }
 
     fn remove<'a>(&'a self, key: &'a [u8]) -> Pending<'a, Result<bool, Error>> {
@@ -240,15 +260,7 @@ impl Origin for Memcached {
         ttl: Option<Duration>,
         lease: u64,
     ) -> Pending<'a, Result<bool, Error>> {
-        Box::pin(async move {
-            let pipe = self.pipe().await?;
-            let request = set(key, value, ttl, Some(lease))?;
-            let reply = self.ask(&pipe, request).await?;
-            if reply.is_other() {
-                return Ok(false);
-            }
-            reply.expect_done("ms").map(|()| true)
-        })
+        Box::pin(self.store_if(set(key, value, ttl, &format!(" C{lease}"))))
     }
 
     fn release<'a>(&'a self, key: &'a [u8], lease: u64) -> Pending<'a, Result<(), Error>> {
@@ -307,20 +319,16 @@ fn whole_seconds(time: Duration) -> u64 {
     seconds.clamp(1, RELATIVE_S_MAX)
 }
 
-/// Stores a value; only against `version`, if there is one.
-fn set(
-    key: &[u8],
-    value: &[u8],
-    ttl: Option<Duration>,
-    version: Option<u64>,
-) -> Result<Vec<u8>, Error> {
+/// Stores a value, on the condition that its flag says, if there is one.
+fn set(key: &[u8], value: &[u8], ttl: Option<Duration>, condition: &str) -> Result<Vec<u8>, Error> {
     let mut flags = format!(" {}", value.len());
-    if let Some(ttl) = ttl {
-        flags.push_str(&format!(" T{}", whole_seconds(ttl)));
+    match ttl.map(|ttl| ttl.as_secs().min(RELATIVE_S_MAX)) {
+        None => {}
+        // No whole second: zero would be for ever, and this is over at once.
+        Some(0) => flags.push_str(" T-1"),
+        Some(seconds) => flags.push_str(&format!(" T{seconds}")),
     }
-    if let Some(version) = version {
-        flags.push_str(&format!(" C{version}"));
-    }
+    flags.push_str(condition);
     let mut request = request(b"ms ", key, flags.as_bytes())?;
     request.extend_from_slice(value);
     request.extend_from_slice(b"\r\n");
@@ -361,9 +369,12 @@ mod tests {
         assert_eq!(get(b"k", b" c t v").unwrap(), b"mg k c t v\r\n");
         assert_eq!(get(b"a b", b" v").unwrap(), b"mg YSBi v b\r\n");
         let ttl = Some(Duration::from_millis(1500));
-        let plain = set(b"k", b"abc", ttl, None).unwrap();
-        assert_eq!(plain, b"ms k 3 T2\r\nabc\r\n");
-        let claimed = set(b"k", b"abc", None, Some(7)).unwrap();
+        let plain = set(b"k", b"abc", ttl, "").unwrap();
+        assert_eq!(plain, b"ms k 3 T1\r\nabc\r\n");
+        let brief = Some(Duration::from_millis(999));
+        let brief = set(b"k", b"abc", brief, "").unwrap();
+        assert_eq!(brief, b"ms k 3 T-1\r\nabc\r\n");
+        let claimed = set(b"k", b"abc", None, " C7").unwrap();
         assert_eq!(claimed, b"ms k 3 C7\r\nabc\r\n");
     }
 

@@ -29,6 +29,7 @@ mod link;
 mod node;
 mod cluster;
 mod claim; // leases, of one server or of the node that has the slot
+mod mark; // what loads are stored against where the server has no leases
 
 use cluster::Cluster;
 use link::Link;
@@ -37,6 +38,8 @@ use reply::{Failure, Redirect};
 
 /// How often one question is sent at most: the first time, and after redirections or a lost link.
 const ATTEMPTS_MAX: usize = 6;
+/// Longest time to live that is sent: a century, which servers can add to their clock.
+const MILLISECONDS_MAX: u128 = 100 * 365 * 24 * 3600 * 1000;
 /// Pause before a question is sent again while a cluster reorganises itself.
 const RETRY_PAUSE: Duration = Duration::from_millis(50);
 
@@ -281,16 +284,31 @@ impl Redis {
         }
     }
 
-    /// Sends a command that changes `key`; again only if the first one was not executed.
+    /// Sends a write of the program's: no load that has begun before it is stored after it.
+    async fn change(&self, key: &[u8], command: Cmd) -> Result<Value, Error> {
+        self.send(key, command, mark::remove(key)).await
+    }
+
+    /// Sends a command that changes `key`.
     async fn write(&self, key: &[u8], command: Cmd) -> Result<Value, Error> {
+        self.send(key, command, None).await
+    }
+
+    /// Sends a command that changes `key`, and before it, to a server without leases, the one that
+    /// removes its mark; again only if the first one was not executed.
+    async fn send(&self, key: &[u8], command: Cmd, unmark: Option<Cmd>) -> Result<Value, Error> {
         let mut link = self.link(key).await?;
         let mut asking = false;
         for attempt in 1.. {
             let mut pipeline = Pipeline::new();
-            if asking {
-                pipeline.cmd("ASKING");
+            // A mark that cannot be removed was not set either: that reply does not matter.
+            let unmark = unmark.as_ref().filter(|_| !link.has_leases());
+            for command in unmark.into_iter().chain([&command]) {
+                if asking {
+                    pipeline.cmd("ASKING");
+                }
+                pipeline.add_command(command.clone());
             }
-            pipeline.add_command(command.clone());
             let mut values = link.ask(&pipeline).await?;
             let value = values.pop().unwrap_or(Value::Nil);
             let failure = match reply::checked(value) {
@@ -381,12 +399,21 @@ impl Origin for Redis {
         ttl: Option<Duration>,
     ) -> Pending<'a, Result<(), Error>> {
         Box::pin(async move {
-            let mut command = redis::cmd("SET");
-            command.arg(key).arg(value);
-            if let Some(ttl) = ttl {
-                command.arg("PX").arg(milliseconds(ttl));
-            }
-            self.write(key, command).await.map(drop)
+            let command = set(key, value, ttl);
+            self.change(key, command).await.map(drop)
+        })
+    }
+
+    fn store_absent<'a>(
+        &'a self,
+        key: &'a [u8],
+        value: &'a [u8],
+        ttl: Option<Duration>,
+    ) -> Pending<'a, Result<bool, Error>> {
+        Box::pin(async move {
+            let mut command = set(key, value, ttl);
+            command.arg("NX");
+            Ok(self.write(key, command).await? != Value::Nil)
         })
     }
 
@@ -394,11 +421,11 @@ impl Origin for Redis {
         Box::pin(async move {
             let mut command = redis::cmd("DEL");
             command.arg(key);
-            Ok(self.write(key, command).await? == Value::Int(1))
+            Ok(self.change(key, command).await? == Value::Int(1))
         })
     }
 
-    /// Cellar has leases; Redis has none, so all who find nothing make the value.
+    /// Cellar has leases; Redis has none, so all who find nothing make the value and one stores it.
     fn claim<'a>(
         &'a self,
         key: &'a [u8],
@@ -418,8 +445,7 @@ impl Origin for Redis {
             if let Some(claimed) = claimed {
                 return Ok(claimed);
             }
-            let loaded = self.load_one(key).await?;
-            Ok(Claimed::without_leases(loaded, options))
+            self.claim_by_mark(key, options).await
         })
     }
 
@@ -431,18 +457,39 @@ impl Origin for Redis {
         lease: u64,
     ) -> Pending<'a, Result<bool, Error>> {
         Box::pin(async move {
-            let command = claim::store(key, value, ttl, lease);
+            let command = match mark::is_lease(lease) {
+                true => claim::store(key, value, ttl, lease),
+                false => mark::store(key, value, ttl, lease),
+            };
             Ok(self.write(key, command).await? != Value::Nil)
         })
     }
 
     fn release<'a>(&'a self, key: &'a [u8], lease: u64) -> Pending<'a, Result<(), Error>> {
         Box::pin(async move {
-            if self.link(key).await?.is_unmade(key, lease).await? {
+            // A mark is shared by all loads of its key, so it is left to its time.
+            if mark::is_lease(lease) && self.link(key).await?.is_unmade(key, lease).await? {
                 self.write(key, claim::release(key, lease)).await?;
             }
             Ok(())
         })
+    }
+}
+
+/// The command that stores a value.
+fn set(key: &[u8], value: &[u8], ttl: Option<Duration>) -> Cmd {
+    let mut command = redis::cmd("SET");
+    command.arg(key).arg(value);
+    command.arg(ttl.map(life));
+    command
+}
+
+/// The arguments of `SET` for a life: never longer than `ttl`, so one without a whole millisecond
+/// is over at once.
+fn life(ttl: Duration) -> Vec<String> {
+    match ttl.as_millis() {
+        0 => vec!["PXAT".to_owned(), "1".to_owned()],
+        ms => vec!["PX".to_owned(), ms.min(MILLISECONDS_MAX).to_string()],
     }
 }
 

@@ -112,6 +112,19 @@ where
         })
     }
 
+    fn store_absent<'a>(
+        &'a self,
+        key: &'a K,
+        value: &'a V,
+        ttl: Option<Duration>,
+    ) -> Pending<'a, Result<bool, Error>> {
+        Box::pin(async move {
+            let value = self.codec.encode(value)?;
+            let bytes = self.bytes_of(key);
+            self.origin.store_absent(&bytes, &value, ttl).await
+        })
+    }
+
     fn store_claimed<'a>(
         &'a self,
         key: &'a K,

@@ -347,6 +347,20 @@ fn arithmetic_done(
     }
 }
 
+/// An item's version, which it gets here if nobody has asked for it before; zero for what can have
+/// none.
+fn version_of(key: Key<'_>, context: Context<'_>) -> u64 {
+    let lookup = Lookup {
+        version: true,
+        quiet: true,
+        uncounted: true,
+        no_lease: true,
+        ..Lookup::default()
+    };
+    let found = context.cache().lookup(key, &lookup, |found| found.version);
+    found.ok().flatten().unwrap_or(0)
+}
+
 /// me
 pub(super) fn debug(
     meta: &Meta<'_>,
@@ -358,6 +372,7 @@ pub(super) fn debug(
     context.counters.cmd_meta.add(1);
     let out = output.bytes();
     let shown = context.with_key(meta, key, |key| {
+        let version = version_of(key, context);
         context.cache().facts(key, |facts| {
             out.extend_from_slice(b"ME ");
             reply::meta_debug_key(out, meta);
@@ -367,7 +382,7 @@ pub(super) fn debug(
             }
             .and_then(|()| {
                 let fetch = if facts.fetched { "yes" } else { "no" };
-                let (idle_s, version, bytes) = (facts.idle_s, facts.version, facts.stored_bytes);
+                let (idle_s, bytes) = (facts.idle_s, facts.stored_bytes);
                 write!(
                     out,
                     " la={idle_s} cas={version} fetch={fetch} cls=1 size={bytes}\r\n"

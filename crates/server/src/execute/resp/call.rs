@@ -82,10 +82,10 @@ impl<'c> Call<'c> {
         Ok(self.cache().key_in(self.space(), self.args[index])?)
     }
 
-    /// Runs `run` while no other event loop executes.
+    /// Runs `run` while no other event loop executes and the clock stands still.
     pub(super) fn alone<R>(&mut self, run: impl FnOnce(&mut Call<'_>) -> R) -> R {
-        let pass = self.context.pass;
-        pass.alone(|| as_one_step(|| run(self)))
+        let context = self.context;
+        context.alone(|| as_one_step(|| run(self)))
     }
 
     /// How long a script may run that begins now, in milliseconds. All commands of a transaction

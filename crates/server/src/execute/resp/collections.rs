@@ -23,7 +23,7 @@ use cellar_engine::{Change, Deadline, Error, Handle, Key, Kind};
 use super::call::Call;
 use super::failure::Failure;
 use crate::collection::Collection;
-use crate::collection::hash::Hash;
+use crate::collection::hash::first_deadline;
 use crate::kind::HASH;
 
 /// Most bytes that a change may add to a collection; far above what can be stored.
@@ -122,23 +122,10 @@ impl Call<'_> {
             }
             is_wanted.then(|| item.pin())
         });
-        let value = match found {
-            Some(None) => return Err(Failure::WrongType),
-            Some(value) => value,
-            None => None,
-        };
-        if self.session.tracked.is_on && kind == HASH {
-            self.note_next_deadline(key, value.as_ref());
-        }
-        Ok(value)
-    }
-
-    /// Has the client told when the first of the fields goes that it may have read.
-    fn note_next_deadline(&self, key: Key<'_>, value: Option<&Handle>) {
-        let hash = value.map(|value| Hash::view(value, self.now()));
-        if let Some(at) = hash.and_then(|hash| hash.next_deadline().instant()) {
-            let tracking = &self.context.state().observer.tracking;
-            tracking.changes_at(key.bytes(), at.0);
+        match found {
+            Some(None) => Err(Failure::WrongType),
+            Some(value) => Ok(value),
+            None => Ok(None),
         }
     }
 
@@ -158,6 +145,8 @@ impl Call<'_> {
         }
         let (now, default) = (self.now(), self.default_deadline());
         let pass = self.context.pass;
+        // Of what is stored: how many members had expired, and when the next one does.
+        let (mut expired, mut next) = (0, Deadline::NEVER);
         let edited = self.change(key, |old, scratch| {
             if old.is_some_and(|item| item.value.len() >= HEAVY_BYTES_MIN) {
                 pass.note_heavy();
@@ -169,6 +158,7 @@ impl Call<'_> {
                 Some(item) => C::open(item.value, item.deadline, now),
                 None => C::empty(default, now),
             };
+            (expired, next) = (collection.expired(), Deadline::NEVER);
             let had_members = old.is_some() && !collection.is_empty();
             if !had_members {
                 collection = C::empty(default, now);
@@ -186,16 +176,26 @@ impl Call<'_> {
                 edited.is_changed &= had_members;
                 Change::Remove
             } else if edited.is_changed {
+                let deadline = collection.write(scratch);
+                if C::KIND == HASH {
+                    next = first_deadline(scratch);
+                }
                 Change::Store {
                     kind: C::KIND,
-                    deadline: collection.write(scratch),
+                    deadline,
                     flags: 0,
                 }
             } else {
+                expired = 0;
                 Change::Keep
             };
             (Ok(edited), change)
         });
+        if matches!(edited, Ok(Ok(_))) {
+            let observer = &self.context.state.observer;
+            observer.note_deadline(key, Deadline::NEVER, next);
+            observer.note_expired_fields(key, expired, true);
+        }
         edited.map_err(failure_of)?
     }
 

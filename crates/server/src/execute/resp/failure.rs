@@ -25,6 +25,8 @@ pub enum Failure {
     TooLong,
     /// All memory is held by values in transfer.
     Busy,
+    /// The file system of --state is full.
+    StateFull,
     /// The memory that is kept for the database is full.
     Full,
     /// None yet: it is run once more when there is room for what it stores.
@@ -60,6 +62,7 @@ impl Failure {
             Failure::Busy | Failure::NoRoomYet => {
                 "OOM command not allowed when all memory is held by transfers"
             }
+            Failure::StateFull => "OOM command not allowed when the file system of --state is full",
             Failure::Full => "OOM command not allowed when used memory > 'maxmemory'.",
             Failure::KeyTooLong => "ERR key is longer than 65535 bytes",
             Failure::Text(text) => return text.clone(),
@@ -75,6 +78,7 @@ impl From<Error> for Failure {
             Error::TooLarge { .. } => Failure::TooLong,
             Error::KeyLength { .. } => Failure::KeyTooLong,
             Error::Full => Failure::Full,
+            Error::StateFull => Failure::StateFull,
             Error::NoRoomYet { .. } => Failure::NoRoomYet,
             _ => Failure::Busy,
         }

@@ -19,6 +19,7 @@ use super::{Prepared, execute, prepare, refuse};
 use crate::client::Client;
 use crate::execute::context::{Ahead, Context, Flow, Next, Used};
 use crate::execute::filling::Transfer;
+use crate::mailbox::ClientSetup;
 use crate::output::Output;
 use crate::pause::Effect;
 use crate::state::State;
@@ -257,9 +258,15 @@ impl Intake {
         !self.session.standing.is_known()
     }
 
-    /// Whether nothing is kept that a connection which just came does not have.
-    pub(in crate::execute) fn is_as_new(&self, state: &State) -> bool {
-        self.session.is_as_new(state) && self.upload.is_none() && self.tail.is_none()
+    /// What another process has to know to go on with it; none if it cannot.
+    pub(in crate::execute) fn setup(&self, state: &State) -> Option<ClientSetup> {
+        let is_between = self.upload.is_none() && self.tail.is_none();
+        is_between.then(|| self.session.setup(state))?
+    }
+
+    /// Becomes what it was in another process; whether it can.
+    pub(in crate::execute) fn restore(&mut self, setup: &ClientSetup, state: &State) -> bool {
+        self.session.restore(setup, state)
     }
 
     /// The client as others see it.

@@ -35,8 +35,15 @@ fn count(
     call.integer(count)
 }
 
-/// DEL and UNLINK.
+/// DEL and UNLINK: nobody sees only some of the keys gone.
 pub(super) fn del(call: &mut Call<'_>) -> Outcome {
+    match call.args.len() {
+        0..=2 => delete_all(call),
+        _ => call.alone(delete_all),
+    }
+}
+
+fn delete_all(call: &mut Call<'_>) -> Outcome {
     count(call, |call, key| {
         let deleted = call.cache().delete(key, &DeleteOptions::default())?;
         if deleted == Deleted::Done {

@@ -25,6 +25,7 @@ use crate::clock::Stopwatch;
 use crate::denials::{DenialCause, DenialReason};
 use crate::execute::login::Pending;
 use crate::execute::permission::{Denied, Need, check, check_resp, of_verb};
+use crate::mailbox::ClientSetup;
 use crate::output::Output;
 use crate::state::State;
 use crate::users::{Login, Standing, User, Users};
@@ -47,6 +48,9 @@ pub(super) enum ReplyMode {
 /// What a client has set up is not let go of at once when it leaves if it has so many bytes: more
 /// than a hundred names.
 const LEFT_BYTES_MIN: usize = 64 << 10;
+
+/// Longest names of a client that go over to another process, all together.
+const SETUP_BYTES_MAX: usize = 256;
 
 /// The answer to who has to log in first.
 pub(super) const NO_AUTH: Failure = Failure::text("NOAUTH Authentication required.");
@@ -151,21 +155,37 @@ impl Session {
         Standing::of_new(state.users.as_deref(), !state.settings.password.is_empty())
     }
 
-    /// Whether the client has set up nothing.
-    pub(super) fn is_as_new(&self, state: &State) -> bool {
+    /// What the client has set up; none if that is more than goes over to another process.
+    pub(super) fn setup(&self, state: &State) -> Option<ClientSetup> {
         let has_logged_in = state.users.is_some() || !state.settings.password.is_empty();
         let hears = self.tracked.is_on || self.monitors || !self.subscriptions.is_empty();
         let is_within = self.transaction.is_some() || self.watched.held_bytes() > 0;
-        let facts = self.client.facts();
-        let told = [&facts.name, &facts.library, &facts.library_version];
         // Relaxed: a wish, which its own thread notes.
         let mut wishes = self.client.wishes.iter();
-        let is_modest = self.proto == Proto::V2
-            && self.database == 0
-            && self.reply_mode == ReplyMode::On
-            && told.iter().all(|fact| fact.is_empty())
-            && wishes.all(|wish| !wish.load(Ordering::Relaxed));
-        is_modest && !has_logged_in && !hears && !is_within
+        let is_modest =
+            self.reply_mode == ReplyMode::On && wishes.all(|wish| !wish.load(Ordering::Relaxed));
+        let facts = self.client.facts();
+        let setup = ClientSetup {
+            is_resp3: self.proto == Proto::V3,
+            database: self.database,
+            name: facts.name.clone(),
+            library: [facts.library.clone(), facts.library_version.clone()],
+        };
+        let is_short = setup.bytes() <= SETUP_BYTES_MAX;
+        (is_modest && is_short && !has_logged_in && !hears && !is_within).then_some(setup)
+    }
+
+    /// Becomes what the client had set up in another process; whether there is its database.
+    pub(super) fn restore(&mut self, setup: &ClientSetup, state: &State) -> bool {
+        if setup.database as usize >= state.settings.databases {
+            return false;
+        }
+        self.select(setup.database);
+        self.set_proto(if setup.is_resp3 { Proto::V3 } else { Proto::V2 });
+        let mut facts = self.client.facts();
+        facts.name.clone_from(&setup.name);
+        [facts.library, facts.library_version] = setup.library.clone();
+        true
     }
 
     /// Becomes a user's. What another user has set up that hears of keys is over.

@@ -5,6 +5,8 @@
 pub(super) mod values;
 pub(super) mod digest;
 pub(super) mod options; // what SET's options mean, what all string commands share
+pub(super) mod windows; // the parts of a string that a command changes
+pub(super) mod bits;
 pub(super) mod ranges;
 pub(super) mod numbers;
 pub(super) mod increx;
@@ -13,7 +15,6 @@ pub(super) mod leases; // leases for clients of Redis's protocol
 pub(super) mod getex;
 pub(super) mod setex;
 pub(super) mod mset;
-pub(super) mod bits;
 pub(super) mod bit_counts;
 pub(super) mod bit_operations;
 pub(super) mod bit_fields;

@@ -12,7 +12,6 @@
 //! Source: docs/leases.md. Tests: tests/coherence/leases.rs, tests/coherence/cluster_leases.rs.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use redis::{Pipeline, Value};
@@ -20,9 +19,9 @@ use redis::{Pipeline, Value};
 use super::cluster::Cluster;
 use super::link::Link;
 use super::reply::{self, Failure, Redirect};
-use super::{Redis, loaded, milliseconds};
+use super::{Redis, life, loaded, milliseconds};
 use crate::read_through::error::Error;
-use crate::read_through::origin::{Answer, ClaimOptions, Claimed, Loaded, Turn};
+use crate::read_through::origin::{Answer, ClaimOptions, Claimed, Loaded, Turn, Version};
 
 /// What GETLEASE says.
 struct Told {
@@ -38,8 +37,7 @@ impl Link {
         key: &[u8],
         options: ClaimOptions,
     ) -> Result<Option<Claimed<Vec<u8>>>, Failure> {
-        // Relaxed: a hint; who does not know yet asks.
-        if self.has_no_leases.load(Ordering::Relaxed) {
+        if self.has_no_leases() {
             return Ok(None);
         }
         let mut pipeline = Pipeline::new();
@@ -66,6 +64,13 @@ impl Link {
             // Good for the reader, not to be kept: it is about to be replaced.
             _ if told.has_value => loaded.ttl = Some(Duration::ZERO),
             _ => loaded = absent(),
+        }
+        if told.turn == Turn::Theirs {
+            // Who loads all the same, in the end, stores against the lease that it waited for.
+            loaded.version = Some(Version {
+                number: told.version,
+                connection: 0,
+            });
         }
         Ok(Some(Claimed {
             loaded,
@@ -96,7 +101,7 @@ impl Link {
         let places: Vec<usize> = (0..answers.len())
             .filter(|&place| answers[place].as_ref().is_ok_and(is_empty))
             .collect();
-        if places.is_empty() || self.has_no_leases.load(Ordering::Relaxed) {
+        if places.is_empty() || self.has_no_leases() {
             return Ok(());
         }
         let mut pipeline = Pipeline::new();
@@ -123,9 +128,7 @@ impl Link {
             Err(Failure::Error(_)) => None,
             Err(redirect) => return Err(redirect),
         };
-        if told.is_none() {
-            self.has_no_leases.store(true, Ordering::Relaxed);
-        }
+        self.note_leases(told.is_some());
         Ok(told)
     }
 }
@@ -193,9 +196,7 @@ fn not_waiting(claimed: Claimed<Vec<u8>>) -> Claimed<Vec<u8>> {
 pub(super) fn store(key: &[u8], value: &[u8], ttl: Option<Duration>, lease: u64) -> redis::Cmd {
     let mut command = redis::cmd("SET");
     command.arg(key).arg(value).arg("CAS").arg(lease);
-    if let Some(ttl) = ttl {
-        command.arg("PX").arg(milliseconds(ttl));
-    }
+    command.arg(ttl.map(life));
     command
 }
 

@@ -4,7 +4,7 @@
 //! ends and with it the belief in all that was read over it; its node opens another one.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
@@ -36,6 +36,13 @@ const BEATS_PER_SWAPS: u64 = 2;
 /// What a client says that it understands which slots a node has lost, and what tells it of them.
 const HEARS_SLOTS: &str = "invalidate-slots";
 
+/// The server was not asked for leases yet.
+const UNKNOWN: u8 = 0;
+/// It has told of one.
+const KNOWS_LEASES: u8 = 1;
+/// It knows none.
+const KNOWS_NONE: u8 = 2;
+
 /// A connection that is told of changes.
 pub(super) struct Link {
     connection: MultiplexedConnection,
@@ -44,9 +51,9 @@ pub(super) struct Link {
     pulse: Pulse,
     settings: RedisSettings,
     heart: Option<AbortHandle>,
-    /// The server has been asked for leases, and knows none.
+    /// Whether the server has leases: [`UNKNOWN`], [`KNOWS_LEASES`] or [`KNOWS_NONE`].
     // Relaxed: what is known late costs one more question.
-    pub(super) has_no_leases: AtomicBool,
+    leases: AtomicU8,
 }
 
 /// The trust in a link, and who is told when it ends.
@@ -89,7 +96,7 @@ impl Link {
             pulse,
             settings,
             heart: None,
-            has_no_leases: AtomicBool::new(false),
+            leases: AtomicU8::new(UNKNOWN),
         };
         let swaps = link.track().await?;
         let beating = beat(link.connection.clone(), link.pulse.clone(), swaps);
@@ -141,6 +148,25 @@ impl Link {
             && settings.tracking != Tracking::Off
             && !settings.fault.is(Fault::BlindToSwaps);
         Ok(found.filter(|_| is_watched))
+    }
+
+    /// Whether the server was asked for leases and knows none.
+    pub(super) fn has_no_leases(&self) -> bool {
+        // Relaxed: what is known late costs one more question.
+        self.leases.load(Ordering::Relaxed) == KNOWS_NONE
+    }
+
+    /// Whether the server has told of a lease.
+    pub(super) fn has_leases(&self) -> bool {
+        // Relaxed: what is known late costs one more question.
+        self.leases.load(Ordering::Relaxed) == KNOWS_LEASES
+    }
+
+    /// Notes whether the server has leases.
+    pub(super) fn note_leases(&self, has_some: bool) {
+        let known = if has_some { KNOWS_LEASES } else { KNOWS_NONE };
+        // Relaxed: what is known late costs one more question.
+        self.leases.store(known, Ordering::Relaxed);
     }
 
     /// Whether it is lost.

@@ -158,6 +158,7 @@ fn items(figures: &Figures, out: &mut Vec<u8>) {
         ("direct_reclaims", 0),
         ("lru_bumps_dropped", 0),
         ("dead_bytes", engine.dead_bytes),
+        ("overdue_bytes", engine.overdue_bytes),
         ("free_bytes", engine.free_bytes),
         ("overhead_bytes", engine.overhead_bytes),
         ("evicted_bytes", engine.evicted_bytes),

@@ -232,6 +232,8 @@ fn memory_section(facts: &InfoFacts<'_>, text: &mut InfoText) {
         "used_memory_dataset_perc",
         percent(engine.live_bytes, *used),
     );
+    text.field("used_memory_reclaimable", engine.dead_bytes);
+    text.field("used_memory_overdue", engine.overdue_bytes);
     text.field("allocator_allocated", used);
     text.field("allocator_active", used + engine.free_bytes);
     text.field("allocator_resident", resident);
@@ -300,6 +302,10 @@ fn persistence(facts: &InfoFacts<'_>, text: &mut InfoText) {
             ("cellar_restored_dropped_items", restored.dropped),
             ("cellar_restored_away_ms", restored.away_ms),
             ("cellar_restore_usec", restored.took_us),
+            (
+                "cellar_state_refused_stores",
+                facts.call.cache().state_refused(),
+            ),
         ]);
     }
 }
@@ -335,10 +341,11 @@ fn stats(facts: &InfoFacts<'_>, text: &mut InfoText) {
         ("sync_partial_ok", 0),
         ("sync_partial_err", 0),
         ("expired_keys", engine.expired),
+        ("expired_fields", state.observer.expired_fields()),
     ]);
     text.field(
         "expired_stale_perc",
-        percent_number(engine.dead_bytes, facts.used_bytes),
+        percent_number(engine.overdue_bytes, facts.used_bytes),
     );
     text.fields([
         ("expired_time_cap_reached_count", 0),

@@ -1,5 +1,7 @@
 //! MEMORY: what memory is used for.
 
+use std::fmt::Write as _;
+
 use cellar_protocol::resp::Reply;
 use cellar_protocol::resp::number::parse_integer;
 
@@ -11,7 +13,9 @@ use crate::process;
 /// MEMORY DOCTOR
 pub(in crate::execute::resp) fn doctor(call: &mut Call<'_>) -> Outcome {
     let engine = call.cache().stats();
-    let text = if engine.evicted > 0 {
+    let (used, _) = used_bytes(call, &engine);
+    let share = |bytes: u64| as_f64(bytes) * 100.0 / as_f64(used.max(1));
+    let mut text = if engine.evicted > 0 {
         format!(
             "{} items had to make room so far. INFO and memcached's `stats mrc` tell what more \
              memory would buy.\n",
@@ -20,6 +24,15 @@ pub(in crate::execute::resp) fn doctor(call: &mut Call<'_>) -> Outcome {
     } else {
         "No item had to make room so far.\n".to_owned()
     };
+    let (reclaimable, overdue) = (engine.dead_bytes, engine.overdue_bytes);
+    // Writing to a string cannot fail.
+    let _ = writeln!(
+        text,
+        "{reclaimable} bytes ({:.1} % of the used memory) are reclaimable: of expired, deleted or \
+         overwritten items. Of these, {overdue} bytes ({:.1} %) are of expired items.",
+        share(reclaimable),
+        share(overdue)
+    );
     call.reply().verbatim(&text);
     DONE
 }
@@ -94,6 +107,8 @@ pub(in crate::execute::resp) fn stats(call: &mut Call<'_>) -> Outcome {
         ("dataset.bytes", bytes(engine.live_bytes)),
         ("dataset.percentage", percent(engine.live_bytes, used)),
         ("peak.percentage", percent(used, peak)),
+        ("reclaimable.bytes", bytes(engine.dead_bytes)),
+        ("overdue.bytes", bytes(engine.overdue_bytes)),
         ("allocator.allocated", bytes(used)),
         ("allocator.active", bytes(used + engine.free_bytes)),
         ("allocator.resident", bytes(resident)),

@@ -70,7 +70,14 @@ const fn rule(head: usize, group: usize, join: Join) -> Option<Rule> {
 /// The rule for a command's list; none if it is not worked off in parts.
 fn rule_of(verb: Verb) -> Option<Rule> {
     match verb {
-        Verb::Del | Verb::Unlink | Verb::Exists | Verb::Touch => rule(1, 1, Join::Sum),
+        Verb::Exists | Verb::Touch => rule(1, 1, Join::Sum),
+        // Nobody sees a part of what DEL removes unless it has very many keys.
+        Verb::Del | Verb::Unlink => Some(Rule {
+            head: 1,
+            group: 1,
+            most: ARGS_MAX,
+            join: Join::Sum,
+        }),
         Verb::Sadd | Verb::Srem | Verb::Hdel | Verb::Zrem => rule(2, 1, Join::Sum),
         Verb::Lpush | Verb::Rpush | Verb::Lpushx | Verb::Rpushx => rule(2, 1, Join::Last),
         Verb::Pfadd => rule(2, 1, Join::Any),

@@ -64,23 +64,27 @@ fn remember(call: &Call<'_>) -> Result<(), Failure> {
     if !call.command.flags.has(Flags::READONLY) || remembers_not {
         return Ok(());
     }
-    let Some(client) = reader(call.session) else {
-        return Ok(());
-    };
+    let client = reader(call.session);
     let request = Request {
         command: Some(call.command),
         args: call.args.iter().copied().collect(),
     };
     // Fewer arguments are no more keys.
-    if call.args.len() > KEYS_MAX && request.keys().count() > KEYS_MAX {
+    let may_be_too_many = client.is_some() && call.args.len() > KEYS_MAX;
+    if may_be_too_many && request.keys().count() > KEYS_MAX {
         return Err(Failure::text(
             "ERR too many keys for a command whose client tracks them",
         ));
     }
-    let tracking = &call.context.state.observer.tracking;
-    request
-        .keys()
-        .for_each(|key| tracking.remember(key, &client));
+    let (observer, space) = (&call.context.state.observer, call.space());
+    for key in request.keys() {
+        if let Some(client) = &client {
+            observer.tracking.remember(key, client);
+        }
+        if let Ok(key) = call.cache().key_in(space, key) {
+            observer.note_read(key, call.cache());
+        }
+    }
     Ok(())
 }
 

@@ -82,13 +82,15 @@ fn stored_without(list: &List<'_>, side: Side) -> usize {
 fn rotate(call: &mut Call<'_>, sides: (Side, Side)) -> Result<(), Failure> {
     let (key, max) = (call.key_at(1)?, call.cache().update_bytes_max());
     let (from_side, to_side) = sides;
-    if from_side != to_side {
-        // One that is alone has nowhere to go, and its list is not to end.
-        call.edit_list(key, |list, scratch| {
-            let rotate = |list: List<'_>| list.rotate(from_side, max, scratch);
-            Ok(((), list.map_or(Edit::Keep, rotate)))
-        })?;
-    }
+    call.edit_list(key, |list, scratch| {
+        let rotate = |list: List<'_>| match list.len() {
+            // One that is alone has nowhere to go, and its list is not to end.
+            1 => list.rewrite(scratch),
+            _ if from_side == to_side => list.rewrite(scratch),
+            _ => list.rotate(from_side, max, scratch),
+        };
+        Ok(((), list.map_or(Edit::Keep, rotate)))
+    })?;
     call.notify(Class::List, push_event(to_side), key.bytes());
     call.notify_popped(key.bytes(), from_side, false);
     Ok(())

@@ -1,8 +1,9 @@
 //! Scan: SCAN and RANDOMKEY.
 //!
 //! The cursor is the engine's; a key that exists during the whole scan is shown at least once.
-//! COUNT is how many keys are wanted before a call ends. A call shows more, since the engine lists
-//! a stretch at a time, or fewer, since it ends after it has looked at so many whatever they were.
+//! COUNT is how many keys are wanted before a call ends. A call shows up to seven more, since the
+//! engine lists a bucket at a time, or fewer, since it ends after it has looked at so many whatever
+//! they were.
 //!
 //! Source: redis.io/docs/latest/commands/scan.
 
@@ -101,13 +102,14 @@ pub(in crate::execute::resp) fn scan(call: &mut Call<'_>) -> Outcome {
         else {
             break;
         };
-        next = call.cache().keys(cursor, |facts| {
+        next = call.cache().keys_while(cursor, |facts| {
             looks += 1;
             bytes += facts.key.len();
             if filter.takes(&facts) {
                 reply.bulk(facts.key);
                 shown += 1;
             }
+            shown < count
         });
     }
     let mut reply = call.reply();

@@ -1,11 +1,10 @@
 //! Queue: the commands between MULTI and EXEC, kept as bytes one behind the other.
 
-use cellar_protocol::resp::{Command, Request};
+use cellar_protocol::resp::Command;
 
 use crate::execute::resp::arguments::Arguments;
 use crate::execute::resp::failure::Failure;
 use crate::execute::resp::session::ahead::{Foresight, PIECE_BYTES};
-use crate::limits::{QUEUED_ARGS_PER_KEY, QUEUED_BYTES_MAX};
 
 /// The commands between MULTI and EXEC.
 #[derive(Debug, Default)]
@@ -15,8 +14,6 @@ pub(in crate::execute::resp) struct Transaction {
     args: Vec<Arguments>,
     /// Whether the last of these may get more.
     is_last_open: bool,
-    /// What their work counts for.
-    keys: usize,
     /// Whether a command was refused when it was queued.
     pub(in crate::execute::resp) is_broken: bool,
 }
@@ -31,24 +28,10 @@ struct Queued {
     end: u32,
 }
 
-/// For how many keys a command counts.
-fn keys_of(command: &'static Command, args: &[&[u8]]) -> usize {
-    let request = Request {
-        command: Some(command),
-        args: args.iter().copied().collect(),
-    };
-    let beyond = args.len().saturating_sub(SHORT_ARGS);
-    request.keys().count().max(1) + beyond / QUEUED_ARGS_PER_KEY
-}
-
-/// Arguments of a command that count for nothing beside its key.
-const SHORT_ARGS: usize = 8;
 /// What a queued command takes beside its arguments.
 const COMMAND_BYTES: usize = size_of::<Queued>();
-const _: () = assert!(
-    QUEUED_BYTES_MAX <= u32::MAX as usize,
-    "places and counts are numbers of 32 bits"
-);
+/// Most bytes that they may take whatever is set: their places are numbers of 32 bits.
+const QUEUED_BYTES_MAX: usize = u32::MAX as usize;
 
 impl Transaction {
     /// How many commands there are.
@@ -70,26 +53,27 @@ impl Transaction {
         };
     }
 
-    /// Keeps a command for EXEC, unless all have too many keys; a long one's arguments are copied
-    /// ahead.
+    /// Keeps a command for EXEC, unless all together take more than `bytes_max`; a long one's
+    /// arguments are copied ahead.
     ///
     /// # Errors
-    /// If there are too many bytes; [`Failure::NoRoomYet`] if they are copied first.
+    /// If they do; [`Failure::NoRoomYet`] if they are copied first.
     pub(in crate::execute::resp) fn queue(
         &mut self,
         command: &'static Command,
         args: &[&[u8]],
         ahead: &Foresight,
-        keys_max: usize,
+        bytes_max: usize,
     ) -> Result<(), Failure> {
         if self.is_broken {
             return Ok(());
         }
         let bytes = Arguments::bytes_of(args) + COMMAND_BYTES;
-        let keys = self.keys + keys_of(command, args);
-        if self.held_bytes() + bytes > QUEUED_BYTES_MAX || keys > keys_max {
+        if self.held_bytes() + bytes > bytes_max.min(QUEUED_BYTES_MAX) {
             self.spoil();
-            return Err(Failure::text("ERR the transaction is too large"));
+            return Err(Failure::text(
+                "ERR the transaction is too large: it takes more than half of --client-memory",
+            ));
         }
         if let Some(copy) = ahead.take_arguments() {
             self.args.push(copy);
@@ -105,7 +89,6 @@ impl Transaction {
                 last.extend(args);
             }
         }
-        self.keys = keys;
         let end = self.args.last().map_or(0, Arguments::len);
         self.queued.push(Queued {
             command,

@@ -2,6 +2,9 @@
 //!
 //! Source: redis.io/docs/latest/commands/bitfield.
 
+use std::ops::Range;
+
+use cellar_engine::Change;
 use cellar_protocol::resp::Verb;
 use cellar_protocol::resp::number::parse_integer;
 
@@ -9,7 +12,8 @@ use crate::execute::resp::call::notify::Class;
 use crate::execute::resp::call::{Call, DONE, Outcome};
 use crate::execute::resp::failure::Failure;
 use crate::execute::resp::strings::bits::BYTES_MAX;
-use crate::execute::resp::strings::values::{bytes_of, read, store_keeping, update};
+use crate::execute::resp::strings::values::{bytes_of, read, update, write_parts};
+use crate::execute::resp::strings::windows::Windows;
 
 const BAD_TYPE: Failure = Failure::text(
     "ERR Invalid bitfield type. Use something like i16 u8. Note that u64 is not supported but i64 \
@@ -45,7 +49,7 @@ struct FieldAccess {
 
 impl FieldAccess {
     /// Reads all operations of a request.
-    fn parse_all(args: &[&[u8]], written_bytes_max: usize) -> Result<Vec<FieldAccess>, Failure> {
+    fn parse_all(args: &[&[u8]]) -> Result<Vec<FieldAccess>, Failure> {
         let (mut operations, mut overflow) = (Vec::new(), Overflow::Wrap);
         let mut args = args;
         while let [name, rest @ ..] = args {
@@ -65,7 +69,7 @@ impl FieldAccess {
                 FieldAction::Get
             } else {
                 let number = parse_integer(rest[2]).ok_or(Failure::NotInteger)?;
-                if (at + bits).div_ceil(8) > written_bytes_max {
+                if (at + bits).div_ceil(8) > BYTES_MAX {
                     return Err(BAD_OFFSET);
                 }
                 if name.eq_ignore_ascii_case(b"SET") {
@@ -86,6 +90,11 @@ impl FieldAccess {
         Ok(operations)
     }
 
+    /// The bytes that have a part of the field.
+    fn bytes(&self) -> Range<usize> {
+        self.at / 8..self.end_byte()
+    }
+
     fn end_byte(&self) -> usize {
         (self.at + self.bits).div_ceil(8)
     }
@@ -103,7 +112,7 @@ impl FieldAccess {
 
     /// The bytes that have a part of the field as one number, and how far it is from their end.
     fn word(&self, value: &[u8]) -> (u128, usize) {
-        let bytes = self.at / 8..self.end_byte();
+        let bytes = self.bytes();
         let shift = bytes.end * 8 - self.at - self.bits;
         let byte = |place: usize| u128::from(value.get(place).copied().unwrap_or(0));
         (bytes.fold(0, |word, place| word << 8 | byte(place)), shift)
@@ -114,7 +123,7 @@ impl FieldAccess {
         let (word, shift) = self.word(value);
         let mask = u128::from(u64::MAX >> (64 - self.bits)) << shift;
         let word = word & !mask | u128::from(number as u64) << shift & mask;
-        let bytes = &mut value[self.at / 8..self.end_byte()];
+        let bytes = &mut value[self.bytes()];
         let kept = word.to_be_bytes();
         bytes.copy_from_slice(&kept[kept.len() - bytes.len()..]);
     }
@@ -191,8 +200,7 @@ fn offset(text: &[u8], bits: usize) -> Result<usize, Failure> {
 
 /// BITFIELD, BITFIELD_RO.
 pub(in crate::execute::resp) fn bitfield(call: &mut Call<'_>) -> Outcome {
-    let max = call.cache().update_bytes_max();
-    let operations = FieldAccess::parse_all(&call.args[2..], max)?;
+    let operations = FieldAccess::parse_all(&call.args[2..])?;
     let written = operations
         .iter()
         .filter(|one| one.action != FieldAction::Get);
@@ -213,17 +221,25 @@ pub(in crate::execute::resp) fn bitfield(call: &mut Call<'_>) -> Outcome {
             "ERR BITFIELD_RO only supports the GET subcommand",
         ));
     }
-    let answers = update(call, key, |old, scratch| {
+    let (answers, is_changed) = update(call, key, |old, scratch| {
         let value = bytes_of(old)?;
-        scratch.extend_from_slice(value);
-        scratch.resize(value.len().max(end), 0);
-        let answers = operations.iter().map(|one| one.run(scratch));
-        Ok((answers.collect::<Vec<_>>(), store_keeping(call, old)))
+        let windows = Windows::of(operations.iter().map(FieldAccess::bytes), value, scratch);
+        let before = scratch.clone();
+        let answers = operations.iter().map(|one| {
+            let field = FieldAccess {
+                at: one.at % 8,
+                ..*one
+            };
+            field.run(&mut scratch[windows.place(one.bytes())])
+        });
+        let answers: Vec<_> = answers.collect();
+        if *scratch == before && value.len() >= end {
+            return Ok(((answers, false), Change::Keep));
+        }
+        let parts = windows.parts(value.len().max(end));
+        Ok(((answers, true), write_parts(call, parts, end)))
     })?;
-    let is_changed = |(one, answer): (&FieldAccess, &Option<i64>)| {
-        one.action != FieldAction::Get && answer.is_some()
-    };
-    if operations.iter().zip(&answers).any(is_changed) {
+    if is_changed {
         call.notify(Class::String, "setbit", key.bytes());
     }
     let mut reply = call.reply();
@@ -243,7 +259,7 @@ mod tests {
 
     fn operation(words: &str) -> FieldAccess {
         let words: Vec<&[u8]> = words.split(' ').map(str::as_bytes).collect();
-        FieldAccess::parse_all(&words, 100).unwrap()[0]
+        FieldAccess::parse_all(&words).unwrap()[0]
     }
 
     #[test]

@@ -145,6 +145,9 @@ fn read_some<K: AsRef<[u8]>>(
         for (place, key) in hashed.iter_mut().zip(group) {
             let key = cache.key_in(how.space, key.as_ref())?;
             cache.hint_read(key);
+            if how.reader.is_some() {
+                context.state.observer.note_read(key, cache);
+            }
             *place = Some(key);
         }
         let hashed = hashed.into_iter().flatten();

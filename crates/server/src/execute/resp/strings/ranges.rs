@@ -10,8 +10,9 @@ use cellar_protocol::resp::number::parse_integer;
 use crate::execute::resp::call::notify::Class;
 use crate::execute::resp::call::{Call, DONE, Outcome};
 use crate::execute::resp::failure::Failure;
+use crate::execute::resp::strings::bits::BYTES_MAX;
 use crate::execute::resp::strings::values::{
-    as_string, bytes_of, count_read, read, store_keeping, update,
+    as_string, bytes_of, count_read, read, store_keeping, update, write_at,
 };
 use crate::output::PINNED_VALUE_BYTES_MIN;
 
@@ -28,17 +29,15 @@ pub(in crate::execute::resp) fn strlen(call: &mut Call<'_>) -> Outcome {
 
 pub(in crate::execute::resp) fn append(call: &mut Call<'_>) -> Outcome {
     let (key, tail) = (call.first_key()?, call.args[2]);
-    let max = call.cache().update_bytes_max();
     let bytes = update(call, key, |old, scratch| {
-        let head = bytes_of(old)?;
-        let bytes = head.len() + tail.len();
-        if bytes > max {
-            return Err(Failure::TooLong);
-        }
-        scratch.reserve(bytes);
-        scratch.extend_from_slice(head);
+        let head = bytes_of(old)?.len();
         scratch.extend_from_slice(tail);
-        Ok((bytes, store_keeping(call, old)))
+        // An empty string is stored as well.
+        let change = match old {
+            None => store_keeping(call, None),
+            Some(_) => write_at(call, head, tail),
+        };
+        Ok((head + tail.len(), change))
     })?;
     call.notify(Class::String, "append", key.bytes());
     call.integer(length(bytes))
@@ -97,21 +96,17 @@ pub(in crate::execute::resp) fn setrange(call: &mut Call<'_>) -> Outcome {
     let Ok(offset) = usize::try_from(offset) else {
         return Err(Failure::text("ERR offset is out of range"));
     };
-    let max = call.cache().update_bytes_max();
     let (bytes, is_changed) = update(call, key, |old, scratch| {
-        let value = bytes_of(old)?;
+        let bytes = bytes_of(old)?.len();
         if part.is_empty() {
-            return Ok(((value.len(), false), Change::Keep));
+            return Ok(((bytes, false), Change::Keep));
         }
         let end = offset.saturating_add(part.len());
-        if end > max {
+        if end > BYTES_MAX {
             return Err(Failure::TooLong);
         }
-        scratch.reserve(value.len().max(end));
-        scratch.extend_from_slice(value);
-        scratch.resize(value.len().max(end), 0);
-        scratch[offset..end].copy_from_slice(part);
-        Ok(((scratch.len(), true), store_keeping(call, old)))
+        scratch.extend_from_slice(part);
+        Ok(((bytes.max(end), true), write_at(call, offset, part)))
     })?;
     if is_changed {
         call.notify(Class::String, "setrange", key.bytes());

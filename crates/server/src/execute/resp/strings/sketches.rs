@@ -13,8 +13,11 @@ use crate::execute::resp::call::notify::Class;
 use crate::execute::resp::call::steps::Progress;
 use crate::execute::resp::call::{Call, Outcome};
 use crate::execute::resp::failure::Failure;
-use crate::execute::resp::strings::values::{as_string, count_read, store_keeping, update};
-use crate::sketch::{self, DENSE_BYTES, Flaw, REGISTERS, Registers, Sketch};
+use crate::execute::resp::strings::values::{
+    as_string, count_read, store_keeping, update, write_parts,
+};
+use crate::execute::resp::strings::windows::Windows;
+use crate::sketch::{self, Flaw, REGISTERS, Registers, Sketch};
 
 /// Sketches that one step merges.
 const MERGED_MAX: usize = 128;
@@ -80,29 +83,28 @@ fn highest_of(mut rows: Vec<(usize, u8)>) -> Vec<(usize, u8)> {
     rows
 }
 
-/// What becomes of a sketch: only the bytes that differ are written, if it is as long as it was.
-fn change_of(
+/// Raises registers of a dense sketch where they lie; whether any was lower.
+fn raise_dense(
     call: &Call<'_>,
-    old: Option<Item<'_>>,
-    new: Vec<u8>,
+    value: &[u8],
+    rows: impl Iterator<Item = (usize, u8)>,
     scratch: &mut Vec<u8>,
-) -> Change {
-    *scratch = new;
-    let Some(item) = old.filter(|item| item.value.len() == DENSE_BYTES) else {
-        return store_keeping(call, old);
-    };
-    if scratch.len() != DENSE_BYTES {
-        return store_keeping(call, old);
+) -> (bool, Change) {
+    let is_lower = |&(index, row): &(usize, u8)| sketch::dense_register(value, index) < row;
+    let raised: Vec<_> = rows.filter(is_lower).collect();
+    if raised.is_empty() {
+        return (false, Change::Keep);
     }
-    let pairs = || item.value.iter().zip(&**scratch);
-    let first = pairs().position(|(one, other)| one != other).unwrap_or(0);
-    let last = pairs().rposition(|(one, other)| one != other).unwrap_or(0);
-    let splice = Splice {
-        at: first,
-        from: first,
-        len: last + 1 - first,
-    };
-    Change::Splice([splice, Splice::default()])
+    let bytes = raised
+        .iter()
+        .map(|&(index, _)| sketch::register_bytes(index));
+    let windows = Windows::of(bytes.chain([sketch::STALE_BYTE]), value, scratch);
+    for &(index, row) in &raised {
+        let place = windows.place(sketch::register_bytes(index));
+        sketch::raise_register(&mut scratch[place], index, row);
+    }
+    sketch::make_stale(&mut scratch[windows.place(sketch::STALE_BYTE)]);
+    (true, write_parts(call, windows.parts(value.len()), 0))
 }
 
 pub(in crate::execute::resp) fn pfadd(call: &mut Call<'_>) -> Outcome {
@@ -114,6 +116,9 @@ pub(in crate::execute::resp) fn pfadd(call: &mut Call<'_>) -> Outcome {
             return Ok((false, Change::Keep));
         }
         let mut sketch = match old {
+            Some(item) if sketch::is_dense(item.value) => {
+                return Ok(raise_dense(call, item.value, rows.iter().copied(), scratch));
+            }
             Some(item) => Sketch::of(item.value)?,
             None => Sketch::empty(),
         };
@@ -124,7 +129,8 @@ pub(in crate::execute::resp) fn pfadd(call: &mut Call<'_>) -> Outcome {
         if !is_changed {
             return Ok((false, Change::Keep));
         }
-        Ok((true, change_of(call, old, sketch.stale(), scratch)))
+        *scratch = sketch.stale();
+        Ok((true, store_keeping(call, old)))
     })?;
     if is_changed {
         call.notify(Class::String, "pfadd", key.bytes());
@@ -151,7 +157,7 @@ pub(in crate::execute::resp) fn pfcount(call: &mut Call<'_>) -> Outcome {
             from: 0,
             len: bytes.len(),
         };
-        Ok((Some(count), Change::Splice([splice, Splice::default()])))
+        Ok((Some(count), Change::splice(vec![splice])))
     })?;
     count_read(call, count.is_some());
     call.integer(count.unwrap_or(0) as i64)
@@ -234,7 +240,8 @@ fn store(call: &Call<'_>, key: Key<'_>, merging: &Merging) -> Result<(), Failure
                 sketch.raise(index, merging.registers[index]);
             }
         }
-        Ok(((), change_of(call, old, sketch.stale(), scratch)))
+        *scratch = sketch.stale();
+        Ok(((), store_keeping(call, old)))
     })
 }
 

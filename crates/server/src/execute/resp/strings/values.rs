@@ -1,6 +1,6 @@
 //! Values: what all commands on strings have in common, reading before deciding above all.
 
-use cellar_engine::{Change, Deadline, Handle, Item, Key, Kind};
+use cellar_engine::{Change, Deadline, Handle, Item, Key, Kind, Splice};
 use cellar_protocol::resp::Reply;
 
 use crate::execute::resp::call::notify::Class;
@@ -9,7 +9,7 @@ use crate::execute::resp::failure::Failure;
 use crate::kind::own_deadline;
 use crate::output::PINNED_VALUE_BYTES_MIN;
 
-/// A string from this length on takes more than constant time to change.
+/// A string from this length on takes more than constant time to store anew.
 const HEAVY_BYTES_MIN: usize = 16 << 10;
 
 /// Shows `decide` the item of `key` and does what it says, as one step; a failure changes nothing.
@@ -22,11 +22,14 @@ pub(in crate::execute::resp) fn update<R>(
 ) -> Result<R, Failure> {
     let pass = call.context.pass;
     let outcome = call.change(key, |old, scratch| {
-        if old.is_some_and(|item| item.value.len() >= HEAVY_BYTES_MIN) {
-            pass.note_heavy();
-        }
+        let is_long = old.is_some_and(|item| item.value.len() >= HEAVY_BYTES_MIN);
         match decide(old, scratch) {
-            Ok((result, change)) => (Ok(result), change),
+            Ok((result, change)) => {
+                if is_long && matches!(change, Change::Store { .. }) {
+                    pass.note_heavy();
+                }
+                (Ok(result), change)
+            }
             Err(failure) => (Err(failure), Change::Keep),
         }
     });
@@ -57,6 +60,26 @@ pub(in crate::execute::resp) fn store_keeping(call: &Call<'_>, old: Option<Item<
         deadline: old.map_or_else(|| call.default_deadline(), |item| item.deadline),
         flags: old.map_or(0, |item| item.flags),
     }
+}
+
+/// Writes parts of the buffer over the string, which is made as long as `bytes_min`; a new one has
+/// no time to live.
+pub(in crate::execute::resp) fn write_parts(
+    call: &Call<'_>,
+    parts: Vec<Splice>,
+    bytes_min: usize,
+) -> Change {
+    Change::Splice {
+        parts,
+        bytes_min,
+        deadline: call.default_deadline(),
+    }
+}
+
+/// The same of the whole buffer, which begins at `at`.
+pub(in crate::execute::resp) fn write_at(call: &Call<'_>, at: usize, scratch: &[u8]) -> Change {
+    let len = scratch.len();
+    write_parts(call, vec![Splice { at, from: 0, len }], at + len)
 }
 
 /// Stores the buffer as a string of its own.

@@ -43,7 +43,7 @@ pub(in crate::execute::resp) fn run_beside(
         flow
     };
     if may_fill((command, args), database, context) {
-        context.pass.alone(run_and_serve)
+        context.alone(run_and_serve)
     } else {
         run_and_serve()
     }
@@ -85,7 +85,7 @@ pub fn serve(context: Context<'_>) {
 fn serve_marked(context: Context<'_>) {
     let observer = &context.state.observer;
     context.pass.note_heavy();
-    context.pass.alone(|| {
+    context.alone(|| {
         let mut serving = Serving {
             context,
             began: Stopwatch::start(),

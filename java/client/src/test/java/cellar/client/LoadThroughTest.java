@@ -183,6 +183,68 @@ class LoadThroughTest {
         }
     }
 
+    @ParameterizedTest
+    @EnumSource(Server.Kind.class)
+    void aWriteWhileALoaderRunsIsNotOverwritten(Server.Kind kind) throws Exception {
+        try (Server server = Server.start(kind);
+                CacheClient<String> client = client(server, options(server));
+                CacheClient<String> other = client(server, options(server))) {
+            LoadOptions load = LoadOptions.ttl(HOUR);
+            for (BlockingCacheClient<String> writer :
+                    List.of(client.blocking(), other.blocking())) {
+                BlockingCacheClient<String> cache = client.blocking();
+                cache.getOrLoad(
+                        "set",
+                        load,
+                        () -> {
+                            writer.set("set", "new", HOUR);
+                            return "old";
+                        });
+                assertEquals("new", cache.get("set"));
+                assertEquals("new", other.blocking().get("set"));
+                writer.delete("set");
+            }
+        }
+    }
+
+    @ParameterizedTest
+    @EnumSource(Server.Kind.class)
+    void aLoaderThatWaitedInVainForAnotherOverwritesNothing(Server.Kind kind) throws Exception {
+        try (Server server = Server.start(kind);
+                CacheClient<String> stuck = client(server, options(server));
+                CacheClient<String> impatient = client(server, options(server));
+                CacheClient<String> other = client(server, options(server))) {
+            CompletableFuture<String> never = new CompletableFuture<>();
+            AtomicInteger loads = new AtomicInteger();
+            CompletableFuture<String> first =
+                    stuck.getOrLoad(
+                                    "k",
+                                    LoadOptions.ttl(HOUR),
+                                    () -> {
+                                        loads.incrementAndGet();
+                                        return never;
+                                    })
+                            .toCompletableFuture();
+            Await.until("the first loader runs", () -> loads.get() == 1);
+            LoadOptions brief = LoadOptions.ttl(HOUR).patience(Duration.ofMillis(50));
+            String loaded =
+                    impatient
+                            .blocking()
+                            .getOrLoad(
+                                    "k",
+                                    brief,
+                                    () -> {
+                                        other.blocking().set("k", "new", HOUR);
+                                        return "old";
+                                    });
+            assertEquals("old", loaded);
+            never.complete("older");
+            assertEquals("older", first.get(20, TimeUnit.SECONDS));
+            assertEquals("new", other.blocking().get("k"));
+            assertEquals("new", impatient.blocking().get("k"));
+        }
+    }
+
     private static String found(List<String> loads, String value) {
         loads.add("load");
         return value;

@@ -192,7 +192,7 @@ final class Loader<V> {
         } else if (read.won()) {
             won(flight, read);
         } else if (Requests.isPlaceholder(read)) {
-            await(flight, () -> ask(flight));
+            await(flight, Mode.CAS, read.version());
         } else if (read.stale() && !read.waiting()) {
             renew(flight, read);
         } else {
@@ -328,15 +328,21 @@ final class Loader<V> {
         }
     }
 
-    private void await(Flight flight, Runnable again) {
+    /**
+     * Asks again in a while, or loads if that has been done for long enough; what is loaded is
+     * stored unless something was written since the last question, as {@code mode} says.
+     */
+    private void await(Flight flight, Mode mode, long version) {
         if (System.nanoTime() - flight.until_ns > 0) {
-            loadAnyway(flight);
+            loadAnyway(flight, mode, version);
             return;
         }
-        core.loops().next().schedule(again, flight.nextPause_ms(), TimeUnit.MILLISECONDS);
+        core.loops()
+                .next()
+                .schedule(() -> ask(flight), flight.nextPause_ms(), TimeUnit.MILLISECONDS);
     }
 
-    private void loadAnyway(Flight flight) {
+    private void loadAnyway(Flight flight, Mode mode, long version) {
         load(flight)
                 .whenComplete(
                         (value, failure) -> {
@@ -347,7 +353,7 @@ final class Loader<V> {
                             if (failure != null || value == null) {
                                 flight.end(null, failure);
                             } else {
-                                store(flight, value, Mode.SET, 0);
+                                store(flight, value, mode, version);
                             }
                         });
     }
@@ -366,7 +372,7 @@ final class Loader<V> {
                             } else if (AsyncView.stored(outcome)) {
                                 loadLocked(flight, lockKey);
                             } else {
-                                await(flight, () -> ask(flight));
+                                await(flight, Mode.ADD, 0);
                             }
                         });
     }
@@ -386,7 +392,7 @@ final class Loader<V> {
                             flight.result.whenComplete(
                                     (value, failed) ->
                                             core.cluster().write(Requests.delete(lockKey)));
-                            loadAnyway(flight);
+                            loadAnyway(flight, Mode.SET, 0);
                         });
     }
 
@@ -402,7 +408,7 @@ final class Loader<V> {
                             } else if (read.hit()) {
                                 decode(flight, read);
                             } else {
-                                loadAnyway(flight);
+                                loadAnyway(flight, Mode.ADD, 0);
                             }
                         });
     }
