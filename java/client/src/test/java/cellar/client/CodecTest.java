@@ -144,6 +144,11 @@ class CodecTest {
             assertTrue(bytes.get("own").length < 1000, "long text is compressed");
             whalin.set("gadget", new Marked());
             assertThrows(CacheException.Coding.class, () -> client.blocking().get("gadget"));
+            client.blocking().storeCounter("count", 5, TTL);
+            CacheException counter =
+                    assertThrows(CacheException.Coding.class, () -> client.blocking().get("count"));
+            assertEquals("a counter is read by getCounter, not by get", counter.getMessage());
+            assertEquals(5, client.blocking().getCounter("count"));
         } finally {
             pool.shutDown();
         }

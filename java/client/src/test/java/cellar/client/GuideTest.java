@@ -91,6 +91,10 @@ class GuideTest {
         return CacheRegistry.of(CacheConfiguration.properties(properties));
     }
 
+    static CacheRegistry oldCaches(InputStream file) {
+        return CacheRegistry.of(CacheConfiguration.memcachedXml(file));
+    }
+
     // The pages' clients wait for two seconds; a busy machine may take longer.
 
     private static CacheClient<String> patientOnEveryNode(List<Node> nodes) {
@@ -117,6 +121,12 @@ class GuideTest {
         try (InputStream file = GuideTest.class.getResourceAsStream("/caches.properties");
                 CacheRegistry caches = caches(file)) {
             assertEquals(List.of("users"), caches.names());
+            caches.cache("users");
+        }
+        try (InputStream file = GuideTest.class.getResourceAsStream("/memcached.xml");
+                CacheRegistry caches = oldCaches(file)) {
+            assertEquals(List.of("orders", "users"), caches.names());
+            caches.cache("orders");
             caches.cache("users");
         }
         try (Server server = Server.start(Server.Kind.CELLAR);

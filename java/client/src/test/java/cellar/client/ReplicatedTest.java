@@ -184,6 +184,24 @@ class ReplicatedTest {
     }
 
     @Test
+    void callsThatWaitEndWhenTheClientIsClosed() throws Exception {
+        int victim = home("k").port();
+        List<String> keys = new ArrayList<>();
+        for (int i = 0; keys.size() < 50; i++) {
+            if (home("k" + i).port() == victim) {
+                keys.add("k" + i);
+            }
+        }
+        home("k").kill();
+        Await.until("another home", () -> home("k").port() != victim);
+        // Their home has just changed, so these wait for the pause.
+        List<CompletableFuture<?>> waiting = new ArrayList<>();
+        keys.forEach(key -> waiting.add(client.set(key, "v", TTL).toCompletableFuture()));
+        client.close();
+        Await.until("all have ended", () -> waiting.stream().allMatch(CompletableFuture::isDone));
+    }
+
+    @Test
     void nothingIsLostWhenANodeDiesAndReturnsUnderLoad() throws Exception {
         Set<String> stored = ConcurrentHashMap.newKeySet();
         AtomicInteger failures = new AtomicInteger();

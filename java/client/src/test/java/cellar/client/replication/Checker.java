@@ -97,7 +97,8 @@ final class Checker {
     /** Whether nothing is changed. */
     private final AtomicBoolean calm = new AtomicBoolean();
 
-    private int injected;
+    /** What was done to whom, and when. */
+    private final List<String> injected = new ArrayList<>();
 
     private Checker(Plan plan) {
         this.plan = plan;
@@ -157,7 +158,10 @@ final class Checker {
     }
 
     private void print() {
-        System.out.printf(Locale.ROOT, "%s, %d faults: %s%n", plan, injected, faults);
+        System.out.printf(Locale.ROOT, "%s, %d faults: %s%n", plan, injected.size(), faults);
+        if (plan.whole() && faults.sum() > 0) {
+            injected.forEach(System.out::println);
+        }
     }
 
     private Server start() throws Exception {
@@ -288,15 +292,19 @@ final class Checker {
         untilWhole();
         while (System.nanoTime() < end_ns && (plan.whole() || faults.sum() == 0)) {
             int node = random.nextInt(plan.nodes());
+            long begin_ms = System.nanoTime() / 1_000_000;
             if (plan.whole()) {
                 setCalm(random.nextBoolean());
-                inject(kinds.get(random.nextInt(kinds.size())), node, random);
+                Fault fault = kinds.get(random.nextInt(kinds.size()));
+                inject(fault, node, random);
+                long end_ms = System.nanoTime() / 1_000_000;
+                injected.add(begin_ms + " to " + end_ms + " ms: " + fault + " of node " + node);
                 // paced: clients work between faults.
                 Thread.sleep(1000);
             } else {
                 provoke(node);
+                injected.add(begin_ms + " ms: node " + node);
             }
-            injected++;
             untilWhole();
             calm.set(false);
         }

@@ -1,5 +1,6 @@
 package cellar.client.replication;
 
+import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
@@ -94,6 +95,8 @@ public final class History {
         }
     }
 
+    private static final int RECENT_MAX = 60;
+
     private final Bounds bounds;
     private final String key;
     private final Faults faults;
@@ -103,6 +106,9 @@ public final class History {
     private final List<Write> ended = new ArrayList<>();
 
     private final List<Write> latest = new ArrayList<>();
+
+    /** What was begun, ended and read last, which goes with the first wrong read. */
+    private final ArrayDeque<String> recent = new ArrayDeque<>();
 
     /** The history of one item. */
     public History(String key, Faults faults, Bounds bounds) {
@@ -115,10 +121,18 @@ public final class History {
         writes.add(never);
     }
 
+    private void note(String event) {
+        if (recent.size() == RECENT_MAX) {
+            recent.remove();
+        }
+        recent.add(bounds.now_ns().getAsLong() / 1_000_000 + " ms: " + event);
+    }
+
     /** A change begins. */
     public synchronized Write begin(boolean removes, String by) {
         Write write = new Write(writes.size(), removes, by, bounds.now_ns().getAsLong());
         writes.add(write);
+        note("begins " + write);
         faults.writes.incrementAndGet();
         return write;
     }
@@ -133,6 +147,7 @@ public final class History {
         long now_ns = bounds.now_ns().getAsLong();
         write.acknowledged = acknowledged;
         write.until_ns = acknowledged ? now_ns : now_ns + bounds.late_ns();
+        note("ends " + write);
         if (!acknowledged) {
             faults.failures.incrementAndGet();
             return;
@@ -145,6 +160,7 @@ public final class History {
     /** Checks what {@code by} has read since {@code begin_ns}. */
     public synchronized void read(String by, long begin_ns, String value) {
         faults.reads.incrementAndGet();
+        note(by + " reads " + value + ", asked " + begin_ns / 1_000_000 + " ms");
         Write due = due(begin_ns - bounds.grace_ns());
         if (due == null) {
             return;
@@ -163,10 +179,12 @@ public final class History {
                         value == null ? "nothing" : found,
                         since_ms,
                         due);
+        String history = example + "\n    " + String.join("\n    ", recent);
+        recent.clear();
         if (value == null) {
-            faults.add(faults.lost, example);
+            faults.add(faults.lost, history);
         } else {
-            faults.add(due.removes ? faults.resurrected : faults.older, example);
+            faults.add(due.removes ? faults.resurrected : faults.older, history);
         }
     }
 

@@ -33,6 +33,8 @@ final class Filling {
     private final Replica target;
     private final long begun_ms;
     private final Item claim;
+    private final boolean fromNothing;
+    private boolean requested;
     private int number;
     private int copied;
 
@@ -40,6 +42,7 @@ final class Filling {
         this.watch = watch;
         this.target = target;
         this.begun_ms = watch.ticks().now_ms();
+        this.fromNothing = watch.isOrphaned();
         byte[] name = watch.name().getBytes(StandardCharsets.US_ASCII);
         this.claim = Item.of(Kind.VALUE, name, 0, CLAIM_S);
     }
@@ -62,15 +65,22 @@ final class Filling {
         return CompletableFuture.completedFuture(false);
     }
 
-    /** All other nodes know that this one is out: a lease later nobody believes it any more. */
+    /**
+     * All other nodes know that this one is out and is to be filled: a lease later nobody believes
+     * it any more, and who does not list it has refused.
+     */
     private CompletableFuture<Boolean> told() {
+        requested = true;
+        watch.adopt(watch.homes().view().requesting(target.name()));
         return watch.publisher().publish().thenApply(done -> holds());
     }
 
-    /** Whether nobody has changed the node's state meanwhile. */
+    /** Whether nobody has changed the node's state meanwhile, or refused that it is filled. */
     private boolean holds() {
+        View view = watch.homes().view();
         return !watch.isClosed()
-                && watch.homes().view().number(target.name()) == number
+                && view.number(target.name()) == number
+                && view.isRequested(target.name())
                 && watch.replica(target.name()) == target;
     }
 
@@ -161,7 +171,8 @@ final class Filling {
                                 return no();
                             }
                             boolean same = watch.homes().known().equals(sources);
-                            return same && sources.size() == homes.count()
+                            boolean all = sources.size() == homes.count();
+                            return same && (all || fromNothing && sources.isEmpty())
                                     ? CompletableFuture.completedFuture(true)
                                     : copies();
                         });
@@ -211,16 +222,27 @@ final class Filling {
         if (filled != null && filled && holds()) {
             LOG.info("{} is filled with {} items", target.name(), copied);
             watch.adopt(watch.homes().view().with(target.name(), State.IN));
+            target.refused(false);
             target.filling(null);
         } else {
             if (failure != null && !watch.isClosed()) {
                 LOG.info("{} could not be filled: {}", target.name(), failure.toString());
             }
+            reportRefusal();
             boolean own = filling && holds();
             watch.ticks().later(watch.timing().pause(), () -> target.filling(null));
             if (own) {
                 watch.lost(target, "its filling failed");
             }
+        }
+    }
+
+    /** Once for the node, not for each of the attempts that follow. */
+    private void reportRefusal() {
+        boolean refused = requested && !watch.homes().view().isRequested(target.name());
+        if (refused && !watch.isClosed() && !target.isRefused()) {
+            target.refused(true);
+            LOG.info("{} is not filled while another client does not list it", target.name());
         }
     }
 }

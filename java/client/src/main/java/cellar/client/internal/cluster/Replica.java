@@ -14,6 +14,7 @@ final class Replica {
     private final Consumer<Boolean> told;
     private final Seen seen = new Seen();
     private volatile @Nullable Filling filling;
+    private volatile boolean refused;
 
     /**
      * A node.
@@ -61,6 +62,15 @@ final class Replica {
 
     void filling(@Nullable Filling now) {
         filling = now;
+    }
+
+    /** Whether another client is known to refuse that it is filled. */
+    boolean isRefused() {
+        return refused;
+    }
+
+    void refused(boolean now) {
+        refused = now;
     }
 
     /** Whether the node failed, rather than refused. */

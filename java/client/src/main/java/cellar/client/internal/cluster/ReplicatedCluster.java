@@ -16,6 +16,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutionException;
+import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.function.LongSupplier;
@@ -64,11 +65,29 @@ public final class ReplicatedCluster extends Cluster {
 
                     @Override
                     public void later(long delay_ms, Runnable task) {
-                        loops.next().schedule(task, delay_ms, TimeUnit.MILLISECONDS);
+                        schedule(loops, delay_ms, task);
                     }
                 };
         watch = new Watch(UUID.randomUUID().toString(), ticks, Timing.USUAL, this::homesChanged);
         changes = new Changes(watch, settings.timeout().toMillis());
+    }
+
+    /**
+     * Loops that end cancel what waits; but callers may wait for it, and have to hear of the end.
+     */
+    private static void schedule(Loops loops, long delay_ms, Runnable task) {
+        try {
+            loops.next()
+                    .schedule(task, delay_ms, TimeUnit.MILLISECONDS)
+                    .addListener(
+                            timer -> {
+                                if (timer.isCancelled()) {
+                                    task.run();
+                                }
+                            });
+        } catch (RejectedExecutionException e) {
+            task.run();
+        }
     }
 
     // Nodes.
@@ -79,9 +98,16 @@ public final class ReplicatedCluster extends Cluster {
         nodes.forEach(node -> named.put(name(node), node));
         List<Member> before = List.copyOf(members.values());
         for (Member member : before) {
-            if (!member.node().equals(named.get(member.replica().name()))) {
+            String name = member.replica().name();
+            Node now = named.get(name);
+            if (now == null) {
                 watch.leave(member.replica());
-                members.remove(member.replica().name());
+                members.remove(name);
+                close(member);
+            } else if (!member.node().equals(now)) {
+                Member moved = member(name, now);
+                watch.move(member.replica(), moved.replica());
+                members.put(name, moved);
                 close(member);
             }
         }

@@ -36,6 +36,16 @@ final class Superseded {
         return Math.max(until_ms - now_ms, told ? 0 : Watch.AGAIN_MS);
     }
 
+    /** How many nodes were in. */
+    int count() {
+        return homes.count();
+    }
+
+    /** Whether {@code node} was in. */
+    boolean hadIn(Replica node) {
+        return homes.isIn(node);
+    }
+
     /** Until when they may be used; without end as long as not all nodes know better. */
     long until_ms() {
         return told ? until_ms : Long.MAX_VALUE;

@@ -5,6 +5,6 @@ interface Ticks {
     /** Milliseconds since some moment. */
     long now_ms();
 
-    /** Runs {@code task} after {@code delay_ms}. */
+    /** Runs {@code task} after {@code delay_ms}, or earlier if the client is closed meanwhile. */
     void later(long delay_ms, Runnable task);
 }

@@ -7,6 +7,7 @@ import java.time.Duration;
  *
  * @param poll how often each node is asked for the view
  * @param lease how long a view may be acted on after it was asked for
+ * @param skipped how much longer ago one node of three or more may have answered
  * @param pause how long nobody writes to a new home; more than {@code lease}
  * @param settle how long a node that answers again may be at what it was asked before
  * @param again how long a node that has not answered in time is asked again while others answer
@@ -17,6 +18,7 @@ import java.time.Duration;
 record Timing(
         long poll,
         long lease,
+        long skipped,
         long pause,
         long settle,
         long again,
@@ -27,6 +29,7 @@ record Timing(
             new Timing(
                     100,
                     400,
+                    10_000,
                     600,
                     200,
                     200,

@@ -34,6 +34,10 @@ final class Watch {
     private static final int MISSING_MAX = 2;
     private static final int MISSING_AT_FIRST_MAX = 30;
     private static final int CLAIM_LOOKS = 10;
+
+    /** Of so few nodes that are in all have to answer, of more all but one. */
+    private static final int LEASE_BY_ALL_MAX = 2;
+
     static final long AGAIN_MS = 5;
 
     private final String name;
@@ -46,6 +50,7 @@ final class Watch {
     private final Copier copier;
     private final Publisher publisher;
     private final Silence silence;
+    private final Listed listed;
     private volatile Homes homes = new Homes(View.EMPTY, Map.of());
     private volatile long freshUntil_ms = Long.MIN_VALUE;
     private volatile long settledAt_ms = Long.MIN_VALUE;
@@ -62,6 +67,7 @@ final class Watch {
         this.copier = new Copier(this);
         this.publisher = new Publisher(this);
         this.silence = new Silence(timing);
+        this.listed = new Listed(replicas.keySet(), timing);
     }
 
     String name() {
@@ -120,6 +126,13 @@ final class Watch {
         }
     }
 
+    /** The node has another address, where it has to be filled; it stays in the list meanwhile. */
+    void move(Replica before, Replica now) {
+        lost(before, "it is at another address");
+        replicas.put(now.name(), now);
+        renewed();
+    }
+
     /** The node is not used any more. */
     void leave(Replica node) {
         lost(node, "it is no longer among the nodes");
@@ -127,8 +140,12 @@ final class Watch {
         renewed();
     }
 
-    /** The homes are the same, but what this client knows of the nodes is not. */
+    /** This client lists other nodes than before. */
     private void renewed() {
+        if (merge(homes.view())) {
+            tell();
+            return;
+        }
         lock.lock();
         try {
             homes = new Homes(homes.view(), replicas);
@@ -146,11 +163,16 @@ final class Watch {
         return closed;
     }
 
+    /** Whether it has to go on with its own nodes though only others have anything. */
+    boolean isOrphaned() {
+        return listed.isOrphaned(ticks.now_ms());
+    }
+
     // Acting.
 
     /** Whether the view may be acted on. */
     boolean isFresh() {
-        return ticks.now_ms() <= freshUntil_ms;
+        return !closed && ticks.now_ms() <= freshUntil_ms;
     }
 
     /** How long a key with this hash must not be written to; 0 for not at all. */
@@ -218,6 +240,7 @@ final class Watch {
         }
         replicas.values().forEach(this::poll);
         replaceLast();
+        listed.look(homes.view(), ticks.now_ms());
         ticks.later(timing.poll(), this::tick);
     }
 
@@ -348,15 +371,17 @@ final class Watch {
     }
 
     private void withView(Replica node, long begun_ms, View found) {
+        boolean first;
         lock.lock();
         try {
+            first = !met;
             met = true;
             node.seen().viewFound();
         } finally {
             lock.unlock();
         }
         node.tell(true);
-        adopt(found);
+        adopt(first ? listed.withNewcomers(found) : found);
         lock.lock();
         try {
             node.seen().heard(begun_ms);
@@ -418,14 +443,19 @@ final class Watch {
         return node.seen().isBlank(MISSING_MAX);
     }
 
-    /** All nodes but one must have told their view since; of two, both. */
+    /**
+     * All nodes but one must have told their view since, and that one not long before; of two,
+     * both.
+     */
     private void renewLease() {
         long[] heard =
                 homes.known().stream().mapToLong(node -> node.seen().heard_ms()).sorted().toArray();
-        if (heard.length == homes.count() && heard.length > 0) {
-            freshUntil_ms = heard[heard.length > 2 ? 1 : 0] + timing.lease();
-        } else {
+        if (heard.length != homes.count() || heard.length == 0) {
             freshUntil_ms = Long.MIN_VALUE;
+        } else if (heard.length <= LEASE_BY_ALL_MAX) {
+            freshUntil_ms = heard[0] + timing.lease();
+        } else {
+            freshUntil_ms = Math.min(heard[0] + timing.skipped(), heard[1]) + timing.lease();
         }
     }
 
@@ -495,12 +525,12 @@ final class Watch {
             if (!superseded.contains(last)) {
                 return;
             }
-            long lease_ms = ticks.now_ms() + timing.lease();
+            long now_ms = ticks.now_ms();
             settledAt_ms = Long.MIN_VALUE;
             boolean later = false;
             for (Superseded before : superseded) {
                 if (!later) {
-                    before.told(lease_ms);
+                    before.told(now_ms + lease_ms(before));
                 }
                 later |= before == last;
                 settledAt_ms = Math.max(settledAt_ms, before.until_ms());
@@ -508,6 +538,16 @@ final class Watch {
         } finally {
             lock.unlock();
         }
+    }
+
+    /**
+     * How long others may act on {@code before} though all nodes that are not out know better:
+     * longer if there is only one that this client can tell, which they need not hear.
+     */
+    private long lease_ms(Superseded before) {
+        long told = replicas.values().stream().filter(before::hadIn).count();
+        boolean heard = told > 1 || before.count() <= LEASE_BY_ALL_MAX;
+        return timing.lease() + (heard ? 0 : timing.skipped());
     }
 
     /** Takes over what {@code other} says; true if that is more than was known. */
@@ -524,13 +564,13 @@ final class Watch {
         lock.lock();
         try {
             Homes old = homes;
-            View view = old.view().merged(other);
+            View view = listed.judge(old.view().merged(other));
             if (view.equals(old.view())) {
                 return false;
             }
             long now_ms = ticks.now_ms();
             superseded.removeIf(before -> before.isOver(now_ms));
-            if (old.count() > 0) {
+            if (old.count() > 0 && !view.hasStatesOf(old.view())) {
                 Homes between = new Homes(old.view().until(view), replicas);
                 superseded.add(new Superseded(old, between, now_ms + timing.pause()));
                 settledAt_ms = Long.MAX_VALUE;
@@ -542,6 +582,7 @@ final class Watch {
                 }
             }
             renewLease();
+            listed.report(old.view(), view);
         } finally {
             lock.unlock();
         }
@@ -566,7 +607,7 @@ final class Watch {
             return;
         }
         if (state == State.OUT) {
-            if (!(homes.count() == 1 && homes.isIn(node))) {
+            if (homes.known().size() == homes.count() || isOrphaned()) {
                 Filling filling = new Filling(this, node);
                 node.filling(filling);
                 filling.start();

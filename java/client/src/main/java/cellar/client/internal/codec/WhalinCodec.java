@@ -138,10 +138,23 @@ public final class WhalinCodec implements Codec<Object> {
     }
 
     private Object object(byte[] bytes) {
+        if (isDigits(bytes)) {
+            throw new CacheException.Coding("a counter is read by getCounter, not by get", null);
+        }
         if (objects == null) {
             throw new CacheException.Coding(
                     "a serialised object is not read without java-classes", null);
         }
         return objects.read(bytes);
+    }
+
+    /** What a server counts has no flags; a serialised object begins with 0xaced. */
+    private static boolean isDigits(byte[] bytes) {
+        for (byte b : bytes) {
+            if (b < '0' || b > '9') {
+                return false;
+            }
+        }
+        return bytes.length > 0;
     }
 }

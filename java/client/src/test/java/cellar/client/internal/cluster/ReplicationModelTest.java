@@ -10,8 +10,10 @@ import cellar.client.replication.Tally;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.EnumSet;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
+import java.util.function.LongFunction;
 import java.util.stream.LongStream;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
@@ -24,9 +26,9 @@ import org.junit.jupiter.params.provider.EnumSource;
  * <p>What decides is the client's own code; only servers, connections and time are made up.
  */
 class ReplicationModelTest {
-    private static final Timing TIMING = new Timing(40, 80, 100, 10, 20, 150, 400, 60_000);
+    private static final Timing TIMING = new Timing(40, 80, 400, 100, 10, 20, 150, 400, 60_000);
     private static final Timing WITHOUT_LEASES =
-            new Timing(40, 100_000, 0, 10, 20, 150, 400, 60_000);
+            new Timing(40, 100_000, 0, 0, 10, 20, 150, 400, 60_000);
     private static final long SCHEDULES = Long.getLong("cellar.schedules", 20_000);
     private static final long FEW_SCHEDULES = 1_000;
     private static final long BROKEN_SCHEDULES = 20_000;
@@ -54,7 +56,7 @@ class ReplicationModelTest {
     private static final long SLOW_ONE_OF = 7;
 
     /** One schedule. */
-    private static final class Run {
+    private static class Run {
         final Pace pace;
         final World world;
         final History.Faults faults = new History.Faults();
@@ -63,8 +65,10 @@ class ReplicationModelTest {
         private boolean isAlone;
 
         Run(long seed, Timing timing, Set<World.Broken> broken) {
-            int servers = 2 + (int) (seed % 2);
-            int clients = 2 + (int) (seed / 2 % 8 / 7);
+            this(seed, 2 + (int) (seed % 2), 2 + (int) (seed / 2 % 8 / 7), timing, broken);
+        }
+
+        Run(long seed, int servers, int clients, Timing timing, Set<World.Broken> broken) {
             pace = Pace.of(seed);
             world = new World(seed, servers, clients, timing, pace.timeout_ms(), broken);
             Bounds bounds =
@@ -100,13 +104,18 @@ class ReplicationModelTest {
         }
 
         /** Runs until all nodes are in again. */
-        private void settle() {
-            for (int i = 0; i < 2000 && !world.isWhole(); i++) {
+        void settle() {
+            for (int i = 0; i < 2000 && !isSettled(); i++) {
                 world.run(5);
             }
-            if (!world.isWhole()) {
-                faults.add(faults.lost, "not whole: " + world.clients.get(0).watch.homes().view());
+            if (!isSettled()) {
+                List<View> views = world.clients.stream().map(c -> c.watch.homes().view()).toList();
+                faults.add(faults.lost, "not whole: " + views);
             }
+        }
+
+        boolean isSettled() {
+            return world.isWhole();
         }
 
         /** Some clients and servers are far from each other for a while. */
@@ -124,7 +133,7 @@ class ReplicationModelTest {
             }
         }
 
-        private void fault() {
+        void fault() {
             World.Server server = world.servers.get(world.random.nextInt(world.servers.size()));
             World.Client client = world.clients.get(world.random.nextInt(world.clients.size()));
             long at_ms = world.random.nextInt(pace.span_ms() / (pace.slow_ms() > 0 ? 4 : 1));
@@ -159,7 +168,12 @@ class ReplicationModelTest {
         }
 
         private void operate() {
-            World.Client client = world.clients.get(world.random.nextInt(world.clients.size()));
+            List<World.Client> open =
+                    world.clients.stream().filter(client -> !client.isClosing).toList();
+            if (open.isEmpty()) {
+                return;
+            }
+            World.Client client = open.get(world.random.nextInt(open.size()));
             int item = world.random.nextInt(ITEMS);
             switch (world.random.nextInt(6)) {
                 case 0, 1 -> read(client, item);
@@ -179,6 +193,7 @@ class ReplicationModelTest {
             History history = items.get(item);
             History.Write write = history.begin(remove, client.name);
             byte[] value = history.value(write).getBytes(StandardCharsets.US_ASCII);
+            client.pending++;
             Edit<Boolean> edit =
                     remove
                             ? new Edit.Decide<>(
@@ -186,15 +201,21 @@ class ReplicationModelTest {
                             : new Edit.Put<>(Item.of(Kind.VALUE, value, 0, 3600), true);
             client.changes
                     .make(World.bytes("k" + item), edit)
-                    .whenComplete((done, failure) -> history.end(write, failure == null));
+                    .whenComplete(
+                            (done, failure) -> {
+                                client.pending--;
+                                history.end(write, failure == null);
+                            });
         }
 
-        private void step(World.Client client) {
+        void step(World.Client client) {
             counter.begin();
+            client.pending++;
             client.changes
                     .make(World.bytes("n"), new Edit.Count(1, false, 1, 3600))
                     .whenComplete(
                             (number, failure) -> {
+                                client.pending--;
                                 if (failure == null) {
                                     counter.end(client.name, number);
                                 } else {
@@ -217,11 +238,16 @@ class ReplicationModelTest {
                                             value == null ? null : Long.valueOf(value)));
         }
 
+        /** The servers that are used in the end. */
+        List<World.Server> servers() {
+            return world.servers;
+        }
+
         /** All nodes have the same in the end; what failed may have been done somewhere. */
         private void agree() {
             for (String key : List.of("k0", "k1", "n")) {
-                Set<String> values = new java.util.HashSet<>();
-                world.servers.forEach(server -> values.add(String.valueOf(server.live(key))));
+                Set<String> values = new HashSet<>();
+                servers().forEach(server -> values.add(String.valueOf(server.live(key))));
                 if (values.size() != 1) {
                     faults.add(faults.lost, key + " is " + values);
                 }
@@ -229,12 +255,90 @@ class ReplicationModelTest {
         }
     }
 
+    /** A schedule in which clients are started again with other nodes, one after the other. */
+    private static final class ListRun extends Run {
+        private static final int SERVERS = 4;
+
+        private final List<World.Server> before;
+        private final List<World.Server> after;
+        private final Set<World.Server> gone = new HashSet<>();
+        private final int clients;
+
+        ListRun(long seed, Timing timing, Set<World.Broken> broken) {
+            super(seed, SERVERS, 0, timing, broken);
+            World.Server common = world.servers.get(world.random.nextInt(SERVERS));
+            before = list(common);
+            after = list(common);
+            gone.addAll(before);
+            after.forEach(gone::remove);
+            clients = 1 + world.random.nextInt(3);
+            for (int i = 0; i < clients; i++) {
+                world.add("c" + i, before).start();
+            }
+        }
+
+        /** Some servers, with {@code common} among them. */
+        private List<World.Server> list(World.Server common) {
+            return world.servers.stream()
+                    .filter(server -> server == common || world.random.nextBoolean())
+                    .toList();
+        }
+
+        @Override
+        List<World.Server> servers() {
+            return after;
+        }
+
+        /** A counter's last step may be nowhere else if a home goes together with the next one. */
+        @Override
+        void step(World.Client client) {
+            if (gone.size() < 2) {
+                super.step(client);
+            }
+        }
+
+        @Override
+        void fault() {
+            for (World.Client client : List.copyOf(world.clients)) {
+                world.later(world.random.nextInt(pace.span_ms()), () -> restart(client));
+            }
+            List<World.Server> common = before.stream().filter(after::contains).toList();
+            World.Server server = world.servers.get(world.random.nextInt(SERVERS));
+            boolean spare = common.size() > 1 || !common.contains(server);
+            if (spare && world.random.nextBoolean()) {
+                gone.add(server);
+                int at_ms = world.random.nextInt(pace.span_ms());
+                world.later(at_ms, server::kill);
+                world.later(at_ms + world.random.nextInt(pace.fault_ms()), server::restart);
+            }
+        }
+
+        private void restart(World.Client client) {
+            client.close(
+                    () ->
+                            world.later(
+                                    world.random.nextInt(pace.span_ms()),
+                                    () -> world.add(client.name + "'", after).start()));
+        }
+
+        @Override
+        boolean isSettled() {
+            return world.clients.size() == clients
+                    && world.clients.stream().allMatch(World.Client::isIdle)
+                    && super.isSettled();
+        }
+    }
+
     static String check(long from, long count, Timing timing, Set<World.Broken> broken) {
+        return check(from, count, seed -> new Run(seed, timing, broken));
+    }
+
+    private static String check(long from, long count, LongFunction<Run> runs) {
         return LongStream.range(from, from + count)
                 .parallel()
                 .mapToObj(
                         seed -> {
-                            History.Faults faults = new Run(seed, timing, broken).run();
+                            History.Faults faults = runs.apply(seed).run();
                             return faults.sum() == 0 ? "" : "schedule " + seed + ": " + faults;
                         })
                 .filter(text -> !text.isEmpty())
@@ -251,6 +355,17 @@ class ReplicationModelTest {
     @Tag("deep")
     void underAnyScheduleNothingIsLostAndNothingComesBack() {
         assertEquals("", check(0, SCHEDULES, TIMING, Set.of()));
+    }
+
+    @Test
+    void whenAFewClientsAreStartedWithAnotherListNothingIsLostAndNothingComesBack() {
+        assertEquals("", check(0, FEW_SCHEDULES, seed -> new ListRun(seed, TIMING, Set.of())));
+    }
+
+    @Test
+    @Tag("deep")
+    void whenClientsAreStartedWithAnotherListNothingIsLostAndNothingComesBack() {
+        assertEquals("", check(0, SCHEDULES, seed -> new ListRun(seed, TIMING, Set.of())));
     }
 
     @ParameterizedTest

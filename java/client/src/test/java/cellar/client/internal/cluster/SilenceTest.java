@@ -15,7 +15,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 /** Whose fault silence is, and what becomes of nodes and copies meanwhile (rules 3 and 14). */
 class SilenceTest {
-    private static final Timing TIMING = new Timing(40, 80, 100, 10, 20, 150, 400, 60_000);
+    private static final Timing TIMING = new Timing(40, 80, 400, 100, 10, 20, 150, 400, 60_000);
     private static final long TIMEOUT_MS = 25;
     private static final int SEEDS = 200;
 
@@ -97,7 +97,7 @@ class SilenceTest {
         assertEquals(List.of(), view(one).nodes(View.State.IN));
         settle(world);
         set(one, "k", "v");
-        world.run(100);
+        world.run(2 * TIMING.pause());
         world.servers.forEach(server -> assertEquals("v", server.live("k")));
     }
 

@@ -38,6 +38,8 @@ final class World {
         TELLING
     }
 
+    private static final String VIEW = new String(Watch.VIEW_KEY, StandardCharsets.US_ASCII);
+
     /** So much later comes what is not waited for. */
     private static final long LATE_MS = 100;
 
@@ -224,8 +226,7 @@ final class World {
 
         private <T extends @Nullable Object> void run(
                 Supplier<T> task, CompletableFuture<T> answer) {
-            String view = new String(Watch.VIEW_KEY, StandardCharsets.US_ASCII);
-            if (guarded && process != server.process && server.held(view) == null) {
+            if (guarded && process != server.process && server.held(VIEW) == null) {
                 later(
                         way(),
                         () ->
@@ -303,11 +304,21 @@ final class World {
         final Changes changes;
         final Set<String> cut = new HashSet<>();
 
+        /** The servers that it lists. */
+        private final List<Server> list;
+
+        /** Whether it takes no more requests from its caller. */
+        boolean isClosing;
+
+        /** How many requests its caller waits for. */
+        int pending;
+
         /** To these servers one way takes up to so many milliseconds more. */
         final Map<String, Integer> slow = new HashMap<>();
 
-        Client(String name, Timing timing, long apart_ms) {
+        Client(String name, Timing timing, long apart_ms, List<Server> list) {
             this.name = name;
+            this.list = list;
             Ticks ticks =
                     new Ticks() {
                         @Override
@@ -325,7 +336,28 @@ final class World {
         }
 
         void start() {
-            watch.start(servers.stream().map(this::replica).toList());
+            watch.start(list.stream().map(this::replica).toList());
+        }
+
+        /** Whether its requests are answered and its copies are made. */
+        boolean isIdle() {
+            boolean idle = pending == 0;
+            for (Replica replica : watch.replicas()) {
+                idle &= replica.queue().drained().isDone();
+            }
+            return idle;
+        }
+
+        /** Ends it when its requests are answered and its copies are made; then runs the task. */
+        void close(Runnable then) {
+            isClosing = true;
+            if (isIdle()) {
+                watch.close();
+                clients.remove(this);
+                then.run();
+            } else {
+                World.this.later(1, () -> close(then));
+            }
         }
 
         private Replica replica(Server server) {
@@ -387,13 +419,16 @@ final class World {
         }
 
         boolean isWhole() {
-            return watch.isFresh() && watch.homes().count() == servers.size();
+            return watch.isFresh()
+                    && watch.homes().known().size() == list.size()
+                    && list.stream().allMatch(server -> server.live(VIEW) != null);
         }
     }
 
     final Random random;
     final List<Server> servers = new ArrayList<>();
     final List<Client> clients = new ArrayList<>();
+    private final Timing timing;
     private final long timeout_ms;
     private final Set<Broken> broken;
     private final PriorityQueue<Event> events = new PriorityQueue<>();
@@ -403,19 +438,32 @@ final class World {
     /** Clients with {@code timing} that wait for an answer for {@code timeout_ms}. */
     World(long seed, int servers, int clients, Timing timing, long timeout_ms, Set<Broken> broken) {
         this.random = new Random(seed);
+        this.timing = timing;
         this.timeout_ms = timeout_ms;
         this.broken = broken.isEmpty() ? EnumSet.noneOf(Broken.class) : EnumSet.copyOf(broken);
         for (int i = 0; i < servers; i++) {
             this.servers.add(new Server("s" + i));
         }
         for (int i = 0; i < clients; i++) {
-            this.clients.add(new Client("c" + i, timing, random.nextInt(10_000)));
+            add("c" + i, this.servers);
         }
         this.clients.forEach(Client::start);
     }
 
+    /** A client that lists these servers and does not know any yet. */
+    Client add(String name, List<Server> list) {
+        Client client = new Client(name, timing, random.nextInt(10_000), list);
+        clients.add(client);
+        return client;
+    }
+
     long now_ms() {
         return now_ms;
+    }
+
+    /** Puts an item on a server, whatever is there. */
+    static void put(Server server, byte[] key, Item item) {
+        server.put(name(key), item);
     }
 
     void later(long delay_ms, Runnable task) {

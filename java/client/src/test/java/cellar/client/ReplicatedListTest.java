@@ -1,0 +1,157 @@
+package cellar.client;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+
+import cellar.client.internal.AsyncView;
+import cellar.client.internal.cluster.ReplicatedCluster;
+import cellar.client.testing.Await;
+import cellar.client.testing.Server;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/** Replicated nodes that are replaced, added and removed by another list of nodes. */
+@Tag("deep")
+class ReplicatedListTest {
+    private static final Duration TTL = Duration.ofSeconds(1000);
+    private static final Map<String, String> ITEMS =
+            IntStream.range(0, 20)
+                    .boxed()
+                    .collect(Collectors.toMap(i -> "k" + i, i -> "value-" + i));
+
+    private final List<Server> servers = new ArrayList<>();
+    private final List<CacheClient<String>> clients = new ArrayList<>();
+
+    private void start(Server.Kind kind, int count) throws Exception {
+        for (int i = 0; i < count; i++) {
+            servers.add(Server.start(kind));
+        }
+    }
+
+    private CacheClient<String> open(int... list) {
+        CacheClient<String> client =
+                CacheClient.builder()
+                        .nodes(IntStream.of(list).mapToObj(i -> servers.get(i).node()).toList())
+                        .mode(CacheClientBuilder.Mode.REPLICATED)
+                        .timeout(Duration.ofSeconds(5))
+                        .backoff(Duration.ofMillis(5), Duration.ofMillis(50))
+                        .build(Codecs.string());
+        clients.add(client);
+        return client;
+    }
+
+    @AfterEach
+    void shut() {
+        clients.forEach(CacheClient::close);
+        servers.forEach(Server::close);
+    }
+
+    private static boolean isWhole(CacheClient<String> client) {
+        return ((ReplicatedCluster) ((AsyncView<String>) client).core().cluster()).isWhole();
+    }
+
+    private void untilAllWhole() throws Exception {
+        for (CacheClient<String> client : clients) {
+            untilWhole(client);
+        }
+    }
+
+    private static void untilWhole(CacheClient<String> client) throws Exception {
+        Await.until("its nodes have everything", () -> isWhole(client));
+    }
+
+    private void store(int... list) throws Exception {
+        CacheClient<String> client = open(list);
+        untilWhole(client);
+        client.blocking().setMany(ITEMS, TTL);
+        client.close();
+    }
+
+    /** All is there at once, and from the last of {@code list} alone once that is filled. */
+    private void isThere(int... list) throws Exception {
+        CacheClient<String> client = open(list);
+        assertEquals(ITEMS, client.blocking().getMany(ITEMS.keySet()));
+        untilWhole(client);
+        for (int i = 0; i < list.length - 1; i++) {
+            servers.get(list[i]).kill();
+        }
+        assertEquals(ITEMS, client.blocking().getMany(ITEMS.keySet()));
+    }
+
+    @ParameterizedTest
+    @EnumSource(Server.Kind.class)
+    void aNodeIsReplaced(Server.Kind kind) throws Exception {
+        start(kind, 3);
+        store(0, 1);
+        isThere(0, 2);
+    }
+
+    @ParameterizedTest
+    @EnumSource(Server.Kind.class)
+    void aNodeThatDiedWhileNoClientRanIsReplaced(Server.Kind kind) throws Exception {
+        start(kind, 3);
+        store(0, 1);
+        servers.get(1).kill();
+        isThere(0, 2);
+    }
+
+    @ParameterizedTest
+    @EnumSource(Server.Kind.class)
+    void aNodeIsRemoved(Server.Kind kind) throws Exception {
+        start(kind, 3);
+        store(0, 1, 2);
+        isThere(0, 2);
+    }
+
+    @ParameterizedTest
+    @EnumSource(Server.Kind.class)
+    void aNodeIsAdded(Server.Kind kind) throws Exception {
+        start(kind, 3);
+        store(0, 1);
+        isThere(0, 1, 2);
+    }
+
+    @ParameterizedTest
+    @EnumSource(Server.Kind.class)
+    void clientsChangeTheirListsOneAfterTheOtherAndNothingIsLost(Server.Kind kind)
+            throws Exception {
+        start(kind, 3);
+        for (int i = 0; i < 3; i++) {
+            open(0, 1);
+        }
+        untilAllWhole();
+        int written = 0;
+        for (int next = 0; next < clients.size(); next++) {
+            clients.get(next).close();
+            clients.set(next, clients.remove(openedLast(0, 2)));
+            for (int i = 0; i < 30; i++) {
+                CacheClient<String> writer = clients.get(i % clients.size());
+                writer.blocking().set("k", "" + written, TTL);
+                writer.blocking().addOrIncrement("n", 1, TTL);
+                written++;
+                for (CacheClient<String> reader : clients) {
+                    assertEquals("" + (written - 1), reader.blocking().get("k"));
+                    assertEquals(written, reader.blocking().getCounter("n"));
+                }
+            }
+        }
+        untilAllWhole();
+        servers.get(0).kill();
+        for (CacheClient<String> reader : clients) {
+            assertEquals("" + (written - 1), reader.blocking().get("k"));
+            assertEquals(written, reader.blocking().getCounter("n"));
+        }
+    }
+
+    private int openedLast(int... list) {
+        open(list);
+        return clients.size() - 1;
+    }
+}
