@@ -103,8 +103,8 @@ pub(crate) struct Bench {
 }
 
 /// Clients that read nothing, and how often each sends its request.
-const UNREAD_CLIENTS: usize = 40;
-const UNREAD_REQUESTS: usize = 4;
+const UNREAD_CLIENTS: usize = 30;
+const UNREAD_REQUESTS: usize = 2;
 
 /// What is asked last on a connection, so that its answer shows the end.
 const END: &[u8] = b"*2\r\n$4\r\nPING\r\n$7\r\nTHE-END\r\n";
