@@ -1,15 +1,17 @@
 //! Pipelines: a client that sends all its requests before it reads the first reply.
 
-use crate::support::wait::PATIENCE;
-use crate::support::{daemon, tls};
+use crate::support::wait::{PATIENCE, wait_until};
+use crate::support::{daemon, http, tls};
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::sync::Arc;
+use std::time::Duration;
 
 use rustls::version::TLS13;
 
 use daemon::{Daemon, check, expect, expect_end, frame, hit, pattern, set};
+use http::Http;
 use tls::Authority;
 
 /// A read request of a protocol, and its reply.
@@ -146,7 +148,8 @@ fn a_pipeline_that_does_not_fit_is_told_so_behind_its_replies() {
 fn pipelines_that_fit_one_by_one_are_all_answered_when_they_come_at_once() {
     const CLIENTS: usize = 8;
     // Each takes most of what there is, beyond what the sockets hold.
-    let daemon = Daemon::spawn(&["--client-memory", "24MiB", "--threads", "2"]);
+    let flags = ["--client-memory", "24MiB", "--threads", "2"];
+    let daemon = Daemon::spawn(&[&flags[..], &["--write-timeout", "10m"]].concat());
     let (key, value) = store(&daemon);
     let exchange = resp_exchange(&key, &value);
     std::thread::scope(|scope| {
@@ -157,6 +160,75 @@ fn pipelines_that_fit_one_by_one_are_all_answered_when_they_come_at_once() {
         }
     });
     assert_eq!(daemon.stat("pipeline_kicks"), 0);
+}
+
+#[test]
+fn a_pipeline_that_waits_in_vain_for_memory_is_told_so() {
+    const STEP: Duration = Duration::from_secs(1);
+    let flags = ["--client-memory", "24MiB", "--write-timeout", "5s"];
+    let daemon = Daemon::start(&flags);
+    let (key, value) = store(&daemon);
+    let exchange = resp_exchange(&key, &value);
+    // It has all that one pipeline may have, and reads slowly.
+    let mut slow = daemon.connect_resp();
+    slow.write_all(&exchange.request.repeat(MANY)).unwrap();
+    let mut other = daemon.connect_resp();
+    let all = exchange.request.repeat(MANY);
+    let waiting = std::thread::spawn(move || {
+        other.write_all(&all).unwrap();
+        let mut replies = Vec::new();
+        other.read_to_end(&mut replies).unwrap();
+        replies
+    });
+    wait_until("the replies of both wait", || output_pauses(&daemon) == 2);
+    let mut some = vec![0; 2 << 20];
+    daemon.advance_until("the other one is refused", STEP, || {
+        slow.read_exact(&mut some).unwrap();
+        daemon.stat("pipeline_kicks") == 1
+    });
+    let replies = waiting.join().unwrap();
+    assert!(replies.ends_with(b"--client-memory has free\r\n"));
+}
+
+/// How often a connection had to wait because its client did not take its replies.
+fn output_pauses(daemon: &Daemon) -> u64 {
+    let page = Http::to(daemon).get("/metrics");
+    let mut lines = page.text().lines();
+    let found = lines.find_map(|line| line.strip_prefix("cellar_output_pauses_total "));
+    found.unwrap().parse().unwrap()
+}
+
+#[test]
+fn a_client_that_ends_its_side_keeps_no_memory_from_the_pipelines_of_others() {
+    let daemon = Daemon::spawn(&["--client-memory", "1MiB", "--threads", "1"]);
+    let (key, value) = store(&daemon);
+    check(
+        &mut daemon.connect(),
+        &set("long", &pattern(5, 1_000_000)),
+        b"STORED\r\n",
+    );
+    // Two clients fill the memory that pipelines share, a third one needs more and has none.
+    let mut silent = Vec::new();
+    for number in 1..=3 {
+        let mut stream = daemon.connect();
+        stream.write_all(&b"get long\r\n".repeat(100)).unwrap();
+        wait_until("its replies wait", || output_pauses(&daemon) >= number);
+        match number {
+            3 => stream.shutdown(Shutdown::Write).unwrap(),
+            _ => stream.write_all(b"get long\r\n").unwrap(),
+        }
+        silent.push(stream);
+        daemon.stat("curr_items");
+    }
+    drop(silent);
+    daemon.wait_for_stat("curr_connections", |count| count <= 1);
+    // The next one that does not fit is told so at once.
+    let mut stream = daemon.connect_resp();
+    let request = resp_exchange(&key, &value).request;
+    stream.write_all(&request.repeat(MANY)).unwrap();
+    let mut replies = Vec::new();
+    stream.read_to_end(&mut replies).unwrap();
+    assert!(replies.ends_with(b"--client-memory has free\r\n"));
 }
 
 #[test]

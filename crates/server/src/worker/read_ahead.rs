@@ -3,7 +3,8 @@
 //! Many clients send a whole pipeline before they read. While the replies to its beginning fill
 //! the socket, nothing further of it is executed; it is received all the same, so that the client
 //! can go on to read. The [budget](crate::budget::Budget::grant_ahead) says which connection may
-//! have memory for it: one that has to wait asks again every [`RETRY_MS`].
+//! have memory for it: one that has to wait asks again every [`RETRY_MS`], for at most
+//! `--write-timeout`.
 //!
 //! A pipeline that does not fit into `--client-memory` is refused: the client gets an error behind
 //! the replies to what was executed, and what it still sends is thrown away so that it comes to
@@ -80,8 +81,6 @@ impl Worker {
             AheadGrant::Now => {}
             AheadGrant::Later => {
                 connection.awaits_memory = true;
-                // Its time is not over while it waits for others.
-                connection.start_transfer(self.now_ms);
                 if self.ahead_queue.tokens.is_empty() {
                     self.ahead_queue.retry_ms = self.now_ms + RETRY_MS;
                 }
@@ -89,7 +88,12 @@ impl Worker {
             }
             AheadGrant::Never => return self.refuse_pipeline(slot),
         }
-        match connection.stream.read_ahead() {
+        let received = connection.stream.read_ahead();
+        if connection.stream.ahead_bytes() == 0 {
+            // Nothing came: it does not keep others waiting.
+            self.common.state.budget.release_ahead((self.index, token));
+        }
+        match received {
             Received::Bytes(bytes) => {
                 connection.active_ms = self.now_ms;
                 connection.note_moved(bytes, self.now_ms);
@@ -131,9 +135,9 @@ impl Worker {
         }
     }
 
-    /// Ends a connection whose pipeline does not fit into the memory for clients, with an error
-    /// behind the replies that wait.
-    fn refuse_pipeline(&mut self, slot: u32) {
+    /// Ends a connection whose pipeline does not fit into the memory for clients, or has waited for
+    /// it in vain, with an error behind the replies that wait.
+    pub(super) fn refuse_pipeline(&mut self, slot: u32) {
         let token = self.table.token(slot);
         let Some(connection) = self.table.get_mut(slot) else {
             return;
@@ -150,6 +154,7 @@ impl Worker {
                 .refuse_pipeline(context, &mut connection.output);
         }
         connection.end_after_output();
+        connection.start_transfer(self.now_ms);
         let chunks = connection.stream.take_ahead();
         self.leave_buffers(chunks);
         self.release_ahead(token);

@@ -232,6 +232,9 @@ impl Worker {
         let Some(connection) = self.table.get_mut(slot) else {
             return;
         };
+        if connection.awaits_memory && connection.ending == Ending::No {
+            return self.refuse_pipeline(slot);
+        }
         if connection.blocked || connection.ending != Ending::No {
             return self.close(slot);
         }
