@@ -39,6 +39,20 @@ pub struct Lookup {
     pub no_lease: bool,
 }
 
+impl Lookup {
+    /// A look at an item and its version that is no read: it counts for nothing and wins no lease.
+    #[must_use]
+    pub fn of_version() -> Lookup {
+        Lookup {
+            version: true,
+            quiet: true,
+            uncounted: true,
+            no_lease: true,
+            ..Lookup::default()
+        }
+    }
+}
+
 /// When a store may take effect.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum When {

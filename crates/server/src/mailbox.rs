@@ -38,6 +38,12 @@ pub struct ClientSetup {
 }
 
 impl ClientSetup {
+    /// Whether nothing was set up.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == ClientSetup::default()
+    }
+
     /// Bytes of its names.
     #[must_use]
     pub fn bytes(&self) -> usize {

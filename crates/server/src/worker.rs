@@ -317,7 +317,7 @@ impl Worker {
         let home = (Arc::clone(mailboxes), self.index, token);
         let source = Source::of(&told_of(&peer, peer_uid(&stream)));
         let mut link = Link::new(protocol, (peer, &stream), home, self.now_ms, state);
-        let is_restored = link.restore(&setup, state);
+        let is_restored = setup.is_empty() || link.restore(&setup, state);
         let mut connection = Connection::new(stream, link, self.now_ms);
         connection.source = source;
         if !is_restored {

@@ -17,7 +17,7 @@ use super::control_socket::ControlSocket;
 use super::wire::{Channel, FILES_MAX, Heard, SETUP_VERSION, ToldClient, VERSIONS, Word};
 use crate::listener::Listener;
 use crate::logging::printable;
-use crate::mailbox::{Arrival, ClientSetup};
+use crate::mailbox::Arrival;
 
 /// Longest time from who asks to what it asks.
 const ASK_MS: u64 = 2_000;
@@ -233,8 +233,8 @@ impl Succession {
         };
         let mut others = Vec::new();
         if successor.version < SETUP_VERSION {
-            let plain = |one: &Arrival| one.setup == ClientSetup::default();
-            (clients, others) = clients.into_iter().partition(plain);
+            let is_plain = |one: &Arrival| one.setup.is_empty();
+            (clients, others) = clients.into_iter().partition(is_plain);
         }
         others.extend(clients.split_off(clients.len().min(successor.clients_max)));
         successor.clients = clients;

@@ -54,7 +54,7 @@ impl ToldClient {
 
     fn write(&self, text: &mut String) -> std::fmt::Result {
         write!(text, "\n{} {}", self.protocol.name(), self.peer)?;
-        if self.setup == ClientSetup::default() {
+        if self.setup.is_empty() {
             return Ok(());
         }
         let version = if self.setup.is_resp3 { 3 } else { 2 };

@@ -101,13 +101,7 @@ impl Call<'_> {
             (false, true) if is_any(request, Mark::IfNoneMatch) => return Ok(When::Absent),
             _ => {}
         }
-        let lookup = Lookup {
-            version: true,
-            quiet: true,
-            uncounted: true,
-            no_lease: true,
-            ..Lookup::default()
-        };
+        let lookup = Lookup::of_version();
         let found = self.context.cache().lookup(key, &lookup, |found| {
             let is_it = |tag: Tag| tag.is_of(&found.item, found.version);
             let is_right = !matches || names(request, Mark::IfMatch, is_it);

@@ -177,13 +177,7 @@ fn conclude(call: &mut Call<'_>, seen: Option<Seen>) -> Outcome {
 /// is computing.
 #[cold]
 fn unusual(call: &mut Call<'_>, key: Key<'_>, writer: Writer<'_>) -> Result<Option<Seen>, Failure> {
-    let lookup = Lookup {
-        version: true,
-        no_lease: true,
-        quiet: true,
-        uncounted: true,
-        ..Lookup::default()
-    };
+    let lookup = Lookup::of_version();
     let out = call.output.bytes();
     let seen = call.context.cache().lookup(key, &lookup, |found| {
         if found.lease.taken && found.item.value.is_empty() {

@@ -350,14 +350,8 @@ fn arithmetic_done(
 /// An item's version, which it gets here if nobody has asked for it before; zero for what can have
 /// none.
 fn version_of(key: Key<'_>, context: Context<'_>) -> u64 {
-    let lookup = Lookup {
-        version: true,
-        quiet: true,
-        uncounted: true,
-        no_lease: true,
-        ..Lookup::default()
-    };
-    let found = context.cache().lookup(key, &lookup, |found| found.version);
+    let cache = context.cache();
+    let found = cache.lookup(key, &Lookup::of_version(), |found| found.version);
     found.ok().flatten().unwrap_or(0)
 }
 

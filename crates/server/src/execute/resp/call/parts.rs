@@ -67,29 +67,27 @@ const fn rule(head: usize, group: usize, join: Join) -> Option<Rule> {
     })
 }
 
+/// The rule for a command on keys of which nobody sees a part done, unless there are very many.
+const fn one_step_rule(group: usize, join: Join) -> Option<Rule> {
+    Some(Rule {
+        head: 1,
+        group,
+        most: ARGS_MAX,
+        join,
+    })
+}
+
 /// The rule for a command's list; none if it is not worked off in parts.
 fn rule_of(verb: Verb) -> Option<Rule> {
     match verb {
         Verb::Exists | Verb::Touch => rule(1, 1, Join::Sum),
-        // Nobody sees a part of what DEL removes unless it has very many keys.
-        Verb::Del | Verb::Unlink => Some(Rule {
-            head: 1,
-            group: 1,
-            most: ARGS_MAX,
-            join: Join::Sum,
-        }),
+        Verb::Del | Verb::Unlink => one_step_rule(1, Join::Sum),
         Verb::Sadd | Verb::Srem | Verb::Hdel | Verb::Zrem => rule(2, 1, Join::Sum),
         Verb::Lpush | Verb::Rpush | Verb::Lpushx | Verb::Rpushx => rule(2, 1, Join::Last),
         Verb::Pfadd => rule(2, 1, Join::Any),
         Verb::Hset => rule(2, 2, Join::Sum),
         Verb::Hmset => rule(2, 2, Join::Ok),
-        // Nobody sees a part of what MSET stores unless it has very many pairs.
-        Verb::Mset => Some(Rule {
-            head: 1,
-            group: 2,
-            most: ARGS_MAX,
-            join: Join::Ok,
-        }),
+        Verb::Mset => one_step_rule(2, Join::Ok),
         Verb::Smismember | Verb::Hmget | Verb::Zmscore | Verb::Geopos | Verb::Geohash => {
             rule(2, 1, Join::Array)
         }
