@@ -250,6 +250,37 @@ impl Reclaimer {
         }
     }
 
+    /// Has the extent of an item grow where it lies, so that its value can become longer by `more`;
+    /// others leave for that. `false` if it has no extent, no addresses behind it, or nothing may
+    /// leave.
+    pub(crate) fn make_room_behind(
+        &mut self,
+        store: &mut Store,
+        located: &Located,
+        more: usize,
+        now: Instant,
+    ) -> bool {
+        if store.extend(located, more) {
+            return true;
+        }
+        if store.keeps() || !store.can_extend(located, more) {
+            return false;
+        }
+        // It must not leave for itself.
+        let _pin = store.pin(located);
+        let mut copy_bytes = copies_for(more, store);
+        while !store.extend(located, more) {
+            if store.release_free() {
+                continue;
+            }
+            self.see_to_victim(store, now);
+            if !self.finish_victim(store, &mut copy_bytes, now) {
+                return false;
+            }
+        }
+        true
+    }
+
     /// Frees a segment, or its memory if an extent is wanted.
     fn give_up_segment(
         &mut self,

@@ -59,6 +59,10 @@ const FIELDS_BYTES: [usize; 256] = {
     bytes
 };
 
+/// Bytes of the length of a value that is edited, so that the header stays as long as it is while
+/// the value grows and shrinks.
+const PADDED_LENGTH_BYTES: usize = 5;
+
 /// Room for the longest header.
 pub(crate) const HEADER_BYTES_MAX: usize = 48;
 
@@ -110,6 +114,8 @@ pub(crate) struct Spec {
     pub(crate) access_s: Option<u32>,
     pub(crate) space: Space,
     pub(crate) kind: Kind,
+    /// The value will be edited: its length is written in as many bytes as any length needs.
+    pub(crate) is_edited: bool,
 }
 
 /// A header, ready to be written.
@@ -140,8 +146,8 @@ impl Header {
     }
 
     #[inline]
-    fn push_base_128(&mut self, mut number: usize) {
-        while number >= 0x80 {
+    fn push_base_128(&mut self, mut number: usize, bytes: usize) {
+        for _ in 1..bytes {
             self.push(number as u8 | 0x80);
             number >>= 7;
         }
@@ -176,6 +182,7 @@ impl Spec {
             access_s: None,
             space: Space::MAIN,
             kind: Kind::STRING,
+            is_edited: false,
         }
     }
 
@@ -208,7 +215,7 @@ impl Spec {
             header.push(fields);
             header.push_le(self.key_bytes as u64, key_length_bytes(fields));
         }
-        header.push_base_128(self.value_bytes);
+        header.push_base_128(self.value_bytes, self.length_bytes());
         if let Some(number) = deadline {
             header.push_le(number, usize::from(scale.width));
         }
@@ -225,7 +232,8 @@ impl Spec {
         let is_plain = self.flags | self.space.0 | u32::from(self.kind.0) == 0
             && self.version.is_none()
             && self.lease.is_default()
-            && self.access_s.is_none();
+            && self.access_s.is_none()
+            && !self.is_edited;
         // An empty key has no short header either.
         let has_long_key = self.key_bytes.wrapping_sub(1) >= PLAIN_KEY_BYTES_MAX;
         if !is_plain || has_long_key || self.value_bytes >= 1 << 14 {
@@ -262,7 +270,16 @@ impl Spec {
         };
         let width = if own_deadline { 0 } else { scale.width };
         let fields_bytes = FIELDS_BYTES[usize::from(fields)];
-        begin + base_128_bytes(self.value_bytes) + usize::from(width) + fields_bytes
+        begin + self.length_bytes() + usize::from(width) + fields_bytes
+    }
+
+    /// Bytes of the value's length in a header.
+    #[inline]
+    fn length_bytes(&self) -> usize {
+        match self.is_edited {
+            true => PADDED_LENGTH_BYTES,
+            false => base_128_bytes(self.value_bytes),
+        }
     }
 
     fn fields(&self, own_deadline: bool) -> u8 {
@@ -512,7 +529,7 @@ pub(crate) fn draft(bytes: usize) -> Header {
         len: 0,
     };
     header.push(DRAFT);
-    header.push_base_128(bytes);
+    header.push_base_128(bytes, base_128_bytes(bytes));
     header
 }
 
@@ -526,7 +543,7 @@ pub(crate) fn hole(bytes: usize) -> Header {
         header.push(HOLE_OF_ONE);
     } else {
         header.push(HOLE);
-        header.push_base_128(bytes);
+        header.push_base_128(bytes, base_128_bytes(bytes));
     }
     header
 }

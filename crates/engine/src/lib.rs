@@ -67,7 +67,8 @@ pub use heap::{CountingHeap, HeapMark, exclude_from_heap_count, keep_heap_lean, 
 pub use key::{KEY_BYTES_MAX, Key};
 pub use observer::{Happened, Observer};
 pub use options::{
-    Change, DeleteOptions, End, Increment, Lookup, ScanCursor, SetOptions, Splice, When,
+    Apply, Change, DeleteOptions, End, Increment, Lookup, ScanCursor, SetOptions, Splice,
+    ValueBytes, When,
 };
 pub use outcome::{Counted, Deleted, Found, Item, KeyFacts, Lease, Stored, Uses};
 pub use space::{Kind, Space};

@@ -121,6 +121,8 @@ pub(crate) struct Log {
     spared: usize,
     /// Segments and extents that were opened so far.
     opened: u64,
+    /// Whether extents are made where there are addresses behind them.
+    leaves_addresses: bool,
 }
 
 impl Log {
@@ -141,6 +143,7 @@ impl Log {
             arena: Arc::new(arena),
             anchor,
             opened: 0,
+            leaves_addresses: false,
             unused_from: 0,
             head: None,
             grew_at: None,
@@ -526,15 +529,7 @@ impl Log {
         }
         // The run begins with what is unused at the end; what the table takes is paid for for good.
         let first = self.segments.len() - run;
-        let more = span - run;
-        if first + span > self.arena.segments()
-            || !self.anchor.reach(first + span)
-            || !self.budget().take(more * TABLE_ENTRY_BYTES)
-        {
-            return None;
-        }
-        self.segments.resize(first + span, Segment::unused());
-        Some(first as u32)
+        self.reach_segments(first + span).then_some(first as u32)
     }
 
     /// Moves a sealed segment to the back of a queue.

@@ -201,7 +201,56 @@ pub enum Change {
         /// Without an item a string of `bytes_min` is stored that goes then; of zero bytes none.
         deadline: Deadline,
     },
+    /// Has a function change the value, if it is there, where it lies. Kind and flags stay. Else as
+    /// [`Change::Store`].
+    ///
+    /// The value is copied first if a reader has pinned it, or if it has no space behind it for as
+    /// much as it may grow.
+    Edit {
+        /// Bytes by which the value may become longer.
+        more: usize,
+        /// When the item goes.
+        deadline: Deadline,
+        /// What changes it.
+        apply: Apply,
+    },
 }
+
+/// A value that is changed where it lies.
+pub trait ValueBytes {
+    /// All its bytes.
+    fn bytes(&self) -> &[u8];
+
+    /// Writes over some of them.
+    ///
+    /// # Panics
+    /// If they reach beyond the end.
+    fn write(&mut self, at: usize, bytes: &[u8]);
+
+    /// Makes it this long; what is added has any content.
+    ///
+    /// # Panics
+    /// If it becomes longer than [`Change::Edit`] allows.
+    fn resize(&mut self, len: usize);
+}
+
+/// Changes a value as the bytes say that were put into the scratch buffer.
+#[derive(Clone, Copy)]
+pub struct Apply(pub fn(&mut dyn ValueBytes, &[u8]));
+
+impl std::fmt::Debug for Apply {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Apply")
+    }
+}
+
+impl PartialEq for Apply {
+    fn eq(&self, other: &Apply) -> bool {
+        std::ptr::fn_addr_eq(self.0, other.0)
+    }
+}
+
+impl Eq for Apply {}
 
 impl Change {
     /// Writes parts over the value, if it is there, whose length stays.

@@ -40,6 +40,17 @@ impl UpdateLimits {
     }
 }
 
+/// What a [`Change::Edit`] needs.
+#[derive(Clone, Copy)]
+struct EditSpace {
+    more: usize,
+    deadline: Deadline,
+}
+
+/// How often a writer looks whether a reader still uses a value, before it copies the value: such
+/// readers are other threads that copy a part of it out.
+const PIN_LOOKS: usize = 1_000;
+
 /// What a [`Change::Splice`] asks for.
 struct Edit<'a> {
     parts: &'a [Splice],
@@ -89,6 +100,28 @@ impl Shard {
                     return self.update(key, scratch, limits, wanted_bytes, decide, now);
                 }
             }
+            (Change::Edit { .. }, None) => {}
+            (
+                Change::Edit {
+                    more,
+                    deadline,
+                    apply,
+                },
+                Some(old),
+            ) => {
+                let space = EditSpace { more, deadline };
+                let editable = self.editable(key, &old, space, limits, wanted_bytes, now)?;
+                let Some(editable) = editable else {
+                    return self.update(key, scratch, limits, wanted_bytes, decide, now);
+                };
+                let bytes = editable.layout.value_bytes;
+                let spec = self.next_as(key, &editable, bytes, deadline, now);
+                let edited = self
+                    .store
+                    .edit(&editable, &spec, more, |value| apply.0(value, scratch));
+                let happened = Happened::of_store(Some(&edited));
+                self.stored(key, &edited, spec.version.unwrap_or(0), happened, now);
+            }
             (Change::Remove, Some(old)) => self.remove(key, &old, now),
             (Change::Retime(deadline), Some(old)) => self.retime(key, &old, deadline, now)?,
             (
@@ -113,6 +146,50 @@ impl Shard {
             }
         }
         Ok(result)
+    }
+
+    /// The item where it can be edited: as it lies, with more memory behind it, or a copy; none if it
+    /// had to leave for lack of room.
+    fn editable(
+        &mut self,
+        key: Key<'_>,
+        old: &Located,
+        space: EditSpace,
+        limits: &UpdateLimits,
+        wanted_bytes: &Cell<usize>,
+        now: Instant,
+    ) -> Result<Option<Located>, Error> {
+        let EditSpace { more, deadline } = space;
+        let value_bytes = old.layout.value_bytes;
+        if more > 0 {
+            limits.check(Kind::STRING, value_bytes + more)?;
+        }
+        let mut looks = 0..PIN_LOOKS;
+        while self.store.is_pinned(old.segment) && looks.next().is_some() {
+            std::hint::spin_loop();
+        }
+        if !self.store.is_pinned(old.segment)
+            && (self.store.can_edit(old, more, deadline)
+                || self.reclaimer.make_room_behind(&mut self.store, old, more, now)
+                    && self.store.can_edit(old, more, deadline))
+        {
+            return Ok(Some(*old));
+        }
+        let slack = more.max(slack_bytes(value_bytes + more, limits.string_bytes));
+        wanted_bytes.set(value_bytes + slack);
+        let spec = Spec {
+            is_edited: true,
+            ..self.next_as(key, old, value_bytes, deadline, now)
+        };
+        let before = self.store.leave_addresses(true);
+        let put = self.put_elsewhere(key, Some(*old), &spec, slack, Content::Old, now);
+        self.store.leave_addresses(before);
+        // Nobody has seen the copy, whatever else of its segment is read.
+        match put? {
+            Some(copy) if self.store.can_edit(&copy, more, deadline) => Ok(Some(copy)),
+            Some(_) => Err(self.store.refuse()),
+            None => Ok(None),
+        }
     }
 
     /// Writes over parts of a value and makes it longer; `false` if the item had to leave for lack
@@ -166,6 +243,23 @@ impl Shard {
         let happened = Happened::of_store(old);
         self.stored(key, &located, spec.version.unwrap_or(0), happened, now);
         Ok(true)
+    }
+
+    /// The item that follows `old` and is of its kind, with its flags.
+    fn next_as(
+        &mut self,
+        key: Key<'_>,
+        old: &Located,
+        value_bytes: usize,
+        deadline: Deadline,
+        now: Instant,
+    ) -> Spec {
+        let before = self.store.spec_of(old);
+        Spec {
+            kind: before.kind,
+            flags: before.flags,
+            ..self.next_spec(key, Some(old), value_bytes, deadline, now)
+        }
     }
 
     /// The item that follows `old`: it has the fields that `old` has, and its lease has ended.

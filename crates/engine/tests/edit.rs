@@ -1,6 +1,8 @@
 //! Edits: values that are changed and grow where they lie.
 
-use cellar_engine::{Cache, Change, Config, Deadline, End, Error, SetOptions, Splice};
+use cellar_engine::{
+    Apply, Cache, Change, Config, Deadline, End, Error, Kind, SetOptions, Splice, ValueBytes,
+};
 
 use crate::support::cache::Timed;
 use crate::support::random::Random;
@@ -160,4 +162,136 @@ fn a_value_grows_where_nothing_may_leave_and_memory_for_slack_is_missing() {
     assert_eq!(value, vec![7; length]);
     assert!(length > 500_000, "{length}");
     cache.audit().unwrap();
+}
+
+/// Appends the scratch buffer to the value, or cuts the value off at the length that it says.
+fn append_or_cut(value: &mut dyn ValueBytes, scratch: &[u8]) {
+    if let Some(len) = scratch.strip_prefix(b"cut ") {
+        let len = u64::from_le_bytes(len.try_into().unwrap());
+        return value.resize(len as usize);
+    }
+    let len = value.bytes().len();
+    value.resize(len + scratch.len());
+    value.write(len, scratch);
+}
+
+fn change_in_place(cache: &Cache, key: &[u8], op: &[u8], deadline: Deadline) -> Result<(), Error> {
+    let key = cache.key(key).unwrap();
+    cache.update(key, &mut Vec::new(), |_, scratch| {
+        scratch.extend_from_slice(op);
+        let change = Change::Edit {
+            more: op.len(),
+            deadline,
+            apply: Apply(append_or_cut),
+        };
+        ((), change)
+    })
+}
+
+fn cut(len: usize) -> Vec<u8> {
+    [&b"cut "[..], &(len as u64).to_le_bytes()].concat()
+}
+
+fn store_collection(cache: &Cache, key: &[u8], value: &[u8]) {
+    let options = SetOptions {
+        kind: Kind(1),
+        ..SetOptions::default()
+    };
+    let key = cache.key(key).unwrap();
+    cache.set(key, value, &options).unwrap();
+}
+
+#[test]
+fn a_value_that_is_edited_grows_where_it_lies_beside_others() {
+    let pieces = if cfg!(miri) { 40 } else { 20_000 };
+    let cache = cache(64 << 20);
+    let mut model = vec![b'b'; 5_000];
+    store_collection(&cache, b"key", &model);
+    let (mut moves, mut before) = (0, 0);
+    let small = SetOptions::default();
+    for number in 0..pieces {
+        let piece = vec![number as u8; 1_000];
+        change_in_place(&cache, b"key", &piece, Deadline::NEVER).unwrap();
+        model.extend_from_slice(&piece);
+        let key = format!("small{number}").into_bytes();
+        cache.set(cache.key(&key).unwrap(), &piece, &small).unwrap();
+        let place = place(&cache, b"key");
+        moves += usize::from(place != before);
+        before = place;
+        if number % 1_000 == 0 {
+            cache.audit().unwrap();
+        }
+    }
+    assert!(read(&cache, b"key") == model);
+    // While it lies among others; then it has addresses of its own.
+    assert!(moves < 60, "{moves}");
+    let held = || cache.stats().live_bytes + cache.stats().dead_bytes;
+    let grown = held();
+    while model.len() > 300 {
+        let len = model.len() - (model.len() / 50).max(100);
+        change_in_place(&cache, b"key", &cut(len), Deadline::NEVER).unwrap();
+        model.truncate(len);
+        cache.audit().unwrap();
+    }
+    assert!(read(&cache, b"key") == model);
+    if !cfg!(miri) {
+        assert!(grown - held() > 15 << 20, "{grown} {}", held());
+    }
+}
+
+#[test]
+fn others_leave_for_a_value_that_is_edited_and_it_does_not() {
+    let cache = cache(16 << 20);
+    let small = SetOptions::default();
+    let mut model = vec![b'b'; 300_000];
+    store_collection(&cache, b"key", &model);
+    for number in 0..40_000 {
+        let key = format!("small{number}").into_bytes();
+        cache.set(cache.key(&key).unwrap(), &[7; 500], &small).unwrap();
+        if number % 8 == 0 {
+            let piece = vec![number as u8; 1_000];
+            change_in_place(&cache, b"key", &piece, Deadline::NEVER).unwrap();
+            model.extend_from_slice(&piece);
+        }
+        if number % 5_000 == 0 {
+            cache.audit().unwrap();
+        }
+        assert!(cache.stats().memory_bytes <= 16 << 20);
+    }
+    assert!(read(&cache, b"key") == model);
+    // Half of the memory is the limit of a value.
+    let piece = vec![1; 1 << 20];
+    let refused = (0..10).find_map(|_| {
+        change_in_place(&cache, b"key", &piece, Deadline::NEVER).err()
+    });
+    assert!(matches!(refused, Some(Error::TooLarge { .. })));
+    cache.audit().unwrap();
+}
+
+#[test]
+fn an_edited_value_that_is_read_is_copied_and_gets_its_deadline() {
+    let timed = Timed::with(Config {
+        shards: Some(1),
+        value_bytes_max: Config::VALUE_BYTES_LIMIT,
+        ..Config::with_memory(64 << 20)
+    });
+    let cache = &timed.cache;
+    for bytes in [5_000, 300_000, 3 << 20] {
+        let mut model = vec![b'b'; bytes];
+        store_collection(cache, b"key", &model);
+        let seen = cache.get_handle(cache.key(b"key").unwrap()).unwrap();
+        change_in_place(cache, b"key", b"more", Deadline::NEVER).unwrap();
+        assert!(seen[..] == model[..], "a reader sees what it began to read");
+        drop(seen);
+        model.extend_from_slice(b"more");
+        assert!(read(cache, b"key") == model);
+        let deadline = cache.now().plus_ms(1_000);
+        change_in_place(cache, b"key", b"last", deadline).unwrap();
+        model.extend_from_slice(b"last");
+        assert!(read(cache, b"key") == model);
+        cache.audit().unwrap();
+        timed.clock.advance_ms(1_001);
+        assert!(cache.get(cache.key(b"key").unwrap(), |_| ()).is_none());
+        cache.audit().unwrap();
+    }
 }

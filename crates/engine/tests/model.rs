@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use cellar_engine::{
-    Cache, Change, Config, Counted, Deadline, DeleteOptions, Deleted, Draft, End, Handle, Happened,
+    Apply, Cache, Change, Config, Counted, Deadline, DeleteOptions, Deleted, Draft, End, Handle, Happened,
     Increment, Instant, Item, Key, Kind, Lookup, ManualClock, Observer, SetOptions, Space, Splice,
     Stored, When,
 };
@@ -480,6 +480,21 @@ impl Pair {
             0 => Change::Keep,
             1 => Change::Remove,
             2 => Change::Retime(deadline),
+            5 => Change::Edit {
+                more: len,
+                deadline,
+                apply: Apply(|value, bytes| {
+                    // A third of it is cut off, or it grows.
+                    let before = value.bytes().len();
+                    match bytes.first() {
+                        Some(first) if first % 3 > 0 => {
+                            value.resize(before + bytes.len());
+                            value.write(before, bytes);
+                        }
+                        _ => value.resize(before - before / 3),
+                    }
+                }),
+            },
             _ => Change::Store {
                 kind: Kind(kind),
                 deadline,
@@ -513,7 +528,24 @@ impl Pair {
         match (change, old) {
             // It is drawn as an operation of its own.
             (Change::Splice { .. }, _) => unreachable!(),
-            (Change::Keep, _) | (Change::Remove | Change::Retime(_), None) => {}
+            (Change::Keep, _)
+            | (Change::Remove | Change::Retime(_) | Change::Edit { .. }, None) => {}
+            (Change::Edit { .. }, Some(old)) => {
+                let mut edited = old.value;
+                match scratch.first() {
+                    Some(first) if first % 3 > 0 => edited.extend_from_slice(&scratch),
+                    _ => edited.truncate(edited.len() - edited.len() / 3),
+                }
+                let entry = Entry {
+                    value: edited,
+                    flags: old.flags,
+                    kind: old.kind,
+                    deadline_ms,
+                    version,
+                    ..Entry::default()
+                };
+                self.model.entries.insert(key.to_vec(), entry);
+            }
             (Change::Remove, Some(_)) => {
                 self.model.entries.remove(key);
                 self.heard(key, Happened::Removed);

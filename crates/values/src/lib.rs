@@ -1,15 +1,41 @@
-//! Data types over bytes: collections in small nodes, at any size.
+//! Data types over bytes: large collections, each in the bytes of one value.
 //!
-//! A type does not know where its nodes are: it reads and changes them through [`Nodes`]. What is
-//! kept of a collection beside them is its [`Tree`], 32 bytes.
+//! A value is a head and pages of 4 KiB. The pages are the nodes of up to two B+ trees with counts,
+//! and what is too long for a node. A write changes the pages on its path where they lie, so it
+//! costs O(log n), whatever the value's length. Pages have no gaps between them: when one is freed,
+//! the last one takes its place and the value gets shorter.
+//!
+//! | type | first tree | second tree |
+//! |---|---|---|
+//! | hash | fields by a secret hash | fields with a deadline, by deadline |
+//! | set | members by a secret hash | |
+//! | sorted set | members by a secret hash, with their scores | members by score, then bytes |
+//! | list | elements by position | |
+//!
+//! Why: docs/decisions/0074. Tests: tests/model.rs.
 #![forbid(unsafe_code)]
 
-mod page; // the bytes of a node
-mod nodes; // where they are kept
-mod tree; // a sorted map in nodes
-mod hash;
+mod bytes; // a value that can be changed
+mod entry; // what a tree stores
+mod page; // a node's bytes
+mod view; // reading a value
+mod edit; // changing a value: entries, splits, merges
+mod pages; // changing a value: allocating, freeing and moving pages
+mod table; // members by hash
+mod ordered; // members by key
+mod sequence; // elements by position
+mod plan; // pages that changes need
+mod check; // whether a value is sound
 
-pub use hash::Hash;
-pub use nodes::{Change, Full, Nodes};
-pub use page::Entry;
-pub use tree::{Decision, NODE_BYTES_MAX, Tree};
+pub use bytes::Bytes;
+pub use edit::{Collision, Edit};
+pub use entry::{Entry, Form, Text};
+pub use ordered::score_key;
+pub use plan::Plan;
+pub use table::Place;
+pub use view::{Spot, Tree, View, is_paged};
+
+/// Bytes of a page.
+pub const PAGE_BYTES: usize = 4096;
+/// Bytes before the first page.
+pub const HEAD_BYTES: usize = 64;

@@ -1,260 +1,206 @@
-//! Page: the bytes of a node, a sorted row of entries.
+//! Page: the bytes of a node, or of a part of a long text.
 //!
 //! ```text
-//! [width 1][entries 4][begin of each entry, width bytes]... [entry]...
-//! entry  [key bytes 1-5][payload bytes 1-5][key][payload]
+//! node   [kind 1][tree 1][entries 2][heap begins 2][unused in heap 2][up 4] [slot]... free [heap]
+//! part   [kind 1][tree 1][bytes 2][0][up 4] [next 4][bytes]
+//! slot   [entry begins 2], in a leaf by hash [a part of the hash 2] as well
+//! child  an inner node's entry: [page 4][elements 4][separator bytes 1][separator]
 //! ```
 //!
-//! Begins count from the first entry and are 2 bytes wide, or 4 in a page with more than 64 KiB of
-//! entries. Lengths are little-endian base-128 numbers. Keys are different and ascend as bytes.
-//!
-//! Tests: at the end of this file.
+//! `up` is the node's parent, or the page before a part. Entries are written from the end of the
+//! page towards its slots.
 
-use std::ops::Range;
+use crate::PAGE_BYTES;
+use crate::bytes::{u16_at, u32_at};
+use crate::entry::{Entry, Form};
 
-const HEAD_BYTES: usize = 5;
-/// Bytes of entries from which on their begins are wide.
-const WIDE_FROM: usize = 1 << 16;
+/// Bytes before the slots.
+pub(crate) const FRONT_BYTES: usize = 12;
+/// Where the bytes of a part of a long text begin, and how many there may be.
+pub(crate) const PART_AT: usize = 16;
+pub(crate) const PART_BYTES_MAX: usize = PAGE_BYTES - PART_AT;
+/// Bytes of slots and entries that a node has space for.
+pub(crate) const SPACE_BYTES: usize = PAGE_BYTES - FRONT_BYTES;
+/// No page.
+pub(crate) const NONE: u32 = u32::MAX;
+/// Bytes of a child's entry before its separator.
+pub(crate) const CHILD_BYTES: usize = 9;
+/// Bytes of a slot of an inner node.
+pub(crate) const CHILD_SLOT_BYTES: usize = 2;
+/// A separator that is too long to be stored: the first entry below the child stands for it.
+pub(crate) const LOOK_BELOW: u8 = u8::MAX;
+/// Longest separator that is stored.
+pub(crate) const SEPARATOR_BYTES_MAX: usize = 200;
 
-/// An entry: its key, and what is kept under it.
+/// What a page is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entry<'a> {
-    /// What the entries are sorted by.
-    pub key: &'a [u8],
-    /// The bytes under the key.
-    pub payload: &'a [u8],
+pub(crate) enum Kind {
+    Leaf = 1,
+    Inner = 2,
+    Part = 3,
 }
 
-impl Entry<'_> {
-    /// Bytes that it takes in a page.
-    fn bytes(&self) -> usize {
-        let (key, payload) = (self.key.len(), self.payload.len());
-        number_bytes(key) + number_bytes(payload) + key + payload
+/// The beginning of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Front {
+    pub(crate) kind: Kind,
+    pub(crate) tree: u8,
+    pub(crate) entries: usize,
+    pub(crate) heap: usize,
+    pub(crate) unused: usize,
+    pub(crate) up: u32,
+}
+
+impl Front {
+    /// A node without entries.
+    pub(crate) fn empty(kind: Kind, tree: u8, up: u32) -> Front {
+        Front {
+            kind,
+            tree,
+            entries: 0,
+            heap: PAGE_BYTES,
+            unused: 0,
+            up,
+        }
+    }
+
+    /// Its bytes.
+    pub(crate) fn bytes(&self) -> [u8; FRONT_BYTES] {
+        let mut bytes = [0; FRONT_BYTES];
+        (bytes[0], bytes[1]) = (self.kind as u8, self.tree);
+        bytes[2..4].copy_from_slice(&(self.entries as u16).to_le_bytes());
+        bytes[4..6].copy_from_slice(&(self.heap as u16).to_le_bytes());
+        bytes[6..8].copy_from_slice(&(self.unused as u16).to_le_bytes());
+        bytes[8..12].copy_from_slice(&self.up.to_le_bytes());
+        bytes
+    }
+
+    /// Bytes that are free, in one stretch or not, with slots of so many bytes.
+    pub(crate) fn free_bytes(&self, slot: usize) -> usize {
+        self.heap + self.unused - FRONT_BYTES - self.entries * slot
+    }
+
+    /// Bytes of its slots and entries.
+    pub(crate) fn used_bytes(&self, slot: usize) -> usize {
+        SPACE_BYTES - self.free_bytes(slot)
     }
 }
 
 /// A page that is read.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Page<'a> {
-    begins: &'a [u8],
-    entries: &'a [u8],
-    width: usize,
-}
+pub(crate) struct Page<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Page<'a> {
-    /// The page in bytes that [`Page::with`] made.
-    ///
-    /// # Panics
-    /// If they are shorter than their head says.
-    pub(crate) fn of(bytes: &'a [u8]) -> Page<'a> {
-        let width = usize::from(bytes[0]);
-        let len = u32::from_le_bytes([bytes[1], bytes[2], bytes[3], bytes[4]]) as usize;
-        let (begins, entries) = bytes[HEAD_BYTES..].split_at(len * width);
-        Page {
-            begins,
-            entries,
-            width,
+    #[inline]
+    pub(crate) fn kind(self) -> Kind {
+        match self.0[0] {
+            1 => Kind::Leaf,
+            2 => Kind::Inner,
+            _ => Kind::Part,
         }
     }
 
-    /// A page without entries.
-    pub(crate) fn empty() -> Page<'static> {
-        Page {
-            begins: &[],
-            entries: &[],
-            width: 2,
+    #[inline]
+    pub(crate) fn front(self) -> Front {
+        Front {
+            kind: self.kind(),
+            tree: self.0[1],
+            entries: self.len(),
+            heap: u16_at(self.0, 4),
+            unused: u16_at(self.0, 6),
+            up: self.up(),
         }
     }
 
-    /// How many entries it has.
-    pub(crate) fn len(&self) -> usize {
-        self.begins.len() / self.width
+    /// How many entries a node has; how many bytes a part.
+    #[inline]
+    pub(crate) fn len(self) -> usize {
+        u16_at(self.0, 2)
     }
 
-    /// Bytes of the page.
-    pub(crate) fn bytes(&self) -> usize {
-        HEAD_BYTES + self.begins.len() + self.entries.len()
+    #[inline]
+    pub(crate) fn up(self) -> u32 {
+        u32_at(self.0, 8)
     }
 
-    /// Where an entry begins; the one behind the last begins at the end.
-    fn begin(&self, at: usize) -> usize {
-        match self.begins.get(at * self.width..(at + 1) * self.width) {
-            Some([low, high]) => usize::from(u16::from_le_bytes([*low, *high])),
-            Some(&[a, b, c, d]) => u32::from_le_bytes([a, b, c, d]) as usize,
-            _ => self.entries.len(),
+    /// The page behind a part.
+    pub(crate) fn next_part(self) -> u32 {
+        u32_at(self.0, FRONT_BYTES)
+    }
+
+    /// The bytes of a part.
+    pub(crate) fn part(self) -> &'a [u8] {
+        &self.0[PART_AT..PART_AT + self.len()]
+    }
+
+    /// Where an entry begins.
+    #[inline]
+    pub(crate) fn begin(self, index: usize, slot: usize) -> usize {
+        u16_at(self.0, FRONT_BYTES + index * slot)
+    }
+
+    /// The part of an entry's hash.
+    #[inline]
+    pub(crate) fn tag(self, index: usize) -> u16 {
+        u16_at(self.0, FRONT_BYTES + index * 4 + 2) as u16
+    }
+
+    /// An entry of a leaf.
+    #[inline]
+    pub(crate) fn entry(self, index: usize, form: Form) -> Entry<'a> {
+        let bytes = &self.0[self.begin(index, form.slot)..];
+        let bytes = &bytes[..form.entry_bytes(bytes)];
+        Entry { bytes, form }
+    }
+
+    /// A child of an inner node.
+    #[inline]
+    pub(crate) fn child(self, index: usize) -> Child<'a> {
+        let bytes = &self.0[self.begin(index, CHILD_SLOT_BYTES)..];
+        let (looks_below, len) = match bytes[CHILD_BYTES - 1] {
+            LOOK_BELOW => (true, 0),
+            len => (false, usize::from(len)),
+        };
+        Child {
+            page: u32_at(bytes, 0),
+            count: u32_at(bytes, 4),
+            separator: (!looks_below).then(|| &bytes[CHILD_BYTES..CHILD_BYTES + len]),
         }
     }
 
-    /// An entry.
-    pub(crate) fn entry(&self, at: usize) -> Entry<'a> {
-        let bytes = &self.entries[self.begin(at)..];
-        let (key_bytes, bytes) = read_number(bytes);
-        let (payload_bytes, bytes) = read_number(bytes);
-        let (key, bytes) = bytes.split_at(key_bytes);
-        Entry {
-            key,
-            payload: &bytes[..payload_bytes],
-        }
-    }
-
-    /// Where the payload of an entry begins in the page's bytes.
-    pub(crate) fn payload_at(&self, at: usize) -> usize {
-        let entry = self.entry(at);
-        let begin = entry.payload.as_ptr() as usize - self.entries.as_ptr() as usize;
-        HEAD_BYTES + self.begins.len() + begin
-    }
-
-    /// Where the entry with a key is, or would be.
-    pub(crate) fn find(&self, key: &[u8]) -> Result<usize, usize> {
-        let (mut low, mut high) = (0, self.len());
-        while low < high {
-            let middle = low.midpoint(high);
-            match self.entry(middle).key.cmp(key) {
-                std::cmp::Ordering::Less => low = middle + 1,
-                std::cmp::Ordering::Equal => return Ok(middle),
-                std::cmp::Ordering::Greater => high = middle,
+    /// Bytes of an entry of any node.
+    pub(crate) fn entry_bytes(self, index: usize, form: Form) -> usize {
+        match self.kind() {
+            Kind::Inner => {
+                CHILD_BYTES + self.child(index).separator.map_or(0, <[u8]>::len)
             }
-        }
-        Err(low)
-    }
-
-    /// The bytes of a page that has other entries where this one has those in `replaced`.
-    pub(crate) fn with(&self, replaced: Range<usize>, entries: &[Entry<'_>]) -> Vec<u8> {
-        let (before, after) = (self.begin(replaced.start), self.begin(replaced.end));
-        let lengths = entries.iter().map(Entry::bytes);
-        let added: usize = lengths.clone().sum();
-        let len = self.len() - replaced.len() + entries.len();
-        let mut page = begin_page(len, self.entries.len() - (after - before) + added);
-        (0..replaced.start).for_each(|at| page.begin(self.begin(at)));
-        let mut begin = before;
-        for bytes in lengths {
-            page.begin(begin);
-            begin += bytes;
-        }
-        (replaced.end..self.len()).for_each(|at| page.begin(self.begin(at) - after + begin));
-        let mut page = page.bytes;
-        page.extend_from_slice(&self.entries[..before]);
-        for entry in entries {
-            write_number(entry.key.len(), &mut page);
-            write_number(entry.payload.len(), &mut page);
-            page.extend_from_slice(entry.key);
-            page.extend_from_slice(entry.payload);
-        }
-        page.extend_from_slice(&self.entries[after..]);
-        page
-    }
-
-    /// The bytes of a page of some of the entries.
-    pub(crate) fn part(&self, range: Range<usize>) -> Vec<u8> {
-        let (start, end) = (self.begin(range.start), self.begin(range.end));
-        let mut page = begin_page(range.len(), end - start);
-        range.for_each(|at| page.begin(self.begin(at) - start));
-        page.bytes.extend_from_slice(&self.entries[start..end]);
-        page.bytes
-    }
-
-    /// The bytes of a page of the entries of this one and of those of another, which are behind.
-    pub(crate) fn joined(&self, other: &Page<'_>) -> Vec<u8> {
-        let (len, bytes) = (self.len() + other.len(), self.entries.len());
-        let mut page = begin_page(len, bytes + other.entries.len());
-        (0..self.len()).for_each(|at| page.begin(self.begin(at)));
-        (0..other.len()).for_each(|at| page.begin(bytes + other.begin(at)));
-        page.bytes.extend_from_slice(self.entries);
-        page.bytes.extend_from_slice(other.entries);
-        page.bytes
-    }
-
-    /// Where a page is cut in two: about in the middle of its bytes, or behind all that was there
-    /// before the entry at `added` if that is the last one.
-    ///
-    /// # Panics
-    /// If it has fewer than two entries.
-    pub(crate) fn cut(&self, added: Option<usize>) -> usize {
-        assert!(self.len() > 1, "one entry is not cut");
-        if added == Some(self.len() - 1) {
-            return self.len() - 1;
-        }
-        let half = self.entries.len() / 2;
-        let middle = (1..self.len() - 1).find(|&at| self.begin(at + 1) > half);
-        middle.unwrap_or(self.len() - 1)
-    }
-}
-
-/// A page of which the begins are written.
-struct Begun {
-    bytes: Vec<u8>,
-    width: usize,
-}
-
-impl Begun {
-    /// Notes where the next entry begins.
-    fn begin(&mut self, at: usize) {
-        let at = (at as u32).to_le_bytes();
-        self.bytes.extend_from_slice(&at[..self.width]);
-    }
-}
-
-/// Begins a page of so many entries, which take so many bytes.
-fn begin_page(len: usize, entries_bytes: usize) -> Begun {
-    let width = if entries_bytes < WIDE_FROM { 2 } else { 4 };
-    let mut bytes = Vec::with_capacity(HEAD_BYTES + len * width + entries_bytes);
-    bytes.push(width as u8);
-    bytes.extend_from_slice(&(len as u32).to_le_bytes());
-    Begun { bytes, width }
-}
-
-/// A number, and the bytes behind it.
-fn read_number(bytes: &[u8]) -> (usize, &[u8]) {
-    let (mut number, mut shift, mut at) = (0, 0, 0);
-    loop {
-        let byte = bytes[at];
-        number |= usize::from(byte & 0x7f) << shift;
-        (shift, at) = (shift + 7, at + 1);
-        if byte < 0x80 {
-            return (number, &bytes[at..]);
+            _ => self.entry(index, form).bytes.len(),
         }
     }
 }
 
-/// Bytes that [`write_number`] writes.
-fn number_bytes(number: usize) -> usize {
-    let bits = usize::BITS - (number | 1).leading_zeros();
-    bits.div_ceil(7) as usize
+/// A child of an inner node.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Child<'a> {
+    pub(crate) page: u32,
+    /// How many elements are below it.
+    pub(crate) count: u32,
+    /// All elements of the children before it come before this, and none of its own does; none if
+    /// it is too long. That of the first child is not used.
+    pub(crate) separator: Option<&'a [u8]>,
 }
 
-fn write_number(mut number: usize, out: &mut Vec<u8>) {
-    while number >= 0x80 {
-        out.push(number as u8 | 0x80);
-        number >>= 7;
-    }
-    out.push(number as u8);
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn entry<'a>(key: &'a [u8], payload: &'a [u8]) -> Entry<'a> {
-        Entry { key, payload }
-    }
-
-    #[test]
-    fn entries_are_found_replaced_cut_and_joined() {
-        let long = vec![7; 70_000];
-        for payload in [&b"x"[..], &long] {
-            let first = Page::empty().with(0..0, &[entry(b"b", payload), entry(b"d", b"")]);
-            let bytes = Page::of(&first).with(1..1, &[entry(b"c", b"3")]);
-            let page = Page::of(&bytes);
-            assert_eq!((page.len(), page.bytes()), (3, bytes.len()));
-            assert_eq!(page.find(b"c"), Ok(1));
-            assert_eq!((page.find(b"a"), page.find(b"e")), (Err(0), Err(3)));
-            assert_eq!(page.entry(0), entry(b"b", payload));
-            let at = page.payload_at(1);
-            assert_eq!(&bytes[at..=at], b"3");
-            let (left, right) = (page.part(0..1), page.part(1..3));
-            assert_eq!(Page::of(&right).entry(0), entry(b"c", b"3"));
-            assert_eq!(Page::of(&left).joined(&Page::of(&right)), bytes);
-            assert_eq!(page.with(1..2, &[]), first);
-        }
+impl Child<'_> {
+    pub(crate) fn bytes(&self) -> Vec<u8> {
+        let separator = self.separator.unwrap_or(&[]);
+        let mut bytes = Vec::with_capacity(CHILD_BYTES + separator.len());
+        bytes.extend_from_slice(&self.page.to_le_bytes());
+        bytes.extend_from_slice(&self.count.to_le_bytes());
+        bytes.push(match self.separator {
+            Some(separator) => separator.len() as u8,
+            None => LOOK_BELOW,
+        });
+        bytes.extend_from_slice(separator);
+        bytes
     }
 }

@@ -1,245 +1,240 @@
-//! A hash in nodes against a plain map: random commands whose fields and values have any length,
-//! while it grows, shrinks and has no space for a change.
+//! Values against plain maps: random changes of texts of any length, while values grow and shrink.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use cellar_values::{Change, Full, Hash, NODE_BYTES_MAX, Nodes, Tree};
+use cellar_values::{Edit, Form, HEAD_BYTES, PAGE_BYTES, Plan, Spot, Tree, View, score_key};
+use fastrand::Rng;
 
-/// Nodes in a map, which may refuse the next changes.
-#[derive(Default)]
-struct Plain {
-    nodes: HashMap<u64, Vec<u8>>,
-    is_full: bool,
-    /// Bytes that the changes since the last look wrote.
-    written: usize,
+const HASH: [Form; 2] = [Form::FIELDS, Form::KEYED];
+const SORTED: [Form; 2] = [Form::MEMBERS, Form::KEYED];
+const LIST: [Form; 2] = [Form::ELEMENTS, Form::ELEMENTS];
+
+/// A text: mostly short, sometimes as long as a leaf takes, or longer.
+fn text(random: &mut Rng, number: usize) -> Vec<u8> {
+    let len = match random.u8(..40) {
+        0 => random.usize(1_990..2_010),
+        1 => random.usize(..20_000),
+        2..5 => random.usize(..1_500),
+        _ => random.usize(..30),
+    };
+    let mut text = number.to_string().into_bytes();
+    text.resize(text.len() + len, b'x');
+    text
 }
 
-impl Nodes for Plain {
-    fn with<R>(&self, node: u64, read: impl FnOnce(&[u8]) -> R) -> R {
-        read(&self.nodes[&node])
+fn name(number: usize) -> Vec<u8> {
+    let mut name = format!("field:{number}").into_bytes();
+    // Some names are long, and their beginnings are the same.
+    if number % 97 == 0 {
+        let mut long = vec![b'n'; 1_500 + number % 3 * 700];
+        long.extend_from_slice(&name);
+        name = long;
     }
-
-    fn apply(&mut self, changes: &[Change]) -> Result<(), Full> {
-        if self.is_full {
-            return Err(Full);
-        }
-        for change in changes {
-            match change {
-                Change::Put { node, bytes } => {
-                    self.written += bytes.len();
-                    self.nodes.insert(*node, bytes.clone());
-                }
-                Change::Patch { node, at, bytes } => {
-                    self.written += bytes.len();
-                    let node = self.nodes.get_mut(node).expect("it is there");
-                    node[*at..*at + 8].copy_from_slice(bytes);
-                }
-                Change::Remove { node } => {
-                    assert!(self.nodes.remove(node).is_some(), "it is there");
-                }
-            }
-        }
-        Ok(())
-    }
+    name
 }
 
-/// Random numbers from a seed.
-struct Random(u64);
+/// How the number of entries goes: up, down, or about as it is.
+fn grows(random: &mut Rng, round: usize, rounds: usize) -> bool {
+    let phase = round * 4 / rounds;
+    random.u8(..10) < [8, 5, 1, 6][phase]
+}
 
-impl Random {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % end
+fn check(value: &[u8], forms: [Form; 2], round: usize) {
+    if let Err(fault) = View::of(value, forms).check() {
+        panic!("round {round}: {fault}");
     }
 }
 
-type Model = BTreeMap<Vec<u8>, Vec<u8>>;
-
-/// FNV-1a, cut to so many bits that some fields share one.
-fn hash_of(field: &[u8], bits: u32) -> u32 {
-    let hash = field.iter().fold(0x811c_9dc5_u32, |hash, byte| {
-        (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193)
-    });
-    hash.reverse_bits() >> (32 - bits) << (32 - bits)
+/// Applies one change and asserts that the plan foresaw its pages.
+fn planned(value: &mut Vec<u8>, plan: &Plan, forms: [Form; 2], change: impl FnOnce(&mut Vec<u8>)) {
+    let (before, bytes) = (value.len(), plan.bytes(Some(&View::of(value, forms))));
+    change(value);
+    assert!(value.len() <= before + bytes, "{} of {bytes}", value.len() - before);
 }
 
-struct Pair {
-    nodes: Plain,
-    hash: Hash,
-    model: Model,
-    random: Random,
-    bits: u32,
-}
-
-impl Pair {
-    fn new(seed: u64, bits: u32) -> Pair {
-        let mut nodes = Plain::default();
-        let hash = Hash::new(&mut nodes).unwrap();
-        let (model, random) = (Model::new(), Random(seed));
-        Pair {
-            nodes,
-            hash,
-            model,
-            random,
-            bits,
-        }
-    }
-
-    fn field(&mut self, fields: u64) -> Vec<u8> {
-        let number = self.random.below(fields);
-        let mut field = format!("field:{number}").into_bytes();
-        match number % 101 {
-            0 => field.resize(1_500, b'x'),
-            1 => field.resize(90_000, b'y'),
-            _ => {}
-        }
-        field
-    }
-
-    fn value(&mut self) -> Vec<u8> {
-        let len = match self.random.below(60) {
-            0 => 5_000,
-            1 => 100_000,
-            2..10 => self.random.below(600),
-            _ => self.random.below(30),
-        };
-        vec![self.random.below(256) as u8; len as usize]
-    }
-
-    /// One command; `grows` of ten are sets.
-    fn run(&mut self, fields: u64, grows: u64) {
-        let field = self.field(fields);
-        let hash = hash_of(&field, self.bits);
-        self.nodes.is_full = self.random.below(50) == 0;
-        let before = self.hash;
-        if self.random.below(10) < grows {
-            let value = self.value();
-            match self.hash.set(&mut self.nodes, hash, &field, &value) {
-                Ok(is_new) => assert_eq!(is_new, self.model.insert(field, value).is_none()),
-                Err(Full) => assert!(self.nodes.is_full && self.hash == before),
-            }
-        } else {
-            match self.hash.remove(&mut self.nodes, hash, &field) {
-                Ok(was_there) => assert_eq!(was_there, self.model.remove(&field).is_some()),
-                Err(Full) => assert!(self.nodes.is_full && self.hash == before),
-            }
-        }
-        self.nodes.is_full = false;
-        let field = self.field(fields);
-        let hash = hash_of(&field, self.bits);
-        self.hash.get(&self.nodes, hash, &field, |value| {
-            assert_eq!(value, self.model.get(&field).map(Vec::as_slice));
-        });
-    }
-
-    /// Everything is there once, whichever way it is looked at.
-    fn check(&self) {
-        assert_eq!(self.hash.len(), self.model.len() as u64);
-        let mut seen = Model::new();
-        let mut cursor = Some(0);
-        while let Some(from) = cursor {
-            cursor = self.hash.scan(&self.nodes, from, |field, value| {
-                assert!(hash_of(field, self.bits) >= from);
-                assert!(seen.insert(field.to_vec(), value.to_vec()).is_none());
+#[test]
+fn a_hash_is_what_a_map_is() {
+    const ROUNDS: usize = 30_000;
+    let mut random = Rng::with_seed(11);
+    let (mut value, mut map) = (Vec::new(), BTreeMap::<Vec<u8>, Vec<u8>>::new());
+    Edit::create(&mut value, HASH, 5);
+    for round in 0..ROUNDS {
+        let field = name(random.usize(..3_000));
+        if grows(&mut random, round, ROUNDS) {
+            let content = text(&mut random, round);
+            let place = View::of(&value, HASH).find(&field);
+            assert_eq!(place.found.is_some(), map.contains_key(&field));
+            let mut plan = Plan::default();
+            plan.add(Tree::First, place.leaf(), [&field, &content]);
+            planned(&mut value, &plan, HASH, |value| {
+                Edit::of(value, HASH).put(&place, [&field, &content], None).unwrap();
             });
-            assert!(cursor.is_none_or(|next| next > from));
+            map.insert(field, content);
+        } else if let Some(spot) = View::of(&value, HASH).find(&field).found {
+            Edit::of(&mut value, HASH).take(Tree::First, spot);
+            assert!(map.remove(&field).is_some());
         }
-        assert!(seen == self.model);
-        let ranks = (0..self.hash.len()).map(|rank| {
-            let field = self.hash.at(&self.nodes, rank, |field, _| field.to_vec());
-            field.unwrap()
-        });
-        assert_eq!(ranks.collect::<HashSet<_>>().len(), self.model.len());
-        assert_eq!(self.hash.at(&self.nodes, self.hash.len(), |_, _| ()), None);
-        let kept = Tree::of(&self.hash.tree().to_bytes());
-        assert_eq!(Hash::of(kept), self.hash);
+        if round % 500 == 0 || map.len() < 3 {
+            check(&value, HASH, round);
+        }
+    }
+    check(&value, HASH, ROUNDS);
+    let view = View::of(&value, HASH);
+    let all: BTreeMap<Vec<u8>, Vec<u8>> = view
+        .iter(Tree::First)
+        .map(|entry| {
+            let field = view.bytes_of(entry.text()).into_owned();
+            (field, view.bytes_of(entry.second()).into_owned())
+        })
+        .collect();
+    assert_eq!(all, map);
+    while let Some((field, _)) = map.pop_first() {
+        let spot = View::of(&value, HASH).find(&field).found.unwrap();
+        Edit::of(&mut value, HASH).take(Tree::First, spot);
+    }
+    assert_eq!(value.len(), HEAD_BYTES, "all pages are given back");
+}
+
+#[test]
+fn a_sorted_set_is_in_order() {
+    const ROUNDS: usize = 30_000;
+    let mut random = Rng::with_seed(3);
+    let mut value = Vec::new();
+    let (mut scores, mut order) = (BTreeMap::<Vec<u8>, f64>::new(), BTreeSet::new());
+    Edit::create(&mut value, SORTED, 6);
+    for round in 0..ROUNDS {
+        let member = name(random.usize(..4_000));
+        let old = scores.get(&member).copied();
+        let mut edit = Edit::of(&mut value, SORTED);
+        if let Some(old) = old {
+            edit.take_keyed(score_key(old), &member);
+            order.remove(&(score_key(old), member.clone()));
+        }
+        let place = edit.view().find(&member);
+        assert_eq!(place.found.is_some(), old.is_some());
+        if grows(&mut random, round, ROUNDS) {
+            let score = f64::from(random.i32(-50..50)) / 4.0;
+            match place.found {
+                Some(spot) => edit.retail(spot, score.to_bits()),
+                None => edit.put(&place, [&member, &[]], Some(score.to_bits())).unwrap(),
+            }
+            edit.add_keyed(score_key(score), &member).unwrap();
+            scores.insert(member.clone(), score);
+            order.insert((score_key(score), member));
+        } else if let Some(spot) = place.found {
+            edit.take(Tree::First, spot);
+            scores.remove(&member);
+        }
+        if round % 500 == 0 {
+            check(&value, SORTED, round);
+            let view = View::of(&value, SORTED);
+            let entries = view.iter(Tree::Second).map(|entry| {
+                let key: [u8; 8] = entry.lead().try_into().unwrap();
+                (key, view.bytes_of(entry.text()).into_owned())
+            });
+            assert!(entries.eq(order.iter().cloned()));
+            let bound = score_key(f64::from(random.i32(-50..50)) / 4.0);
+            let spot = view.partition_point(|entry| entry.lead() < &bound[..]);
+            let before = order.iter().take_while(|(key, _)| *key < bound).count();
+            assert_eq!(view.rank(spot), before);
+        }
     }
 }
 
 #[test]
-fn a_hash_holds_what_a_map_holds_while_it_grows_and_shrinks() {
-    for (seed, bits) in [(1, 32), (2, 32), (3, 9), (4, 3)] {
-        let mut pair = Pair::new(seed, bits);
-        for (steps, fields, grows) in [
-            (2_000, 300, 8),
-            (2_000, 300, 3),
-            (6_000, 4_000, 9),
-            (8_000, 4_000, 1),
-            (300, 20, 5),
-        ] {
-            for step in 0..steps {
-                pair.run(fields, grows);
-                if step % 1_000 == 0 {
-                    pair.check();
+fn a_list_is_what_a_vector_is() {
+    const ROUNDS: usize = 30_000;
+    let mut random = Rng::with_seed(8);
+    let (mut value, mut model) = (Vec::new(), Vec::<Vec<u8>>::new());
+    Edit::create(&mut value, LIST, 0);
+    for round in 0..ROUNDS {
+        let element = text(&mut random, round);
+        let count = model.len();
+        let index = match random.u8(..3) {
+            0 => 0,
+            1 => count,
+            _ => random.usize(..=count),
+        };
+        let spot = View::of(&value, LIST).at(Tree::First, index);
+        let mut edit = Edit::of(&mut value, LIST);
+        if index < count && random.u8(..5) == 0 {
+            edit.replace_element(spot, &element).unwrap();
+            model[index] = element;
+        } else if grows(&mut random, round, ROUNDS) {
+            edit.insert_element(spot, &element).unwrap();
+            model.insert(index, element);
+        } else if index < count {
+            edit.take(Tree::First, spot);
+            model.remove(index);
+        }
+        if round % 1_000 == 0 {
+            check(&value, LIST, round);
+            let view = View::of(&value, LIST);
+            let all = view.iter(Tree::First);
+            let all = all.map(|entry| view.bytes_of(entry.text()).into_owned());
+            assert!(all.eq(model.iter().cloned()));
+            let back = view.iter_back(view.end(Tree::First));
+            assert_eq!(back.count(), model.len());
+        }
+    }
+}
+
+#[test]
+fn a_scan_shows_what_stays_once_while_others_come_and_go() {
+    let mut random = Rng::with_seed(21);
+    for count in [1, 10, 300] {
+        let mut value = Vec::new();
+        Edit::create(&mut value, SORTED, 77);
+        let add = |value: &mut Vec<u8>, number: usize| {
+            let member = format!("m{number}").into_bytes();
+            let place = View::of(value, SORTED).find(&member);
+            if place.found.is_none() {
+                Edit::of(value, SORTED).put(&place, [&member, &[]], Some(0)).unwrap();
+            }
+        };
+        (0..5_000).for_each(|number| add(&mut value, number));
+        let (mut shown, mut cursor, mut others) = (HashSet::new(), 0, 5_000..9_000);
+        loop {
+            let mut here = 0;
+            cursor = View::of(&value, SORTED).scan(cursor, count, |entry| {
+                here += 1;
+                assert!(shown.insert(entry.text_bytes().to_vec()), "shown twice");
+            });
+            assert!(here <= count + 1);
+            if cursor == 0 {
+                break;
+            }
+            assert!(cursor < 1 << 53);
+            // Others come, and half of those that are not to stay go.
+            for _ in 0..20 {
+                if let Some(other) = others.next() {
+                    add(&mut value, other);
+                }
+                let going = format!("m{}", random.usize(2_500..5_000));
+                if let Some(spot) = View::of(&value, SORTED).find(going.as_bytes()).found {
+                    Edit::of(&mut value, SORTED).take(Tree::First, spot);
                 }
             }
-            pair.check();
         }
-        while !pair.hash.is_empty() {
-            pair.hash.remove_some(&mut pair.nodes).unwrap();
+        for number in 0..2_500 {
+            assert!(shown.contains(format!("m{number}").as_bytes()), "{number}");
         }
-        pair.model.clear();
-        pair.check();
-        assert_eq!(pair.nodes.nodes.len(), 1, "one empty node is left");
     }
 }
 
 #[test]
-fn a_scan_shows_what_stays_once_while_all_else_comes_and_goes() {
-    let mut pair = Pair::new(5, 32);
-    for number in 0..3_000 {
-        let field = format!("stays:{number}").into_bytes();
-        let hash = hash_of(&field, 32);
-        pair.hash.set(&mut pair.nodes, hash, &field, b"1").unwrap();
-        pair.model.insert(field, b"1".to_vec());
+fn elements_take_little_more_than_their_bytes() {
+    let mut value = Vec::new();
+    Edit::create(&mut value, SORTED, 1);
+    for number in 0..100_000 {
+        let member = format!("{number:010}").into_bytes();
+        let place = View::of(&value, SORTED).find(&member);
+        Edit::of(&mut value, SORTED).put(&place, [&member, &[]], None).unwrap();
     }
-    let (mut cursor, mut seen, mut calls) = (Some(0), HashMap::new(), 0);
-    while let Some(from) = cursor {
-        cursor = pair.hash.scan(&pair.nodes, from, |field, _| {
-            *seen.entry(field.to_vec()).or_insert(0) += 1;
-        });
-        calls += 1;
-        let grows = if calls % 40 < 20 { 10 } else { 0 };
-        for _ in 0..100 {
-            pair.run(5_000, grows);
-        }
-    }
-    for number in 0..3_000 {
-        let field = format!("stays:{number}").into_bytes();
-        assert_eq!(seen.get(&field), Some(&1), "{number}");
-    }
-    pair.check();
-}
-
-#[test]
-fn a_write_touches_about_a_node_however_many_there_are() {
-    let mut pair = Pair::new(6, 32);
-    let mut costs = Vec::new();
-    for number in 0..100_000_u32 {
-        let field = number.to_le_bytes();
-        let hash = hash_of(&field, 32);
-        pair.hash
-            .set(&mut pair.nodes, hash, &field, &[7; 10])
-            .unwrap();
-        if [1_000, 10_000, 100_000].contains(&(number + 1)) {
-            pair.nodes.written = 0;
-            for field in (0..1_000_u32).map(u32::to_le_bytes) {
-                let hash = hash_of(&field, 32);
-                pair.hash
-                    .set(&mut pair.nodes, hash, &field, &[8; 10])
-                    .unwrap();
-            }
-            costs.push(pair.nodes.written / 1_000);
-        }
-    }
-    assert!(
-        costs.iter().all(|&bytes| bytes <= NODE_BYTES_MAX),
-        "{costs:?}"
-    );
-    let bytes: usize = pair.nodes.nodes.values().map(Vec::len).sum();
-    // Lengths, a hash, a begin and a tag an element; nodes above the leaves.
-    assert!(bytes < 100_000 * (14 + 11), "{bytes}");
+    let beside = value.len() / 100_000 - 10;
+    assert!(beside < 14, "{beside} bytes beside each member");
+    assert_eq!((value.len() - HEAD_BYTES) % PAGE_BYTES, 0);
+    let spot = Spot::of_number(View::of(&value, SORTED).first(Tree::First).to_number());
+    assert_eq!(spot, View::of(&value, SORTED).first(Tree::First));
 }

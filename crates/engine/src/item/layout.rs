@@ -4,7 +4,7 @@
 
 use super::{
     FIELD_ACCESS, FIELD_DEADLINE, FIELD_FLAGS_8, FIELD_FLAGS_32, FIELD_LEASE, FIELD_SPACE,
-    FIELD_VERSION, FIELDS_BYTES, LeaseState, Spec, read_le,
+    FIELD_VERSION, FIELDS_BYTES, LeaseState, Spec, key_length_bytes, read_le,
 };
 use crate::arena::Arena;
 use crate::clock::Deadline;
@@ -183,6 +183,35 @@ impl Layout {
             at: self.deadline_at,
             bytes: number.to_le_bytes(),
             len: usize::from(scale.width),
+        })
+    }
+
+    /// The bytes that change the value's length, if it can be written in as many as it is now.
+    pub(crate) fn patch_value_bytes(&self, value_bytes: usize) -> Option<Patch> {
+        let at = match self.fields {
+            0 => self.offset + 1,
+            fields => self.offset + 2 + key_length_bytes(fields),
+        };
+        let len = self.deadline_at - at;
+        if value_bytes >> (7 * len) != 0 {
+            return None;
+        }
+        let (mut bytes, mut rest) = ([0; 8], value_bytes);
+        for byte in &mut bytes[..len] {
+            *byte = rest as u8 | 0x80;
+            rest >>= 7;
+        }
+        bytes[len - 1] &= 0x7f;
+        Some(Patch { at, bytes, len })
+    }
+
+    /// The bytes that give the item another version, if it has one.
+    pub(crate) fn patch_version(&self, version: u64) -> Option<Patch> {
+        let at = self.field_at(FIELD_VERSION)?;
+        Some(Patch {
+            at,
+            bytes: version.to_le_bytes(),
+            len: 8,
         })
     }
 

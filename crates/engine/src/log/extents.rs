@@ -7,7 +7,7 @@
 //! Invariant: a partial extent is no part of what the logs share evenly, whatever it will be.
 //! Why: docs/decisions/0053. Tests: tests/room.rs.
 
-use super::{Log, Room, extent_bytes, is_better_off_alone};
+use super::{Log, Room, TABLE_ENTRY_BYTES, extent_bytes, is_better_off_alone};
 use crate::arena::Pin;
 use crate::clock::Instant;
 use crate::memory::Pledge;
@@ -16,6 +16,9 @@ use crate::timescale::Timescale;
 
 /// Bytes of an extent that are touched, or given back to the system, in one call.
 pub(crate) const PIECE_BYTES: usize = 2 << 20;
+/// Segments that plain items may fill, in quarters of what a log's share of memory has: extents that
+/// are to grow are made behind these.
+const PLAIN_QUARTERS: usize = 5;
 
 impl Log {
     /// Whether an item of `bytes` is better off with an extent of its own.
@@ -45,7 +48,12 @@ impl Log {
         if !self.may_take(room_bytes) || !self.share.take(room_bytes) {
             return None;
         }
-        let Some(number) = self.find_unused(bytes.div_ceil(self.segment_bytes())) else {
+        let span = bytes.div_ceil(self.segment_bytes());
+        let apart = match self.leaves_addresses {
+            true => self.find_apart(span),
+            false => None,
+        };
+        let Some(number) = apart.or_else(|| self.find_unused(span)) else {
             self.share.give(room_bytes);
             return None;
         };
@@ -190,6 +198,118 @@ impl Log {
         }
         self.cut_off(number, before, left);
         before - left
+    }
+
+    /// Whether an extent could grow where it lies to hold an item of `bytes`, as far as addresses go.
+    pub(crate) fn has_addresses_behind(&self, number: u32, bytes: usize) -> bool {
+        let first = number as usize + self.span_of(self.segment(number).room_bytes());
+        let end = number as usize + self.span_of(bytes);
+        let known = end.min(self.segments.len());
+        let behind = self.segments.get(first..known).unwrap_or_default();
+        end <= self.arena.segments() && behind.iter().all(|one| one.used == Use::Unused)
+    }
+
+    /// Has an extent grow where it lies to hold an item of `bytes`; `false` without budget or range.
+    pub(crate) fn extend_extent(&mut self, number: u32, bytes: usize) -> bool {
+        let (before, after) = (self.segment(number).room_bytes(), self.grown_bytes(bytes));
+        let more = after.saturating_sub(before);
+        if more == 0 {
+            return true;
+        }
+        let (first, end) = (
+            number as usize + self.span_of(before),
+            number as usize + self.span_of(after),
+        );
+        if !self.may_take(more)
+            || !self.has_addresses_behind(number, bytes)
+            || !self.reach_segments(end)
+            || !self.share.grow(before, after)
+        {
+            return false;
+        }
+        let at = self.start_of(number) + before;
+        if !self.arena.region().populate(at, more) {
+            self.share.shrink(after, before);
+            return false;
+        }
+        for continued in first..end {
+            self.segments[continued].used = Use::Continued;
+        }
+        self.set_extent_bytes(number, before, after);
+        self.resident_bytes += more;
+        true
+    }
+
+    /// Gives back what a sealed extent does not need for an item of `bytes`.
+    pub(crate) fn trim_extent(&mut self, number: u32, bytes: usize) {
+        let (before, after) = (self.segment(number).room_bytes(), self.grown_bytes(bytes));
+        if after < before {
+            self.share.discount(before);
+            self.cut_off(number, before, after);
+            self.share.count(after);
+            self.set_extent_bytes(number, before, after);
+        }
+    }
+
+    /// Bytes of an extent for an item that may grow and shrink: never those of a segment, for that is
+    /// how the two are told apart.
+    fn grown_bytes(&self, bytes: usize) -> usize {
+        match self.extent_bytes(bytes) {
+            same if same == self.segment_bytes() => self.extent_bytes(bytes + 1),
+            other => other,
+        }
+    }
+
+    fn set_extent_bytes(&mut self, number: u32, before: usize, after: usize) {
+        let segment = &mut self.segments[number as usize];
+        segment.set_room_bytes(after);
+        let queue_bytes = &mut self.queue_bytes[segment.queue as usize];
+        *queue_bytes = *queue_bytes + after - before;
+        self.mark(number);
+    }
+
+    /// Segments that an extent of so many bytes takes.
+    fn span_of(&self, bytes: usize) -> usize {
+        bytes.div_ceil(self.segment_bytes())
+    }
+
+    /// Has the table know the segments before this one; `false` without memory for it.
+    pub(super) fn reach_segments(&mut self, end: usize) -> bool {
+        let more = end.saturating_sub(self.segments.len());
+        if more == 0 {
+            return true;
+        }
+        if end > self.arena.segments()
+            || !self.anchor.reach(end)
+            || !self.budget().take(more * TABLE_ENTRY_BYTES)
+        {
+            return false;
+        }
+        self.segments.resize(end, Segment::unused());
+        true
+    }
+
+    /// Has extents be made where there are addresses behind them, so that they can grow; whether
+    /// they were before.
+    pub(crate) fn leave_addresses(&mut self, is_left: bool) -> bool {
+        std::mem::replace(&mut self.leaves_addresses, is_left)
+    }
+
+    /// The first of `span` segments without memory that are followed by as many others; behind what
+    /// plain segments take, if there is anything.
+    fn find_apart(&mut self, span: usize) -> Option<u32> {
+        let plain = (self.share_bytes() >> self.arena.segment_shift()) * PLAIN_QUARTERS / 4;
+        let (mut first, mut run) = (plain, 0);
+        while run < 2 * span {
+            if first + 2 * span > self.arena.segments() {
+                return None;
+            }
+            match self.segments.get(first + run) {
+                Some(segment) if segment.used != Use::Unused => (first, run) = (first + run + 1, 0),
+                _ => run += 1,
+            }
+        }
+        self.reach_segments(first + span).then_some(first as u32)
     }
 
     /// Gives the end of an extent back, of which so much is left.

@@ -90,6 +90,25 @@ impl Share {
         true
     }
 
+    /// Takes memory by which an extent grows, if there is enough and this log may have it.
+    pub(super) fn grow(&mut self, before: usize, after: usize) -> bool {
+        let more = after - before;
+        if !(self.may_have(more) && self.budget.take(more)) {
+            return false;
+        }
+        self.given = self.given.saturating_sub(more);
+        self.discount(before);
+        self.count(after);
+        true
+    }
+
+    /// Gives the memory back by which an extent has become shorter.
+    pub(super) fn shrink(&mut self, before: usize, after: usize) {
+        self.discount(before);
+        self.count(after);
+        self.give_piece(before - after);
+    }
+
     /// Whether this log may have so much of what is left. What it has just given back it may take
     /// again: a log that compacts must not lose a segment with each that it empties. Beyond that,
     /// the last of the budget is for others.

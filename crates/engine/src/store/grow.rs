@@ -7,13 +7,123 @@
 //! Tests: tests/edit.rs, tests/model.rs.
 
 use super::{Located, Room, Store};
+use crate::arena::Pin;
+use crate::clock::Deadline;
 use crate::item::{self, Layout, Spec};
-use crate::options::Splice;
+use crate::memory::PAGE_BYTES;
+use crate::options::{Splice, ValueBytes};
+
+/// Bytes of memory behind an edited value in an extent: a part of its length, at most so many, as
+/// long as there are no more than twice as many.
+const EDITED_SLACK_SHARE: usize = 8;
+const EDITED_SLACK_BYTES_MAX: usize = 512 << 10;
 
 /// What is written where a value grows.
 const ZEROS: [u8; 4096] = [0; 4096];
 
 impl Store {
+    /// Whether the value of an item can be edited where it lies, if nobody reads it: whether it can
+    /// grow by so many bytes, and the item go at `deadline` then.
+    pub(crate) fn can_edit(&self, located: &Located, more: usize, deadline: Deadline) -> bool {
+        let layout = &located.layout;
+        let segment = self.log.segment(located.segment);
+        let is_timed = deadline == layout.deadline
+            || (segment.accepts(deadline)
+                && layout.patch_deadline(deadline, segment.scale()).is_some());
+        is_timed
+            && layout.patch_value_bytes(layout.value_bytes + more).is_some()
+            && more <= self.room_behind(located)
+    }
+
+    /// Has `apply` change a value for which [`Store::can_edit`] holds.
+    pub(crate) fn edit(
+        &mut self,
+        located: &Located,
+        spec: &Spec,
+        more: usize,
+        apply: impl FnOnce(&mut EditedValue<'_>),
+    ) -> Located {
+        let old = located.layout;
+        let hole_bytes = self.hole_behind(located);
+        self.in_place(located, |store| {
+            let mut value = EditedValue {
+                store,
+                at: old.value_at(),
+                len: old.value_bytes,
+                len_max: old.value_bytes + more,
+            };
+            apply(&mut value);
+            let len = value.len;
+            let mut layout = old;
+            let version = spec.version.and_then(|version| old.patch_version(version));
+            let access = spec.access_s.and_then(|second| old.patch_access(second));
+            let patches = [old.patch_value_bytes(len), version, old.patch_lease(spec.lease), access];
+            patches.iter().flatten().for_each(|patch| store.patch(patch));
+            (layout.value_bytes, layout.deadline) = (len, spec.deadline);
+            store.settle_edited(located, &layout, hole_bytes);
+            Located { layout, ..*located }
+        })
+    }
+
+    /// Brings what is counted of an item, and what is behind it, in line with its new length and
+    /// deadline.
+    fn settle_edited(&mut self, old: &Located, new: &Layout, hole_bytes: usize) {
+        let number = old.segment;
+        let (old_bytes, new_bytes) = (old.layout.total_bytes(), new.total_bytes());
+        if new.deadline != old.layout.deadline {
+            let segment = self.log.segment(number);
+            let patch = old.layout.patch_deadline(new.deadline, segment.scale());
+            let (before, after) = (segment.due(old.layout.deadline), segment.due(new.deadline));
+            self.patch(&patch.expect("the deadline fits"));
+            self.tally.retime(new.space(), before, after);
+        }
+        self.log.uncount_item(number, old_bytes, old.layout.deadline);
+        self.log.count_item(number, new_bytes, new.deadline);
+        let end = new.offset + new_bytes;
+        if self.log.is_extent(number) {
+            let start = self.log.start_of(number);
+            let segment = self.log.segment_mut(number);
+            segment.set_written(end - start);
+            segment.change_holes(0, hole_bytes);
+            let wanted = end - start + edited_slack(new_bytes);
+            if segment.room_bytes() > wanted + edited_slack(new_bytes).max(PAGE_BYTES) {
+                self.log.trim_extent(number, wanted);
+            }
+            return;
+        }
+        let rest = old_bytes + hole_bytes - new_bytes;
+        if rest > 0 {
+            self.log.write(end, item::hole(rest).bytes());
+        }
+        self.log.segment_mut(number).change_holes(rest, hole_bytes);
+    }
+
+    /// Has the extent of an item grow where it lies, if the item has one, so that its value can
+    /// become longer by `more`; `false` if there is not enough memory left, or no addresses.
+    pub(crate) fn extend(&mut self, located: &Located, more: usize) -> bool {
+        let bytes = located.layout.total_bytes() + more;
+        let wanted = bytes + edited_slack(bytes);
+        self.log.is_extent(located.segment) && self.log.extend_extent(located.segment, wanted)
+    }
+
+    /// Whether [`Store::extend`] can do so once there is memory.
+    pub(crate) fn can_extend(&self, located: &Located, more: usize) -> bool {
+        let bytes = located.layout.total_bytes() + more;
+        let wanted = bytes + edited_slack(bytes) + PAGE_BYTES;
+        self.log.is_extent(located.segment)
+            && self.log.has_addresses_behind(located.segment, wanted)
+    }
+
+    /// As [`Log::leave_addresses`].
+    pub(crate) fn leave_addresses(&mut self, is_left: bool) -> bool {
+        self.log.leave_addresses(is_left)
+    }
+
+    /// A use of an item's segment, so that it stays as it is.
+    pub(crate) fn pin(&self, located: &Located) -> Pin {
+        Pin::on(self.log.arena(), located.segment)
+    }
+
     /// Whether an item of `spec`, which is at least as long, can be written where this one lies
     /// without its value being moved, and nobody reads that.
     pub(crate) fn grows_in_place(&self, located: &Located, spec: &Spec) -> bool {
@@ -131,5 +241,35 @@ impl Store {
             "a part lies in the value"
         );
         self.log.write(located.layout.value_at() + at, bytes);
+    }
+}
+
+/// Bytes of memory that are left behind an edited item of so many bytes.
+fn edited_slack(bytes: usize) -> usize {
+    (bytes / EDITED_SLACK_SHARE).min(EDITED_SLACK_BYTES_MAX)
+}
+
+/// A value that is being edited where it lies, under the shard's lock.
+#[derive(Debug)]
+pub(crate) struct EditedValue<'a> {
+    store: &'a mut Store,
+    at: usize,
+    len: usize,
+    len_max: usize,
+}
+
+impl ValueBytes for EditedValue<'_> {
+    fn bytes(&self) -> &[u8] {
+        self.store.log.bytes(self.at, self.len)
+    }
+
+    fn write(&mut self, at: usize, bytes: &[u8]) {
+        assert!(at + bytes.len() <= self.len, "beyond the value");
+        self.store.log.write(self.at + at, bytes);
+    }
+
+    fn resize(&mut self, len: usize) {
+        assert!(len <= self.len_max, "longer than was foreseen");
+        self.len = len;
     }
 }

@@ -1,0 +1,280 @@
+//! Entry: what a leaf stores: texts, and bytes of fixed length before and behind them.
+//!
+//! ```text
+//! entry  [lead, 8 in a tree of keys][text][second text, of a hash][tail, 8 if there is one]
+//! text   [varint: 4 x bytes + 2 if a tail follows + 1 if long][bytes, or the first page 4]
+//! ```
+//!
+//! A long text lies in pages of its own, one behind the other.
+
+use crate::bytes::u32_at;
+
+/// Most bytes of texts that lie in a leaf for one entry: two entries fit into a page, and a page that
+/// is too full by one entry into two.
+pub(crate) const INLINE_BYTES_MAX: usize = 2000;
+/// Bytes of the page number that stands for a long text.
+const PAGE_NUMBER_BYTES: usize = 4;
+
+/// What the entries of a tree are made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Form {
+    /// Bytes before the first text.
+    pub(crate) lead: usize,
+    /// How many texts: one or two.
+    pub(crate) texts: usize,
+    /// Bytes of a slot: four where it has a part of the entry's hash.
+    pub(crate) slot: usize,
+}
+
+impl Form {
+    /// Members by hash, with a tail or not.
+    pub const MEMBERS: Form = Form {
+        lead: 0,
+        texts: 1,
+        slot: 4,
+    };
+    /// Fields and values by hash.
+    pub const FIELDS: Form = Form {
+        texts: 2,
+        ..Form::MEMBERS
+    };
+    /// Members by a key of eight bytes, then by their bytes.
+    pub const KEYED: Form = Form {
+        lead: 8,
+        texts: 1,
+        slot: 2,
+    };
+    /// Elements by position.
+    pub const ELEMENTS: Form = Form {
+        lead: 0,
+        texts: 1,
+        slot: 2,
+    };
+
+    /// Bytes of the entry that begins here.
+    #[inline]
+    pub(crate) fn entry_bytes(self, bytes: &[u8]) -> usize {
+        let mut at = self.lead;
+        let mut has_tail = false;
+        for _ in 0..self.texts {
+            let head = TextHead::read(bytes, at);
+            at = head.end();
+            has_tail = head.has_tail;
+        }
+        at + if has_tail { 8 } else { 0 }
+    }
+}
+
+/// How a text begins.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TextHead {
+    pub(crate) len: usize,
+    pub(crate) is_long: bool,
+    pub(crate) has_tail: bool,
+    /// Where its bytes or its page number begin.
+    pub(crate) at: usize,
+}
+
+impl TextHead {
+    #[inline]
+    pub(crate) fn read(bytes: &[u8], at: usize) -> TextHead {
+        let first = bytes[at];
+        let (head, at) = if first < 0x80 {
+            (usize::from(first), at + 1)
+        } else {
+            read_varint(bytes, at)
+        };
+        TextHead {
+            len: head >> 2,
+            has_tail: head & 2 != 0,
+            is_long: head & 1 != 0,
+            at,
+        }
+    }
+
+    /// Where the text ends in the entry.
+    #[inline]
+    pub(crate) fn end(self) -> usize {
+        self.at + if self.is_long { PAGE_NUMBER_BYTES } else { self.len }
+    }
+}
+
+fn read_varint(bytes: &[u8], at: usize) -> (usize, usize) {
+    let (mut number, mut shift, mut at) = (0, 0, at);
+    loop {
+        let byte = bytes[at];
+        number |= usize::from(byte & 0x7f) << shift;
+        (shift, at) = (shift + 7, at + 1);
+        if byte < 0x80 {
+            return (number, at);
+        }
+    }
+}
+
+fn push_varint(out: &mut Vec<u8>, mut number: usize) {
+    while number >= 0x80 {
+        out.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    out.push(number as u8);
+}
+
+/// A text in an entry.
+#[derive(Clone, Copy, Debug)]
+pub struct Text<'a> {
+    pub(crate) len: usize,
+    /// Its first page, if it is long.
+    pub(crate) page: Option<u32>,
+    /// Its bytes, if it is not.
+    pub(crate) inline: &'a [u8],
+}
+
+impl Text<'_> {
+    /// How many bytes it has.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether it has none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+}
+
+/// An entry of a leaf.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry<'a> {
+    pub(crate) bytes: &'a [u8],
+    pub(crate) form: Form,
+}
+
+impl<'a> Entry<'a> {
+    /// The bytes before the texts.
+    #[must_use]
+    pub fn lead(&self) -> &'a [u8] {
+        &self.bytes[..self.form.lead]
+    }
+
+    /// The first text: member, field or element.
+    #[inline]
+    #[must_use]
+    pub fn text(&self) -> Text<'a> {
+        self.text_of(TextHead::read(self.bytes, self.form.lead))
+    }
+
+    /// The second text: a field's value.
+    #[must_use]
+    pub fn second(&self) -> Text<'a> {
+        let first = TextHead::read(self.bytes, self.form.lead);
+        self.text_of(TextHead::read(self.bytes, first.end()))
+    }
+
+    /// The bytes of the first text, which is not long.
+    ///
+    /// # Panics
+    /// If it is.
+    #[must_use]
+    pub fn text_bytes(&self) -> &'a [u8] {
+        let text = self.text();
+        assert!(text.page.is_none(), "a short text was expected");
+        text.inline
+    }
+
+    /// The number behind the texts, if there is one: a score's bits or a deadline.
+    #[must_use]
+    pub fn tail(&self) -> Option<u64> {
+        let mut at = self.form.lead;
+        let mut has_tail = false;
+        for _ in 0..self.form.texts {
+            let head = TextHead::read(self.bytes, at);
+            (at, has_tail) = (head.end(), head.has_tail);
+        }
+        let tail = || self.bytes[at..at + 8].try_into().expect("eight bytes");
+        has_tail.then(|| u64::from_le_bytes(tail()))
+    }
+
+    #[inline]
+    fn text_of(&self, head: TextHead) -> Text<'a> {
+        let bytes = &self.bytes[head.at..head.end()];
+        Text {
+            len: head.len,
+            page: head.is_long.then(|| u32_at(bytes, 0)),
+            inline: if head.is_long { &[] } else { bytes },
+        }
+    }
+
+    /// Where the page numbers of its long texts stand in it, and these.
+    pub(crate) fn long_texts(&self) -> impl Iterator<Item = (usize, u32)> + use<'a> {
+        let (bytes, form) = (self.bytes, self.form);
+        let (mut at, mut left) = (form.lead, form.texts);
+        std::iter::from_fn(move || {
+            while left > 0 {
+                left -= 1;
+                let head = TextHead::read(bytes, at);
+                at = head.end();
+                if head.is_long {
+                    return Some((head.at, u32_at(bytes, head.at)));
+                }
+            }
+            None
+        })
+    }
+}
+
+/// An entry that is being made. Texts that are long have the page number zero until they have pages.
+#[derive(Debug, Default)]
+pub(crate) struct NewEntry {
+    pub(crate) bytes: Vec<u8>,
+    /// Where the page numbers of long texts stand, and which text: the first or the second.
+    pub(crate) long: [Option<usize>; 2],
+}
+
+impl NewEntry {
+    /// The entry of a form with these texts, of which the second may be missing.
+    pub(crate) fn make(
+        form: Form,
+        lead: &[u8],
+        texts: [&[u8]; 2],
+        tail: Option<u64>,
+    ) -> NewEntry {
+        let mut entry = NewEntry::default();
+        let is_long = long_of(texts);
+        let texts = &texts[..form.texts];
+        entry.bytes.extend_from_slice(lead);
+        for (number, text) in texts.iter().enumerate() {
+            let is_last = number + 1 == texts.len();
+            let has_tail = usize::from(is_last && tail.is_some());
+            let is_long = is_long[number];
+            push_varint(
+                &mut entry.bytes,
+                text.len() << 2 | has_tail << 1 | usize::from(is_long),
+            );
+            if is_long {
+                entry.long[number] = Some(entry.bytes.len());
+                entry.bytes.extend_from_slice(&[0; PAGE_NUMBER_BYTES]);
+            } else {
+                entry.bytes.extend_from_slice(text);
+            }
+        }
+        if let Some(tail) = tail {
+            entry.bytes.extend_from_slice(&tail.to_le_bytes());
+        }
+        entry
+    }
+}
+
+/// Which of the texts of an entry are long: the longer one if both together are.
+pub(crate) fn long_of(texts: [&[u8]; 2]) -> [bool; 2] {
+    let [first, second] = texts.map(<[u8]>::len);
+    let is_first_longer = first > second;
+    let rest = first.min(second);
+    if first + second <= INLINE_BYTES_MAX {
+        [false; 2]
+    } else if rest <= INLINE_BYTES_MAX {
+        [is_first_longer, !is_first_longer]
+    } else {
+        [true; 2]
+    }
+}

@@ -1,0 +1,149 @@
+//! Table: members in the order of a secret hash, which is found, shown by a scan and drawn at random.
+//!
+//! A leaf has the members of a range of hashes in any order. A slot has sixteen bits of the hash, so
+//! a look-up compares hardly any other member.
+//!
+//! The hash is keyed by a seed of the value's own, and is unknown to clients but for what a scan's
+//! cursors tell of it: its upper bits. Nodes are cut by their bytes, so members that are chosen to
+//! have neighbouring hashes cost no more than others.
+
+use rapidhash::v3::{RapidSecrets, rapidhash_v3_seeded};
+
+use crate::bytes::Bytes;
+use crate::edit::{Collision, Edit, Stored};
+use crate::entry::Entry;
+use crate::page::{Child, NONE};
+use crate::view::{Spot, Tree, View};
+
+/// Bits of a hash that a cursor does not have: one is below 2^53, as clients keep it.
+const CURSOR_SHIFT: u32 = 11;
+
+/// The hash of a member in a value with this seed.
+#[inline]
+pub(crate) fn hash(seed: u64, member: &[u8]) -> u64 {
+    rapidhash_v3_seeded(member, &RapidSecrets::seed(seed))
+}
+
+/// The part of a hash that a slot has.
+fn tag(hash: u64) -> u16 {
+    hash as u16
+}
+
+/// Where a member is, or what is needed to add it.
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    /// Its entry.
+    pub found: Option<Spot>,
+    /// Where it is added if there is none.
+    pub(crate) end: Spot,
+    pub(crate) hash: u64,
+}
+
+impl Place {
+    /// The spot in whose leaf the entry is, or will be.
+    #[must_use]
+    pub fn leaf(&self) -> Spot {
+        self.end
+    }
+}
+
+impl<'a> View<'a> {
+    /// Looks a member up in the first tree. Cost: O(log n), and one comparison.
+    #[must_use]
+    pub fn find(&self, member: &[u8]) -> Place {
+        let hash = hash(self.seed(), member);
+        let leaf = self.leaf_of_hash(hash);
+        let mut place = Place {
+            found: None,
+            end: Spot {
+                page: leaf,
+                index: 0,
+            },
+            hash,
+        };
+        if leaf == NONE {
+            return place;
+        }
+        let (node, form, tag) = (self.page(leaf), self.form(Tree::First), tag(hash));
+        for index in 0..node.len() {
+            if node.tag(index) == tag && self.is_text(node.entry(index, form).text(), member) {
+                place.found = Some(Spot { page: leaf, index });
+                break;
+            }
+        }
+        place.end.index = node.len();
+        place
+    }
+
+    fn leaf_of_hash(&self, hash: u64) -> u32 {
+        let key = hash.to_be_bytes();
+        let is_at_or_before = |child: &Child<'_>| {
+            let separator = child.separator.expect("a hash is never too long");
+            separator <= &key[..]
+        };
+        self.leaf_by(Tree::First, is_at_or_before)
+    }
+
+    /// Shows about `count` members whose hashes are not before `cursor`, and says where to go on;
+    /// zero at the end. A member that is there from the first call to the last is shown once,
+    /// whatever else comes and goes.
+    pub fn scan(&self, cursor: u64, count: usize, mut show: impl FnMut(Entry<'a>)) -> u64 {
+        let from = cursor << CURSOR_SHIFT;
+        let mut leaf = self.leaf_of_hash(from);
+        let (mut left, mut last) = (count.max(1), None);
+        while leaf != NONE {
+            let (node, form) = (self.page(leaf), self.form(Tree::First));
+            let entries = (0..node.len()).map(|index| node.entry(index, form));
+            let hashed = entries.map(|entry| {
+                let member = self.bytes_of(entry.text());
+                (hash(self.seed(), &member), entry)
+            });
+            let mut ahead: Vec<_> = hashed.filter(|&(hash, _)| hash >= from).collect();
+            ahead.sort_unstable_by_key(|&(hash, _)| hash);
+            for (hash, entry) in ahead {
+                let cursor = hash >> CURSOR_SHIFT;
+                if left == 0 && last != Some(cursor) {
+                    return cursor;
+                }
+                show(entry);
+                (left, last) = (left.saturating_sub(1), Some(cursor));
+            }
+            leaf = self.neighbour(leaf, true).unwrap_or(NONE);
+        }
+        0
+    }
+}
+
+impl<V: Bytes> Edit<'_, V> {
+    /// Adds a member to the first tree, or changes its entry.
+    ///
+    /// # Errors
+    /// [`Collision`], which no sender can bring about.
+    pub fn put(
+        &mut self,
+        place: &Place,
+        texts: [&[u8]; 2],
+        tail: Option<u64>,
+    ) -> Result<(), Collision> {
+        let stored = Stored {
+            lead: &[],
+            texts,
+            tail,
+            tag: tag(place.hash),
+        };
+        match place.found {
+            Some(spot) => self.replace(Tree::First, spot, &stored),
+            None => self.insert(Tree::First, place.end, &stored),
+        }
+    }
+
+    /// Changes the number behind the texts of a member that has one.
+    pub fn retail(&mut self, spot: Spot, tail: u64) {
+        self.set_tail(spot, tail);
+    }
+
+    /// Removes the entry at a spot of a tree.
+    pub fn take(&mut self, tree: Tree, spot: Spot) {
+        self.remove(tree, spot);
+    }
+}

@@ -1,0 +1,400 @@
+//! View: a value that is read.
+//!
+//! ```text
+//! head   [255 4][pages 4][roots 4 + 4][elements of the trees 8 + 8][seed 8][words of the type 24]
+//! ```
+
+use std::borrow::Cow;
+use std::cmp::Ordering;
+
+use crate::bytes::{u32_at, u64_at};
+use crate::entry::{Entry, Form, Text};
+use crate::page::{Child, Kind, NONE, Page};
+use crate::{HEAD_BYTES, PAGE_BYTES};
+
+const MAGIC: [u8; 4] = [255; 4];
+pub(crate) const PAGES_AT: usize = 4;
+pub(crate) const ROOTS_AT: usize = 8;
+pub(crate) const COUNTS_AT: usize = 16;
+pub(crate) const SEED_AT: usize = 32;
+pub(crate) const WORDS_AT: usize = 40;
+
+/// Whether a value of a collection is made of pages; that of a packed one begins with other bytes.
+#[must_use]
+pub fn is_paged(value: &[u8]) -> bool {
+    value.len() > HEAD_BYTES && value[..4] == MAGIC
+}
+
+/// The head of a value without pages.
+pub(crate) fn new_head(seed: u64) -> [u8; HEAD_BYTES] {
+    let mut head = [0; HEAD_BYTES];
+    head[..4].copy_from_slice(&MAGIC);
+    head[ROOTS_AT..COUNTS_AT].copy_from_slice(&[255; 8]);
+    head[SEED_AT..WORDS_AT].copy_from_slice(&seed.to_le_bytes());
+    head
+}
+
+/// One of the two trees of a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tree {
+    /// The first.
+    First = 0,
+    /// The second.
+    Second = 1,
+}
+
+impl Tree {
+    pub(crate) fn of(number: u8) -> Tree {
+        match number {
+            0 => Tree::First,
+            _ => Tree::Second,
+        }
+    }
+}
+
+/// Where an entry is, or would be; good until the value changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Spot {
+    pub(crate) page: u32,
+    pub(crate) index: usize,
+}
+
+impl Spot {
+    /// The spot as a number that is not zero.
+    #[must_use]
+    pub fn to_number(self) -> usize {
+        (self.page as usize) << 16 | (self.index + 1)
+    }
+
+    /// The spot of a number.
+    #[must_use]
+    pub fn of_number(number: usize) -> Spot {
+        Spot {
+            page: (number >> 16) as u32,
+            index: (number & 0xffff) - 1,
+        }
+    }
+}
+
+/// A value that is read.
+#[derive(Clone, Copy, Debug)]
+pub struct View<'a> {
+    pub(crate) bytes: &'a [u8],
+    pub(crate) forms: [Form; 2],
+}
+
+impl<'a> View<'a> {
+    /// The value in these bytes, whose trees have entries of these forms.
+    #[must_use]
+    pub fn of(bytes: &'a [u8], forms: [Form; 2]) -> View<'a> {
+        View { bytes, forms }
+    }
+
+    /// How many entries a tree has.
+    #[must_use]
+    pub fn len(&self, tree: Tree) -> usize {
+        u64_at(self.bytes, COUNTS_AT + tree as usize * 8) as usize
+    }
+
+    /// Whether it has none.
+    #[must_use]
+    pub fn is_empty(&self, tree: Tree) -> bool {
+        self.len(tree) == 0
+    }
+
+    /// The seed of the hashes of its members.
+    #[must_use]
+    pub fn seed(&self) -> u64 {
+        u64_at(self.bytes, SEED_AT)
+    }
+
+    /// One of the three words that the type keeps in the head.
+    #[must_use]
+    pub fn word(&self, index: usize) -> u64 {
+        u64_at(self.bytes, WORDS_AT + index * 8)
+    }
+
+    pub(crate) fn pages(&self) -> u32 {
+        u32_at(self.bytes, PAGES_AT)
+    }
+
+    pub(crate) fn root(&self, tree: Tree) -> u32 {
+        u32_at(self.bytes, ROOTS_AT + tree as usize * 4)
+    }
+
+    #[inline]
+    pub(crate) fn page(&self, page: u32) -> Page<'a> {
+        let at = page_at(page);
+        Page(&self.bytes[at..at + PAGE_BYTES])
+    }
+
+    #[inline]
+    pub(crate) fn form(&self, tree: Tree) -> Form {
+        self.forms[tree as usize]
+    }
+
+    /// The entry at a spot.
+    ///
+    /// # Panics
+    /// If none is there.
+    #[must_use]
+    pub fn entry(&self, spot: Spot) -> Entry<'a> {
+        let page = self.page(spot.page);
+        page.entry(spot.index, self.form(Tree::of(page.0[1])))
+    }
+
+    /// The bytes of a text. Those of a long one are copied.
+    #[must_use]
+    pub fn bytes_of(&self, text: Text<'a>) -> Cow<'a, [u8]> {
+        match text.page {
+            None => Cow::Borrowed(text.inline),
+            Some(first) => {
+                let mut bytes = Vec::with_capacity(text.len);
+                for part in self.parts(first) {
+                    bytes.extend_from_slice(part);
+                }
+                Cow::Owned(bytes)
+            }
+        }
+    }
+
+    /// Whether a text has these bytes.
+    #[inline]
+    #[must_use]
+    pub fn is_text(&self, text: Text<'_>, bytes: &[u8]) -> bool {
+        if text.len != bytes.len() {
+            return false;
+        }
+        match text.page {
+            None => text.inline == bytes,
+            Some(_) => self.compare_text(text, bytes).is_eq(),
+        }
+    }
+
+    /// How a text compares to bytes.
+    pub(crate) fn compare_text(&self, text: Text<'_>, bytes: &[u8]) -> Ordering {
+        let Some(first) = text.page else {
+            return text.inline.cmp(bytes);
+        };
+        let mut rest = bytes;
+        for part in self.parts(first) {
+            let len = part.len().min(rest.len());
+            let (same, behind) = rest.split_at(len);
+            match part[..len].cmp(same) {
+                Ordering::Equal if part.len() > len => return Ordering::Greater,
+                Ordering::Equal => rest = behind,
+                other => return other,
+            }
+        }
+        if rest.is_empty() { Ordering::Equal } else { Ordering::Less }
+    }
+
+    /// The parts of a long text.
+    pub(crate) fn parts(&self, first: u32) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+        let (view, mut next) = (*self, first);
+        std::iter::from_fn(move || {
+            (next != NONE).then(|| {
+                let page = view.page(next);
+                next = page.next_part();
+                page.part()
+            })
+        })
+    }
+
+    /// The first entry; the spot behind the last one if there is none.
+    #[must_use]
+    pub fn first(&self, tree: Tree) -> Spot {
+        let page = self.first_leaf(self.root(tree));
+        Spot { page, index: 0 }
+    }
+
+    /// The first leaf below a node.
+    pub(crate) fn first_leaf(&self, mut page: u32) -> u32 {
+        while page != NONE && self.page(page).kind() == Kind::Inner {
+            page = self.page(page).child(0).page;
+        }
+        page
+    }
+
+    /// The last leaf of a tree.
+    pub(crate) fn last_leaf(&self, tree: Tree) -> u32 {
+        let mut page = self.root(tree);
+        while page != NONE && self.page(page).kind() == Kind::Inner {
+            let node = self.page(page);
+            page = node.child(node.len() - 1).page;
+        }
+        page
+    }
+
+    /// The spot of the entry at this one or, if none is there, of the next; none behind the last.
+    #[must_use]
+    pub fn settled(&self, spot: Spot) -> Option<Spot> {
+        if spot.page == NONE {
+            return None;
+        }
+        if spot.index < self.page(spot.page).len() {
+            return Some(spot);
+        }
+        let page = self.neighbour(spot.page, true)?;
+        Some(Spot { page, index: 0 })
+    }
+
+    /// The spot behind one.
+    #[must_use]
+    pub fn next(&self, spot: Spot) -> Spot {
+        Spot {
+            index: spot.index + 1,
+            ..spot
+        }
+    }
+
+    /// The spot of the entry before this one.
+    #[must_use]
+    pub fn before(&self, spot: Spot) -> Option<Spot> {
+        if spot.page == NONE {
+            return None;
+        }
+        if spot.index > 0 {
+            return Some(Spot {
+                index: spot.index - 1,
+                ..spot
+            });
+        }
+        let page = self.neighbour(spot.page, false)?;
+        let index = self.page(page).len() - 1;
+        Some(Spot { page, index })
+    }
+
+    /// The spot behind the last entry.
+    #[must_use]
+    pub fn end(&self, tree: Tree) -> Spot {
+        let page = self.last_leaf(tree);
+        let index = if page == NONE { 0 } else { self.page(page).len() };
+        Spot { page, index }
+    }
+
+    /// The leaf behind a leaf, or before it.
+    pub(crate) fn neighbour(&self, leaf: u32, is_next: bool) -> Option<u32> {
+        let mut page = leaf;
+        loop {
+            let up = self.page(page).up();
+            if up == NONE {
+                return None;
+            }
+            let parent = self.page(up);
+            let index = self.index_of(up, page);
+            let sibling = match is_next {
+                true => Some(index + 1).filter(|&index| index < parent.len()),
+                false => index.checked_sub(1),
+            };
+            let Some(sibling) = sibling else {
+                page = up;
+                continue;
+            };
+            let mut page = parent.child(sibling).page;
+            while self.page(page).kind() == Kind::Inner {
+                let node = self.page(page);
+                page = node.child(if is_next { 0 } else { node.len() - 1 }).page;
+            }
+            return Some(page);
+        }
+    }
+
+    /// Which child of a node a page is.
+    pub(crate) fn index_of(&self, parent: u32, page: u32) -> usize {
+        let node = self.page(parent);
+        let found = (0..node.len()).find(|&index| node.child(index).page == page);
+        found.expect("a page is a child of the node that it names")
+    }
+
+    /// The entries from a spot on, with their spots.
+    pub fn iter_from(&self, spot: Spot) -> impl Iterator<Item = (Spot, Entry<'a>)> + use<'a> {
+        let (view, mut at) = (*self, spot);
+        std::iter::from_fn(move || {
+            let spot = view.settled(at)?;
+            at = view.next(spot);
+            Some((spot, view.entry(spot)))
+        })
+    }
+
+    /// The entries before a spot, the nearest first.
+    pub fn iter_back(&self, spot: Spot) -> impl Iterator<Item = (Spot, Entry<'a>)> + use<'a> {
+        let (view, mut at) = (*self, spot);
+        std::iter::from_fn(move || {
+            at = view.before(at)?;
+            Some((at, view.entry(at)))
+        })
+    }
+
+    /// All entries of a tree in its order.
+    pub fn iter(&self, tree: Tree) -> impl Iterator<Item = Entry<'a>> + use<'a> {
+        let entries = self.iter_from(self.first(tree));
+        entries.map(|(_, entry)| entry)
+    }
+
+    /// How many entries come before a spot.
+    #[must_use]
+    pub fn rank(&self, spot: Spot) -> usize {
+        if spot.page == NONE {
+            return 0;
+        }
+        let (mut rank, mut page) = (spot.index, spot.page);
+        loop {
+            let up = self.page(page).up();
+            if up == NONE {
+                return rank;
+            }
+            let node = self.page(up);
+            let index = self.index_of(up, page);
+            let counts = (0..index).map(|index| node.child(index).count as usize);
+            rank += counts.sum::<usize>();
+            page = up;
+        }
+    }
+
+    /// The entry of a rank; the spot behind the last one if there are not so many.
+    #[must_use]
+    pub fn at(&self, tree: Tree, rank: usize) -> Spot {
+        let (mut page, mut rank) = (self.root(tree), rank);
+        while page != NONE && self.page(page).kind() == Kind::Inner {
+            let node = self.page(page);
+            let mut index = 0;
+            let child = loop {
+                let child = node.child(index);
+                if rank < child.count as usize || index + 1 == node.len() {
+                    break child;
+                }
+                rank -= child.count as usize;
+                index += 1;
+            };
+            page = child.page;
+        }
+        Spot { page, index: rank }
+    }
+
+    /// The leaf in which the search ends that goes to the last child for which `is_before` holds
+    /// of its separator or, where it has none, of its first entry; the first child counts as such.
+    pub(crate) fn leaf_by(&self, tree: Tree, is_at_or_before: impl Fn(&Child<'a>) -> bool) -> u32 {
+        let mut page = self.root(tree);
+        while page != NONE && self.page(page).kind() == Kind::Inner {
+            let node = self.page(page);
+            let (mut low, mut high) = (1, node.len());
+            while low < high {
+                let middle = usize::midpoint(low, high);
+                if is_at_or_before(&node.child(middle)) {
+                    low = middle + 1;
+                } else {
+                    high = middle;
+                }
+            }
+            page = node.child(low - 1).page;
+        }
+        page
+    }
+}
+
+/// Where a page begins in the value.
+#[inline]
+pub(crate) fn page_at(page: u32) -> usize {
+    HEAD_BYTES + page as usize * PAGE_BYTES
+}
