@@ -96,11 +96,13 @@ fn memory_goes_back_when_it_is_asked_for_while_the_server_runs() {
         let mut client = Client::connect(&daemon);
         store_for_a_moment(&mut client, 60_000);
         let before = held_bytes(&daemon);
-        assert_eq!(client.run(asked), ok());
         daemon.advance_until("expired items are gone", Duration::from_secs(1), || {
             daemon.stat("curr_items") == 10_000
         });
+        // Asked again each time: a purge lasts ten seconds of the clock that is moved here, and the
+        // server's maintenance may have had little time of the processor in these.
         daemon.advance_until("memory goes back", Duration::from_millis(100), || {
+            assert_eq!(client.run(asked), ok());
             held_bytes(&daemon) < before / 2
         });
         assert_eq!(client.run("DBSIZE"), Value::Integer(10_000), "{asked}");
