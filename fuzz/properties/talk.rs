@@ -36,7 +36,6 @@ pub(crate) fn state() -> State {
         seed: Some(7),
         lease_ms: settings.lease_ms,
         value_bytes_max: settings.value_bytes_max(),
-        update_bytes_max: settings.update_bytes_max(),
         ..Config::with_memory(MEMORY_BYTES)
     };
     let cache = Cache::new(config).expect("the memory of a test is there");

@@ -105,18 +105,18 @@ impl Cache {
         limit.min((self.memory_bytes() - self.kept_bytes()) / 2)
     }
 
-    /// Longest value of another kind than [`Kind::STRING`](crate::Kind::STRING) that
-    /// [`Cache::update`] stores.
+    /// Longest value of another kind than [`Kind::STRING`](crate::Kind::STRING), whatever limit is
+    /// configured for values: as long as addresses allow, or half of the memory.
     #[must_use]
-    pub fn update_bytes_max(&self) -> usize {
-        self.config.update_bytes_max.min(self.value_bytes_max())
+    pub fn collection_bytes_max(&self) -> usize {
+        Config::VALUE_BYTES_LIMIT.min((self.memory_bytes() - self.kept_bytes()) / 2)
     }
 
     /// What [`Cache::update`] is held to.
     fn update_limits(&self) -> UpdateLimits {
         UpdateLimits {
             string_bytes: self.value_bytes_max(),
-            other_bytes: self.update_bytes_max(),
+            other_bytes: self.collection_bytes_max(),
         }
     }
 

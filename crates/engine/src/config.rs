@@ -18,9 +18,6 @@ pub struct Config {
     pub threads: usize,
     /// Longest value in bytes; at most 512 MiB.
     pub value_bytes_max: usize,
-    /// Longest value in bytes of another kind than [`Kind::STRING`](crate::Kind::STRING) that
-    /// [`Cache::update`](crate::Cache::update) stores: it is made outside of the cache's memory.
-    pub update_bytes_max: usize,
     /// How long a lease blocks others before the next caller may win it, in milliseconds.
     pub lease_ms: u64,
     /// Number of shards, a power of two; `None` chooses by threads and memory.
@@ -70,7 +67,6 @@ impl Config {
             shape_bytes: None,
             threads: 1,
             value_bytes_max: 1 << 20,
-            update_bytes_max: Config::VALUE_BYTES_LIMIT,
             lease_ms: 30_000,
             shards: None,
             keep: Vec::new(),

@@ -234,6 +234,20 @@ pub trait ValueBytes {
     fn resize(&mut self, len: usize);
 }
 
+impl ValueBytes for Vec<u8> {
+    fn bytes(&self) -> &[u8] {
+        self
+    }
+
+    fn write(&mut self, at: usize, bytes: &[u8]) {
+        self[at..at + bytes.len()].copy_from_slice(bytes);
+    }
+
+    fn resize(&mut self, len: usize) {
+        self.resize(len, 0);
+    }
+}
+
 /// Changes a value as the bytes say that were put into the scratch buffer.
 #[derive(Clone, Copy)]
 pub struct Apply(pub fn(&mut dyn ValueBytes, &[u8]));

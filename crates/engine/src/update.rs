@@ -13,7 +13,7 @@ use crate::extend::slack_bytes;
 use crate::item::Spec;
 use crate::key::Key;
 use crate::observer::Happened;
-use crate::options::{Change, Splice};
+use crate::options::{Apply, Change, Splice};
 use crate::outcome::Item;
 use crate::shard::{Shard, VERSIONED_VALUE_BYTES};
 use crate::space::Kind;
@@ -110,17 +110,17 @@ impl Shard {
                 Some(old),
             ) => {
                 let space = EditSpace { more, deadline };
-                let editable = self.editable(key, &old, space, limits, wanted_bytes, now)?;
-                let Some(editable) = editable else {
+                if !self.edit_pages(
+                    key,
+                    &old,
+                    space,
+                    (apply, scratch),
+                    limits,
+                    wanted_bytes,
+                    now,
+                )? {
                     return self.update(key, scratch, limits, wanted_bytes, decide, now);
-                };
-                let bytes = editable.layout.value_bytes;
-                let spec = self.next_as(key, &editable, bytes, deadline, now);
-                let edited = self
-                    .store
-                    .edit(&editable, &spec, more, |value| apply.0(value, scratch));
-                let happened = Happened::of_store(Some(&edited));
-                self.stored(key, &edited, spec.version.unwrap_or(0), happened, now);
+                }
             }
             (Change::Remove, Some(old)) => self.remove(key, &old, now),
             (Change::Retime(deadline), Some(old)) => self.retime(key, &old, deadline, now)?,
@@ -148,6 +148,30 @@ impl Shard {
         Ok(result)
     }
 
+    /// Has a function change a value; `false` if the item had to leave for lack of room.
+    #[expect(clippy::too_many_arguments, reason = "they are those of an update")]
+    fn edit_pages(
+        &mut self,
+        key: Key<'_>,
+        old: &Located,
+        space: EditSpace,
+        (apply, scratch): (Apply, &[u8]),
+        limits: &UpdateLimits,
+        wanted_bytes: &Cell<usize>,
+        now: Instant,
+    ) -> Result<bool, Error> {
+        let Some(old) = self.editable(key, old, space, limits, wanted_bytes, now)? else {
+            return Ok(false);
+        };
+        let spec = self.next_as(key, &old, old.layout.value_bytes, space.deadline, now);
+        let edited = self
+            .store
+            .edit(&old, &spec, space.more, |value| apply.0(value, scratch));
+        let happened = Happened::of_store(Some(&edited));
+        self.stored(key, &edited, spec.version.unwrap_or(0), happened, now);
+        Ok(true)
+    }
+
     /// The item where it can be edited: as it lies, with more memory behind it, or a copy; none if it
     /// had to leave for lack of room.
     fn editable(
@@ -162,7 +186,7 @@ impl Shard {
         let EditSpace { more, deadline } = space;
         let value_bytes = old.layout.value_bytes;
         if more > 0 {
-            limits.check(Kind::STRING, value_bytes + more)?;
+            limits.check(self.store.spec_of(old).kind, value_bytes + more)?;
         }
         let mut looks = 0..PIN_LOOKS;
         while self.store.is_pinned(old.segment) && looks.next().is_some() {
@@ -170,7 +194,9 @@ impl Shard {
         }
         if !self.store.is_pinned(old.segment)
             && (self.store.can_edit(old, more, deadline)
-                || self.reclaimer.make_room_behind(&mut self.store, old, more, now)
+                || self
+                    .reclaimer
+                    .make_room_behind(&mut self.store, old, more, now)
                     && self.store.can_edit(old, more, deadline))
         {
             return Ok(Some(*old));

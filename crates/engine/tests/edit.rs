@@ -247,7 +247,9 @@ fn others_leave_for_a_value_that_is_edited_and_it_does_not() {
     store_collection(&cache, b"key", &model);
     for number in 0..40_000 {
         let key = format!("small{number}").into_bytes();
-        cache.set(cache.key(&key).unwrap(), &[7; 500], &small).unwrap();
+        cache
+            .set(cache.key(&key).unwrap(), &[7; 500], &small)
+            .unwrap();
         if number % 8 == 0 {
             let piece = vec![number as u8; 1_000];
             change_in_place(&cache, b"key", &piece, Deadline::NEVER).unwrap();
@@ -261,9 +263,8 @@ fn others_leave_for_a_value_that_is_edited_and_it_does_not() {
     assert!(read(&cache, b"key") == model);
     // Half of the memory is the limit of a value.
     let piece = vec![1; 1 << 20];
-    let refused = (0..10).find_map(|_| {
-        change_in_place(&cache, b"key", &piece, Deadline::NEVER).err()
-    });
+    let refused =
+        (0..10).find_map(|_| change_in_place(&cache, b"key", &piece, Deadline::NEVER).err());
     assert!(matches!(refused, Some(Error::TooLarge { .. })));
     cache.audit().unwrap();
 }

@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use cellar_engine::{
-    Apply, Cache, Change, Config, Counted, Deadline, DeleteOptions, Deleted, Draft, End, Handle, Happened,
-    Increment, Instant, Item, Key, Kind, Lookup, ManualClock, Observer, SetOptions, Space, Splice,
-    Stored, When,
+    Apply, Cache, Change, Config, Counted, Deadline, DeleteOptions, Deleted, Draft, End, Handle,
+    Happened, Increment, Instant, Item, Key, Kind, Lookup, ManualClock, Observer, SetOptions,
+    Space, Splice, Stored, When,
 };
 use proptest::prelude::*;
 

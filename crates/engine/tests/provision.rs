@@ -14,7 +14,6 @@ fn timed(shards: usize) -> Timed {
         shards: Some(shards),
         seed: Some(3),
         value_bytes_max: 8 << 20,
-        update_bytes_max: 8 << 20,
         ..Config::with_memory(MEMORY)
     })
 }
@@ -229,7 +228,6 @@ fn where_nothing_may_leave_it_is_stored_or_refused_at_once() {
         seed: Some(3),
         keep: vec![8 << 20],
         value_bytes_max: 8 << 20,
-        update_bytes_max: 8 << 20,
         ..Config::with_memory(MEMORY)
     });
     let cache = &timed.cache;

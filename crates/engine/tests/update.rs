@@ -120,9 +120,9 @@ fn a_value_that_is_too_long_is_refused_and_the_old_one_stays() {
 }
 
 #[test]
-fn updates_and_single_stores_may_have_lower_limits() {
+fn single_stores_may_have_lower_limits_and_collections_have_a_higher_one() {
     let timed = Timed::with(Config {
-        update_bytes_max: 200,
+        value_bytes_max: 400,
         ..Config::with_memory(8 << 20)
     });
     let key = timed.cache.key(b"key").unwrap();
@@ -136,13 +136,20 @@ fn updates_and_single_stores_may_have_lower_limits() {
     let extended = timed.cache.extend(key, End::Back, b"x", &limited);
     assert_eq!(extended, refused(101, 100));
     timed.set("key", &[0; 300], None).unwrap();
-    let outcome = timed.cache.update(key, &mut Vec::new(), |_, value| {
-        value.resize(201, 0);
-        ((), store(Deadline::NEVER))
-    });
-    let (bytes, max) = (201, 200);
-    assert_eq!(outcome, Err(Error::TooLarge { bytes, max }));
-    assert_eq!(timed.get("key"), Some(vec![0; 300]));
+    let mut store_as = |kind: Kind| {
+        timed.cache.update(key, &mut Vec::new(), |_, value| {
+            value.resize(500, 0);
+            let change = Change::Store {
+                kind,
+                deadline: Deadline::NEVER,
+                flags: 0,
+            };
+            ((), change)
+        })
+    };
+    assert_eq!(store_as(Kind::STRING), refused(500, 400).map(|_| ()));
+    assert_eq!(store_as(Kind(1)), Ok(()));
+    assert_eq!(timed.get("key"), Some(vec![0; 500]));
 }
 
 #[test]

@@ -6,10 +6,10 @@
 
 use cellar_engine::{Change, Deadline, Item, Kind};
 
-pub use crate::collection::{HASH, LIST, SET, SORTED_SET};
+pub use cellar_values::{HASH, LIST, SET, SORTED_SET};
 
-use crate::collection::{Hash, Set, SortedSet, hash, set};
 use crate::parameters::Encodings;
+use cellar_values::{Hash, Set, SortedSet, hash, is_paged, set};
 
 /// Bytes.
 pub const STRING: Kind = Kind::STRING;
@@ -49,7 +49,7 @@ pub fn encoding(item: Item<'_>, encodings: &Encodings) -> &'static str {
             let fits = hash.len() <= short.entries_max
                 && hash
                     .iter()
-                    .all(|field| is_short(field.name) && is_short(field.value));
+                    .all(|field| is_short(&field.name) && is_short(&field.value));
             if fits { "listpack" } else { "hashtable" }
         }
         SET => encoding_of_set(&Set::view(value), encodings),
@@ -58,7 +58,9 @@ pub fn encoding(item: Item<'_>, encodings: &Encodings) -> &'static str {
         SORTED_SET => {
             let (set, short) = (SortedSet::view(value), encodings.sorted_set);
             let fits = set.len() <= short.entries_max
-                && (0..set.len()).all(|rank| set.at(rank).0.len() <= short.bytes_max);
+                && set
+                    .iter_from(0)
+                    .all(|(member, _)| member.len() <= short.bytes_max);
             if fits { "listpack" } else { "skiplist" }
         }
         _ if set::is_integer(value) => "int",
@@ -67,7 +69,7 @@ pub fn encoding(item: Item<'_>, encodings: &Encodings) -> &'static str {
     }
 }
 
-fn encoding_of_set(set: &Set<&[u8]>, encodings: &Encodings) -> &'static str {
+fn encoding_of_set(set: &Set<'_>, encodings: &Encodings) -> &'static str {
     if set.len() <= encodings.integers_max && set.is_of_integers() {
         return "intset";
     }
@@ -100,11 +102,21 @@ pub fn with_own_deadline(item: Item<'_>, own: Deadline, scratch: &mut Vec<u8>) -
     let Some(place) = place else {
         return Change::Retime(own);
     };
+    let deadline = hash::item_deadline(item.value, own);
+    let raw = hash::raw(own).to_le_bytes();
+    if is_paged(item.value) {
+        scratch.extend_from_slice(&raw);
+        return Change::Edit {
+            more: 0,
+            deadline,
+            apply: hash::SET_OWN_DEADLINE,
+        };
+    }
     scratch.extend_from_slice(item.value);
-    scratch[place].copy_from_slice(&hash::raw(own).to_le_bytes());
+    scratch[place].copy_from_slice(&raw);
     Change::Store {
         kind: item.kind,
-        deadline: hash::item_deadline(item.value, own),
+        deadline,
         flags: item.flags,
     }
 }

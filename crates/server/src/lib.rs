@@ -56,7 +56,6 @@ pub mod events; // which keyspace events are published, and how a channel of one
 pub mod tracking; // what near caches are told
 pub mod watching; // watched keys
 mod deadlines; // when keys are looked at whose expiry somebody wants to hear of
-pub mod collection; // how a hash, set or sorted set lies in a value, what its cursors are
 pub mod waiters; // clients whose command waits for a value
 pub mod observer; // who is told what happens to items, whatever protocol it came by
 pub mod script; // what a script may do, its limits

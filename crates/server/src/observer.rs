@@ -12,7 +12,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use cellar_engine::{Cache, Change, Deadline, Happened, Item, Key, Space};
 
 use crate::client::Client;
-use crate::collection::{HASH, hash};
 use crate::databases::Databases;
 use crate::deadlines::Deadlines;
 use crate::events::{Class, Events};
@@ -21,6 +20,7 @@ use crate::settings::Settings;
 use crate::tracking::{Mode, Tracking};
 use crate::waiters::{MarkedKey, WaitEnd, WaitRequest, Waiter, Waiters};
 use crate::watching::{Mark, Watching};
+use cellar_values::{HASH, hash};
 
 /// One who waits for a value, among the reasons to hear of changes: the other ones are fewer.
 const ONE_WAITER: u64 = 1 << 32;
@@ -239,22 +239,22 @@ impl Observer {
             let Some(item) = item.filter(|item| item.kind == HASH) else {
                 return (true, Change::Keep);
             };
-            let (expired, deadline) =
-                hash::without_expired(item.value, item.deadline, now, scratch);
+            let (expired, change) = hash::without_expired(item.value, item.deadline, now, scratch);
+            // Of very many that have expired together, the others go next.
+            next = match expired < hash::DROPPED_MAX {
+                true => hash::first_living(item.value, now),
+                false => Deadline::at(now),
+            };
             dropped = expired;
-            next = hash::first_deadline(scratch);
-            match (expired, scratch.is_empty()) {
-                (0, _) => (true, Change::Keep),
-                (_, true) => (false, Change::Remove),
-                (_, false) => {
-                    let change = Change::Store {
-                        kind: HASH,
-                        deadline,
-                        flags: item.flags,
-                    };
-                    (true, change)
-                }
-            }
+            let change = match change {
+                Change::Store { kind, deadline, .. } => Change::Store {
+                    kind,
+                    deadline,
+                    flags: item.flags,
+                },
+                other => other,
+            };
+            (change != Change::Remove, change)
         });
         let Ok(is_left) = changed else {
             // There is no memory to store it anew: readers do not see these fields, and are told.

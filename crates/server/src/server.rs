@@ -468,7 +468,6 @@ fn make_cache(
     let config = Config {
         threads: settings.threads,
         value_bytes_max: settings.value_bytes_max(),
-        update_bytes_max: settings.update_bytes_max(),
         lease_ms: settings.lease_ms,
         keep: settings
             .keep

@@ -190,9 +190,6 @@ pub struct Settings {
 
 /// Longest value over memcached's protocol, unless a limit is set; its own default.
 const MEMCACHED_VALUE_BYTES_MAX: usize = 1 << 20;
-/// Longest value that a command makes of an old one, unless a limit is set: it is made outside of
-/// the cache's memory, of a collection twice.
-const UPDATE_BYTES_MAX: usize = 4 << 20;
 
 /// What clients may hold unless it is said: a part of the memory, as a divisor, within bounds.
 const CLIENT_MEMORY_SHARE: usize = 8;
@@ -352,12 +349,6 @@ impl Settings {
     #[must_use]
     pub fn memcached_value_bytes_max(&self) -> usize {
         self.max_value_bytes.unwrap_or(MEMCACHED_VALUE_BYTES_MAX)
-    }
-
-    /// Longest value of a hash, set, sorted set or list, in bytes.
-    #[must_use]
-    pub fn update_bytes_max(&self) -> usize {
-        self.max_value_bytes.unwrap_or(UPDATE_BYTES_MAX)
     }
 }
 

@@ -288,14 +288,19 @@ fn a_field_is_gone_from_its_deadline_on_and_the_key_with_the_last() {
 }
 
 #[test]
-fn a_hash_longer_than_the_longest_value_is_refused() {
+fn a_hash_may_be_longer_than_the_longest_value_and_a_field_may_not() {
     let daemon = Daemon::start(&["--max-value", "16KiB"]);
     let mut client = Client::connect(&daemon);
     let refused = error("ERR collection exceeds maximum allowed size (max-value)");
     let value = "x".repeat(10_000);
-    assert_eq!(client.run(&format!("HSET h a {value}")), Value::Integer(1));
-    assert_eq!(client.run(&format!("HSET h b {value}")), refused);
-    assert_eq!(client.run("HLEN h"), Value::Integer(1));
+    for field in 0..100 {
+        let stored = client.run(&format!("HSET h {field} {value}"));
+        assert_eq!(stored, Value::Integer(1));
+    }
+    let long = "x".repeat(17_000);
+    assert_eq!(client.run(&format!("HSET h long {long}")), refused);
+    assert_eq!(client.run("HLEN h"), Value::Integer(100));
+    assert_eq!(client.run("HSTRLEN h 77"), Value::Integer(10_000));
 }
 
 #[test]

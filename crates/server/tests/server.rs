@@ -16,7 +16,6 @@ mod cluster_members;
 mod cluster_network;
 mod cluster_srv;
 mod cluster_users;
-mod collections;
 mod complexity;
 mod conformance;
 mod connections;

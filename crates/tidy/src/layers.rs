@@ -13,8 +13,11 @@ use crate::tree::{File, Finding, Tree};
 const ARROWS: [(&str, &[&str]); 10] = [
     ("engine", &[]),
     ("protocol", &[]),
-    ("values", &[]),
-    ("server", &["cellar-engine", "cellar-protocol"]),
+    ("values", &["cellar-engine"]),
+    (
+        "server",
+        &["cellar-engine", "cellar-protocol", "cellar-values"],
+    ),
     ("near", &["cellar-protocol"]),
     ("capi", &["cellar-near"]),
     ("load", &["cellar-protocol"]),

@@ -1,36 +1,4 @@
-//! Bytes: a value that can be changed where it lies.
-
-/// The bytes of one value.
-pub trait Bytes {
-    /// All of them.
-    fn bytes(&self) -> &[u8];
-
-    /// Writes over some of them.
-    ///
-    /// # Panics
-    /// If they reach beyond the end.
-    fn write(&mut self, at: usize, bytes: &[u8]);
-
-    /// Makes the value this long. What is added has any content until it is written.
-    ///
-    /// # Panics
-    /// If the value has no space for so many bytes: see [`Plan`](crate::Plan).
-    fn resize(&mut self, len: usize);
-}
-
-impl Bytes for Vec<u8> {
-    fn bytes(&self) -> &[u8] {
-        self
-    }
-
-    fn write(&mut self, at: usize, bytes: &[u8]) {
-        self[at..at + bytes.len()].copy_from_slice(bytes);
-    }
-
-    fn resize(&mut self, len: usize) {
-        self.resize(len, 0);
-    }
-}
+//! Bytes: numbers within a value. None of these panics on bytes that were written by the others.
 
 /// The number of 16 bits at `at`, little end first.
 #[inline]
@@ -50,4 +18,46 @@ pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
 pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {
     let eight = bytes[at..at + 8].try_into().expect("eight bytes");
     u64::from_le_bytes(eight)
+}
+
+/// Appends a number in groups of seven bits, the lowest first; the last one lacks the top bit.
+#[inline]
+pub(crate) fn push_varint(out: &mut Vec<u8>, mut number: usize) {
+    while number >= 0x80 {
+        out.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    out.push(number as u8);
+}
+
+/// Reads what [`push_varint`] wrote at `at`, and where it ends.
+#[inline]
+pub(crate) fn varint(bytes: &[u8], at: usize) -> (usize, usize) {
+    let first = bytes[at];
+    if first < 0x80 {
+        return (usize::from(first), at + 1);
+    }
+    let (mut number, mut shift, mut at) = (usize::from(first & 0x7f), 7, at + 1);
+    loop {
+        let byte = bytes[at];
+        number |= usize::from(byte & 0x7f) << shift;
+        (shift, at) = (shift + 7, at + 1);
+        if byte < 0x80 {
+            return (number, at);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{push_varint, varint};
+
+    #[test]
+    fn a_number_is_read_as_it_was_written() {
+        for number in [0, 1, 0x7f, 0x80, 0x3fff, 0x4000, 1 << 28, u32::MAX as usize] {
+            let mut bytes = vec![9];
+            push_varint(&mut bytes, number);
+            assert_eq!(varint(&bytes, 1), (number, bytes.len()));
+        }
+    }
 }

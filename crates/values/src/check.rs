@@ -23,7 +23,10 @@ impl View<'_> {
                 root => self.check_node(tree, root, NONE, &mut seen)?,
             };
             if count != self.len(tree) {
-                return Err(format!("{tree:?} has {count} and counts {}", self.len(tree)));
+                return Err(format!(
+                    "{tree:?} has {count} and counts {}",
+                    self.len(tree)
+                ));
             }
             self.check_order(tree)?;
         }
@@ -34,14 +37,24 @@ impl View<'_> {
     }
 
     /// How many entries are below a node.
-    fn check_node(&self, tree: Tree, page: u32, up: u32, seen: &mut [bool]) -> Result<usize, String> {
+    fn check_node(
+        &self,
+        tree: Tree,
+        page: u32,
+        up: u32,
+        seen: &mut [bool],
+    ) -> Result<usize, String> {
         note(page, seen)?;
         let node = self.page(page);
         if node.up() != up || node.0[1] != tree as u8 || (node.len() == 0) {
             return Err(format!("page {page} is not what names it says"));
         }
         let form = self.form(tree);
-        let slot = if node.kind() == Kind::Inner { CHILD_SLOT_BYTES } else { form.slot };
+        let slot = if node.kind() == Kind::Inner {
+            CHILD_SLOT_BYTES
+        } else {
+            form.slot
+        };
         let entries = (0..node.len()).map(|index| node.entry_bytes(index, form));
         let front = node.front();
         let used = entries.sum::<usize>() + front.unused;
@@ -54,7 +67,10 @@ impl View<'_> {
                 let child = node.child(index);
                 let below = self.check_node(tree, child.page, page, seen)?;
                 if below != child.count as usize {
-                    return Err(format!("child {index} of page {page} counts {}", child.count));
+                    return Err(format!(
+                        "child {index} of page {page} counts {}",
+                        child.count
+                    ));
                 }
                 count += below;
                 continue;

@@ -10,11 +10,12 @@
 use std::borrow::Cow;
 
 use crate::PAGE_BYTES;
-use crate::bytes::{Bytes, u64_at};
+use cellar_engine::ValueBytes;
+
+use crate::bytes::u64_at;
 use crate::entry::{Entry, Form, NewEntry};
 use crate::page::{
-    CHILD_SLOT_BYTES, Child, FRONT_BYTES, Front, Kind, NONE, Page, SEPARATOR_BYTES_MAX,
-    SPACE_BYTES,
+    CHILD_SLOT_BYTES, Child, FRONT_BYTES, Front, Kind, NONE, Page, SEPARATOR_BYTES_MAX, SPACE_BYTES,
 };
 use crate::table::hash;
 use crate::view::{COUNTS_AT, Spot, Tree, View, WORDS_AT, new_head, page_at};
@@ -43,7 +44,7 @@ pub(crate) struct Stored<'a> {
 
 /// A value that is changed.
 #[derive(Debug)]
-pub struct Edit<'v, V> {
+pub struct Edit<'v, V: ?Sized> {
     pub(crate) value: &'v mut V,
     pub(crate) forms: [Form; 2],
 }
@@ -55,7 +56,7 @@ struct Item<'a> {
     tag: u16,
 }
 
-impl<'v, V: Bytes> Edit<'v, V> {
+impl<'v, V: ValueBytes + ?Sized> Edit<'v, V> {
     /// The value that is to be changed.
     pub fn of(value: &'v mut V, forms: [Form; 2]) -> Edit<'v, V> {
         Edit { value, forms }
@@ -142,6 +143,31 @@ impl<'v, V: Bytes> Edit<'v, V> {
         self.write(page_at(spot.page) + end - 8, &tail.to_le_bytes());
     }
 
+    /// Gives the entry at a spot eight bytes behind its texts, or takes them away.
+    pub(crate) fn replace_tail(
+        &mut self,
+        tree: Tree,
+        spot: Spot,
+        tail: Option<u64>,
+    ) -> Result<(), Collision> {
+        let form = self.forms[tree as usize];
+        let node = self.view().page(spot.page);
+        let (old, tag) = (self.view().entry(spot), node.tag(spot.index));
+        let bytes = old.with_tail(tail);
+        let old_bytes = old.bytes.len();
+        let (front, begin) = (node.front(), node.begin(spot.index, form.slot));
+        if bytes.len() == old_bytes {
+            self.write(page_at(spot.page) + begin, &bytes);
+            return Ok(());
+        }
+        self.take_out(spot.page, spot.index);
+        if front.free_bytes(form.slot) + old_bytes >= bytes.len() {
+            self.put_in(spot.page, spot.index, &bytes, tag);
+            return Ok(());
+        }
+        self.split(tree, spot, &bytes, tag)
+    }
+
     /// Removes the entry at a spot.
     pub(crate) fn remove(&mut self, tree: Tree, spot: Spot) {
         let mut freed = self.long_pages(self.view().entry(spot));
@@ -150,6 +176,32 @@ impl<'v, V: Bytes> Edit<'v, V> {
         self.add_to(spot.page, -1);
         self.balance(tree, spot.page, &mut freed);
         self.free(freed);
+    }
+
+    /// Removes so many entries of the first tree from a rank on. A leaf of which all go is taken out
+    /// as a whole.
+    pub(crate) fn take_ranks(&mut self, rank: usize, count: usize) {
+        let tree = Tree::First;
+        let mut left = count;
+        while left > 0 {
+            let spot = self.view().at(tree, rank);
+            let entries = self.view().page(spot.page).len();
+            if spot.index > 0 || entries > left {
+                self.remove(tree, spot);
+                left -= 1;
+                continue;
+            }
+            let mut freed = Vec::new();
+            for index in 0..entries {
+                let entry = self.view().entry(Spot { index, ..spot });
+                freed.append(&mut self.long_pages(entry));
+            }
+            self.count(tree, -(entries as i64));
+            self.add_to(spot.page, -(entries as i32));
+            self.unlink(tree, spot.page, &mut freed);
+            self.free(freed);
+            left -= entries;
+        }
     }
 
     /// The pages of an entry's long texts.
@@ -215,8 +267,16 @@ impl<'v, V: Bytes> Edit<'v, V> {
         };
         let right = self.allocate();
         let up = node.up();
-        self.write_node(spot.page, Front::empty(Kind::Leaf, tree as u8, up), &items[..cut]);
-        self.write_node(right, Front::empty(Kind::Leaf, tree as u8, up), &items[cut..]);
+        self.write_node(
+            spot.page,
+            Front::empty(Kind::Leaf, tree as u8, up),
+            &items[..cut],
+        );
+        self.write_node(
+            right,
+            Front::empty(Kind::Leaf, tree as u8, up),
+            &items[cut..],
+        );
         self.adopt_parts(spot.page, form);
         self.adopt_parts(right, form);
         self.add_sibling(tree, spot.page, right, separator.as_deref());
@@ -250,7 +310,9 @@ impl<'v, V: Bytes> Edit<'v, V> {
         };
         let is_cut = |cut: &usize| hashed[cut - 1].0 != hashed[*cut].0;
         let cuts = (1..items.len()).filter(is_cut);
-        let cut = cuts.min_by_key(|cut| cut.abs_diff(wanted)).ok_or(Collision)?;
+        let cut = cuts
+            .min_by_key(|cut| cut.abs_diff(wanted))
+            .ok_or(Collision)?;
         let fits = |items: &[Item<'_>]| bytes_of(items, form.slot) <= SPACE_BYTES;
         if !fits(&items[..cut]) || !fits(&items[cut..]) {
             return Err(Collision);
@@ -272,7 +334,10 @@ impl<'v, V: Bytes> Edit<'v, V> {
             [entry.lead(), &view.bytes_of(entry.text())].concat()
         };
         let (left, mut right) = (key(left), key(right));
-        let same = left.iter().zip(&right).take_while(|(one, other)| one == other);
+        let same = left
+            .iter()
+            .zip(&right)
+            .take_while(|(one, other)| one == other);
         let len = same.count() + 1;
         right.truncate(len);
         (len <= SEPARATOR_BYTES_MAX).then_some(right)
@@ -407,7 +472,10 @@ impl<'v, V: Bytes> Edit<'v, V> {
         let parent = self.view().page(front.up);
         let sibling = |index: usize| (index < parent.len()).then(|| parent.child(index).page);
         let before = index.checked_sub(1).and_then(sibling);
-        let pairs = [before.map(|before| (before, page, index)), sibling(index + 1).map(|next| (page, next, index + 1))];
+        let pairs = [
+            before.map(|before| (before, page, index)),
+            sibling(index + 1).map(|next| (page, next, index + 1)),
+        ];
         let fits = |&(left, right, _): &(u32, u32, usize)| {
             let used = |page| self.view().page(page).front().used_bytes(slot);
             used(left) + used(right) <= MERGED_BYTES_MAX
@@ -490,7 +558,10 @@ impl<'v, V: Bytes> Edit<'v, V> {
         }
         let node = self.view().page(page);
         let mut front = node.front();
-        let (begin, end) = (FRONT_BYTES + index * slot, FRONT_BYTES + front.entries * slot);
+        let (begin, end) = (
+            FRONT_BYTES + index * slot,
+            FRONT_BYTES + front.entries * slot,
+        );
         let mut slots = [0; PAGE_BYTES];
         let behind = &node.0[begin..end];
         slots[slot..slot + behind.len()].copy_from_slice(behind);
@@ -513,7 +584,10 @@ impl<'v, V: Bytes> Edit<'v, V> {
         let (mut front, slot) = (node.front(), self.slot_of(node));
         let form = self.forms[usize::from(node.0[1])];
         let (bytes, begin_of) = (node.entry_bytes(index, form), node.begin(index, slot));
-        let (begin, end) = (FRONT_BYTES + index * slot, FRONT_BYTES + front.entries * slot);
+        let (begin, end) = (
+            FRONT_BYTES + index * slot,
+            FRONT_BYTES + front.entries * slot,
+        );
         let mut slots = [0; PAGE_BYTES];
         let behind = &node.0[begin + slot..end];
         slots[..behind.len()].copy_from_slice(behind);
@@ -538,7 +612,11 @@ impl<'v, V: Bytes> Edit<'v, V> {
         copy.copy_from_slice(self.view().page(page).0);
         let node = Page(&copy);
         let items = items_of(node, self.forms[usize::from(node.0[1])]);
-        self.write_node(page, Front::empty(node.kind(), node.0[1], node.up()), &items);
+        self.write_node(
+            page,
+            Front::empty(node.kind(), node.0[1], node.up()),
+            &items,
+        );
     }
 
     /// Writes a node with these entries.

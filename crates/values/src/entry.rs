@@ -7,7 +7,7 @@
 //!
 //! A long text lies in pages of its own, one behind the other.
 
-use crate::bytes::u32_at;
+use crate::bytes::{push_varint, u32_at, u64_at, varint};
 
 /// Most bytes of texts that lie in a leaf for one entry: two entries fit into a page, and a page that
 /// is too full by one entry into two.
@@ -78,12 +78,7 @@ pub(crate) struct TextHead {
 impl TextHead {
     #[inline]
     pub(crate) fn read(bytes: &[u8], at: usize) -> TextHead {
-        let first = bytes[at];
-        let (head, at) = if first < 0x80 {
-            (usize::from(first), at + 1)
-        } else {
-            read_varint(bytes, at)
-        };
+        let (head, at) = varint(bytes, at);
         TextHead {
             len: head >> 2,
             has_tail: head & 2 != 0,
@@ -95,28 +90,13 @@ impl TextHead {
     /// Where the text ends in the entry.
     #[inline]
     pub(crate) fn end(self) -> usize {
-        self.at + if self.is_long { PAGE_NUMBER_BYTES } else { self.len }
+        self.at
+            + if self.is_long {
+                PAGE_NUMBER_BYTES
+            } else {
+                self.len
+            }
     }
-}
-
-fn read_varint(bytes: &[u8], at: usize) -> (usize, usize) {
-    let (mut number, mut shift, mut at) = (0, 0, at);
-    loop {
-        let byte = bytes[at];
-        number |= usize::from(byte & 0x7f) << shift;
-        (shift, at) = (shift + 7, at + 1);
-        if byte < 0x80 {
-            return (number, at);
-        }
-    }
-}
-
-fn push_varint(out: &mut Vec<u8>, mut number: usize) {
-    while number >= 0x80 {
-        out.push(number as u8 | 0x80);
-        number >>= 7;
-    }
-    out.push(number as u8);
 }
 
 /// A text in an entry.
@@ -191,8 +171,21 @@ impl<'a> Entry<'a> {
             let head = TextHead::read(self.bytes, at);
             (at, has_tail) = (head.end(), head.has_tail);
         }
-        let tail = || self.bytes[at..at + 8].try_into().expect("eight bytes");
-        has_tail.then(|| u64::from_le_bytes(tail()))
+        has_tail.then(|| u64_at(self.bytes, at))
+    }
+
+    /// Its bytes with another number behind the texts, or none.
+    pub(crate) fn with_tail(&self, tail: Option<u64>) -> Vec<u8> {
+        let (mut at, mut last) = (self.form.lead, self.form.lead);
+        for _ in 0..self.form.texts {
+            last = at;
+            at = TextHead::read(self.bytes, at).end();
+        }
+        let mut bytes = self.bytes[..at].to_vec();
+        // The first byte of a length has its lowest bits.
+        bytes[last] = bytes[last] & !2 | u8::from(tail.is_some()) << 1;
+        bytes.extend(tail.map(u64::to_le_bytes).into_iter().flatten());
+        bytes
     }
 
     #[inline]
@@ -233,12 +226,7 @@ pub(crate) struct NewEntry {
 
 impl NewEntry {
     /// The entry of a form with these texts, of which the second may be missing.
-    pub(crate) fn make(
-        form: Form,
-        lead: &[u8],
-        texts: [&[u8]; 2],
-        tail: Option<u64>,
-    ) -> NewEntry {
+    pub(crate) fn make(form: Form, lead: &[u8], texts: [&[u8]; 2], tail: Option<u64>) -> NewEntry {
         let mut entry = NewEntry::default();
         let is_long = long_of(texts);
         let texts = &texts[..form.texts];

@@ -15,23 +15,34 @@
 //! Why: docs/decisions/0074. Tests: tests/model.rs.
 #![forbid(unsafe_code)]
 
-mod bytes; // a value that can be changed
+mod bytes; // numbers within a value
 mod entry; // what a tree stores
 mod page; // a node's bytes
-mod view; // reading a value
+mod view; // reading a value in pages
+mod plan; // pages that changes need
 mod edit; // changing a value: entries, splits, merges
 mod pages; // changing a value: allocating, freeing and moving pages
 mod table; // members by hash
 mod ordered; // members by key
 mod sequence; // elements by position
-mod plan; // pages that changes need
 mod check; // whether a value is sound
+mod packed; // few members
+mod pending; // changes that a command sees before they are made
+mod collection; // what hashes, sets and sorted sets have in common
+pub mod hash;
+pub mod set;
+mod sorted_set;
+pub mod list;
 
-pub use bytes::Bytes;
+pub use collection::{Collection, Family, HASH, LIST, SET, SORTED_SET};
 pub use edit::{Collision, Edit};
 pub use entry::{Entry, Form, Text};
+pub use hash::{Hash, Hashes};
+pub use list::List;
 pub use ordered::score_key;
 pub use plan::Plan;
+pub use set::{Set, Sets};
+pub use sorted_set::{SortedSet, SortedSets};
 pub use table::Place;
 pub use view::{Spot, Tree, View, is_paged};
 

@@ -2,19 +2,34 @@
 
 use std::cmp::Ordering;
 
-use crate::bytes::Bytes;
-use crate::edit::{Collision, Edit, Stored};
+use crate::edit::{Edit, Stored};
 use crate::entry::Entry;
 use crate::page::{Child, NONE};
 use crate::view::{Spot, Tree, View};
+use cellar_engine::ValueBytes;
 
 /// The key by which members are in the order of their scores, none of which is NaN.
 #[must_use]
 pub fn score_key(score: f64) -> [u8; 8] {
     // Zero has two forms, which are equal.
     let bits = (score + 0.0).to_bits();
-    let flipped = if bits >> 63 == 1 { !bits } else { bits | 1 << 63 };
+    let flipped = if bits >> 63 == 1 {
+        !bits
+    } else {
+        bits | 1 << 63
+    };
     flipped.to_be_bytes()
+}
+
+/// The score of a key.
+pub(crate) fn key_score(key: &[u8]) -> f64 {
+    let flipped = u64::from_be_bytes(key.try_into().expect("a key has eight bytes"));
+    let bits = if flipped >> 63 == 1 {
+        flipped & !(1 << 63)
+    } else {
+        !flipped
+    };
+    f64::from_bits(bits)
 }
 
 impl<'a> View<'a> {
@@ -72,12 +87,9 @@ impl<'a> View<'a> {
     }
 }
 
-impl<V: Bytes> Edit<'_, V> {
+impl<V: ValueBytes + ?Sized> Edit<'_, V> {
     /// Adds a member that is not there to the second tree.
-    ///
-    /// # Errors
-    /// None: there are no hashes.
-    pub fn add_keyed(&mut self, key: [u8; 8], member: &[u8]) -> Result<(), Collision> {
+    pub fn add_keyed(&mut self, key: [u8; 8], member: &[u8]) {
         let spot = self.view().spot_of(key, member);
         let stored = Stored {
             lead: &key,
@@ -85,7 +97,8 @@ impl<V: Bytes> Edit<'_, V> {
             tail: None,
             tag: 0,
         };
-        self.insert(Tree::Second, spot, &stored)
+        let added = self.insert(Tree::Second, spot, &stored);
+        debug_assert_eq!(added, Ok(()), "only hashes collide");
     }
 
     /// Removes a member that is there from the second tree.

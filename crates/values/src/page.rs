@@ -171,9 +171,7 @@ impl<'a> Page<'a> {
     /// Bytes of an entry of any node.
     pub(crate) fn entry_bytes(self, index: usize, form: Form) -> usize {
         match self.kind() {
-            Kind::Inner => {
-                CHILD_BYTES + self.child(index).separator.map_or(0, <[u8]>::len)
-            }
+            Kind::Inner => CHILD_BYTES + self.child(index).separator.map_or(0, <[u8]>::len),
             _ => self.entry(index, form).bytes.len(),
         }
     }

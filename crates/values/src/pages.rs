@@ -1,16 +1,16 @@
 //! Pages: how a value gets and loses pages, and what names a page that moves.
 
 use crate::PAGE_BYTES;
-use crate::bytes::Bytes;
 use crate::edit::Edit;
 use crate::page::{CHILD_SLOT_BYTES, FRONT_BYTES, Kind, NONE, PART_AT, PART_BYTES_MAX, Page};
 use crate::view::{PAGES_AT, ROOTS_AT, Tree, page_at};
 use crate::{HEAD_BYTES, entry::Form};
+use cellar_engine::ValueBytes;
 
 /// Where `up` stands in a page.
 const UP_AT: usize = 8;
 
-impl<V: Bytes> Edit<'_, V> {
+impl<V: ValueBytes + ?Sized> Edit<'_, V> {
     /// A new page at the end, whose bytes are anything.
     pub(crate) fn allocate(&mut self) -> u32 {
         let page = self.view().pages();

@@ -1,24 +1,21 @@
 //! Sequence: elements by position, in the first tree.
 
-use crate::bytes::Bytes;
-use crate::edit::{Collision, Edit, Stored};
+use cellar_engine::ValueBytes;
+
+use crate::edit::{Edit, Stored};
 use crate::view::{Spot, Tree};
 
-impl<V: Bytes> Edit<'_, V> {
+impl<V: ValueBytes + ?Sized> Edit<'_, V> {
     /// Adds an element before the one at a spot.
-    ///
-    /// # Errors
-    /// None: there are no hashes.
-    pub fn insert_element(&mut self, spot: Spot, element: &[u8]) -> Result<(), Collision> {
-        self.insert(Tree::First, spot, &stored(element))
+    pub fn insert_element(&mut self, spot: Spot, element: &[u8]) {
+        let added = self.insert(Tree::First, spot, &stored(element));
+        debug_assert_eq!(added, Ok(()), "only hashes collide");
     }
 
     /// Puts another element in the place of one.
-    ///
-    /// # Errors
-    /// As [`Edit::insert_element`].
-    pub fn replace_element(&mut self, spot: Spot, element: &[u8]) -> Result<(), Collision> {
-        self.replace(Tree::First, spot, &stored(element))
+    pub fn replace_element(&mut self, spot: Spot, element: &[u8]) {
+        let replaced = self.replace(Tree::First, spot, &stored(element));
+        debug_assert_eq!(replaced, Ok(()), "only hashes collide");
     }
 }
 

@@ -143,6 +143,15 @@ impl<'a> View<'a> {
         page.entry(spot.index, self.form(Tree::of(page.0[1])))
     }
 
+    /// The second text of the entry at a spot, if it is not long.
+    pub(crate) fn inline_second(&self, spot: Spot) -> &'a [u8] {
+        let entry = self.entry(spot);
+        match entry.form.texts {
+            2 => entry.second().inline,
+            _ => &[],
+        }
+    }
+
     /// The bytes of a text. Those of a long one are copied.
     #[must_use]
     pub fn bytes_of(&self, text: Text<'a>) -> Cow<'a, [u8]> {
@@ -186,7 +195,11 @@ impl<'a> View<'a> {
                 other => return other,
             }
         }
-        if rest.is_empty() { Ordering::Equal } else { Ordering::Less }
+        if rest.is_empty() {
+            Ordering::Equal
+        } else {
+            Ordering::Less
+        }
     }
 
     /// The parts of a long text.
@@ -269,7 +282,11 @@ impl<'a> View<'a> {
     #[must_use]
     pub fn end(&self, tree: Tree) -> Spot {
         let page = self.last_leaf(tree);
-        let index = if page == NONE { 0 } else { self.page(page).len() };
+        let index = if page == NONE {
+            0
+        } else {
+            self.page(page).len()
+        };
         Spot { page, index }
     }
 
@@ -370,6 +387,14 @@ impl<'a> View<'a> {
             page = child.page;
         }
         Spot { page, index: rank }
+    }
+
+    /// Where an entry is added that is to have a rank: behind the last one at most.
+    pub(crate) fn insertion(&self, rank: usize) -> Spot {
+        match rank < self.len(Tree::First) {
+            true => self.at(Tree::First, rank),
+            false => self.end(Tree::First),
+        }
     }
 
     /// The leaf in which the search ends that goes to the last child for which `is_before` holds

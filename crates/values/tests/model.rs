@@ -50,7 +50,11 @@ fn check(value: &[u8], forms: [Form; 2], round: usize) {
 fn planned(value: &mut Vec<u8>, plan: &Plan, forms: [Form; 2], change: impl FnOnce(&mut Vec<u8>)) {
     let (before, bytes) = (value.len(), plan.bytes(Some(&View::of(value, forms))));
     change(value);
-    assert!(value.len() <= before + bytes, "{} of {bytes}", value.len() - before);
+    assert!(
+        value.len() <= before + bytes,
+        "{} of {bytes}",
+        value.len() - before
+    );
 }
 
 #[test]
@@ -68,7 +72,9 @@ fn a_hash_is_what_a_map_is() {
             let mut plan = Plan::default();
             plan.add(Tree::First, place.leaf(), [&field, &content]);
             planned(&mut value, &plan, HASH, |value| {
-                Edit::of(value, HASH).put(&place, [&field, &content], None).unwrap();
+                Edit::of(value, HASH)
+                    .put(&place, [&field, &content], None)
+                    .unwrap();
             });
             map.insert(field, content);
         } else if let Some(spot) = View::of(&value, HASH).find(&field).found {
@@ -117,9 +123,11 @@ fn a_sorted_set_is_in_order() {
             let score = f64::from(random.i32(-50..50)) / 4.0;
             match place.found {
                 Some(spot) => edit.retail(spot, score.to_bits()),
-                None => edit.put(&place, [&member, &[]], Some(score.to_bits())).unwrap(),
+                None => edit
+                    .put(&place, [&member, &[]], Some(score.to_bits()))
+                    .unwrap(),
             }
-            edit.add_keyed(score_key(score), &member).unwrap();
+            edit.add_keyed(score_key(score), &member);
             scores.insert(member.clone(), score);
             order.insert((score_key(score), member));
         } else if let Some(spot) = place.found {
@@ -159,10 +167,10 @@ fn a_list_is_what_a_vector_is() {
         let spot = View::of(&value, LIST).at(Tree::First, index);
         let mut edit = Edit::of(&mut value, LIST);
         if index < count && random.u8(..5) == 0 {
-            edit.replace_element(spot, &element).unwrap();
+            edit.replace_element(spot, &element);
             model[index] = element;
         } else if grows(&mut random, round, ROUNDS) {
-            edit.insert_element(spot, &element).unwrap();
+            edit.insert_element(spot, &element);
             model.insert(index, element);
         } else if index < count {
             edit.take(Tree::First, spot);
@@ -190,7 +198,9 @@ fn a_scan_shows_what_stays_once_while_others_come_and_go() {
             let member = format!("m{number}").into_bytes();
             let place = View::of(value, SORTED).find(&member);
             if place.found.is_none() {
-                Edit::of(value, SORTED).put(&place, [&member, &[]], Some(0)).unwrap();
+                Edit::of(value, SORTED)
+                    .put(&place, [&member, &[]], Some(0))
+                    .unwrap();
             }
         };
         (0..5_000).for_each(|number| add(&mut value, number));
@@ -230,7 +240,9 @@ fn elements_take_little_more_than_their_bytes() {
     for number in 0..100_000 {
         let member = format!("{number:010}").into_bytes();
         let place = View::of(&value, SORTED).find(&member);
-        Edit::of(&mut value, SORTED).put(&place, [&member, &[]], None).unwrap();
+        Edit::of(&mut value, SORTED)
+            .put(&place, [&member, &[]], None)
+            .unwrap();
     }
     let beside = value.len() / 100_000 - 10;
     assert!(beside < 14, "{beside} bytes beside each member");

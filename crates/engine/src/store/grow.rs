@@ -31,7 +31,9 @@ impl Store {
             || (segment.accepts(deadline)
                 && layout.patch_deadline(deadline, segment.scale()).is_some());
         is_timed
-            && layout.patch_value_bytes(layout.value_bytes + more).is_some()
+            && layout
+                .patch_value_bytes(layout.value_bytes + more)
+                .is_some()
             && more <= self.room_behind(located)
     }
 
@@ -57,8 +59,16 @@ impl Store {
             let mut layout = old;
             let version = spec.version.and_then(|version| old.patch_version(version));
             let access = spec.access_s.and_then(|second| old.patch_access(second));
-            let patches = [old.patch_value_bytes(len), version, old.patch_lease(spec.lease), access];
-            patches.iter().flatten().for_each(|patch| store.patch(patch));
+            let patches = [
+                old.patch_value_bytes(len),
+                version,
+                old.patch_lease(spec.lease),
+                access,
+            ];
+            patches
+                .iter()
+                .flatten()
+                .for_each(|patch| store.patch(patch));
             (layout.value_bytes, layout.deadline) = (len, spec.deadline);
             store.settle_edited(located, &layout, hole_bytes);
             Located { layout, ..*located }
@@ -77,7 +87,8 @@ impl Store {
             self.patch(&patch.expect("the deadline fits"));
             self.tally.retime(new.space(), before, after);
         }
-        self.log.uncount_item(number, old_bytes, old.layout.deadline);
+        self.log
+            .uncount_item(number, old_bytes, old.layout.deadline);
         self.log.count_item(number, new_bytes, new.deadline);
         let end = new.offset + new_bytes;
         if self.log.is_extent(number) {

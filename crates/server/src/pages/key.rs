@@ -16,11 +16,11 @@ use super::query::{self, text_of};
 use super::{Page, PageRequest};
 use crate::cluster::Cluster;
 use crate::cluster::slot::slot_of;
-use crate::collection::{Hash, List, Set, SortedSet};
 use crate::events::Class;
 use crate::kind::{self, HASH, LIST, SET, SORTED_SET};
 use crate::state::State;
 use crate::users::User;
+use cellar_values::{Hash, List, Set, SortedSet};
 
 /// Bytes of a value that are shown.
 const PREVIEW_BYTES_MAX: usize = 1024;
@@ -144,7 +144,7 @@ fn lines_of(kind: cellar_engine::Kind, value: &[u8], now: Instant) -> Option<Vec
     match kind {
         HASH => {
             for field in Hash::view(value, now).iter() {
-                let (name, value) = (text_of(field.name), text_of(head(field.value)));
+                let (name, value) = (text_of(&field.name), text_of(head(&field.value)));
                 let _ = writeln!(lines, "{name}: {value}");
                 if is_enough(&lines) {
                     break;
@@ -153,7 +153,7 @@ fn lines_of(kind: cellar_engine::Kind, value: &[u8], now: Instant) -> Option<Vec
         }
         SET => {
             for member in Set::view(value).iter() {
-                let _ = writeln!(lines, "{}", text_of(head(member)));
+                let _ = writeln!(lines, "{}", text_of(head(&member)));
                 if is_enough(&lines) {
                     break;
                 }
@@ -161,17 +161,16 @@ fn lines_of(kind: cellar_engine::Kind, value: &[u8], now: Instant) -> Option<Vec
         }
         SORTED_SET => {
             let set = SortedSet::view(value);
-            for rank in 0..set.len() {
-                let (member, score) = set.at(rank);
-                let _ = writeln!(lines, "{score} {}", text_of(head(member)));
+            for (member, score) in set.iter_from(0) {
+                let _ = writeln!(lines, "{score} {}", text_of(head(&member)));
                 if is_enough(&lines) {
                     break;
                 }
             }
         }
         LIST => {
-            for (element, _) in List::view(value).iter() {
-                let _ = writeln!(lines, "{}", text_of(head(element)));
+            for element in List::view(value).iter() {
+                let _ = writeln!(lines, "{}", text_of(head(&element)));
                 if is_enough(&lines) {
                     break;
                 }

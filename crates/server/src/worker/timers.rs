@@ -7,7 +7,6 @@
 use std::sync::atomic::Ordering;
 
 use super::{Common, Worker};
-use crate::collection::spare;
 use crate::connection::{Connection, Ending};
 use crate::execute::Context;
 use crate::pace::Sample;
@@ -135,7 +134,6 @@ impl Worker {
 
     /// Begins to look at all connections.
     fn begin_sweep(&mut self) {
-        spare::release();
         self.timers.sweep = Some(Sweep {
             next: 0,
             is_short: self.common.state.is_short_of_memory(),

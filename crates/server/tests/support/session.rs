@@ -63,7 +63,6 @@ fn cache_of(settings: &Settings, clock: Arc<dyn Clock>) -> Cache {
             .map(|share| share.bytes)
             .collect(),
         value_bytes_max: settings.value_bytes_max(),
-        update_bytes_max: settings.update_bytes_max(),
         ..Config::with_memory(settings.memory_bytes)
     };
     Cache::new(config).expect("the memory of a test is there")

@@ -22,45 +22,10 @@ use cellar_engine::{Change, Deadline, Error, Handle, Key, Kind};
 
 use super::call::Call;
 use super::failure::Failure;
-use crate::collection::Collection;
-use crate::collection::hash::first_deadline;
-use crate::kind::HASH;
-
-/// Most bytes that a change may add to a collection; far above what can be stored.
-const ADDED_BYTES_MAX: usize = 2 << 30;
+use cellar_values::{Collection, Family};
 
 /// A collection from this length on takes more than constant time.
 const HEAVY_BYTES_MIN: usize = 16 << 10;
-
-/// How long a collection may become: what can never be stored is not copied first.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Room {
-    bytes_max: usize,
-}
-
-impl Room {
-    /// Whether something of so many bytes can be in a collection.
-    ///
-    /// # Errors
-    /// That the collection would be too long.
-    pub(super) fn check(self, bytes: usize) -> Result<(), Failure> {
-        if bytes > self.bytes_max {
-            return Err(too_long());
-        }
-        Ok(())
-    }
-
-    /// Whether a collection that is being changed can be stored as it is.
-    ///
-    /// # Errors
-    /// As [`Room::check`].
-    pub(super) fn check_all(self, collection: &impl Collection) -> Result<(), Failure> {
-        if collection.is_longer_than(self.bytes_max) {
-            return Err(too_long());
-        }
-        Ok(())
-    }
-}
 
 /// What became of a collection.
 pub(super) struct Edited<R> {
@@ -79,13 +44,13 @@ pub(super) struct Made {
 }
 
 impl Made {
-    /// What a collection comes to.
-    pub(super) fn of<C: Collection>(collection: C, count: usize) -> Made {
-        let mut value = Vec::new();
-        let is_empty = collection.is_empty();
-        let deadline = collection.write(&mut value);
-        if is_empty {
-            value.clear();
+    /// What a collection that was made anew comes to.
+    pub(super) fn of<'v, C: Collection<'v>>(collection: C, count: usize) -> Made {
+        let (mut value, mut deadline) = (Vec::new(), Deadline::NEVER);
+        if !collection.is_empty()
+            && let Change::Store { deadline: its, .. } = collection.finish(&mut value)
+        {
+            deadline = its;
         }
         Made {
             value,
@@ -102,13 +67,6 @@ impl Made {
 }
 
 impl Call<'_> {
-    /// How long a collection may become.
-    pub(super) fn room(&self) -> Room {
-        Room {
-            bytes_max: self.cache().update_bytes_max(),
-        }
-    }
-
     /// The value of a key that has to be of this kind; none if there is none.
     ///
     /// # Errors
@@ -135,33 +93,28 @@ impl Call<'_> {
     ///
     /// # Errors
     /// [`Failure::WrongType`], what `decide` says, and what the cache says to the new value.
-    pub(super) fn edit<C: Collection, R>(
+    pub(super) fn edit<F: Family, R>(
         &self,
         key: Key<'_>,
-        mut decide: impl FnMut(&mut C) -> Result<R, Failure>,
+        mut decide: impl FnMut(&mut F::Of<'_>) -> Result<R, Failure>,
     ) -> Result<Edited<R>, Failure> {
-        if self.args.iter().map(|arg| arg.len()).sum::<usize>() > ADDED_BYTES_MAX {
-            return Err(too_long());
-        }
+        self.check_elements()?;
         let (now, default) = (self.now(), self.default_deadline());
-        let pass = self.context.pass;
+        let kind = F::Of::KIND;
         // Of what is stored: how many members had expired, and when the next one does.
         let (mut expired, mut next) = (0, Deadline::NEVER);
         let edited = self.change(key, |old, scratch| {
-            if old.is_some_and(|item| item.value.len() >= HEAVY_BYTES_MIN) {
-                pass.note_heavy();
-            }
             let mut collection = match old {
-                Some(item) if item.kind != C::KIND => {
+                Some(item) if item.kind != kind => {
                     return (Err(Failure::WrongType), Change::Keep);
                 }
-                Some(item) => C::open(item.value, item.deadline, now),
-                None => C::empty(default, now),
+                Some(item) => F::Of::open(item.value, item.deadline, now),
+                None => F::Of::empty(default, now),
             };
             (expired, next) = (collection.expired(), Deadline::NEVER);
             let had_members = old.is_some() && !collection.is_empty();
             if !had_members {
-                collection = C::empty(default, now);
+                collection = F::Of::empty(default, now);
             }
             let answer = match decide(&mut collection) {
                 Ok(answer) => answer,
@@ -176,15 +129,8 @@ impl Call<'_> {
                 edited.is_changed &= had_members;
                 Change::Remove
             } else if edited.is_changed {
-                let deadline = collection.write(scratch);
-                if C::KIND == HASH {
-                    next = first_deadline(scratch);
-                }
-                Change::Store {
-                    kind: C::KIND,
-                    deadline,
-                    flags: 0,
-                }
+                next = collection.next_deadline();
+                collection.finish(scratch)
             } else {
                 expired = 0;
                 Change::Keep
@@ -199,13 +145,25 @@ impl Call<'_> {
         edited.map_err(failure_of)?
     }
 
+    /// Refuses what is longer than a value may be.
+    ///
+    /// # Errors
+    /// That it is too long.
+    pub(super) fn check_elements(&self) -> Result<(), Failure> {
+        let most = self.cache().value_bytes_max();
+        match self.args.iter().any(|arg| arg.len() > most) {
+            true => Err(too_long()),
+            false => Ok(()),
+        }
+    }
+
     /// Stores a whole collection under a key without a time to live, whatever was there; one
     /// without members removes the key. Whether the key existed.
     ///
     /// # Errors
     /// What the cache says to the value.
     pub(super) fn store(&self, key: Key<'_>, made: &Made) -> Result<bool, Failure> {
-        if made.value.len() > self.cache().update_bytes_max() {
+        if made.value.len() > self.cache().collection_bytes_max() {
             // It would be copied before it is refused.
             return Err(too_long());
         }

@@ -12,10 +12,10 @@ use cellar_protocol::resp::{Proto, Reply};
 
 use super::call::steps::{Progress, STEP_BYTES, STEP_ITEMS, Work};
 use super::call::{Call, DONE, Outcome};
-use crate::collection::{HASH, Hash, LIST, List, SET, SORTED_SET, Set, SortedSet};
 use crate::dump::{self, Checksum, DumpWriter, Holds};
 use crate::execute::context::Context;
 use crate::output::Output;
+use cellar_values::{HASH, Hash, LIST, List, SET, SORTED_SET, Set, SortedSet};
 
 /// Bytes of a string whose checksum one step makes.
 const SUMMED_BYTES: usize = 4 << 20;
@@ -121,7 +121,7 @@ impl OfCollection {
         OfCollection {
             writer: Some(DumpWriter::of(holds, count, first_ms, value.len())),
             at: match holds {
-                Holds::List => List::view(&value).start(),
+                Holds::List => List::view(&value).place(0),
                 _ => 0,
             },
             value,
@@ -142,9 +142,8 @@ impl OfCollection {
             let next = match self.value.kind() {
                 LIST => {
                     let list = List::view(&self.value);
-                    (self.at < list.end()).then(|| {
-                        let (element, next) = list.element(self.at);
-                        writer.push(element, &[], 0.0, 0);
+                    list.element(self.at).map(|(element, next)| {
+                        writer.push(&element, &[], 0.0, 0);
                         next
                     })
                 }
@@ -152,7 +151,7 @@ impl OfCollection {
                     .iter_from(self.at)
                     .next()
                     .map(|(member, next)| {
-                        writer.push(member, &[], 0.0, 0);
+                        writer.push(&member, &[], 0.0, 0);
                         next
                     }),
                 SORTED_SET => {
@@ -160,7 +159,7 @@ impl OfCollection {
                     // The highest first, as Redis does: so it is read in order.
                     set.len().checked_sub(self.at + 1).map(|rank| {
                         let (member, score) = set.at(rank);
-                        writer.push(member, &[], score, 0);
+                        writer.push(&member, &[], score, 0);
                         self.at + 1
                     })
                 }
@@ -169,7 +168,7 @@ impl OfCollection {
                     hash.iter_from(self.at).next().map(|(field, next)| {
                         let at = field.deadline.instant();
                         let expires_ms = at.map_or(0, |at| context.state().wall.unix_ms(at));
-                        writer.push(field.name, field.value, 0.0, expires_ms);
+                        writer.push(&field.name, &field.value, 0.0, expires_ms);
                         next
                     })
                 }

@@ -6,7 +6,6 @@
 
 use cellar_engine::{Change, Error, Handle, Item, Key, SetOptions, Stored, When};
 
-use crate::collection::spare;
 use crate::execute::resp::call::Call;
 use crate::execute::resp::failure::Failure;
 use crate::execute::resp::session::ahead::{AHEAD_BYTES_MIN, LongValue, PIECE_BYTES, ValueOrigin};
@@ -22,18 +21,7 @@ impl Call<'_> {
         key: Key<'_>,
         mut decide: impl FnMut(Option<Item<'_>>, &mut Vec<u8>) -> (R, Change),
     ) -> Result<R, Error> {
-        let mut scratch = Vec::new();
-        let changed = self.change_with(key, &mut scratch, &mut decide);
-        spare::give(scratch);
-        changed
-    }
-
-    fn change_with<R>(
-        &self,
-        key: Key<'_>,
-        scratch: &mut Vec<u8>,
-        mut decide: impl FnMut(Option<Item<'_>>, &mut Vec<u8>) -> (R, Change),
-    ) -> Result<R, Error> {
+        let scratch = &mut Vec::new();
         let (cache, ahead) = (self.cache(), &self.session.ahead);
         if self.session.may_ask_ahead() || ahead.is_again() {
             let provision = ahead.take_room(key);
@@ -138,24 +126,6 @@ impl Call<'_> {
             return Err(Failure::NoRoomYet);
         }
         ahead.note_begun();
-        Ok(())
-    }
-
-    /// Has room made for what a command makes of another key once it has stored something, before
-    /// it does.
-    ///
-    /// # Errors
-    /// [`Failure::NoRoomYet`] if the command is to be run once more.
-    pub(in crate::execute::resp) fn foresee_room(
-        &self,
-        key: Key<'_>,
-        bytes: usize,
-    ) -> Result<(), Failure> {
-        let ahead = &self.session.ahead;
-        let may_wait = !ahead.is_again() && self.session.may_ask_ahead();
-        if bytes >= AHEAD_BYTES_MIN && may_wait && ahead.ask_room(key, bytes, self.cache()) {
-            return Err(Failure::NoRoomYet);
-        }
         Ok(())
     }
 

@@ -3,11 +3,11 @@
 use cellar_engine::Handle;
 use cellar_protocol::resp::Reply;
 
-use crate::collection::hash::Field;
 use crate::execute::resp::call::Call;
 use crate::execute::resp::call::notify::Class;
 use crate::execute::resp::failure::Failure;
 use crate::kind;
+use cellar_values::hash::Field;
 
 /// The hash of the first key.
 pub(in crate::execute::resp) fn first_hash(call: &Call<'_>) -> Result<Option<Handle>, Failure> {

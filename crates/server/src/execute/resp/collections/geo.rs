@@ -5,13 +5,13 @@
 use cellar_engine::Handle;
 use cellar_protocol::resp::number::parse_float;
 
-use crate::collection::SortedSet;
 use crate::execute::resp::call::parts::options_of_geoadd;
 use crate::execute::resp::call::{Call, DONE, Outcome};
 use crate::execute::resp::collections::sorted_sets::{ZaddOptions, add_scored};
 use crate::execute::resp::failure::Failure;
 use crate::geo::Position;
 use crate::kind;
+use cellar_values::SortedSet;
 
 /// Metres of a unit.
 ///

@@ -6,12 +6,12 @@ use cellar_engine::Handle;
 use cellar_protocol::resp::Verb;
 use cellar_protocol::resp::number::{parse_float, parse_integer};
 
-use crate::collection::SortedSet;
 use crate::execute::resp::call::Call;
 use crate::execute::resp::collections::geo::{metres_of, position_of};
 use crate::execute::resp::failure::Failure;
 use crate::geo::{Outline, Position, Region};
 use crate::kind;
+use cellar_values::SortedSet;
 
 /// In which order members come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -13,7 +13,6 @@ use std::ops::Range;
 use cellar_engine::Handle;
 use cellar_protocol::resp::{Proto, Reply, Verb};
 
-use crate::collection::SortedSet;
 use crate::execute::context::Context;
 use crate::execute::resp::call::steps::{Progress, STEP_BYTES, STEP_ITEMS, Work};
 use crate::execute::resp::call::{Call, DONE, Outcome};
@@ -22,6 +21,7 @@ use crate::execute::resp::collections::geo_request::{Sequence, Wants, read};
 use crate::execute::resp::collections::sorted_store::{self, Supply};
 use crate::geo::{Position, Region};
 use crate::output::Output;
+use cellar_values::SortedSet;
 
 /// Members that one step looks at: each takes a few sines.
 const LOOKS_MAX: usize = STEP_ITEMS;
@@ -131,7 +131,7 @@ impl Turned {
     }
 
     /// Adds some spots, not more than a step finds.
-    fn add(&mut self, mut run: Vec<Spot>, set: &SortedSet<&[u8]>) {
+    fn add(&mut self, mut run: Vec<Spot>, set: &SortedSet<'_>) {
         match self.turn {
             Sequence::Found => {}
             Sequence::Score => run.sort_by_key(|spot| spot.rank),
@@ -141,7 +141,7 @@ impl Turned {
             Sequence::Distance => run.sort_by(|&one, &other| {
                 let member = |spot: Spot| set.at(spot.rank as usize).0;
                 let keys = self.key(one).total_cmp(&self.key(other));
-                keys.then_with(|| member(one).cmp(member(other)))
+                keys.then_with(|| member(one).cmp(&member(other)))
             }),
         }
         run.truncate(self.most);
@@ -154,7 +154,7 @@ impl Turned {
     }
 
     /// Has a spot of a run come in its turn.
-    fn offer(&mut self, run: usize, at: usize, set: &SortedSet<&[u8]>) {
+    fn offer(&mut self, run: usize, at: usize, set: &SortedSet<'_>) {
         let Some(&spot) = self.runs[run].get(at) else {
             self.runs[run] = Vec::new();
             return;
@@ -177,7 +177,7 @@ impl Turned {
     }
 
     /// The next spot.
-    fn next(&mut self, set: &SortedSet<&[u8]>) -> Option<Spot> {
+    fn next(&mut self, set: &SortedSet<'_>) -> Option<Spot> {
         let Reverse(Upcoming { run, at, .. }) = self.upcoming.pop()?;
         let spot = self.runs[run][at];
         self.offer(run, at + 1, set);
@@ -259,7 +259,7 @@ impl Search {
 }
 
 /// Answers a member.
-fn append(wants: Wants, reply: &mut Reply<'_>, set: &SortedSet<&[u8]>, spot: Spot) {
+fn append(wants: Wants, reply: &mut Reply<'_>, set: &SortedSet<'_>, spot: Spot) {
     let (member, score) = set.at(spot.rank as usize);
     let options = [wants.with_distance, wants.with_score, wants.with_position];
     let options = options.iter().filter(|option| **option).count();
@@ -372,7 +372,7 @@ impl Supply for Selection {
         self.turned.count
     }
 
-    fn next(&mut self, result: &mut SortedSet) -> bool {
+    fn next(&mut self, result: &mut SortedSet<'_>) -> bool {
         let (Some(search), turned) = (&self.search, &mut self.turned) else {
             return false;
         };
@@ -385,7 +385,7 @@ impl Supply for Selection {
             Sequence::Distance => turned.key(spot),
             _ => score,
         };
-        result.push(member, score);
+        result.push(&member, score);
         true
     }
 }

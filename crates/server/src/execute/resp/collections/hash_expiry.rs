@@ -7,13 +7,13 @@ use cellar_engine::Deadline;
 use cellar_protocol::resp::Verb;
 use cellar_protocol::resp::number::parse_integer;
 
-use crate::collection::Hash;
-use crate::collection::hash::Field;
 use crate::execute::resp::call::notify::Class;
 use crate::execute::resp::call::{Call, DONE, Outcome};
 use crate::execute::resp::collections::fields::{append_field, first_hash, notify_removed};
 use crate::execute::resp::expiry::Unit;
 use crate::execute::resp::failure::Failure;
+use cellar_values::hash::Field;
+use cellar_values::{Hash, Hashes};
 
 /// There is no such field.
 const NO_FIELD: i64 = -2;
@@ -156,16 +156,16 @@ pub(in crate::execute::resp) fn hexpire(call: &mut Call<'_>) -> Outcome {
         1,
         "ERR Parameter `numFields` should be greater than 0",
     )?;
-    let edited = call.edit(call.first_key()?, |hash: &mut Hash| {
-        let retime = |name: &&[u8]| match hash.find(name) {
+    let edited = call.edit::<Hashes, _>(call.first_key()?, |hash| {
+        let retime = |name: &&[u8]| match hash.deadline(name) {
             None => NO_FIELD,
-            Some((_, old)) if !condition.holds(old, deadline) => NOT_MET,
+            Some(old) if !condition.holds(old, deadline) => NOT_MET,
             Some(_) if deadline.has_passed(now) => {
                 hash.remove(name);
                 REMOVED
             }
-            Some((at, _)) => {
-                hash.retime(at, deadline);
+            Some(_) => {
+                hash.retime(name, deadline);
                 CHANGED
             }
         };
@@ -217,12 +217,12 @@ pub(in crate::execute::resp) fn hpersist(call: &mut Call<'_>) -> Outcome {
         1,
         "ERR Number of fields must be a positive integer",
     )?;
-    let edited = call.edit(call.first_key()?, |hash: &mut Hash| {
-        let persist = |name: &&[u8]| match hash.find(name) {
+    let edited = call.edit::<Hashes, _>(call.first_key()?, |hash| {
+        let persist = |name: &&[u8]| match hash.deadline(name) {
             None => NO_FIELD,
-            Some((_, Deadline::NEVER)) => NO_DEADLINE,
-            Some((at, _)) => {
-                hash.retime(at, Deadline::NEVER);
+            Some(Deadline::NEVER) => NO_DEADLINE,
+            Some(_) => {
+                hash.retime(name, Deadline::NEVER);
                 CHANGED
             }
         };
@@ -341,7 +341,7 @@ impl FieldOptions {
     }
 
     /// Whether HSETEX may store fields of these names.
-    fn hold<'a>(&self, hash: &Hash, mut names: impl Iterator<Item = &'a [u8]>) -> bool {
+    fn hold<'a>(&self, hash: &Hash<'_>, mut names: impl Iterator<Item = &'a [u8]>) -> bool {
         let of_hash = match self.hash {
             Presence::Any => true,
             Presence::Missing => hash.is_empty(),
@@ -378,13 +378,13 @@ pub(in crate::execute::resp) fn hgetex(call: &mut Call<'_>) -> Outcome {
         _ => Deadline::NEVER,
     };
     let is_over = deadline.has_passed(now);
-    let edited = call.edit(call.first_key()?, |hash: &mut Hash| {
+    let edited = call.edit::<Hashes, _>(call.first_key()?, |hash| {
         let values = names.iter().map(|name| {
-            let (value, at) = (hash.get(name)).map(|field| (field.value.to_vec(), field.at()))?;
+            let value = hash.get(name)?.value.into_owned();
             if is_over {
                 hash.remove(name);
             } else {
-                hash.retime(at, deadline);
+                hash.retime(name, deadline);
             }
             Some(value)
         });
@@ -402,7 +402,7 @@ pub(in crate::execute::resp) fn hgetex(call: &mut Call<'_>) -> Outcome {
 
 pub(in crate::execute::resp) fn hgetdel(call: &mut Call<'_>) -> Outcome {
     let names = fields(call.args, 2, 1, BAD_NUMBER)?;
-    let edited = call.edit(call.first_key()?, |hash: &mut Hash| {
+    let edited = call.edit::<Hashes, _>(call.first_key()?, |hash| {
         let values = names.iter().map(|name| {
             let value = hash.get(name).map(|field| field.value.to_vec());
             hash.remove(name);
@@ -429,8 +429,8 @@ fn answer_values(call: &mut Call<'_>, values: &[Option<Vec<u8>>]) -> Outcome {
 pub(in crate::execute::resp) fn hsetex(call: &mut Call<'_>) -> Outcome {
     let options = FieldOptions::parse(call, "KEEPTTL", "hsetex")?;
     let pairs = fields(call.args, options.at, 2, BAD_NUMBER)?;
-    let (now, room) = (call.now(), call.room());
-    let edited = call.edit(call.first_key()?, |hash: &mut Hash| {
+    let now = call.now();
+    let edited = call.edit::<Hashes, _>(call.first_key()?, |hash| {
         let pairs = pairs.chunks_exact(2);
         if !options.hold(hash, pairs.clone().map(|pair| pair[0])) {
             return Ok((false, false));
@@ -446,9 +446,7 @@ pub(in crate::execute::resp) fn hsetex(call: &mut Call<'_>) -> Outcome {
             if deadline.has_passed(now) {
                 hash.remove(name);
             } else {
-                room.check(name.len().max(value.len()))?;
                 hash.set(name, value, deadline);
-                room.check_all(hash)?;
             }
         }
         Ok((true, hash.is_empty()))

@@ -10,25 +10,22 @@ use crate::execute::resp::call::{Call, DONE, Outcome};
 use crate::execute::resp::collections::fields::{append_field, first_hash, notify_removed};
 use crate::execute::resp::failure::Failure;
 
-use crate::collection::Hash;
 use crate::execute::resp::call::notify::Class;
 use crate::execute::resp::call::steps::{Progress, STEP_BYTES};
 use crate::execute::resp::collections::member_scan;
 use crate::execute::resp::wrong_arity;
 use crate::kind;
+use cellar_values::{Hash, Hashes};
 
 pub(in crate::execute::resp) fn hset(call: &mut Call<'_>) -> Outcome {
     let pairs = &call.args[2..];
     if !pairs.len().is_multiple_of(2) {
         return Err(wrong_arity(call.command, call.args));
     }
-    let room = call.room();
-    let edited = call.edit(call.first_key()?, |hash: &mut Hash| {
+    let edited = call.edit::<Hashes, _>(call.first_key()?, |hash| {
         let mut new = 0;
         for pair in pairs.chunks_exact(2) {
-            room.check(pair[0].len().max(pair[1].len()))?;
             new += i64::from(hash.set(pair[0], pair[1], Deadline::NEVER));
-            room.check_all(hash)?;
         }
         Ok(new)
     })?;
@@ -40,12 +37,11 @@ pub(in crate::execute::resp) fn hset(call: &mut Call<'_>) -> Outcome {
 }
 
 pub(in crate::execute::resp) fn hsetnx(call: &mut Call<'_>) -> Outcome {
-    let (name, value, room) = (call.args[2], call.args[3], call.room());
-    let edited = call.edit(call.first_key()?, |hash: &mut Hash| {
+    let (name, value) = (call.args[2], call.args[3]);
+    let edited = call.edit::<Hashes, _>(call.first_key()?, |hash| {
         if hash.get(name).is_some() {
             return Ok(false);
         }
-        room.check(name.len().max(value.len()))?;
         Ok(hash.set(name, value, Deadline::NEVER))
     })?;
     if edited.answer {
@@ -122,7 +118,7 @@ pub(in crate::execute::resp) fn hgetall(call: &mut Call<'_>) -> Outcome {
 
 pub(in crate::execute::resp) fn hdel(call: &mut Call<'_>) -> Outcome {
     let names = &call.args[2..];
-    let edited = call.edit(call.first_key()?, |hash: &mut Hash| {
+    let edited = call.edit::<Hashes, _>(call.first_key()?, |hash| {
         Ok(names.iter().filter(|name| hash.remove(name)).count())
     })?;
     notify_removed(call, edited.answer > 0, edited.is_gone);
@@ -153,14 +149,12 @@ pub(in crate::execute::resp) fn hstrlen(call: &mut Call<'_>) -> Outcome {
 pub(in crate::execute::resp) fn hincrby(call: &mut Call<'_>) -> Outcome {
     let (name, by) = (call.args[2], call.args[3]);
     let by = parse_integer(by).ok_or(Failure::NotInteger)?;
-    let room = call.room();
-    let edited = call.edit(call.first_key()?, |hash: &mut Hash| {
+    let edited = call.edit::<Hashes, _>(call.first_key()?, |hash| {
         let (old, deadline) = match hash.get(name) {
-            Some(field) => (parse_integer(field.value), field.deadline),
+            Some(field) => (parse_integer(&field.value), field.deadline),
             None => (Some(0), Deadline::NEVER),
         };
         let old = old.ok_or(Failure::text("ERR hash value is not an integer"))?;
-        room.check(name.len())?;
         let sum = old.checked_add(by).ok_or(Failure::Overflow)?;
         hash.set(name, itoa::Buffer::new().format(sum).as_bytes(), deadline);
         Ok(sum)
@@ -175,15 +169,13 @@ pub(in crate::execute::resp) fn hincrbyfloat(call: &mut Call<'_>) -> Outcome {
         return Err(Failure::text("ERR value is NaN or Infinity"));
     }
     let by = Decimal::parse(by).ok_or(Failure::NotFloat)?;
-    let room = call.room();
-    let edited = call.edit(call.first_key()?, |hash: &mut Hash| {
+    let edited = call.edit::<Hashes, _>(call.first_key()?, |hash| {
         let (old, deadline) = match hash.get(name) {
-            Some(field) => (Decimal::parse(field.value), field.deadline),
+            Some(field) => (Decimal::parse(&field.value), field.deadline),
             None => (Some(Decimal::Exact(0)), Deadline::NEVER),
         };
         let old = old.ok_or(Failure::text("ERR hash value is not a float"))?;
         let endless = Failure::text("ERR increment would produce NaN or Infinity");
-        room.check(name.len())?;
         let mut text = Vec::new();
         old.plus(by).ok_or(endless)?.write(&mut text);
         hash.set(name, &text, deadline);
@@ -198,7 +190,7 @@ pub(in crate::execute::resp) fn hrandfield(call: &mut Call<'_>) -> Outcome {
     if call.args.len() == 2 {
         let value = first_hash(call)?;
         let hash = value.as_ref().map(|value| Hash::view(value, call.now()));
-        match hash.as_ref().and_then(Hash::random) {
+        match hash.as_ref().and_then(|hash| hash.random()) {
             Some(field) => call.reply().bulk(field.name),
             None => call.reply().null(),
         }
@@ -213,18 +205,12 @@ pub(in crate::execute::resp) fn hrandfield(call: &mut Call<'_>) -> Outcome {
     let value = first_hash(call)?;
     let (now, proto) = (call.now(), call.session.proto);
     let hash = value.as_ref().map(|value| Hash::view(value, now));
-    let starts = hash
-        .iter()
-        .flat_map(|hash| hash.iter_from(0))
-        .map(|(_, next)| next);
-    let starts: Vec<usize> = std::iter::once(0).chain(starts).collect();
     let nested = is_paired && proto == Proto::V3;
     let values = if is_paired && !nested { 2 } else { 1 };
-    let places = member_scan::draw(starts.len() - 1, count)?;
+    let places = member_scan::draw(hash.as_ref().map_or(0, Hash::len), count)?;
     member_scan::answer_drawn(call, places, values, move |output, place| {
         let hash = value.as_ref().map(|value| Hash::view(value, now));
-        let mut fields = hash.iter().flat_map(|hash| hash.iter_from(starts[place]));
-        let Some((field, _)) = fields.next() else {
+        let Some(field) = hash.as_ref().and_then(|hash| hash.nth(place)) else {
             return;
         };
         let mut reply = Reply::new(output.bytes(), proto);
@@ -244,7 +230,7 @@ pub(in crate::execute::resp) fn hscan(call: &mut Call<'_>) -> Outcome {
         let (hash, mut shown) = (Hash::view(value, now), 0);
         let mut reply = call.reply();
         let cursor = hash.scan(options.cursor, options.count, |field| {
-            if options.wants(field.name) {
+            if options.wants(&field.name) {
                 reply.bulk(field.name);
                 if !options.bare {
                     reply.bulk(field.value);

@@ -3,18 +3,18 @@
 //!
 //! Source: redis.io/docs/latest/commands/lmove, rpoplpush and lmpop.
 
-use std::ops::Range;
+use std::borrow::Cow;
 
 use cellar_protocol::resp::Verb;
 use cellar_protocol::resp::number::parse_integer;
 
-use crate::collection::List;
-use crate::collection::list::{Edit, Side};
 use crate::execute::resp::call::notify::Class;
 use crate::execute::resp::call::{Call, DONE, Outcome};
 use crate::execute::resp::collections::lists::{self, push_event};
 use crate::execute::resp::failure::Failure;
 use crate::kind;
+use cellar_values::List;
+use cellar_values::list::{Edit, Side};
 
 /// Reads an end of a list.
 pub(in crate::execute::resp) fn side(word: &[u8]) -> Result<Side, Failure> {
@@ -48,16 +48,18 @@ pub(in crate::execute::resp) fn try_move(call: &mut Call<'_>) -> Result<bool, Fa
             return Ok(false);
         };
         call.value(to, kind::LIST)?;
-        let index = if from_side == Side::Left { 0 } else { -1 };
-        let element = List::view(&source).at(index);
-        let element = element.map_or(Vec::new(), |(element, _)| element.to_vec());
-        let left_bytes = stored_without(&List::view(&source), from_side);
+        let list = List::view(&source);
+        let number = if from_side == Side::Left {
+            0
+        } else {
+            list.len() - 1
+        };
+        let element = list.get(number).map_or(Vec::new(), Cow::into_owned);
         drop(source);
         if from.bytes() == to.bytes() {
             // It may be the only one: then the key stays, as does its deadline.
             rotate(call, (from_side, to_side))?;
         } else {
-            call.foresee_room(from, left_bytes)?;
             // The target first: it may have no room for the element.
             call.push(to, to_side, &[&element], false)?;
             call.session.ahead.note_begun();
@@ -68,40 +70,22 @@ pub(in crate::execute::resp) fn try_move(call: &mut Call<'_>) -> Result<bool, Fa
     })
 }
 
-/// How long a value a list becomes without the element at an end, if it is not the same with
-/// another head: then none is stored.
-fn stored_without(list: &List<'_>, side: Side) -> usize {
-    let mut scratch = Vec::new();
-    match list.keep(all_but_one(list, side), &mut scratch) {
-        Edit::Store => scratch.len(),
-        _ => 0,
-    }
-}
-
 /// Moves an element within a list.
 fn rotate(call: &mut Call<'_>, sides: (Side, Side)) -> Result<(), Failure> {
-    let (key, max) = (call.key_at(1)?, call.cache().update_bytes_max());
+    let key = call.key_at(1)?;
     let (from_side, to_side) = sides;
     call.edit_list(key, |list, scratch| {
         let rotate = |list: List<'_>| match list.len() {
             // One that is alone has nowhere to go, and its list is not to end.
             1 => list.rewrite(scratch),
             _ if from_side == to_side => list.rewrite(scratch),
-            _ => list.rotate(from_side, max, scratch),
+            _ => list.rotate(from_side, scratch),
         };
         Ok(((), list.map_or(Edit::Keep, rotate)))
     })?;
     call.notify(Class::List, push_event(to_side), key.bytes());
     call.notify_popped(key.bytes(), from_side, false);
     Ok(())
-}
-
-/// The numbers of all elements but the one at an end.
-fn all_but_one(list: &List<'_>, side: Side) -> Range<usize> {
-    match side {
-        Side::Left => 1..list.len(),
-        Side::Right => 0..list.len() - 1,
-    }
 }
 
 /// LMOVE, RPOPLPUSH.

@@ -2,12 +2,12 @@
 //!
 //! Source: redis.io/docs/latest/commands, group "list". Moving between lists: list_moves.rs.
 
+use std::borrow::Cow;
+
 use cellar_engine::{Change, Key};
 use cellar_protocol::resp::number::parse_integer;
 use cellar_protocol::resp::{Reply, Verb};
 
-use crate::collection::List;
-use crate::collection::list::{Edit, Side};
 use crate::execute::resp::arguments::Arguments;
 use crate::execute::resp::call::notify::Class;
 use crate::execute::resp::call::steps::{Progress, STEP_BYTES};
@@ -16,6 +16,8 @@ use crate::execute::resp::collections::sets::positive;
 use crate::execute::resp::collections::{HEAVY_BYTES_MIN, failure_of, member_scan};
 use crate::execute::resp::failure::Failure;
 use crate::kind;
+use cellar_values::List;
+use cellar_values::list::{Edit, Side};
 
 /// The event of an element that came at an end.
 pub(in crate::execute::resp) fn push_event(side: Side) -> &'static str {
@@ -52,6 +54,7 @@ impl Call<'_> {
         key: Key<'_>,
         mut decide: impl FnMut(Option<List<'_>>, &mut Vec<u8>) -> Result<(R, Edit), Failure>,
     ) -> Result<R, Failure> {
+        self.check_elements()?;
         let default = self.default_deadline();
         let pass = self.context.pass;
         let edited = self.change(key, |old, scratch| {
@@ -84,15 +87,12 @@ impl Call<'_> {
         elements: &[&[u8]],
         only_there: bool,
     ) -> Result<Option<usize>, Failure> {
-        let (max, room) = (self.cache().update_bytes_max(), self.room());
-        let bytes = elements.iter().map(|element| element.len()).sum();
         let len = self.edit_list(key, |list, scratch| {
             if only_there && list.is_none() {
                 return Ok((None, Edit::Keep));
             }
-            room.check(bytes)?;
             let list = list.unwrap_or(List::empty());
-            let edit = list.push(side, elements, max, scratch);
+            let edit = list.push(side, elements, scratch);
             Ok((Some(list.len() + elements.len()), edit))
         })?;
         if len.is_some() {
@@ -121,11 +121,11 @@ impl Call<'_> {
                 Side::Left => list
                     .iter()
                     .take(taken)
-                    .for_each(|one| elements.extend(&[one.0])),
+                    .for_each(|one| elements.extend(&[&*one])),
                 Side::Right => {
                     list.iter_back()
                         .take(taken)
-                        .for_each(|one| elements.extend(&[one.0]));
+                        .for_each(|one| elements.extend(&[&*one]));
                 }
             }
             let kept = match side {
@@ -217,8 +217,10 @@ pub(in crate::execute::resp) fn lindex(call: &mut Call<'_>) -> Outcome {
         return DONE;
     };
     let index = parse_integer(call.args[2]).ok_or(Failure::NotInteger)?;
-    match List::view(&value).at(index) {
-        Some((element, _)) => call.reply().bulk(element),
+    let list = List::view(&value);
+    let found = list.number(index).and_then(|number| list.get(number));
+    match found {
+        Some(element) => call.reply().bulk(element),
         None => call.reply().null(),
     }
     DONE
@@ -246,7 +248,9 @@ pub(in crate::execute::resp) fn lrange(call: &mut Call<'_>) -> Outcome {
         let mut reply = Reply::new(output.bytes(), proto);
         let full = reply.out.len() + STEP_BYTES;
         while left > 0 {
-            let (element, next) = list.element(at);
+            let Some((element, next)) = list.element(at) else {
+                break;
+            };
             reply.bulk(element);
             (left, at) = (left - 1, next);
             if reply.out.len() >= full {
@@ -281,15 +285,13 @@ pub(in crate::execute::resp) fn ltrim(call: &mut Call<'_>) -> Outcome {
 }
 
 pub(in crate::execute::resp) fn lset(call: &mut Call<'_>) -> Outcome {
-    let (max, index, element) = (call.cache().update_bytes_max(), call.args[2], call.args[3]);
-    let room = call.room();
+    let (index, element) = (call.args[2], call.args[3]);
     call.edit_list(call.first_key()?, |list, scratch| {
         let list = list.ok_or(Failure::text("ERR no such key"))?;
         let index = parse_integer(index).ok_or(Failure::NotInteger)?;
-        let found = list.at(index);
-        let (_, place) = found.ok_or(Failure::text("ERR index out of range"))?;
-        room.check(element.len())?;
-        Ok(((), list.replace(place, Some(element), max, scratch)))
+        let found = list.number(index);
+        let number = found.ok_or(Failure::text("ERR index out of range"))?;
+        Ok(((), list.set(number, element, scratch)))
     })?;
     call.notify(Class::List, "lset", call.args[1]);
     call.ok()
@@ -301,19 +303,17 @@ pub(in crate::execute::resp) fn linsert(call: &mut Call<'_>) -> Outcome {
     if !is_before && !is("AFTER") {
         return Err(Failure::Syntax);
     }
-    let (max, pivot, element) = (call.cache().update_bytes_max(), call.args[3], call.args[4]);
+    let (pivot, element) = (call.args[3], call.args[4]);
     call.context.pass.note_heavy();
-    let room = call.room();
     let len = call.edit_list(call.first_key()?, |list, scratch| {
         let Some(list) = list else {
             return Ok((0, Edit::Keep));
         };
-        let Some((_, place)) = list.iter().find(|(found, _)| *found == pivot) else {
+        let Some(number) = list.iter().position(|found| *found == *pivot) else {
             return Ok((-1, Edit::Keep));
         };
-        room.check(element.len())?;
-        let at = if is_before { place.start } else { place.end };
-        let edit = list.replace(at..at, Some(element), max, scratch);
+        let number = number + usize::from(!is_before);
+        let edit = list.insert(number, element, scratch);
         Ok((list.len() as i64 + 1, edit))
     })?;
     if len > 0 {
@@ -403,13 +403,13 @@ pub(in crate::execute::resp) fn lpos(call: &mut Call<'_>) -> Outcome {
         let list = List::view(value);
         let count = list.len();
         let most = wanted.count.unwrap_or(1);
-        let is_it = |(number, one): (usize, &[u8])| (one == element).then_some(number);
+        let is_it = |(number, one): (usize, Cow<'_, [u8]>)| (*one == *element).then_some(number);
         found = if wanted.is_back {
-            let all = (0..count).rev().zip(list.iter_back().map(|(one, _)| one));
+            let all = (0..count).rev().zip(list.iter_back());
             let all = all.take(wanted.compared).filter_map(is_it);
             all.skip(wanted.skipped).take(most).collect()
         } else {
-            let all = list.iter().map(|(one, _)| one).enumerate();
+            let all = list.iter().enumerate();
             let all = all.take(wanted.compared).filter_map(is_it);
             all.skip(wanted.skipped).take(most).collect()
         };

@@ -10,11 +10,11 @@ use std::ops::Range;
 
 use cellar_engine::{Deadline, Handle, Instant, Item};
 
-use crate::collection::{Collection, Set, SortedSet};
 use crate::execute::resp::call::steps::Progress;
 use crate::execute::resp::failure::Failure;
 use crate::kind;
 use crate::limits::RESULT_BYTES_MAX;
+use cellar_values::{Collection, Set, SortedSet};
 
 /// Parts that a result is made in.
 const PARTS: usize = 64;
@@ -109,8 +109,8 @@ impl Operand {
 
 enum OperandView<'a> {
     Nothing,
-    Set(Set<&'a [u8]>),
-    Sorted(SortedSet<&'a [u8]>),
+    Set(Set<'a>),
+    Sorted(SortedSet<'a>),
 }
 
 impl OperandView<'_> {
@@ -138,16 +138,15 @@ impl OperandView<'_> {
             OperandView::Set(set) => {
                 let mut from = at;
                 for (member, next) in set.iter_from(at) {
-                    if !show(member, 1.0) {
+                    if !show(&member, 1.0) {
                         return Some(from);
                     }
                     from = next;
                 }
             }
             OperandView::Sorted(set) => {
-                for rank in at..set.len() {
-                    let (member, score) = set.at(rank);
-                    if !show(member, score) {
+                for (rank, (member, score)) in (at..).zip(set.iter_from(at)) {
+                    if !show(&member, score) {
                         return Some(rank);
                     }
                 }
@@ -191,7 +190,7 @@ pub(in crate::execute::resp) struct Ranking {
     left: Range<usize>,
     at: usize,
     hasher: RandomState,
-    parts: Vec<SortedSet>,
+    parts: Vec<SortedSet<'static>>,
     sorted: usize,
     heads: BinaryHeap<Reverse<Head>>,
     counts_only: bool,
@@ -218,11 +217,7 @@ impl Ranking {
             Algebra::Union => 0..sources.len(),
             _ => 0..1,
         };
-        let part = || {
-            let mut part = SortedSet::empty(Deadline::NEVER, Instant(0));
-            part.set_many(usize::MAX);
-            part
-        };
+        let part = || SortedSet::empty(Deadline::NEVER, Instant(0));
         Ranking {
             operation,
             aggregate,
@@ -271,7 +266,6 @@ impl Ranking {
                 return Progress::More;
             }
             left = left.saturating_sub(part.len());
-            part.sort();
             if !part.is_empty() {
                 self.heads.push(Reverse(head(part, self.sorted, 0)));
             }
@@ -349,11 +343,11 @@ impl Ranking {
     }
 }
 
-fn head(set: &SortedSet, part: usize, rank: usize) -> Head {
+fn head(set: &SortedSet<'_>, part: usize, rank: usize) -> Head {
     let (member, score) = set.at(rank);
     Head {
         score,
-        member: member.into(),
+        member: member.into_owned().into(),
         part,
         rank,
     }

@@ -12,8 +12,6 @@ use cellar_engine::{Deadline, Handle, Instant};
 use cellar_protocol::resp::number::parse_integer;
 use cellar_protocol::resp::{Reply, Verb};
 
-use crate::collection::members::LINEAR_MAX;
-use crate::collection::{Collection, Set};
 use crate::execute::resp::append_failure;
 use crate::execute::resp::call::notify::Class;
 use crate::execute::resp::call::steps::{Progress, STEP_BYTES, STEP_ITEMS, TRACKED_STEP_ITEMS};
@@ -22,12 +20,11 @@ use crate::execute::resp::collections::{Made, too_long};
 use crate::execute::resp::failure::Failure;
 use crate::kind;
 use crate::limits::RESULT_BYTES_MAX;
+use cellar_values::{Collection, Set};
 
 /// Look-ups of members in one step. All parts of a result grow at about the same time, so a step is
 /// short enough for some of them only.
 const LOOKUPS_MAX: usize = STEP_ITEMS;
-/// Bytes that each of many members takes beside its own at least, in one set.
-const PLACE_BYTES: usize = 10;
 /// Parts that a result is made in, so that none of them takes long to grow.
 const PARTS: usize = 64;
 
@@ -79,7 +76,7 @@ pub(in crate::execute::resp) fn store(call: &mut Call<'_>) -> Outcome {
         let mut result = Combining::of(call, verb, keys)?;
         // A value is one set.
         result.parts.truncate(1);
-        result.bytes_max = call.cache().update_bytes_max();
+        result.bytes_max = call.cache().collection_bytes_max();
         if result.step() == Progress::More {
             return Ok(Some(result));
         }
@@ -108,7 +105,6 @@ pub(in crate::execute::resp) fn store(call: &mut Call<'_>) -> Outcome {
                 return Progress::Last;
             } else {
                 // To order many members takes about as long as to store them: a step of its own.
-                result.parts.iter_mut().for_each(Set::tidy);
                 made = Some((result.verb, result.made()));
             }
             return Progress::More;
@@ -212,7 +208,7 @@ struct Combining {
     sources: Range<usize>,
     at: usize,
     hasher: RandomState,
-    parts: Vec<Set>,
+    parts: Vec<Set<'static>>,
     /// Members found, and their bytes.
     count: usize,
     bytes: usize,
@@ -254,16 +250,9 @@ impl Combining {
         })
     }
 
-    /// Whether the members found so far are more than there may be: of many, each has a place in a
-    /// table and in an order, too.
+    /// Whether the members found so far are more than there may be.
     fn is_too_long(&self) -> bool {
-        let is_stored = self.parts.len() == 1;
-        let places = if is_stored && self.count > LINEAR_MAX {
-            self.count * PLACE_BYTES
-        } else {
-            0
-        };
-        self.bytes + places > self.bytes_max
+        self.bytes > self.bytes_max
     }
 
     /// The one set that it has come to.
@@ -281,7 +270,7 @@ impl Combining {
         } else {
             &self.sets
         };
-        let others: Vec<Option<Set<&[u8]>>> = (others.iter())
+        let others: Vec<Option<Set<'_>>> = (others.iter())
             .map(|value| value.as_ref().map(|value| Set::view(value)))
             .collect();
         // However many sets there are, each step gets some members further.
@@ -296,9 +285,9 @@ impl Combining {
                 }
                 self.at = next;
                 lookups += 1;
-                let mut has = |set: &Option<Set<&[u8]>>| {
+                let mut has = |set: &Option<Set<'_>>| {
                     lookups += 1;
-                    set.as_ref().is_some_and(|set| set.has(member))
+                    set.as_ref().is_some_and(|set| set.has(&member))
                 };
                 let is_found = match self.verb {
                     Verb::Sunion => true,
@@ -306,8 +295,8 @@ impl Combining {
                     _ => !others[1..].iter().any(&mut has),
                 };
                 let is_new = is_found && {
-                    let part = self.hasher.hash_one(member) as usize % self.parts.len();
-                    self.counts_only || self.parts[part].add(member)
+                    let part = self.hasher.hash_one(&*member) as usize % self.parts.len();
+                    self.counts_only || self.parts[part].add(&member)
                 };
                 if is_new {
                     self.count += 1;

@@ -2,6 +2,8 @@
 //!
 //! Source: redis.io/docs/latest/commands, group "set". Several sets at once: set_algebra.rs.
 
+use std::borrow::Cow;
+
 use cellar_engine::Handle;
 use cellar_protocol::resp::Reply;
 use cellar_protocol::resp::number::parse_integer;
@@ -10,11 +12,11 @@ use crate::execute::resp::arguments::Arguments;
 use crate::execute::resp::call::{Call, DONE, Outcome};
 use crate::execute::resp::failure::Failure;
 
-use crate::collection::Set;
 use crate::execute::resp::call::notify::Class;
 use crate::execute::resp::call::steps::{Progress, STEP_BYTES};
 use crate::execute::resp::collections::member_scan;
 use crate::kind;
+use cellar_values::{Set, Sets};
 
 /// The set of the first key.
 fn first_set(call: &Call<'_>) -> Result<Option<Handle>, Failure> {
@@ -22,14 +24,12 @@ fn first_set(call: &Call<'_>) -> Result<Option<Handle>, Failure> {
 }
 
 pub(in crate::execute::resp) fn sadd(call: &mut Call<'_>) -> Outcome {
-    let (members, room) = (&call.args[2..], call.room());
-    let edited = call.edit(call.first_key()?, |set: &mut Set| {
+    let members = &call.args[2..];
+    let edited = call.edit::<Sets, _>(call.first_key()?, |set| {
         let mut new = 0;
         for member in members {
-            room.check(member.len())?;
             if set.add(member) {
                 new += 1;
-                room.check_all(set)?;
             }
         }
         Ok(new)
@@ -42,7 +42,7 @@ pub(in crate::execute::resp) fn sadd(call: &mut Call<'_>) -> Outcome {
 
 pub(in crate::execute::resp) fn srem(call: &mut Call<'_>) -> Outcome {
     let members = &call.args[2..];
-    let edited = call.edit(call.first_key()?, |set: &mut Set| {
+    let edited = call.edit::<Sets, _>(call.first_key()?, |set| {
         Ok(members.iter().filter(|member| set.remove(member)).count())
     })?;
     notify_removed(call, "srem", edited.is_changed, edited.is_gone);
@@ -110,11 +110,14 @@ pub(in crate::execute::resp) fn spop(call: &mut Call<'_>) -> Outcome {
         [_, _, count] => Some(positive(count)?),
         _ => return Err(Failure::Syntax),
     };
-    let edited = call.edit(call.first_key()?, |set: &mut Set| {
+    let edited = call.edit::<Sets, _>(call.first_key()?, |set| {
         let mut drawn = Arguments::default();
         if count.is_none_or(|count| count == 1) {
-            drawn.extend(set.random().as_slice());
-            drawn.iter().for_each(|member| _ = set.remove(member));
+            let Some(member) = set.random().map(Cow::into_owned) else {
+                return Ok(drawn);
+            };
+            drawn.extend(&[&*member]);
+            set.remove(&member);
             return Ok(drawn);
         }
         set.pop_some(count.unwrap_or(1), |member| drawn.extend(&[member]));
@@ -145,7 +148,7 @@ pub(in crate::execute::resp) fn srandmember(call: &mut Call<'_>) -> Outcome {
     if call.args.len() == 2 {
         let value = first_set(call)?;
         let set = value.as_ref().map(|value| Set::view(value));
-        match set.as_ref().and_then(Set::random) {
+        match set.as_ref().and_then(|set| set.random()) {
             Some(member) => call.reply().bulk(member),
             None => call.reply().null(),
         }
@@ -158,19 +161,10 @@ pub(in crate::execute::resp) fn srandmember(call: &mut Call<'_>) -> Outcome {
     let value = first_set(call)?;
     let set = value.as_ref().map(|value| Set::view(value));
     let places = member_scan::draw(set.as_ref().map_or(0, Set::len), count)?;
-    let starts = set
-        .iter()
-        .flat_map(|set| set.iter_from(0))
-        .map(|(_, next)| next);
-    let starts: Vec<usize> = std::iter::once(0).chain(starts).collect();
     let proto = call.session.proto;
     member_scan::answer_drawn(call, places, 1, move |output, place| {
         let set = value.as_ref().map(|value| Set::view(value));
-        if let Some((member, _)) = set
-            .iter()
-            .flat_map(|set| set.iter_from(starts[place]))
-            .next()
-        {
+        if let Some(member) = set.as_ref().and_then(|set| set.nth(place)) {
             Reply::new(output.bytes(), proto).bulk(member);
         }
     })
@@ -184,16 +178,14 @@ pub(in crate::execute::resp) fn smove(call: &mut Call<'_>) -> Outcome {
         };
         call.value(to, kind::SET)?;
         let has = Set::view(&source).has(member);
-        let source_bytes = source.len();
         drop(source);
         if !has || call.args[1] == call.args[2] {
             return Ok(has);
         }
-        call.foresee_room(from, source_bytes)?;
         // The target first: it may have no room for the member.
-        let added = call.edit(to, |set: &mut Set| Ok(set.add(member)))?;
+        let added = call.edit::<Sets, _>(to, |set| Ok(set.add(member)))?;
         call.session.ahead.note_begun();
-        let removed = call.edit(from, |set: &mut Set| Ok(set.remove(member)))?;
+        let removed = call.edit::<Sets, _>(from, |set| Ok(set.remove(member)))?;
         notify_removed(call, "srem", true, removed.is_gone);
         if added.answer {
             call.notify(Class::Set, "sadd", call.args[2]);

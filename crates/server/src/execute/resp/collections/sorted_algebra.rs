@@ -11,7 +11,6 @@ use cellar_engine::Handle;
 use cellar_protocol::resp::number::{parse_float, parse_integer};
 use cellar_protocol::resp::{Command, Proto, Reply, Verb};
 
-use crate::collection::SortedSet;
 use crate::execute::resp::append_failure;
 use crate::execute::resp::call::steps::{Progress, STEP_BYTES, STEP_ITEMS};
 use crate::execute::resp::call::{Call, Outcome};
@@ -21,6 +20,7 @@ use crate::execute::resp::collections::sorted_ranges::part_to_store;
 use crate::execute::resp::collections::sorted_store::{self, Supply};
 use crate::execute::resp::failure::Failure;
 use crate::limits::RESULT_BYTES_MAX;
+use cellar_values::SortedSet;
 
 /// What a request asks for, behind its destination if it has one.
 struct Wish {
@@ -179,7 +179,7 @@ impl Supply for Ranking {
         self.count
     }
 
-    fn next(&mut self, set: &mut SortedSet) -> bool {
+    fn next(&mut self, set: &mut SortedSet<'_>) -> bool {
         Ranking::next(self, |member, score| {
             // What is stored has no negative zero.
             set.push(member, score + 0.0);
@@ -199,7 +199,7 @@ impl Supply for Part {
         self.0.as_ref().map_or(0, |(_, places)| places.len())
     }
 
-    fn next(&mut self, set: &mut SortedSet) -> bool {
+    fn next(&mut self, set: &mut SortedSet<'_>) -> bool {
         let Some((value, places)) = &mut self.0 else {
             return false;
         };
@@ -208,7 +208,7 @@ impl Supply for Part {
         };
         let view = SortedSet::view(value);
         let (member, score) = view.at(place);
-        set.push(member, score);
+        set.push(&member, score);
         true
     }
 }
@@ -222,7 +222,7 @@ pub(in crate::execute::resp) fn store(call: &mut Call<'_>) -> Outcome {
     };
     sorted_store::store(call, call.args[1], event, |call| {
         let (_, mut ranking) = begin(call, 2)?;
-        ranking.bytes_max = call.cache().update_bytes_max();
+        ranking.bytes_max = call.cache().collection_bytes_max();
         Ok(ranking)
     })
 }

@@ -6,7 +6,6 @@ use cellar_engine::{Handle, Key};
 use cellar_protocol::resp::number::{parse_float, parse_integer};
 use cellar_protocol::resp::{Proto, Reply, Verb};
 
-use crate::collection::SortedSet;
 use crate::execute::resp::arguments::Arguments;
 use crate::execute::resp::call::notify::Class;
 use crate::execute::resp::call::steps::{Progress, STEP_BYTES};
@@ -15,6 +14,7 @@ use crate::execute::resp::collections::member_scan;
 use crate::execute::resp::collections::sorted_members::{append_member, notify_removed};
 use crate::execute::resp::failure::Failure;
 use crate::kind;
+use cellar_values::{SortedSet, SortedSets};
 
 /// What a range goes by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,7 +64,7 @@ impl<'a> Ends<'a> {
     }
 
     /// The places of the members in the range.
-    fn places(self, set: &SortedSet<impl AsRef<[u8]>>, is_reverse: bool) -> Range<usize> {
+    fn places(self, set: &SortedSet<'_>, is_reverse: bool) -> Range<usize> {
         let (start, end) = match self {
             Ends::Rank(first, last) => return places_by_rank(first, last, set.len(), is_reverse),
             Ends::Score(low, high) => (
@@ -237,7 +237,7 @@ pub(in crate::execute::resp) fn zrange(call: &mut Call<'_>) -> Outcome {
                 places.start + index
             };
             let (member, score) = set.at(place);
-            append_member(&mut reply, member, options.with_scores.then_some(score));
+            append_member(&mut reply, &member, options.with_scores.then_some(score));
             if reply.out.len() >= full {
                 return Progress::More;
             }
@@ -298,7 +298,7 @@ pub(in crate::execute::resp) fn zremrange(call: &mut Call<'_>) -> Outcome {
         _ => (By::Name, "zremrangebylex"),
     };
     let ends = Ends::parse(by, call.args[2], call.args[3])?;
-    let edited = call.edit(call.first_key()?, |set: &mut SortedSet| {
+    let edited = call.edit::<SortedSets, _>(call.first_key()?, |set| {
         let places = ends.places(set, false);
         set.remove_range(places.clone());
         Ok(places.len())
@@ -349,7 +349,7 @@ fn pop(
     count: usize,
     is_max: bool,
 ) -> Result<(Arguments, Vec<f64>), Failure> {
-    let edited = call.edit(key, |set: &mut SortedSet| {
+    let edited = call.edit::<SortedSets, _>(key, |set| {
         let taken = count.min(set.len());
         let places = if is_max {
             set.len() - taken..set.len()
@@ -359,7 +359,7 @@ fn pop(
         let (mut members, mut scores) = (Arguments::default(), Vec::with_capacity(taken));
         let mut take = |place: usize| {
             let (member, score) = set.at(place);
-            members.extend(&[member]);
+            members.extend(&[&*member]);
             scores.push(score);
         };
         if is_max {

@@ -9,11 +9,11 @@ use cellar_protocol::resp::{Proto, Reply, Verb};
 use crate::execute::resp::call::{Call, DONE, Outcome};
 use crate::execute::resp::failure::Failure;
 
-use crate::collection::SortedSet;
 use crate::execute::resp::call::notify::Class;
 use crate::execute::resp::collections::member_scan;
 use crate::execute::resp::collections::sorted_members::{append_member, notify_removed};
 use crate::kind;
+use cellar_values::{SortedSet, SortedSets};
 
 /// The sorted set of the first key.
 fn first_sorted(call: &Call<'_>) -> Result<Option<Handle>, Failure> {
@@ -143,9 +143,7 @@ pub(in crate::execute::resp) fn add_scored(
     options: ZaddOptions,
     scored: &[(f64, &[u8])],
 ) -> Outcome {
-    let room = call.room();
-    let edited = call.edit(call.first_key()?, |set: &mut SortedSet| {
-        set.set_many(scored.len());
+    let edited = call.edit::<SortedSets, _>(call.first_key()?, |set| {
         let mut added = Added::default();
         for &(score, member) in scored {
             let old = set.score(member);
@@ -154,9 +152,7 @@ pub(in crate::execute::resp) fn add_scored(
             };
             added.score = Some(new);
             if old != Some(new) {
-                room.check(member.len())?;
                 set.set(member, new);
-                room.check_all(set)?;
                 added.new += usize::from(old.is_none());
                 added.changed += usize::from(old.is_some());
             }
@@ -185,7 +181,7 @@ pub(in crate::execute::resp) fn add_scored(
 
 pub(in crate::execute::resp) fn zrem(call: &mut Call<'_>) -> Outcome {
     let members = &call.args[2..];
-    let edited = call.edit(call.first_key()?, |set: &mut SortedSet| {
+    let edited = call.edit::<SortedSets, _>(call.first_key()?, |set| {
         Ok(members.iter().filter(|member| set.remove(member)).count())
     })?;
     notify_removed(call, "zrem", edited.is_changed, edited.is_gone);
@@ -283,7 +279,7 @@ pub(in crate::execute::resp) fn zrandmember(call: &mut Call<'_>) -> Outcome {
             let set = SortedSet::view(value);
             let (member, score) = set.at(place);
             let mut reply = Reply::new(output.bytes(), proto);
-            append_member(&mut reply, member, is_paired.then_some(score));
+            append_member(&mut reply, &member, is_paired.then_some(score));
         }
     })
 }

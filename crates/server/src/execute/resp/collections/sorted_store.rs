@@ -5,13 +5,13 @@
 
 use cellar_engine::{Deadline, Instant};
 
-use crate::collection::{Collection, SortedSet};
 use crate::execute::resp::append_failure;
 use crate::execute::resp::call::notify::Class;
 use crate::execute::resp::call::steps::{Progress, STEP_ITEMS};
 use crate::execute::resp::call::{Call, DONE, Outcome};
 use crate::execute::resp::collections::Made;
 use crate::execute::resp::failure::Failure;
+use cellar_values::{Collection, SortedSet};
 
 /// Where the members of a result come from.
 pub(in crate::execute::resp) trait Supply: Send + 'static {
@@ -22,16 +22,14 @@ pub(in crate::execute::resp) trait Supply: Send + 'static {
     fn count(&self) -> usize;
 
     /// Adds the next member, which belongs behind all others; whether there was one.
-    fn next(&mut self, set: &mut SortedSet) -> bool;
+    fn next(&mut self, set: &mut SortedSet<'_>) -> bool;
 }
 
 /// A result on its way into the cache.
 struct Storing<S> {
     source: S,
     is_prepared: bool,
-    /// Its members come in order, so it needs not be sorted when it is stored.
-    set: SortedSet,
-    is_tidy: bool,
+    set: SortedSet<'static>,
 }
 
 impl<S: Supply> Storing<S> {
@@ -44,15 +42,7 @@ impl<S: Supply> Storing<S> {
             }
             return Progress::More;
         }
-        if self.is_tidy {
-            return Progress::Last;
-        }
-        if self.fill() == Progress::Last {
-            // To order many members takes about as long as to store them: a step of its own.
-            self.set.tidy();
-            self.is_tidy = true;
-        }
-        Progress::More
+        self.fill()
     }
 
     /// What it has come to.
@@ -85,7 +75,6 @@ pub(in crate::execute::resp) fn store<S: Supply>(
             source: begin(call)?,
             is_prepared: false,
             set: SortedSet::empty(Deadline::NEVER, Instant(0)),
-            is_tidy: false,
         };
         if storing.step() == Progress::More {
             return Ok(Some(storing));

@@ -267,7 +267,7 @@ impl Restoring {
         let cache = context.cache();
         let key = cache.key_in(self.space, &self.key)?;
         Ok(
-            match dump::open(&mut self.payload, cache.update_bytes_max())? {
+            match dump::open(&mut self.payload, cache.collection_bytes_max())? {
                 OpenedDump::Integer(number) => {
                     self.store(context, number.to_string().as_bytes())?;
                     Stage::Over

@@ -29,7 +29,7 @@ const MOVED_BYTES_MAX: usize = 24 << 20;
 
 /// Stores a copy of a value; whether the condition held.
 fn store(call: &Call<'_>, key: Key<'_>, value: Handle, when: When) -> Result<bool, Failure> {
-    if value.len() > MOVED_BYTES_MAX.max(call.cache().update_bytes_max()) {
+    if value.len() > MOVED_BYTES_MAX.max(call.cache().collection_bytes_max()) {
         return Err(Failure::TooLong);
     }
     call.context.pass.note_heavy();

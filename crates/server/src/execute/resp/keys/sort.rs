@@ -17,8 +17,6 @@ use cellar_protocol::resp::{Proto, Reply};
 
 use self::elements::Elements;
 use self::request::{Asking, Reference, SortBy};
-use crate::collection::LIST;
-use crate::collection::list::{Edit, List, Side};
 use crate::execute::context::Context;
 use crate::execute::resp::append_failure;
 use crate::execute::resp::arguments::Arguments;
@@ -29,6 +27,8 @@ use crate::execute::resp::failure::Failure;
 use crate::execute::resp::strings::values::append_value;
 use crate::limits::RESULT_BYTES_MAX;
 use crate::output::{Output, PINNED_VALUE_BYTES_MIN};
+use cellar_values::LIST;
+use cellar_values::list::{Edit, List, Side};
 
 /// Elements that one step weighs or answers if other keys are read for them.
 const LOOKUPS_MAX: usize = STEP_ITEMS / 4;
@@ -50,7 +50,7 @@ enum Weight {
 struct Weighed {
     weight: Weight,
     /// Its place among the elements' bytes, and which one it is.
-    at: u32,
+    at: usize,
     number: u32,
 }
 
@@ -206,9 +206,9 @@ impl Sorting {
                 self.at = None;
                 break;
             };
-            let weight = self.weigh(context, element);
+            let weight = self.weigh(context, &element);
             // A value is shorter than 4 GiB.
-            let (at, number) = (at as u32, self.count as u32);
+            let number = self.count as u32;
             run.push(Weighed { weight, at, number });
             self.count += 1;
             self.at = Some(next);
@@ -219,8 +219,12 @@ impl Sorting {
             }
         }
         let is_descending = self.asking.is_descending;
-        let element = |weighed: &Weighed| elements.at(weighed.at as usize).map_or(&[][..], |e| e.0);
-        run.sort_by(|one, two| compare((one, element(one)), (two, element(two)), is_descending));
+        let element = |weighed: &Weighed| elements.at(weighed.at).map(|(element, _)| element);
+        run.sort_by(|one, two| {
+            let (mine, other) = (element(one), element(two));
+            let (mine, other) = (mine.unwrap_or_default(), other.unwrap_or_default());
+            compare((one, &mine), (two, &other), is_descending)
+        });
         self.runs.push(run);
         self.offer(&elements, self.runs.len() - 1, 0);
         self.value = Some(value);
@@ -243,9 +247,10 @@ impl Sorting {
         };
         let weight = std::mem::replace(&mut weighed.weight, Weight::Place);
         let weighed = Weighed { weight, ..*weighed };
-        let element = elements.at(weighed.at as usize).map_or(&[][..], |e| e.0);
+        let element = elements.at(weighed.at);
+        let element = element.map(|(element, _)| element).unwrap_or_default();
         let element = match weighed.weight {
-            Weight::Number(_) | Weight::Itself => element.into(),
+            Weight::Number(_) | Weight::Itself => element.into_owned().into(),
             _ => Box::default(),
         };
         self.coming.push(Reverse(Coming {
@@ -261,7 +266,7 @@ impl Sorting {
     fn next(&mut self, elements: &Elements<'_>) -> Option<usize> {
         let Reverse(coming) = self.coming.pop()?;
         self.offer(elements, coming.run, coming.next);
-        Some(coming.weighed.at as usize)
+        Some(coming.weighed.at)
     }
 
     /// Shows some elements more that are told.
@@ -289,7 +294,7 @@ impl Sorting {
             self.left -= 1;
             let goes_on = elements
                 .at(at)
-                .is_none_or(|(element, _)| show(self, element));
+                .is_none_or(|(element, _)| show(self, &element));
             if !goes_on {
                 break;
             }
@@ -429,7 +434,7 @@ pub(in crate::execute::resp) fn sort(call: &mut Call<'_>) -> Outcome {
     // What few elements come to is stored before anybody else has a turn.
     let mut list = Arguments::default();
     let begun = call.alone(|call| {
-        let bytes_max = call.cache().update_bytes_max();
+        let bytes_max = call.cache().collection_bytes_max();
         if sorting.gather(call.context)? == Progress::More
             || fill(&mut sorting, &mut list, bytes_max, call.context)? == Progress::More
         {
@@ -493,7 +498,7 @@ fn store_in_steps(
     let (command, key) = (call.command, destination.to_vec());
     call.in_steps(move |context, output| {
         let proto = session.proto;
-        let bytes_max = context.cache().update_bytes_max();
+        let bytes_max = context.cache().collection_bytes_max();
         if session.ahead.make(context.cache()) {
             return Progress::More;
         }
@@ -531,13 +536,12 @@ fn store_in_steps(
 fn store(call: &mut Call<'_>, destination: &[u8], list: &Arguments) -> Result<(), Failure> {
     let key = call.cache().key_in(call.space(), destination)?;
     let deadline: Deadline = call.default_deadline();
-    let bytes_max = call.cache().update_bytes_max();
     let elements: Vec<&[u8]> = list.iter().collect();
     let existed = call.change(key, |old, scratch| {
         let change = if elements.is_empty() {
             Change::Remove
         } else {
-            let edit = List::empty().push(Side::Right, &elements, bytes_max, scratch);
+            let edit = List::empty().push(Side::Right, &elements, scratch);
             debug_assert!(matches!(edit, Edit::Store));
             Change::Store {
                 kind: LIST,

@@ -1,15 +1,15 @@
 //! Builder: a collection that is made of the entries of a dump, an entry at a time.
 
-use cellar_engine::{Deadline, Instant, Kind};
+use cellar_engine::{Change, Deadline, Instant, Kind};
 
-use crate::collection::list::{List, Side};
-use crate::collection::{Collection, HASH, Hash, LIST, SET, SORTED_SET, Set, SortedSet};
 use crate::dump::{BadDump, DumpEntry, Holds};
 use crate::execute::context::Context;
 use crate::execute::resp::arguments::Arguments;
 use crate::execute::resp::call::steps::{Progress, STEP_ITEMS};
 use crate::execute::resp::collections::ranking::{Aggregate, Algebra, Ranking};
 use crate::execute::resp::failure::Failure;
+use cellar_values::list::{List, Side};
+use cellar_values::{Collection, HASH, Hash, LIST, SET, SORTED_SET, Set, SortedSet};
 
 /// Work that a step over so many members is, in bytes.
 const STEP_COST: usize = 1 << 20;
@@ -26,10 +26,10 @@ pub(super) struct Builder {
 
 enum Growing {
     List(Arguments, Deadline),
-    Set(Set, Deadline),
-    Hash(Box<Hash>),
+    Set(Set<'static>, Deadline),
+    Hash(Box<Hash<'static>>),
     /// Members in the order of their scores go from the one to the other.
-    Sorted(Box<Ranking>, SortedSet, Deadline),
+    Sorted(Box<Ranking>, SortedSet<'static>, Deadline),
 }
 
 impl Builder {
@@ -50,7 +50,7 @@ impl Builder {
             growing,
             count: 0,
             bytes: 0,
-            bytes_max: context.cache().update_bytes_max(),
+            bytes_max: context.cache().collection_bytes_max(),
             now,
         }
     }
@@ -135,18 +135,26 @@ impl Builder {
         let deadline = match self.growing {
             Growing::List(elements, deadline) => {
                 let elements: Vec<&[u8]> = elements.iter().collect();
-                List::empty().push(Side::Right, &elements, self.bytes_max, &mut value);
+                List::empty().push(Side::Right, &elements, &mut value);
                 deadline
             }
-            Growing::Set(set, deadline) => set.write(&mut value).min(deadline),
+            Growing::Set(set, deadline) => written(set, &mut value).min(deadline),
             Growing::Hash(hash) if hash.is_empty() => Deadline::PASSED,
-            Growing::Hash(hash) => hash.write(&mut value),
-            Growing::Sorted(_, set, deadline) => set.write(&mut value).min(deadline),
+            Growing::Hash(hash) => written(*hash, &mut value),
+            Growing::Sorted(_, set, deadline) => written(set, &mut value).min(deadline),
         };
-        if value.len() > context.cache().update_bytes_max() {
+        if value.len() > context.cache().collection_bytes_max() {
             return Err(too_long());
         }
         Ok((value, deadline))
+    }
+}
+
+/// Writes a collection that was made anew; when it goes.
+fn written<'v, C: Collection<'v>>(collection: C, value: &mut Vec<u8>) -> Deadline {
+    match collection.finish(value) {
+        Change::Store { deadline, .. } => deadline,
+        _ => Deadline::NEVER,
     }
 }
 

@@ -1,14 +1,16 @@
 //! Elements: those of a list, set or sorted set, each by a place that leads to the next one.
 
+use std::borrow::Cow;
+
 use cellar_engine::{Handle, Kind};
 
-use crate::collection::{LIST, List, SET, SORTED_SET, Set, SortedSet};
+use cellar_values::{LIST, List, SET, SORTED_SET, Set, SortedSet};
 
 /// A value that has elements.
 pub(super) enum Elements<'a> {
     List(List<'a>),
-    Set(Set<&'a [u8]>),
-    Sorted(SortedSet<&'a [u8]>),
+    Set(Set<'a>),
+    Sorted(SortedSet<'a>),
 }
 
 /// Whether values of a kind have elements.
@@ -42,11 +44,11 @@ impl<'a> Elements<'a> {
 
     /// The element at a place, and the next one's place. The first place is zero; none behind the
     /// last element.
-    pub(super) fn at(&self, place: usize) -> Option<(&[u8], usize)> {
+    pub(super) fn at(&self, place: usize) -> Option<(Cow<'_, [u8]>, usize)> {
         match self {
             Elements::List(list) => {
-                let place = if place == 0 { list.start() } else { place };
-                (place < list.end()).then(|| list.element(place))
+                let place = if place == 0 { list.place(0) } else { place };
+                list.element(place)
             }
             Elements::Set(set) => set.iter_from(place).next(),
             Elements::Sorted(set) => (place < set.len()).then(|| (set.at(place).0, place + 1)),

@@ -4,10 +4,10 @@ use cellar_engine::{Instant, Item};
 use cellar_protocol::resp::Verb;
 use cellar_protocol::resp::number::parse_integer;
 
-use crate::collection::{HASH, Hash};
 use crate::execute::resp::call::Call;
 use crate::execute::resp::failure::Failure;
 use crate::kind::STRING;
+use cellar_values::{HASH, Hash};
 
 /// What elements are sorted by.
 pub(super) enum SortBy {
@@ -108,7 +108,7 @@ impl Reference {
             (Some(field), HASH) => {
                 let hash = Hash::view(item.value, now);
                 let found = hash.get(field);
-                found.map(|found| read(Said::Field(found.value)))
+                found.map(|found| read(Said::Field(&found.value)))
             }
             _ => None,
         }

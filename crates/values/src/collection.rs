@@ -1,0 +1,228 @@
+//! Collection: what hashes, sets and sorted sets have in common: their forms, and how they change.
+//!
+//! A value is packed while it is small: entries one behind the other, which a change writes anew.
+//! A larger one is made of pages, and a change is a list of operations that are applied where it
+//! lies. A command sees the value with its own operations at once, so that it may still fail and
+//! change nothing. A collection that is made anew is in pages of its own.
+
+use cellar_engine::{Apply, Change, Deadline, Instant, Kind};
+
+use crate::edit::Edit;
+use crate::entry::Form;
+use crate::packed::{Packed, Shape};
+use crate::pending::{Op, Pending};
+use crate::view::{Tree, View, is_paged};
+
+/// A hash.
+pub const HASH: Kind = Kind(1);
+/// A set.
+pub const SET: Kind = Kind(2);
+/// A sorted set.
+pub const SORTED_SET: Kind = Kind(3);
+/// A list.
+pub const LIST: Kind = Kind(4);
+
+/// Most members of a packed collection, and most bytes.
+pub(crate) const PACKED_MEMBERS_MAX: usize = 128;
+const PACKED_BYTES_MAX: usize = 3 << 10;
+/// Members that may be longer: pages would take more memory than they are worth.
+const FEW_MEMBERS_MAX: usize = 16;
+const FEW_BYTES_MAX: usize = 64 << 10;
+/// A collection in pages is packed again when it has so few members and no more bytes than these.
+const REPACKED_MEMBERS_MAX: usize = 32;
+const REPACKED_BYTES_MAX: usize = 8 << 10;
+
+/// Whether so many members of so many bytes in all are packed.
+pub(crate) fn is_packed(members: usize, bytes: usize) -> bool {
+    let is_small = members <= PACKED_MEMBERS_MAX && bytes <= PACKED_BYTES_MAX;
+    is_small || members <= FEW_MEMBERS_MAX && bytes <= FEW_BYTES_MAX
+}
+
+/// Whether a paged value is small enough to be packed again.
+pub(crate) fn is_repacked(members: usize, value_bytes: usize) -> bool {
+    members <= REPACKED_MEMBERS_MAX && value_bytes <= REPACKED_BYTES_MAX
+}
+
+/// A collection that a command changes.
+pub trait Collection<'v>: Sized {
+    /// What the value is to Redis.
+    const KIND: Kind;
+
+    /// One without members, which is to go at `deadline`.
+    fn empty(deadline: Deadline, now: Instant) -> Self;
+
+    /// The collection in the bytes of a value; what has expired in it at `now` is left out.
+    fn open(value: &'v [u8], deadline: Deadline, now: Instant) -> Self;
+
+    /// Whether it is other than it was.
+    fn is_changed(&self) -> bool;
+
+    /// How many of its members were left out because they had expired.
+    fn expired(&self) -> usize {
+        0
+    }
+
+    /// Whether it has no members.
+    fn is_empty(&self) -> bool;
+
+    /// When the first of its members expires.
+    fn next_deadline(&self) -> Deadline {
+        Deadline::NEVER
+    }
+
+    /// What the cache is to do, with what is put into the scratch buffer, for an item with these
+    /// flags.
+    fn finish(self, scratch: &mut Vec<u8>) -> Change;
+}
+
+/// A kind of collection, whatever value one of it is in.
+pub trait Family {
+    /// One of it in a value.
+    type Of<'v>: Collection<'v>;
+}
+
+/// Members of a shape, in one of the forms that they have.
+#[derive(Debug)]
+pub(crate) enum Members<'v, S> {
+    Packed(Packed<'v, S>),
+    /// Pages in the cache, and what becomes of them.
+    Paged(View<'v>, Box<Pending>),
+    /// Pages of its own.
+    Built(Vec<u8>),
+}
+
+/// How a type applies an operation, and what its trees are made of.
+pub(crate) trait Rules: Shape {
+    const FORMS: [Form; 2];
+    const APPLY: Apply;
+
+    /// The key of a tail in the second tree.
+    fn key_of(tail: u64) -> [u8; 8];
+
+    fn apply(edit: &mut Edit<'_, dyn cellar_engine::ValueBytes + '_>, op: &Op<'_>);
+}
+
+impl<'v, S: Rules> Members<'v, S> {
+    pub(crate) fn empty() -> Members<'v, S> {
+        Members::Packed(Packed::empty())
+    }
+
+    /// The members in the bytes of a value, or of the part of it that has them.
+    pub(crate) fn read(value: &'v [u8], packed: &'v [u8]) -> Members<'v, S> {
+        if is_paged(value) {
+            return Members::Paged(View::of(value, S::FORMS), Box::default());
+        }
+        Members::Packed(Packed::read(packed))
+    }
+
+    /// The pages, if it is made of some.
+    pub(crate) fn view(&self) -> Option<View<'_>> {
+        match self {
+            Members::Packed(_) => None,
+            Members::Paged(view, _) => Some(*view),
+            Members::Built(value) => Some(View::of(value, S::FORMS)),
+        }
+    }
+
+    /// The operations that are to be applied, if there may be some.
+    pub(crate) fn pending(&self) -> Option<&Pending> {
+        match self {
+            Members::Paged(_, pending) => Some(pending),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Members::Packed(packed) => packed.len(),
+            Members::Paged(view, pending) => {
+                view.len(Tree::First).saturating_add_signed(pending.added())
+            }
+            Members::Built(_) => self.view().map_or(0, |view| view.len(Tree::First)),
+        }
+    }
+
+    /// Applies an operation to what is not packed. `is_new` and `is_gone` say whether it adds or
+    /// takes away a member.
+    pub(crate) fn apply(&mut self, op: &Op<'_>) {
+        match self {
+            Members::Packed(_) => {}
+            Members::Paged(_, pending) => pending.push(op),
+            Members::Built(value) => {
+                let value: &mut dyn cellar_engine::ValueBytes = value;
+                S::apply(&mut Edit::of(value, S::FORMS), op);
+            }
+        }
+    }
+
+    /// Has pages of its own if the members have become too many or too long to be packed.
+    pub(crate) fn unpack_if_large(
+        &mut self,
+        more: usize,
+        op_of: impl Fn(&mut Vec<u8>, &crate::packed::Entry<'_>),
+    ) {
+        let Members::Packed(packed) = &*self else {
+            return;
+        };
+        if is_packed(packed.len() + 1, packed.bytes() + more) {
+            return;
+        }
+        let mut value = Vec::new();
+        Edit::create(&mut value, S::FORMS, fastrand::u64(..));
+        let mut op = Vec::new();
+        for entry in packed.iter() {
+            op.clear();
+            op_of(&mut op, &entry);
+            let (op, _) = Op::read(&op);
+            let value: &mut dyn cellar_engine::ValueBytes = &mut value;
+            S::apply(&mut Edit::of(value, S::FORMS), &op);
+        }
+        *self = Members::Built(value);
+    }
+
+    /// What the cache is to do with members that are not packed.
+    pub(crate) fn finish_paged(
+        self,
+        kind: Kind,
+        deadline: Deadline,
+        scratch: &mut Vec<u8>,
+    ) -> Change {
+        match self {
+            Members::Paged(view, pending) => {
+                let more = pending.plan(&view, S::key_of).bytes(Some(&view));
+                pending.write(scratch);
+                Change::Edit {
+                    more,
+                    deadline,
+                    apply: S::APPLY,
+                }
+            }
+            Members::Built(value) => {
+                *scratch = value;
+                Change::Store {
+                    kind,
+                    deadline,
+                    flags: 0,
+                }
+            }
+            Members::Packed(packed) => {
+                packed.write(scratch);
+                Change::Store {
+                    kind,
+                    deadline,
+                    flags: 0,
+                }
+            }
+        }
+    }
+}
+
+/// Applies all operations in `ops` to a value.
+pub(crate) fn apply_all<S: Rules>(value: &mut dyn cellar_engine::ValueBytes, ops: &[u8]) {
+    let mut rest = ops;
+    while !rest.is_empty() {
+        let (op, behind) = Op::read(rest);
+        S::apply(&mut Edit::of(value, S::FORMS), &op);
+        rest = behind;
+    }
+}

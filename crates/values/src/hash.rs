@@ -1,0 +1,704 @@
+//! Hash: fields with values, some of which have a deadline.
+//!
+//! | part of a packed one | bytes |
+//! |---|---|
+//! | 0; or 1 if a field has a deadline | 1 |
+//! | the key's own deadline, the earliest of a field | 8 + 8, in the second case only |
+//! | members, whose payload is: varint of twice the value's length, plus one with a deadline; the value; the deadline in 8 bytes | |
+//!
+//! One in pages keeps the key's own deadline in the head, and fields with a deadline by that in its
+//! second tree.
+//!
+//! A field whose deadline has passed is not there for any reader; the next change drops it. If each
+//! field has a deadline, the item goes with the last of them or at the key's own deadline, whichever
+//! comes first; the own one is kept in the value for then.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use cellar_engine::{Apply, Change, Deadline, Instant, Kind, ValueBytes};
+
+use crate::bytes::{push_varint, u64_at, varint};
+use crate::collection::{Collection, Family, HASH, Members, Rules, apply_all, is_repacked};
+use crate::edit::Edit;
+use crate::entry::{self, Form};
+use crate::packed::{self, Packed, Shape};
+use crate::pending::{Op, OpKind};
+use crate::view::{Spot, Tree, View, WORDS_AT, is_paged};
+
+/// Bytes before the members of a packed hash with deadlines.
+const TIMES_BYTES: usize = 17;
+/// [`Deadline::NEVER`] in a value.
+const NEVER: u64 = u64::MAX;
+/// The word of the head that keeps the key's own deadline, and where it lies.
+const OWN_WORD: usize = 0;
+const OWN_AT: usize = WORDS_AT;
+/// Puts a deadline in bytes where a hash in pages keeps the key's own one.
+pub const SET_OWN_DEADLINE: Apply = Apply(|value, raw| value.write(OWN_AT, raw));
+
+/// Fields that one change drops because they have expired, of a hash in pages.
+pub const DROPPED_MAX: usize = 512;
+
+/// A value, and its deadline if it has one.
+#[derive(Debug)]
+pub(crate) struct Fields;
+
+impl Shape for Fields {
+    fn payload_bytes(bytes: &[u8]) -> usize {
+        let (head, start) = varint(bytes, 0);
+        start + head / 2 + if head % 2 == 1 { 8 } else { 0 }
+    }
+}
+
+impl Rules for Fields {
+    const FORMS: [Form; 2] = [Form::FIELDS, Form::KEYED];
+    const APPLY: Apply = Apply(apply_all::<Fields>);
+
+    fn key_of(tail: u64) -> [u8; 8] {
+        tail.to_be_bytes()
+    }
+
+    fn apply(edit: &mut Edit<'_, dyn ValueBytes + '_>, op: &Op<'_>) {
+        let place = edit.view().find(op.member);
+        let old = place.found.and_then(|spot| edit.view().entry(spot).tail());
+        match (op.kind, place.found) {
+            (OpKind::Put, _) => edit.put_sure(&place, [op.member, op.second], op.tail),
+            (OpKind::Remove, Some(spot)) => edit.take(Tree::First, spot),
+            (OpKind::Retail, Some(spot)) => {
+                let _ = edit.replace_tail(Tree::First, spot, op.tail);
+            }
+            _ => return,
+        }
+        if old != op.tail {
+            if let Some(old) = old {
+                edit.take_keyed(old.to_be_bytes(), op.member);
+            }
+            if let Some(new) = op.tail {
+                edit.add_keyed(new.to_be_bytes(), op.member);
+            }
+        }
+    }
+}
+
+/// Hashes, for what changes one.
+#[derive(Debug)]
+pub struct Hashes;
+
+impl Family for Hashes {
+    type Of<'v> = Hash<'v>;
+}
+
+/// One field.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Field<'a> {
+    /// Its name.
+    pub name: Cow<'a, [u8]>,
+    /// Its value.
+    pub value: Cow<'a, [u8]>,
+    /// When it goes.
+    pub deadline: Deadline,
+}
+
+impl<'a> Field<'a> {
+    fn of(entry: packed::Entry<'a>) -> Field<'a> {
+        let (head, start) = varint(entry.payload, 0);
+        let end = start + head / 2;
+        let deadline = if head % 2 == 1 {
+            deadline_at(entry.payload, end)
+        } else {
+            Deadline::NEVER
+        };
+        Field {
+            name: Cow::Borrowed(entry.member),
+            value: Cow::Borrowed(&entry.payload[start..end]),
+            deadline,
+        }
+    }
+
+    fn of_paged(view: &View<'a>, entry: entry::Entry<'a>) -> Field<'a> {
+        Field {
+            name: view.bytes_of(entry.text()),
+            value: view.bytes_of(entry.second()),
+            deadline: deadline_of(entry.tail()),
+        }
+    }
+}
+
+/// A hash, as it is at a moment.
+#[derive(Debug)]
+pub struct Hash<'v> {
+    /// The key's own deadline.
+    own: Deadline,
+    /// No field's deadline is earlier; never, if no field has one. Of a packed one.
+    earliest: Deadline,
+    now: Instant,
+    is_changed: bool,
+    /// Fields that were dropped when it was opened: they had expired.
+    expired: usize,
+    members: Members<'v, Fields>,
+}
+
+impl<'v> Hash<'v> {
+    /// The hash in the bytes of a value. Cost: none that depends on its length.
+    #[must_use]
+    pub fn view(value: &'v [u8], now: Instant) -> Hash<'v> {
+        Hash::read(value, Deadline::NEVER, now)
+    }
+
+    fn read(value: &'v [u8], deadline: Deadline, now: Instant) -> Hash<'v> {
+        let (own, earliest, start) = match value[0] {
+            _ if is_paged(value) => (deadline_at(value, OWN_AT), Deadline::NEVER, 0),
+            1 => (deadline_at(value, 1), deadline_at(value, 9), TIMES_BYTES),
+            _ => (deadline, Deadline::NEVER, 1),
+        };
+        Hash {
+            own,
+            earliest,
+            now,
+            is_changed: false,
+            expired: 0,
+            members: Members::read(value, &value[start..]),
+        }
+    }
+
+    fn is_over(&self, deadline: Deadline) -> bool {
+        deadline.has_passed(self.now)
+    }
+
+    /// How many fields there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        if let Some(view) = self.members.view() {
+            let over = view.rank(self.first_living(&view));
+            // Those that were dropped when it was opened are pending.
+            return self.members.len() - over.saturating_sub(self.expired);
+        }
+        if self.is_over(self.earliest) {
+            return self.iter().count();
+        }
+        self.members.len()
+    }
+
+    /// Where the fields begin in the second tree that have not expired.
+    fn first_living<'a>(&self, view: &View<'a>) -> Spot {
+        match view.iter(Tree::Second).next() {
+            Some(first) if self.is_over(deadline_of_key(first)) => {
+                view.partition_point(|entry| self.is_over(deadline_of_key(entry)))
+            }
+            _ => view.first(Tree::Second),
+        }
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// A field. Cost: O(log n).
+    #[inline]
+    #[must_use]
+    pub fn get(&self, name: &[u8]) -> Option<Field<'_>> {
+        let field = self.stored(name)?;
+        (!self.is_over(field.deadline)).then_some(field)
+    }
+
+    /// A field, expired or not.
+    fn stored(&self, name: &[u8]) -> Option<Field<'_>> {
+        if let Members::Packed(packed) = &self.members {
+            return packed.find(name).map(Field::of);
+        }
+        let view = self.members.view()?;
+        let found = || {
+            view.find(name)
+                .found
+                .map(|spot| Field::of_paged(&view, view.entry(spot)))
+        };
+        let Some(op) = self
+            .members
+            .pending()
+            .and_then(|pending| pending.find(name))
+        else {
+            return found();
+        };
+        match op.kind {
+            OpKind::Put => Some(Field {
+                name: Cow::Owned(name.to_vec()),
+                value: Cow::Borrowed(op.second),
+                deadline: deadline_of(op.tail),
+            }),
+            OpKind::Retail => found().map(|field| Field {
+                deadline: deadline_of(op.tail),
+                ..field
+            }),
+            _ => None,
+        }
+    }
+
+    /// The deadline of a field that is there.
+    #[must_use]
+    pub fn deadline(&self, name: &[u8]) -> Option<Deadline> {
+        self.get(name).map(|field| field.deadline)
+    }
+
+    /// All fields, without what is pending.
+    pub fn iter(&self) -> impl Iterator<Item = Field<'_>> {
+        self.iter_from(0).map(|(field, _)| field)
+    }
+
+    /// The fields from a place on, each with the place behind it; the first place is zero.
+    pub fn iter_from(&self, at: usize) -> impl Iterator<Item = (Field<'_>, usize)> {
+        let packed = match &self.members {
+            Members::Packed(packed) => Some(packed.iter_from(at)),
+            _ => None,
+        };
+        let packed = packed.into_iter().flatten();
+        let packed = packed.map(|entry| (Field::of(entry), entry.end));
+        let paged = self.members.view().map(|view| {
+            let spot = match at {
+                0 => view.first(Tree::First),
+                at => Spot::of_number(at),
+            };
+            view.iter_from(spot).map(move |(spot, entry)| {
+                (Field::of_paged(&view, entry), view.next(spot).to_number())
+            })
+        });
+        let all = packed.chain(paged.into_iter().flatten());
+        all.filter(|(field, _)| !self.is_over(field.deadline))
+    }
+
+    /// When the next field goes; never if none has a deadline.
+    #[must_use]
+    pub fn next_deadline(&self) -> Deadline {
+        if let Some(view) = self.members.view() {
+            let left = view.iter_from(self.first_living(&view));
+            let first = left.map(|(_, entry)| deadline_of_key(entry)).next();
+            let pending = self
+                .members
+                .pending()
+                .into_iter()
+                .flat_map(|pending| pending.iter());
+            let pending = pending.map(|op| deadline_of(op.tail)).min();
+            return first
+                .into_iter()
+                .chain(pending)
+                .min()
+                .unwrap_or(Deadline::NEVER);
+        }
+        if !self.is_over(self.earliest) {
+            return self.earliest;
+        }
+        let deadlines = self.iter().map(|field| field.deadline);
+        deadlines.min().unwrap_or(Deadline::NEVER)
+    }
+
+    /// Shows about `count` fields whose hashes are not before `cursor`, and says where to go on;
+    /// zero at the end. A small hash is shown at once.
+    pub fn scan(&self, cursor: u64, count: usize, mut show: impl FnMut(Field<'_>)) -> u64 {
+        let mut show = |field: Field<'_>| {
+            if !self.is_over(field.deadline) {
+                show(field);
+            }
+        };
+        match (&self.members, self.members.view()) {
+            (Members::Packed(packed), _) => {
+                packed.iter().for_each(|entry| show(Field::of(entry)));
+                0
+            }
+            (_, Some(view)) => {
+                view.scan(cursor, count, |entry| show(Field::of_paged(&view, entry)))
+            }
+            (_, None) => 0,
+        }
+    }
+
+    /// The field of a rank in the order of [`Hash::iter`], or one behind it if that has expired.
+    #[must_use]
+    pub fn nth(&self, rank: usize) -> Option<Field<'_>> {
+        if self.is_over(self.first_stored()) || matches!(self.members, Members::Packed(_)) {
+            return self.iter().nth(rank);
+        }
+        let view = self.members.view()?;
+        let spot = view.settled(view.at(Tree::First, rank))?;
+        Some(Field::of_paged(&view, view.entry(spot)))
+    }
+
+    /// The first deadline of a field, expired or not.
+    fn first_stored(&self) -> Deadline {
+        match self.members.view() {
+            Some(view) => first_of(&view),
+            None => self.earliest,
+        }
+    }
+
+    /// Some field, each as likely as the others.
+    #[must_use]
+    pub fn random(&self) -> Option<Field<'_>> {
+        let len = self.len();
+        if len == 0 {
+            None
+        } else {
+            self.nth(fastrand::usize(..len))
+        }
+    }
+
+    /// Stores a field; whether it is new.
+    pub fn set(&mut self, name: &[u8], value: &[u8], deadline: Deadline) -> bool {
+        let was_there = self.get(name).is_some();
+        let is_new = self.stored(name).is_none();
+        self.is_changed = true;
+        self.unpack_if_large(name.len() + value.len() + 16);
+        if let Members::Packed(packed) = &mut self.members {
+            let payload = payload_of(value, deadline);
+            self.earliest = self.earliest.min(deadline);
+            match packed.find(name).map(|entry| entry.at) {
+                Some(at) => packed.replace(at, &payload),
+                None => packed.push(name, &payload),
+            }
+        } else {
+            let op = Op::put(name, value, tail_of(deadline), is_new);
+            self.members.apply(&op);
+        }
+        !was_there
+    }
+
+    fn unpack_if_large(&mut self, more: usize) {
+        let was_packed = matches!(self.members, Members::Packed(_));
+        self.members.unpack_if_large(more, |out, entry| {
+            let field = Field::of(*entry);
+            Op::put(entry.member, &field.value, tail_of(field.deadline), true).write(out);
+        });
+        if was_packed && let Members::Built(value) = &mut self.members {
+            value[OWN_AT..OWN_AT + 8].copy_from_slice(&raw(self.own).to_le_bytes());
+        }
+    }
+
+    /// Gives a field that is there another deadline.
+    pub fn retime(&mut self, name: &[u8], deadline: Deadline) {
+        let Some(field) = self.stored(name).filter(|field| field.deadline != deadline) else {
+            return;
+        };
+        let payload = match self.members {
+            Members::Packed(_) => payload_of(&field.value, deadline),
+            _ => Vec::new(),
+        };
+        self.is_changed = true;
+        if let Members::Packed(packed) = &mut self.members {
+            self.earliest = self.earliest.min(deadline);
+            if let Some(at) = packed.find(name).map(|entry| entry.at) {
+                packed.replace(at, &payload);
+            }
+            return;
+        }
+        self.members.apply(&Op {
+            kind: OpKind::Retail,
+            member: name,
+            second: &[],
+            tail: tail_of(deadline),
+            added: 0,
+        });
+    }
+
+    /// Removes a field; whether it was there.
+    pub fn remove(&mut self, name: &[u8]) -> bool {
+        if self.get(name).is_none() {
+            return false;
+        }
+        self.is_changed = true;
+        match &mut self.members {
+            Members::Packed(packed) => {
+                if let Some(at) = packed.find(name).map(|entry| entry.at) {
+                    packed.remove(at);
+                }
+            }
+            members => members.apply(&Op::remove(name)),
+        }
+        true
+    }
+
+    /// Drops what has expired, or as much of it as one change does.
+    fn purge(&mut self) {
+        if !self.is_over(self.first_stored()) {
+            return;
+        }
+        let over: Vec<Vec<u8>> = match (&self.members, self.members.view()) {
+            (_, Some(view)) => {
+                let entries = view.iter(Tree::Second).take(DROPPED_MAX);
+                let over = entries.take_while(|entry| self.is_over(deadline_of_key(*entry)));
+                over.map(|entry| view.bytes_of(entry.text()).into_owned())
+                    .collect()
+            }
+            (Members::Packed(packed), None) => {
+                let fields = packed.iter().map(Field::of);
+                let over = fields.filter(|field| self.is_over(field.deadline));
+                over.map(|field| field.name.into_owned()).collect()
+            }
+            _ => Vec::new(),
+        };
+        self.expired = over.len();
+        for name in over {
+            match &mut self.members {
+                Members::Packed(packed) => {
+                    if let Some(at) = packed.find(&name).map(|entry| entry.at) {
+                        packed.remove(at);
+                    }
+                }
+                members => members.apply(&Op::remove(&name)),
+            }
+        }
+        if let Members::Packed(packed) = &self.members {
+            self.earliest = span_of(packed).0;
+        }
+    }
+
+    /// The deadline of the item.
+    fn item_deadline(&self) -> Deadline {
+        match &self.members {
+            Members::Packed(packed) => self.own.min(span_of(packed).1),
+            Members::Paged(view, pending) => {
+                let is_timed = |name: &[u8]| {
+                    view.find(name)
+                        .found
+                        .and_then(|spot| view.entry(spot).tail())
+                };
+                let mut timed = view.len(Tree::Second) as isize;
+                let mut latest = Deadline::PASSED;
+                for op in pending.iter() {
+                    timed +=
+                        isize::from(op.tail.is_some()) - isize::from(is_timed(op.member).is_some());
+                    latest = op
+                        .tail
+                        .map_or(latest, |tail| latest.max(deadline_of(Some(tail))));
+                }
+                if timed < self.members.len() as isize {
+                    return self.own;
+                }
+                let mut stored = view.iter_back(view.end(Tree::Second));
+                let kept =
+                    stored.find(|(_, entry)| pending.find(&view.bytes_of(entry.text())).is_none());
+                let kept = kept.map(|(_, entry)| deadline_of_key(entry));
+                self.own.min(kept.map_or(latest, |kept| kept.max(latest)))
+            }
+            Members::Built(value) => item_deadline(value, self.own),
+        }
+    }
+
+    /// The packed form of it, with what is pending.
+    fn repacked(&self) -> Option<Packed<'static, Fields>> {
+        let Members::Paged(view, pending) = &self.members else {
+            return None;
+        };
+        if !is_repacked(self.members.len(), view.bytes.len()) {
+            return None;
+        }
+        let mut copy = view.bytes.to_vec();
+        let mut ops = Vec::new();
+        pending.write(&mut ops);
+        apply_all::<Fields>(&mut copy, &ops);
+        let copy = View::of(&copy, Fields::FORMS);
+        let mut packed = Packed::empty();
+        for entry in copy.iter(Tree::First) {
+            let field = Field::of_paged(&copy, entry);
+            packed.push(&field.name, &payload_of(&field.value, field.deadline));
+        }
+        Some(packed)
+    }
+}
+
+impl<'v> Collection<'v> for Hash<'v> {
+    const KIND: Kind = HASH;
+
+    fn empty(deadline: Deadline, now: Instant) -> Hash<'v> {
+        Hash {
+            own: deadline,
+            earliest: Deadline::NEVER,
+            now,
+            is_changed: false,
+            expired: 0,
+            members: Members::empty(),
+        }
+    }
+
+    fn open(value: &'v [u8], deadline: Deadline, now: Instant) -> Hash<'v> {
+        let mut hash = Hash::read(value, deadline, now);
+        hash.purge();
+        hash
+    }
+
+    fn is_changed(&self) -> bool {
+        self.is_changed
+    }
+
+    fn expired(&self) -> usize {
+        self.expired
+    }
+
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn next_deadline(&self) -> Deadline {
+        Hash::next_deadline(self)
+    }
+
+    fn finish(self, scratch: &mut Vec<u8>) -> Change {
+        let repacked = self.repacked();
+        let packed = match (&repacked, &self.members) {
+            (Some(packed), _) => packed,
+            (None, Members::Packed(packed)) => packed,
+            _ => {
+                let deadline = self.item_deadline();
+                return self.members.finish_paged(HASH, deadline, scratch);
+            }
+        };
+        let (earliest, latest) = span_of(packed);
+        scratch.push(u8::from(earliest != Deadline::NEVER));
+        if earliest != Deadline::NEVER {
+            scratch.extend_from_slice(&raw(self.own).to_le_bytes());
+            scratch.extend_from_slice(&raw(earliest).to_le_bytes());
+        }
+        packed.write(scratch);
+        Change::Store {
+            kind: HASH,
+            deadline: self.own.min(latest),
+            flags: 0,
+        }
+    }
+}
+
+/// The earliest deadline of a field, and the latest.
+fn span_of(packed: &Packed<'_, Fields>) -> (Deadline, Deadline) {
+    let mut deadlines = packed.iter().map(|entry| Field::of(entry).deadline);
+    let first = deadlines.next().unwrap_or(Deadline::NEVER);
+    deadlines.fold((first, first), |(earliest, latest), deadline| {
+        (earliest.min(deadline), latest.max(deadline))
+    })
+}
+
+fn payload_of(value: &[u8], deadline: Deadline) -> Vec<u8> {
+    let is_timed = deadline != Deadline::NEVER;
+    let mut payload = Vec::with_capacity(value.len() + 16);
+    push_varint(&mut payload, value.len() * 2 + usize::from(is_timed));
+    payload.extend_from_slice(value);
+    if is_timed {
+        payload.extend_from_slice(&raw(deadline).to_le_bytes());
+    }
+    payload
+}
+
+/// The deadline of an entry of the second tree.
+fn deadline_of_key(entry: entry::Entry<'_>) -> Deadline {
+    let key = entry.lead().try_into().expect("a key has eight bytes");
+    Deadline::at(Instant(u64::from_be_bytes(key)))
+}
+
+fn deadline_of(tail: Option<u64>) -> Deadline {
+    tail.map_or(Deadline::NEVER, |ms| Deadline::at(Instant(ms)))
+}
+
+fn tail_of(deadline: Deadline) -> Option<u64> {
+    deadline.instant().map(|at| at.0)
+}
+
+/// The first deadline of a field in pages.
+fn first_of(view: &View<'_>) -> Deadline {
+    let first = view.iter(Tree::Second).next();
+    first.map_or(Deadline::NEVER, deadline_of_key)
+}
+
+/// The key's own deadline, where the item's one may be that of its last field.
+#[must_use]
+pub fn own_deadline(value: &[u8], deadline: Deadline) -> Deadline {
+    match own_deadline_place(value) {
+        Some(place) => deadline_at(value, place.start),
+        None => deadline,
+    }
+}
+
+/// When the first field goes, expired or not.
+#[must_use]
+pub fn first_deadline(value: &[u8]) -> Deadline {
+    match value.first() {
+        Some(_) if is_paged(value) => first_of(&View::of(value, Fields::FORMS)),
+        Some(1) => deadline_at(value, 9),
+        _ => Deadline::NEVER,
+    }
+}
+
+/// When the first field goes that has not expired yet at `now`. Cost: O(log n).
+#[must_use]
+pub fn first_living(value: &[u8], now: Instant) -> Deadline {
+    Hash::view(value, now).next_deadline()
+}
+
+/// How many fields go with a hash that has expired: all, if it goes with the last of them, and none
+/// if it goes by the key's own deadline.
+#[must_use]
+pub fn expired_with(value: &[u8], item: Deadline) -> usize {
+    if own_deadline(value, item) == item {
+        return 0;
+    }
+    Hash::view(value, Instant(0)).members.len()
+}
+
+/// Drops fields that have expired at `now`: what the cache is to do, and how many were dropped. Some
+/// may be left of a large hash.
+pub fn without_expired(
+    value: &[u8],
+    deadline: Deadline,
+    now: Instant,
+    scratch: &mut Vec<u8>,
+) -> (usize, Change) {
+    let hash = Hash::open(value, deadline, now);
+    let expired = hash.expired;
+    let change = if expired == 0 {
+        Change::Keep
+    } else if hash.is_empty() {
+        Change::Remove
+    } else {
+        hash.finish(scratch)
+    };
+    (expired, change)
+}
+
+/// Where in the value the key's own deadline stands, if it does.
+#[must_use]
+pub fn own_deadline_place(value: &[u8]) -> Option<Range<usize>> {
+    match value.first() {
+        Some(_) if is_paged(value) => Some(OWN_AT..OWN_AT + 8),
+        Some(1) => Some(1..9),
+        _ => None,
+    }
+}
+
+/// The item's deadline once the key's own one is `own`.
+#[must_use]
+pub fn item_deadline(value: &[u8], own: Deadline) -> Deadline {
+    if is_paged(value) {
+        let view = View::of(value, Fields::FORMS);
+        if view.len(Tree::Second) < view.len(Tree::First) {
+            return own;
+        }
+        let last = view.before(view.end(Tree::Second));
+        return last.map_or(own, |last| own.min(deadline_of_key(view.entry(last))));
+    }
+    if value.first() != Some(&1) {
+        return own;
+    }
+    own.min(span_of(&Packed::read(&value[TIMES_BYTES..])).1)
+}
+
+/// A deadline as bytes that [`own_deadline_place`] takes.
+#[must_use]
+pub fn raw(deadline: Deadline) -> u64 {
+    deadline.instant().map_or(NEVER, |at| at.0)
+}
+
+fn deadline_at(bytes: &[u8], at: usize) -> Deadline {
+    match u64_at(bytes, at) {
+        NEVER => Deadline::NEVER,
+        ms => Deadline::at(Instant(ms)),
+    }
+}
+
+const _: () = assert!(OWN_AT == WORDS_AT + OWN_WORD * 8);

@@ -1,0 +1,157 @@
+//! Packed: few members, one behind the other.
+//!
+//! | part | bytes |
+//! |---|---|
+//! | zero | 1 |
+//! | members | 4 |
+//! | entries | varint of twice the member's length; member; payload |
+
+use std::borrow::Cow;
+use std::marker::PhantomData;
+use std::ops::Range;
+
+use crate::bytes::{push_varint, u32_at, varint};
+
+/// Bytes before the entries.
+const HEAD_BYTES: usize = 5;
+
+/// What belongs to a member.
+pub(crate) trait Shape {
+    /// Bytes of the payload that begins here.
+    fn payload_bytes(bytes: &[u8]) -> usize;
+}
+
+/// One entry.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Entry<'a> {
+    pub(crate) at: usize,
+    pub(crate) member: &'a [u8],
+    pub(crate) payload: &'a [u8],
+    /// Where it ends and the next one begins.
+    pub(crate) end: usize,
+}
+
+/// Members of a shape.
+#[derive(Debug)]
+pub(crate) struct Packed<'v, S> {
+    live: usize,
+    entries: Cow<'v, [u8]>,
+    shape: PhantomData<S>,
+}
+
+impl<'v, S: Shape> Packed<'v, S> {
+    pub(crate) fn empty() -> Packed<'v, S> {
+        Packed {
+            live: 0,
+            entries: Cow::Borrowed(&[]),
+            shape: PhantomData,
+        }
+    }
+
+    pub(crate) fn read(value: &'v [u8]) -> Packed<'v, S> {
+        Packed {
+            live: u32_at(value, 1) as usize,
+            entries: Cow::Borrowed(&value[HEAD_BYTES..]),
+            shape: PhantomData,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.live
+    }
+
+    /// Bytes of the entries.
+    pub(crate) fn bytes(&self) -> usize {
+        self.entries.len()
+    }
+
+    #[inline]
+    pub(crate) fn entry(&self, at: usize) -> Entry<'_> {
+        let bytes = &self.entries[..];
+        let (head, start) = varint(bytes, at);
+        let payload = start + head / 2;
+        let end = payload + S::payload_bytes(&bytes[payload..]);
+        Entry {
+            at,
+            member: &bytes[start..payload],
+            payload: &bytes[payload..end],
+            end,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn find(&self, member: &[u8]) -> Option<Entry<'_>> {
+        self.iter().find(|entry| entry.member == member)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Entry<'_>> {
+        self.iter_from(0)
+    }
+
+    /// The entries from an offset on, which is zero or where an entry ends.
+    pub(crate) fn iter_from(&self, at: usize) -> impl Iterator<Item = Entry<'_>> {
+        let mut at = at;
+        std::iter::from_fn(move || {
+            (at < self.entries.len()).then(|| {
+                let entry = self.entry(at);
+                at = entry.end;
+                entry
+            })
+        })
+    }
+
+    /// Adds an entry before the one at an offset, or behind the last.
+    pub(crate) fn insert(&mut self, at: usize, member: &[u8], payload: &[u8]) {
+        let mut entry = Vec::with_capacity(member.len() + payload.len() + 5);
+        push_varint(&mut entry, member.len() * 2);
+        entry.extend_from_slice(member);
+        entry.extend_from_slice(payload);
+        self.entries.to_mut().splice(at..at, entry);
+        self.live += 1;
+    }
+
+    /// Adds an entry behind the last.
+    pub(crate) fn push(&mut self, member: &[u8], payload: &[u8]) {
+        self.insert(self.entries.len(), member, payload);
+    }
+
+    /// Gives the entry at an offset another payload.
+    pub(crate) fn replace(&mut self, at: usize, payload: &[u8]) {
+        let entry = self.entry(at);
+        let range = entry.end - entry.payload.len()..entry.end;
+        let entries = self.entries.to_mut();
+        if range.len() == payload.len() {
+            entries[range].copy_from_slice(payload);
+        } else {
+            entries.splice(range, payload.iter().copied());
+        }
+    }
+
+    /// Removes the entry at an offset.
+    pub(crate) fn remove(&mut self, at: usize) {
+        let end = self.entry(at).end;
+        self.entries.to_mut().drain(at..end);
+        self.live -= 1;
+    }
+
+    /// Removes the entries of these ranks.
+    pub(crate) fn remove_range(&mut self, ranks: Range<usize>) {
+        let offset = |rank| {
+            self.iter()
+                .nth(rank)
+                .map_or(self.entries.len(), |entry| entry.at)
+        };
+        let (start, end) = (offset(ranks.start), offset(ranks.end));
+        self.entries.to_mut().drain(start..end);
+        self.live -= ranks.len();
+    }
+
+    /// Appends the bytes of all parts.
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        out.reserve(HEAD_BYTES + self.entries.len());
+        out.push(0);
+        out.extend_from_slice(&(self.live as u32).to_le_bytes());
+        out.extend_from_slice(&self.entries);
+    }
+}

@@ -1,0 +1,211 @@
+//! Pending: operations of one command on a value in pages, which it sees before they are applied.
+//!
+//! ```text
+//! operation  [kind 1][has tail 1][tail 8][member bytes 4][second bytes 4][member][second]
+//! ```
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use crate::bytes::{u32_at, u64_at};
+use crate::plan::Plan;
+use crate::view::{Tree, View};
+
+const FRONT_BYTES: usize = 18;
+/// From so many operations on they are found by a table.
+const TABLE_FROM: usize = 16;
+
+/// What happens to a member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OpKind {
+    /// It is there, with these texts and this tail.
+    Put = 0,
+    /// It is not there.
+    Remove = 1,
+    /// It has this tail, or none, and else stays as it is.
+    Retail = 2,
+    /// Of the second tree those from the rank in `tail` on are removed, as many as `count` says.
+    RemoveRange = 3,
+}
+
+/// An operation.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Op<'a> {
+    pub(crate) kind: OpKind,
+    pub(crate) member: &'a [u8],
+    pub(crate) second: &'a [u8],
+    pub(crate) tail: Option<u64>,
+    /// How many members it adds; removed ones are negative.
+    pub(crate) added: isize,
+}
+
+impl<'a> Op<'a> {
+    pub(crate) fn put(
+        member: &'a [u8],
+        second: &'a [u8],
+        tail: Option<u64>,
+        is_new: bool,
+    ) -> Op<'a> {
+        Op {
+            kind: OpKind::Put,
+            member,
+            second,
+            tail,
+            added: is_new.into(),
+        }
+    }
+
+    pub(crate) fn remove(member: &'a [u8]) -> Op<'a> {
+        Op {
+            kind: OpKind::Remove,
+            member,
+            second: &[],
+            tail: None,
+            added: -1,
+        }
+    }
+
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        let kind = self.kind;
+        out.push(kind as u8);
+        out.push(self.tail.is_some().into());
+        out.extend_from_slice(&self.tail.unwrap_or(0).to_le_bytes());
+        out.extend_from_slice(&(self.member.len() as u32).to_le_bytes());
+        out.extend_from_slice(&(self.second.len() as u32).to_le_bytes());
+        out.extend_from_slice(self.member);
+        out.extend_from_slice(self.second);
+    }
+
+    /// The operation that these bytes begin with, and those behind it.
+    pub(crate) fn read(bytes: &'a [u8]) -> (Op<'a>, &'a [u8]) {
+        let (member, second) = (u32_at(bytes, 10) as usize, u32_at(bytes, 14) as usize);
+        let (texts, rest) = bytes[FRONT_BYTES..].split_at(member + second);
+        let op = Op {
+            kind: match bytes[0] {
+                0 => OpKind::Put,
+                1 => OpKind::Remove,
+                2 => OpKind::Retail,
+                _ => OpKind::RemoveRange,
+            },
+            member: &texts[..member],
+            second: &texts[member..],
+            tail: (bytes[1] != 0).then(|| u64_at(bytes, 2)),
+            added: 0,
+        };
+        (op, rest)
+    }
+}
+
+/// Operations that are to be applied, the last one of each member.
+#[derive(Debug, Default)]
+pub(crate) struct Pending {
+    bytes: Vec<u8>,
+    /// Where each operation lies.
+    ops: Vec<Range<usize>>,
+    /// Which operation a member has, once there are many.
+    table: HashMap<Box<[u8]>, usize>,
+    added: isize,
+}
+
+impl Pending {
+    pub(crate) fn added(&self) -> isize {
+        self.added
+    }
+
+    /// The operations.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Op<'_>> {
+        self.ops
+            .iter()
+            .map(|op| Op::read(&self.bytes[op.clone()]).0)
+    }
+
+    fn place_of(&self, member: &[u8]) -> Option<usize> {
+        if self.ops.len() >= TABLE_FROM {
+            return self.table.get(member).copied();
+        }
+        let is_it = |op: &Range<usize>| Op::read(&self.bytes[op.clone()]).0.member == member;
+        self.ops.iter().position(is_it)
+    }
+
+    /// The operation on a member.
+    pub(crate) fn find(&self, member: &[u8]) -> Option<Op<'_>> {
+        let place = self.place_of(member)?;
+        Some(Op::read(&self.bytes[self.ops[place].clone()]).0)
+    }
+
+    /// Adds an operation; it takes the place of one on the same member.
+    pub(crate) fn push(&mut self, op: &Op<'_>) {
+        let place = match op.kind {
+            OpKind::RemoveRange => None,
+            _ => self.place_of(op.member),
+        };
+        let start = self.bytes.len();
+        match place.and_then(|place| self.find_at(place)) {
+            // What else the member has was put before.
+            Some(before) if op.kind == OpKind::Retail && before.kind == OpKind::Put => {
+                let mut bytes = Vec::new();
+                Op {
+                    tail: op.tail,
+                    ..before
+                }
+                .write(&mut bytes);
+                self.bytes.extend_from_slice(&bytes);
+            }
+            _ => op.write(&mut self.bytes),
+        }
+        let range = start..self.bytes.len();
+        self.added += op.added;
+        match place {
+            Some(place) => self.ops[place] = range,
+            None => {
+                self.ops.push(range);
+                self.note_in_table(op.member);
+            }
+        }
+    }
+
+    fn find_at(&self, place: usize) -> Option<Op<'_>> {
+        let range = self.ops.get(place)?;
+        Some(Op::read(&self.bytes[range.clone()]).0)
+    }
+
+    fn note_in_table(&mut self, member: &[u8]) {
+        let count = self.ops.len();
+        if count == TABLE_FROM {
+            let members = self.iter().map(|op| Box::from(op.member)).zip(0..);
+            self.table = members.collect();
+        } else if count > TABLE_FROM {
+            self.table.insert(member.into(), count - 1);
+        }
+    }
+
+    /// What the operations need, where tails have these keys in the second tree.
+    pub(crate) fn plan(&self, view: &View<'_>, key_of: fn(u64) -> [u8; 8]) -> Plan {
+        let mut plan = Plan::default();
+        for op in self.iter() {
+            let has_entry = matches!(op.kind, OpKind::Put | OpKind::Retail);
+            if !has_entry {
+                continue;
+            }
+            let place = view.find(op.member);
+            let second = match (op.kind, place.found) {
+                // An entry that gets a tail stays where it is, or is moved.
+                (OpKind::Retail, Some(spot)) => view.inline_second(spot),
+                _ => op.second,
+            };
+            plan.add(Tree::First, place.leaf(), [op.member, second]);
+            if let Some(tail) = op.tail {
+                let spot = view.spot_of(key_of(tail), op.member);
+                plan.add(Tree::Second, spot, [op.member, &[]]);
+            }
+        }
+        plan
+    }
+
+    /// Appends the operations.
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        for op in &self.ops {
+            out.extend_from_slice(&self.bytes[op.clone()]);
+        }
+    }
+}

@@ -1,0 +1,358 @@
+//! Sorted set: members with scores, in order of score and then of member.
+//!
+//! A packed one has its entries in that order.
+
+use std::borrow::Cow;
+use std::cmp::Ordering;
+use std::ops::Range;
+
+use cellar_engine::{Apply, Change, Deadline, Instant, Kind, ValueBytes};
+
+use crate::bytes::u64_at;
+use crate::collection::{Collection, Family, Members, Rules, SORTED_SET, apply_all, is_repacked};
+use crate::edit::Edit;
+use crate::entry::{Entry, Form};
+use crate::ordered::{key_score, score_key};
+use crate::packed::{self, Packed, Shape};
+use crate::pending::{Op, OpKind};
+use crate::view::{Tree, View};
+
+/// A score.
+#[derive(Debug)]
+pub(crate) struct Scored;
+
+impl Shape for Scored {
+    fn payload_bytes(_bytes: &[u8]) -> usize {
+        8
+    }
+}
+
+impl Rules for Scored {
+    const FORMS: [Form; 2] = [Form::MEMBERS, Form::KEYED];
+    const APPLY: Apply = Apply(apply_all::<Scored>);
+
+    fn key_of(tail: u64) -> [u8; 8] {
+        score_key(f64::from_bits(tail))
+    }
+
+    fn apply(edit: &mut Edit<'_, dyn ValueBytes + '_>, op: &Op<'_>) {
+        if op.kind == OpKind::RemoveRange {
+            return remove_ranks(edit, op);
+        }
+        let place = edit.view().find(op.member);
+        let old = place.found.and_then(|spot| edit.view().entry(spot).tail());
+        match (op.kind, place.found) {
+            (OpKind::Put, Some(spot)) => edit.retail(spot, op.tail.unwrap_or(0)),
+            (OpKind::Put, None) => edit.put_sure(&place, [op.member, &[]], op.tail),
+            (OpKind::Remove, Some(spot)) => edit.take(Tree::First, spot),
+            _ => return,
+        }
+        // Equal scores may have other bits.
+        let old = old.map(Scored::key_of);
+        let new = op.tail.map(Scored::key_of);
+        if old != new {
+            if let Some(old) = old {
+                edit.take_keyed(old, op.member);
+            }
+            if let Some(new) = new {
+                edit.add_keyed(new, op.member);
+            }
+        }
+    }
+}
+
+/// Removes the members of some ranks.
+fn remove_ranks(edit: &mut Edit<'_, dyn ValueBytes + '_>, op: &Op<'_>) {
+    let first = op.tail.unwrap_or(0) as usize;
+    let mut count = [0; 8];
+    count.copy_from_slice(op.second);
+    for _ in 0..u64::from_le_bytes(count) {
+        let view = edit.view();
+        let spot = view.at(Tree::Second, first);
+        let member = view.bytes_of(view.entry(spot).text()).into_owned();
+        edit.take(Tree::Second, spot);
+        if let Some(spot) = edit.view().find(&member).found {
+            edit.take(Tree::First, spot);
+        }
+    }
+}
+
+/// Sorted sets, for what changes one.
+#[derive(Debug)]
+pub struct SortedSets;
+
+impl Family for SortedSets {
+    type Of<'v> = SortedSet<'v>;
+}
+
+/// A sorted set. No score is NaN.
+#[derive(Debug)]
+pub struct SortedSet<'v> {
+    own: Deadline,
+    is_changed: bool,
+    members: Members<'v, Scored>,
+}
+
+impl<'v> SortedSet<'v> {
+    /// The sorted set in the bytes of a value. Cost: none that depends on its length.
+    #[must_use]
+    pub fn view(value: &'v [u8]) -> SortedSet<'v> {
+        SortedSet {
+            own: Deadline::NEVER,
+            is_changed: false,
+            members: Members::read(value, value),
+        }
+    }
+
+    /// How many members there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.members.len()
+    }
+
+    /// Whether there are none; of a value that is never so.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// A member's score. Cost: O(log n).
+    #[must_use]
+    pub fn score(&self, member: &[u8]) -> Option<f64> {
+        if let Some(op) = self
+            .members
+            .pending()
+            .and_then(|pending| pending.find(member))
+        {
+            return op.tail.map(f64::from_bits);
+        }
+        if let Members::Packed(packed) = &self.members {
+            return packed.find(member).map(|entry| score(entry));
+        }
+        let view = self.members.view()?;
+        let spot = view.find(member).found?;
+        view.entry(spot).tail().map(f64::from_bits)
+    }
+
+    /// A member's place in the order, and its score; of what is stored. Cost: O(log n).
+    #[must_use]
+    pub fn rank(&self, member: &[u8]) -> Option<(usize, f64)> {
+        if let Members::Packed(packed) = &self.members {
+            let mut entries = packed.iter().enumerate();
+            let found = entries.find(|(_, entry)| entry.member == member);
+            return found.map(|(rank, entry)| (rank, score(entry)));
+        }
+        let score = self.score(member)?;
+        let view = self.members.view()?;
+        Some((view.rank(view.spot_of(score_key(score), member)), score))
+    }
+
+    /// The member at a place, and its score; of what is stored. Cost: O(log n).
+    ///
+    /// # Panics
+    /// If there are not so many.
+    #[must_use]
+    pub fn at(&self, rank: usize) -> (Cow<'_, [u8]>, f64) {
+        let found = self.iter_from(rank).next();
+        found.expect("a rank below the number of members")
+    }
+
+    /// The members from a rank on, with their scores; of what is stored.
+    pub fn iter_from(&self, rank: usize) -> impl Iterator<Item = (Cow<'_, [u8]>, f64)> {
+        let packed = match &self.members {
+            Members::Packed(packed) => Some(packed.iter().skip(rank)),
+            _ => None,
+        };
+        let packed = packed.into_iter().flatten();
+        let packed = packed.map(|entry| (Cow::Borrowed(entry.member), score(entry)));
+        let paged = self.members.view().map(|view| {
+            let entries = view.iter_from(view.at(Tree::Second, rank));
+            entries.map(move |(_, entry)| (view.bytes_of(entry.text()), keyed_score(entry)))
+        });
+        packed.chain(paged.into_iter().flatten())
+    }
+
+    /// The members before a rank, the nearest first, with their scores; of what is stored.
+    pub fn iter_back(&self, rank: usize) -> impl Iterator<Item = (Cow<'_, [u8]>, f64)> {
+        let packed = match &self.members {
+            Members::Packed(packed) => packed.iter().take(rank).collect(),
+            _ => Vec::new(),
+        };
+        let packed = packed.into_iter().rev();
+        let packed = packed.map(|entry| (Cow::Borrowed(entry.member), score(entry)));
+        let paged = self.members.view().map(|view| {
+            let entries = view.iter_back(view.at(Tree::Second, rank));
+            entries.map(move |(_, entry)| (view.bytes_of(entry.text()), keyed_score(entry)))
+        });
+        packed.chain(paged.into_iter().flatten())
+    }
+
+    /// The first place whose member is not `before`; those that are stand before all others. Of
+    /// what is stored. Cost: O(log n).
+    #[must_use]
+    pub fn partition_point(&self, before: impl Fn(&[u8], f64) -> bool) -> usize {
+        if let Members::Packed(packed) = &self.members {
+            let entries = packed.iter();
+            return entries
+                .take_while(|entry| before(entry.member, score(*entry)))
+                .count();
+        }
+        self.members.view().map_or(0, |view| {
+            let spot = view
+                .partition_point(|entry| before(&view.bytes_of(entry.text()), keyed_score(entry)));
+            view.rank(spot)
+        })
+    }
+
+    /// Shows about `count` members whose hashes are not before `cursor`, and says where to go on;
+    /// zero at the end. A small set is shown at once.
+    pub fn scan(&self, cursor: u64, count: usize, mut show: impl FnMut(&[u8], f64)) -> u64 {
+        match (&self.members, self.members.view()) {
+            (Members::Packed(packed), _) => {
+                packed
+                    .iter()
+                    .for_each(|entry| show(entry.member, score(entry)));
+                0
+            }
+            (_, Some(view)) => view.scan(cursor, count, |entry| {
+                let score = entry.tail().map_or(0.0, f64::from_bits);
+                show(&view.bytes_of(entry.text()), score);
+            }),
+            (_, None) => 0,
+        }
+    }
+
+    /// Gives a member a score; whether it is new.
+    pub fn set(&mut self, member: &[u8], score: f64) -> bool {
+        let old = self.score(member);
+        self.is_changed = true;
+        self.members
+            .unpack_if_large(member.len() + 8, |out, entry| {
+                let tail = u64_at(entry.payload, 0);
+                Op::put(entry.member, &[], Some(tail), true).write(out);
+            });
+        if let Members::Packed(packed) = &mut self.members {
+            if old.is_some()
+                && let Some(at) = packed.find(member).map(|entry| entry.at)
+            {
+                packed.remove(at);
+            }
+            let is_before = |entry: &packed::Entry<'_>| {
+                compare((entry.member, self::score(*entry)), (member, score)).is_lt()
+            };
+            let before = packed.iter().take_while(is_before).last();
+            let at = before.map_or(0, |entry| entry.end);
+            packed.insert(at, member, &score.to_le_bytes());
+        } else {
+            let op = Op::put(member, &[], Some(score.to_bits()), old.is_none());
+            self.members.apply(&op);
+        }
+        old.is_none()
+    }
+
+    /// Adds a member that is not there and belongs behind all others.
+    pub fn push(&mut self, member: &[u8], score: f64) {
+        self.set(member, score);
+    }
+
+    /// Removes a member; whether it was there.
+    pub fn remove(&mut self, member: &[u8]) -> bool {
+        if self.score(member).is_none() {
+            return false;
+        }
+        self.is_changed = true;
+        match &mut self.members {
+            Members::Packed(packed) => {
+                if let Some(at) = packed.find(member).map(|entry| entry.at) {
+                    packed.remove(at);
+                }
+            }
+            members => members.apply(&Op::remove(member)),
+        }
+        true
+    }
+
+    /// Removes the members at these places; nothing else is pending.
+    pub fn remove_range(&mut self, ranks: Range<usize>) {
+        if ranks.is_empty() {
+            return;
+        }
+        self.is_changed = true;
+        if let Members::Packed(packed) = &mut self.members {
+            return packed.remove_range(ranks);
+        }
+        let count = ranks.len();
+        self.members.apply(&Op {
+            kind: OpKind::RemoveRange,
+            member: &[],
+            second: &(count as u64).to_le_bytes(),
+            tail: Some(ranks.start as u64),
+            added: -(count as isize),
+        });
+    }
+}
+
+fn score(entry: packed::Entry<'_>) -> f64 {
+    f64::from_bits(u64_at(entry.payload, 0))
+}
+
+fn keyed_score(entry: Entry<'_>) -> f64 {
+    key_score(entry.lead())
+}
+
+fn compare(one: (&[u8], f64), other: (&[u8], f64)) -> Ordering {
+    let scores = one.1.partial_cmp(&other.1).unwrap_or(Ordering::Equal);
+    scores.then_with(|| one.0.cmp(other.0))
+}
+
+impl<'v> Collection<'v> for SortedSet<'v> {
+    const KIND: Kind = SORTED_SET;
+
+    fn empty(deadline: Deadline, _now: Instant) -> SortedSet<'v> {
+        SortedSet {
+            own: deadline,
+            is_changed: false,
+            members: Members::empty(),
+        }
+    }
+
+    fn open(value: &'v [u8], deadline: Deadline, _now: Instant) -> SortedSet<'v> {
+        SortedSet {
+            own: deadline,
+            ..SortedSet::view(value)
+        }
+    }
+
+    fn is_changed(&self) -> bool {
+        self.is_changed
+    }
+
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn finish(self, scratch: &mut Vec<u8>) -> Change {
+        if let Members::Paged(view, pending) = &self.members
+            && is_repacked(self.len(), view.bytes.len())
+        {
+            // What is pending is applied to a copy, which is in order.
+            let mut copy = view.bytes.to_vec();
+            let mut ops = Vec::new();
+            pending.write(&mut ops);
+            apply_all::<Scored>(&mut copy, &ops);
+            let copy = View::of(&copy, Scored::FORMS);
+            let mut packed: Packed<'_, Scored> = Packed::empty();
+            for entry in copy.iter(Tree::Second) {
+                let score = keyed_score(entry).to_le_bytes();
+                packed.push(&copy.bytes_of(entry.text()), &score);
+            }
+            packed.write(scratch);
+            return Change::Store {
+                kind: SORTED_SET,
+                deadline: self.own,
+                flags: 0,
+            };
+        }
+        self.members.finish_paged(SORTED_SET, self.own, scratch)
+    }
+}
