@@ -565,6 +565,7 @@ mod tests {
         access_s: None,
         space: Space::MAIN,
         kind: Kind::STRING,
+        is_edited: false,
     };
 
     fn check_round_trip(spec: Spec, scale: Timescale) -> usize {

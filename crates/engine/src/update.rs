@@ -59,6 +59,17 @@ struct Edit<'a> {
     deadline: Deadline,
 }
 
+impl<'a> Edit<'a> {
+    fn of(parts: &'a [Splice], bytes: &'a [u8], bytes_min: usize, deadline: Deadline) -> Self {
+        Edit {
+            parts,
+            bytes,
+            bytes_min,
+            deadline,
+        }
+    }
+}
+
 impl Shard {
     /// Shows `decide` the item of `key` and does what it says; `scratch` is empty for it, and holds
     /// what it put there after it. An item that is there counts as used.
@@ -80,7 +91,8 @@ impl Shard {
         scratch.clear();
         let (result, change) = decide(old.as_ref().map(|old| self.store.item(old)), scratch);
         match (change, old) {
-            (Change::Keep, _) | (Change::Remove | Change::Retime(_), None) => {}
+            (Change::Keep, _)
+            | (Change::Remove | Change::Retime(_) | Change::Edit { .. }, None) => {}
             (
                 Change::Splice {
                     parts,
@@ -89,18 +101,12 @@ impl Shard {
                 },
                 old,
             ) => {
-                let edit = Edit {
-                    parts: &parts,
-                    bytes: scratch,
-                    bytes_min,
-                    deadline,
-                };
+                let edit = Edit::of(&parts, scratch, bytes_min, deadline);
                 if !self.edit(key, old.as_ref(), &edit, limits, wanted_bytes, now)? {
                     // It had to leave for its own successor: there is nothing to change.
                     return self.update(key, scratch, limits, wanted_bytes, decide, now);
                 }
             }
-            (Change::Edit { .. }, None) => {}
             (
                 Change::Edit {
                     more,

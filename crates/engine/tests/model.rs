@@ -124,6 +124,18 @@ fn ttl() -> impl Strategy<Value = Option<u64>> {
     ]
 }
 
+/// Appends bytes to a value, or cuts a third of it off.
+fn cut_or_grow(value: &mut dyn ValueBytes, bytes: &[u8]) {
+    let before = value.bytes().len();
+    match bytes.first() {
+        Some(first) if first % 3 > 0 => {
+            value.resize(before + bytes.len());
+            value.write(before, bytes);
+        }
+        _ => value.resize(before - before / 3),
+    }
+}
+
 fn len() -> impl Strategy<Value = usize> {
     prop_oneof![6 => 0_usize..200, 2 => 100_usize..3_000, 1 => 10_000_usize..60_000]
 }
@@ -483,17 +495,7 @@ impl Pair {
             5 => Change::Edit {
                 more: len,
                 deadline,
-                apply: Apply(|value, bytes| {
-                    // A third of it is cut off, or it grows.
-                    let before = value.bytes().len();
-                    match bytes.first() {
-                        Some(first) if first % 3 > 0 => {
-                            value.resize(before + bytes.len());
-                            value.write(before, bytes);
-                        }
-                        _ => value.resize(before - before / 3),
-                    }
-                }),
+                apply: Apply(cut_or_grow),
             },
             _ => Change::Store {
                 kind: Kind(kind),
@@ -531,20 +533,10 @@ impl Pair {
             (Change::Keep, _)
             | (Change::Remove | Change::Retime(_) | Change::Edit { .. }, None) => {}
             (Change::Edit { .. }, Some(old)) => {
-                let mut edited = old.value;
-                match scratch.first() {
-                    Some(first) if first % 3 > 0 => edited.extend_from_slice(&scratch),
-                    _ => edited.truncate(edited.len() - edited.len() / 3),
-                }
-                let entry = Entry {
-                    value: edited,
-                    flags: old.flags,
-                    kind: old.kind,
-                    deadline_ms,
-                    version,
-                    ..Entry::default()
-                };
-                self.model.entries.insert(key.to_vec(), entry);
+                let mut value = old.value;
+                cut_or_grow(&mut value, &scratch);
+                let (flags, kind) = (old.flags, old.kind);
+                self.keep(key, (value, flags, kind), deadline_ms, version);
             }
             (Change::Remove, Some(_)) => {
                 self.model.entries.remove(key);
@@ -558,17 +550,28 @@ impl Pair {
                 }
             }
             (Change::Store { .. }, _) => {
-                let entry = Entry {
-                    value: scratch,
-                    flags: len as u32,
-                    kind,
-                    deadline_ms,
-                    version,
-                    ..Entry::default()
-                };
-                self.model.entries.insert(key.to_vec(), entry);
+                self.keep(key, (scratch, len as u32, kind), deadline_ms, version);
             }
         }
+    }
+
+    /// Has the model keep a new value.
+    fn keep(
+        &mut self,
+        key: &[u8],
+        (value, flags, kind): (Vec<u8>, u32, u8),
+        deadline_ms: Option<u64>,
+        version: u64,
+    ) {
+        let entry = Entry {
+            value,
+            flags,
+            kind,
+            deadline_ms,
+            version,
+            ..Entry::default()
+        };
+        self.model.entries.insert(key.to_vec(), entry);
     }
 
     fn set(&mut self, key: &[u8], value: &[u8], flags: u32, ttl: Option<u64>, when: u8, kind: u8) {

@@ -136,7 +136,7 @@ fn single_stores_may_have_lower_limits_and_collections_have_a_higher_one() {
     let extended = timed.cache.extend(key, End::Back, b"x", &limited);
     assert_eq!(extended, refused(101, 100));
     timed.set("key", &[0; 300], None).unwrap();
-    let mut store_as = |kind: Kind| {
+    let store_as = |kind: Kind| {
         timed.cache.update(key, &mut Vec::new(), |_, value| {
             value.resize(500, 0);
             let change = Change::Store {

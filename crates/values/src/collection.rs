@@ -11,6 +11,7 @@ use crate::edit::Edit;
 use crate::entry::Form;
 use crate::packed::{Packed, Shape};
 use crate::pending::{Op, Pending};
+use crate::table::Place;
 use crate::view::{Tree, View, is_paged};
 
 /// A hash.
@@ -132,6 +133,15 @@ impl<'v, S: Rules> Members<'v, S> {
         }
     }
 
+    /// Looks a member up in the pages, if it is made of some; what is pending is not looked at.
+    pub(crate) fn look_up(&self, member: &[u8]) -> Option<Place> {
+        match self {
+            Members::Packed(_) => None,
+            Members::Paged(view, pending) => Some(pending.look_up(view, member)),
+            Members::Built(_) => self.view().map(|view| view.find(member)),
+        }
+    }
+
     pub(crate) fn len(&self) -> usize {
         match self {
             Members::Packed(packed) => packed.len(),
@@ -188,8 +198,8 @@ impl<'v, S: Rules> Members<'v, S> {
         scratch: &mut Vec<u8>,
     ) -> Change {
         match self {
-            Members::Paged(view, pending) => {
-                let more = pending.plan(&view, S::key_of).bytes(Some(&view));
+            Members::Paged(view, mut pending) => {
+                let more = pending.plan(&view, S::key_of).bytes(&view);
                 pending.write(scratch);
                 Change::Edit {
                     more,
@@ -221,7 +231,11 @@ impl<'v, S: Rules> Members<'v, S> {
 pub(crate) fn apply_all<S: Rules>(value: &mut dyn cellar_engine::ValueBytes, ops: &[u8]) {
     let mut rest = ops;
     while !rest.is_empty() {
-        let (op, behind) = Op::read(rest);
+        let (mut op, behind) = Op::read(rest);
+        if rest.len() < ops.len() {
+            // What came before it may have moved it.
+            op.place = None;
+        }
         S::apply(&mut Edit::of(value, S::FORMS), &op);
         rest = behind;
     }

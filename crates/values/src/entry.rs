@@ -253,6 +253,23 @@ impl NewEntry {
     }
 }
 
+/// Bytes of an entry of a form with these texts.
+pub(crate) fn entry_bytes(form: Form, texts: [&[u8]; 2], has_tail: bool) -> usize {
+    let is_long = long_of(texts);
+    let text_bytes = |number: usize| {
+        let len = texts[number].len();
+        let bits = usize::BITS - (len << 2 | 1).leading_zeros();
+        let own = if is_long[number] {
+            PAGE_NUMBER_BYTES
+        } else {
+            len
+        };
+        bits.div_ceil(7) as usize + own
+    };
+    let texts: usize = (0..form.texts).map(text_bytes).sum();
+    form.lead + texts + if has_tail { 8 } else { 0 }
+}
+
 /// Which of the texts of an entry are long: the longer one if both together are.
 pub(crate) fn long_of(texts: [&[u8]; 2]) -> [bool; 2] {
     let [first, second] = texts.map(<[u8]>::len);

@@ -59,7 +59,7 @@ impl Rules for Fields {
     }
 
     fn apply(edit: &mut Edit<'_, dyn ValueBytes + '_>, op: &Op<'_>) {
-        let place = edit.view().find(op.member);
+        let place = op.place_in(&edit.view());
         let old = place.found.and_then(|spot| edit.view().entry(spot).tail());
         match (op.kind, place.found) {
             (OpKind::Put, _) => edit.put_sure(&place, [op.member, op.second], op.tail),
@@ -210,9 +210,8 @@ impl<'v> Hash<'v> {
         }
         let view = self.members.view()?;
         let found = || {
-            view.find(name)
-                .found
-                .map(|spot| Field::of_paged(&view, view.entry(spot)))
+            let spot = self.members.look_up(name)?.found?;
+            Some(Field::of_paged(&view, view.entry(spot)))
         };
         let Some(op) = self
             .members
@@ -396,6 +395,7 @@ impl<'v> Hash<'v> {
             second: &[],
             tail: tail_of(deadline),
             added: 0,
+            place: None,
         });
     }
 

@@ -454,12 +454,16 @@ impl<'a> List<'a> {
         let mut plan = Plan::default();
         for op in ops {
             if let Op::Insert(number, element) | Op::Replace(number, element) = op {
-                let spot = view.insertion(number.min(self.len()));
-                plan.add(Tree::First, spot, [element, &[]]);
+                let replaces = matches!(op, Op::Replace(..));
+                let spot = match replaces {
+                    true => view.at(Tree::First, number),
+                    false => view.insertion(number.min(self.len())),
+                };
+                plan.add(view, (Tree::First, spot, replaces), [element, &[]], false);
             }
             op.write(scratch);
         }
-        Edit::Pages(plan.bytes(Some(view)))
+        Edit::Pages(plan.bytes(view))
     }
 }
 

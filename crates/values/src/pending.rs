@@ -1,17 +1,22 @@
 //! Pending: operations of one command on a value in pages, which it sees before they are applied.
 //!
 //! ```text
-//! operation  [kind 1][has tail 1][tail 8][member bytes 4][second bytes 4][member][second]
+//! operation  [kind 1][has tail 1][tail 8][member bytes 4][second bytes 4][place 20][member][second]
+//! place      [page 4][index + 1, or 0 if it is not there, 4][end 4][hash 8], of the first one
 //! ```
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::ops::Range;
 
 use crate::bytes::{u32_at, u64_at};
 use crate::plan::Plan;
-use crate::view::{Tree, View};
+use crate::table::{Place, hash};
+use crate::view::{Spot, Tree, View};
 
-const FRONT_BYTES: usize = 18;
+const FRONT_BYTES: usize = 38;
+/// Where the place stands.
+const PLACE_AT: usize = 18;
 /// From so many operations on they are found by a table.
 const TABLE_FROM: usize = 16;
 
@@ -37,6 +42,8 @@ pub(crate) struct Op<'a> {
     pub(crate) tail: Option<u64>,
     /// How many members it adds; removed ones are negative.
     pub(crate) added: isize,
+    /// Where its member is, as long as nothing else was changed.
+    pub(crate) place: Option<Place>,
 }
 
 impl<'a> Op<'a> {
@@ -52,6 +59,7 @@ impl<'a> Op<'a> {
             second,
             tail,
             added: is_new.into(),
+            place: None,
         }
     }
 
@@ -62,6 +70,7 @@ impl<'a> Op<'a> {
             second: &[],
             tail: None,
             added: -1,
+            place: None,
         }
     }
 
@@ -72,8 +81,14 @@ impl<'a> Op<'a> {
         out.extend_from_slice(&self.tail.unwrap_or(0).to_le_bytes());
         out.extend_from_slice(&(self.member.len() as u32).to_le_bytes());
         out.extend_from_slice(&(self.second.len() as u32).to_le_bytes());
+        out.extend_from_slice(&[0; FRONT_BYTES - PLACE_AT]);
         out.extend_from_slice(self.member);
         out.extend_from_slice(self.second);
+    }
+
+    /// Where the member is, for the operation that comes first.
+    pub(crate) fn place_in(&self, view: &View<'_>) -> Place {
+        self.place.unwrap_or_else(|| view.find(self.member))
     }
 
     /// The operation that these bytes begin with, and those behind it.
@@ -91,9 +106,33 @@ impl<'a> Op<'a> {
             second: &texts[member..],
             tail: (bytes[1] != 0).then(|| u64_at(bytes, 2)),
             added: 0,
+            place: read_place(&bytes[PLACE_AT..FRONT_BYTES]),
         };
         (op, rest)
     }
+}
+
+fn write_place(place: &Place, out: &mut [u8]) {
+    let Spot { page, index } = place.end;
+    let found = place.found.map_or(0, |spot| spot.index as u32 + 1);
+    out[..4].copy_from_slice(&page.to_le_bytes());
+    out[4..8].copy_from_slice(&found.to_le_bytes());
+    out[8..12].copy_from_slice(&(index as u32 + 1).to_le_bytes());
+    out[12..].copy_from_slice(&place.hash.to_le_bytes());
+}
+
+fn read_place(bytes: &[u8]) -> Option<Place> {
+    let (page, end) = (u32_at(bytes, 0), u32_at(bytes, 8) as usize);
+    let spot = |number: usize| Spot {
+        page,
+        index: number - 1,
+    };
+    let found = u32_at(bytes, 4) as usize;
+    (end > 0).then(|| Place {
+        found: (found > 0).then(|| spot(found)),
+        end: spot(end),
+        hash: u64_at(bytes, 12),
+    })
 }
 
 /// Operations that are to be applied, the last one of each member.
@@ -105,6 +144,8 @@ pub(crate) struct Pending {
     /// Which operation a member has, once there are many.
     table: HashMap<Box<[u8]>, usize>,
     added: isize,
+    /// What was looked up last among what is stored: most often it is changed next.
+    looked_up: Cell<Option<Place>>,
 }
 
 impl Pending {
@@ -179,25 +220,50 @@ impl Pending {
         }
     }
 
-    /// What the operations need, where tails have these keys in the second tree.
-    pub(crate) fn plan(&self, view: &View<'_>, key_of: fn(u64) -> [u8; 8]) -> Plan {
+    /// Looks a member up among what is stored.
+    pub(crate) fn look_up(&self, view: &View<'_>, member: &[u8]) -> Place {
+        let place = view.find(member);
+        self.looked_up.set(Some(place));
+        place
+    }
+
+    /// The same, if it is not the one that was looked up last.
+    fn place_of_stored(&self, view: &View<'_>, member: &[u8]) -> Place {
+        let hash = hash(view.seed(), member);
+        let last = self.looked_up.get().filter(|place| place.hash == hash);
+        last.unwrap_or_else(|| view.find(member))
+    }
+
+    /// What the operations need, where tails have these keys in the second tree. The first one
+    /// learns its place.
+    pub(crate) fn plan(&mut self, view: &View<'_>, key_of: fn(u64) -> [u8; 8]) -> Plan {
         let mut plan = Plan::default();
+        let mut first = None;
         for op in self.iter() {
-            let has_entry = matches!(op.kind, OpKind::Put | OpKind::Retail);
-            if !has_entry {
+            if op.kind == OpKind::RemoveRange {
                 continue;
             }
-            let place = view.find(op.member);
+            let place = self.place_of_stored(view, op.member);
+            first = first.or(Some(place));
+            if op.kind == OpKind::Remove {
+                continue;
+            }
             let second = match (op.kind, place.found) {
                 // An entry that gets a tail stays where it is, or is moved.
                 (OpKind::Retail, Some(spot)) => view.inline_second(spot),
                 _ => op.second,
             };
-            plan.add(Tree::First, place.leaf(), [op.member, second]);
+            let at = (Tree::First, place.spot(), place.found.is_some());
+            plan.add(view, at, [op.member, second], op.tail.is_some());
             if let Some(tail) = op.tail {
                 let spot = view.spot_of(key_of(tail), op.member);
-                plan.add(Tree::Second, spot, [op.member, &[]]);
+                let at = (Tree::Second, spot, false);
+                plan.add(view, at, [op.member, &[]], false);
             }
+        }
+        if let (Some(first), Some(op)) = (first, self.ops.first()) {
+            let at = op.start + PLACE_AT;
+            write_place(&first, &mut self.bytes[at..op.start + FRONT_BYTES]);
         }
         plan
     }

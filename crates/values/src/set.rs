@@ -30,7 +30,7 @@ impl Rules for Bare {
     }
 
     fn apply(edit: &mut Edit<'_, dyn ValueBytes + '_>, op: &Op<'_>) {
-        let place = edit.view().find(op.member);
+        let place = op.place_in(&edit.view());
         match (op.kind, place.found) {
             (OpKind::Put, None) => edit.put_sure(&place, [op.member, &[]], None),
             (OpKind::Remove, Some(spot)) => edit.take(Tree::First, spot),
@@ -91,8 +91,9 @@ impl<'v> Set<'v> {
         }
         match &self.members {
             Members::Packed(packed) => packed.find(member).is_some(),
-            Members::Paged(view, _) => view.find(member).found.is_some(),
-            Members::Built(value) => View::of(value, Bare::FORMS).find(member).found.is_some(),
+            members => members
+                .look_up(member)
+                .is_some_and(|place| place.found.is_some()),
         }
     }
 

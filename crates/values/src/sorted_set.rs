@@ -39,7 +39,7 @@ impl Rules for Scored {
         if op.kind == OpKind::RemoveRange {
             return remove_ranks(edit, op);
         }
-        let place = edit.view().find(op.member);
+        let place = op.place_in(&edit.view());
         let old = place.found.and_then(|spot| edit.view().entry(spot).tail());
         match (op.kind, place.found) {
             (OpKind::Put, Some(spot)) => edit.retail(spot, op.tail.unwrap_or(0)),
@@ -130,7 +130,7 @@ impl<'v> SortedSet<'v> {
             return packed.find(member).map(|entry| score(entry));
         }
         let view = self.members.view()?;
-        let spot = view.find(member).found?;
+        let spot = self.members.look_up(member)?.found?;
         view.entry(spot).tail().map(f64::from_bits)
     }
 
@@ -288,6 +288,7 @@ impl<'v> SortedSet<'v> {
             second: &(count as u64).to_le_bytes(),
             tail: Some(ranks.start as u64),
             added: -(count as isize),
+            place: None,
         });
     }
 }

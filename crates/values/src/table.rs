@@ -29,7 +29,7 @@ fn tag(hash: u64) -> u16 {
     hash as u16
 }
 
-/// Where a member is, or what is needed to add it.
+/// Where a member is, or what is needed to add it; good until the value changes.
 #[derive(Clone, Copy, Debug)]
 pub struct Place {
     /// Its entry.
@@ -40,10 +40,10 @@ pub struct Place {
 }
 
 impl Place {
-    /// The spot in whose leaf the entry is, or will be.
+    /// The spot of the entry, or the one where it will be.
     #[must_use]
-    pub fn leaf(&self) -> Spot {
-        self.end
+    pub fn spot(&self) -> Spot {
+        self.found.unwrap_or(self.end)
     }
 }
 

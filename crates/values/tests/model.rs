@@ -26,7 +26,7 @@ fn text(random: &mut Rng, number: usize) -> Vec<u8> {
 fn name(number: usize) -> Vec<u8> {
     let mut name = format!("field:{number}").into_bytes();
     // Some names are long, and their beginnings are the same.
-    if number % 97 == 0 {
+    if number.is_multiple_of(97) {
         let mut long = vec![b'n'; 1_500 + number % 3 * 700];
         long.extend_from_slice(&name);
         name = long;
@@ -47,8 +47,8 @@ fn check(value: &[u8], forms: [Form; 2], round: usize) {
 }
 
 /// Applies one change and asserts that the plan foresaw its pages.
-fn planned(value: &mut Vec<u8>, plan: &Plan, forms: [Form; 2], change: impl FnOnce(&mut Vec<u8>)) {
-    let (before, bytes) = (value.len(), plan.bytes(Some(&View::of(value, forms))));
+fn planned(value: &mut Vec<u8>, plan: Plan, forms: [Form; 2], change: impl FnOnce(&mut Vec<u8>)) {
+    let (before, bytes) = (value.len(), plan.bytes(&View::of(value, forms)));
     change(value);
     assert!(
         value.len() <= before + bytes,
@@ -70,8 +70,10 @@ fn a_hash_is_what_a_map_is() {
             let place = View::of(&value, HASH).find(&field);
             assert_eq!(place.found.is_some(), map.contains_key(&field));
             let mut plan = Plan::default();
-            plan.add(Tree::First, place.leaf(), [&field, &content]);
-            planned(&mut value, &plan, HASH, |value| {
+            let view = View::of(&value, HASH);
+            let at = (Tree::First, place.spot(), place.found.is_some());
+            plan.add(&view, at, [&field, &content], false);
+            planned(&mut value, plan, HASH, |value| {
                 Edit::of(value, HASH)
                     .put(&place, [&field, &content], None)
                     .unwrap();
