@@ -218,8 +218,7 @@ final class Loader<V> {
                 .whenComplete(
                         (value, failure) -> {
                             if (failure == null && value != null) {
-                                Mode mode = placeholder ? Mode.CAS : Mode.CAS_LATE;
-                                store(flight, value, mode, read.version());
+                                store(flight, value, Mode.CAS, read.version());
                             } else if (placeholder) {
                                 nothing(flight, read.version(), failure);
                             } else {
@@ -392,7 +391,7 @@ final class Loader<V> {
                             flight.result.whenComplete(
                                     (value, failed) ->
                                             core.cluster().write(Requests.delete(lockKey)));
-                            loadAnyway(flight, Mode.SET, 0);
+                            loadAnyway(flight, Mode.CAS, stale.version());
                         });
     }
 
