@@ -284,6 +284,16 @@ final class World {
         }
 
         @Override
+        public CompletableFuture<Found> readOnly(byte[] key) {
+            String name = name(key);
+            return ask(
+                    () -> {
+                        Held held = server.held(name);
+                        return held == null ? Found.NOTHING : new Found(held.item, 0, false);
+                    });
+        }
+
+        @Override
         public CompletableFuture<Stored> store(byte[] key, Item item, If condition, long version) {
             String name = name(key);
             Supplier<Stored> task = () -> server.store(name, item, condition, version);
