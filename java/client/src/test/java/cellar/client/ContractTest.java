@@ -337,6 +337,25 @@ abstract class ContractTest {
                 cache.getOrLoad("k", LoadOptions.ttl(TTL), () -> "again"));
     }
 
+    @Test
+    void aFlushDuringALoadLeavesNothing() {
+        assertEquals("loaded", loadWhile(() -> cache.flushAll()));
+        assertEquals(hasLeases() ? null : "loaded", cache.get("k"));
+    }
+
+    @Test
+    void aCallerThatGivesUpTakesNothingFromTheOthers() {
+        CompletableFuture<String> loaded = new CompletableFuture<>();
+        AtomicInteger loads = new AtomicInteger();
+        CompletableFuture<String> first = load(client, loads, loaded);
+        CompletableFuture<String> second = load(client, loads, loaded);
+        first.cancel(true);
+        loaded.complete("loaded");
+        assertEquals("loaded", second.join());
+        assertEquals(1, loads.get());
+        assertEquals("loaded", cache.get("herd"));
+    }
+
     /** Loads "loaded", with {@code event} before the loader ends. */
     private String loadWhile(Runnable event) {
         return cache.getOrLoad(

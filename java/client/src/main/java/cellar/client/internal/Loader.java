@@ -141,7 +141,8 @@ final class Loader<V> {
             return other.result.thenApply(value -> value);
         }
         ask.accept(flight);
-        return flight.result;
+        // Whoever cancels what he got gives up for himself, not for those who joined.
+        return flight.result.thenApply(value -> value);
     }
 
     private void askNow(Flight flight) {
