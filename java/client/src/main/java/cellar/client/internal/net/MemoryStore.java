@@ -137,6 +137,7 @@ public final class MemoryStore {
         item.until_ns = now_ns + left_s * SECOND_NS;
     }
 
+    /** Rounded up, as memcached and Cellar do. */
     private static long left_s(Item item, long now_ns) {
         return item.expires
                 ? (item.until_ns - now_ns + SECOND_NS - 1) / SECOND_NS
