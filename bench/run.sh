@@ -65,7 +65,7 @@ run_ads() { measure ads "${cellar[@]}"; }
 
 run_threads() { measure threads "${cellar[@]}" "${peers[@]}"; }
 
-run_old-client() { run_in_java old-client s3; }
+run_old-client() { run_in_java old-client; }
 
 run_service() { serve service; }
 
@@ -148,11 +148,11 @@ run_near() {
     measure near $files
 }
 
-run_clients() { run_in_java clients clients; }
+run_clients() { run_in_java clients; }
 
 # A measurement of the Java client; the machine and the commit are told to it.
 run_in_java() {
-    local part=$1 what=$2
+    local part=$1
     if ! command -v mvn >/dev/null; then
         echo "mvn is not installed, so this part is left out" >&2
         return
@@ -162,7 +162,7 @@ run_in_java() {
         -Dcellar.server="$target/cellar" -Dbench.apart="$PWD/java/bench/target/apart" \
         -Dbench.old="${WHALIN:-}" \
         -Dbench.setting="$("$bench" setting --for "make bench PART=$part")" \
-        cellar.bench.Main ${quick[@]+"${quick[@]}"} ${FULL:+--full} --only "$what" \
+        cellar.bench.Main ${quick[@]+"${quick[@]}"} ${FULL:+--full} --only "$part" \
         --out "$scratch/$part.json"
 }
 

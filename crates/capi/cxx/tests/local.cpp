@@ -292,6 +292,64 @@ void what_was_removed_while_it_was_loaded_is_not_kept() {
     CHECK(*told.value() == "old" && !store.get("k"));
 }
 
+// The rows of the table in docs/near.md on good guesses that are wrong.
+
+void what_was_written_while_it_was_loaded_stays_and_a_clear_leaves_nothing() {
+    const auto store = open<std::string, std::string>();
+    const auto written = store.get_or_load("k", [&] {
+        CHECK(store.insert("k", "written"));
+        return std::string("loaded");
+    });
+    CHECK(*written.value() == "loaded" && *store.get("k") == "written");
+    const auto cleared = store.get_or_load("l", [&] {
+        CHECK(store.clear());
+        return std::string("loaded");
+    });
+    CHECK(*cleared.value() == "loaded" && !store.get("l"));
+}
+
+void an_old_deadline_ends_no_later_value() {
+    const auto store = open<std::string, std::string>();
+    CHECK(store.insert("k", "timed", 20ms) && store.insert("k", "untimed"));
+    CHECK(store.insert("end", "v", 40ms));
+    wait_until([&] { return !store.get("end"); });
+    CHECK(*store.get("k") == "untimed");
+    CHECK(store.insert("k", "timed", 20ms) && store.clear() && store.insert("k", "new"));
+    CHECK(store.insert("end", "v", 40ms));
+    wait_until([&] { return !store.get("end"); });
+    CHECK(*store.get("k") == "new");
+}
+
+void an_overwrite_heavier_than_the_bound_leaves_the_others() {
+    LocalOptions options;
+    options.shards = 1;
+    options.bytes_max = 10'000;
+    const auto store = open<std::uint64_t, int>(options);
+    for (std::uint64_t key = 0; key < 4; ++key) CHECK(store.insert(key, 1, std::nullopt, 2'000));
+    CHECK(store.insert(1, 2, std::nullopt, 20'000) && !store.get(1));
+    CHECK(store.get(0) && store.get(2) && store.get(3));
+}
+
+void more_loads_than_places_all_end_with_their_values() {
+    LocalOptions options;
+    options.entries_max = 2;
+    const auto store = open<std::uint64_t, std::uint64_t>(options);
+    std::atomic<std::uint64_t> under_way{0};
+    std::vector<std::thread> threads;
+    for (std::uint64_t key = 0; key < 16; ++key) {
+        threads.emplace_back([&, key] {
+            const auto told = store.get_or_load(key, [&] {
+                ++under_way;
+                wait_until([&] { return under_way == 16; });
+                return key;
+            });
+            CHECK(*told.value() == key);
+        });
+    }
+    for (auto& thread : threads) thread.join();
+    CHECK(store.stats().value().entries <= 2);
+}
+
 void a_panic_does_not_cross_and_the_store_goes_on() {
     const auto store = open<std::string, std::string>();
     CHECK(store.insert("k", "v"));
@@ -380,6 +438,10 @@ int main() {
     RUN(a_loader_may_use_the_store_but_not_for_its_own_key);
     RUN(nobody_waits_for_longer_than_it_says);
     RUN(what_was_removed_while_it_was_loaded_is_not_kept);
+    RUN(what_was_written_while_it_was_loaded_stays_and_a_clear_leaves_nothing);
+    RUN(an_old_deadline_ends_no_later_value);
+    RUN(an_overwrite_heavier_than_the_bound_leaves_the_others);
+    RUN(more_loads_than_places_all_end_with_their_values);
     RUN(a_panic_does_not_cross_and_the_store_goes_on);
     RUN(settings_that_there_are_not_are_refused);
     RUN(copies_are_the_same_store_and_values_outlive_it);

@@ -16,6 +16,7 @@ mod wait;
 mod blocking;
 #[cfg(feature = "read-through")]
 mod coherence_model;
+mod good_guesses;
 mod guide;
 #[cfg(feature = "read-through")]
 mod loading;

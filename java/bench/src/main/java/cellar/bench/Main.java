@@ -8,13 +8,13 @@ import java.util.Map;
 import java.util.regex.Pattern;
 
 /**
- * Runs one of the measurements: every client on every server, or the table of S3.
+ * Runs one of the measurements: every client on every server, or {@link OldClient}.
  *
  * <p>{@code --quick} shows only that everything works, {@code --full} takes hours; {@code --out
- * FILE} is where the figures go as JSON, {@code --only PART} says {@code clients} or {@code s3},
- * {@code --rows TEXT} keeps only those rows whose title has it, for {@code s3} a regular
- * expression. The property {@code bench.setting} holds machine, date and commit as JSON and stands
- * in the figures as it is.
+ * FILE} is where the figures go as JSON, {@code --only PART} says {@code clients} or {@code
+ * old-client}, {@code --rows TEXT} keeps only those rows whose title has it, for {@code old-client}
+ * a regular expression. The property {@code bench.setting} holds machine, date and commit as JSON
+ * and stands in the figures as it is.
  */
 public final class Main {
     private Main() {}
@@ -34,8 +34,8 @@ public final class Main {
                 ClientRows plan = full ? ClientRows.full() : ClientRows.usual();
                 figures.put("rows", (quick ? ClientRows.quick() : plan).run(rows));
             }
-            case "s3" -> figures.putAll(S3.run(quick, Pattern.compile(rows)));
-            default -> throw new IllegalArgumentException("--only is clients or s3");
+            case "old-client" -> figures.putAll(OldClient.run(quick, Pattern.compile(rows)));
+            default -> throw new IllegalArgumentException("--only is clients or old-client");
         }
         json.writerWithDefaultPrettyPrinter()
                 .writeValue(new File(option(words, "--out", "figures.json")), figures);

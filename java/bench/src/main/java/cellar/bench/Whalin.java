@@ -8,7 +8,7 @@ import java.util.Date;
 import java.util.List;
 
 /**
- * whalin's client: 3.0.2, or 2.0.1, on which S3's rests, from a folder.
+ * whalin's client: 3.0.2, or 2.0.1, on which memcache-client-forjava rests, from a folder.
  *
  * <p>Both have the same methods in packages of different names, and 2.0.1 was found as no artifact;
  * so they are called by reflection.

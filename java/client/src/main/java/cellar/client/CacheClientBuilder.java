@@ -12,10 +12,13 @@ import cellar.client.internal.local.LocalCache;
 import cellar.client.internal.local.RespTracking;
 import cellar.client.internal.net.Endpoint;
 import cellar.client.internal.net.Loops;
+import cellar.client.internal.net.MemoryEndpoint;
+import cellar.client.internal.net.MemoryStore;
 import cellar.client.internal.net.Settings;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Map;
 import java.util.function.Function;
 import java.util.function.LongSupplier;
 import javax.net.ssl.SSLContext;
@@ -63,6 +66,7 @@ public final class CacheClientBuilder {
 
     private Discovery discovery = Discovery.fixed(List.of(Node.of("127.0.0.1", Node.PORT)));
     private boolean single = true;
+    private @Nullable MemoryStore memory;
     private Mode mode = Mode.SHARDED;
     private Protocol protocol = Protocol.MEMCACHED;
     private Duration timeout = Duration.ofSeconds(1);
@@ -97,6 +101,7 @@ public final class CacheClientBuilder {
             throw new IllegalArgumentException("a cache needs a node");
         }
         single = nodes.size() == 1;
+        memory = null;
         discovery = Discovery.fixed(nodes);
         return this;
     }
@@ -105,6 +110,20 @@ public final class CacheClientBuilder {
     public CacheClientBuilder discovery(Discovery discovery) {
         this.discovery = discovery;
         single = false;
+        memory = null;
+        return this;
+    }
+
+    /**
+     * Keeps all items in this process, in place of nodes: for unit tests of applications. Every
+     * method does what it does over a memcached, leases and versions included, but nothing is
+     * evicted, and stages are complete when the call returns, unless they wait for another caller's
+     * load. Items end by the {@link #ticker}. Clients of one builder share their items, as
+     * processes share a server's. What is said of nodes and connections has no effect.
+     */
+    public CacheClientBuilder inMemory() {
+        single = true;
+        memory = new MemoryStore();
         return this;
     }
 
@@ -242,7 +261,10 @@ public final class CacheClientBuilder {
         return this;
     }
 
-    /** The clock of the local cache and of replicated nodes, in nanoseconds; for tests. */
+    /**
+     * The clock of the local cache, of replicated nodes and of items {@linkplain #inMemory in
+     * memory}, in nanoseconds; for tests.
+     */
     public CacheClientBuilder ticker(LongSupplier ticker) {
         this.ticker = ticker;
         return this;
@@ -257,6 +279,10 @@ public final class CacheClientBuilder {
         if (protocol == Protocol.REDIS && mode == Mode.REPLICATED) {
             throw new CacheException.Configuration(
                     "nodes of Redis's protocol cannot be replicated by this client", null);
+        }
+        if (protocol == Protocol.REDIS && memory != null) {
+            throw new CacheException.Configuration(
+                    "a client in memory is one of memcached's protocol", null);
         }
         if (protocol != Protocol.REDIS && mode == Mode.SLOTS) {
             throw new CacheException.Configuration(
@@ -328,6 +354,9 @@ public final class CacheClientBuilder {
         if (mode == Mode.SLOTS) {
             return new SlotCluster(connect, membership.first(), loops);
         }
+        if (memory != null) {
+            return new SingleCluster(new MemoryEndpoint(memory, ticker, settings, loops));
+        }
         if (single) {
             return new SingleCluster(connect.apply(membership.first().get(0)));
         }
@@ -346,7 +375,16 @@ public final class CacheClientBuilder {
 
     private @Nullable LocalCache local(Core core) {
         LocalCacheOptions options = localCache;
-        return options == null ? null : RespTracking.cache(core, options);
+        if (options == null) {
+            return null;
+        }
+        if (memory != null) {
+            // Nobody tells of changes.
+            options =
+                    new LocalCacheOptions(
+                            options.bytesMax(), options.localTtl(), 0, Map.of(), null);
+        }
+        return RespTracking.cache(core, options);
     }
 
     private static Duration positive(Duration duration) {

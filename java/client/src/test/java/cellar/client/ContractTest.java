@@ -35,23 +35,31 @@ abstract class ContractTest {
     private CacheClient<String> client;
     private BlockingCacheClient<String> cache;
 
+    /** The server; null for none. */
     abstract Server start() throws Exception;
 
     Node node() {
         return server.node();
     }
 
+    /** Clients of it. */
+    CacheClientBuilder builder() {
+        return Patient.builder().nodes(List.of(node()));
+    }
+
     @BeforeAll
     void open() throws Exception {
         server = start();
-        client = Patient.builder().nodes(List.of(node())).build(Codecs.string());
+        client = client(Codecs.string());
         cache = client.blocking();
     }
 
     @AfterAll
     void shut() throws Exception {
         client.close();
-        server.close();
+        if (server != null) {
+            server.close();
+        }
     }
 
     @BeforeEach
@@ -157,7 +165,7 @@ abstract class ContractTest {
     }
 
     private <V> CacheClient<V> client(Codec<V> codec) {
-        return Patient.builder().nodes(List.of(node())).build(codec);
+        return builder().build(codec);
     }
 
     @Test
@@ -293,6 +301,72 @@ abstract class ContractTest {
         assertFalse(cache.invalidate("none", Duration.ofMinutes(1)));
     }
 
+    /** Whether the server tells one caller to load, and knows what was done meanwhile. */
+    boolean hasLeases() {
+        return true;
+    }
+
+    @Test
+    void aSetDuringALoadStays() {
+        assertEquals("loaded", loadWhile(() -> cache.set("k", "set", TTL)));
+        assertEquals("set", cache.get("k"));
+    }
+
+    @Test
+    void aSetDuringALoadOfAnInvalidatedItemStays() {
+        cache.set("k", "old", TTL);
+        cache.invalidate("k", Duration.ofMinutes(1));
+        assertEquals("loaded", loadWhile(() -> cache.set("k", "set", TTL)));
+        assertEquals("set", cache.get("k"));
+    }
+
+    @Test
+    void aDeleteDuringALoadLeavesNothing() {
+        assertEquals("loaded", loadWhile(() -> cache.delete("k")));
+        // Without leases the loaded value is added, as after a load that began later.
+        assertEquals(hasLeases() ? null : "loaded", cache.get("k"));
+    }
+
+    @Test
+    void aSecondInvalidationDuringALoadIsNotLost() {
+        cache.set("k", "old", TTL);
+        cache.invalidate("k", Duration.ofMinutes(1));
+        loadWhile(() -> cache.invalidate("k", Duration.ofMinutes(1)));
+        assertEquals(
+                hasLeases() ? "again" : "loaded",
+                cache.getOrLoad("k", LoadOptions.ttl(TTL), () -> "again"));
+    }
+
+    @Test
+    void aFlushDuringALoadLeavesNothing() {
+        assertEquals("loaded", loadWhile(() -> cache.flushAll()));
+        assertEquals(hasLeases() ? null : "loaded", cache.get("k"));
+    }
+
+    @Test
+    void aCallerThatGivesUpTakesNothingFromTheOthers() {
+        CompletableFuture<String> loaded = new CompletableFuture<>();
+        AtomicInteger loads = new AtomicInteger();
+        CompletableFuture<String> first = load(client, loads, loaded);
+        CompletableFuture<String> second = load(client, loads, loaded);
+        first.cancel(true);
+        loaded.complete("loaded");
+        assertEquals("loaded", second.join());
+        assertEquals(1, loads.get());
+        assertEquals("loaded", cache.get("herd"));
+    }
+
+    /** Loads "loaded", with {@code event} before the loader ends. */
+    private String loadWhile(Runnable event) {
+        return cache.getOrLoad(
+                "k",
+                LoadOptions.ttl(TTL),
+                () -> {
+                    event.run();
+                    return "loaded";
+                });
+    }
+
     @Test
     void wrongArgumentsAreRefusedAtOnce() {
         for (String key : List.of("", "a b", "a\nb", "x".repeat(251))) {
@@ -346,6 +420,21 @@ abstract class ContractTest {
         }
     }
 
+    /** No server: what unit tests of applications use. */
+    static final class InMemoryTest extends ContractTest {
+        private final CacheClientBuilder builder = Patient.builder().inMemory();
+
+        @Override
+        Server start() {
+            return null;
+        }
+
+        @Override
+        CacheClientBuilder builder() {
+            return builder;
+        }
+    }
+
     /** memcached behind a version that has no meta commands. */
     static final class ClassicTest extends ContractTest {
         private final Classic classic = new Classic();
@@ -361,6 +450,11 @@ abstract class ContractTest {
         @Override
         Node node() {
             return Node.of("127.0.0.1", cable.port());
+        }
+
+        @Override
+        boolean hasLeases() {
+            return false;
         }
 
         @AfterAll

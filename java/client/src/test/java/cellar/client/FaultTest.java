@@ -236,6 +236,25 @@ class FaultTest {
         assertHeals(false);
     }
 
+    @Test
+    void aGreetingThatIsLateDoesNotPutTheNodeDown() throws Exception {
+        client.close();
+        use(CacheClient.builder().timeout(SHORT).connectTimeout(Duration.ofMinutes(1)));
+        server.answer("VA 1 f0\r\nx\r\n");
+        server.greets(false);
+        assertInstanceOf(CacheException.Timeout.class, fails(true));
+        server.greets(true);
+        Await.until(
+                "an answer",
+                () -> {
+                    try {
+                        return "x".equals(cache.get("k"));
+                    } catch (CacheException.Timeout e) {
+                        return false;
+                    }
+                });
+    }
+
     /** None of the 100 in flight ends while the others come, however slow the machine. */
     @Test
     void fullQueuesRefuseAtOnce() {

@@ -14,6 +14,7 @@ import java.time.Duration;
 import java.util.List;
 import java.util.Properties;
 import java.util.concurrent.CompletionStage;
+import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Function;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
@@ -85,6 +86,10 @@ class GuideTest {
                 .build(Codecs.string());
     }
 
+    static CacheClient<String> inMemory(AtomicLong clock_ns) {
+        return CacheClient.builder().inMemory().ticker(clock_ns::get).build(Codecs.string());
+    }
+
     static CacheRegistry caches(InputStream file) throws IOException {
         Properties properties = new Properties();
         properties.load(file);
@@ -118,6 +123,12 @@ class GuideTest {
         onEveryNode(List.of(none)).close();
         withLocalCache(none, 6379).close();
         List.of(open(), near(), overRedis()).forEach(CacheClient::close);
+        AtomicLong clock_ns = new AtomicLong();
+        try (CacheClient<String> client = inMemory(clock_ns)) {
+            assertEquals("hello", greet(client));
+            clock_ns.addAndGet(Duration.ofMinutes(10).toNanos());
+            assertNull(client.blocking().get("greeting"));
+        }
         try (InputStream file = GuideTest.class.getResourceAsStream("/caches.properties");
                 CacheRegistry caches = caches(file)) {
             assertEquals(List.of("users"), caches.names());

@@ -1,6 +1,7 @@
 package cellar.client;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import cellar.client.internal.AsyncView;
 import cellar.client.internal.cluster.ReplicatedCluster;
@@ -10,10 +11,12 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
@@ -100,6 +103,36 @@ class ReplicatedListTest {
         store(0, 1);
         servers.get(1).kill();
         isThere(0, 2);
+    }
+
+    /** Cellar writes an item anew when its version is asked for the first time. */
+    @Test
+    void aNodeIsFilledWithoutAWriteToTheOthers() throws Exception {
+        start(Server.Kind.CELLAR, 3);
+        store(0, 1);
+        for (int i = 0; i < 200; i++) {
+            servers.get(0).ask("set other-" + i + " 0 0 5\r\nvalue\r\n", "STORED");
+        }
+        Map<String, Long> before = sizes(servers.get(0));
+        CacheClient<String> client = open(0, 2);
+        untilWhole(client);
+        Map<String, Long> after = sizes(servers.get(0));
+        assertEquals("value", client.blocking().get("other-0"));
+        assertEquals(before.get("curr_items"), after.get("curr_items"));
+        assertEquals(before.get("item_bytes_copied"), after.get("item_bytes_copied"));
+        // The view is longer by a name.
+        long grown = after.get("bytes") - before.get("bytes");
+        assertTrue(grown < 100, "more bytes than before: " + grown);
+        long dead = after.get("dead_bytes") - before.get("dead_bytes");
+        assertTrue(dead < 1000, "more reclaimable bytes than before: " + dead);
+    }
+
+    private static Map<String, Long> sizes(Server server) throws Exception {
+        Pattern line =
+                Pattern.compile("STAT (curr_items|item_bytes_copied|bytes|dead_bytes) (\\d+)");
+        return line.matcher(server.ask("stats\r\n", "END"))
+                .results()
+                .collect(Collectors.toMap(m -> m.group(1), m -> Long.valueOf(m.group(2))));
     }
 
     @ParameterizedTest

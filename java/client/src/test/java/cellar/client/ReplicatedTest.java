@@ -85,6 +85,34 @@ class ReplicatedTest {
         return answer.contains("\n" + value + "\n") || answer.contains("\n" + value + "\u0001");
     }
 
+    @Test
+    void whatIsWrittenDuringALoadOfAnInvalidatedItemStays() {
+        cache.set("k", "old", TTL);
+        cache.set("gone", "old", TTL);
+        assertTrue(cache.invalidate("k", TTL));
+        assertTrue(cache.invalidate("gone", TTL));
+        LoadOptions options = LoadOptions.ttl(TTL);
+        cache.getOrLoad(
+                "k",
+                options,
+                () -> {
+                    cache.set("k", "set", TTL);
+                    return "loaded";
+                });
+        assertEquals("set", cache.get("k"));
+        cache.getOrLoad(
+                "gone",
+                options,
+                () -> {
+                    cache.delete("gone");
+                    return "loaded";
+                });
+        assertNull(cache.get("gone"));
+        assertTrue(cache.invalidate("k", TTL));
+        assertEquals("new", cache.getOrLoad("k", options, () -> "new"));
+        assertEquals("new", cache.get("k"));
+    }
+
     private void untilEverywhere(String key, String value) throws Exception {
         for (Server server : servers) {
             Await.until(key + " on " + server.port(), () -> holds(server, key, value));

@@ -30,7 +30,7 @@ import org.jspecify.annotations.Nullable;
  * <table>
  * <caption>Keys; durations are {@code 500ms}, {@code 2s}, {@code 5m}, {@code 1h}</caption>
  * <tr><td>nodes</td><td>{@code host:port:weight name} or {@code unix:/path:weight name}, with
- * commas between</td></tr>
+ * commas between; {@code in-memory} for {@link CacheClientBuilder#inMemory}</td></tr>
  * <tr><td>discovery</td><td>{@code dns:HOST:PORT}, {@code srv:NAME} or {@code config:HOST:PORT}
  * in place of nodes</td></tr>
  * <tr><td>discovery-period</td><td>duration</td></tr>
@@ -99,7 +99,7 @@ public final class CacheSettings {
 
     private static Map<String, Key> keys() {
         Map<String, Key> keys = new TreeMap<>();
-        keys.put("nodes", (builder, text) -> builder.nodes(nodes(text)));
+        keys.put("nodes", CacheSettings::nodes);
         keys.put(
                 "mode", (builder, text) -> builder.mode(word(CacheClientBuilder.Mode.class, text)));
         keys.put(
@@ -348,8 +348,12 @@ public final class CacheSettings {
         return text.equals("true");
     }
 
-    private static List<Node> nodes(String text) {
-        return Arrays.stream(text.split(",")).map(Node::parse).toList();
+    private static void nodes(CacheClientBuilder builder, String text) {
+        if (text.strip().equals("in-memory")) {
+            builder.inMemory();
+        } else {
+            builder.nodes(Arrays.stream(text.split(",")).map(Node::parse).toList());
+        }
     }
 
     private static int number(String text) {

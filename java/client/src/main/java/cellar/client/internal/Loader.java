@@ -141,7 +141,8 @@ final class Loader<V> {
             return other.result.thenApply(value -> value);
         }
         ask.accept(flight);
-        return flight.result;
+        // Whoever cancels what he got gives up for himself, not for those who joined.
+        return flight.result.thenApply(value -> value);
     }
 
     private void askNow(Flight flight) {
@@ -218,8 +219,7 @@ final class Loader<V> {
                 .whenComplete(
                         (value, failure) -> {
                             if (failure == null && value != null) {
-                                Mode mode = placeholder ? Mode.CAS : Mode.CAS_LATE;
-                                store(flight, value, mode, read.version());
+                                store(flight, value, Mode.CAS, read.version());
                             } else if (placeholder) {
                                 nothing(flight, read.version(), failure);
                             } else {
@@ -392,7 +392,7 @@ final class Loader<V> {
                             flight.result.whenComplete(
                                     (value, failed) ->
                                             core.cluster().write(Requests.delete(lockKey)));
-                            loadAnyway(flight, Mode.SET, 0);
+                            loadAnyway(flight, Mode.CAS, stale.version());
                         });
     }
 

@@ -135,7 +135,7 @@ public final class Requests<V> {
         if (fits) {
             return new Decision<>(item, CasOutcome.STORED);
         }
-        boolean missing = !there && (mode == Mode.CAS || mode == Mode.CAS_LATE);
+        boolean missing = !there && mode == Mode.CAS;
         return new Decision<>(null, missing ? CasOutcome.MISSING : CasOutcome.CHANGED);
     }
 

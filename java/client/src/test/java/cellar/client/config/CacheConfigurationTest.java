@@ -8,6 +8,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import cellar.client.CacheException;
 import cellar.client.Codec;
+import cellar.client.Ttl;
 import cellar.client.testing.Server;
 import java.io.ByteArrayInputStream;
 import java.io.InputStream;
@@ -50,6 +51,17 @@ class CacheConfigurationTest {
         Properties properties = new Properties();
         properties.load(new StringReader(text));
         return CacheConfiguration.properties(properties);
+    }
+
+    @Test
+    void aCacheInMemoryNeedsNoServer() throws Exception {
+        try (CacheRegistry caches =
+                CacheRegistry.of(
+                        properties("cache.users.nodes=in-memory\ncache.b.nodes=in-memory"))) {
+            caches.cache("users").blocking().set("k", "v", Ttl.NEVER);
+            assertEquals("v", caches.cache("users").blocking().get("k"));
+            assertEquals(null, caches.cache("b").blocking().get("k"));
+        }
     }
 
     @Test

@@ -38,7 +38,7 @@ public final class Server implements AutoCloseable {
     private static final Pattern READY =
             Pattern.compile("cellar ready .*memcached=\\S+:(\\d+) .*resp=\\S+:(\\d+).*");
 
-    /** Room for all that the table of S3 stores, 100,000 objects among them. */
+    /** Room for all that any test or measurement stores, 100,000 objects among them. */
     private static final String MEMORY_MIB = "512";
 
     private static final int STARTS_MAX = 5;

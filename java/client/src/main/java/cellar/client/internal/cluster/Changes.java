@@ -100,7 +100,7 @@ final class Changes {
                     .handle(
                             (stored, failure) ->
                                     failure != null
-                                            ? failedAt(home, homes, failure, true)
+                                            ? failedToPut(home, homes, failure)
                                             : stored(
                                                     home,
                                                     homes,
@@ -219,6 +219,26 @@ final class Changes {
             }
             watch.suspect(home);
             return watch.homes().home(hash) != home ? make() : after(PAUSE_MS, this::make);
+        }
+
+        /**
+         * A value that had no answer may still be stored here, after what others change meanwhile:
+         * it is stored once more only when there is another home.
+         */
+        private CompletableFuture<R> failedToPut(Replica home, Homes homes, Throwable failure) {
+            boolean unanswered = Stages.known(failure) instanceof CacheException.Timeout;
+            if (!unanswered || !Replica.isNodesFault(failure)) {
+                return failedAt(home, homes, failure, true);
+            }
+            watch.suspect(home);
+            if (watch.homes().home(hash) != home) {
+                return make();
+            }
+            if (late()) {
+                givenUp(home, homes, failure);
+                return failed(Stages.known(failure));
+            }
+            return after(PAUSE_MS, () -> failedToPut(home, homes, failure));
         }
 
         private CompletableFuture<R> again() {

@@ -69,7 +69,7 @@ final class Copier {
                             if (home == to) {
                                 return CompletableFuture.completedFuture(true);
                             }
-                            return source(home, key)
+                            return source(home, home.home().read(key))
                                     .thenCompose(
                                             found -> pulled(to, key, home, homes, there, found))
                                     .thenCompose(
@@ -95,10 +95,13 @@ final class Copier {
                 .thenApply(stored -> stored.done() ? (Boolean) true : null);
     }
 
-    /** Stores what the item's home has if the node has nothing; a filling's usual case. */
+    /**
+     * Stores what the item's home has if the node has nothing; a filling's usual case. The home
+     * only reads, so such a copy has no order of its own unless it is one of a copy.
+     */
     CompletableFuture<@Nullable Void> fill(Replica to, Replica home, byte[] key) {
         int number = watch.homes().numberOf(home);
-        return source(home, key)
+        return source(home, home.home().readOnly(key))
                 .thenCompose(
                         found -> {
                             Item copy = found.copy(number);
@@ -116,19 +119,17 @@ final class Copier {
     }
 
     /** What the home has; if it fails, that is not the fault of the node that is copied to. */
-    private CompletableFuture<Found> source(Replica home, byte[] key) {
-        return home.home()
-                .read(key)
-                .handle(
-                        (found, failure) -> {
-                            if (failure == null) {
-                                return found;
-                            }
-                            if (Replica.isNodesFault(failure)) {
-                                watch.suspect(home);
-                            }
-                            throw moved();
-                        });
+    private CompletableFuture<Found> source(Replica home, CompletableFuture<Found> read) {
+        return read.handle(
+                (found, failure) -> {
+                    if (failure == null) {
+                        return found;
+                    }
+                    if (Replica.isNodesFault(failure)) {
+                        watch.suspect(home);
+                    }
+                    throw moved();
+                });
     }
 
     private static CompletableFuture<Peer.Stored> store(

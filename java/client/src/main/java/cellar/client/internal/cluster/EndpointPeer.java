@@ -25,8 +25,8 @@ record EndpointPeer(Endpoint endpoint, Way way) implements Peer {
         WAITING
     }
 
-    private static final int WANTED =
-            ReadOperation.FLAGS | ReadOperation.TTL | ReadOperation.VERSION | ReadOperation.MARKED;
+    private static final int ITEM = ReadOperation.FLAGS | ReadOperation.TTL | ReadOperation.MARKED;
+    private static final int WANTED = ITEM | ReadOperation.VERSION;
     private static final byte[] NOTHING = new byte[0];
 
     /** Asks and goes on. */
@@ -49,7 +49,16 @@ record EndpointPeer(Endpoint endpoint, Way way) implements Peer {
 
     @Override
     public CompletableFuture<Found> read(byte[] key) {
-        return ask(new ReadOperation<>(key, WANTED, EndpointPeer::found)).thenApply(this::checked);
+        return read(key, WANTED);
+    }
+
+    @Override
+    public CompletableFuture<Found> readOnly(byte[] key) {
+        return read(key, ITEM);
+    }
+
+    private CompletableFuture<Found> read(byte[] key, int wanted) {
+        return ask(new ReadOperation<>(key, wanted, EndpointPeer::found)).thenApply(this::checked);
     }
 
     /** What the server understands is known by the first connection that nobody waits on. */

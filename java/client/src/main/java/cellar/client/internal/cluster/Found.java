@@ -8,7 +8,7 @@ import org.jspecify.annotations.Nullable;
  * The answer of a node that was asked for an item.
  *
  * @param item null if there is none
- * @param version the node's own
+ * @param version the node's own, 0 if it was not asked for
  * @param leased whether the item is only there so that one caller can be told to load it
  */
 public record Found(@Nullable Item item, long version, boolean leased) {
@@ -20,7 +20,7 @@ public record Found(@Nullable Item item, long version, boolean leased) {
         if (there == null || leased) {
             return null;
         }
-        return there.isNumber() ? there : there.copied(home, version);
+        return there.isNumber() || version == 0 ? there : there.copied(home, version);
     }
 
     /** The value that a caller may have; null if there is none. */

@@ -32,6 +32,12 @@ public interface Peer {
     /** Reads an item. */
     CompletableFuture<Found> read(byte[] key);
 
+    /**
+     * Reads an item without its version, for which some servers write the item anew that nobody has
+     * asked for its version before.
+     */
+    CompletableFuture<Found> readOnly(byte[] key);
+
     /** Stores an item. */
     CompletableFuture<Stored> store(byte[] key, Item item, If condition, long version);
 

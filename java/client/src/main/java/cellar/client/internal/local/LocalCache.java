@@ -239,11 +239,11 @@ public final class LocalCache {
             return old.confirmed(asked_ns);
         }
         long ends_ns = Entry.FOREVER;
-        if (read.hit() && read.ttl_s() != MetaLine.FOREVER) {
-            ends_ns = asked_ns + read.ttl_s() * 1_000_000_000;
-        }
         if (ticket != null && ticket.ttl_ms() >= 0) {
-            ends_ns = Math.min(ends_ns, asked_ns + ticket.ttl_ms() * 1_000_000);
+            ends_ns = asked_ns + ticket.ttl_ms() * 1_000_000;
+        } else if (read.hit() && read.ttl_s() != MetaLine.FOREVER) {
+            // Servers round up: the item may end up to a second sooner than they say.
+            ends_ns = asked_ns + Math.max(0, read.ttl_s() - 1) * 1_000_000_000;
         }
         int weight = ENTRY_BYTES + key.length() + (bytes == null ? 0 : bytes.length);
         Object value = flight.form.apply(read);

@@ -25,16 +25,28 @@ import org.jspecify.annotations.Nullable;
 public final class Connector {
     private Connector() {}
 
-    /** Opens a socket for {@code handler}; completes on the loop, normally once it is connected. */
+    /**
+     * Opens a socket for {@code handler}; completes on the loop, normally once it is connected. The
+     * caller closes it if that takes too long.
+     */
     static CompletableFuture<@Nullable Void> open(
             Endpoint endpoint, EventLoop loop, ChannelHandler handler) {
-        Node node = endpoint.node();
-        return open(endpoint, loop, handler, node.port());
+        return open(endpoint, loop, handler, endpoint.node().port(), 0);
     }
 
-    /** The same to another port of the node; a socket file is all that its node has. */
+    /**
+     * The same to another port of the node, for as long as a connection may take; a socket file is
+     * all that its node has.
+     */
     public static CompletableFuture<@Nullable Void> open(
             Endpoint endpoint, EventLoop loop, ChannelHandler handler, int port) {
+        int timeout_ms = Math.toIntExact(endpoint.settings().connectTimeout().toMillis());
+        return open(endpoint, loop, handler, port, timeout_ms);
+    }
+
+    /** The same, without end if {@code timeout_ms} is 0. */
+    private static CompletableFuture<@Nullable Void> open(
+            Endpoint endpoint, EventLoop loop, ChannelHandler handler, int port, int timeout_ms) {
         CompletableFuture<@Nullable Void> done = new CompletableFuture<>();
         CompletableFuture.supplyAsync(() -> address(endpoint, port))
                 .whenCompleteAsync(
@@ -43,7 +55,7 @@ public final class Connector {
                                 done.completeExceptionally(failure);
                                 return;
                             }
-                            bootstrap(endpoint, loop, handler)
+                            bootstrap(endpoint, loop, handler, timeout_ms)
                                     .connect(address)
                                     .addListener(
                                             (ChannelFuture opened) -> {
@@ -71,8 +83,8 @@ public final class Connector {
         }
     }
 
-    private static Bootstrap bootstrap(Endpoint endpoint, EventLoop loop, ChannelHandler handler) {
-        int timeout_ms = Math.toIntExact(endpoint.settings().connectTimeout().toMillis());
+    private static Bootstrap bootstrap(
+            Endpoint endpoint, EventLoop loop, ChannelHandler handler, int timeout_ms) {
         Bootstrap bootstrap =
                 new Bootstrap()
                         .group(loop)

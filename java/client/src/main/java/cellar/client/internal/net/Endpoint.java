@@ -23,7 +23,7 @@ import org.jspecify.annotations.Nullable;
  * <p>Its first pipe decides: the node is down from a failed connection until one succeeds. Requests
  * to a node that is down fail at once.
  */
-public final class Endpoint {
+public class Endpoint {
     /** Is told when a node goes down or comes back. Must not block. */
     public interface Listener {
         /** A connection failed, or the first pipe's broke. */
@@ -84,8 +84,18 @@ public final class Endpoint {
         if (measured) {
             operation.whenComplete((answer, failure) -> measure(operation, start_ns, failure));
         }
-        pipe(operation).submit(new Call(operation, start_ns + settings.timeout().toNanos()));
+        send(operation, start_ns + settings.timeout().toNanos());
         return operation;
+    }
+
+    /** Sends a request that completes by its deadline at the latest. */
+    void send(Operation<?> operation, long deadline_ns) {
+        pipe(operation).submit(new Call(operation, deadline_ns));
+    }
+
+    /** The same, and returns when it is complete. */
+    void sendAndWait(Operation<?> operation, long deadline_ns) {
+        lanes.call(operation, deadline_ns);
     }
 
     /** The connection that the operation prefers if it is still there, else the next in turn. */
@@ -107,7 +117,7 @@ public final class Endpoint {
     /** Sends a request and waits; the answer or failure is in the operation when this returns. */
     public void call(Operation<?> operation) {
         long start_ns = System.nanoTime();
-        lanes.call(operation, start_ns + settings.timeout().toNanos());
+        sendAndWait(operation, start_ns + settings.timeout().toNanos());
         if (measured) {
             measure(operation, start_ns, operation.isCompletedExceptionally() ? operation : null);
         }

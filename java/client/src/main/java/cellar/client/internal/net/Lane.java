@@ -335,7 +335,12 @@ final class Lane {
         long now_ns = System.nanoTime();
         if (!worked) {
             failQueued(cause, now_ns);
+        }
+        if (!worked && !(cause instanceof CacheException.Timeout)) {
             endpoint.unreachable(cause);
+        } else if (!worked) {
+            // It may have been this thread that was late, not the server.
+            endpoint.suspect();
         } else if (cause instanceof ClosedChannelException) {
             endpoint.suspect();
         }

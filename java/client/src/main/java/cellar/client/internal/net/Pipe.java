@@ -15,6 +15,7 @@ import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.BooleanSupplier;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
@@ -35,8 +36,12 @@ public final class Pipe {
     private static final int DRAIN_BYTES_MAX = 1 << 18;
     private static final long PROBE_NS_MIN = 50_000_000;
 
-    /** How many times longer an attempt to connect may take while callers hear from the node. */
-    private static final int PATIENCE_MAX = 8;
+    /**
+     * A wait for the server is counted in so many parts, between which the socket is looked at.
+     * Where this thread is held up, because it loads classes or gets no processor, an answer that
+     * has come is so read before the wait is over.
+     */
+    private static final int WAIT_PARTS = 8;
 
     private static final long TICK_MS_MIN = 5;
     private static final long TICK_MS_MAX = 100;
@@ -67,7 +72,6 @@ public final class Pipe {
     private boolean ticking;
     private boolean wasReady;
     private boolean probing;
-    private int patience = 1;
 
     Pipe(Endpoint endpoint, EventLoop loop) {
         this.endpoint = endpoint;
@@ -213,15 +217,32 @@ public final class Pipe {
                     }
                 });
         long heard = endpoint.lanes().timesHeard();
-        loop.schedule(() -> silent(probe, heard), patience_ns, TimeUnit.NANOSECONDS);
+        await(patience_ns, () -> !probe.isDone(), () -> silent(heard));
         inFlight.incrementAndGet();
         submitted.add(new Call(probe, System.nanoTime() + settings.timeout().toNanos()));
         schedule();
     }
 
-    private void silent(LineOperation probe, long heardBefore) {
+    /** Runs {@code late} if {@code waits} still holds after so long, counted in parts. */
+    private void await(long wait_ns, BooleanSupplier waits, Runnable late) {
+        await(wait_ns / WAIT_PARTS, WAIT_PARTS, waits, late);
+    }
+
+    private void await(long part_ns, int parts, BooleanSupplier waits, Runnable late) {
+        if (!waits.getAsBoolean()) {
+            return;
+        }
+        if (parts == 0) {
+            late.run();
+            return;
+        }
+        Runnable next = () -> await(part_ns, parts - 1, waits, late);
+        loop.schedule(next, part_ns, TimeUnit.NANOSECONDS);
+    }
+
+    private void silent(long heardBefore) {
         boolean heard = endpoint.lanes().timesHeard() != heardBefore;
-        if (!probe.isDone() && !heard && state == State.READY) {
+        if (!heard && state == State.READY) {
             fallSilent();
         }
     }
@@ -236,7 +257,6 @@ public final class Pipe {
     private void connect() {
         state = State.CONNECTING;
         startTicking();
-        long deadline_ms = patience * settings.connectTimeout().toMillis();
         PipeHandler attempt = new PipeHandler(this);
         handler = attempt;
         Connector.open(endpoint, loop, attempt)
@@ -247,25 +267,23 @@ public final class Pipe {
                             }
                         });
         long heard = endpoint.lanes().timesHeard();
-        loop.schedule(() -> connectTimedOut(attempt, heard), deadline_ms, TimeUnit.MILLISECONDS);
+        await(
+                settings.connectTimeout().toNanos(),
+                () -> state == State.CONNECTING && handler == attempt,
+                () -> connectTimedOut(attempt, heard));
     }
 
     private void connectTimedOut(PipeHandler attempt, long heardBefore) {
-        if (state != State.CONNECTING || handler != attempt) {
-            return;
-        }
         CacheException late = new CacheException.Timeout(endpoint.name() + " does not answer");
         attempt.close();
         if (endpoint.lanes().timesHeard() == heardBefore) {
             broken(attempt, late);
             return;
         }
-        // Callers have answers from the node, so it is this attempt that failed, or this thread
-        // that gets no processor.
+        // Callers have answers from the node, so it is this attempt that failed.
         handler = null;
         channel = null;
         failSent(late);
-        patience = Math.min(2 * patience, PATIENCE_MAX);
         connect();
     }
 
@@ -338,9 +356,9 @@ public final class Pipe {
 
     private void greet(String name, String request, Consumer<String> next) {
         LineOperation greeting = new LineOperation(name, request);
-        long deadline_ns = System.nanoTime() + patience * settings.connectTimeout().toNanos();
         inFlight.incrementAndGet();
-        sent.add(new Call(greeting, deadline_ns));
+        // It ends with the attempt to connect.
+        sent.add(new Call(greeting, System.nanoTime() + Long.MAX_VALUE));
         greeting.encode(out, dialect);
         Channel to = channel;
         if (to != null) {
@@ -356,7 +374,6 @@ public final class Pipe {
         }
         state = State.READY;
         backoff.reset();
-        patience = 1;
         settings.metrics().connected(endpoint.name(), wasReady);
         wasReady = true;
         endpoint.up();

@@ -19,9 +19,7 @@ public final class StoreOperation extends Operation<CasOutcome> {
         /** Before what is there. */
         PREPEND("prepend", 'P'),
         /** Something of the version given. */
-        CAS("cas", 'S'),
-        /** The same, or an older version: then the item stays stale. */
-        CAS_LATE("cas", 'S');
+        CAS("cas", 'S');
 
         private final String word;
         private final char letter;
@@ -46,7 +44,7 @@ public final class StoreOperation extends Operation<CasOutcome> {
      * Stores {@code value} under {@code key}.
      *
      * @param expiry from {@link Expiry}
-     * @param version for the CAS modes, else 0
+     * @param version for {@link Mode#CAS}, else 0
      */
     public StoreOperation(
             byte[] key, byte[] value, int flags, long expiry, Mode mode, long version) {
@@ -85,7 +83,7 @@ public final class StoreOperation extends Operation<CasOutcome> {
         } else {
             out.put(mode.word).put(' ').put(key).put(' ').put(flags & 0xffffffffL);
             out.put(' ').put(expiry).put(' ').put(value.length);
-            if (version != 0 || mode == Mode.CAS || mode == Mode.CAS_LATE) {
+            if (version != 0 || mode == Mode.CAS) {
                 out.put(' ').put(version);
             }
             out.end();
@@ -114,13 +112,10 @@ public final class StoreOperation extends Operation<CasOutcome> {
         if (expiry != 0) {
             out.put(" T").put(expiry);
         }
-        if (mode == Mode.CAS || mode == Mode.CAS_LATE) {
+        if (mode == Mode.CAS) {
             out.put(" C").put(version);
         } else if (mode != Mode.SET) {
             out.put(" M").put(mode.letter);
-        }
-        if (mode == Mode.CAS_LATE) {
-            out.put(" I");
         }
         if (asksVersion) {
             out.put(" c");

@@ -11,6 +11,7 @@ import java.util.Arrays;
 import java.util.EnumSet;
 import java.util.HashMap;
 import java.util.HashSet;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.PriorityQueue;
@@ -40,6 +41,9 @@ final class World {
 
     private static final String VIEW = new String(Watch.VIEW_KEY, StandardCharsets.US_ASCII);
 
+    /** So much later may a server that stood still do what had come over one of its connections. */
+    private static final int THAW_MS = 100;
+
     /** So much later comes what is not waited for. */
     private static final long LATE_MS = 100;
 
@@ -51,6 +55,9 @@ final class World {
         }
     }
 
+    /** A socket of a connection: another after each request that had no answer in time. */
+    private record Socket(Connection connection, int number) {}
+
     /** An item on a server. */
     private record Held(Item item, long version, long ends_ms) {}
 
@@ -58,7 +65,7 @@ final class World {
     final class Server {
         final String name;
         private final Map<String, Held> items = new HashMap<>();
-        private final List<Runnable> waiting = new ArrayList<>();
+        private final Map<Socket, List<Runnable>> waiting = new LinkedHashMap<>();
         private long version;
         private int process;
         private boolean dead;
@@ -90,11 +97,23 @@ final class World {
             swallows = true;
         }
 
+        /** Goes on: each socket is read at its own time, and new ones may be before it. */
         void thaw() {
             frozen = false;
-            List<Runnable> late = List.copyOf(waiting);
-            waiting.clear();
-            late.forEach(Runnable::run);
+            List.copyOf(waiting.keySet()).forEach(socket -> later(late(), () -> read(socket)));
+        }
+
+        private long late() {
+            return random.nextInt(THAW_MS);
+        }
+
+        private void read(Socket socket) {
+            if (!frozen) {
+                List<Runnable> late = waiting.remove(socket);
+                if (late != null) {
+                    late.forEach(Runnable::run);
+                }
+            }
         }
 
         private @Nullable Held held(String key) {
@@ -182,6 +201,7 @@ final class World {
         private final Server server;
         private final boolean guarded;
         private int process = -1;
+        private int socket;
 
         Connection(Client client, Server server, boolean guarded) {
             this.client = client;
@@ -191,8 +211,9 @@ final class World {
 
         private <T extends @Nullable Object> CompletableFuture<T> ask(Supplier<T> task) {
             CompletableFuture<T> answer = new CompletableFuture<>();
+            Socket over = new Socket(this, socket);
             later(timeout_ms, () -> fail(answer));
-            later(way(), () -> arrive(task, answer));
+            later(way(), () -> arrive(over, task, answer));
             return answer;
         }
 
@@ -204,12 +225,13 @@ final class World {
 
         private void fail(CompletableFuture<?> answer) {
             if (!answer.isDone()) {
+                socket++;
                 answer.completeExceptionally(new CacheException.Timeout(server.name));
             }
         }
 
         private <T extends @Nullable Object> void arrive(
-                Supplier<T> task, CompletableFuture<T> answer) {
+                Socket over, Supplier<T> task, CompletableFuture<T> answer) {
             if (client.cut.contains(server.name)) {
                 return;
             }
@@ -217,8 +239,10 @@ final class World {
                 answer.completeExceptionally(new CacheException.Connection(server.name, null));
                 return;
             }
-            if (server.frozen) {
-                server.waiting.add(() -> run(task, answer));
+            if (server.frozen || server.waiting.containsKey(over)) {
+                server.waiting
+                        .computeIfAbsent(over, none -> new ArrayList<>())
+                        .add(() -> run(task, answer));
                 return;
             }
             run(task, answer);
@@ -260,6 +284,16 @@ final class World {
         }
 
         @Override
+        public CompletableFuture<Found> readOnly(byte[] key) {
+            String name = name(key);
+            return ask(
+                    () -> {
+                        Held held = server.held(name);
+                        return held == null ? Found.NOTHING : new Found(held.item, 0, false);
+                    });
+        }
+
+        @Override
         public CompletableFuture<Stored> store(byte[] key, Item item, If condition, long version) {
             String name = name(key);
             Supplier<Stored> task = () -> server.store(name, item, condition, version);
@@ -270,7 +304,8 @@ final class World {
             }
             boolean tells = condition == If.SAME && Arrays.equals(key, Watch.VIEW_KEY);
             if (tells && broken.contains(Broken.TELLING)) {
-                later(LATE_MS + way(), () -> arrive(task, new CompletableFuture<>()));
+                Socket over = new Socket(this, socket);
+                later(LATE_MS + way(), () -> arrive(over, task, new CompletableFuture<>()));
                 return CompletableFuture.completedFuture(new Stored(CasOutcome.STORED, 0));
             }
             return ask(task);

@@ -16,14 +16,15 @@ import java.util.concurrent.Future;
 import java.util.regex.Pattern;
 
 /**
- * The table of source S3: 100 threads, each with 1000 puts and 1000 gets, against the old client.
+ * The table of the article on memcache-client-forjava 2.2: 100 threads, each with 1000 puts and
+ * 1000 gets, against whalin's client.
  *
  * <p>First both clients do the same: check connections or not, serialise objects. Then each comes
  * as it is, the old one in its last version. A cluster is, for that, a put to each of two servers
  * and a get from one. In each round Cellar's client has a turn before and after the old one; a
  * short round warms up; medians count.
  */
-final class S3 {
+final class OldClient {
     private static final int THREADS = 100;
 
     private enum Table {
@@ -56,7 +57,7 @@ final class S3 {
                     new Case(Table.USUAL, "two servers", "100B", 2, false, false, 1000),
                     new Case(Table.USUAL, "cluster", "100B", 2, true, false, 1000));
 
-    private S3() {}
+    private OldClient() {}
 
     /** Measures all cases in whose server, table and title {@code wanted} is found. */
     static Map<String, Object> run(boolean quick, Pattern wanted) throws Exception {
