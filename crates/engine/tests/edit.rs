@@ -296,3 +296,29 @@ fn an_edited_value_that_is_read_is_copied_and_gets_its_deadline() {
         cache.audit().unwrap();
     }
 }
+
+#[test]
+fn several_values_grow_beside_each_other_without_moving_often() {
+    let pieces = if cfg!(miri) { 20 } else { 4_000 };
+    let cache = cache(64 << 20);
+    let keys = [b"one", b"two", b"six"];
+    for key in keys {
+        store_collection(&cache, key, &[1; 200_000]);
+    }
+    let (mut moves, mut before) = (0, [0; 3]);
+    for number in 0..pieces {
+        for (key, before) in keys.iter().zip(&mut before) {
+            let piece = vec![number as u8; 1_000];
+            change_in_place(&cache, &key[..], &piece, Deadline::NEVER).unwrap();
+            let place = place(&cache, &key[..]);
+            moves += usize::from(place != *before);
+            *before = place;
+        }
+    }
+    for key in keys {
+        assert_eq!(read(&cache, key).len(), 200_000 + pieces * 1_000);
+    }
+    // Each begins at one place and moves to where it may grow.
+    assert!(moves <= 3 * 4, "{moves}");
+    cache.audit().unwrap();
+}

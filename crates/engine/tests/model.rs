@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use cellar_engine::{
     Apply, Cache, Change, Config, Counted, Deadline, DeleteOptions, Deleted, Draft, End, Handle,
     Happened, Increment, Instant, Item, Key, Kind, Lookup, ManualClock, Observer, SetOptions,
-    Space, Splice, Stored, When,
+    Space, Splice, Stored, ValueBytes, When,
 };
 use proptest::prelude::*;
 

@@ -295,20 +295,40 @@ impl Log {
         std::mem::replace(&mut self.leaves_addresses, is_left)
     }
 
-    /// The first of `span` segments without memory that are followed by as many others; behind what
-    /// plain segments take, if there is anything.
+    /// The first of `span` segments without memory, behind what plain segments take: in the middle of
+    /// the longest run of such, so that what lies before it can grow, too.
     fn find_apart(&mut self, span: usize) -> Option<u32> {
-        let plain = (self.share_bytes() >> self.arena.segment_shift()) * PLAIN_QUARTERS / 4;
-        let (mut first, mut run) = (plain, 0);
-        while run < 2 * span {
-            if first + 2 * span > self.arena.segments() {
-                return None;
-            }
-            match self.segments.get(first + run) {
-                Some(segment) if segment.used != Use::Unused => (first, run) = (first + run + 1, 0),
-                _ => run += 1,
+        let share = self.share_bytes() >> self.arena.segment_shift();
+        let plain = share * PLAIN_QUARTERS / 4;
+        let (mut longest, mut begin) = (0..0, plain);
+        for number in plain..=self.arena.segments() {
+            let is_unused = match self.segments.get(number) {
+                Some(segment) => segment.used == Use::Unused,
+                // All are unused from here on.
+                None => false,
+            };
+            if !is_unused {
+                let end = match number >= self.segments.len() {
+                    true => self.arena.segments(),
+                    false => number,
+                };
+                if end.saturating_sub(begin) > longest.len() {
+                    longest = begin..end;
+                }
+                begin = number + 1;
+                if number >= self.segments.len() {
+                    break;
+                }
             }
         }
+        if longest.len() < 2 * span {
+            return None;
+        }
+        // No further off than a share, for the table reaches up to there and is paid for.
+        let first = match longest.start == plain {
+            true => plain,
+            false => longest.start + ((longest.len() - span) / 2).min(share / 2),
+        };
         self.reach_segments(first + span).then_some(first as u32)
     }
 

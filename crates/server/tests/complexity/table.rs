@@ -123,15 +123,15 @@ pub(crate) const RESP: &[Row] = rows! {
         "4,096 keys a step, fewer if many track them",
         ["EXISTS {keys}", "TOUCH {keys}"];
     "expire pexpire expireat pexpireat ttl pttl expiretime pexpiretime persist invalidate type":
-        "one look-up", "a hash whose fields have deadlines", "one pass over at most 4 MiB",
+        "one look-up", "a hash whose fields have deadlines", "its pages are not looked at",
         ["EXPIRE hash 1000", "TYPE hash"];
     "object object|encoding object|freq object|idletime object|refcount object|help":
-        "one look-up", "a set of 4 MiB", "one pass over at most 4 MiB", ["OBJECT ENCODING set"];
+        "one look-up", "a set of 128 members", "one pass over at most 512 members", ["OBJECT ENCODING set"];
     "rename renamenx copy move": "a copy of the value", "a value of 24 MiB",
         "longer values are refused; copied 2 MiB a turn before, then alone",
         ["COPY long copy REPLACE", "RENAME copy copied"];
     "sort sort_ro": "a pass over the elements and their order, a look-up for each and pattern",
-        "all elements of 4 MiB, by other keys",
+        "all elements of a large list, by other keys",
         "4,096 elements a step, 1,024 with other keys; 64 KiB of answer; STORE ends with one copy",
         ["SORT set ALPHA", "SORT list BY key:* GET # GET key:*", "SORT sorted BY nosort DESC",
          "SORT list ALPHA DESC STORE ordered"];
@@ -139,8 +139,8 @@ pub(crate) const RESP: &[Row] = rows! {
         "4 MiB of a string summed, 256 KiB of a collection written a step; sent from the cache's \
          memory, or 64 KiB a turn",
         ["DUMP big", "DUMP set", "DUMP sorted", "DUMP hash", "DUMP list"];
-    "restore": "one pass over the bytes, and three copies of a collection",
-        "a collection of 4 MiB, compressed",
+    "restore": "one pass over the bytes, and a look-up for each member",
+        "a collection of half the memory, compressed",
         "1 MiB of work or 2,048 entries a step; its order; one copy",
         ["RESTORE restored 0 {dump:set} REPLACE", "RESTORE restored 0 {dump:sorted} REPLACE",
          "RESTORE restored 0 {dump:hash} REPLACE", "RESTORE restored 0 {dump:list} REPLACE"];
@@ -158,34 +158,34 @@ pub(crate) const RESP: &[Row] = rows! {
         ["HLEN hash", "HGET hash m1"];
     "hmget smismember zmscore": "one look-up a member", "262,142 members", "4,096 members a step",
         ["HMGET hash {members}", "SMISMEMBER set {members}", "ZMSCORE sorted {members}"];
-    "hgetall hkeys hvals smembers": "one pass over the members", "a collection of 4 MiB",
+    "hgetall hkeys hvals smembers": "one pass over the members", "a collection of half the memory",
         "64 KiB of answer a step", ["HGETALL hash", "HKEYS hash", "HVALS hash", "SMEMBERS set"];
-    "hset hmset hdel sadd srem zadd zrem": "three copies of the collection and a look-up a member",
-        "262,142 members of a collection of 4 MiB",
-        "4,096 members a step; what is longer than a collection may be is refused unseen",
+    "hset hmset hdel sadd srem zadd zrem": "O(log n) for each member",
+        "262,142 members",
+        "4,096 members a step; one copy of the collection if somebody reads all of it meanwhile",
         ["SADD new {huge}", "SREM set {huge}", "HSET new {huge} x", "ZADD new 1 {huge}",
          "SADD copy:set new", "SADD copy:set {members}", "SREM copy:set {members}",
          "HSET copy:hash m1 x", "HDEL copy:hash {members}", "ZADD copy:sorted 3 m1",
          "COPY earth scored REPLACE ; ZADD scored {scored4k}",
          "ZREM copy:sorted {members}"];
-    "hsetnx hincrby hincrbyfloat zincrby smove": "three copies of the collection",
-        "a collection of 4 MiB", "a collection has at most 4 MiB, or --max-value",
+    "hsetnx hincrby hincrbyfloat zincrby smove": "O(log n)",
+        "a collection that somebody reads whole meanwhile", "one copy of the collection",
         ["HINCRBY hash n 1", "ZINCRBY sorted 1 m1", "SMOVE set set m1"];
     "hexpire hpexpire hexpireat hpexpireat hpersist hgetex hsetex hgetdel":
-        "three copies of the collection and a look-up a field", "16,380 fields",
+        "O(log n) for each field", "16,380 fields",
         "at most 16,384 arguments",
         ["HEXPIRE hash 1000 FIELDS 2 m1 m2",
          "COPY hash timed REPLACE ; HPEXPIRE timed 1000000 FIELDS 16000 {fields16k}",
          "COPY hash timed REPLACE ; HSETEX timed EX 1000 FIELDS 8000 {fields8k}",
          "COPY hash timed REPLACE ; HGETDEL timed FIELDS 16000 {fields16k}"];
-    "hrandfield srandmember zrandmember": "one pass over the members", "a count of -1,048,576",
+    "hrandfield srandmember zrandmember": "O(log n) for each that is drawn", "a count of -1,048,576",
         "more are refused; 4,096 members a step",
         ["SRANDMEMBER set -1000000", "HRANDFIELD hash -100000 WITHVALUES",
          "ZRANDMEMBER sorted -100000"];
     "sismember scard": "one look-up", "none", "answers at once", ["SISMEMBER set m1"];
     "spop zpopmin zpopmax zmpop zremrangebyscore zremrangebyrank zremrangebylex":
-        "three copies of the collection and its members", "half of a collection of 4 MiB",
-        "at once: a collection has at most 4 MiB, or --max-value; 64 KiB of answer a step",
+        "O(log n) for each member that goes", "half of a large collection",
+        "the members go at once; 64 KiB of answer a step",
         ["COPY set popped REPLACE ; SPOP popped {half}",
          "COPY set popped REPLACE ; SPOP popped {tenth}",
          "COPY earth zpopped REPLACE ; ZREMRANGEBYRANK zpopped 0 {tenth}",
@@ -197,67 +197,67 @@ pub(crate) const RESP: &[Row] = rows! {
         "16,384 members a call", ["SSCAN set 0 COUNT 1000000000", "HSCAN hash 0 COUNT 1000000000",
          "ZSCAN sorted 0 COUNT 1000000000"];
     "sunion sinter sdiff sintercard": "a look-up for each member and set",
-        "16,383 sets of 4 MiB", "4,096 look-ups a step, and the last member's",
+        "16,383 large sets", "4,096 look-ups a step, and the last member's",
         ["SUNION set other", "SINTER set other", "SDIFF set other", "SINTERCARD 2 set other",
          "SUNION {missing16k}"];
     "sunionstore sinterstore sdiffstore": "the same and a copy of the result",
-        "a result of 4 MiB", "4,096 look-ups a step, and the last member's; its order; one copy",
+        "a large result", "4,096 look-ups a step, and the last member's; its order; one copy",
         ["SUNIONSTORE stored set other", "SINTERSTORE stored set other",
          "SDIFFSTORE stored set other"];
     "zunion zinter zdiff zintercard": "a look-up for each member and set, and their order",
-        "16,382 sets of 4 MiB", "4,096 look-ups, members sorted or answered a step",
+        "16,382 large sets", "4,096 look-ups, members sorted or answered a step",
         ["ZUNION 2 sorted set", "ZINTER 2 sorted set WITHSCORES", "ZDIFF 2 sorted other",
          "ZINTERCARD 2 sorted set"];
     "zunionstore zinterstore zdiffstore zrangestore":
         "the same and a copy of the result",
-        "a result of 4 MiB", "4,096 look-ups, members sorted or added a step; its order; one copy",
+        "a large result", "4,096 look-ups, members sorted or added a step; its order; one copy",
         ["ZUNIONSTORE stored 2 sorted other", "ZINTERSTORE stored 2 sorted sorted",
          "ZDIFFSTORE stored 2 sorted other",
          "ZRANGESTORE stored sorted 0 -1"];
     "zscore zcard zcount zrank zrevrank zlexcount": "two binary searches", "none",
         "answers at once", ["ZCOUNT sorted -inf +inf", "ZRANK sorted m1"];
     "zrange zrevrange zrangebyscore zrevrangebyscore zrangebylex zrevrangebylex":
-        "two binary searches and the answer", "all members of 4 MiB", "64 KiB of answer a step",
+        "two binary searches and the answer", "all members of a large set", "64 KiB of answer a step",
         ["ZRANGE sorted 0 -1 WITHSCORES", "ZREVRANGEBYSCORE sorted +inf -inf"];
-    "geoadd": "as ZADD", "87,380 places of a sorted set of 4 MiB", "1,365 places a step",
+    "geoadd": "as ZADD", "87,380 members", "1,365 places a step",
         ["GEOADD copy:earth 13.3 38.1 new"];
     "geopos geohash": "one look-up a member", "262,142 members", "4,096 members a step",
         ["GEOPOS earth {members}", "GEOHASH earth {members}"];
     "geodist": "two look-ups", "none", "answers at once", ["GEODIST earth m1 m2 km"];
     "geosearch georadius georadius_ro georadiusbymember georadiusbymember_ro":
         "a look at each member near the circle or box, and their order",
-        "all members of 4 MiB, the nearest first",
+        "all members of a large set, the nearest first",
         "4,096 members looked at or answered a step",
         ["GEOSEARCH earth FROMLONLAT 0 0 BYRADIUS 30000 km ASC WITHDIST WITHCOORD",
          "GEOSEARCH earth FROMMEMBER m1 BYBOX 40000 40000 km",
          "GEORADIUS earth 0 0 30000 km COUNT 100000 DESC",
          "GEORADIUSBYMEMBER earth m1 30000 km COUNT 100000 ANY STORE near"];
-    "geosearchstore": "the same and a copy of the result", "a result of 4 MiB",
+    "geosearchstore": "the same and a copy of the result", "a large result",
         "4,096 members looked at, chosen or added a step; its order; one copy",
         ["GEOSEARCHSTORE near earth FROMLONLAT 0 0 BYRADIUS 30000 km",
          "GEOSEARCHSTORE near earth FROMLONLAT 0 0 BYRADIUS 30000 km STOREDIST"];
-    "lpush rpush lpushx rpushx": "a copy of what is put in, and now and then of the list",
-        "a list of 4 MiB without free room",
-        "one copy of at most 4 MiB, or --max-value; 4,096 elements a step",
+    "lpush rpush lpushx rpushx": "O(1) for each element",
+        "a list that somebody reads whole meanwhile",
+        "one copy of the list; 4,096 elements a step",
         ["RPUSH new {huge}", "RPUSH copy:list new", "LPUSH copy:list {members}",
          "LPUSHX copy:list new"];
-    "lpop rpop ltrim": "a pass over what goes, or from the nearer end", "half of a list of 4 MiB",
-        "at once: a list has at most 4 MiB, or --max-value; 64 KiB of answer a step",
+    "lpop rpop ltrim": "O(1) for each page that goes", "half of a large list",
+        "the elements go at once; 64 KiB of answer a step",
         ["COPY list popped REPLACE ; LPOP popped {half}",
          "COPY list popped REPLACE ; LTRIM popped {half} -2"];
-    "lindex": "a pass from the nearer end", "the middle of a list of 4 MiB",
-        "a list has at most 4 MiB, or --max-value", ["LINDEX list {half}"];
+    "lindex": "O(log n)", "the middle of a large list",
+        "answers at once", ["LINDEX list {half}"];
     "llen": "one look-up", "none", "answers at once", ["LLEN list"];
-    "lrange": "a pass from the nearer end, and the answer", "all elements of 4 MiB",
+    "lrange": "O(log n) and the answer", "all elements of a large list",
         "64 KiB of answer a step", ["LRANGE list 0 -1"];
-    "lset linsert lrem": "a pass and a copy of the list", "the last elements of a list of 4 MiB",
-        "a list has at most 4 MiB, or --max-value",
+    "lset linsert lrem": "O(log n); a pass for LINSERT and LREM", "an element that is not in a large list",
+        "the pass is made at once",
         ["LSET copy:list {half} changed", "LINSERT copy:list AFTER none x",
          "LREM copy:list 0 none", "COPY list removed REPLACE ; LREM removed 0 m1"];
     "lpos": "a pass over the list", "an element that is not there",
-        "a list has at most 4 MiB; 64 KiB of answer a step", ["LPOS list none COUNT 0"];
-    "lmove rpoplpush": "as LPOP and LPUSH", "two lists of 4 MiB without free room",
-        "one copy of at most 4 MiB, or --max-value; alone", ["LMOVE copy:list moved LEFT RIGHT"];
+        "the pass is made at once; 64 KiB of answer a step", ["LPOS list none COUNT 0"];
+    "lmove rpoplpush": "as LPOP and LPUSH", "two lists that somebody reads whole meanwhile",
+        "one copy of each; alone", ["LMOVE copy:list moved LEFT RIGHT"];
     "lmpop": "a look-up a key, then as LPOP", "16,380 keys that are not there",
         "at most 16,384 arguments", ["COPY list popped REPLACE ; LMPOP 1 popped LEFT COUNT {half}"];
     "blpop brpop blmpop bzpopmin bzpopmax bzmpop":
@@ -267,8 +267,8 @@ pub(crate) const RESP: &[Row] = rows! {
          who stores something serves who waits for 2 ms of a turn",
         ["BLPOP {missing16k} 0.01", "BLPOP {waited} 0.01", "BZPOPMIN {waited} 0.01",
          "COPY list popped REPLACE ; BLMPOP 0 1 popped LEFT COUNT {half}"];
-    "blmove brpoplpush": "as LMOVE", "two lists of 4 MiB without free room",
-        "one copy of at most 4 MiB, or --max-value; alone",
+    "blmove brpoplpush": "as LMOVE", "two lists that somebody reads whole meanwhile",
+        "one copy of each; alone",
         ["BLMOVE copy:list moved LEFT RIGHT 0"];
     "subscribe unsubscribe psubscribe punsubscribe ssubscribe sunsubscribe":
         "a place in two trees a name",
