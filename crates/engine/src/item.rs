@@ -634,6 +634,7 @@ mod tests {
                     Deadline::at(Instant(9_000)),
                     Deadline::FARTHEST,
                 ][(bits >> 4) as usize % 3],
+                is_edited: false,
             };
             for width in Timescale::WIDTHS {
                 check_round_trip(spec, Timescale::new(4_000, width));
