@@ -178,8 +178,8 @@ impl Shard {
         Ok(true)
     }
 
-    /// The item where it can be edited: as it lies, with more memory behind it, or a copy; none if it
-    /// had to leave for lack of room.
+    /// The item where it can be edited: as it lies, with more memory behind it, or a copy; none if
+    /// it had to leave for lack of room.
     fn editable(
         &mut self,
         key: Key<'_>,

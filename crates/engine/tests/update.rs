@@ -109,7 +109,7 @@ fn a_value_that_is_too_long_is_refused_and_the_old_one_stays() {
     timed.set("key", b"old", None).unwrap();
     let key = timed.cache.key(b"key").unwrap();
     let mut scratch = Vec::new();
-    let max = timed.cache.value_bytes_max();
+    let max = timed.cache.collection_bytes_max();
     let outcome = timed.cache.update(key, &mut scratch, |_, value| {
         value.resize(max + 1, 0);
         ((), store(Deadline::NEVER))

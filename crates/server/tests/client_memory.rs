@@ -59,7 +59,14 @@ fn long_commands_of_any_kind_are_answered_and_nobody_stands_still() {
 #[test]
 fn a_long_message_goes_back_and_what_is_never_stored_is_refused_without_a_copy() {
     const LONG: usize = 64 * MIB;
-    let daemon = Daemon::spawn(&["--threads", "1", "--client-memory", "256MiB"]);
+    let daemon = Daemon::spawn(&[
+        "--threads",
+        "1",
+        "--memory",
+        "64MiB",
+        "--client-memory",
+        "256MiB",
+    ]);
     let mut client = Client::connect(&daemon);
     client.run("SADD set a b");
     client.run("RPUSH list a b");

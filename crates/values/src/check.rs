@@ -1,8 +1,8 @@
 //! Check: whether a value is sound, for tests and for an audit of the whole cache.
 
 use crate::PAGE_BYTES;
+use crate::digest::hash;
 use crate::page::{CHILD_SLOT_BYTES, FRONT_BYTES, Kind, NONE};
-use crate::table::hash;
 use crate::view::{Tree, View, page_at};
 
 impl View<'_> {

@@ -200,7 +200,7 @@ impl<'v, S: Rules> Members<'v, S> {
         match self {
             Members::Paged(view, mut pending) => {
                 let more = pending.plan(&view, S::key_of).bytes(&view);
-                pending.write(scratch);
+                *scratch = pending.into_bytes();
                 Change::Edit {
                     more,
                     deadline,

@@ -1,8 +1,4 @@
-//! Edit: a value that is changed: entries come, go and change; nodes split and merge.
-//!
-//! A node is split in the middle of its bytes, except where entries are added at an end of the
-//! tree: then the full node stays full. A node that is less than a quarter full is merged with a
-//! neighbour if both fill at most three quarters.
+//! Edit: a value that is changed: entries come, go and change.
 //!
 //! Invariants: a node's `up` is its parent; a child's count is how many entries are below it; no
 //! node but a root is empty; pages have no gaps between them.
@@ -14,16 +10,9 @@ use cellar_engine::ValueBytes;
 
 use crate::bytes::u64_at;
 use crate::entry::{Entry, Form, NewEntry};
-use crate::page::{
-    CHILD_SLOT_BYTES, Child, FRONT_BYTES, Front, Kind, NONE, Page, SEPARATOR_BYTES_MAX, SPACE_BYTES,
-};
-use crate::table::hash;
+use crate::page::{CHILD_SLOT_BYTES, FRONT_BYTES, Front, Kind, NONE, Page};
 use crate::view::{COUNTS_AT, Spot, Tree, View, WORDS_AT, new_head, page_at};
 
-/// A node with fewer bytes is merged.
-const MERGED_BYTES: usize = SPACE_BYTES / 4;
-/// Bytes of a node that came of a merge.
-const MERGED_BYTES_MAX: usize = SPACE_BYTES / 4 * 3;
 /// Bytes of the count in a child's entry, behind the page.
 const COUNT_AT: usize = 4;
 
@@ -51,9 +40,9 @@ pub struct Edit<'v, V: ?Sized> {
 
 /// A node's entry on its way to another node.
 #[derive(Clone, Debug)]
-struct Item<'a> {
-    bytes: Cow<'a, [u8]>,
-    tag: u16,
+pub(crate) struct Item<'a> {
+    pub(crate) bytes: Cow<'a, [u8]>,
+    pub(crate) tag: u16,
 }
 
 impl<'v, V: ValueBytes + ?Sized> Edit<'v, V> {
@@ -178,8 +167,8 @@ impl<'v, V: ValueBytes + ?Sized> Edit<'v, V> {
         self.free(freed);
     }
 
-    /// Removes so many entries of the first tree from a rank on. A leaf of which all go is taken out
-    /// as a whole.
+    /// Removes so many entries of the first tree from a rank on. A leaf of which all go is taken
+    /// out as a whole.
     pub(crate) fn take_ranks(&mut self, rank: usize, count: usize) {
         let tree = Tree::First;
         let mut left = count;
@@ -241,173 +230,8 @@ impl<'v, V: ValueBytes + ?Sized> Edit<'v, V> {
         Ok(())
     }
 
-    /// Splits a leaf that gets one entry more; all counts are right then.
-    fn split(&mut self, tree: Tree, spot: Spot, bytes: &[u8], tag: u16) -> Result<(), Collision> {
-        let mut copy = [0; PAGE_BYTES];
-        copy.copy_from_slice(self.view().page(spot.page).0);
-        let node = Page(&copy);
-        let form = self.forms[tree as usize];
-        let mut items = items_of(node, form);
-        let new = Item {
-            bytes: Cow::Borrowed(bytes),
-            tag,
-        };
-        items.insert(spot.index, new);
-        let is_at_end = self.view().neighbour(spot.page, true).is_none();
-        let is_at_begin = self.view().neighbour(spot.page, false).is_none();
-        let (cut, separator) = if form.slot == 4 {
-            self.cut_by_hash(&mut items, spot.index, is_at_end, form)?
-        } else {
-            let cut = match spot.index {
-                index if is_at_end && index + 1 == items.len() => index,
-                0 if is_at_begin => 1,
-                _ => middle_of(&items, form.slot),
-            };
-            (cut, self.separator(&items[cut - 1], &items[cut], form))
-        };
-        let right = self.allocate();
-        let up = node.up();
-        self.write_node(
-            spot.page,
-            Front::empty(Kind::Leaf, tree as u8, up),
-            &items[..cut],
-        );
-        self.write_node(
-            right,
-            Front::empty(Kind::Leaf, tree as u8, up),
-            &items[cut..],
-        );
-        self.adopt_parts(spot.page, form);
-        self.adopt_parts(right, form);
-        self.add_sibling(tree, spot.page, right, separator.as_deref());
-        Ok(())
-    }
-
-    /// Sorts the entries of a leaf by their hashes; where it is cut, and the separator.
-    fn cut_by_hash(
-        &self,
-        items: &mut Vec<Item<'_>>,
-        new: usize,
-        is_at_end: bool,
-        form: Form,
-    ) -> Result<(usize, Option<Vec<u8>>), Collision> {
-        let (view, seed) = (self.view(), self.view().seed());
-        let hash_of = |item: &Item<'_>| {
-            let entry = Entry {
-                bytes: &item.bytes,
-                form,
-            };
-            hash(seed, &view.bytes_of(entry.text()))
-        };
-        let mut hashed: Vec<(u64, usize)> = items.iter().map(hash_of).zip(0..).collect();
-        hashed.sort_unstable();
-        let is_last = hashed.last().is_some_and(|&(_, at)| at == new);
-        let sorted: Vec<Item<'_>> = hashed.iter().map(|&(_, at)| items[at].clone()).collect();
-        *items = sorted;
-        let wanted = match is_at_end && is_last {
-            true => items.len() - 1,
-            false => middle_of(items, form.slot),
-        };
-        let is_cut = |cut: &usize| hashed[cut - 1].0 != hashed[*cut].0;
-        let cuts = (1..items.len()).filter(is_cut);
-        let cut = cuts
-            .min_by_key(|cut| cut.abs_diff(wanted))
-            .ok_or(Collision)?;
-        let fits = |items: &[Item<'_>]| bytes_of(items, form.slot) <= SPACE_BYTES;
-        if !fits(&items[..cut]) || !fits(&items[cut..]) {
-            return Err(Collision);
-        }
-        Ok((cut, Some(hashed[cut].0.to_be_bytes().to_vec())))
-    }
-
-    /// What is behind one entry and not behind the next.
-    fn separator(&self, left: &Item<'_>, right: &Item<'_>, form: Form) -> Option<Vec<u8>> {
-        if form.lead == 0 {
-            return Some(Vec::new());
-        }
-        let view = self.view();
-        let key = |item: &Item<'_>| {
-            let entry = Entry {
-                bytes: &item.bytes,
-                form,
-            };
-            [entry.lead(), &view.bytes_of(entry.text())].concat()
-        };
-        let (left, mut right) = (key(left), key(right));
-        let same = left
-            .iter()
-            .zip(&right)
-            .take_while(|(one, other)| one == other);
-        let len = same.count() + 1;
-        right.truncate(len);
-        (len <= SEPARATOR_BYTES_MAX).then_some(right)
-    }
-
-    /// Links a node beside one whose entries it has got in part. All counts above them are made
-    /// anew.
-    fn add_sibling(&mut self, tree: Tree, left: u32, right: u32, separator: Option<&[u8]>) {
-        let up = self.view().page(left).up();
-        let child = |page, count, separator| {
-            let child = Child {
-                page,
-                count,
-                separator,
-            };
-            Item {
-                bytes: Cow::Owned(child.bytes()),
-                tag: 0,
-            }
-        };
-        let (left_count, right_count) = (self.total(left), self.total(right));
-        let new = child(right, right_count, separator);
-        if up == NONE {
-            let root = self.allocate();
-            let children = [child(left, left_count, Some(&[])), new];
-            self.write_node(root, Front::empty(Kind::Inner, tree as u8, NONE), &children);
-            self.adopt(root);
-            self.set_root(tree, root);
-            return;
-        }
-        let index = self.view().index_of(up, left) + 1;
-        let front = self.view().page(up).front();
-        if front.free_bytes(CHILD_SLOT_BYTES) >= new.bytes.len() + CHILD_SLOT_BYTES {
-            self.put_in(up, index, &new.bytes, 0);
-            self.set_up(right, up);
-        } else {
-            self.split_inner(tree, up, index, new);
-        }
-        self.recount(left);
-        self.recount(right);
-    }
-
-    /// Splits an inner node that gets one child more.
-    fn split_inner(&mut self, tree: Tree, page: u32, index: usize, new: Item<'_>) {
-        let mut copy = [0; PAGE_BYTES];
-        copy.copy_from_slice(self.view().page(page).0);
-        let node = Page(&copy);
-        let mut items = items_of(node, self.forms[tree as usize]);
-        items.insert(index, new);
-        let is_at_end = self.view().neighbour(page, true).is_none();
-        let cut = match is_at_end && index + 1 == items.len() {
-            true => index,
-            false => middle_of(&items, CHILD_SLOT_BYTES),
-        };
-        let first = items[cut].bytes.to_vec();
-        let separator = match usize::from(first[8]) {
-            255 => None,
-            len => Some(&first[9..9 + len]),
-        };
-        let right = self.allocate();
-        let front = Front::empty(Kind::Inner, tree as u8, node.up());
-        self.write_node(page, front, &items[..cut]);
-        self.write_node(right, front, &items[cut..]);
-        self.adopt(page);
-        self.adopt(right);
-        self.add_sibling(tree, page, right, separator);
-    }
-
     /// How many elements are in a node, or below it.
-    fn total(&self, page: u32) -> u32 {
+    pub(crate) fn total(&self, page: u32) -> u32 {
         let node = self.view().page(page);
         match node.kind() {
             Kind::Inner => (0..node.len()).map(|index| node.child(index).count).sum(),
@@ -416,7 +240,7 @@ impl<'v, V: ValueBytes + ?Sized> Edit<'v, V> {
     }
 
     /// Makes the counts of a node and of those above it anew.
-    fn recount(&mut self, mut page: u32) {
+    pub(crate) fn recount(&mut self, mut page: u32) {
         loop {
             let (total, up) = (self.total(page), self.view().page(page).up());
             if up == NONE {
@@ -429,7 +253,7 @@ impl<'v, V: ValueBytes + ?Sized> Edit<'v, V> {
     }
 
     /// Adds to the counts above a leaf.
-    fn add_to(&mut self, mut page: u32, more: i32) {
+    pub(crate) fn add_to(&mut self, mut page: u32, more: i32) {
         loop {
             let up = self.view().page(page).up();
             if up == NONE {
@@ -448,101 +272,13 @@ impl<'v, V: ValueBytes + ?Sized> Edit<'v, V> {
     }
 
     /// Adds to a tree's own count.
-    fn count(&mut self, tree: Tree, more: i64) {
+    pub(crate) fn count(&mut self, tree: Tree, more: i64) {
         let at = COUNTS_AT + tree as usize * 8;
         let count = u64_at(self.value.bytes(), at).wrapping_add_signed(more);
         self.write(at, &count.to_le_bytes());
     }
 
-    /// Sees to a node that has lost an entry: one without any goes, one with few is merged. What
-    /// is to be freed comes to `freed`.
-    fn balance(&mut self, tree: Tree, page: u32, freed: &mut Vec<u32>) {
-        let node = self.view().page(page);
-        let (front, slot) = (node.front(), self.slot_of(node));
-        if front.entries == 0 {
-            return self.unlink(tree, page, freed);
-        }
-        if front.up == NONE {
-            return self.lower_root(tree, page, freed);
-        }
-        if front.used_bytes(slot) >= MERGED_BYTES {
-            return;
-        }
-        let index = self.view().index_of(front.up, page);
-        let parent = self.view().page(front.up);
-        let sibling = |index: usize| (index < parent.len()).then(|| parent.child(index).page);
-        let before = index.checked_sub(1).and_then(sibling);
-        let pairs = [
-            before.map(|before| (before, page, index)),
-            sibling(index + 1).map(|next| (page, next, index + 1)),
-        ];
-        let fits = |&(left, right, _): &(u32, u32, usize)| {
-            let used = |page| self.view().page(page).front().used_bytes(slot);
-            used(left) + used(right) <= MERGED_BYTES_MAX
-        };
-        if let Some((left, right, at)) = pairs.into_iter().flatten().find(fits) {
-            self.merge(left, right, at);
-            self.unlink(tree, right, freed);
-            self.recount(left);
-        }
-    }
-
-    /// Moves the entries of a node to the one before it, under the same parent, where the second
-    /// one is the child at `index`.
-    fn merge(&mut self, left: u32, right: u32, index: usize) {
-        let (mut copy, mut other) = ([0; PAGE_BYTES], [0; PAGE_BYTES]);
-        copy.copy_from_slice(self.view().page(left).0);
-        other.copy_from_slice(self.view().page(right).0);
-        let (node, next) = (Page(&copy), Page(&other));
-        let form = self.forms[usize::from(node.0[1])];
-        let (mut items, mut behind) = (items_of(node, form), items_of(next, form));
-        if node.kind() == Kind::Inner {
-            // The first child has had no separator of its own.
-            let parent = self.view().page(node.up());
-            let child = Child {
-                separator: parent.child(index).separator,
-                ..next.child(0)
-            };
-            behind[0].bytes = Cow::Owned(child.bytes());
-        }
-        items.append(&mut behind);
-        let front = Front::empty(node.kind(), node.0[1], node.up());
-        self.write_node(left, front, &items);
-        match node.kind() {
-            Kind::Inner => self.adopt(left),
-            _ => self.adopt_parts(left, form),
-        }
-    }
-
-    /// Takes a node out of the tree.
-    fn unlink(&mut self, tree: Tree, page: u32, freed: &mut Vec<u32>) {
-        freed.push(page);
-        let up = self.view().page(page).up();
-        if up == NONE {
-            return self.set_root(tree, NONE);
-        }
-        let index = self.view().index_of(up, page);
-        self.take_out(up, index);
-        self.balance(tree, up, freed);
-    }
-
-    /// Has the only child of a root take its place.
-    fn lower_root(&mut self, tree: Tree, root: u32, freed: &mut Vec<u32>) {
-        let mut root = root;
-        loop {
-            let node = self.view().page(root);
-            if node.kind() != Kind::Inner || node.len() > 1 {
-                return;
-            }
-            let child = node.child(0).page;
-            freed.push(root);
-            self.set_root(tree, child);
-            self.set_up(child, NONE);
-            root = child;
-        }
-    }
-
-    fn slot_of(&self, node: Page<'_>) -> usize {
+    pub(crate) fn slot_of(&self, node: Page<'_>) -> usize {
         match node.kind() {
             Kind::Inner => CHILD_SLOT_BYTES,
             _ => self.forms[usize::from(node.0[1])].slot,
@@ -550,7 +286,7 @@ impl<'v, V: ValueBytes + ?Sized> Edit<'v, V> {
     }
 
     /// Puts an entry into a node that has space for it.
-    fn put_in(&mut self, page: u32, index: usize, bytes: &[u8], tag: u16) {
+    pub(crate) fn put_in(&mut self, page: u32, index: usize, bytes: &[u8], tag: u16) {
         let slot = self.slot_of(self.view().page(page));
         let front = self.view().page(page).front();
         if front.heap - FRONT_BYTES < (front.entries + 1) * slot + bytes.len() {
@@ -579,7 +315,7 @@ impl<'v, V: ValueBytes + ?Sized> Edit<'v, V> {
     }
 
     /// Takes an entry out of a node.
-    fn take_out(&mut self, page: u32, index: usize) {
+    pub(crate) fn take_out(&mut self, page: u32, index: usize) {
         let node = self.view().page(page);
         let (mut front, slot) = (node.front(), self.slot_of(node));
         let form = self.forms[usize::from(node.0[1])];
@@ -620,7 +356,7 @@ impl<'v, V: ValueBytes + ?Sized> Edit<'v, V> {
     }
 
     /// Writes a node with these entries.
-    fn write_node(&mut self, page: u32, front: Front, items: &[Item<'_>]) {
+    pub(crate) fn write_node(&mut self, page: u32, front: Front, items: &[Item<'_>]) {
         let slot = match front.kind {
             Kind::Inner => CHILD_SLOT_BYTES,
             _ => self.forms[usize::from(front.tree)].slot,
@@ -643,7 +379,7 @@ impl<'v, V: ValueBytes + ?Sized> Edit<'v, V> {
 }
 
 /// The entries of a node.
-fn items_of<'a>(node: Page<'a>, form: Form) -> Vec<Item<'a>> {
+pub(crate) fn items_of<'a>(node: Page<'a>, form: Form) -> Vec<Item<'a>> {
     let slot = match node.kind() {
         Kind::Inner => CHILD_SLOT_BYTES,
         _ => form.slot,
@@ -656,24 +392,4 @@ fn items_of<'a>(node: Page<'a>, form: Form) -> Vec<Item<'a>> {
         }
     };
     (0..node.len()).map(item).collect()
-}
-
-fn bytes_of(items: &[Item<'_>], slot: usize) -> usize {
-    items.iter().map(|item| item.bytes.len() + slot).sum()
-}
-
-/// The cut that leaves about as many bytes on either side.
-fn middle_of(items: &[Item<'_>], slot: usize) -> usize {
-    let all = bytes_of(items, slot);
-    let (mut cut, mut before) = (0, 0);
-    while cut < items.len() && before * 2 < all {
-        before += items[cut].bytes.len() + slot;
-        cut += 1;
-    }
-    // The one in the middle goes to the side where less is.
-    let last = items[cut - 1].bytes.len() + slot;
-    if cut > 1 && before * 2 - all > last {
-        cut -= 1;
-    }
-    cut.clamp(1, items.len() - 1)
 }

@@ -9,8 +9,8 @@
 
 use crate::bytes::{push_varint, u32_at, u64_at, varint};
 
-/// Most bytes of texts that lie in a leaf for one entry: two entries fit into a page, and a page that
-/// is too full by one entry into two.
+/// Most bytes of texts that lie in a leaf for one entry: two entries fit into a page, and a page
+/// that is too full by one entry into two.
 pub(crate) const INLINE_BYTES_MAX: usize = 2000;
 /// Bytes of the page number that stands for a long text.
 const PAGE_NUMBER_BYTES: usize = 4;
@@ -216,7 +216,7 @@ impl<'a> Entry<'a> {
     }
 }
 
-/// An entry that is being made. Texts that are long have the page number zero until they have pages.
+/// An entry that is being made. Long texts have the page number zero until they have pages.
 #[derive(Debug, Default)]
 pub(crate) struct NewEntry {
     pub(crate) bytes: Vec<u8>,

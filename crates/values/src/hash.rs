@@ -4,32 +4,32 @@
 //! |---|---|
 //! | 0; or 1 if a field has a deadline | 1 |
 //! | the key's own deadline, the earliest of a field | 8 + 8, in the second case only |
-//! | members, whose payload is: varint of twice the value's length, plus one with a deadline; the value; the deadline in 8 bytes | |
+//! | members | |
+//!
+//! A payload: varint of twice the value's length, plus one with a deadline; the value; the
+//! deadline in 8 bytes.
 //!
 //! One in pages keeps the key's own deadline in the head, and fields with a deadline by that in its
 //! second tree.
 //!
-//! A field whose deadline has passed is not there for any reader; the next change drops it. If each
-//! field has a deadline, the item goes with the last of them or at the key's own deadline, whichever
-//! comes first; the own one is kept in the value for then.
+//! A field whose deadline has passed is not there for any reader; the next change drops it. If
+//! each field has a deadline, the item goes with the last of them or at the key's own deadline,
+//! whichever comes first.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
 use cellar_engine::{Apply, Change, Deadline, Instant, Kind, ValueBytes};
 
-use crate::bytes::{push_varint, u64_at, varint};
 use crate::collection::{Collection, Family, HASH, Members, Rules, apply_all, is_repacked};
-use crate::edit::Edit;
-use crate::entry::{self, Form};
-use crate::packed::{self, Packed, Shape};
+pub use crate::field::{Field, raw};
+use crate::field::{Fields, deadline_at, deadline_of, deadline_of_key, payload_of, tail_of};
+use crate::packed::Packed;
 use crate::pending::{Op, OpKind};
 use crate::view::{Spot, Tree, View, WORDS_AT, is_paged};
 
 /// Bytes before the members of a packed hash with deadlines.
 const TIMES_BYTES: usize = 17;
-/// [`Deadline::NEVER`] in a value.
-const NEVER: u64 = u64::MAX;
 /// The word of the head that keeps the key's own deadline, and where it lies.
 const OWN_WORD: usize = 0;
 const OWN_AT: usize = WORDS_AT;
@@ -39,89 +39,12 @@ pub const SET_OWN_DEADLINE: Apply = Apply(|value, raw| value.write(OWN_AT, raw))
 /// Fields that one change drops because they have expired, of a hash in pages.
 pub const DROPPED_MAX: usize = 512;
 
-/// A value, and its deadline if it has one.
-#[derive(Debug)]
-pub(crate) struct Fields;
-
-impl Shape for Fields {
-    fn payload_bytes(bytes: &[u8]) -> usize {
-        let (head, start) = varint(bytes, 0);
-        start + head / 2 + if head % 2 == 1 { 8 } else { 0 }
-    }
-}
-
-impl Rules for Fields {
-    const FORMS: [Form; 2] = [Form::FIELDS, Form::KEYED];
-    const APPLY: Apply = Apply(apply_all::<Fields>);
-
-    fn key_of(tail: u64) -> [u8; 8] {
-        tail.to_be_bytes()
-    }
-
-    fn apply(edit: &mut Edit<'_, dyn ValueBytes + '_>, op: &Op<'_>) {
-        let place = op.place_in(&edit.view());
-        let old = place.found.and_then(|spot| edit.view().entry(spot).tail());
-        match (op.kind, place.found) {
-            (OpKind::Put, _) => edit.put_sure(&place, [op.member, op.second], op.tail),
-            (OpKind::Remove, Some(spot)) => edit.take(Tree::First, spot),
-            (OpKind::Retail, Some(spot)) => {
-                let _ = edit.replace_tail(Tree::First, spot, op.tail);
-            }
-            _ => return,
-        }
-        if old != op.tail {
-            if let Some(old) = old {
-                edit.take_keyed(old.to_be_bytes(), op.member);
-            }
-            if let Some(new) = op.tail {
-                edit.add_keyed(new.to_be_bytes(), op.member);
-            }
-        }
-    }
-}
-
 /// Hashes, for what changes one.
 #[derive(Debug)]
 pub struct Hashes;
 
 impl Family for Hashes {
     type Of<'v> = Hash<'v>;
-}
-
-/// One field.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Field<'a> {
-    /// Its name.
-    pub name: Cow<'a, [u8]>,
-    /// Its value.
-    pub value: Cow<'a, [u8]>,
-    /// When it goes.
-    pub deadline: Deadline,
-}
-
-impl<'a> Field<'a> {
-    fn of(entry: packed::Entry<'a>) -> Field<'a> {
-        let (head, start) = varint(entry.payload, 0);
-        let end = start + head / 2;
-        let deadline = if head % 2 == 1 {
-            deadline_at(entry.payload, end)
-        } else {
-            Deadline::NEVER
-        };
-        Field {
-            name: Cow::Borrowed(entry.member),
-            value: Cow::Borrowed(&entry.payload[start..end]),
-            deadline,
-        }
-    }
-
-    fn of_paged(view: &View<'a>, entry: entry::Entry<'a>) -> Field<'a> {
-        Field {
-            name: view.bytes_of(entry.text()),
-            value: view.bytes_of(entry.second()),
-            deadline: deadline_of(entry.tail()),
-        }
-    }
 }
 
 /// A hash, as it is at a moment.
@@ -575,31 +498,6 @@ fn span_of(packed: &Packed<'_, Fields>) -> (Deadline, Deadline) {
     })
 }
 
-fn payload_of(value: &[u8], deadline: Deadline) -> Vec<u8> {
-    let is_timed = deadline != Deadline::NEVER;
-    let mut payload = Vec::with_capacity(value.len() + 16);
-    push_varint(&mut payload, value.len() * 2 + usize::from(is_timed));
-    payload.extend_from_slice(value);
-    if is_timed {
-        payload.extend_from_slice(&raw(deadline).to_le_bytes());
-    }
-    payload
-}
-
-/// The deadline of an entry of the second tree.
-fn deadline_of_key(entry: entry::Entry<'_>) -> Deadline {
-    let key = entry.lead().try_into().expect("a key has eight bytes");
-    Deadline::at(Instant(u64::from_be_bytes(key)))
-}
-
-fn deadline_of(tail: Option<u64>) -> Deadline {
-    tail.map_or(Deadline::NEVER, |ms| Deadline::at(Instant(ms)))
-}
-
-fn tail_of(deadline: Deadline) -> Option<u64> {
-    deadline.instant().map(|at| at.0)
-}
-
 /// The first deadline of a field in pages.
 fn first_of(view: &View<'_>) -> Deadline {
     let first = view.iter(Tree::Second).next();
@@ -641,8 +539,8 @@ pub fn expired_with(value: &[u8], item: Deadline) -> usize {
     Hash::view(value, Instant(0)).members.len()
 }
 
-/// Drops fields that have expired at `now`: what the cache is to do, and how many were dropped. Some
-/// may be left of a large hash.
+/// Drops fields that have expired at `now`: what the cache is to do, and how many were dropped.
+/// Some may be left of a large hash.
 pub fn without_expired(
     value: &[u8],
     deadline: Deadline,
@@ -686,19 +584,6 @@ pub fn item_deadline(value: &[u8], own: Deadline) -> Deadline {
         return own;
     }
     own.min(span_of(&Packed::read(&value[TIMES_BYTES..])).1)
-}
-
-/// A deadline as bytes that [`own_deadline_place`] takes.
-#[must_use]
-pub fn raw(deadline: Deadline) -> u64 {
-    deadline.instant().map_or(NEVER, |at| at.0)
-}
-
-fn deadline_at(bytes: &[u8], at: usize) -> Deadline {
-    match u64_at(bytes, at) {
-        NEVER => Deadline::NEVER,
-        ms => Deadline::at(Instant(ms)),
-    }
 }
 
 const _: () = assert!(OWN_AT == WORDS_AT + OWN_WORD * 8);

@@ -16,11 +16,13 @@
 #![forbid(unsafe_code)]
 
 mod bytes; // numbers within a value
+mod digest; // the hash of a member
 mod entry; // what a tree stores
 mod page; // a node's bytes
 mod view; // reading a value in pages
 mod plan; // pages that changes need
 mod edit; // changing a value: entries, splits, merges
+mod split; // nodes that are too full or too empty
 mod pages; // changing a value: allocating, freeing and moving pages
 mod table; // members by hash
 mod ordered; // members by key
@@ -29,9 +31,11 @@ mod check; // whether a value is sound
 mod packed; // few members
 mod pending; // changes that a command sees before they are made
 mod collection; // what hashes, sets and sorted sets have in common
+mod field; // a hash's field
 pub mod hash;
 pub mod set;
 mod sorted_set;
+mod packed_list; // a short list
 pub mod list;
 
 pub use collection::{Collection, Family, HASH, LIST, SET, SORTED_SET};

@@ -1,56 +1,24 @@
-//! List: elements one behind the other, with free room before and behind them.
+//! List: elements in an order of their own, put in and taken out at both ends and between.
 //!
-//! | part | bytes |
-//! |---|---|
-//! | how many elements; where the first begins; where the last ends | 4 each |
-//! | free room, elements, free room | |
-//! | an element: its length as a varint, its bytes, the length of both backwards | |
+//! A short list is packed; one that has become longer is made of pages.
 //!
-//! An element is walked over from either end. What comes to an end is written into the free room,
-//! and what goes is left there: only the head changes. A list that has no room is laid out anew
-//! with half as much again on that side, one that is mostly room without; so an element costs a
-//! constant number of copies of its bytes. Short lists have no room.
-//!
-//! That is a packed list. A longer one is made of pages: see the crate's documentation.
-//!
-//! Why: docs/decisions/0044, 0074. Tests: at the end of this file, tests/resp_lists.rs.
+//! Why: docs/decisions/0044, 0074. Tests: at the end of this file, tests/model.rs.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
-use cellar_engine::{Apply, Change, Deadline, Splice, ValueBytes};
+use cellar_engine::{Apply, Change, Deadline, ValueBytes};
 
-use crate::bytes::{push_varint, u32_at, u64_at, varint};
+use crate::bytes::{u32_at, u64_at};
 use crate::collection::LIST;
 use crate::edit::Edit as PagesEdit;
-use crate::entry::Form;
+pub use crate::packed_list::{Edit, PackedList, Side};
+use crate::packed_list::{FEW_ELEMENTS_MAX, FORMS, HEAD_BYTES, append, lay_out};
 use crate::plan::Plan;
 use crate::view::{Spot, Tree, View, is_paged};
 
-/// Bytes before the first element or its free room.
-const HEAD_BYTES: usize = 12;
-/// A value up to this length has no free room when it is laid out: a copy of it costs little.
-const TIGHT_BYTES_MAX: usize = 256;
-/// What is mostly room has less than this part of its length in use.
-const USED_SHARE_MIN: usize = 4;
-
-/// A packed list has no more bytes of elements, unless it has few elements.
-const PACKED_BYTES_MAX: usize = 8 << 10;
-const FEW_ELEMENTS_MAX: usize = 16;
-const FEW_BYTES_MAX: usize = 64 << 10;
 /// A list in pages that has few elements of so few bytes is packed again.
 const REPACKED_BYTES_MAX: usize = 2 << 10;
-
-const FORMS: [Form; 2] = [Form::ELEMENTS, Form::ELEMENTS];
-
-/// An end of a list.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
-    /// The first element is there.
-    Left,
-    /// The last element is there.
-    Right,
-}
 
 /// A list in the bytes of a value.
 #[derive(Clone, Copy, Debug)]
@@ -59,30 +27,6 @@ pub enum List<'a> {
     Packed(PackedList<'a>),
     /// A long one.
     Paged(View<'a>),
-}
-
-/// A short list.
-#[derive(Clone, Copy, Debug)]
-pub struct PackedList<'a> {
-    value: &'a [u8],
-    count: usize,
-    start: usize,
-    end: usize,
-}
-
-/// What becomes of a list.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Edit {
-    /// Nothing.
-    Keep,
-    /// It has no elements.
-    Remove,
-    /// Its value is in the scratch buffer.
-    Store,
-    /// Parts of its value are.
-    Splice([Splice; 2]),
-    /// Operations on its pages are; the value may become longer by so many bytes.
-    Pages(usize),
 }
 
 impl Edit {
@@ -467,325 +411,14 @@ impl<'a> List<'a> {
     }
 }
 
-impl<'a> PackedList<'a> {
-    /// The element that begins at a place, and where the next one does.
-    fn element(&self, at: usize) -> (&'a [u8], usize) {
-        let (len, from) = varint(self.value, at);
-        let end = from + len;
-        (&self.value[from..end], end + back_bytes(end - at))
-    }
-
-    /// Where the element begins that ends at a place.
-    fn before(&self, end: usize) -> usize {
-        let (mut number, mut shift, mut at) = (0, 0, end);
-        loop {
-            at -= 1;
-            let byte = self.value[at];
-            number |= usize::from(byte & 0x7f) << shift;
-            shift += 7;
-            if byte < 0x80 {
-                return at - number;
-            }
-        }
-    }
-
-    /// The elements and where they begin, from the first on.
-    fn iter(&self) -> impl Iterator<Item = (&'a [u8], Range<usize>)> {
-        let list = *self;
-        let mut at = self.start;
-        std::iter::from_fn(move || {
-            (at < list.end).then(|| {
-                let (element, next) = list.element(at);
-                (element, std::mem::replace(&mut at, next)..next)
-            })
-        })
-    }
-
-    /// The same from the last on.
-    fn iter_back(&self) -> impl Iterator<Item = (&'a [u8], Range<usize>)> {
-        let list = *self;
-        let mut end = self.end;
-        std::iter::from_fn(move || {
-            (end > list.start).then(|| {
-                let at = list.before(end);
-                (list.element(at).0, at..std::mem::replace(&mut end, at))
-            })
-        })
-    }
-
-    /// Where the element with a number begins, or the last one ends; counted from the nearer end.
-    fn place(&self, index: usize) -> usize {
-        if index <= self.count / 2 {
-            (0..index).fold(self.start, |at, _| self.element(at).1)
-        } else {
-            (index..self.count).fold(self.end, |end, _| self.before(end))
-        }
-    }
-
-    /// The element at an end, and where it lies.
-    fn at_end(&self, side: Side) -> Option<Range<usize>> {
-        let number = match side {
-            Side::Left => 0,
-            Side::Right => self.count.checked_sub(1)?,
-        };
-        (self.count > 0).then(|| {
-            let at = self.place(number);
-            at..self.element(at).1
-        })
-    }
-
-    fn push(&self, side: Side, elements: &[&[u8]], scratch: &mut Vec<u8>) -> Edit {
-        scratch.extend_from_slice(&[0; HEAD_BYTES]);
-        match side {
-            Side::Left => elements
-                .iter()
-                .rev()
-                .for_each(|element| append(element, scratch)),
-            Side::Right => elements.iter().for_each(|element| append(element, scratch)),
-        }
-        let added = scratch.len() - HEAD_BYTES;
-        let count = self.count + elements.len();
-        let (left, right) = (self.start - HEAD_BYTES, self.value.len() - self.end);
-        let room = if side == Side::Left { left } else { right };
-        if room >= added && self.count > 0 {
-            let (start, end, at) = match side {
-                Side::Left => (self.start - added, self.end, self.start - added),
-                Side::Right => (self.start, self.end + added, self.end),
-            };
-            write_head(scratch, count, start, end);
-            let splice = |at, from, len| Splice { at, from, len };
-            return Edit::Splice([splice(0, 0, HEAD_BYTES), splice(at, HEAD_BYTES, added)]);
-        }
-        let used = self.end - self.start + added;
-        let own = used / 2;
-        let rooms = match side {
-            Side::Left => (own, right.min(used / 4)),
-            Side::Right => (left.min(used / 4), own),
-        };
-        let block = scratch.split_off(HEAD_BYTES);
-        let old = &self.value[self.start..self.end];
-        let parts = match side {
-            Side::Left => [&*block, old, &[]],
-            Side::Right => [old, &*block, &[]],
-        };
-        lay_out(&parts, count, rooms, scratch)
-    }
-
-    /// Takes elements away at both ends, all but those with numbers in a range.
-    fn keep(&self, range: Range<usize>, scratch: &mut Vec<u8>) -> Edit {
-        if range.len() == self.count {
-            return Edit::Keep;
-        }
-        if range.is_empty() {
-            return Edit::Remove;
-        }
-        let (start, end) = (self.place(range.start), self.place(range.end));
-        let used = end - start;
-        if self.value.len() > TIGHT_BYTES_MAX.max(used * USED_SHARE_MIN) {
-            let parts = [&self.value[start..end], &[], &[]];
-            let rooms = (used / 4, used / 4);
-            return lay_out(&parts, range.len(), rooms, scratch);
-        }
-        scratch.extend_from_slice(&[0; HEAD_BYTES]);
-        write_head(scratch, range.len(), start, end);
-        let head = Splice {
-            at: 0,
-            from: 0,
-            len: HEAD_BYTES,
-        };
-        Edit::Splice([head, Splice::default()])
-    }
-
-    /// Writes the list as it is: what took an element and put it back has changed the key.
-    fn rewrite(&self, scratch: &mut Vec<u8>) -> Edit {
-        scratch.extend_from_slice(&self.value[..HEAD_BYTES]);
-        let head = Splice {
-            at: 0,
-            from: 0,
-            len: HEAD_BYTES,
-        };
-        Edit::Splice([head, Splice::default()])
-    }
-
-    /// Moves the element at one end to the other; one that is alone has nowhere to go.
-    fn rotate(&self, from: Side, scratch: &mut Vec<u8>) -> Edit {
-        let Some(place) = self.at_end(from).filter(|_| self.count > 1) else {
-            return Edit::Keep;
-        };
-        let block = &self.value[place.clone()];
-        let (start, end) = match from {
-            Side::Left => (place.end, self.end),
-            Side::Right => (self.start, place.start),
-        };
-        let (left, right) = (start - HEAD_BYTES, self.value.len() - end);
-        let moved = match from {
-            Side::Left => (right >= block.len()).then(|| (start, end + block.len(), end)),
-            Side::Right => left
-                .checked_sub(block.len())
-                .map(|room| (HEAD_BYTES + room, end, HEAD_BYTES + room)),
-        };
-        if let Some((start, end, at)) = moved {
-            scratch.extend_from_slice(&[0; HEAD_BYTES]);
-            write_head(scratch, self.count, start, end);
-            scratch.extend_from_slice(block);
-            let splice = |at, from, len| Splice { at, from, len };
-            return Edit::Splice([
-                splice(0, 0, HEAD_BYTES),
-                splice(at, HEAD_BYTES, block.len()),
-            ]);
-        }
-        let (rest, used) = (&self.value[start..end], self.end - self.start);
-        let (parts, rooms) = match from {
-            Side::Left => ([rest, block, &[]], (left.min(used / 4), used / 2)),
-            Side::Right => ([block, rest, &[]], (used / 2, right.min(used / 4))),
-        };
-        lay_out(&parts, self.count, rooms, scratch)
-    }
-
-    /// Puts an element, or none, in the place of what lies there.
-    fn replace(&self, place: Range<usize>, element: Option<&[u8]>, scratch: &mut Vec<u8>) -> Edit {
-        let mut block = Vec::new();
-        if let Some(element) = element {
-            append(element, &mut block);
-        }
-        if block.len() == place.len() {
-            scratch.append(&mut block);
-            let splice = Splice {
-                at: place.start,
-                from: 0,
-                len: place.len(),
-            };
-            return Edit::Splice([splice, Splice::default()]);
-        }
-        let count = self.count + usize::from(element.is_some()) - usize::from(!place.is_empty());
-        let (before, after) = (
-            &self.value[self.start..place.start],
-            &self.value[place.end..self.end],
-        );
-        let parts = [before, &*block, after];
-        lay_out(&parts, count, self.rooms(), scratch)
-    }
-
-    /// Removes the elements that equal this one: so many from the first on, from the last on if the
-    /// number is negative, all if it is zero. How many those were.
-    fn remove(&self, count: i64, element: &[u8], scratch: &mut Vec<u8>) -> (usize, Edit) {
-        let mut left = match usize::try_from(count.unsigned_abs()).unwrap_or(usize::MAX) {
-            0 => usize::MAX,
-            most => most,
-        };
-        let mut at = self.start;
-        if count < 0 {
-            // From here on they are so many, or all.
-            let mut found = self.iter_back().filter(|(found, _)| *found == element);
-            at = found
-                .nth(left - 1)
-                .map_or(self.start, |(_, place)| place.start);
-        }
-        let mut kept = Vec::with_capacity(self.end - self.start);
-        let (mut from, mut removed) = (self.start, 0);
-        while left > 0 && at < self.end {
-            let (found, next) = self.element(at);
-            if found == element {
-                kept.extend_from_slice(&self.value[from..at]);
-                (from, removed, left) = (next, removed + 1, left - 1);
-            }
-            at = next;
-        }
-        if removed == 0 {
-            return (0, Edit::Keep);
-        }
-        if removed == self.count {
-            return (removed, Edit::Remove);
-        }
-        kept.extend_from_slice(&self.value[from..self.end]);
-        let parts = [&*kept, &[], &[]];
-        let count = self.count - removed;
-        let edit = lay_out(&parts, count, self.rooms(), scratch);
-        (removed, edit)
-    }
-
-    /// The free room on both sides.
-    fn rooms(&self) -> (usize, usize) {
-        let used = (self.end - self.start) / 4;
-        let (left, right) = (self.start - HEAD_BYTES, self.value.len() - self.end);
-        (left.min(used), right.min(used))
-    }
-}
-
-/// Appends an element.
-fn append(element: &[u8], out: &mut Vec<u8>) {
-    let from = out.len();
-    push_varint(out, element.len());
-    out.extend_from_slice(element);
-    let back = out.len();
-    push_varint(out, back - from);
-    out[back..].reverse();
-}
-
-/// Bytes of a length that is read backwards.
-fn back_bytes(mut number: usize) -> usize {
-    let mut bytes = 1;
-    while number >= 0x80 {
-        (number, bytes) = (number >> 7, bytes + 1);
-    }
-    bytes
-}
-
-fn write_head(scratch: &mut [u8], count: usize, start: usize, end: usize) {
-    // A value is shorter than 4 GiB.
-    for (place, number) in [count, start, end].into_iter().enumerate() {
-        scratch[place * 4..place * 4 + 4].copy_from_slice(&(number as u32).to_le_bytes());
-    }
-}
-
-/// Makes a value in pages of these elements.
-fn make_pages(parts: &[&[u8]; 3], scratch: &mut Vec<u8>) {
-    let mut value = Vec::new();
-    let mut edit = PagesEdit::create(&mut value, FORMS, 0);
-    for &part in parts {
-        let list = PackedList {
-            value: part,
-            count: 0,
-            start: 0,
-            end: part.len(),
-        };
-        for (element, _) in list.iter() {
-            let end = edit.view().end(Tree::First);
-            edit.insert_element(end, element);
-        }
-    }
-    *scratch = value;
-}
-
-/// Makes a value of these elements, with as much free room as there may be.
-fn lay_out(parts: &[&[u8]; 3], count: usize, rooms: (usize, usize), scratch: &mut Vec<u8>) -> Edit {
-    let used: usize = parts.iter().map(|part| part.len()).sum();
-    let has_few = count <= FEW_ELEMENTS_MAX && used <= FEW_BYTES_MAX;
-    if used > PACKED_BYTES_MAX && !has_few {
-        make_pages(parts, scratch);
-        return Edit::Store;
-    }
-    let (left, right) = if HEAD_BYTES + used <= TIGHT_BYTES_MAX {
-        (0, 0)
-    } else {
-        rooms
-    };
-    scratch.clear();
-    scratch.reserve_exact(HEAD_BYTES + left + used + right);
-    scratch.resize(HEAD_BYTES + left, 0);
-    parts
-        .iter()
-        .for_each(|part| scratch.extend_from_slice(part));
-    scratch.resize(scratch.len() + right, 0);
-    write_head(scratch, count, HEAD_BYTES + left, HEAD_BYTES + left + used);
-    Edit::Store
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::VecDeque;
 
+    use cellar_engine::Splice;
+
     use super::*;
+    use crate::packed_list::TIGHT_BYTES_MAX;
 
     /// A value that edits are applied to; how many bytes that copied.
     #[derive(Default)]

@@ -1,7 +1,8 @@
 //! Pending: operations of one command on a value in pages, which it sees before they are applied.
 //!
 //! ```text
-//! operation  [kind 1][has tail 1][tail 8][member bytes 4][second bytes 4][place 20][member][second]
+//! operation  [kind 1][has tail 1][tail 8][member bytes 4][second bytes 4][place 20]
+//!            [member][second]
 //! place      [page 4][index + 1, or 0 if it is not there, 4][end 4][hash 8], of the first one
 //! ```
 
@@ -10,8 +11,9 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use crate::bytes::{u32_at, u64_at};
+use crate::digest::hash;
 use crate::plan::Plan;
-use crate::table::{Place, hash};
+use crate::table::Place;
 use crate::view::{Spot, Tree, View};
 
 const FRONT_BYTES: usize = 38;
@@ -273,5 +275,16 @@ impl Pending {
         for op in &self.ops {
             out.extend_from_slice(&self.bytes[op.clone()]);
         }
+    }
+
+    /// The operations. They are copied only if some were replaced by others.
+    pub(crate) fn into_bytes(self) -> Vec<u8> {
+        let bytes: usize = self.ops.iter().map(ExactSizeIterator::len).sum();
+        if bytes == self.bytes.len() {
+            return self.bytes;
+        }
+        let mut out = Vec::with_capacity(bytes);
+        self.write(&mut out);
+        out
     }
 }

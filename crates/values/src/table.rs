@@ -1,14 +1,13 @@
-//! Table: members in the order of a secret hash, which is found, shown by a scan and drawn at random.
+//! Table: members in the order of a secret hash.
 //!
-//! A leaf has the members of a range of hashes in any order. A slot has sixteen bits of the hash, so
-//! a look-up compares hardly any other member.
+//! A leaf has the members of a range of hashes in any order. A slot has sixteen bits of the hash,
+//! so a look-up compares hardly any other member.
 //!
 //! The hash is keyed by a seed of the value's own, and is unknown to clients but for what a scan's
 //! cursors tell of it: its upper bits. Nodes are cut by their bytes, so members that are chosen to
 //! have neighbouring hashes cost no more than others.
 
-use rapidhash::v3::{RapidSecrets, rapidhash_v3_seeded};
-
+use crate::digest::hash;
 use crate::edit::{Collision, Edit, Stored};
 use crate::entry::Entry;
 use crate::page::{Child, NONE};
@@ -17,12 +16,6 @@ use cellar_engine::ValueBytes;
 
 /// Bits of a hash that a cursor does not have: one is below 2^53, as clients keep it.
 const CURSOR_SHIFT: u32 = 11;
-
-/// The hash of a member in a value with this seed.
-#[inline]
-pub(crate) fn hash(seed: u64, member: &[u8]) -> u64 {
-    rapidhash_v3_seeded(member, &RapidSecrets::seed(seed))
-}
 
 /// The part of a hash that a slot has.
 fn tag(hash: u64) -> u16 {
@@ -140,8 +133,8 @@ impl<V: ValueBytes + ?Sized> Edit<'_, V> {
         }
     }
 
-    /// As [`Edit::put`]. Two members whose hashes of 64 bits are the same, and which do not fit into
-    /// one page, are not to be expected: the second one is left out.
+    /// As [`Edit::put`]. Two members whose hashes of 64 bits are the same, and which do not fit
+    /// into one page, are not to be expected: the second one is left out.
     pub(crate) fn put_sure(&mut self, place: &Place, texts: [&[u8]; 2], tail: Option<u64>) {
         let _ = self.put(place, texts, tail);
     }

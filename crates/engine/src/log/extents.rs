@@ -16,8 +16,8 @@ use crate::timescale::Timescale;
 
 /// Bytes of an extent that are touched, or given back to the system, in one call.
 pub(crate) const PIECE_BYTES: usize = 2 << 20;
-/// Segments that plain items may fill, in quarters of what a log's share of memory has: extents that
-/// are to grow are made behind these.
+/// Segments that plain items may fill, in quarters of what a log's share of memory has: extents
+/// that are to grow are made behind these.
 const PLAIN_QUARTERS: usize = 5;
 
 impl Log {
@@ -200,7 +200,7 @@ impl Log {
         before - left
     }
 
-    /// Whether an extent could grow where it lies to hold an item of `bytes`, as far as addresses go.
+    /// Whether there are addresses behind an extent for it to hold an item of `bytes`.
     pub(crate) fn has_addresses_behind(&self, number: u32, bytes: usize) -> bool {
         let first = number as usize + self.span_of(self.segment(number).room_bytes());
         let end = number as usize + self.span_of(bytes);
@@ -209,7 +209,8 @@ impl Log {
         end <= self.arena.segments() && behind.iter().all(|one| one.used == Use::Unused)
     }
 
-    /// Has an extent grow where it lies to hold an item of `bytes`; `false` without budget or range.
+    /// Has an extent grow where it lies to hold an item of `bytes`; `false` without memory or
+    /// addresses.
     pub(crate) fn extend_extent(&mut self, number: u32, bytes: usize) -> bool {
         let (before, after) = (self.segment(number).room_bytes(), self.grown_bytes(bytes));
         let more = after.saturating_sub(before);
@@ -251,8 +252,8 @@ impl Log {
         }
     }
 
-    /// Bytes of an extent for an item that may grow and shrink: never those of a segment, for that is
-    /// how the two are told apart.
+    /// Bytes of an extent for an item that may grow and shrink: never those of a segment, for that
+    /// is how the two are told apart.
     fn grown_bytes(&self, bytes: usize) -> usize {
         match self.extent_bytes(bytes) {
             same if same == self.segment_bytes() => self.extent_bytes(bytes + 1),
@@ -295,8 +296,8 @@ impl Log {
         std::mem::replace(&mut self.leaves_addresses, is_left)
     }
 
-    /// The first of `span` segments without memory, behind what plain segments take: in the middle of
-    /// the longest run of such, so that what lies before it can grow, too.
+    /// The first of `span` segments without memory, behind what plain segments take: in the middle
+    /// of the longest run of such, so that what lies before it can grow, too.
     fn find_apart(&mut self, span: usize) -> Option<u32> {
         let share = self.share_bytes() >> self.arena.segment_shift();
         let plain = share * PLAIN_QUARTERS / 4;

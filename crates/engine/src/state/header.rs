@@ -312,7 +312,7 @@ mod tests {
             page[at] = byte;
             FileHeader::parse(&page, boot_id()).unwrap_err()
         };
-        assert_eq!(with(8, 9), "it has layout 9, this server 3");
+        assert_eq!(with(8, 9), "it has layout 9, this server 4");
         assert_eq!(with(16, 4), "another kind of processor wrote it");
         assert_eq!(with(0, 0), "the file is none of Cellar's");
         assert_eq!(with(72, 1), "its header is damaged");

@@ -126,7 +126,8 @@ pub(crate) const RESP: &[Row] = rows! {
         "one look-up", "a hash whose fields have deadlines", "its pages are not looked at",
         ["EXPIRE hash 1000", "TYPE hash"];
     "object object|encoding object|freq object|idletime object|refcount object|help":
-        "one look-up", "a set of 128 members", "one pass over at most 512 members", ["OBJECT ENCODING set"];
+        "one look-up", "a set of 128 members", "one pass over at most 512 members",
+        ["OBJECT ENCODING set"];
     "rename renamenx copy move": "a copy of the value", "a value of 24 MiB",
         "longer values are refused; copied 2 MiB a turn before, then alone",
         ["COPY long copy REPLACE", "RENAME copy copied"];
@@ -178,7 +179,8 @@ pub(crate) const RESP: &[Row] = rows! {
          "COPY hash timed REPLACE ; HPEXPIRE timed 1000000 FIELDS 16000 {fields16k}",
          "COPY hash timed REPLACE ; HSETEX timed EX 1000 FIELDS 8000 {fields8k}",
          "COPY hash timed REPLACE ; HGETDEL timed FIELDS 16000 {fields16k}"];
-    "hrandfield srandmember zrandmember": "O(log n) for each that is drawn", "a count of -1,048,576",
+    "hrandfield srandmember zrandmember": "O(log n) for each that is drawn",
+        "a count of -1,048,576",
         "more are refused; 4,096 members a step",
         ["SRANDMEMBER set -1000000", "HRANDFIELD hash -100000 WITHVALUES",
          "ZRANDMEMBER sorted -100000"];
@@ -217,7 +219,7 @@ pub(crate) const RESP: &[Row] = rows! {
     "zscore zcard zcount zrank zrevrank zlexcount": "two binary searches", "none",
         "answers at once", ["ZCOUNT sorted -inf +inf", "ZRANK sorted m1"];
     "zrange zrevrange zrangebyscore zrevrangebyscore zrangebylex zrevrangebylex":
-        "two binary searches and the answer", "all members of a large set", "64 KiB of answer a step",
+        "O(log n) and the answer", "all members of a large set", "64 KiB of answer a step",
         ["ZRANGE sorted 0 -1 WITHSCORES", "ZREVRANGEBYSCORE sorted +inf -inf"];
     "geoadd": "as ZADD", "87,380 members", "1,365 places a step",
         ["GEOADD copy:earth 13.3 38.1 new"];
@@ -250,7 +252,8 @@ pub(crate) const RESP: &[Row] = rows! {
     "llen": "one look-up", "none", "answers at once", ["LLEN list"];
     "lrange": "O(log n) and the answer", "all elements of a large list",
         "64 KiB of answer a step", ["LRANGE list 0 -1"];
-    "lset linsert lrem": "O(log n); a pass for LINSERT and LREM", "an element that is not in a large list",
+    "lset linsert lrem": "O(log n); a pass for LINSERT and LREM",
+        "an element that is not in a large list",
         "the pass is made at once",
         ["LSET copy:list {half} changed", "LINSERT copy:list AFTER none x",
          "LREM copy:list 0 none", "COPY list removed REPLACE ; LREM removed 0 m1"];

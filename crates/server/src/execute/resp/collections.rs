@@ -27,6 +27,23 @@ use cellar_values::{Collection, Family};
 /// A collection from this length on takes more than constant time.
 const HEAVY_BYTES_MIN: usize = 16 << 10;
 
+/// How long a member, field, value or element may be.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Longest(usize);
+
+impl Longest {
+    /// Whether one of so many bytes can be in a collection.
+    ///
+    /// # Errors
+    /// That it is too long.
+    pub(super) fn check(self, bytes: usize) -> Result<(), Failure> {
+        match bytes > self.0 {
+            true => Err(too_long()),
+            false => Ok(()),
+        }
+    }
+}
+
 /// What became of a collection.
 pub(super) struct Edited<R> {
     pub(super) answer: R,
@@ -98,7 +115,11 @@ impl Call<'_> {
         key: Key<'_>,
         mut decide: impl FnMut(&mut F::Of<'_>) -> Result<R, Failure>,
     ) -> Result<Edited<R>, Failure> {
-        self.check_elements()?;
+        let bytes: usize = self.args.iter().map(|arg| arg.len()).sum();
+        if bytes > self.cache().collection_bytes_max() {
+            // It would be copied before it is refused.
+            return Err(too_long());
+        }
         let (now, default) = (self.now(), self.default_deadline());
         let kind = F::Of::KIND;
         // Of what is stored: how many members had expired, and when the next one does.
@@ -145,16 +166,9 @@ impl Call<'_> {
         edited.map_err(failure_of)?
     }
 
-    /// Refuses what is longer than a value may be.
-    ///
-    /// # Errors
-    /// That it is too long.
-    pub(super) fn check_elements(&self) -> Result<(), Failure> {
-        let most = self.cache().value_bytes_max();
-        match self.args.iter().any(|arg| arg.len() > most) {
-            true => Err(too_long()),
-            false => Ok(()),
-        }
+    /// How long a member, field, value or element may be.
+    pub(super) fn longest(&self) -> Longest {
+        Longest(self.cache().value_bytes_max())
     }
 
     /// Stores a whole collection under a key without a time to live, whatever was there; one

@@ -429,7 +429,7 @@ fn answer_values(call: &mut Call<'_>, values: &[Option<Vec<u8>>]) -> Outcome {
 pub(in crate::execute::resp) fn hsetex(call: &mut Call<'_>) -> Outcome {
     let options = FieldOptions::parse(call, "KEEPTTL", "hsetex")?;
     let pairs = fields(call.args, options.at, 2, BAD_NUMBER)?;
-    let now = call.now();
+    let (now, longest) = (call.now(), call.longest());
     let edited = call.edit::<Hashes, _>(call.first_key()?, |hash| {
         let pairs = pairs.chunks_exact(2);
         if !options.hold(hash, pairs.clone().map(|pair| pair[0])) {
@@ -443,6 +443,7 @@ pub(in crate::execute::resp) fn hsetex(call: &mut Call<'_>) -> Outcome {
                 Time::At(deadline) => deadline,
                 Time::Word => old.unwrap_or(Deadline::NEVER),
             };
+            longest.check(name.len().max(value.len()))?;
             if deadline.has_passed(now) {
                 hash.remove(name);
             } else {

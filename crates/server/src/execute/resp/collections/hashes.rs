@@ -22,9 +22,11 @@ pub(in crate::execute::resp) fn hset(call: &mut Call<'_>) -> Outcome {
     if !pairs.len().is_multiple_of(2) {
         return Err(wrong_arity(call.command, call.args));
     }
+    let longest = call.longest();
     let edited = call.edit::<Hashes, _>(call.first_key()?, |hash| {
         let mut new = 0;
         for pair in pairs.chunks_exact(2) {
+            longest.check(pair[0].len().max(pair[1].len()))?;
             new += i64::from(hash.set(pair[0], pair[1], Deadline::NEVER));
         }
         Ok(new)
@@ -37,11 +39,12 @@ pub(in crate::execute::resp) fn hset(call: &mut Call<'_>) -> Outcome {
 }
 
 pub(in crate::execute::resp) fn hsetnx(call: &mut Call<'_>) -> Outcome {
-    let (name, value) = (call.args[2], call.args[3]);
+    let (name, value, longest) = (call.args[2], call.args[3], call.longest());
     let edited = call.edit::<Hashes, _>(call.first_key()?, |hash| {
         if hash.get(name).is_some() {
             return Ok(false);
         }
+        longest.check(name.len().max(value.len()))?;
         Ok(hash.set(name, value, Deadline::NEVER))
     })?;
     if edited.answer {
@@ -149,12 +152,14 @@ pub(in crate::execute::resp) fn hstrlen(call: &mut Call<'_>) -> Outcome {
 pub(in crate::execute::resp) fn hincrby(call: &mut Call<'_>) -> Outcome {
     let (name, by) = (call.args[2], call.args[3]);
     let by = parse_integer(by).ok_or(Failure::NotInteger)?;
+    let longest = call.longest();
     let edited = call.edit::<Hashes, _>(call.first_key()?, |hash| {
         let (old, deadline) = match hash.get(name) {
             Some(field) => (parse_integer(&field.value), field.deadline),
             None => (Some(0), Deadline::NEVER),
         };
         let old = old.ok_or(Failure::text("ERR hash value is not an integer"))?;
+        longest.check(name.len())?;
         let sum = old.checked_add(by).ok_or(Failure::Overflow)?;
         hash.set(name, itoa::Buffer::new().format(sum).as_bytes(), deadline);
         Ok(sum)
@@ -169,6 +174,7 @@ pub(in crate::execute::resp) fn hincrbyfloat(call: &mut Call<'_>) -> Outcome {
         return Err(Failure::text("ERR value is NaN or Infinity"));
     }
     let by = Decimal::parse(by).ok_or(Failure::NotFloat)?;
+    let longest = call.longest();
     let edited = call.edit::<Hashes, _>(call.first_key()?, |hash| {
         let (old, deadline) = match hash.get(name) {
             Some(field) => (Decimal::parse(&field.value), field.deadline),
@@ -176,6 +182,7 @@ pub(in crate::execute::resp) fn hincrbyfloat(call: &mut Call<'_>) -> Outcome {
         };
         let old = old.ok_or(Failure::text("ERR hash value is not a float"))?;
         let endless = Failure::text("ERR increment would produce NaN or Infinity");
+        longest.check(name.len())?;
         let mut text = Vec::new();
         old.plus(by).ok_or(endless)?.write(&mut text);
         hash.set(name, &text, deadline);

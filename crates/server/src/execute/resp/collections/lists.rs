@@ -13,7 +13,7 @@ use crate::execute::resp::call::notify::Class;
 use crate::execute::resp::call::steps::{Progress, STEP_BYTES};
 use crate::execute::resp::call::{Call, DONE, Outcome};
 use crate::execute::resp::collections::sets::positive;
-use crate::execute::resp::collections::{HEAVY_BYTES_MIN, failure_of, member_scan};
+use crate::execute::resp::collections::{HEAVY_BYTES_MIN, failure_of, member_scan, too_long};
 use crate::execute::resp::failure::Failure;
 use crate::kind;
 use cellar_values::List;
@@ -54,7 +54,6 @@ impl Call<'_> {
         key: Key<'_>,
         mut decide: impl FnMut(Option<List<'_>>, &mut Vec<u8>) -> Result<(R, Edit), Failure>,
     ) -> Result<R, Failure> {
-        self.check_elements()?;
         let default = self.default_deadline();
         let pass = self.context.pass;
         let edited = self.change(key, |old, scratch| {
@@ -87,9 +86,18 @@ impl Call<'_> {
         elements: &[&[u8]],
         only_there: bool,
     ) -> Result<Option<usize>, Failure> {
+        let longest = self.longest();
+        let bytes: usize = elements.iter().map(|element| element.len()).sum();
+        let is_too_long = bytes > self.cache().collection_bytes_max();
         let len = self.edit_list(key, |list, scratch| {
             if only_there && list.is_none() {
                 return Ok((None, Edit::Keep));
+            }
+            if is_too_long {
+                return Err(too_long());
+            }
+            for element in elements {
+                longest.check(element.len())?;
             }
             let list = list.unwrap_or(List::empty());
             let edit = list.push(side, elements, scratch);
@@ -285,12 +293,13 @@ pub(in crate::execute::resp) fn ltrim(call: &mut Call<'_>) -> Outcome {
 }
 
 pub(in crate::execute::resp) fn lset(call: &mut Call<'_>) -> Outcome {
-    let (index, element) = (call.args[2], call.args[3]);
+    let (index, element, longest) = (call.args[2], call.args[3], call.longest());
     call.edit_list(call.first_key()?, |list, scratch| {
         let list = list.ok_or(Failure::text("ERR no such key"))?;
         let index = parse_integer(index).ok_or(Failure::NotInteger)?;
         let found = list.number(index);
         let number = found.ok_or(Failure::text("ERR index out of range"))?;
+        longest.check(element.len())?;
         Ok(((), list.set(number, element, scratch)))
     })?;
     call.notify(Class::List, "lset", call.args[1]);
@@ -303,7 +312,7 @@ pub(in crate::execute::resp) fn linsert(call: &mut Call<'_>) -> Outcome {
     if !is_before && !is("AFTER") {
         return Err(Failure::Syntax);
     }
-    let (pivot, element) = (call.args[3], call.args[4]);
+    let (pivot, element, longest) = (call.args[3], call.args[4], call.longest());
     call.context.pass.note_heavy();
     let len = call.edit_list(call.first_key()?, |list, scratch| {
         let Some(list) = list else {
@@ -312,6 +321,7 @@ pub(in crate::execute::resp) fn linsert(call: &mut Call<'_>) -> Outcome {
         let Some(number) = list.iter().position(|found| *found == *pivot) else {
             return Ok((-1, Edit::Keep));
         };
+        longest.check(element.len())?;
         let number = number + usize::from(!is_before);
         let edit = list.insert(number, element, scratch);
         Ok((list.len() as i64 + 1, edit))

@@ -25,9 +25,11 @@ fn first_set(call: &Call<'_>) -> Result<Option<Handle>, Failure> {
 
 pub(in crate::execute::resp) fn sadd(call: &mut Call<'_>) -> Outcome {
     let members = &call.args[2..];
+    let longest = call.longest();
     let edited = call.edit::<Sets, _>(call.first_key()?, |set| {
         let mut new = 0;
         for member in members {
+            longest.check(member.len())?;
             if set.add(member) {
                 new += 1;
             }

@@ -143,6 +143,7 @@ pub(in crate::execute::resp) fn add_scored(
     options: ZaddOptions,
     scored: &[(f64, &[u8])],
 ) -> Outcome {
+    let longest = call.longest();
     let edited = call.edit::<SortedSets, _>(call.first_key()?, |set| {
         let mut added = Added::default();
         for &(score, member) in scored {
@@ -152,6 +153,7 @@ pub(in crate::execute::resp) fn add_scored(
             };
             added.score = Some(new);
             if old != Some(new) {
+                longest.check(member.len())?;
                 set.set(member, new);
                 added.new += usize::from(old.is_none());
                 added.changed += usize::from(old.is_some());

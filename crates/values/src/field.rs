@@ -1,0 +1,130 @@
+//! Field: one of a hash, packed or in pages, and how its deadline is written.
+
+use std::borrow::Cow;
+
+use cellar_engine::{Apply, Deadline, Instant, ValueBytes};
+
+use crate::bytes::{push_varint, u64_at, varint};
+use crate::collection::{Rules, apply_all};
+use crate::edit::Edit;
+use crate::entry::{self, Form};
+use crate::packed::{self, Shape};
+use crate::pending::{Op, OpKind};
+use crate::view::{Tree, View};
+
+/// [`Deadline::NEVER`] in a value.
+const NEVER: u64 = u64::MAX;
+/// A value, and its deadline if it has one.
+#[derive(Debug)]
+pub(crate) struct Fields;
+
+impl Shape for Fields {
+    fn payload_bytes(bytes: &[u8]) -> usize {
+        let (head, start) = varint(bytes, 0);
+        start + head / 2 + if head % 2 == 1 { 8 } else { 0 }
+    }
+}
+
+impl Rules for Fields {
+    const FORMS: [Form; 2] = [Form::FIELDS, Form::KEYED];
+    const APPLY: Apply = Apply(apply_all::<Fields>);
+
+    fn key_of(tail: u64) -> [u8; 8] {
+        tail.to_be_bytes()
+    }
+
+    fn apply(edit: &mut Edit<'_, dyn ValueBytes + '_>, op: &Op<'_>) {
+        let place = op.place_in(&edit.view());
+        let old = place.found.and_then(|spot| edit.view().entry(spot).tail());
+        match (op.kind, place.found) {
+            (OpKind::Put, _) => edit.put_sure(&place, [op.member, op.second], op.tail),
+            (OpKind::Remove, Some(spot)) => edit.take(Tree::First, spot),
+            (OpKind::Retail, Some(spot)) => {
+                let _ = edit.replace_tail(Tree::First, spot, op.tail);
+            }
+            _ => return,
+        }
+        if old != op.tail {
+            if let Some(old) = old {
+                edit.take_keyed(old.to_be_bytes(), op.member);
+            }
+            if let Some(new) = op.tail {
+                edit.add_keyed(new.to_be_bytes(), op.member);
+            }
+        }
+    }
+}
+
+/// One field.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Field<'a> {
+    /// Its name.
+    pub name: Cow<'a, [u8]>,
+    /// Its value.
+    pub value: Cow<'a, [u8]>,
+    /// When it goes.
+    pub deadline: Deadline,
+}
+
+impl<'a> Field<'a> {
+    pub(crate) fn of(entry: packed::Entry<'a>) -> Field<'a> {
+        let (head, start) = varint(entry.payload, 0);
+        let end = start + head / 2;
+        let deadline = if head % 2 == 1 {
+            deadline_at(entry.payload, end)
+        } else {
+            Deadline::NEVER
+        };
+        Field {
+            name: Cow::Borrowed(entry.member),
+            value: Cow::Borrowed(&entry.payload[start..end]),
+            deadline,
+        }
+    }
+
+    pub(crate) fn of_paged(view: &View<'a>, entry: entry::Entry<'a>) -> Field<'a> {
+        Field {
+            name: view.bytes_of(entry.text()),
+            value: view.bytes_of(entry.second()),
+            deadline: deadline_of(entry.tail()),
+        }
+    }
+}
+
+pub(crate) fn payload_of(value: &[u8], deadline: Deadline) -> Vec<u8> {
+    let is_timed = deadline != Deadline::NEVER;
+    let mut payload = Vec::with_capacity(value.len() + 16);
+    push_varint(&mut payload, value.len() * 2 + usize::from(is_timed));
+    payload.extend_from_slice(value);
+    if is_timed {
+        payload.extend_from_slice(&raw(deadline).to_le_bytes());
+    }
+    payload
+}
+
+/// The deadline of an entry of the second tree.
+pub(crate) fn deadline_of_key(entry: entry::Entry<'_>) -> Deadline {
+    let key = entry.lead().try_into().expect("a key has eight bytes");
+    Deadline::at(Instant(u64::from_be_bytes(key)))
+}
+
+pub(crate) fn deadline_of(tail: Option<u64>) -> Deadline {
+    tail.map_or(Deadline::NEVER, |ms| Deadline::at(Instant(ms)))
+}
+
+pub(crate) fn tail_of(deadline: Deadline) -> Option<u64> {
+    deadline.instant().map(|at| at.0)
+}
+
+/// A deadline as bytes that [`crate::hash::own_deadline_place`] takes.
+#[must_use]
+pub fn raw(deadline: Deadline) -> u64 {
+    deadline.instant().map_or(NEVER, |at| at.0)
+}
+
+pub(crate) fn deadline_at(bytes: &[u8], at: usize) -> Deadline {
+    match u64_at(bytes, at) {
+        NEVER => Deadline::NEVER,
+        ms => Deadline::at(Instant(ms)),
+    }
+}

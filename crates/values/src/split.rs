@@ -1,0 +1,304 @@
+//! Split: nodes that are too full, and those that are too empty.
+//!
+//! A node is split in the middle of its bytes, except where entries are added at an end of the
+//! tree: then the full node stays full. A node that is less than a quarter full is merged with a
+//! neighbour if both fill at most three quarters.
+
+use std::borrow::Cow;
+
+use cellar_engine::ValueBytes;
+
+use crate::PAGE_BYTES;
+use crate::digest::hash;
+use crate::edit::{Collision, Edit, Item, items_of};
+use crate::entry::{Entry, Form};
+use crate::page::{
+    CHILD_SLOT_BYTES, Child, Front, Kind, NONE, Page, SEPARATOR_BYTES_MAX, SPACE_BYTES,
+};
+use crate::view::{Spot, Tree};
+
+/// A node with fewer bytes is merged.
+const MERGED_BYTES: usize = SPACE_BYTES / 4;
+/// Bytes of a node that came of a merge.
+const MERGED_BYTES_MAX: usize = SPACE_BYTES / 4 * 3;
+
+impl<V: ValueBytes + ?Sized> Edit<'_, V> {
+    /// Splits a leaf that gets one entry more; all counts are right then.
+    pub(crate) fn split(
+        &mut self,
+        tree: Tree,
+        spot: Spot,
+        bytes: &[u8],
+        tag: u16,
+    ) -> Result<(), Collision> {
+        let mut copy = [0; PAGE_BYTES];
+        copy.copy_from_slice(self.view().page(spot.page).0);
+        let node = Page(&copy);
+        let form = self.forms[tree as usize];
+        let mut items = items_of(node, form);
+        let new = Item {
+            bytes: Cow::Borrowed(bytes),
+            tag,
+        };
+        items.insert(spot.index, new);
+        let is_at_end = self.view().neighbour(spot.page, true).is_none();
+        let is_at_begin = self.view().neighbour(spot.page, false).is_none();
+        let (cut, separator) = if form.slot == 4 {
+            self.cut_by_hash(&mut items, spot.index, is_at_end, form)?
+        } else {
+            let cut = match spot.index {
+                index if is_at_end && index + 1 == items.len() => index,
+                0 if is_at_begin => 1,
+                _ => middle_of(&items, form.slot),
+            };
+            (cut, self.separator(&items[cut - 1], &items[cut], form))
+        };
+        let right = self.allocate();
+        let up = node.up();
+        self.write_node(
+            spot.page,
+            Front::empty(Kind::Leaf, tree as u8, up),
+            &items[..cut],
+        );
+        self.write_node(
+            right,
+            Front::empty(Kind::Leaf, tree as u8, up),
+            &items[cut..],
+        );
+        self.adopt_parts(spot.page, form);
+        self.adopt_parts(right, form);
+        self.add_sibling(tree, spot.page, right, separator.as_deref());
+        Ok(())
+    }
+
+    /// Sorts the entries of a leaf by their hashes; where it is cut, and the separator.
+    fn cut_by_hash(
+        &self,
+        items: &mut Vec<Item<'_>>,
+        new: usize,
+        is_at_end: bool,
+        form: Form,
+    ) -> Result<(usize, Option<Vec<u8>>), Collision> {
+        let (view, seed) = (self.view(), self.view().seed());
+        let hash_of = |item: &Item<'_>| {
+            let entry = Entry {
+                bytes: &item.bytes,
+                form,
+            };
+            hash(seed, &view.bytes_of(entry.text()))
+        };
+        let mut hashed: Vec<(u64, usize)> = items.iter().map(hash_of).zip(0..).collect();
+        hashed.sort_unstable();
+        let is_last = hashed.last().is_some_and(|&(_, at)| at == new);
+        let sorted: Vec<Item<'_>> = hashed.iter().map(|&(_, at)| items[at].clone()).collect();
+        *items = sorted;
+        let wanted = match is_at_end && is_last {
+            true => items.len() - 1,
+            false => middle_of(items, form.slot),
+        };
+        let is_cut = |cut: &usize| hashed[cut - 1].0 != hashed[*cut].0;
+        let cuts = (1..items.len()).filter(is_cut);
+        let cut = cuts
+            .min_by_key(|cut| cut.abs_diff(wanted))
+            .ok_or(Collision)?;
+        let fits = |items: &[Item<'_>]| bytes_of(items, form.slot) <= SPACE_BYTES;
+        if !fits(&items[..cut]) || !fits(&items[cut..]) {
+            return Err(Collision);
+        }
+        Ok((cut, Some(hashed[cut].0.to_be_bytes().to_vec())))
+    }
+
+    /// What is behind one entry and not behind the next.
+    fn separator(&self, left: &Item<'_>, right: &Item<'_>, form: Form) -> Option<Vec<u8>> {
+        if form.lead == 0 {
+            return Some(Vec::new());
+        }
+        let view = self.view();
+        let key = |item: &Item<'_>| {
+            let entry = Entry {
+                bytes: &item.bytes,
+                form,
+            };
+            [entry.lead(), &view.bytes_of(entry.text())].concat()
+        };
+        let (left, mut right) = (key(left), key(right));
+        let same = left
+            .iter()
+            .zip(&right)
+            .take_while(|(one, other)| one == other);
+        let len = same.count() + 1;
+        right.truncate(len);
+        (len <= SEPARATOR_BYTES_MAX).then_some(right)
+    }
+
+    /// Links a node beside one whose entries it has got in part. All counts above them are made
+    /// anew.
+    fn add_sibling(&mut self, tree: Tree, left: u32, right: u32, separator: Option<&[u8]>) {
+        let up = self.view().page(left).up();
+        let child = |page, count, separator| {
+            let child = Child {
+                page,
+                count,
+                separator,
+            };
+            Item {
+                bytes: Cow::Owned(child.bytes()),
+                tag: 0,
+            }
+        };
+        let (left_count, right_count) = (self.total(left), self.total(right));
+        let new = child(right, right_count, separator);
+        if up == NONE {
+            let root = self.allocate();
+            let children = [child(left, left_count, Some(&[])), new];
+            self.write_node(root, Front::empty(Kind::Inner, tree as u8, NONE), &children);
+            self.adopt(root);
+            self.set_root(tree, root);
+            return;
+        }
+        let index = self.view().index_of(up, left) + 1;
+        let front = self.view().page(up).front();
+        if front.free_bytes(CHILD_SLOT_BYTES) >= new.bytes.len() + CHILD_SLOT_BYTES {
+            self.put_in(up, index, &new.bytes, 0);
+            self.set_up(right, up);
+        } else {
+            self.split_inner(tree, up, index, new);
+        }
+        self.recount(left);
+        self.recount(right);
+    }
+
+    /// Splits an inner node that gets one child more.
+    fn split_inner(&mut self, tree: Tree, page: u32, index: usize, new: Item<'_>) {
+        let mut copy = [0; PAGE_BYTES];
+        copy.copy_from_slice(self.view().page(page).0);
+        let node = Page(&copy);
+        let mut items = items_of(node, self.forms[tree as usize]);
+        items.insert(index, new);
+        let is_at_end = self.view().neighbour(page, true).is_none();
+        let cut = match is_at_end && index + 1 == items.len() {
+            true => index,
+            false => middle_of(&items, CHILD_SLOT_BYTES),
+        };
+        let first = items[cut].bytes.to_vec();
+        let separator = match usize::from(first[8]) {
+            255 => None,
+            len => Some(&first[9..9 + len]),
+        };
+        let right = self.allocate();
+        let front = Front::empty(Kind::Inner, tree as u8, node.up());
+        self.write_node(page, front, &items[..cut]);
+        self.write_node(right, front, &items[cut..]);
+        self.adopt(page);
+        self.adopt(right);
+        self.add_sibling(tree, page, right, separator);
+    }
+
+    /// Sees to a node that has lost an entry: one without any goes, one with few is merged. What
+    /// is to be freed comes to `freed`.
+    pub(crate) fn balance(&mut self, tree: Tree, page: u32, freed: &mut Vec<u32>) {
+        let node = self.view().page(page);
+        let (front, slot) = (node.front(), self.slot_of(node));
+        if front.entries == 0 {
+            return self.unlink(tree, page, freed);
+        }
+        if front.up == NONE {
+            return self.lower_root(tree, page, freed);
+        }
+        if front.used_bytes(slot) >= MERGED_BYTES {
+            return;
+        }
+        let index = self.view().index_of(front.up, page);
+        let parent = self.view().page(front.up);
+        let sibling = |index: usize| (index < parent.len()).then(|| parent.child(index).page);
+        let before = index.checked_sub(1).and_then(sibling);
+        let pairs = [
+            before.map(|before| (before, page, index)),
+            sibling(index + 1).map(|next| (page, next, index + 1)),
+        ];
+        let fits = |&(left, right, _): &(u32, u32, usize)| {
+            let used = |page| self.view().page(page).front().used_bytes(slot);
+            used(left) + used(right) <= MERGED_BYTES_MAX
+        };
+        if let Some((left, right, at)) = pairs.into_iter().flatten().find(fits) {
+            self.merge(left, right, at);
+            self.unlink(tree, right, freed);
+            self.recount(left);
+        }
+    }
+
+    /// Moves the entries of a node to the one before it, under the same parent, where the second
+    /// one is the child at `index`.
+    fn merge(&mut self, left: u32, right: u32, index: usize) {
+        let (mut copy, mut other) = ([0; PAGE_BYTES], [0; PAGE_BYTES]);
+        copy.copy_from_slice(self.view().page(left).0);
+        other.copy_from_slice(self.view().page(right).0);
+        let (node, next) = (Page(&copy), Page(&other));
+        let form = self.forms[usize::from(node.0[1])];
+        let (mut items, mut behind) = (items_of(node, form), items_of(next, form));
+        if node.kind() == Kind::Inner {
+            // The first child has had no separator of its own.
+            let parent = self.view().page(node.up());
+            let child = Child {
+                separator: parent.child(index).separator,
+                ..next.child(0)
+            };
+            behind[0].bytes = Cow::Owned(child.bytes());
+        }
+        items.append(&mut behind);
+        let front = Front::empty(node.kind(), node.0[1], node.up());
+        self.write_node(left, front, &items);
+        match node.kind() {
+            Kind::Inner => self.adopt(left),
+            _ => self.adopt_parts(left, form),
+        }
+    }
+
+    /// Takes a node out of the tree.
+    pub(crate) fn unlink(&mut self, tree: Tree, page: u32, freed: &mut Vec<u32>) {
+        freed.push(page);
+        let up = self.view().page(page).up();
+        if up == NONE {
+            return self.set_root(tree, NONE);
+        }
+        let index = self.view().index_of(up, page);
+        self.take_out(up, index);
+        self.balance(tree, up, freed);
+    }
+
+    /// Has the only child of a root take its place.
+    fn lower_root(&mut self, tree: Tree, root: u32, freed: &mut Vec<u32>) {
+        let mut root = root;
+        loop {
+            let node = self.view().page(root);
+            if node.kind() != Kind::Inner || node.len() > 1 {
+                return;
+            }
+            let child = node.child(0).page;
+            freed.push(root);
+            self.set_root(tree, child);
+            self.set_up(child, NONE);
+            root = child;
+        }
+    }
+}
+
+fn bytes_of(items: &[Item<'_>], slot: usize) -> usize {
+    items.iter().map(|item| item.bytes.len() + slot).sum()
+}
+
+/// The cut that leaves about as many bytes on either side.
+fn middle_of(items: &[Item<'_>], slot: usize) -> usize {
+    let all = bytes_of(items, slot);
+    let (mut cut, mut before) = (0, 0);
+    while cut < items.len() && before * 2 < all {
+        before += items[cut].bytes.len() + slot;
+        cut += 1;
+    }
+    // The one in the middle goes to the side where less is.
+    let last = items[cut - 1].bytes.len() + slot;
+    if cut > 1 && before * 2 - all > last {
+        cut -= 1;
+    }
+    cut.clamp(1, items.len() - 1)
+}
