@@ -23,7 +23,7 @@ use crate::clock::Instant;
 use crate::ghost::Ghosts;
 use crate::item::Spec;
 use crate::log::Room;
-use crate::policy::{GHOSTS_PERCENT_MAX, reads_needed};
+use crate::policy::{GHOSTS_PERCENT_MAX, reads_needed, small_bytes};
 use crate::segment::Queue;
 use crate::store::{Located, Store};
 use crate::survey::{Survey, all_dead};
@@ -369,10 +369,20 @@ impl Reclaimer {
     }
 
     fn choose_to_evict(&mut self, store: &mut Store, survey: &Survey, now: Instant) {
+        if let Some(segment) = self.next_to_evict(store) {
+            self.note_survey(store, survey, now);
+            self.plan_ghosts(store);
+            self.set_victim(store, segment, Purpose::Evict, survey.dead_ppm());
+        }
+    }
+
+    /// The segment whose live items would leave next, if any may.
+    fn next_to_evict(&self, store: &Store) -> Option<u32> {
         // The segment that is being filled does not count: in a small cache it is a large part.
         let (small_with_open, small) = store.queue_bytes(Queue::Small);
         let all = small_with_open + store.queue_bytes(Queue::Main).0;
-        let order = if small * 100 > all * store.small_percent() {
+        let share = small_bytes(all, store.small_percent(), store.few_items_bytes());
+        let order = if small > share {
             [Queue::Small, Queue::Main]
         } else {
             [Queue::Main, Queue::Small]
@@ -386,11 +396,13 @@ impl Reclaimer {
             let mut candidates = sealed.iter().copied();
             candidates.find(|&number| Some(number) != newest && !store.is_pinned(number))
         };
-        if let Some(segment) = order.into_iter().find_map(oldest) {
-            self.note_survey(store, survey, now);
-            self.plan_ghosts(store);
-            self.set_victim(store, segment, Purpose::Evict, survey.dead_ppm());
-        }
+        order.into_iter().find_map(oldest)
+    }
+
+    /// The segment whose live items are leaving, or would leave next, if any may.
+    pub(crate) fn oldest(&self, store: &Store) -> Option<u32> {
+        let victim = self.victim.map(|victim| victim.segment);
+        victim.or_else(|| self.next_to_evict(store))
     }
 
     /// Notes that live items leave while as much is dead as `survey` says.

@@ -14,13 +14,13 @@ mod scan;
 mod wave; // entries of whole segments, taken out together
 mod restore; // how what is left of a table becomes one again
 
-pub(crate) use self::scan::{EPOCH_MASK, Half};
+pub(crate) use self::scan::{Phase, SCAN_MASK, Scan};
 
 use std::array;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use self::scan::Returns;
+use self::scan::Scans;
 use self::wave::Wave;
 use crate::error::Error;
 use crate::memory::{HUGE_PAGE_BYTES, Place, Region};
@@ -72,7 +72,8 @@ pub(crate) struct Index {
     wave: Option<Box<Wave>>,
     /// Whether a stretch of the table is being put on a huge page: it may not shrink meanwhile.
     growing_huge: bool,
-    returns: Returns,
+    /// Listings under way.
+    scans: Scans,
 }
 
 impl Index {
@@ -90,7 +91,7 @@ impl Index {
             level_max,
             touched: 0,
             growing_huge: false,
-            returns: Returns::default(),
+            scans: Scans::default(),
             wave: None,
         })
     }
@@ -237,6 +238,9 @@ impl Index {
 
     /// Removes the entry.
     pub(crate) fn remove(&mut self, slot: SlotRef) {
+        if !self.scans.is_empty() {
+            self.note_removal(slot);
+        }
         self.save(slot, 0);
         self.items -= 1;
     }
@@ -318,8 +322,8 @@ impl Index {
         if self.unlinks_instead(from, word) {
             return from;
         }
-        if self.returns.is_recording && word & PARTNER != 0 {
-            self.note_return(bucket, word);
+        if !self.scans.is_empty() {
+            self.note_move(bucket, word);
         }
         self.save(to, word ^ PARTNER);
         self.save(from, 0);

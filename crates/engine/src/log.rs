@@ -137,7 +137,7 @@ impl Log {
     ) -> Log {
         Log {
             small,
-            share: Share::new(budget, sharers, share_bytes),
+            share: Share::new(budget, sharers, (share_bytes, 1 << arena.segment_shift())),
             // Address space only: the table grows without being copied.
             segments: Vec::with_capacity(arena.segments()),
             arena: Arc::new(arena),

@@ -1,6 +1,6 @@
 //! Policy: the numbers of S3-FIFO that eviction and the simulations share.
 //!
-//! Why: docs/decisions/0005, 0055, 0065. Tests: tests/evict.rs, tests/insight.rs.
+//! Why: docs/decisions/0005, 0055, 0065, 0076. Tests: tests/evict.rs, tests/insight.rs.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -36,6 +36,17 @@ impl SmallShare {
         // Relaxed: as it says where it is declared.
         self.0.store(percent, Ordering::Relaxed);
     }
+}
+
+/// As many of the items that were stored last stay in the small queues of all shards together where
+/// items are so long that few of them have room: between the store of one and the first read of it
+/// many clients may store theirs.
+pub(crate) const FEW_ITEMS: usize = 128;
+
+/// Bytes above which the small queue gives its oldest items up before the main one does.
+/// `few_items_bytes` are those of [`FEW_ITEMS`], where items are long.
+pub(crate) fn small_bytes(all: usize, small_percent: usize, few_items_bytes: usize) -> usize {
+    (all * small_percent / 100).max(few_items_bytes)
 }
 
 /// As many ghosts as items, up to this share of memory, in percent.

@@ -14,6 +14,7 @@ mod header; // what the file's first page says
 mod tables; // what was known of it at a clean stop
 
 pub(crate) use self::header::{FileHeader, Living};
+pub(crate) use self::tables::Which;
 
 use std::fs::{DirBuilder, File, Metadata, OpenOptions, TryLockError};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -251,13 +252,14 @@ impl StateDir {
     }
 
     /// Writes down what is known of a sealed cache with this number; whether that could be done.
-    pub(crate) fn stow(&self, id: u64, known: &[u8]) -> bool {
-        tables::write(&self.path, &self.file, id, known)
+    pub(crate) fn stow(&self, which: Which, id: u64, known: &[u8]) -> bool {
+        tables::write(&self.path, which, &self.file, id, known)
     }
 
-    /// What was known of the sealed cache with this number, if its memory is as it was.
-    pub(crate) fn stowed(&self, id: u64) -> Option<Vec<u8>> {
-        tables::read(&self.path, &self.file, id)
+    /// What was written down of the sealed cache with this number; [`Which::Known`] if its memory
+    /// is as it was.
+    pub(crate) fn stowed(&self, which: Which, id: u64) -> Option<Vec<u8>> {
+        tables::read(&self.path, which, &self.file, id)
     }
 
     /// Forgets what was known: the memory changes.

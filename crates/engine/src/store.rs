@@ -17,6 +17,7 @@ mod reclaim;
 mod wave; // many items at once, by whole segments
 mod residence;
 mod drafts; // values that are still being received
+mod sums; // checksums of its segments, as a clean stop leaves them
 mod rebuild; // how what a process left becomes a store again
 mod stowed; // what it knows of its items, as a clean stop leaves it
 mod keep; // a store of which nothing may leave for want of room
@@ -24,9 +25,8 @@ mod in_place; // items that are written over where they lie
 mod grow; // values that are edited, and grow, where they lie
 mod audit; // what a cache holds, counted entry by entry
 
-pub(crate) use self::audit::equal;
 pub use self::audit::{Audit, Inconsistency};
-pub(crate) use self::rebuild::Rebuilt;
+pub(crate) use self::{audit::equal, rebuild::Rebuilt, sums::SegmentSums};
 
 use std::sync::Arc;
 

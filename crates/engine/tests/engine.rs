@@ -11,6 +11,7 @@ mod counting;
 mod edit;
 mod evict;
 mod expiry;
+mod few_large;
 mod handles;
 mod insight;
 mod keep;

@@ -23,8 +23,8 @@ use crate::index::Index;
 use crate::insight::Insight;
 use crate::key::random_seed;
 use crate::memory::{HUGE_PAGE_BYTES, PAGE_BYTES, Place, Region, whole_pages};
-use crate::state::{FileHeader, Living, Restored, StateDir, StateOptions, header_bytes};
-use crate::store::{Audit, Rebuilt, Store};
+use crate::state::{FileHeader, Living, Restored, StateDir, StateOptions, Which, header_bytes};
+use crate::store::{Audit, Rebuilt, SegmentSums, Store};
 use crate::stow::{Stow, Unpacking};
 
 /// So many times the memory that a cache was made with it may be given later: its addresses reach
@@ -56,6 +56,8 @@ pub(super) struct Before {
     away_ms: u64,
     /// What it knew of the memory, which is as it left it.
     known: Option<Arc<Vec<u8>>>,
+    /// Checksums of what lay in each shard, if they are needed.
+    sums: Option<Arc<Vec<Vec<SegmentSums>>>>,
 }
 
 /// What a cache keeps of its ground.
@@ -170,7 +172,18 @@ impl Plan {
                 away_ms, options.downtime_ms_max
             ));
         }
-        let known = was_sealed.then(|| options.dir.stowed(left.id)).flatten();
+        let stowed = |which| {
+            was_sealed
+                .then(|| options.dir.stowed(which, left.id))
+                .flatten()
+        };
+        let known = stowed(Which::Known);
+        let sums = if known.is_none() || options.verify {
+            stowed(Which::Sums)
+        } else {
+            None
+        };
+        let sums = sums.and_then(|bytes| Stow::fetch(&mut Unpacking::of(&bytes)));
         config.memory_bytes = memory.max(config.memory_bytes);
         config.shape_bytes = Some(left.shape_bytes as usize);
         config.shards = usize::try_from(left.shards).ok();
@@ -179,6 +192,7 @@ impl Plan {
             was_sealed,
             away_ms,
             known: known.map(Arc::new),
+            sums: sums.map(Arc::new),
         })
     }
 }
@@ -351,13 +365,21 @@ impl Ground {
         now: Instant,
     ) -> Result<Vec<Left>, String> {
         let before = self.before.as_ref();
+        let sums = before.and_then(|before| before.sums.as_deref());
+        let sums = sums.filter(|sums| sums.len() == stores.len());
         if let Some(known) = before.and_then(|before| before.known.as_ref()) {
-            return self.take_on(known, stores, options, insight, now);
+            let left = self.take_on(known, stores, options, insight, now)?;
+            let mut pairs = stores.iter().zip(sums.into_iter().flatten());
+            return match pairs.all(|(store, sums)| store.agrees_with(sums)) {
+                true => Ok(left),
+                false => Err("a checksum is wrong".to_owned()),
+            };
         }
         let living = options.spaces.as_deref();
-        let one = |store: &mut Store| {
+        let one = |(number, store): (usize, &mut Store)| {
             let found = store.anchor().found().ok_or("a shard's line is damaged")?;
-            let rebuilt = store.rebuild(&found, living, now);
+            let sums = sums.map(|sums| &*sums[number]);
+            let rebuilt = store.rebuild(&found, living, sums, now);
             let rebuilt = rebuilt.ok_or("a shard's index is damaged")?;
             Ok(Left {
                 versions: found.versions,
@@ -368,10 +390,16 @@ impl Ground {
             })
         };
         let each = stores.len().div_ceil(threads.max(1)).max(1);
+        let mut stores: Vec<(usize, &mut Store)> = stores.iter_mut().enumerate().collect();
         let parts: Vec<_> = std::thread::scope(|scope| {
             let threads: Vec<_> = stores
                 .chunks_mut(each)
-                .map(|part| scope.spawn(|| part.iter_mut().map(one).collect::<Vec<_>>()))
+                .map(|part| {
+                    let part = part
+                        .iter_mut()
+                        .map(|(number, store)| (*number, &mut **store));
+                    scope.spawn(|| part.map(one).collect::<Vec<_>>())
+                })
                 .collect();
             let join = |thread: std::thread::ScopedJoinHandle<'_, _>| {
                 thread.join().expect("nothing that is left panics")

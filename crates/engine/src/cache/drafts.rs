@@ -13,7 +13,7 @@ use crate::clock::Instant;
 use crate::config::Config;
 use crate::error::Error;
 use crate::evict::Newest;
-use crate::evict::room::STEP_BYTES;
+use crate::evict::room::{STEP_BYTES, Won};
 use crate::item::HEADER_BYTES_MAX;
 use crate::key::Key;
 use crate::log::{PIECE_BYTES, extent_bytes, is_better_off_alone};
@@ -67,7 +67,8 @@ pub struct Reservation {
 /// Which shards give memory up for a value.
 #[derive(Debug)]
 struct Givers {
-    /// Whether all do alike, as for a value that is a burden to all.
+    /// Whether what was stored first leaves first, in whichever shard, as for a value that is a
+    /// burden to all.
     is_shared: bool,
     /// How often another shard was asked.
     turn: usize,
@@ -93,6 +94,17 @@ impl Reservation {
     pub(super) fn extent_in(&self, number: usize) -> Option<u32> {
         let extent = self.extent.as_ref().filter(|_| self.number == number);
         extent.map(Pin::segment)
+    }
+
+    /// Notes what one call has won for it; how many bytes.
+    ///
+    /// # Errors
+    /// [`Error::Busy`] if too much was walked over for it.
+    fn note_won(&mut self, won: Won) -> Result<usize, Error> {
+        let walk_left = self.walk_bytes.checked_sub(won.walked_bytes);
+        self.walk_bytes = walk_left.ok_or(Error::Busy)?;
+        self.givers.idle = 0;
+        Ok(won.bytes)
     }
 
     fn piece_bytes(&self) -> usize {
@@ -301,6 +313,12 @@ impl Cache {
         bytes: usize,
         now: Instant,
     ) -> Result<usize, Error> {
+        if reservation.givers.is_shared {
+            let won = self.win_oldest(reservation, bytes, now);
+            if won.is_any {
+                return reservation.note_won(won);
+            }
+        }
         let (number, is_own) = self.giver(reservation);
         let givers = &mut reservation.givers;
         let mut shard = self.lock(&self.shards[number]);
@@ -312,11 +330,8 @@ impl Cache {
         if is_own || givers.is_pressing || shard.store.resident_bytes() > floor {
             let won = shard.win_some(bytes, &mut reservation.copy_bytes, now);
             shard.set_newest(Newest::Stays);
-            let walk_left = reservation.walk_bytes.checked_sub(won.walked_bytes);
-            reservation.walk_bytes = walk_left.ok_or(Error::Busy)?;
             if won.is_any {
-                givers.idle = 0;
-                return Ok(won.bytes);
+                return reservation.note_won(won);
             }
         }
         drop(shard);
@@ -345,6 +360,31 @@ impl Cache {
         let number = (own + givers.turn) % self.sharing();
         givers.turn += 1;
         (number, number == own)
+    }
+
+    /// Has what was stored first leave, in whichever shard: about so many bytes of short items, or
+    /// one long one, behind which another shard's may be older.
+    fn win_oldest(&self, reservation: &mut Reservation, bytes: usize, now: Instant) -> Won {
+        let Some(number) = self.shard_of_oldest() else {
+            return Won::default();
+        };
+        let mut shard = self.lock(&self.shards[number]);
+        shard.begin(now);
+        let oldest = shard.reclaimer.oldest(&shard.store);
+        let is_long = oldest.is_some_and(|oldest| shard.store.is_extent(oldest));
+        let bytes = if is_long { 1 } else { bytes };
+        shard.win_some(bytes, &mut reservation.copy_bytes, now)
+    }
+
+    /// The shard whose next victim was stored before those of the others.
+    fn shard_of_oldest(&self) -> Option<usize> {
+        let cells = self.shards[..self.sharing()].iter().enumerate();
+        let oldest = cells.filter_map(|(number, cell)| {
+            let shard = self.lock(cell);
+            let oldest = shard.reclaimer.oldest(&shard.store)?;
+            Some((shard.store.segment(oldest).scale().base_ms, number))
+        });
+        oldest.min().map(|(_, number)| number)
     }
 
     /// Pledges whatever is left of all memory, because nothing can leave.

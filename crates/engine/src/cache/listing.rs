@@ -1,7 +1,7 @@
 //! Listing: the keys of a cache, stretch by stretch, one at random, or one looked at in passing.
 //!
 //! A listing goes through a shard twice: first for the entries in their home buckets, then for the
-//! others. Why nothing is missed stands in `index/scan.rs`.
+//! others. Why nothing is missed, and nothing comes twice, stands in `index/scan.rs`.
 //!
 //! Tests: tests/listing.rs, tests/model.rs.
 
@@ -10,13 +10,13 @@ use std::cell::Cell;
 use super::Cache;
 use crate::clock::Instant;
 use crate::error::Error;
-use crate::index::{EPOCH_MASK, Half};
+use crate::index::{Phase, SCAN_MASK};
 use crate::key::Key;
 use crate::options::ScanCursor;
 use crate::outcome::{Item, KeyFacts, Uses};
 use crate::shard::Shard;
 use crate::space::Space;
-use crate::store::{Located, Store};
+use crate::store::Located;
 
 /// Buckets that one call of [`Cache::keys`] visits at most.
 const SCAN_BUCKETS_MAX: usize = 256;
@@ -24,15 +24,16 @@ const SCAN_BUCKETS_MAX: usize = 256;
 const SCAN_ENTRIES: usize = 500;
 /// Bytes of keys from which on it visits no further bucket.
 const SCAN_BYTES: usize = 64 << 10;
-/// A cursor holds from its low end: the reversed address, the epoch of the scan, the half, and
-/// the shard. Clients that keep numbers as doubles need it below 2^53.
-const ADDRESS_BITS: u32 = 30;
-const EPOCH_BITS: u32 = 12;
-const HALF_SHIFT: u32 = ADDRESS_BITS + EPOCH_BITS;
+/// A cursor holds from its low end: how far the scan has come, its number, the half, and the shard.
+/// Clients that keep numbers as doubles need it below 2^53.
+const AT_BITS: u32 = 30;
+const AT_MASK: u64 = (1 << AT_BITS) - 1;
+const NUMBER_BITS: u32 = 12;
+const HALF_SHIFT: u32 = AT_BITS + NUMBER_BITS;
 
 const _: () = assert!(
-    EPOCH_MASK as u32 + 1 == 1 << EPOCH_BITS,
-    "an epoch has its bits in a cursor"
+    SCAN_MASK as u32 + 1 == 1 << NUMBER_BITS,
+    "a scan's number has its bits in a cursor"
 );
 
 /// Slots of a shard that are drawn for a random key before all are looked at.
@@ -45,9 +46,11 @@ impl Cache {
     /// [`ScanCursor::START`] and go on with the cursor returned until it is `None`.
     ///
     /// Each call locks one shard for some 500 keys at most, fewer if they are long. An item that
-    /// exists during the whole listing is listed at least once, however the cache grows, shrinks or
-    /// moves items meanwhile; one may be listed twice. A cursor that was never returned lists
-    /// something or nothing. Items that it meets too late are removed.
+    /// exists during the whole listing is listed once, however the cache grows, shrinks or moves
+    /// items meanwhile. Some are listed twice if the listing takes no step for a minute, if a
+    /// cursor is used twice, if more than 16 listings go through one shard, or if more items than
+    /// 32,768 and a sixteenth of a shard's are moved meanwhile. A cursor that was never returned
+    /// lists something or nothing. Items that it meets too late are removed.
     pub fn keys(
         &self,
         cursor: ScanCursor,
@@ -66,22 +69,17 @@ impl Cache {
         cursor: ScanCursor,
         mut each: impl FnMut(KeyFacts<'_>) -> bool,
     ) -> Option<ScanCursor> {
-        let mut at = Position::of(cursor);
-        let cell = self.shards.get((at.half >> 1) as usize)?;
+        let position = Position::of(cursor);
+        let cell = self.shards.get(position.shard)?;
         let now = self.now();
         let mut shard = self.lock(cell);
         shard.begin(now);
-        at.begin_step(&mut shard, now);
-        let half = if at.half & 1 == 0 {
-            Half::AtHome
-        } else {
-            Half::Away
-        };
+        let mut scan = shard.store.take_scan(position.known());
         let store = &shard.store;
         let (entries, bytes) = (Cell::new(0), Cell::new(0));
         let wants_more = Cell::new(true);
         let mut over = Vec::new();
-        let show = |located: &Located| {
+        let mut show = |located: &Located| {
             entries.set(entries.get() + 1);
             if store.is_over(located, now) {
                 over.push(located.slot);
@@ -93,13 +91,23 @@ impl Cache {
         };
         let is_enough =
             || !wants_more.get() || entries.get() >= SCAN_ENTRIES || bytes.get() >= SCAN_BYTES;
-        let is_at_end = store.items() == 0 || list(store, &mut at, half, show, is_enough);
-        shard.store.remove_over(&over, now);
-        if !is_at_end {
-            return Some(at.cursor());
+        let mut is_left = store.items() > 0;
+        for _ in 0..SCAN_BUCKETS_MAX {
+            if !is_left || is_enough() {
+                break;
+            }
+            is_left = store.scan(&mut scan, &mut show);
         }
-        let is_left = (at.half + 1) >> 1 < self.shards.len() as u64;
-        is_left.then(|| at.next_half().cursor())
+        shard.store.remove_over(&over, now);
+        if is_left {
+            let next = position.shard;
+            let next = Position::in_shard(next, scan.number, scan.phase, scan.at);
+            shard.store.put_scan(scan, now);
+            return Some(next.cursor());
+        }
+        let next = position.shard + 1;
+        let begins = Position::in_shard(next, 0, Phase::AtHome, 0);
+        (next < self.shards.len()).then(|| begins.cursor())
     }
 
     /// Facts about one item, without counting as a use; `None` is a miss.
@@ -189,67 +197,44 @@ impl Cache {
 /// A cursor, taken apart.
 #[derive(Clone, Copy)]
 struct Position {
-    /// The shard's number, and in the lowest bit the half of it.
-    half: u64,
-    epoch: u16,
-    /// The address to go on with, its bits reversed.
-    reversed: u64,
+    shard: usize,
+    /// Whether it is behind the entries in their home buckets.
+    is_second: bool,
+    number: u16,
+    at: u64,
 }
 
 impl Position {
     fn of(cursor: ScanCursor) -> Position {
+        let half = cursor.0 >> HALF_SHIFT;
         Position {
-            half: cursor.0 >> HALF_SHIFT,
-            epoch: (cursor.0 >> ADDRESS_BITS) as u16 & EPOCH_MASK,
-            reversed: cursor.0 & ((1 << ADDRESS_BITS) - 1),
+            shard: (half >> 1) as usize,
+            is_second: half & 1 == 1,
+            number: (cursor.0 >> AT_BITS) as u16 & SCAN_MASK,
+            at: cursor.0 & AT_MASK,
+        }
+    }
+
+    /// That of a scan in a shard.
+    fn in_shard(shard: usize, number: u16, phase: Phase, at: u64) -> Position {
+        Position {
+            shard,
+            is_second: phase != Phase::AtHome,
+            number,
+            at: at & AT_MASK,
         }
     }
 
     fn cursor(self) -> ScanCursor {
-        ScanCursor(self.half << HALF_SHIFT | u64::from(self.epoch) << ADDRESS_BITS | self.reversed)
+        let half = (self.shard as u64) << 1 | u64::from(self.is_second);
+        ScanCursor(half << HALF_SHIFT | u64::from(self.number) << AT_BITS | self.at)
     }
 
-    fn next_half(self) -> Position {
-        Position {
-            half: self.half + 1,
-            reversed: 0,
-            ..self
-        }
+    /// The scan that goes on there; `None` where one begins.
+    fn known(self) -> Option<(u16, bool, u64)> {
+        let is_beginning = !self.is_second && self.at == 0;
+        (!is_beginning).then_some((self.number, self.is_second, self.at))
     }
-
-    /// Goes back to the shard's beginning if what was moved since the last step is not known.
-    fn begin_step(&mut self, shard: &mut Shard, now: Instant) {
-        let is_beginning = self.half & 1 == 0 && self.reversed == 0;
-        let known = (!is_beginning).then_some(self.epoch);
-        let (goes_on, epoch) = shard.store.step_scan(known, now);
-        if !goes_on {
-            (self.half, self.reversed) = (self.half & !1, 0);
-        }
-        self.epoch = epoch;
-    }
-}
-
-/// Shows a stretch of one half of a shard, up to where it is enough; whether that was its end.
-fn list(
-    store: &Store,
-    at: &mut Position,
-    half: Half,
-    mut show: impl FnMut(&Located),
-    is_enough: impl Fn() -> bool,
-) -> bool {
-    for _ in 0..SCAN_BUCKETS_MAX {
-        if is_enough() {
-            return false;
-        }
-        let Some(next) = store.scan(at.reversed, half, &mut show) else {
-            if half == Half::Away {
-                store.each_returned(show);
-            }
-            return true;
-        };
-        at.reversed = next;
-    }
-    false
 }
 
 /// Some live item of a space in a shard.

@@ -1,108 +1,284 @@
-//! Scan: to see every entry of the index, whatever is moved meanwhile.
+//! Scan: to see every entry of the index once, whatever is moved meanwhile.
 //!
 //! A scan follows the addresses with their bits reversed, so whatever is split or merged, all that
 //! lies before its position stays before it. It does so twice: for entries in their home buckets,
-//! then for those in the partner. An entry that moves from its home to the partner in between is
-//! seen in the second round. While scans are about, entries that move back are recorded; the scan
-//! ends with them, wherever they are by then.
+//! then for those in the partner. Where an entry lies tells whether it was shown, unless it was
+//! moved between its two buckets meanwhile: so each scan under way keeps which entries were shown
+//! and lie ahead of it, and which were not and lie behind. The latter it shows in the end.
 //!
-//! When nobody has scanned for a while, or too many moved back, the record is dropped and a new
-//! epoch begins. A scan of an older epoch has to begin anew. The first time that happens in an
-//! epoch, the record is given more time and room, so that a scan comes to its end.
+//! A scan that takes no step for a while, or of which too much would have to be kept, is dropped.
+//! If it comes back it begins the shard anew, with more time and room.
 //!
+//! Entries are told apart by home address and tag. Of two that have both alike, one may be shown
+//! twice, none is missed. Why: docs/decisions/0078.
 //! Tests: at the end of this file, tests/listing.rs.
 
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 
 use super::{Index, SlotRef};
 use crate::clock::Instant;
-use crate::table::{BUCKET_SLOTS, PARTNER, TAG_SHIFT, matches};
+use crate::table::{BUCKET_SLOTS, GROWTH_BITS, PARTNER, TAG_SHIFT, matches};
 
-/// How long a record is kept after the last step of a scan, at first.
+/// How long a scan is kept after its last step, at first.
 const PATIENCE_MS: u64 = 60_000;
-/// Entries a record may hold, at first: at least so many, or this part of all.
-const RECORD_MIN: usize = 4096;
+/// Entries that a scan keeps of each kind, at first: at least so many, or this part of all.
+const RECORD_MIN: usize = 32_768;
 const RECORD_SHARE: usize = 16;
 /// How often patience and room may double.
 const DOUBLINGS_MAX: u32 = 16;
+/// Scans of one shard that are under way, and numbers that are remembered of those that were
+/// dropped.
+const SCANS_MAX: usize = 16;
+const DROPPED_MAX: usize = 64;
 
-/// The bits of an epoch: they have to find room in a cursor.
-pub(crate) const EPOCH_MASK: u16 = (1 << 12) - 1;
+/// Where the count of moved entries begins: behind every address.
+const MOVED_AT: u64 = 1 << 29;
 
-/// Which entries a scan shows; both, one after the other, are all.
+/// The bits of a scan's number: they have to find room in a cursor.
+pub(crate) const SCAN_MASK: u16 = (1 << 12) - 1;
+
+/// What a scan shows, one after the other; all are all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Half {
-    /// Those in their home bucket.
+pub(crate) enum Phase {
+    /// Entries in their home buckets.
     AtHome,
     /// Those in the partner.
     Away,
+    /// Those that were moved behind its position before they were shown.
+    Moved,
 }
 
-/// Entries that went back to their homes while scans were about.
-#[derive(Debug, Default)]
-pub(super) struct Returns {
-    pub(super) is_recording: bool,
-    /// The home's address and the tag of each.
-    entries: HashSet<(u64, u64)>,
-    epoch: u16,
-    until: Option<Instant>,
+/// Bits of a home address in an identity; the tag's choice bits stand above.
+const HOME_BITS: u32 = 40;
+
+/// What tells an entry from others, in whichever bucket it lies: home address and tag.
+type Identity = u64;
+
+/// A scan under way.
+#[derive(Debug)]
+pub(crate) struct Scan {
+    pub(crate) number: u16,
+    pub(crate) phase: Phase,
+    /// The address to go on with, its bits reversed; among moved entries, how many were shown.
+    pub(crate) at: u64,
+    /// Entries that were shown and lie ahead.
+    shown: HashSet<Identity>,
+    /// Entries that were not shown and lie behind.
+    unshown: HashSet<Identity>,
+    until: Instant,
     doublings: u32,
-    /// Whether a scan of the epoch before has still to be given more time and room.
-    may_double: bool,
+    is_lost: bool,
+}
+
+/// All scans under way.
+#[derive(Debug, Default)]
+pub(super) struct Scans {
+    /// The one that took a step last is the last.
+    all: Vec<Scan>,
+    /// Scans that were dropped, and how often their patience had doubled.
+    dropped: VecDeque<(u16, u32)>,
+    next: u16,
+}
+
+impl Scans {
+    pub(super) fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    fn drop_where(&mut self, is_dropped: impl Fn(&Scan) -> bool) {
+        for scan in self.all.extract_if(.., |scan| is_dropped(scan)) {
+            if self.dropped.len() == DROPPED_MAX {
+                self.dropped.pop_front();
+            }
+            self.dropped.push_back((scan.number, scan.doublings));
+        }
+    }
+
+    /// A scan that begins, in the place of one that was dropped if it has that one's number.
+    fn begin(&mut self, number: Option<u16>) -> Scan {
+        let position = self.dropped.iter().position(|one| Some(one.0) == number);
+        let dropped = position.and_then(|position| self.dropped.remove(position));
+        self.next = self.next.wrapping_add(1) & SCAN_MASK;
+        Scan {
+            number: self.next,
+            phase: Phase::AtHome,
+            at: 0,
+            shown: HashSet::new(),
+            unshown: HashSet::new(),
+            until: Instant(0),
+            doublings: dropped.map_or(0, |(_, times)| (times + 1).min(DOUBLINGS_MAX)),
+            is_lost: false,
+        }
+    }
+}
+
+impl Scan {
+    /// Whether it has passed an address, at which entries are at home or away.
+    fn has_passed(&self, reversed: u64, phase: Phase) -> bool {
+        match (self.phase, phase) {
+            (Phase::Moved, _) | (Phase::Away, Phase::AtHome) => true,
+            (Phase::AtHome, Phase::Away) => false,
+            _ => reversed < self.at,
+        }
+    }
+
+    /// Notes that an entry is moved which it had passed before, or not, and has after.
+    fn note_move(&mut self, id: Identity, (before, after): (bool, bool), alone: bool, most: usize) {
+        let was_shown = self.shown.remove(&id) || before && !self.unshown.contains(&id);
+        if alone {
+            self.unshown.remove(&id);
+        }
+        let most = most << self.doublings;
+        if after && !was_shown {
+            self.is_lost |= self.unshown.len() >= most;
+            self.unshown.insert(id);
+        } else if !after && was_shown && alone && self.shown.len() < most {
+            self.shown.insert(id);
+        }
+    }
 }
 
 impl Index {
-    /// Notes that a scan takes a step in the epoch it knows, or `None` to begin; `false` if it has
-    /// to begin anew.
-    pub(crate) fn step_scan(&mut self, epoch: Option<u16>, now: Instant) -> bool {
-        let returns = &mut self.returns;
-        let goes_on = epoch.is_none_or(|epoch| returns.is_recording && epoch == returns.epoch);
-        // A cursor may be any number, so each record that was dropped counts once.
-        if epoch == Some(returns.epoch.wrapping_sub(1) & EPOCH_MASK) && returns.may_double {
-            returns.may_double = false;
-            returns.doublings = (returns.doublings + 1).min(DOUBLINGS_MAX);
+    /// The scan of that number, if it has come as far as its owner says: whether it is behind the
+    /// entries at home, and where it goes on. Else one that begins. [`Index::put_scan`] puts it
+    /// back.
+    pub(crate) fn take_scan(&mut self, known: Option<(u16, bool, u64)>) -> Scan {
+        let is_it =
+            |scan: &Scan| known == Some((scan.number, scan.phase != Phase::AtHome, scan.at));
+        match self.scans.all.iter().position(is_it) {
+            Some(position) => self.scans.all.remove(position),
+            None => self.scans.begin(known.map(|(number, ..)| number)),
         }
-        returns.is_recording = true;
-        returns.until = Some(Instant(now.0 + (PATIENCE_MS << returns.doublings)));
-        goes_on
     }
 
-    /// The present epoch, for the next step.
-    pub(crate) fn epoch(&self) -> u16 {
-        self.returns.epoch
+    /// Keeps a scan until its next step.
+    pub(crate) fn put_scan(&mut self, mut scan: Scan, now: Instant) {
+        if self.scans.all.len() == SCANS_MAX {
+            let oldest = self.scans.all[0].number;
+            self.scans.drop_where(|scan| scan.number == oldest);
+        }
+        scan.until = Instant(now.0 + (PATIENCE_MS << scan.doublings));
+        self.scans.all.push(scan);
     }
 
-    /// Drops the record if nobody has scanned for long.
+    /// Drops scans that took no step for long.
     pub(crate) fn forget_scans(&mut self, now: Instant) {
-        if self.returns.until.is_some_and(|until| until < now) {
-            self.drop_record();
-            self.returns.doublings = 0;
+        if !self.scans.is_empty() {
+            self.scans.drop_where(|scan| scan.until < now);
         }
     }
 
-    fn drop_record(&mut self) {
-        let returns = &mut self.returns;
-        returns.epoch = returns.epoch.wrapping_add(1) & EPOCH_MASK;
-        returns.entries = HashSet::new();
-        (returns.is_recording, returns.until) = (false, None);
-        returns.may_double = true;
-    }
-
-    /// Records an entry of `bucket` that goes back to its home.
+    /// Has the scans know that an entry of `bucket` is moved to its other bucket.
     #[cold]
-    pub(super) fn note_return(&mut self, bucket: usize, word: u64) {
-        let tag = word >> TAG_SHIFT;
-        let home = self.address_here(bucket, word) ^ self.table.pattern(tag);
-        let most = RECORD_MIN.max(self.items / RECORD_SHARE) << self.returns.doublings;
-        if self.returns.entries.len() < most {
-            self.returns.entries.insert((home, tag));
+    pub(super) fn note_move(&mut self, bucket: usize, word: u64) {
+        let here = self.address_here(bucket, word);
+        let there = here ^ self.table.pattern(word >> TAG_SHIFT);
+        let is_away = word & PARTNER != 0;
+        let (home, away) = if is_away {
+            (there, here)
         } else {
-            self.drop_record();
+            (here, there)
+        };
+        let id = self.identity(bucket, word);
+        let alone = self.alike(id).count() == 1;
+        let (at_home, at_away) = (self.reversed(home), self.reversed(away));
+        let most = RECORD_MIN.max(self.items / RECORD_SHARE);
+        for scan in &mut self.scans.all {
+            let home_passed = scan.has_passed(at_home, Phase::AtHome);
+            let away_passed = scan.has_passed(at_away, Phase::Away);
+            let passed = match is_away {
+                true => (away_passed, home_passed),
+                false => (home_passed, away_passed),
+            };
+            scan.note_move(id, passed, alone, most);
         }
+        self.scans.drop_where(|scan| scan.is_lost);
+    }
+
+    /// Has the scans forget an entry that is about to be removed.
+    #[cold]
+    pub(super) fn note_removal(&mut self, slot: SlotRef) {
+        let id = self.identity(slot.0 / BUCKET_SLOTS, self.load(slot));
+        if self.alike(id).count() == 1 {
+            for scan in &mut self.scans.all {
+                scan.shown.remove(&id);
+                scan.unshown.remove(&id);
+            }
+        }
+    }
+
+    fn identity(&self, bucket: usize, word: u64) -> Identity {
+        let (tag, here) = (word >> TAG_SHIFT, self.address_here(bucket, word));
+        let home = match word & PARTNER {
+            0 => here,
+            _ => here ^ self.table.pattern(tag),
+        };
+        tag >> GROWTH_BITS << HOME_BITS | home
+    }
+
+    /// An address with the bits that the largest table uses, in reversed order.
+    fn reversed(&self, address: u64) -> u64 {
+        let unused = u64::BITS - self.level_max;
+        (address << unused >> unused).reverse_bits() >> unused
+    }
+
+    /// The slots of all entries of one identity.
+    fn alike(&self, id: Identity) -> impl Iterator<Item = SlotRef> + '_ {
+        let (home, choice) = (id & ((1 << HOME_BITS) - 1), id >> HOME_BITS);
+        let growth = home >> self.table.level_min & ((1 << GROWTH_BITS) - 1);
+        let tag = choice << GROWTH_BITS | growth;
+        let shape = self.table.shape();
+        let addresses = [(home, 0), (home ^ self.table.pattern(tag), 1)];
+        let slots = addresses
+            .into_iter()
+            .flat_map(move |(address, partner_bit)| {
+                let bucket = shape.bucket(address);
+                let matches = matches(self.table.bucket(bucket), tag << 1 | partner_bit);
+                (0..BUCKET_SLOTS)
+                    .filter(move |position| matches >> position & 1 == 1)
+                    .map(move |position| SlotRef(bucket * BUCKET_SLOTS + position))
+            });
+        slots.filter(|&slot| self.load(slot) != 0)
+    }
+
+    /// Takes a scan on by a bucket, or by a moved entry; calls `each` with the entries that it
+    /// shows. Whether there is more.
+    pub(crate) fn scan(&self, scan: &mut Scan, mut each: impl FnMut(SlotRef)) -> bool {
+        if scan.phase == Phase::Moved {
+            let moved = scan.unshown.iter().next().copied();
+            if let Some(id) = moved.and_then(|moved| scan.unshown.take(&moved)) {
+                self.alike(id).for_each(each);
+                scan.at += 1;
+            }
+            return !scan.unshown.is_empty();
+        }
+        let Some((bucket, next)) = self.stretch(scan.at) else {
+            unreachable!("a scan changes its phase behind the last bucket")
+        };
+        self.each_in_bucket(bucket, |slot| {
+            let word = self.load(slot);
+            let is_away = word & PARTNER != 0;
+            let address = self.address_here(bucket, word);
+            // What lies before its position in a bucket that was merged was passed with another.
+            if is_away != (scan.phase == Phase::Away) || self.reversed(address) < scan.at {
+                return;
+            }
+            if !scan.shown.remove(&self.identity(bucket, word)) {
+                each(slot);
+            }
+        });
+        scan.at = next;
+        if next >> self.level_max != 0 {
+            (scan.phase, scan.at) = match scan.phase {
+                Phase::AtHome => (Phase::Away, 0),
+                _ => (Phase::Moved, MOVED_AT),
+            };
+        }
+        scan.phase != Phase::Moved || !scan.unshown.is_empty()
     }
 
     /// The bucket at a reversed address, and the next of these; `None` behind the last bucket.
-    pub(crate) fn scan(&self, reversed: u64) -> Option<(usize, u64)> {
+    pub(crate) fn stretch(&self, reversed: u64) -> Option<(usize, u64)> {
         let bits = self.level_max;
         if reversed >> bits != 0 {
             return None;
@@ -114,56 +290,41 @@ impl Index {
         let rest = bits - known;
         Some((shape.bucket(address), ((reversed >> rest) + 1) << rest))
     }
-
-    /// Calls `each` with the slot of every entry in one bucket that is at home, or that is not.
-    pub(crate) fn each_of_half(&self, bucket: usize, half: Half, mut each: impl FnMut(SlotRef)) {
-        self.each_in_bucket(bucket, |slot| {
-            let is_at_home = self.load(slot) & PARTNER == 0;
-            if is_at_home == (half == Half::AtHome) {
-                each(slot);
-            }
-        });
-    }
-
-    /// Calls `each` with every entry that is recorded, and perhaps some that look like it.
-    pub(crate) fn each_returned(&self, mut each: impl FnMut(SlotRef)) {
-        let shape = self.table.shape();
-        for &(home, tag) in &self.returns.entries {
-            let away = home ^ self.table.pattern(tag);
-            for (address, partner_bit) in [(home, 0), (away, 1)] {
-                let bucket = shape.bucket(address);
-                let mut matches = matches(self.table.bucket(bucket), tag << 1 | partner_bit);
-                while matches != 0 {
-                    let slot = SlotRef(bucket * BUCKET_SLOTS + matches.trailing_zeros() as usize);
-                    matches &= matches - 1;
-                    if self.load(slot) != 0 {
-                        each(slot);
-                    }
-                }
-            }
-        }
-    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Index, Instant, PATIENCE_MS};
+    use super::{Index, Instant, PATIENCE_MS, SCANS_MAX};
 
     #[test]
-    fn forged_epochs_give_a_record_neither_time_nor_room() {
+    fn a_scan_that_was_dropped_gets_more_time_and_others_do_not() {
         let mut index = Index::reserve(1_000, None).unwrap();
-        assert!(index.step_scan(None, Instant(0)));
-        let forge = |index: &mut Index| {
-            for epoch in (0..=u16::MAX).chain(0..=u16::MAX) {
-                index.step_scan(Some(epoch), Instant(0));
-            }
-        };
-        forge(&mut index);
-        assert_eq!(index.returns.doublings, 0);
-        assert_eq!(index.returns.until, Some(Instant(PATIENCE_MS)));
-        // A record that was dropped counts once, however many ask for it.
+        let scan = index.take_scan(None);
+        let known = (scan.number, false, scan.at);
+        index.put_scan(scan, Instant(0));
         index.forget_scans(Instant(PATIENCE_MS + 1));
-        forge(&mut index);
-        assert_eq!(index.returns.doublings, 1);
+        for number in 0..=u16::MAX {
+            let forged = index.take_scan(Some((number, true, 7)));
+            let has_more = number == known.0;
+            assert_eq!(forged.doublings, u32::from(has_more), "{number}");
+        }
+        // Its number counts once.
+        assert_eq!(index.take_scan(Some(known)).doublings, 0);
+    }
+
+    #[test]
+    fn the_scan_that_took_no_step_for_longest_gives_way() {
+        let mut index = Index::reserve(1_000, None).unwrap();
+        let known: Vec<_> = (0..=SCANS_MAX as u64)
+            .map(|at| {
+                let mut scan = index.take_scan(None);
+                scan.at = at;
+                let known = (scan.number, false, scan.at);
+                index.put_scan(scan, Instant(0));
+                known
+            })
+            .collect();
+        assert_ne!(index.take_scan(Some(known[0])).number, known[0].0);
+        assert_eq!(index.take_scan(Some(known[1])).number, known[1].0);
     }
 }

@@ -20,8 +20,8 @@ use crate::stow::{Chest, Stow, Unpacking};
 const SHORT_SHARE: usize = 8;
 /// The last of the budget, this part of a log's share, is for logs that hold less than the mean.
 const KEPT_SHARE: usize = 8;
-/// Extents above this part of a log's share do not count.
-const COUNTED_SHARE: usize = 8;
+/// Extents above so many segments do not count.
+const COUNTED_SEGMENTS: usize = 4;
 /// A log holds much more than the mean if it is more by this part of the mean.
 const MUCH_SHARE: usize = 32;
 
@@ -33,6 +33,9 @@ pub(super) struct Share {
     sharers: usize,
     /// This log's part of all memory.
     bytes: usize,
+    /// Bytes of the longest extent that counts. A later process may have another share, and has
+    /// the same segments.
+    counted_max: usize,
     /// Bytes of its segments and of extents that count.
     held: usize,
     /// Bytes it has given back and may take again, if nobody else has taken them.
@@ -42,11 +45,17 @@ pub(super) struct Share {
 }
 
 impl Share {
-    pub(super) fn new(budget: Arc<Budget>, sharers: usize, bytes: usize) -> Share {
+    /// That of one log of `sharers`, in bytes, and the bytes of its segments.
+    pub(super) fn new(
+        budget: Arc<Budget>,
+        sharers: usize,
+        (bytes, segment_bytes): (usize, usize),
+    ) -> Share {
         Share {
             budget,
             sharers,
             bytes,
+            counted_max: COUNTED_SEGMENTS * segment_bytes,
             held: 0,
             given: 0,
             in_need: false,
@@ -68,6 +77,11 @@ impl Share {
 
     pub(super) fn budget(&self) -> &Budget {
         &self.budget
+    }
+
+    /// Logs that draw on the budget.
+    pub(super) fn sharers(&self) -> usize {
+        self.sharers
     }
 
     /// This log's part of all memory, in bytes.
@@ -194,7 +208,7 @@ impl Share {
 
     /// Whether a segment or extent of `bytes` counts.
     pub(super) fn counts(&self, bytes: usize) -> bool {
-        bytes <= self.bytes / COUNTED_SHARE
+        bytes <= self.counted_max
     }
 }
 
@@ -208,7 +222,7 @@ mod tests {
     /// Two shares of `bytes` each in one budget.
     fn pair(bytes: usize) -> (Arc<Budget>, [Share; 2]) {
         let budget = Arc::new(Budget::new(2 * bytes));
-        let share = || Share::new(Arc::clone(&budget), 2, bytes);
+        let share = || Share::new(Arc::clone(&budget), 2, (bytes, bytes / 32));
         (Arc::clone(&budget), [share(), share()])
     }
 
@@ -228,7 +242,7 @@ mod tests {
         while one.take(100) {}
         assert!(budget.left() >= 1000 / KEPT_SHARE && budget.left() < 1000 / KEPT_SHARE + 100);
         let alone = Arc::new(Budget::new(1000));
-        let mut alone = Share::new(alone, 1, 1000);
+        let mut alone = Share::new(alone, 1, (1000, 30));
         assert!((0..10).all(|_| alone.take(100)) && !alone.take(100));
     }
 

@@ -28,6 +28,11 @@ impl Log {
         }
     }
 
+    /// Logs that draw on the same budget.
+    pub(crate) fn sharers(&self) -> usize {
+        self.share.sharers()
+    }
+
     /// How much of memory the small queue may have, in percent.
     pub(crate) fn small_percent(&self) -> usize {
         self.small.percent()

@@ -96,6 +96,11 @@ impl Store {
         self.log
             .segment_mut(room.segment)
             .change_holes(0, item_bytes);
+        if self.log.is_extent(room.segment) {
+            // It is stored now, however long it was received.
+            let queue = self.log.segment(room.segment).queue;
+            self.log.requeue(room.segment, queue);
+        }
         let at = Room {
             segment: room.segment,
             offset: room.offset + before,

@@ -85,7 +85,7 @@ impl Store {
     /// Removes the items of a space with an entry in the bucket at a reversed address; returns the
     /// next of these, `None` behind the last bucket.
     pub(crate) fn remove_of_space(&mut self, space: Space, reversed: u64) -> Option<u64> {
-        let (bucket, next) = self.index.scan(reversed)?;
+        let (bucket, next) = self.index.stretch(reversed)?;
         self.each_in_bucket(bucket, |store, located| {
             if located.layout.space() == space {
                 store.remove(located);

@@ -4,40 +4,29 @@
 
 use super::{Located, Store};
 use crate::clock::Instant;
-use crate::index::{Half, SlotRef};
+use crate::index::{Scan, SlotRef};
 use crate::item::HEADER_BYTES_MAX;
 
 impl Store {
-    /// Notes that a scan takes a step in the epoch it knows, or `None` to begin. Whether it goes on
-    /// from where it was, and the present epoch.
-    pub(crate) fn step_scan(&mut self, epoch: Option<u16>, now: Instant) -> (bool, u16) {
-        let goes_on = self.index.step_scan(epoch, now);
-        (goes_on, self.index.epoch())
+    /// The scan of that number, if it has come that far, or one that begins; to be put back.
+    pub(crate) fn take_scan(&mut self, known: Option<(u16, bool, u64)>) -> Scan {
+        self.index.take_scan(known)
     }
 
-    /// Forgets what is kept for scans if nobody has scanned for long.
+    /// Keeps a scan until its next step.
+    pub(crate) fn put_scan(&mut self, scan: Scan, now: Instant) {
+        self.index.put_scan(scan, now);
+    }
+
+    /// Drops scans that took no step for long.
     pub(crate) fn forget_scans(&mut self, now: Instant) {
         self.index.forget_scans(now);
     }
 
-    /// Calls `each` with the items of one half in the bucket at a reversed address; returns the
-    /// next of these, `None` behind the last bucket.
-    pub(crate) fn scan(
-        &self,
-        reversed: u64,
-        half: Half,
-        mut each: impl FnMut(&Located),
-    ) -> Option<u64> {
-        let (bucket, next) = self.index.scan(reversed)?;
-        self.index
-            .each_of_half(bucket, half, |slot| each(&self.located_at(slot)));
-        Some(next)
-    }
-
-    /// Calls `each` with every item that moved back to its home bucket during a scan.
-    pub(crate) fn each_returned(&self, mut each: impl FnMut(&Located)) {
-        self.index
-            .each_returned(|slot| each(&self.located_at(slot)));
+    /// Takes a scan on by a bucket, or by a moved item; calls `each` with the items that it shows.
+    /// Whether there is more.
+    pub(crate) fn scan(&self, scan: &mut Scan, mut each: impl FnMut(&Located)) -> bool {
+        self.index.scan(scan, |slot| each(&self.located_at(slot)))
     }
 
     /// Buckets of the index.

@@ -3,13 +3,15 @@
 //! The index says which items there are. Each entry is looked at: whether the segment it leads into
 //! is marked, an item lies there whose key has the entry's tag, and neither flush nor deadline has
 //! ended it. An entry in a bucket where no lookup comes, which an interrupted split leaves, is made
-//! anew. An item that was being changed is in doubt and goes. What is left is counted; whatever
-//! lies between is a hole. All that segment by segment, so that memory is read as it lies.
+//! anew. An item that was being changed is in doubt and goes, and after a clean stop one whose
+//! bytes do not agree with their checksums. What is left is counted; whatever lies between is a
+//! hole. All that segment by segment, so that memory is read as it lies.
 //!
 //! Idempotent: who is interrupted leaves what can be rebuilt once more.
 //! Why: docs/decisions/0058. Tests: tests/restart.rs.
 
 use super::Store;
+use super::sums::{Damage, SegmentSums};
 use crate::anchor::{LineFound, Marked};
 use crate::clock::Instant;
 use crate::item::{Entry, HEADER_BYTES_MAX, Layout, is_plausible, plausible_bytes};
@@ -73,6 +75,8 @@ enum Entered {
 struct RebuildWalk<'w> {
     found: &'w LineFound,
     living: Option<&'w [Space]>,
+    /// Checksums of all segments, after a clean stop.
+    sums: Option<&'w [SegmentSums]>,
     now: Instant,
     rebuilt: Rebuilt,
     strays: Vec<Survivor>,
@@ -81,6 +85,8 @@ struct RebuildWalk<'w> {
     end: usize,
     /// Where the entries of the present segment lead, in their order.
     bounds: Vec<Bound>,
+    /// What of the present segment does not agree with its checksums, if it has some.
+    damage: Option<Damage>,
 }
 
 /// Where an entry leads, and whether what lies there was being changed.
@@ -92,11 +98,13 @@ struct Bound {
 
 impl Store {
     /// Takes on what another process left of this shard; of spaces other than the main one only
-    /// those that are `living`. `None` if that cannot be made out; then the store is no more use.
+    /// those that are `living`, and of a memory with checksums only what agrees with them. `None`
+    /// if that cannot be made out; then the store is no more use.
     pub(crate) fn rebuild(
         &mut self,
         found: &LineFound,
         living: Option<&[Space]>,
+        sums: Option<&[SegmentSums]>,
         now: Instant,
     ) -> Option<Rebuilt> {
         let before = self.index.bytes();
@@ -112,12 +120,14 @@ impl Store {
         let mut walk = RebuildWalk {
             found,
             living,
+            sums,
             now,
             rebuilt: Rebuilt::default(),
             strays: Vec::new(),
             adopted: Adopted::default(),
             end: 0,
             bounds: Vec::new(),
+            damage: None,
         };
         let Leads { mut all, begins } = self.leads(&mut walk.rebuilt);
         let mut survivors = Vec::new();
@@ -209,6 +219,9 @@ impl Store {
             self.log.arena().prefetch(lead.offset, FRONT_BYTES);
         }
         walk.bounds.clear();
+        walk.damage = walk
+            .sums
+            .map(|sums| self.damage(number, marked.room_bytes, sums));
         for (position, &Lead { offset, slot }) in group.iter().enumerate() {
             if let Some(lead) = group.get(position + ITEMS_AHEAD) {
                 self.log.arena().prefetch(lead.offset, FRONT_BYTES);
@@ -296,6 +309,15 @@ impl Store {
         let Some(layout) = self.plausible(offset, marked) else {
             return Entered::Doubtful;
         };
+        // A wrong length is no matter: the block it stands in is wrong then.
+        let end = offset + layout.total_bytes();
+        if walk
+            .damage
+            .as_ref()
+            .is_some_and(|damage| damage.touches(offset, end))
+        {
+            return Entered::Doubtful;
+        }
         let key = self.hashed_key_of(&layout);
         let (hash, space) = (key.hash(), key.space());
         if !self.index.has_tag_of(slot, hash) {

@@ -11,6 +11,7 @@ use super::{Located, Store};
 use crate::clock::Instant;
 use crate::item::{Entry, Spec};
 use crate::log::Room;
+use crate::policy::FEW_ITEMS;
 use crate::segment::{Queue, Segment, Stream, Use};
 
 /// Bytes at an entry's beginning in which header and key of most items lie.
@@ -58,6 +59,16 @@ impl Store {
     /// How much of memory the small queue may have, in percent.
     pub(crate) fn small_percent(&self) -> usize {
         self.log.small_percent()
+    }
+
+    /// Bytes of this shard's part of a few items, where the mean item is longer than a segment;
+    /// zero elsewhere.
+    pub(crate) fn few_items_bytes(&self) -> usize {
+        let mean_bytes = self.mean_item_bytes();
+        if mean_bytes <= self.segment_bytes() {
+            return 0;
+        }
+        mean_bytes * FEW_ITEMS.div_ceil(self.log.sharers())
     }
 
     /// Bytes of memory of a queue's segments, and of those the sealed ones'.

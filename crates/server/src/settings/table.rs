@@ -127,8 +127,9 @@ pub const TABLE: &[Row] = &[
         parameter: None,
         value: SWITCH,
         default: "off",
-        help: "With --state: counts all that is restored entry by entry, and begins empty if a sum \
-               is wrong. It takes as long as a few reads of each item.",
+        help: "With --state: compares the checksums of a clean stop, and drops what does not \
+               agree; counts all that is restored, and begins empty if a count is wrong. It takes \
+               as long as a few reads of each item.",
         set: |s, v| put(&mut s.state_verify, switch(v)),
         show: |s| if s.state_verify { "on" } else { "off" }.to_owned(),
     },

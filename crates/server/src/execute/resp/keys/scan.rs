@@ -1,6 +1,7 @@
 //! Scan: SCAN and RANDOMKEY.
 //!
-//! The cursor is the engine's; a key that exists during the whole scan is shown at least once.
+//! The cursor is the engine's; a key that exists during the whole scan is shown once, but for what
+//! `Cache::keys` says.
 //! COUNT is how many keys are wanted before a call ends. A call shows up to seven more, since the
 //! engine lists a bucket at a time, or fewer, since it ends after it has looked at so many whatever
 //! they were.

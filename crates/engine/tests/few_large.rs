@@ -1,0 +1,99 @@
+//! Few large values: whoever has just stored one finds it, though many others store theirs.
+#![cfg(not(miri))]
+
+use std::collections::VecDeque;
+
+use cellar_engine::{Config, Draft, SetOptions};
+
+use crate::support::cache::Timed;
+use crate::support::random::Random;
+
+const MEMORY: usize = 64 << 20;
+const STEPS: usize = 4_000;
+
+/// What a client does next that stores a large value and then reads it.
+enum Next {
+    Begin,
+    Commit(String, Draft),
+    Read(String),
+}
+
+/// One list of values in as much memory, of which the one that was stored first leaves.
+#[derive(Default)]
+struct List {
+    values: VecDeque<(String, usize)>,
+    /// Bytes of the values and of those that are being received.
+    bytes: usize,
+}
+
+impl List {
+    fn begin(&mut self, bytes: usize) {
+        self.bytes += bytes;
+        while self.bytes > MEMORY {
+            let (_, bytes) = self.values.pop_front().expect("drafts take half at most");
+            self.bytes -= bytes;
+        }
+    }
+}
+
+/// Shares of the values, in millionths, that were gone when the client read them who stored them:
+/// those of a cache in so many shards, and of a list. Each step is that of any client.
+fn gone_ppm(clients: usize, shards: usize) -> (usize, usize) {
+    let timed = Timed::with(Config {
+        shards: Some(shards),
+        seed: Some(3),
+        ..Config::with_memory(MEMORY)
+    });
+    let mut next: Vec<Next> = (0..clients).map(|_| Next::Begin).collect();
+    let (mut random, mut list) = (Random::from_seed(7), List::default());
+    let (mut stored, mut gone, mut gone_from_list) = (0, 0, 0);
+    for step in 0..STEPS {
+        timed.clock.advance_ms(1);
+        let client = random.below(clients as u64) as usize;
+        next[client] = match std::mem::replace(&mut next[client], Next::Begin) {
+            Next::Begin => {
+                let bytes = 300_000 + random.below(700_000) as usize;
+                let name = format!("value {step}");
+                let key = timed.cache.key(name.as_bytes()).unwrap();
+                match timed.cache.draft(key, bytes) {
+                    Ok(draft) => {
+                        list.begin(bytes);
+                        Next::Commit(name, draft)
+                    }
+                    Err(_) => Next::Begin,
+                }
+            }
+            Next::Commit(name, mut draft) => {
+                list.values
+                    .push_back((name.clone(), draft.value_mut().len()));
+                timed.cache.commit(draft, &SetOptions::default()).unwrap();
+                stored += 1;
+                Next::Read(name)
+            }
+            Next::Read(name) => {
+                let key = timed.cache.key(name.as_bytes()).unwrap();
+                gone += usize::from(timed.cache.get(key, |_| ()).is_none());
+                let is_listed = list.values.iter().any(|(other, _)| *other == name);
+                gone_from_list += usize::from(!is_listed);
+                Next::Begin
+            }
+        };
+    }
+    (
+        gone * 1_000_000 / stored,
+        gone_from_list * 1_000_000 / stored,
+    )
+}
+
+#[test]
+fn who_stored_a_large_value_finds_it_nearly_as_often_as_in_one_list_of_all() {
+    // Shares in millionths beyond the list's: each shard has its own order, and few values.
+    let most = [(5, 8, 0), (15, 8, 1_000), (60, 8, 30_000), (60, 1, 5_000)];
+    for (clients, shards, beyond_list) in most {
+        let (gone, from_list) = gone_ppm(clients, shards);
+        assert!(
+            gone <= from_list + beyond_list,
+            "{clients} clients, {shards} shards: {gone}, in a list {from_list}"
+        );
+    }
+}
