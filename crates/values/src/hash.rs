@@ -19,7 +19,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use cellar_engine::{Apply, Change, Deadline, Instant, Kind, ValueBytes};
+use cellar_engine::{Apply, Change, Deadline, Instant, Kind};
 
 use crate::collection::{Collection, Family, HASH, Members, Rules, apply_all, is_repacked};
 pub use crate::field::{Field, raw};
