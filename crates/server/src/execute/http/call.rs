@@ -114,6 +114,11 @@ impl From<Error> for Failure {
                 message: Cow::Owned(format!("a key has at most {max} bytes")),
                 ..Failure::new(Status::URI_TOO_LONG, "key_too_long", "")
             },
+            Error::StateFull => Failure::new(
+                Status::INSUFFICIENT_STORAGE,
+                "state_full",
+                "the file system of --state is full",
+            ),
             _ => Failure::new(
                 Status::INSUFFICIENT_STORAGE,
                 "busy",
