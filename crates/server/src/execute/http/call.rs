@@ -13,10 +13,6 @@ use crate::execute::permission::{Need, check};
 use crate::output::Output;
 use crate::users::{Login, User};
 
-/// Longest document of JSON, in either direction: to read escapes, or to write them, takes some
-/// milliseconds for so many bytes.
-pub(super) const DOCUMENT_BYTES_MAX: usize = 2 << 20;
-
 /// A request that is being answered.
 pub(super) struct Call<'c> {
     pub(super) request: &'c Request<'c>,
