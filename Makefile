@@ -79,6 +79,9 @@ package-bench: compilers ## the load generator alone, in target/package/bench: t
 	$(FOR_TARGET) $(CARGO) build --release --locked --package cellar-bench $(STATIC)
 	$(FOR_TARGET) packaging/package $(PACKAGED)/cellar-bench $(PACKAGES)/bench cellar-bench
 
+package-library: library ## the near cache for C and C++, in target/package/library: .deb and .rpm
+	packaging/package $(CARGO_TARGET_DIR)/library $(PACKAGES)/library cellar-near
+
 package-twice: compilers ## whether packing the same sources from nothing again gives the same bytes
 	packaging/twice $(CARGO_TARGET_DIR)/twice
 
@@ -255,4 +258,4 @@ tsan-library: ## the same under ThreadSanitizer (nightly), the standard library 
 ci: ## what continuous integration runs
 	.ci/run
 
-.PHONY: help compilers build run library install-library bench-library package package-bench package-twice smoke cross-test package-test chart-test release libraries sbom tools check lints test test-all java clients clients-all peers-suites conformance check-java hostile fuzz soak bench compare docs miri tsan loom asan asan-library tsan-library ci
+.PHONY: help compilers build run library install-library bench-library package package-bench package-library package-twice smoke cross-test package-test chart-test release libraries sbom tools check lints test test-all java clients clients-all peers-suites conformance check-java hostile fuzz soak bench compare docs miri tsan loom asan asan-library tsan-library ci

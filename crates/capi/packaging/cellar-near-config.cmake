@@ -8,7 +8,7 @@ get_filename_component(CELLAR_NEAR_ROOT "${CMAKE_CURRENT_LIST_DIR}/../../.." ABS
 if(NOT TARGET cellar::near)
   add_library(cellar::near SHARED IMPORTED)
   set_target_properties(cellar::near PROPERTIES
-    IMPORTED_LOCATION "${CELLAR_NEAR_ROOT}/lib/libcellar-near.so.0"
+    IMPORTED_LOCATION "${CELLAR_NEAR_ROOT}/@LIBDIR@/libcellar-near.so.0"
     IMPORTED_SONAME "libcellar-near.so.0"
     INTERFACE_INCLUDE_DIRECTORIES "${CELLAR_NEAR_ROOT}/include")
 endif()
@@ -16,7 +16,7 @@ endif()
 if(NOT TARGET cellar::near-static)
   add_library(cellar::near-static STATIC IMPORTED)
   set_target_properties(cellar::near-static PROPERTIES
-    IMPORTED_LOCATION "${CELLAR_NEAR_ROOT}/lib/libcellar-near.a"
+    IMPORTED_LOCATION "${CELLAR_NEAR_ROOT}/@LIBDIR@/libcellar-near.a"
     INTERFACE_INCLUDE_DIRECTORIES "${CELLAR_NEAR_ROOT}/include"
     INTERFACE_LINK_LIBRARIES "Threads::Threads;${CMAKE_DL_LIBS};m")
 endif()

@@ -15,7 +15,7 @@ use std::sync::{Mutex, PoisonError};
 use cellar_engine::{Key, Space};
 
 /// Most bytes of names that wait.
-const NAMES_BYTES_MAX: usize = 4 << 20;
+pub(crate) const NAMES_BYTES_MAX: usize = 4 << 20;
 /// Bytes that a name takes beside its own, about.
 const ENTRY_BYTES: usize = 64;
 /// Nothing waits.

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Most entries: the oldest goes.
-const DENIALS_MAX: usize = 128;
+pub const DENIALS_MAX: usize = 128;
 /// How long the same refusal is counted with the one before.
 const SAME_MS: u64 = 60_000;
 /// Bytes that are kept of a key, a channel or a name.

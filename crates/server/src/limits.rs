@@ -5,6 +5,12 @@
 //!
 //! Tests: tests/client_memory.rs.
 
+pub use cellar_protocol::http::decode::{FIELDS_BYTES_MAX, FIELDS_MAX, REQUEST_LINE_BYTES_MAX};
+pub use cellar_protocol::memcached::{
+    KEY_BYTES_MAX as MEMCACHED_KEY_BYTES_MAX, LINE_BYTES_MAX as MEMCACHED_LINE_BYTES_MAX,
+};
+pub use cellar_protocol::resp::decode::ARGS_MAX;
+
 /// Bytes taken from one socket in one turn.
 pub const READ_BYTES_MAX: usize = 16 << 10;
 /// Bytes of a large value or a long request taken from one socket in one turn.
@@ -76,6 +82,26 @@ pub const ENTRY_BYTES: usize = 512;
 pub const fn entry_bytes(name: &[u8]) -> usize {
     2 * name.len() + ENTRY_BYTES
 }
+
+/// Most arguments of a command that is not worked off in parts, and most keys of one of which
+/// nobody sees a part done.
+pub const COMMAND_ARGS_MAX: usize = 16_384;
+/// Most keys of a command whose client is told when one of them changes: they are entered at once,
+/// before any of them is read. MGET, EXISTS and TOUCH take more, for they enter those of each step.
+pub const TRACKED_KEYS_MAX: usize = 2_048;
+/// Most patterns of CONFIG GET; each is tried on each name.
+pub const CONFIG_PATTERNS_MAX: usize = 256;
+/// Longest name of a client, of its library and of that one's version.
+pub const CLIENT_NAME_BYTES_MAX: usize = 4 << 10;
+/// Most keys in a batch over HTTP.
+pub const BATCH_KEYS_MAX: usize = 1_000;
+/// Longest value that is answered in a batch.
+pub const BATCH_VALUE_BYTES_MAX: usize = 1 << 20;
+/// Longest value that is received in chunks, because it is gathered beside the cache's memory.
+pub const CHUNKED_VALUE_BYTES_MAX: usize = 16 << 20;
+/// Longest document of JSON, in either direction: to read escapes, or to write them, takes some
+/// milliseconds for so many bytes.
+pub const DOCUMENT_BYTES_MAX: usize = 2 << 20;
 
 /// Bytes that the entries of SLOWLOG may take together: the oldest go first.
 pub const SLOW_LOG_BYTES_MAX: usize = 4 << 20;

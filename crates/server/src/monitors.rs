@@ -14,7 +14,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
 use crate::client::Client;
 
 /// Most clients that monitor at one time.
-const MONITORS_MAX: usize = 64;
+pub const MONITORS_MAX: usize = 64;
 /// Arguments that a line shows.
 const ARGS_MAX: usize = 1_024;
 /// Bytes that it shows of an argument.

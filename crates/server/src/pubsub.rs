@@ -7,6 +7,8 @@
 //!
 //! Tests: tests/resp_pubsub.rs.
 
+mod few; // a map that allocates nothing for its first entry
+
 use std::collections::hash_map::RandomState;
 use std::collections::{BTreeMap, HashMap};
 use std::hash::BuildHasher;
@@ -16,6 +18,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use cellar_protocol::resp::glob::Pattern;
 use cellar_protocol::resp::{Proto, Reply};
 
+use self::few::Few;
 use crate::client::Client;
 
 /// Bytes of a message or pattern that count for one more of them.
@@ -24,10 +27,10 @@ const WORK_BYTES: usize = 256;
 const WORK_COMPARISONS: usize = 16;
 
 /// Those who listen to one channel or pattern, by their numbers.
-type Listeners = BTreeMap<u64, Arc<Client>>;
+type Listeners = Few<u64, Arc<Client>>;
 
-/// Patterns of one beginning.
-type Patterns = BTreeMap<Box<[u8]>, (Pattern, Listeners)>;
+/// Patterns of one beginning, by name.
+type Patterns = Few<Box<[u8]>, Box<(Pattern, Listeners)>>;
 
 /// What a client listens to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,9 +133,10 @@ impl Registry {
         let Some(patterns) = self.patterns.get_mut(beginning.as_slice()) else {
             return;
         };
-        let Some((_, listeners)) = patterns.get_mut(name) else {
+        let Some(entry) = patterns.get_mut(name) else {
             return;
         };
+        let listeners = &mut entry.1;
         listeners.remove(&client.id);
         if listeners.is_empty() {
             patterns.remove(name);
@@ -200,12 +204,13 @@ impl PubSub {
         let beginning = Pattern::beginning(name).into_boxed_slice();
         let mut registry = self.write();
         let patterns = registry.patterns.entry(beginning).or_default();
-        let before = patterns.len();
-        let entry = patterns.entry(name.into());
-        let (_, listeners) = entry.or_insert_with(|| (pattern, Listeners::default()));
-        listeners.insert(client.id, Arc::clone(client));
-        let added = patterns.len() - before;
-        registry.pattern_count += added;
+        let (id, client) = (client.id, Arc::clone(client));
+        if let Some(entry) = patterns.get_mut(name) {
+            entry.1.insert(id, client);
+            return;
+        }
+        patterns.insert(name.into(), Box::new((pattern, Few::One(id, client))));
+        registry.pattern_count += 1;
     }
 
     /// Lets a client listen no longer.
@@ -340,9 +345,7 @@ impl PubSub {
     #[must_use]
     pub fn listeners(&self, kind: Kind, channel: &[u8]) -> usize {
         let registry = self.read();
-        kind.channels(&registry)
-            .get(channel)
-            .map_or(0, BTreeMap::len)
+        kind.channels(&registry).get(channel).map_or(0, Few::len)
     }
 
     /// How many channels and patterns somebody listens to.
@@ -392,10 +395,10 @@ impl Sending {
         left: &mut usize,
     ) -> bool {
         let first = std::mem::take(&mut self.pattern);
-        let from: (Bound<&[u8]>, Bound<&[u8]>) = (Bound::Included(&first), Bound::Unbounded);
         // Whoever is looked up gets on by one pattern at least.
         *left = (*left).max(1);
-        for (name, (pattern, listeners)) in patterns.range::<[u8], _>(from) {
+        for (name, entry) in patterns.from::<[u8]>(Bound::Included(&first)) {
+            let (pattern, listeners) = &**entry;
             if *name != first {
                 self.after = 0;
             }
@@ -423,8 +426,11 @@ impl Sending {
     fn send(&mut self, listeners: Option<&Listeners>, parts: &[&[u8]], left: &mut usize) -> bool {
         let mut letter = Letter::new(parts);
         let cost = 1 + parts.iter().map(|part| part.len()).sum::<usize>() / WORK_BYTES;
-        let others = (Bound::Excluded(self.after), Bound::Unbounded);
-        for (&id, client) in listeners.into_iter().flat_map(|all| all.range(others)) {
+        let after = self.after;
+        let others = listeners
+            .into_iter()
+            .flat_map(|all| all.from(Bound::Excluded(&after)));
+        for (&id, client) in others {
             if *left == 0 {
                 return false;
             }

@@ -10,6 +10,7 @@
 
 pub mod certificate; // what is read out of a certificate
 pub mod owner; // what the owner of a client's certificate is called
+mod chain; // whether the certificates of a file are those that their issuers signed
 mod files;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -82,7 +83,11 @@ impl Keys {
         let stamps = self.files.stamps();
         let read = read(&self.files);
         let mut in_force = self.lock();
-        match read {
+        let agreed = read.and_then(|read| {
+            files::check_beside(&in_force.certificates, &read.certificates)?;
+            Ok(read)
+        });
+        match agreed {
             Ok(read) => *in_force = read,
             Err(error) => {
                 // These have not changed since: who calls decides when they are tried again.

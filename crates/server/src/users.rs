@@ -28,10 +28,12 @@ use crate::error::Error;
 use crate::settings::Settings;
 use crate::tls::owner::Owner;
 
-pub use self::attempts::{Attempt, LoginResult, Ticket, WaitingAttempt};
-pub use self::file::NAME_BYTES_MAX;
+pub use self::attempts::{
+    Attempt, LoginResult, Ticket, WAITING_MAX, WAITING_PER_SOURCE_MAX, WaitingAttempt,
+};
+pub use self::file::{NAME_BYTES_MAX, USERS_MAX};
 pub use self::role::{Role, User};
-pub use self::secrets::{HASH_BYTES_MAX, OWN_HASH_BYTES, hash};
+pub use self::secrets::{HASH_BYTES_MAX, OWN_HASH_BYTES, PASSWORD_BYTES_MAX, hash};
 pub use self::standing::{Login, Proof, Standing};
 
 use self::attempts::Attempts;

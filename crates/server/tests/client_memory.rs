@@ -359,6 +359,42 @@ fn what_clients_leave_behind_is_taken_apart_and_counts_no_more() {
 }
 
 #[test]
+fn patterns_of_different_beginnings_take_no_more_than_they_count_for() {
+    const CLIENTS: usize = 6;
+    let daemon = Daemon::spawn(&["--threads", "1", "--client-memory", "128MiB"]);
+    let mut other = Client::connect(&daemon);
+    let occupied = || occupied_bytes(&daemon, "VmRSS");
+    let (counted, before) = (daemon.stat("client_memory"), occupied());
+    let mut patterns = 0;
+    let mut clients = Vec::new();
+    for number in 0..CLIENTS {
+        let mut client = Client::connect(&daemon);
+        // As many as it may have.
+        for name in 0.. {
+            let name = format!("{number}:{name}:*");
+            if client.call(&[b"PSUBSCRIBE", name.as_bytes()])
+                == resp::error("ERR too many subscriptions")
+            {
+                break;
+            }
+            patterns += 1;
+        }
+        clients.push(client);
+    }
+    wait_for(&mut other, "PUBSUB NUMPAT", &format!(":{patterns}"));
+    assert!(patterns >= CLIENTS * 5_000, "{patterns}");
+    let counted = (daemon.stat("client_memory") - counted) as usize;
+    let grown = occupied().saturating_sub(before);
+    // What the server takes once, by whoever is the first.
+    assert!(
+        grown <= counted + (4 << 20),
+        "{grown} beside {counted} of {patterns}"
+    );
+    drop(clients);
+    wait_for(&mut other, "PUBSUB NUMPAT", ":0");
+}
+
+#[test]
 fn who_sets_up_and_goes_on_and_on_leaves_no_more_than_may_be_left() {
     let limit = 32 << 20;
     let daemon = Daemon::spawn(&["--threads", "1", "--client-memory", "32MiB"]);

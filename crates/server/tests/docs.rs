@@ -1,6 +1,8 @@
 //! Generated pages: the stored ones are what the tables say.
 
 use crate::support::daemon;
+
+use std::collections::BTreeSet;
 use std::path::Path;
 
 fn check(name: &str, expected: &str) {
@@ -52,6 +54,92 @@ fn the_manual_page_and_the_words_for_shells_are_what_the_flags_say() {
 #[test]
 fn the_limits_page_is_what_the_bounds_say() {
     check("limits.md", &cellar::limits_page::page());
+}
+
+/// Public bounds that are not on the page of limits: what they are, and the bounds.
+const NOT_ON_THE_PAGE: [(&str, &[&str]); 4] = [
+    (
+        "how work is cut into pieces",
+        &[
+            "output.rs WRITE_BYTES_MAX",
+            "limits.rs READ_BYTES_MAX",
+            "limits.rs LONG_READ_BYTES_MAX",
+            "limits.rs WAITING_BYTES_MAX",
+            "limits.rs TURN_REPLY_BYTES_MAX",
+        ],
+    ),
+    (
+        "parts of a bound that is on the page",
+        &[
+            "handshakes.rs GUESTS_MAX",
+            "limits.rs KEPT_BUFFER_BYTES_MAX",
+            "limits.rs SPARE_BUFFERS_MAX",
+            "history.rs SECONDS_MAX",
+            "history.rs MINUTES_MAX",
+            "history/events.rs DETAIL_BYTES_MAX",
+            "history/events.rs EVENTS_BYTES_MAX",
+        ],
+    ),
+    (
+        "on another page, beside what they belong to",
+        &[
+            "guesses.rs DELAY_MS_MAX",
+            "settings.rs EXPIRE_EFFORT_MAX",
+            "acceptor.rs LISTENERS_MAX",
+            "cluster/node.rs WEIGHT_MAX",
+        ],
+    ),
+    (
+        "of `cellar migrate check`, not of the server",
+        &[
+            "migrate/wire.rs TIME_MAX",
+            "migrate/wire.rs ANSWER_BYTES_MAX",
+            "migrate/wire.rs VALUES_MAX",
+        ],
+    ),
+];
+
+/// The public bounds of the sources below a folder, as in [`NOT_ON_THE_PAGE`].
+fn public_bounds(root: &Path, folder: &Path) -> BTreeSet<String> {
+    let mut bounds = BTreeSet::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            bounds.extend(public_bounds(root, &path));
+            continue;
+        }
+        let file = path.strip_prefix(root).unwrap().display();
+        let text = std::fs::read_to_string(&path).unwrap();
+        let names = text.lines().filter_map(|line| {
+            let line = line.trim().replace("pub(crate) ", "pub ");
+            let (name, _) = line.strip_prefix("pub const ")?.split_once(':')?;
+            name.ends_with("_MAX").then(|| format!("{file} {name}"))
+        });
+        bounds.extend(names);
+    }
+    bounds
+}
+
+#[test]
+fn each_public_bound_is_on_the_page_of_limits_or_has_a_reason_not_to_be() {
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let page = std::fs::read_to_string(sources.join("limits_page.rs")).unwrap();
+    let words = page.split(|letter: char| !letter.is_alphanumeric() && letter != '_');
+    let shown: BTreeSet<&str> = words.collect();
+    let bounds = public_bounds(&sources, &sources);
+    let is_shown = |bound: &str| {
+        bound
+            .split(' ')
+            .nth(1)
+            .is_some_and(|name| shown.contains(name))
+    };
+    let others = NOT_ON_THE_PAGE.iter().flat_map(|(_, bounds)| bounds.iter());
+    let others: BTreeSet<String> = others.map(|bound| (*bound).to_owned()).collect();
+    let missing = bounds.difference(&others).filter(|bound| !is_shown(bound));
+    let missing: Vec<&String> = missing.collect();
+    assert!(missing.is_empty(), "not on the page: {missing:?}");
+    let gone: Vec<&String> = others.difference(&bounds).collect();
+    assert!(gone.is_empty(), "there are no such bounds: {gone:?}");
 }
 
 #[test]

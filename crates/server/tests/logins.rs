@@ -1,14 +1,17 @@
 //! Logins over every protocol: who is right pays for nobody, who is wrong is slowed by address.
 
+use crate::support::vitals::processor_time;
 use crate::support::wait::{PATIENCE, wait_until};
 use crate::support::{daemon, http, users};
 
+use std::collections::VecDeque;
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::Duration;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
+use cellar::clock::Stopwatch;
 use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
 
 use daemon::{Daemon, frame, set};
@@ -117,9 +120,18 @@ struct Visitor {
 impl Visitor {
     /// One from this address of the machine, who says a name and a password.
     fn at(daemon: &Daemon, door: Door, from: [u8; 4], secrets: (&str, &str)) -> Visitor {
+        Visitor::at_address(door.address(daemon), door, from, secrets)
+    }
+
+    fn at_address(
+        address: SocketAddr,
+        door: Door,
+        from: [u8; 4],
+        secrets: (&str, &str),
+    ) -> Visitor {
         let socket = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
         bind(&socket, &SocketAddr::from((from, 0))).unwrap();
-        connect(&socket, &door.address(daemon)).unwrap();
+        connect(&socket, &address).unwrap();
         let mut stream = TcpStream::from(socket);
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         stream.write_all(&door.login(secrets.0, secrets.1)).unwrap();
@@ -327,6 +339,84 @@ fn who_finds_the_queue_of_logins_full_is_told_so_at_every_door() {
         crowd.append(&mut waiting);
     }
     drop(crowd);
+}
+
+/// Guesses of passwords each second, the networks that they come from, and for how long.
+const GUESSES_PER_S: u64 = 100;
+const GUESSING_NETWORKS: u64 = 400;
+const GUESSING_S: u64 = 12;
+/// Right logins meanwhile, each of a user whose password was not compared before.
+const RIGHT_LOGINS: u64 = 20;
+/// Time in which a right login is let in.
+const LET_IN_US_MAX: u64 = 2_000_000;
+
+/// Has passwords guessed over and over, each from the next network, until all time is over; how
+/// many it were.
+fn guess_from_many_networks(address: SocketAddr) -> u64 {
+    let (watch, mut open) = (Stopwatch::start(), VecDeque::new());
+    let mut guesses = 0;
+    while watch.us() < GUESSING_S * 1_000_000 {
+        let network = guesses % GUESSING_NETWORKS;
+        let from = [127, 10 + (network / 200) as u8, (network % 200) as u8, 1];
+        let password = format!("guess {guesses}");
+        open.push_back(Visitor::at_address(
+            address,
+            Door::Resp,
+            from,
+            ("u0", &password),
+        ));
+        // They wait for their answers for a while.
+        if open.len() as u64 > GUESSING_NETWORKS {
+            open.pop_front();
+        }
+        guesses += 1;
+        let due_us = guesses * 1_000_000 / GUESSES_PER_S;
+        // paced: so many guesses come each second.
+        std::thread::sleep(Duration::from_micros(due_us.saturating_sub(watch.us())));
+    }
+    guesses
+}
+
+#[test]
+fn right_logins_get_in_soon_while_hundreds_of_networks_guess_passwords() {
+    let users: Vec<String> = (0..=RIGHT_LOGINS)
+        .map(|number| {
+            let hash = cellar::users::hash(format!("right {number}").as_bytes()).unwrap();
+            format!("[[user]]\nname = \"u{number}\"\npasswords = [\"{hash}\"]\nrole = \"read\"\n")
+        })
+        .collect();
+    let file = UsersFile::new(&users.concat());
+    let [flag, path] = file.flags();
+    let daemon = Daemon::spawn(&[&flag, &path, "--threads", "1"]);
+    let address = Door::Resp.address(&daemon);
+    let before = processor_time(daemon.id());
+    let (guesses, waits_us) = std::thread::scope(|scope| {
+        let guessing = scope.spawn(|| guess_from_many_networks(address));
+        let mut waits_us = Vec::new();
+        for number in 1..=RIGHT_LOGINS {
+            // paced: right logins come all the while.
+            std::thread::sleep(Duration::from_millis(
+                GUESSING_S * 1_000 / (RIGHT_LOGINS + 4),
+            ));
+            let (watch, used) = (Stopwatch::start(), processor_time(daemon.id()));
+            let from = [127, 200, number as u8, 1];
+            let (name, password) = (format!("u{number}"), format!("right {number}"));
+            let mut visitor = Visitor::at(&daemon, Door::Resp, from, (&name, &password));
+            assert_eq!(visitor.told().0, Told::Right);
+            // What a busy machine gives to others does not count.
+            let used = processor_time(daemon.id()).saturating_sub(used);
+            waits_us.push(watch.us().min(used.as_micros() as u64));
+        }
+        (guessing.join().unwrap(), waits_us)
+    });
+    let processor = processor_time(daemon.id()).saturating_sub(before);
+    let longest_us = waits_us.iter().copied().max().unwrap_or(0);
+    let mean_us = waits_us.iter().sum::<u64>() / RIGHT_LOGINS;
+    println!("{guesses} guesses in {GUESSING_S} s: {processor:?} of processor time; right logins");
+    println!("waited for {mean_us} us in the mean, {longest_us} us at most");
+    assert!(longest_us < LET_IN_US_MAX, "{waits_us:?}");
+    // One thread compares.
+    assert!(processor.as_secs() <= GUESSING_S + 2, "{processor:?}");
 }
 
 #[test]

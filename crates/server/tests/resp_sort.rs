@@ -111,3 +111,31 @@ fn many_elements_are_sorted_in_steps() {
     );
     assert_eq!(numbers(client.run("LRANGE l 0 -1")), down);
 }
+
+#[test]
+fn two_keys_that_change_in_one_step_are_never_seen_half_changed() {
+    let daemon = Daemon::start(&["--threads", "2"]);
+    // Two loops get one client each.
+    let [mut writer, mut reader] = [(); 2].map(|()| Client::connect(&daemon));
+    writer.run("RPUSH l 1 2");
+    let writing = std::thread::spawn(move || {
+        for round in 0..3_000 {
+            let store = format!("MSET w1 {round} w2 {round}");
+            writer.run(if round % 2 == 0 { &store } else { "DEL w1 w2" });
+        }
+    });
+    while !writing.is_finished() {
+        for ask in [
+            "SORT l BY nosort GET w*",
+            "SORT l BY w* GET w*",
+            "MGET w1 w2",
+        ] {
+            let Value::Array(pair) = reader.run(ask) else {
+                panic!("{ask} answers an array");
+            };
+            assert_eq!(pair[0], pair[1], "{ask}");
+        }
+        assert_ne!(reader.run("EXISTS w1 w2"), Value::Integer(1));
+    }
+    writing.join().unwrap();
+}

@@ -391,7 +391,8 @@ fn server_on(kind: &str, options: &str, ground: &Ground) -> Option<Command> {
         .output()
         .is_ok_and(|tried| tried.status.success())
     {
-        let flags = "--memory 64MiB --threads 1 --memcached 127.0.0.1:0 --resp off --http off";
+        let flags = "--memory 64MiB --threads 1 --memcached 127.0.0.1:0 --resp off \
+                     --http 127.0.0.1:0";
         let server = format!("exec \"$2\" --state \"$1/state\" {flags}");
         return Some(sh(&format!("{mount} && {server}")));
     }
@@ -399,14 +400,14 @@ fn server_on(kind: &str, options: &str, ground: &Ground) -> Option<Command> {
     None
 }
 
-/// Starts such a server and connects to it.
-fn spawn(server: &mut Command) -> (Child, TcpStream, Receiver<String>) {
+/// Starts such a server and connects to it, by memcached's protocol and by HTTP.
+fn spawn(server: &mut Command) -> (Child, [TcpStream; 2], Receiver<String>) {
     let mut server = server.stderr(Stdio::piped()).spawn().unwrap();
     let mut log = BufReader::new(server.stderr.take().unwrap()).lines();
     let ready = log.find_map(|line| {
         let line = line.unwrap();
-        let address = line.split(" memcached=").nth(1)?.split(' ').next()?;
-        Some(address.to_owned())
+        let address = |word: &str| line.split(word).nth(1)?.split(' ').next();
+        Some([address(" memcached=")?, address(" http=")?].map(str::to_owned))
     });
     let (told, later) = channel();
     // What nobody asks for is read as well, so that it is not written to a closed pipe.
@@ -415,9 +416,35 @@ fn spawn(server: &mut Command) -> (Child, TcpStream, Receiver<String>) {
             let _ = told.send(line.unwrap_or_default());
         }
     });
-    let stream = TcpStream::connect(ready.expect("it is ready")).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    (server, stream, later)
+    let streams = ready.expect("it is ready").map(|address| {
+        let stream = TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream
+    });
+    (server, streams, later)
+}
+
+const FULL: &str = "SERVER_ERROR out of memory: the file system of --state is full\r\n";
+
+/// Stores over HTTP until the answer is that the file system is full.
+fn check_full_over_http(http: &mut TcpStream) {
+    for number in 0..100 {
+        let head = format!("PUT /v1/cache/h{number} HTTP/1.1\r\nHost: localhost\r\n");
+        let request = format!(
+            "{head}Content-Length: 300000\r\n\r\n{}",
+            "x".repeat(300_000)
+        );
+        http.write_all(request.as_bytes()).unwrap();
+        let mut answer = [0; 4_096];
+        let bytes = http.read(&mut answer).unwrap();
+        let answer = String::from_utf8_lossy(&answer[..bytes]);
+        if answer.starts_with("HTTP/1.1 507 ") {
+            assert!(answer.contains("state_full"), "{answer}");
+            return;
+        }
+        assert!(answer.starts_with("HTTP/1.1 204 "), "{answer}");
+    }
+    panic!("a full file system is told");
 }
 
 #[test]
@@ -427,7 +454,7 @@ fn a_server_whose_file_system_others_have_filled_answers_all_that_is_stored() {
         let Some(mut server) = server_on("tmpfs", "size=100m", &ground) else {
             return;
         };
-        let (mut server, mut stream, log) = spawn(&mut server);
+        let (mut server, [mut stream, mut http], log) = spawn(&mut server);
         for number in 0..items {
             let request = set(&format!("k{number}"), &vec![1; 2_500]);
             check(&mut stream, &request, b"STORED\r\n");
@@ -443,13 +470,15 @@ fn a_server_whose_file_system_others_have_filled_answers_all_that_is_stored() {
             stream.write_all(&request).unwrap();
             let mut line = String::new();
             reply.read_line(&mut line).unwrap();
-            refused += usize::from(line.starts_with("SERVER_ERROR "));
+            let is_full = line == FULL;
+            refused += usize::from(is_full);
             assert!(
-                line == "STORED\r\n" || line.starts_with("SERVER_ERROR "),
+                line == "STORED\r\n" || is_full,
                 "{items} items, {bytes} bytes: {line}"
             );
         }
         assert!(refused > 0, "{items} items");
+        check_full_over_http(&mut http);
         let mut told = std::iter::from_fn(|| log.recv_timeout(PATIENCE).ok());
         assert!(told.any(|line| line.contains("the file system is full")));
         server.kill().unwrap();
@@ -503,7 +532,7 @@ fn a_tmpfs_that_has_huge_pages_gives_the_cache_some() {
     let Some(mut server) = server_on("tmpfs", "huge=within_size", &ground) else {
         return;
     };
-    let (mut server, mut stream, _) = spawn(&mut server);
+    let (mut server, [mut stream, _], _) = spawn(&mut server);
     for number in 0..30 {
         let request = set(&format!("k{number}"), &vec![7; 1_000_000]);
         check(&mut stream, &request, b"STORED\r\n");

@@ -421,6 +421,34 @@ fn who_holds_a_request_or_waits_holds_nothing_up() {
 }
 
 #[test]
+fn the_rest_of_a_request_that_comes_within_100_ms_of_the_beginning_is_served() {
+    let place = Place::new();
+    let old = Daemon::start(&["--control", &place.control(), "--threads", "1"]);
+    let mut subscriber = old.connect_resp();
+    check(&mut subscriber, b"SUBSCRIBE a\r\n", SUBSCRIBED);
+    let mut half = old.connect();
+    half.write_all(b"set k 0 0 5\r\nval").unwrap();
+    let mut late = old.connect();
+    late.write_all(b"set l 0 0 5\r\nval").unwrap();
+    // Both have arrived.
+    old.advance(Duration::ZERO);
+    let taker = Taker::to(&place);
+    std::thread::scope(|scope| {
+        let taking = scope.spawn(|| taker.reach("yours"));
+        // Which shows that it has begun.
+        expect_end(&mut subscriber);
+        old.advance(Duration::from_millis(99));
+        half.write_all(b"ue\r\n").unwrap();
+        daemon::expect(&mut half, b"STORED\r\n");
+        old.advance(Duration::from_millis(1));
+        expect_end(&mut late);
+        taking.join().unwrap();
+    });
+    drop(taker);
+    check(&mut half, b"get k\r\n", &hit("k", b"value"));
+}
+
+#[test]
 fn a_successor_that_dies_at_any_step_leaves_the_old_one_serving() {
     for step in ["", "offer", "yours"] {
         let place = Place::new();

@@ -352,6 +352,62 @@ fn certificates_are_read_anew_when_they_change_and_when_it_is_told_to() {
 }
 
 #[test]
+fn a_damaged_issuer_leaves_the_certificates_in_force() {
+    let authority = Authority::new();
+    authority.issue_below("server", "first-one");
+    let [certificate, key] = ["server.pem", "server.key"].map(|file| authority.path(file));
+    let tls = ["--memcached", "tls:127.0.0.1:0", "--tls-cert", &certificate];
+    let daemon = Daemon::start(&[&tls[..], &["--tls-key", &key]].concat());
+    // Such a client verifies the chain.
+    let fresh = || connect(&daemon.address, "localhost", &both(&authority));
+    assert!(shows(&fresh(), "first-one"));
+    let failed = "cellar_tls_reloads_failed_total";
+    let mut failures: u32 = figure(&daemon, failed).parse().unwrap();
+    let mut check_refused = |text: &str| {
+        authority.write("server.pem", text);
+        have_files_looked_at(&daemon);
+        failures += 1;
+        wait_for(&daemon, failed, &failures.to_string());
+        assert!(shows(&fresh(), "first-one"));
+    };
+    let old = std::fs::read_to_string(&certificate).unwrap();
+    std::fs::copy(&key, authority.path("first.key")).unwrap();
+    let [own, issuer] = authority.issue_below("second", "second-one");
+    std::fs::copy(authority.path("second.key"), &key).unwrap();
+    let changed = |text: &str, line: usize| {
+        let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        let letter = if &lines[line][20..21] == "A" {
+            "B"
+        } else {
+            "A"
+        };
+        lines[line].replace_range(20..21, letter);
+        lines.join("\n") + "\n"
+    };
+    let line_of_issuer = own.lines().count();
+    let whole = format!("{own}{issuer}");
+    // A letter of the issuer's key.
+    check_refused(&changed(&whole, line_of_issuer + 5));
+    // Without its last lines, with and without the line that ends it.
+    let lines: Vec<&str> = whole.lines().collect();
+    let cut = lines[..lines.len() - 3].join("\n");
+    check_refused(&format!("{cut}\n"));
+    check_refused(&format!("{cut}\n-----END CERTIFICATE-----\n"));
+    // Another's issuer.
+    let [_, other] = authority.issue_below("third", "third-one");
+    check_refused(&format!("{own}{other}"));
+    // A letter of the signature of the one in force, which only its own issuer could verify.
+    std::fs::copy(authority.path("first.key"), &key).unwrap();
+    check_refused(&changed(&old, old.lines().count() - 3));
+    std::fs::copy(authority.path("second.key"), &key).unwrap();
+    authority.write("server.pem", &whole);
+    have_files_looked_at(&daemon);
+    wait_until("the whole one is in force", || {
+        shows(&fresh(), "second-one")
+    });
+}
+
+#[test]
 fn a_key_that_was_refused_for_its_mode_is_read_when_that_is_right() {
     let authority = Authority::new();
     let daemon = server(&authority, &[]);

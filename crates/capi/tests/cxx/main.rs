@@ -53,6 +53,11 @@ fn the_installed_library_is_found_by_cmake_and_pkg_config() {
         return;
     }
     let installed = install();
+    let library = installed.prefix().join("lib/libcellar-near.so");
+    let mut sections = Command::new("readelf");
+    let sections = passes(sections.args(["--sections", "--wide"]).arg(library));
+    let has_symbols = sections.contains(".symtab") || sections.contains(".debug_info");
+    assert!(!has_symbols, "it is stripped: {sections}");
     let expected = format!("hello from {}\n", env!("CARGO_PKG_VERSION"));
     let build = tempfile::tempdir().unwrap();
     let consumer = folder().join("cxx/consumer");

@@ -36,6 +36,12 @@ pub mod line {
     pub const NO_MEMORY: &[u8] = b"SERVER_ERROR out of memory storing object\r\n";
     /// A counter that finds no memory.
     pub const NO_MEMORY_FOR_NUMBER: &[u8] = b"SERVER_ERROR out of memory\r\n";
+    /// The same of `ma`.
+    pub const NO_MEMORY_FOR_META_NUMBER: &[u8] =
+        b"SERVER_ERROR Out of memory allocating new item\r\n";
+    /// A store while the file system of the cache's memory is full.
+    pub const STATE_FULL: &[u8] =
+        b"SERVER_ERROR out of memory: the file system of --state is full\r\n";
 }
 
 /// Return codes of meta commands.

@@ -27,6 +27,8 @@ const _: () = assert!(ARGS_INLINE < 10);
 /// The shortest bulk string: an empty one.
 const BULK_BYTES_MIN: usize = 6;
 
+/// Most arguments of a command, unless [`Limits::args_max`] says another number.
+pub const ARGS_MAX: usize = 1 << 20;
 /// Most arguments behind a value of SET that is [`Decoded::Upload`]; SET has no use for more.
 pub const TAIL_ARGS_MAX: usize = 16;
 
@@ -54,7 +56,7 @@ impl Default for Limits {
     fn default() -> Limits {
         Limits {
             bulk_bytes_max: 512 << 20,
-            args_max: 1 << 20,
+            args_max: ARGS_MAX,
             command_bytes_max: 1 << 30,
             inline_bytes_max: 64 << 10,
             value_bytes_max: 16 << 10,

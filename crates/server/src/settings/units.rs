@@ -96,11 +96,7 @@ pub fn show_duration_ms(ms: u64) -> String {
 pub fn round_size(bytes: usize) -> String {
     match SIZE_UNITS[..4].iter().find(|(_, factor)| bytes >= *factor) {
         Some((name, factor)) => {
-            format!(
-                "{}.{}{name}",
-                bytes / factor,
-                bytes % factor / (factor / 10).max(1)
-            )
+            format!("{}.{}{name}", bytes / factor, bytes % factor * 10 / factor)
         }
         None => format!("{bytes}B"),
     }

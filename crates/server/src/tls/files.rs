@@ -14,6 +14,7 @@ use rustls::sign::CertifiedKey;
 use rustls::{Error as TlsError, InconsistentKeys, RootCertStore};
 
 use super::certificate::{self, CertificateFacts};
+use super::chain;
 use crate::clock;
 use crate::error::Error;
 use crate::named_file;
@@ -109,6 +110,19 @@ impl Files {
     }
 }
 
+/// Checks certificates that were read anew beside those in force.
+pub(super) fn check_beside(in_force: &[Certified], read: &[Certified]) -> Result<(), Error> {
+    let known: Vec<_> = in_force
+        .iter()
+        .flat_map(|one| one.key.cert.iter().cloned())
+        .collect();
+    for one in read {
+        let checked = chain::check_beside(&known, &one.key.cert);
+        checked.map_err(|reason| refused("tls-cert", &one.path, reason))?;
+    }
+    Ok(())
+}
+
 fn refused(flag: &'static str, path: &Path, reason: String) -> Error {
     Error::TlsFile {
         flag,
@@ -136,6 +150,7 @@ fn read_pair(
             "the certificate is not valid before {start}"
         )));
     }
+    chain::check(&chain).map_err(|reason| fail(&reason))?;
     let private = read_key(key)?;
     let certified = CertifiedKey::from_der(chain, private, provider).map_err(|error| {
         let reason = match error {

@@ -8,13 +8,14 @@
 //! ```
 //!
 //! Who waits holds a [`Ticket`], which calls its event loop when it is settled. Only what is found
-//! wrong slows others from there, so each is looked at anew at its turn. Networks take turns, and
-//! in each its sources; [`Queue::take`] and [`Queue::make_place`] put back who was wrong of late.
+//! wrong slows others from there, so each is looked at anew at its turn. Networks and names take
+//! turns; [`Queue::take`] and [`Queue::make_place`] put back who was wrong of late.
 //!
 //! Invariant: each waiting attempt has a flight, and so has the one that is being compared; at most
 //! [`WAITING_MAX`] wait, [`WAITING_PER_SOURCE_MAX`] of one source. A ticket is a connection's.
 
 use std::collections::{BTreeMap, HashMap};
+use std::hash::Hash;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
@@ -29,9 +30,9 @@ use crate::guesses::{Guesses, Network, Source, Suspicion, is_same};
 use crate::mailbox::Home;
 
 /// Most different attempts that wait.
-const WAITING_MAX: usize = 1_024;
+pub const WAITING_MAX: usize = 1_024;
 /// Most of them that come from one source: a pool or the people behind one address.
-const WAITING_PER_SOURCE_MAX: usize = 64;
+pub const WAITING_PER_SOURCE_MAX: usize = 64;
 /// The part of the free places that one source may hold: the fuller the queue, the fewer, so that
 /// it takes dozens of sources to fill it.
 const FREE_SHARE: usize = 8;
@@ -152,8 +153,9 @@ struct Queue {
     waiting: BTreeMap<WaitingTurn, WaitingAttempt>,
     /// What waits or is being compared, by where it comes from.
     lanes: HashMap<Source, Lane>,
-    /// The same by networks.
-    networks: HashMap<Network, NetworkLane>,
+    /// The same by networks, and by the names that are said.
+    networks: HashMap<Network, Group>,
+    names: HashMap<Box<[u8]>, Group>,
     last: u64,
     /// How many were taken for their turns.
     turns: u64,
@@ -168,12 +170,22 @@ struct Lane {
     turn: u64,
 }
 
-/// The attempts of one network.
+/// The attempts of one network, or with one name.
 #[derive(Debug)]
-struct NetworkLane {
+struct Group {
     flights: usize,
     /// As that of a lane.
     turn: u64,
+}
+
+/// Takes an attempt out of its group, and the group away that has no other.
+fn leave<K: Eq + Hash>(groups: &mut HashMap<K, Group>, key: &K) {
+    if let Some(group) = groups.get_mut(key) {
+        group.flights -= 1;
+        if group.flights == 0 {
+            groups.remove(key);
+        }
+    }
 }
 
 impl Queue {
@@ -246,13 +258,15 @@ impl Queue {
         drawn.min().map(|(_, turn)| turn)
     }
 
-    /// Takes the next attempt whose turn has come: of the network, and in it of the source, that
-    /// had none for longest; the more suspicious only if there is no other, and once in
-    /// [`ALIKE_TURNS`] like any.
+    /// Takes the next attempt whose turn has come: of those whose network and name had none for
+    /// longest, that of the network, and in it of the source, that had none for longest; the more
+    /// suspicious only if there is no other, and once in [`ALIKE_TURNS`] like any. So whoever has
+    /// hundreds of networks try one name holds up that name alone.
     fn take(&mut self, now_ms: u64) -> Option<WaitingAttempt> {
         let is_alike = self.turns.is_multiple_of(ALIKE_TURNS);
         let due = self.waiting.range(..=(now_ms, u64::MAX));
-        let turn_in = |network: Network| self.networks.get(&network).map_or(0, |lane| lane.turn);
+        let turn_in = |network: Network| self.networks.get(&network).map_or(0, |group| group.turn);
+        let turn_with = |name: &[u8]| self.names.get(name).map_or(0, |group| group.turn);
         let turn_of = |source: Source| self.lanes.get(&source).map_or(0, |lane| lane.turn);
         let next = due.min_by_key(|(turn, one)| {
             let suspicion = if is_alike {
@@ -260,7 +274,12 @@ impl Queue {
             } else {
                 one.suspicion
             };
-            let turns = (turn_in(one.source.network()), turn_of(one.source));
+            let in_network = turn_in(one.source.network());
+            let turns = (
+                in_network.max(turn_with(&one.name)),
+                in_network,
+                turn_of(one.source),
+            );
             (suspicion, turns, **turn)
         });
         let turn = *next?.0;
@@ -269,8 +288,11 @@ impl Queue {
         if let Some(lane) = self.lanes.get_mut(&attempt.source) {
             lane.turn = self.turns;
         }
-        if let Some(lane) = self.networks.get_mut(&attempt.source.network()) {
-            lane.turn = self.turns;
+        if let Some(group) = self.networks.get_mut(&attempt.source.network()) {
+            group.turn = self.turns;
+        }
+        if let Some(group) = self.names.get_mut(&attempt.name) {
+            group.turn = self.turns;
         }
         Some(attempt)
     }
@@ -278,9 +300,11 @@ impl Queue {
     /// Enters a flight that there is not, with who waits for it.
     fn enter(&mut self, attempt: &WaitingAttempt, ticket: &Arc<Ticket>) {
         let (source, turn) = (attempt.source, self.turns);
-        let network = self.networks.entry(source.network());
-        let network = network.or_insert(NetworkLane { flights: 0, turn });
+        let new = || Group { flights: 0, turn };
+        let network = self.networks.entry(source.network()).or_insert_with(new);
         network.flights += 1;
+        let name = self.names.entry(attempt.name.clone()).or_insert_with(new);
+        name.flights += 1;
         let lane = self.lanes.entry(source).or_insert_with(|| Lane {
             turn,
             ..Lane::default()
@@ -305,13 +329,8 @@ impl Queue {
         if lane.flights.is_empty() {
             self.lanes.remove(&attempt.source);
         }
-        let network = attempt.source.network();
-        if let Some(lane) = self.networks.get_mut(&network) {
-            lane.flights -= 1;
-            if lane.flights == 0 {
-                self.networks.remove(&network);
-            }
-        }
+        leave(&mut self.networks, &attempt.source.network());
+        leave(&mut self.names, &attempt.name);
         tickets.iter().filter_map(Weak::upgrade).collect()
     }
 
@@ -618,6 +637,28 @@ mod tests {
             assert!(places(&users, &guesses, &peer, 100) > 0, "{host}");
         }
         assert_eq!(places(&users, &guesses, "198.51.100.1:1", 1), 1);
+    }
+
+    #[test]
+    fn a_name_that_hundreds_of_networks_try_holds_up_that_name_alone() {
+        let (users, guesses) = (users(), Guesses::default());
+        let attempt = |name: &[u8], peer: &str| {
+            let attempt = users.attempt((name, peer.as_bytes()), peer, &guesses, 1_000);
+            let Attempt::Waits(ticket) = attempt else {
+                panic!("it waits: {attempt:?}");
+            };
+            ticket
+        };
+        let from = |network: usize| format!("10.{}.{}.1:1", network / 200, network % 200);
+        let guessed: Vec<_> = (0..400)
+            .map(|network| attempt(b"a", &from(network)))
+            .collect();
+        let next = || users.next_attempt(1_000, 0).unwrap().name;
+        assert_eq!((&*next(), &*next()), (&b"a"[..], &b"a"[..]));
+        let other = attempt(b"b", "192.0.2.1:1");
+        assert!([next(), next()].iter().any(|name| **name == *b"b"));
+        assert_eq!(&*next(), b"a");
+        drop((guessed, other));
     }
 
     #[test]

@@ -28,7 +28,7 @@ use crate::named_file;
 /// Longest file that is read.
 const FILE_BYTES_MAX: u64 = 4 << 20;
 /// Most users.
-const USERS_MAX: usize = 10_000;
+pub const USERS_MAX: usize = 10_000;
 /// Longest name of a user.
 pub const NAME_BYTES_MAX: usize = 64;
 /// Most passwords, certificates, uids, prefixes or databases of one user.

@@ -16,7 +16,7 @@ use crate::error::Error;
 use crate::guesses::is_same;
 
 /// Longest password.
-pub(super) const PASSWORD_BYTES_MAX: usize = 1_024;
+pub const PASSWORD_BYTES_MAX: usize = 1_024;
 /// Most memory that a hash may take, in KiB; a line of the file decides how much the server takes.
 const HASH_KIB_MAX: u32 = 256 << 10;
 /// The same in bytes: only one is made at a time.

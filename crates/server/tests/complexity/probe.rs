@@ -651,13 +651,21 @@ impl Bench {
 
     /// What DUMP answers for a key.
     fn dump(&self, key: &str) -> Vec<u8> {
+        let mut dump = None;
+        // The server may close a connection while those of the probe before hold all memory.
+        wait_until("a key is dumped", || {
+            dump = self.try_dump(key).ok();
+            dump.is_some()
+        });
+        dump.unwrap()
+    }
+
+    fn try_dump(&self, key: &str) -> std::io::Result<Vec<u8>> {
         let mut stream = self.daemon.connect_resp();
-        stream
-            .write_all(&frame(&[b"DUMP", key.as_bytes()]))
-            .unwrap();
+        stream.write_all(&frame(&[b"DUMP", key.as_bytes()]))?;
         let (mut length, mut byte) = (String::new(), [0]);
         while byte != [b'\n'] {
-            stream.read_exact(&mut byte).unwrap();
+            stream.read_exact(&mut byte)?;
             length.extend(
                 char::from(byte[0])
                     .to_digit(10)
@@ -665,8 +673,8 @@ impl Bench {
             );
         }
         let mut dump = vec![0; length.parse().unwrap()];
-        stream.read_exact(&mut dump).unwrap();
-        dump
+        stream.read_exact(&mut dump)?;
+        Ok(dump)
     }
 }
 

@@ -74,6 +74,29 @@ impl Authority {
         self.sign(file, &params);
     }
 
+    /// Makes `FILE.pem` and `FILE.key` for localhost, signed by an authority whose certificate,
+    /// signed by this one, stands behind; both in PEM.
+    pub(crate) fn issue_below(&self, file: &str, common: &str) -> [String; 2] {
+        let named = |name: &str, names: &[&str]| {
+            let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+            let mut params = CertificateParams::new(names).unwrap();
+            params.distinguished_name.push(DnType::CommonName, name);
+            params
+        };
+        let mut below = named(&format!("issuer of {common}"), &[]);
+        below.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let (below_key, key) = (KeyPair::generate().unwrap(), KeyPair::generate().unwrap());
+        let issuer = below.signed_by(&below_key, &self.issuer).unwrap().pem();
+        let own = named(common, &["localhost"]);
+        let own = own
+            .signed_by(&key, &Issuer::new(below, below_key))
+            .unwrap()
+            .pem();
+        self.write(&format!("{file}.key"), &key.serialize_pem());
+        self.write(&format!("{file}.pem"), &format!("{own}{issuer}"));
+        [own, issuer]
+    }
+
     fn sign(&self, file: &str, params: &CertificateParams) {
         let key = KeyPair::generate().unwrap();
         let certificate = params.signed_by(&key, &self.issuer).unwrap();

@@ -28,6 +28,8 @@ pub enum PacketStatus {
     Unknown,
     /// All memory is held by values in transfer.
     NoMemory,
+    /// The same, since the file system of the cache's memory is full.
+    StateFull,
     /// It may be tried again later.
     Busy,
 }
@@ -47,7 +49,7 @@ impl PacketStatus {
             PacketStatus::NotMine => 7,
             PacketStatus::Denied => 0x20,
             PacketStatus::Unknown => 0x81,
-            PacketStatus::NoMemory => 0x82,
+            PacketStatus::NoMemory | PacketStatus::StateFull => 0x82,
             PacketStatus::Busy => 0x85,
         }
     }
@@ -67,6 +69,7 @@ impl PacketStatus {
             PacketStatus::Denied => b"Auth failure.",
             PacketStatus::Unknown => b"Unknown command",
             PacketStatus::NoMemory => b"Out of memory",
+            PacketStatus::StateFull => b"Out of memory: the file system of --state is full",
             PacketStatus::Busy => b"Too many logins wait; try again",
         }
     }

@@ -13,12 +13,9 @@ use super::call::{Call, DONE, Failure, Outcome};
 use super::message::{self, Message, append_failure};
 use super::parameters;
 use crate::execute::context::{Context, Flow, Unfinished};
+use crate::limits::{BATCH_KEYS_MAX, BATCH_VALUE_BYTES_MAX};
 use crate::output::Output;
 
-/// Most keys in a batch.
-const BATCH_KEYS_MAX: usize = 1_000;
-/// Longest value that is answered in a batch.
-const BATCH_VALUE_BYTES_MAX: usize = 1 << 20;
 /// Bytes after which an answer goes on in the next chunk.
 const PIECE_BYTES: usize = 32 << 10;
 

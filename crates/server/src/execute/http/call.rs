@@ -13,10 +13,6 @@ use crate::execute::permission::{Need, check};
 use crate::output::Output;
 use crate::users::{Login, User};
 
-/// Longest document of JSON, in either direction: to read escapes, or to write them, takes some
-/// milliseconds for so many bytes.
-pub(super) const DOCUMENT_BYTES_MAX: usize = 2 << 20;
-
 /// A request that is being answered.
 pub(super) struct Call<'c> {
     pub(super) request: &'c Request<'c>,
@@ -114,6 +110,11 @@ impl From<Error> for Failure {
                 message: Cow::Owned(format!("a key has at most {max} bytes")),
                 ..Failure::new(Status::URI_TOO_LONG, "key_too_long", "")
             },
+            Error::StateFull => Failure::new(
+                Status::INSUFFICIENT_STORAGE,
+                "state_full",
+                "the file system of --state is full",
+            ),
             _ => Failure::new(
                 Status::INSUFFICIENT_STORAGE,
                 "busy",

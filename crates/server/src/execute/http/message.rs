@@ -17,12 +17,13 @@ use cellar_protocol::http::{Mark, Request, Status};
 use serde::de::{Deserialize, Deserializer, Visitor};
 use serde_json::value::RawValue;
 
-use super::call::{Call, DOCUMENT_BYTES_MAX, DONE, Failure, NOT_FOUND, Outcome, WRONG_KIND};
+use super::call::{Call, DONE, Failure, NOT_FOUND, Outcome, WRONG_KIND};
 use super::parameters::{self, BAD_TTL, milliseconds};
 use super::write::{self, LENGTH_REQUIRED, StoreOrder};
 use crate::content_types::{self, JSON_FLAGS, TEXT_FLAGS};
 use crate::execute::context::Context;
 use crate::execute::filling::ValueSource;
+use crate::limits::DOCUMENT_BYTES_MAX;
 
 /// A message as it is sent.
 #[derive(Debug, serde::Deserialize)]

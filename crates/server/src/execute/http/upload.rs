@@ -7,19 +7,17 @@ use cellar_engine::Error;
 use cellar_protocol::http::reply::{self, Stay};
 use cellar_protocol::http::{Body, Chunks, Fed, Kept, Mark, Method, Status};
 
-use super::call::{Call, DOCUMENT_BYTES_MAX, Failure, write_failure};
+use super::call::{Call, Failure, write_failure};
 use super::etag::Tag;
 use super::route::Route;
 use super::write::{self, StoreOrder};
 use super::{Peer, Prepared, date, execute, guard, prepare};
 use crate::execute::context::{Context, Flow, Next};
 use crate::execute::filling::{Filling, ValueSource};
-use crate::limits::PIPELINE_TOO_LARGE;
+use crate::limits::{CHUNKED_VALUE_BYTES_MAX, DOCUMENT_BYTES_MAX, PIPELINE_TOO_LARGE};
 use crate::output::Output;
 use crate::pause::Effect;
 
-/// Longest value that is received in chunks, because it is gathered beside the cache's memory.
-const CHUNKED_VALUE_BYTES_MAX: usize = 16 << 20;
 /// Longest body of a request that has no use for one.
 const USELESS_BYTES_MAX: usize = 64 << 10;
 /// Longest refused body that is read, so that the connection can stay.

@@ -47,9 +47,15 @@ impl AnswerForm {
 
 /// The line for a store that failed.
 pub(super) fn failure(error: &Error) -> &'static [u8] {
+    failure_or(error, reply::line::NO_MEMORY)
+}
+
+/// The same, with the line for what finds no memory.
+pub(super) fn failure_or(error: &Error, no_memory: &'static [u8]) -> &'static [u8] {
     match error {
         Error::TooLarge { .. } => reply::line::TOO_LARGE,
-        _ => reply::line::NO_MEMORY,
+        Error::StateFull => reply::line::STATE_FULL,
+        _ => no_memory,
     }
 }
 
@@ -106,6 +112,7 @@ pub(super) fn answer_meta(
 pub(super) fn packet_failure(error: &Error) -> PacketStatus {
     match error {
         Error::TooLarge { .. } => PacketStatus::TooLarge,
+        Error::StateFull => PacketStatus::StateFull,
         _ => PacketStatus::NoMemory,
     }
 }

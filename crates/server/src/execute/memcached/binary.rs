@@ -13,7 +13,7 @@ use cellar_protocol::memcached::binary::{
     Asks, Packet, PacketHead, PacketRefused, PacketStatus, reply,
 };
 
-use super::answers::{AnswerForm, answer_packet, packet_done};
+use super::answers::{AnswerForm, answer_packet, packet_done, packet_failure};
 use super::elsewhere;
 use super::extension::{AddedBytes, Extension};
 use super::member::Member;
@@ -214,7 +214,7 @@ fn delete(packet: &Packet<'_>, key: Key<'_>, context: Context<'_>, output: &mut 
         Ok(Deleted::Done) => return packet_done(packet.head, 0, output),
         Ok(Deleted::NotFound) => PacketStatus::NotFound,
         Ok(Deleted::Exists) => PacketStatus::Exists,
-        Err(_) => PacketStatus::NoMemory,
+        Err(error) => packet_failure(&error),
     };
     reply::failed(output.bytes(), packet.head, status);
 }
@@ -234,7 +234,7 @@ fn count(
         Ok(Counted::NotANumber) => PacketStatus::NotANumber,
         Ok(Counted::NotFound) => PacketStatus::NotFound,
         Ok(Counted::Exists) => PacketStatus::Exists,
-        Err(_) => PacketStatus::NoMemory,
+        Err(error) => packet_failure(&error),
     };
     reply::failed(output.bytes(), head, status);
 }

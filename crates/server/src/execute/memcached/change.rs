@@ -4,6 +4,7 @@ use cellar_engine::{Counted, DeleteOptions, Deleted, Error, Increment, Key};
 use cellar_protocol::memcached::reply;
 
 use super::answer;
+use super::answers::{failure, failure_or};
 use crate::events::Class;
 use crate::execute::context::Context;
 use crate::output::Output;
@@ -33,7 +34,7 @@ pub(super) fn delete(key: Key<'_>, noreply: bool, context: Context<'_>, output: 
     let line = match remove(key, None, context) {
         Ok(Deleted::Done) => reply::line::DELETED,
         Ok(Deleted::NotFound | Deleted::Exists) => reply::line::NOT_FOUND,
-        Err(_) => reply::line::NO_MEMORY,
+        Err(error) => failure(&error),
     };
     answer(line, noreply, output);
 }
@@ -92,7 +93,7 @@ pub(super) fn count(
         }
         Ok(Counted::NotANumber) => reply::line::NOT_A_NUMBER,
         Ok(Counted::NotFound | Counted::Exists) => reply::line::NOT_FOUND,
-        Err(_) => reply::line::NO_MEMORY_FOR_NUMBER,
+        Err(error) => failure_or(&error, reply::line::NO_MEMORY_FOR_NUMBER),
     };
     answer(line, noreply, output);
 }
@@ -118,7 +119,7 @@ pub(super) fn touch(
             counters.touch_misses.add(1);
             reply::line::NOT_FOUND
         }
-        Err(_) => reply::line::NO_MEMORY,
+        Err(error) => failure(&error),
     };
     answer(line, noreply, output);
 }

@@ -9,6 +9,7 @@ use cellar_engine::{
 use cellar_protocol::memcached::Meta;
 use cellar_protocol::memcached::reply::{self, Code};
 
+use super::answers::{failure, failure_or};
 use super::change;
 use super::read;
 use crate::events::Class;
@@ -241,7 +242,7 @@ pub(super) fn delete(
             context.counters.delete_misses.add(1);
             Code::Exists
         }
-        Err(_) => return output.bytes().extend_from_slice(reply::line::NO_MEMORY),
+        Err(error) => return output.bytes().extend_from_slice(failure(&error)),
     };
     if code != Code::Done || !meta.has(b'q') {
         reply::meta_plain(output.bytes(), code, meta);
@@ -289,10 +290,12 @@ pub(super) fn arithmetic(
         }
         (before, counted)
     });
-    let Ok(counted) = counted else {
-        return output
-            .bytes()
-            .extend_from_slice(b"SERVER_ERROR Out of memory allocating new item\r\n");
+    let counted = match counted {
+        Ok(counted) => counted,
+        Err(error) => {
+            let line = failure_or(&error, reply::line::NO_MEMORY_FOR_META_NUMBER);
+            return output.bytes().extend_from_slice(line);
+        }
     };
     let out = output.bytes();
     match counted {

@@ -15,7 +15,7 @@ use std::sync::atomic::Ordering;
 use cellar_protocol::resp::Reply;
 use cellar_protocol::resp::number::parse_integer;
 
-use self::connection::{LONG_NAME, NAME_BYTES_MAX, set_name};
+use self::connection::{LONG_NAME, set_name};
 use self::filter::Filter;
 use super::call::{Call, DONE, Outcome};
 use super::failure::Failure;
@@ -25,6 +25,7 @@ use super::call::steps::Progress;
 use super::session::ReplyMode;
 use crate::client::Client;
 use crate::execute::context::Flow;
+use crate::limits::CLIENT_NAME_BYTES_MAX;
 use crate::users::DEFAULT_USER;
 use crate::waiters::WaitEnd;
 
@@ -141,7 +142,7 @@ pub(super) fn setinfo(call: &mut Call<'_>) -> Outcome {
         );
         return Err(Failure::Text(text.into()));
     }
-    if value.len() > NAME_BYTES_MAX {
+    if value.len() > CLIENT_NAME_BYTES_MAX {
         return Err(LONG_NAME);
     }
     if !value.iter().all(|byte| (b'!'..=b'~').contains(byte)) {

@@ -5,14 +5,12 @@ use crate::changes;
 use crate::execute::resp::call::{Call, DONE, Outcome};
 use crate::execute::resp::failure::Failure;
 use crate::execute::resp::patterns::check_patterns;
+use crate::limits::CONFIG_PATTERNS_MAX;
 use crate::parameters::Refused;
-
-/// Most patterns of CONFIG GET; each is tried on each name.
-const PATTERNS_MAX: usize = 256;
 
 /// CONFIG GET
 pub(in crate::execute::resp) fn get(call: &mut Call<'_>) -> Outcome {
-    if call.args.len() - 2 > PATTERNS_MAX {
+    if call.args.len() - 2 > CONFIG_PATTERNS_MAX {
         return Err(Failure::text(
             "ERR too many patterns, at most 256 are tried",
         ));

@@ -3,7 +3,8 @@
 //! Such a command is kept in the turn that read it, and then worked off as several of its kind,
 //! [`STEP_ITEMS`] arguments at a time, in as many turns of the event loop; their answers become
 //! one. Between two parts others have their turns, and see what is done by then. A command for
-//! which that would break its promise, or whose arguments are no list, takes at most [`ARGS_MAX`].
+//! which that would break its promise, or whose arguments are no list, takes at most
+//! [`COMMAND_ARGS_MAX`].
 //!
 //! Why: docs/decisions/0026. Tests: tests/complexity.rs, tests/resp_parts.rs.
 
@@ -16,10 +17,8 @@ use crate::execute::resp::call::steps::{STEP_ITEMS, TRACKED_STEP_ITEMS};
 use crate::execute::resp::call::{Call, DONE, Outcome};
 use crate::execute::resp::failure::Failure;
 use crate::execute::resp::session::{ReplyMode, Session};
+use crate::limits::COMMAND_ARGS_MAX;
 use crate::output::Output;
-
-/// Most arguments of a command that is not worked off in parts.
-pub(in crate::execute::resp) const ARGS_MAX: usize = 4 * STEP_ITEMS;
 
 /// A command with so few arguments changes one key, and is one step however many clients track it.
 const FEW_ARGS: usize = 2;
@@ -72,7 +71,7 @@ const fn one_step_rule(group: usize, join: Join) -> Option<Rule> {
     Some(Rule {
         head: 1,
         group,
-        most: ARGS_MAX,
+        most: COMMAND_ARGS_MAX,
         join,
     })
 }
@@ -131,7 +130,7 @@ fn args_max(verb: Verb) -> usize {
     match verb {
         // Each is compiled, and entered where others look for those that match.
         Verb::Psubscribe => STEP_ITEMS,
-        _ => ARGS_MAX,
+        _ => COMMAND_ARGS_MAX,
     }
 }
 

@@ -15,6 +15,7 @@ use crate::execute::resp::failure::Failure;
 use crate::execute::context::Flow;
 use crate::execute::resp::session::{ReplyMode, Session};
 use crate::guesses::{Guess, PER_CONNECTION_MAX, Source};
+use crate::limits::CLIENT_NAME_BYTES_MAX;
 use crate::parameters::REDIS_VERSION;
 use crate::users::{DEFAULT_USER, Login, LoginResult, Standing, Users};
 
@@ -120,15 +121,13 @@ pub(in crate::execute::resp) fn hello(call: &mut Call<'_>) -> Outcome {
     DONE
 }
 
-/// Longest name of a client, of its library and of that one's version.
-pub(in crate::execute::resp) const NAME_BYTES_MAX: usize = 4 << 10;
-/// The refusal of a longer one.
+/// The refusal of a name that is too long.
 pub(in crate::execute::resp) const LONG_NAME: Failure =
     Failure::text("ERR the name is longer than 4096 bytes");
 
 /// Gives the client a name that listings show.
 pub(in crate::execute::resp) fn set_name(call: &Call<'_>, name: &[u8]) -> Result<(), Failure> {
-    if name.len() > NAME_BYTES_MAX {
+    if name.len() > CLIENT_NAME_BYTES_MAX {
         return Err(LONG_NAME);
     }
     let is_plain = |byte: &u8| (b'!'..=b'~').contains(byte);

@@ -10,14 +10,13 @@ use cellar_protocol::resp::command::Flags;
 use cellar_protocol::resp::number::parse_integer;
 use cellar_protocol::resp::{Request, Verb};
 
-use crate::execute::resp::call::steps::STEP_ITEMS;
 use crate::execute::resp::call::{Call, DONE, Outcome};
 use crate::execute::resp::failure::Failure;
 use crate::execute::resp::listing::redirection;
 
 use crate::client::Client;
 use crate::execute::resp::session::Session;
-use crate::limits::{PREFIX_BYTES_MAX, PREFIX_LENGTH_MAX, entry_bytes};
+use crate::limits::{PREFIX_BYTES_MAX, PREFIX_LENGTH_MAX, TRACKED_KEYS_MAX, entry_bytes};
 use crate::tracking::{Mode, as_writer};
 use crate::users::{Role, User};
 
@@ -39,10 +38,6 @@ pub(in crate::execute::resp) fn write_as<R>(client: &Client, run: impl FnOnce() 
         run()
     }
 }
-
-/// Most keys of a command whose client is told when one of them changes: they are entered at once,
-/// before any of them is read. MGET, EXISTS and TOUCH take more, for they enter those of each step.
-const KEYS_MAX: usize = STEP_ITEMS / 2;
 
 /// For whom the keys of a command that reads are to be remembered.
 pub(in crate::execute::resp) fn reader(session: &Session) -> Option<Arc<Client>> {
@@ -70,8 +65,8 @@ fn remember(call: &Call<'_>) -> Result<(), Failure> {
         args: call.args.iter().copied().collect(),
     };
     // Fewer arguments are no more keys.
-    let may_be_too_many = client.is_some() && call.args.len() > KEYS_MAX;
-    if may_be_too_many && request.keys().count() > KEYS_MAX {
+    let may_be_too_many = client.is_some() && call.args.len() > TRACKED_KEYS_MAX;
+    if may_be_too_many && request.keys().count() > TRACKED_KEYS_MAX {
         return Err(Failure::text(
             "ERR too many keys for a command whose client tracks them",
         ));

@@ -15,7 +15,6 @@ use cellar_protocol::resp::{Proto, Reply};
 use crate::client::Client;
 use crate::execute::context::{Context, Flow, Unfinished};
 use crate::execute::resp::arguments::Arguments;
-use crate::execute::resp::call::parts::ARGS_MAX;
 use crate::execute::resp::call::steps::{STEP_ITEMS, TRACKED_STEP_ITEMS};
 use crate::execute::resp::call::{Call, DONE, Outcome};
 use crate::execute::resp::client::tracking::reader;
@@ -23,6 +22,7 @@ use crate::execute::resp::failure::Failure;
 use crate::execute::resp::session::ReplyMode;
 use crate::execute::resp::strings::options::{Condition, StoreOptions};
 use crate::execute::resp::strings::values::{append_value, deadline_of, notify_set};
+use crate::limits::COMMAND_ARGS_MAX;
 use crate::output::Output;
 
 /// Keys that are hinted and read together.
@@ -42,7 +42,7 @@ pub(in crate::execute::resp) fn mget(call: &mut Call<'_>) -> Outcome {
         proto: call.session.proto,
         reader: reader(call.session),
     };
-    if keys.len() > ARGS_MAX && !call.session.answers_whole {
+    if keys.len() > COMMAND_ARGS_MAX && !call.session.answers_whole {
         // Decoding and keeping so many is a turn's work.
         return read_rest(call, how, keys);
     }
