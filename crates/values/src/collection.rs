@@ -87,7 +87,7 @@ pub trait Family {
 pub(crate) enum Members<'v, S> {
     Packed(Packed<'v, S>),
     /// Pages in the cache, and what becomes of them.
-    Paged(View<'v>, Box<Pending>),
+    Paged(View<'v>, Pending),
     /// Pages of its own.
     Built(Vec<u8>),
 }
@@ -111,7 +111,7 @@ impl<'v, S: Rules> Members<'v, S> {
     /// The members in the bytes of a value, or of the part of it that has them.
     pub(crate) fn read(value: &'v [u8], packed: &'v [u8]) -> Members<'v, S> {
         if is_paged(value) {
-            return Members::Paged(View::of(value, S::FORMS), Box::default());
+            return Members::Paged(View::of(value, S::FORMS), Pending::default());
         }
         Members::Packed(Packed::read(packed))
     }

@@ -157,6 +157,13 @@ impl<'v, V: ValueBytes + ?Sized> Edit<'v, V> {
         self.split(tree, spot, &bytes, tag)
     }
 
+    /// Changes the bytes before the texts of the entry at a spot.
+    pub(crate) fn set_lead(&mut self, spot: Spot, lead: [u8; 8]) {
+        let node = self.view().page(spot.page);
+        let begin = node.begin(spot.index, self.forms[usize::from(node.0[1])].slot);
+        self.write(page_at(spot.page) + begin, &lead);
+    }
+
     /// Removes the entry at a spot.
     pub(crate) fn remove(&mut self, tree: Tree, spot: Spot) {
         let mut freed = self.long_pages(self.view().entry(spot));

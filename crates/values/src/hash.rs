@@ -9,9 +9,6 @@
 //! A payload: varint of twice the value's length, plus one with a deadline; the value; the
 //! deadline in 8 bytes.
 //!
-//! One in pages keeps the key's own deadline in the head, and fields with a deadline by that in its
-//! second tree.
-//!
 //! A field whose deadline has passed is not there for any reader; the next change drops it. If
 //! each field has a deadline, the item goes with the last of them or at the key's own deadline,
 //! whichever comes first.

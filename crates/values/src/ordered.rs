@@ -36,9 +36,11 @@ impl<'a> View<'a> {
     /// Where a member with a key is, or would be, in the second tree. Cost: O(log n).
     #[must_use]
     pub fn spot_of(&self, key: [u8; 8], member: &[u8]) -> Spot {
-        let probe = [&key, member].concat();
         let leaf = self.leaf_by(Tree::Second, |child| match child.separator {
-            Some(separator) => separator <= &probe[..],
+            Some(separator) => {
+                let (lead, rest) = separator.split_at(separator.len().min(key.len()));
+                lead.cmp(&key[..]).then_with(|| rest.cmp(member)).is_le()
+            }
             None => self.compare(self.first_below(child), key, member).is_le(),
         });
         self.spot_in(leaf, |entry| self.compare(entry, key, member).is_lt())
@@ -99,6 +101,30 @@ impl<V: ValueBytes + ?Sized> Edit<'_, V> {
         };
         let added = self.insert(Tree::Second, spot, &stored);
         debug_assert_eq!(added, Ok(()), "only hashes collide");
+    }
+
+    /// Gives a member of the second tree another key. Cost: O(log n), twice if it gets other
+    /// neighbours.
+    pub fn rekey(&mut self, old: [u8; 8], new: [u8; 8], member: &[u8]) {
+        let view = self.view();
+        let spot = view.spot_of(old, member);
+        let (node, form) = (view.page(spot.page), view.form(Tree::Second));
+        let is_before = |index: usize| view.compare(node.entry(index, form), new, member).is_lt();
+        // At an end of its leaf it may go away from the next leaf, not towards it.
+        let is_behind = match spot.index {
+            0 => new >= old,
+            index => is_before(index - 1),
+        };
+        let next = spot.index + 1;
+        let is_ahead = match next < node.len() {
+            true => !is_before(next),
+            false => new <= old,
+        };
+        if is_behind && is_ahead {
+            return self.set_lead(spot, new);
+        }
+        self.remove(Tree::Second, spot);
+        self.add_keyed(new, member);
     }
 
     /// Removes a member that is there from the second tree.

@@ -144,7 +144,7 @@ pub(crate) struct Pending {
     /// Where each operation lies.
     ops: Vec<Range<usize>>,
     /// Which operation a member has, once there are many.
-    table: HashMap<Box<[u8]>, usize>,
+    table: Option<HashMap<Box<[u8]>, usize>>,
     added: isize,
     /// What was looked up last among what is stored: most often it is changed next.
     looked_up: Cell<Option<Place>>,
@@ -164,7 +164,7 @@ impl Pending {
 
     fn place_of(&self, member: &[u8]) -> Option<usize> {
         if self.ops.len() >= TABLE_FROM {
-            return self.table.get(member).copied();
+            return self.table.as_ref()?.get(member).copied();
         }
         let is_it = |op: &Range<usize>| Op::read(&self.bytes[op.clone()]).0.member == member;
         self.ops.iter().position(is_it)
@@ -216,9 +216,9 @@ impl Pending {
         let count = self.ops.len();
         if count == TABLE_FROM {
             let members = self.iter().map(|op| Box::from(op.member)).zip(0..);
-            self.table = members.collect();
-        } else if count > TABLE_FROM {
-            self.table.insert(member.into(), count - 1);
+            self.table = Some(members.collect());
+        } else if let Some(table) = &mut self.table {
+            table.insert(member.into(), count - 1);
         }
     }
 

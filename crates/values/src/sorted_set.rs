@@ -50,13 +50,11 @@ impl Rules for Scored {
         // Equal scores may have other bits.
         let old = old.map(Scored::key_of);
         let new = op.tail.map(Scored::key_of);
-        if old != new {
-            if let Some(old) = old {
-                edit.take_keyed(old, op.member);
-            }
-            if let Some(new) = new {
-                edit.add_keyed(new, op.member);
-            }
+        match (old, new) {
+            (Some(old), Some(new)) if old != new => edit.rekey(old, new, op.member),
+            (Some(old), None) => edit.take_keyed(old, op.member),
+            (None, Some(new)) => edit.add_keyed(new, op.member),
+            _ => {}
         }
     }
 }

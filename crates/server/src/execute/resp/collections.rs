@@ -27,7 +27,7 @@ use cellar_values::{Collection, Family};
 /// A collection from this length on takes more than constant time.
 const HEAVY_BYTES_MIN: usize = 16 << 10;
 
-/// How long a member, field, value or element may be.
+/// How long a member, field, value or element may be; zero if all together are too long.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Longest(usize);
 
@@ -115,11 +115,6 @@ impl Call<'_> {
         key: Key<'_>,
         mut decide: impl FnMut(&mut F::Of<'_>) -> Result<R, Failure>,
     ) -> Result<Edited<R>, Failure> {
-        let bytes: usize = self.args.iter().map(|arg| arg.len()).sum();
-        if bytes > self.cache().collection_bytes_max() {
-            // It would be copied before it is refused.
-            return Err(too_long());
-        }
         let (now, default) = (self.now(), self.default_deadline());
         let kind = F::Of::KIND;
         // Of what is stored: how many members had expired, and when the next one does.
@@ -166,9 +161,14 @@ impl Call<'_> {
         edited.map_err(failure_of)?
     }
 
-    /// How long a member, field, value or element may be.
+    /// How long a member, field, value or element of this command may be.
     pub(super) fn longest(&self) -> Longest {
-        Longest(self.cache().value_bytes_max())
+        let bytes: usize = self.args.iter().map(|arg| arg.len()).sum();
+        // They would be copied before they are refused.
+        match bytes > self.cache().collection_bytes_max() {
+            true => Longest(0),
+            false => Longest(self.cache().value_bytes_max()),
+        }
     }
 
     /// Stores a whole collection under a key without a time to live, whatever was there; one

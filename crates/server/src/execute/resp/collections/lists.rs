@@ -13,7 +13,7 @@ use crate::execute::resp::call::notify::Class;
 use crate::execute::resp::call::steps::{Progress, STEP_BYTES};
 use crate::execute::resp::call::{Call, DONE, Outcome};
 use crate::execute::resp::collections::sets::positive;
-use crate::execute::resp::collections::{HEAVY_BYTES_MIN, failure_of, member_scan, too_long};
+use crate::execute::resp::collections::{HEAVY_BYTES_MIN, failure_of, member_scan};
 use crate::execute::resp::failure::Failure;
 use crate::kind;
 use cellar_values::List;
@@ -87,14 +87,9 @@ impl Call<'_> {
         only_there: bool,
     ) -> Result<Option<usize>, Failure> {
         let longest = self.longest();
-        let bytes: usize = elements.iter().map(|element| element.len()).sum();
-        let is_too_long = bytes > self.cache().collection_bytes_max();
         let len = self.edit_list(key, |list, scratch| {
             if only_there && list.is_none() {
                 return Ok((None, Edit::Keep));
-            }
-            if is_too_long {
-                return Err(too_long());
             }
             for element in elements {
                 longest.check(element.len())?;
