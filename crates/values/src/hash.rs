@@ -154,10 +154,25 @@ impl<'v> Hash<'v> {
         }
     }
 
-    /// The deadline of a field that is there.
+    /// The deadline of a field that is there. Cost: O(log n).
     #[must_use]
     pub fn deadline(&self, name: &[u8]) -> Option<Deadline> {
-        self.get(name).map(|field| field.deadline)
+        let deadline = self.stored_deadline(name)?;
+        (!self.is_over(deadline)).then_some(deadline)
+    }
+
+    /// The deadline of a field, expired or not; its value is not looked at.
+    fn stored_deadline(&self, name: &[u8]) -> Option<Deadline> {
+        if let Members::Packed(packed) = &self.members {
+            return packed.find(name).map(|entry| Field::of(entry).deadline);
+        }
+        let pending = self.members.pending();
+        if let Some(op) = pending.and_then(|pending| pending.find(name)) {
+            return (op.kind != OpKind::Remove).then(|| deadline_of(op.tail));
+        }
+        let view = self.members.view()?;
+        let spot = self.members.look_up(name)?.found?;
+        Some(deadline_of(view.entry(spot).tail()))
     }
 
     /// All fields, without what is pending.
@@ -263,8 +278,9 @@ impl<'v> Hash<'v> {
 
     /// Stores a field; whether it is new.
     pub fn set(&mut self, name: &[u8], value: &[u8], deadline: Deadline) -> bool {
-        let was_there = self.get(name).is_some();
-        let is_new = self.stored(name).is_none();
+        let old = self.stored_deadline(name);
+        let was_there = old.is_some_and(|deadline| !self.is_over(deadline));
+        let is_new = old.is_none();
         self.is_changed = true;
         self.unpack_if_large(name.len() + value.len() + 16);
         if let Members::Packed(packed) = &mut self.members {
@@ -321,7 +337,7 @@ impl<'v> Hash<'v> {
 
     /// Removes a field; whether it was there.
     pub fn remove(&mut self, name: &[u8]) -> bool {
-        if self.get(name).is_none() {
+        if self.deadline(name).is_none() {
             return false;
         }
         self.is_changed = true;
@@ -375,6 +391,11 @@ impl<'v> Hash<'v> {
     fn item_deadline(&self) -> Deadline {
         match &self.members {
             Members::Packed(packed) => self.own.min(span_of(packed).1),
+            Members::Paged(view, pending)
+                if view.is_empty(Tree::Second) && pending.iter().all(|op| op.tail.is_none()) =>
+            {
+                self.own
+            }
             Members::Paged(view, pending) => {
                 let is_timed = |name: &[u8]| {
                     view.find(name)

@@ -183,6 +183,8 @@ impl Pending {
             _ => self.place_of(op.member),
         };
         let start = self.bytes.len();
+        self.bytes
+            .reserve(FRONT_BYTES + op.member.len() + op.second.len());
         match place.and_then(|place| self.find_at(place)) {
             // What else the member has was put before.
             Some(before) if op.kind == OpKind::Retail && before.kind == OpKind::Put => {
@@ -224,7 +226,7 @@ impl Pending {
 
     /// Looks a member up among what is stored.
     pub(crate) fn look_up(&self, view: &View<'_>, member: &[u8]) -> Place {
-        let place = view.find(member);
+        let place = self.place_of_stored(view, member);
         self.looked_up.set(Some(place));
         place
     }
@@ -233,7 +235,7 @@ impl Pending {
     fn place_of_stored(&self, view: &View<'_>, member: &[u8]) -> Place {
         let hash = hash(view.seed(), member);
         let last = self.looked_up.get().filter(|place| place.hash == hash);
-        last.unwrap_or_else(|| view.find(member))
+        last.unwrap_or_else(|| view.find_hashed(member, hash))
     }
 
     /// What the operations need, where tails have these keys in the second tree. The first one

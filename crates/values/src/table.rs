@@ -44,7 +44,11 @@ impl<'a> View<'a> {
     /// Looks a member up in the first tree. Cost: O(log n), and one comparison.
     #[must_use]
     pub fn find(&self, member: &[u8]) -> Place {
-        let hash = hash(self.seed(), member);
+        self.find_hashed(member, hash(self.seed(), member))
+    }
+
+    /// The same for a member whose hash is known.
+    pub(crate) fn find_hashed(&self, member: &[u8], hash: u64) -> Place {
         let leaf = self.leaf_of_hash(hash);
         let mut place = Place {
             found: None,
