@@ -207,21 +207,28 @@ impl Shard {
         {
             return Ok(Some(*old));
         }
-        let slack = more.max(slack_bytes(value_bytes + more, limits.string_bytes));
-        wanted_bytes.set(value_bytes + slack);
-        let spec = Spec {
-            is_edited: true,
-            ..self.next_as(key, old, value_bytes, deadline, now)
-        };
-        let before = self.store.leave_addresses(true);
-        let put = self.put_elsewhere(key, Some(*old), &spec, slack, Content::Old, now);
-        self.store.leave_addresses(before);
-        // Nobody has seen the copy, whatever else of its segment is read.
-        match put? {
-            Some(copy) if self.store.can_edit(&copy, more, deadline) => Ok(Some(copy)),
-            Some(_) => Err(self.store.refuse()),
-            None => Ok(None),
+        // With more than it needs now it is not copied again at once.
+        let ample = 2 * more + slack_bytes(value_bytes + more, limits.other_bytes);
+        for slack in [ample, more] {
+            wanted_bytes.set(value_bytes + slack);
+            let Some(old) = self.store.find(key, now) else {
+                return Ok(None);
+            };
+            let spec = Spec {
+                is_edited: true,
+                ..self.next_as(key, &old, value_bytes, deadline, now)
+            };
+            let before = self.store.leave_addresses(true);
+            let put = self.put_elsewhere(key, Some(old), &spec, slack, Content::Old, now);
+            self.store.leave_addresses(before);
+            // Nobody has seen the copy, whatever else of its segment is read.
+            match put? {
+                Some(copy) if self.store.can_edit(&copy, more, deadline) => return Ok(Some(copy)),
+                Some(_) => {}
+                None => return Ok(None),
+            }
         }
+        Err(self.store.refuse())
     }
 
     /// Writes over parts of a value and makes it longer; `false` if the item had to leave for lack

@@ -71,8 +71,10 @@ pub trait Collection<'v>: Sized {
         Deadline::NEVER
     }
 
-    /// What the cache is to do, with what is put into the scratch buffer, for an item with these
-    /// flags.
+    /// Whether what was changed takes more than constant time.
+    fn is_much(&self) -> bool;
+
+    /// What the cache is to do, with what is put into the scratch buffer.
     fn finish(self, scratch: &mut Vec<u8>) -> Change;
 }
 
@@ -149,6 +151,15 @@ impl<'v, S: Rules> Members<'v, S> {
                 view.len(Tree::First).saturating_add_signed(pending.added())
             }
             Members::Built(_) => self.view().map_or(0, |view| view.len(Tree::First)),
+        }
+    }
+
+    /// Whether what was changed takes more than constant time.
+    pub(crate) fn is_much(&self) -> bool {
+        match self {
+            Members::Packed(_) => false,
+            Members::Paged(_, pending) => pending.is_much(),
+            Members::Built(_) => true,
         }
     }
 

@@ -482,6 +482,10 @@ impl<'v> Collection<'v> for Hash<'v> {
         Hash::next_deadline(self)
     }
 
+    fn is_much(&self) -> bool {
+        self.members.is_much()
+    }
+
     fn finish(self, scratch: &mut Vec<u8>) -> Change {
         let repacked = self.repacked();
         let packed = match (&repacked, &self.members) {

@@ -151,6 +151,11 @@ pub(crate) struct Pending {
 }
 
 impl Pending {
+    /// Whether they take more than constant time.
+    pub(crate) fn is_much(&self) -> bool {
+        self.ops.len() >= TABLE_FROM || self.added.unsigned_abs() >= TABLE_FROM
+    }
+
     pub(crate) fn added(&self) -> isize {
         self.added
     }

@@ -330,6 +330,10 @@ impl<'v> Collection<'v> for SortedSet<'v> {
         self.len() == 0
     }
 
+    fn is_much(&self) -> bool {
+        self.members.is_much()
+    }
+
     fn finish(self, scratch: &mut Vec<u8>) -> Change {
         if let Members::Paged(view, pending) = &self.members
             && is_repacked(self.len(), view.bytes.len())

@@ -75,13 +75,12 @@ impl<'a> Prepared<'a> {
     #[must_use]
     pub fn is_heavy(&self) -> bool {
         let is_short = |command: &Command| {
-            // What changes a collection may copy all of it, however fast it is called.
-            let copies = command.flags.has(Flags::WRITE)
-                && matches!(
-                    command.group,
-                    Group::Hash | Group::List | Group::Set | Group::SortedSet
-                );
-            command.flags.has(Flags::FAST) && !copies
+            // Those that look at many members note it themselves.
+            let is_of_collections = matches!(
+                command.group,
+                Group::Hash | Group::List | Group::Set | Group::SortedSet
+            );
+            command.flags.has(Flags::FAST) || is_of_collections
         };
         let command = self.request.command;
         !command.is_some_and(is_short) || self.request.args.len() > QUICK_ARGS_MAX

@@ -89,12 +89,8 @@ impl Call<'_> {
     /// # Errors
     /// [`Failure::WrongType`].
     pub(super) fn value(&self, key: Key<'_>, kind: Kind) -> Result<Option<Handle>, Failure> {
-        let pass = self.context.pass;
         let found = self.cache().get(key, |item| {
             let is_wanted = item.kind == kind;
-            if item.value.len() >= HEAVY_BYTES_MIN {
-                pass.note_heavy();
-            }
             is_wanted.then(|| item.pin())
         });
         match found {
@@ -116,7 +112,7 @@ impl Call<'_> {
         mut decide: impl FnMut(&mut F::Of<'_>) -> Result<R, Failure>,
     ) -> Result<Edited<R>, Failure> {
         let (now, default) = (self.now(), self.default_deadline());
-        let kind = F::Of::KIND;
+        let (kind, pass) = (F::Of::KIND, self.context.pass);
         // Of what is stored: how many members had expired, and when the next one does.
         let (mut expired, mut next) = (0, Deadline::NEVER);
         let edited = self.change(key, |old, scratch| {
@@ -141,6 +137,9 @@ impl Call<'_> {
                 is_changed: collection.is_changed(),
                 is_gone: had_members && collection.is_empty(),
             };
+            if collection.is_much() {
+                pass.note_heavy();
+            }
             let change = if collection.is_empty() {
                 edited.is_changed &= had_members;
                 Change::Remove

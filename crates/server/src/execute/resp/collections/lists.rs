@@ -19,6 +19,9 @@ use crate::kind;
 use cellar_values::List;
 use cellar_values::list::{Edit, Side};
 
+/// From so many elements on a walk over a list takes more than constant time.
+const MANY_ELEMENTS: usize = 128;
+
 /// The event of an element that came at an end.
 pub(in crate::execute::resp) fn push_event(side: Side) -> &'static str {
     match side {
@@ -406,6 +409,9 @@ pub(in crate::execute::resp) fn lpos(call: &mut Call<'_>) -> Outcome {
     let mut found = Vec::new();
     if let Some(value) = &value {
         let list = List::view(value);
+        if list.len() > MANY_ELEMENTS {
+            call.context.pass.note_heavy();
+        }
         let count = list.len();
         let most = wanted.count.unwrap_or(1);
         let is_it = |(number, one): (usize, Cow<'_, [u8]>)| (*one == *element).then_some(number);
