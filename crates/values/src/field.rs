@@ -8,7 +8,7 @@ use crate::bytes::{push_varint, u64_at, varint};
 use crate::collection::{Rules, apply_all};
 use crate::edit::Edit;
 use crate::entry::{self, Form};
-use crate::packed::{self, Shape};
+use crate::packed::{self, Packed, Shape};
 use crate::pending::{Op, OpKind};
 use crate::view::{Tree, View};
 
@@ -127,4 +127,19 @@ pub(crate) fn deadline_at(bytes: &[u8], at: usize) -> Deadline {
         NEVER => Deadline::NEVER,
         ms => Deadline::at(Instant(ms)),
     }
+}
+
+/// The earliest deadline of a field, and the latest.
+pub(crate) fn span_of(packed: &Packed<'_, Fields>) -> (Deadline, Deadline) {
+    let mut deadlines = packed.iter().map(|entry| Field::of(entry).deadline);
+    let first = deadlines.next().unwrap_or(Deadline::NEVER);
+    deadlines.fold((first, first), |(earliest, latest), deadline| {
+        (earliest.min(deadline), latest.max(deadline))
+    })
+}
+
+/// The first deadline of a field in pages.
+pub(crate) fn first_of(view: &View<'_>) -> Deadline {
+    let first = view.iter(Tree::Second).next();
+    first.map_or(Deadline::NEVER, deadline_of_key)
 }

@@ -20,7 +20,9 @@ use cellar_engine::{Apply, Change, Deadline, Instant, Kind};
 
 use crate::collection::{Collection, Family, HASH, Members, Rules, apply_all, is_repacked};
 pub use crate::field::{Field, raw};
-use crate::field::{Fields, deadline_at, deadline_of, deadline_of_key, payload_of, tail_of};
+use crate::field::{
+    Fields, deadline_at, deadline_of, deadline_of_key, first_of, payload_of, span_of, tail_of,
+};
 use crate::packed::Packed;
 use crate::pending::{Op, OpKind};
 use crate::view::{Spot, Tree, View, WORDS_AT, is_paged};
@@ -509,21 +511,6 @@ impl<'v> Collection<'v> for Hash<'v> {
             flags: 0,
         }
     }
-}
-
-/// The earliest deadline of a field, and the latest.
-fn span_of(packed: &Packed<'_, Fields>) -> (Deadline, Deadline) {
-    let mut deadlines = packed.iter().map(|entry| Field::of(entry).deadline);
-    let first = deadlines.next().unwrap_or(Deadline::NEVER);
-    deadlines.fold((first, first), |(earliest, latest), deadline| {
-        (earliest.min(deadline), latest.max(deadline))
-    })
-}
-
-/// The first deadline of a field in pages.
-fn first_of(view: &View<'_>) -> Deadline {
-    let first = view.iter(Tree::Second).next();
-    first.map_or(Deadline::NEVER, deadline_of_key)
 }
 
 /// The key's own deadline, where the item's one may be that of its last field.
