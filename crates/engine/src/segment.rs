@@ -312,6 +312,10 @@ impl Segment {
     #[inline]
     pub(crate) fn uncount(&mut self, bytes: usize, deadline: Deadline) {
         self.items -= 1;
+        if self.items == 0 {
+            // The next one, which may be the same with another deadline, is the only one.
+            self.last_deadline = Deadline::PASSED;
+        }
         let scale = self.scale();
         if let Some(deaths) = &mut self.deaths {
             deaths.remove(bytes, deadline, scale);

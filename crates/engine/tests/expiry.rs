@@ -4,7 +4,7 @@
 //! Each mix runs for several of its times to live at a rate whose live items would need more
 //! memory than there is. At many moments, each right after an eviction, all memory is walked.
 
-use cellar_engine::{Audit, Config, DeleteOptions, SetOptions};
+use cellar_engine::{Audit, Config, DeleteOptions, SetOptions, Upkeep};
 
 use crate::support::cache::Timed;
 use crate::support::random::Random;
@@ -388,4 +388,28 @@ fn deaths_in_a_large_segment_full_of_small_items_are_counted_to_the_last() {
     let stats = timed.cache.stats();
     assert_eq!((stats.live_bytes, stats.items), (0, 150_000 / 16));
     timed.cache.audit().unwrap();
+}
+
+#[test]
+fn a_large_value_that_got_a_deadline_later_goes_when_that_has_passed() {
+    let timed = Timed::new(64 << 20);
+    let value = vec![7; 1 << 20];
+    for number in 0..16 {
+        timed.set(&format!("large{number}"), &value, None).unwrap();
+        let key = format!("large{number}").into_bytes();
+        let key = timed.cache.key(&key).unwrap();
+        assert_eq!(
+            timed.cache.touch(key, timed.deadline(Some(1_000))),
+            Ok(true)
+        );
+    }
+    let held = || timed.cache.stats().live_bytes + timed.cache.stats().dead_bytes;
+    assert!(held() > 16 << 20);
+    timed.clock.advance_ms(2_000);
+    let mut upkeep = Upkeep::default();
+    for _ in 0..200 {
+        timed.clock.advance_ms(50);
+        upkeep.step(&timed.cache);
+    }
+    assert!(held() < 1 << 20, "{}", held());
 }

@@ -305,19 +305,18 @@ impl<'v, V: ValueBytes + ?Sized> Edit<'v, V> {
             FRONT_BYTES + index * slot,
             FRONT_BYTES + front.entries * slot,
         );
-        let mut slots = [0; PAGE_BYTES];
-        let behind = &node.0[begin..end];
-        slots[slot..slot + behind.len()].copy_from_slice(behind);
-        let len = slot + behind.len();
         front.heap -= bytes.len();
         front.entries += 1;
-        slots[..2].copy_from_slice(&(front.heap as u16).to_le_bytes());
+        // With the slots behind it, of which there are none most often.
+        let mut slots = Vec::with_capacity(slot + end - begin);
+        slots.extend_from_slice(&(front.heap as u16).to_le_bytes());
         if slot == 4 {
-            slots[2..4].copy_from_slice(&tag.to_le_bytes());
+            slots.extend_from_slice(&tag.to_le_bytes());
         }
+        slots.extend_from_slice(&node.0[begin..end]);
         let at = page_at(page);
         self.write(at + front.heap, bytes);
-        self.write(at + begin, &slots[..len]);
+        self.write(at + begin, &slots);
         self.write(at, &front.bytes());
     }
 
@@ -331,10 +330,7 @@ impl<'v, V: ValueBytes + ?Sized> Edit<'v, V> {
             FRONT_BYTES + index * slot,
             FRONT_BYTES + front.entries * slot,
         );
-        let mut slots = [0; PAGE_BYTES];
-        let behind = &node.0[begin + slot..end];
-        slots[..behind.len()].copy_from_slice(behind);
-        let len = behind.len();
+        let slots = node.0[begin + slot..end].to_vec();
         front.entries -= 1;
         if begin_of == front.heap {
             front.heap += bytes;
@@ -345,7 +341,7 @@ impl<'v, V: ValueBytes + ?Sized> Edit<'v, V> {
             (front.heap, front.unused) = (PAGE_BYTES, 0);
         }
         let at = page_at(page);
-        self.write(at + begin, &slots[..len]);
+        self.write(at + begin, &slots);
         self.write(at, &front.bytes());
     }
 

@@ -227,7 +227,10 @@ pub(crate) struct NewEntry {
 impl NewEntry {
     /// The entry of a form with these texts, of which the second may be missing.
     pub(crate) fn make(form: Form, lead: &[u8], texts: [&[u8]; 2], tail: Option<u64>) -> NewEntry {
-        let mut entry = NewEntry::default();
+        let mut entry = NewEntry {
+            bytes: Vec::with_capacity(entry_bytes(form, texts, tail.is_some())),
+            ..NewEntry::default()
+        };
         let is_long = long_of(texts);
         let texts = &texts[..form.texts];
         entry.bytes.extend_from_slice(lead);

@@ -168,6 +168,17 @@ impl<'a> Page<'a> {
         }
     }
 
+    /// Which child of an inner node a page is.
+    pub(crate) fn index_of_child(self, page: u32) -> Option<usize> {
+        let end = FRONT_BYTES + self.len() * CHILD_SLOT_BYTES;
+        let mut begins = self.0[FRONT_BYTES..end].chunks_exact(CHILD_SLOT_BYTES);
+        let wanted = page.to_le_bytes();
+        begins.position(|begin| {
+            let at = usize::from(u16::from_le_bytes([begin[0], begin[1]]));
+            self.0[at..at + 4] == wanted
+        })
+    }
+
     /// Bytes of an entry of any node.
     pub(crate) fn entry_bytes(self, index: usize, form: Form) -> usize {
         match self.kind() {

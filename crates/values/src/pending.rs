@@ -257,13 +257,16 @@ impl Pending {
             if op.kind == OpKind::Remove {
                 continue;
             }
-            let second = match (op.kind, place.found) {
-                // An entry that gets a tail stays where it is, or is moved.
-                (OpKind::Retail, Some(spot)) => view.inline_second(spot),
-                _ => op.second,
-            };
-            let at = (Tree::First, place.spot(), place.found.is_some());
-            plan.add(view, at, [op.member, second], op.tail.is_some());
+            match (op.kind, place.found) {
+                (OpKind::Retail, Some(spot)) => {
+                    let is_longer = op.tail.is_some() && view.entry(spot).tail().is_none();
+                    plan.lengthen(Tree::First, spot, if is_longer { 8 } else { 0 });
+                }
+                _ => {
+                    let at = (Tree::First, place.spot(), place.found.is_some());
+                    plan.add(view, at, [op.member, op.second], op.tail.is_some());
+                }
+            }
             if let Some(tail) = op.tail {
                 let spot = view.spot_of(key_of(tail), op.member);
                 let at = (Tree::Second, spot, false);

@@ -59,6 +59,16 @@ impl Plan {
         });
     }
 
+    /// Adds bytes that the entry at a spot gets.
+    pub(crate) fn lengthen(&mut self, tree: Tree, spot: Spot, bytes: usize) {
+        self.nodes.push(Growing {
+            tree: tree as u8,
+            page: spot.page,
+            entries: 1,
+            bytes,
+        });
+    }
+
     /// Bytes that the value needs behind its end.
     #[must_use]
     pub fn bytes(self, view: &View<'_>) -> usize {

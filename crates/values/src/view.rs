@@ -143,15 +143,6 @@ impl<'a> View<'a> {
         page.entry(spot.index, self.form(Tree::of(page.0[1])))
     }
 
-    /// The second text of the entry at a spot, if it is not long.
-    pub(crate) fn inline_second(&self, spot: Spot) -> &'a [u8] {
-        let entry = self.entry(spot);
-        match entry.form.texts {
-            2 => entry.second().inline,
-            _ => &[],
-        }
-    }
-
     /// The bytes of a text. Those of a long one are copied.
     #[must_use]
     pub fn bytes_of(&self, text: Text<'a>) -> Cow<'a, [u8]> {
@@ -319,8 +310,7 @@ impl<'a> View<'a> {
 
     /// Which child of a node a page is.
     pub(crate) fn index_of(&self, parent: u32, page: u32) -> usize {
-        let node = self.page(parent);
-        let found = (0..node.len()).find(|&index| node.child(index).page == page);
+        let found = self.page(parent).index_of_child(page);
         found.expect("a page is a child of the node that it names")
     }
 

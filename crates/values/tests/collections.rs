@@ -110,7 +110,13 @@ fn change_field(
     };
     match rng.u32(..10) {
         0..5 => {
-            let text = "v".repeat(rng.usize(..30)).into_bytes();
+            // Some lie in pages of their own, some are as long as just not to.
+            let len = match rng.u32(..8) {
+                0 => rng.usize(1_600..2_300),
+                1 => rng.usize(..5_000),
+                _ => rng.usize(..30),
+            };
+            let text = "v".repeat(len).into_bytes();
             let is_new = model
                 .insert(field.clone(), (text.clone(), deadline))
                 .is_none();
@@ -433,4 +439,41 @@ fn many_members_leave_a_sorted_set_in_one_change() {
         ((b"m0"[..].into(), -1.0), (b"m1"[..].into(), 1_000.0))
     );
     assert!((1..set.len()).all(|rank| set.at(rank - 1).1 <= set.at(rank).1));
+}
+
+#[test]
+fn deadlines_come_to_fields_of_any_length_in_full_pages() {
+    for bytes in [10, 1_000, 1_900, 1_990, 2_100, 9_000] {
+        let (mut value, now) = (None, Instant(1_000));
+        let names: Vec<String> = (0..700).map(|number| format!("field{number}")).collect();
+        change::<Hashes>(&mut value, now, |hash| {
+            for name in &names {
+                hash.set(name.as_bytes(), &vec![b'v'; bytes], Deadline::NEVER);
+            }
+        });
+        for (name, ms) in names.iter().zip(1..) {
+            // One by one: each change foresees its own pages.
+            change::<Hashes>(&mut value, now, |hash| {
+                hash.retime(name.as_bytes(), now.plus_ms(ms * 1_000));
+            });
+        }
+        let hash = Hash::view(&value.as_ref().unwrap().0, now);
+        for (name, ms) in names.iter().zip(1..) {
+            let field = hash.get(name.as_bytes()).unwrap();
+            assert_eq!(
+                (field.value.len(), field.deadline),
+                (bytes, now.plus_ms(ms * 1_000))
+            );
+        }
+        // Without them again.
+        for name in &names {
+            change::<Hashes>(&mut value, now, |hash| {
+                hash.retime(name.as_bytes(), Deadline::NEVER);
+            });
+        }
+        assert_eq!(
+            Hash::view(&value.as_ref().unwrap().0, now).next_deadline(),
+            Deadline::NEVER
+        );
+    }
 }
