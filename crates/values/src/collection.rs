@@ -39,9 +39,13 @@ pub(crate) fn is_packed(members: usize, bytes: usize) -> bool {
     is_small || members <= FEW_MEMBERS_MAX && bytes <= FEW_BYTES_MAX
 }
 
-/// Whether a paged value is small enough to be packed again.
-pub(crate) fn is_repacked(members: usize, value_bytes: usize) -> bool {
-    members <= REPACKED_MEMBERS_MAX && value_bytes <= REPACKED_BYTES_MAX
+/// Has the cache store what is in the scratch buffer.
+pub(crate) fn store(kind: Kind, deadline: Deadline) -> Change {
+    Change::Store {
+        kind,
+        deadline,
+        flags: 0,
+    }
 }
 
 /// A collection that a command changes.
@@ -163,8 +167,7 @@ impl<'v, S: Rules> Members<'v, S> {
         }
     }
 
-    /// Applies an operation to what is not packed. `is_new` and `is_gone` say whether it adds or
-    /// takes away a member.
+    /// Applies an operation to what is not packed.
     pub(crate) fn apply(&mut self, op: &Op<'_>) {
         match self {
             Members::Packed(_) => {}
@@ -201,6 +204,20 @@ impl<'v, S: Rules> Members<'v, S> {
         *self = Members::Built(value);
     }
 
+    /// The bytes of pages that are to be packed again, with what is pending; none if they are not.
+    pub(crate) fn to_be_packed(&self) -> Option<Vec<u8>> {
+        let Members::Paged(view, pending) = self else {
+            return None;
+        };
+        if self.len() > REPACKED_MEMBERS_MAX || view.bytes.len() > REPACKED_BYTES_MAX {
+            return None;
+        }
+        let (mut copy, mut ops) = (view.bytes.to_vec(), Vec::new());
+        pending.write(&mut ops);
+        apply_all::<S>(&mut copy, &ops);
+        Some(copy)
+    }
+
     /// What the cache is to do with members that are not packed.
     pub(crate) fn finish_paged(
         self,
@@ -220,19 +237,11 @@ impl<'v, S: Rules> Members<'v, S> {
             }
             Members::Built(value) => {
                 *scratch = value;
-                Change::Store {
-                    kind,
-                    deadline,
-                    flags: 0,
-                }
+                store(kind, deadline)
             }
             Members::Packed(packed) => {
                 packed.write(scratch);
-                Change::Store {
-                    kind,
-                    deadline,
-                    flags: 0,
-                }
+                store(kind, deadline)
             }
         }
     }

@@ -11,7 +11,7 @@ use cellar_engine::ValueBytes;
 use crate::bytes::u64_at;
 use crate::entry::{Entry, Form, NewEntry};
 use crate::page::{CHILD_SLOT_BYTES, FRONT_BYTES, Front, Kind, NONE, Page};
-use crate::view::{COUNTS_AT, Spot, Tree, View, WORDS_AT, new_head, page_at};
+use crate::view::{COUNTS_AT, Spot, Tree, View, new_head, page_at};
 
 /// Bytes of the count in a child's entry, behind the page.
 const COUNT_AT: usize = 4;
@@ -65,11 +65,6 @@ impl<'v, V: ValueBytes + ?Sized> Edit<'v, V> {
         View::of(self.value.bytes(), self.forms)
     }
 
-    /// Sets one of the three words that the type keeps in the head.
-    pub fn set_word(&mut self, index: usize, word: u64) {
-        self.write(WORDS_AT + index * 8, &word.to_le_bytes());
-    }
-
     pub(crate) fn write(&mut self, at: usize, bytes: &[u8]) {
         self.value.write(at, bytes);
     }
@@ -105,23 +100,35 @@ impl<'v, V: ValueBytes + ?Sized> Edit<'v, V> {
         stored: &Stored<'_>,
     ) -> Result<(), Collision> {
         let form = self.forms[tree as usize];
-        let old = self.view().entry(spot);
-        let (old_bytes, old_texts) = (old.bytes.len(), self.long_pages(old));
+        let old_texts = self.long_pages(self.view().entry(spot));
         let bytes = self.make_entry(form, stored, spot.page);
-        let node = self.view().page(spot.page);
-        let (front, begin) = (node.front(), node.begin(spot.index, form.slot));
-        if bytes.len() == old_bytes {
-            self.write(page_at(spot.page) + begin, &bytes);
-        } else {
-            self.take_out(spot.page, spot.index);
-            if front.free_bytes(form.slot) + old_bytes >= bytes.len() {
-                self.put_in(spot.page, spot.index, &bytes, stored.tag);
-            } else {
-                self.split(tree, spot, &bytes, stored.tag)?;
-            }
-        }
+        self.exchange(tree, spot, &bytes, stored.tag)?;
         self.free(old_texts);
         Ok(())
+    }
+
+    /// Puts other bytes in the place of an entry.
+    fn exchange(
+        &mut self,
+        tree: Tree,
+        spot: Spot,
+        bytes: &[u8],
+        tag: u16,
+    ) -> Result<(), Collision> {
+        let slot = self.forms[tree as usize].slot;
+        let node = self.view().page(spot.page);
+        let old_bytes = self.view().entry(spot).bytes.len();
+        let (front, begin) = (node.front(), node.begin(spot.index, slot));
+        if bytes.len() == old_bytes {
+            self.write(page_at(spot.page) + begin, bytes);
+            return Ok(());
+        }
+        self.take_out(spot.page, spot.index);
+        if front.free_bytes(slot) + old_bytes >= bytes.len() {
+            self.put_in(spot.page, spot.index, bytes, tag);
+            return Ok(());
+        }
+        self.split(tree, spot, bytes, tag)
     }
 
     /// Changes the eight bytes behind the texts of the entry at a spot, which has such.
@@ -139,22 +146,9 @@ impl<'v, V: ValueBytes + ?Sized> Edit<'v, V> {
         spot: Spot,
         tail: Option<u64>,
     ) -> Result<(), Collision> {
-        let form = self.forms[tree as usize];
-        let node = self.view().page(spot.page);
-        let (old, tag) = (self.view().entry(spot), node.tag(spot.index));
-        let bytes = old.with_tail(tail);
-        let old_bytes = old.bytes.len();
-        let (front, begin) = (node.front(), node.begin(spot.index, form.slot));
-        if bytes.len() == old_bytes {
-            self.write(page_at(spot.page) + begin, &bytes);
-            return Ok(());
-        }
-        self.take_out(spot.page, spot.index);
-        if front.free_bytes(form.slot) + old_bytes >= bytes.len() {
-            self.put_in(spot.page, spot.index, &bytes, tag);
-            return Ok(());
-        }
-        self.split(tree, spot, &bytes, tag)
+        let tag = self.view().page(spot.page).tag(spot.index);
+        let bytes = self.view().entry(spot).with_tail(tail);
+        self.exchange(tree, spot, &bytes, tag)
     }
 
     /// Changes the bytes before the texts of the entry at a spot.

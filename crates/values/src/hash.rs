@@ -18,7 +18,7 @@ use std::ops::Range;
 
 use cellar_engine::{Apply, Change, Deadline, Instant, Kind};
 
-use crate::collection::{Collection, Family, HASH, Members, Rules, apply_all, is_repacked};
+use crate::collection::{Collection, Family, HASH, Members, Rules, store};
 pub use crate::field::{Field, raw};
 use crate::field::{
     Fields, deadline_at, deadline_of, deadline_of_key, first_of, payload_of, span_of, tail_of,
@@ -29,8 +29,7 @@ use crate::view::{Spot, Tree, View, WORDS_AT, is_paged};
 
 /// Bytes before the members of a packed hash with deadlines.
 const TIMES_BYTES: usize = 17;
-/// The word of the head that keeps the key's own deadline, and where it lies.
-const OWN_WORD: usize = 0;
+/// Where the head keeps the key's own deadline.
 const OWN_AT: usize = WORDS_AT;
 /// Puts a deadline in bytes where a hash in pages keeps the key's own one.
 pub const SET_OWN_DEADLINE: Apply = Apply(|value, raw| value.write(OWN_AT, raw));
@@ -312,17 +311,14 @@ impl<'v> Hash<'v> {
 
     /// Gives a field that is there another deadline.
     pub fn retime(&mut self, name: &[u8], deadline: Deadline) {
-        let Some(field) = self.stored(name).filter(|field| field.deadline != deadline) else {
+        if self.stored_deadline(name).is_none_or(|old| old == deadline) {
             return;
-        };
-        let payload = match self.members {
-            Members::Packed(_) => payload_of(&field.value, deadline),
-            _ => Vec::new(),
-        };
+        }
         self.is_changed = true;
         if let Members::Packed(packed) = &mut self.members {
             self.earliest = self.earliest.min(deadline);
-            if let Some(at) = packed.find(name).map(|entry| entry.at) {
+            if let Some(entry) = packed.find(name) {
+                let (at, payload) = (entry.at, payload_of(&Field::of(entry).value, deadline));
                 packed.replace(at, &payload);
             }
             return;
@@ -428,16 +424,7 @@ impl<'v> Hash<'v> {
 
     /// The packed form of it, with what is pending.
     fn repacked(&self) -> Option<Packed<'static, Fields>> {
-        let Members::Paged(view, pending) = &self.members else {
-            return None;
-        };
-        if !is_repacked(self.members.len(), view.bytes.len()) {
-            return None;
-        }
-        let mut copy = view.bytes.to_vec();
-        let mut ops = Vec::new();
-        pending.write(&mut ops);
-        apply_all::<Fields>(&mut copy, &ops);
+        let copy = self.members.to_be_packed()?;
         let copy = View::of(&copy, Fields::FORMS);
         let mut packed = Packed::empty();
         for entry in copy.iter(Tree::First) {
@@ -505,11 +492,7 @@ impl<'v> Collection<'v> for Hash<'v> {
             scratch.extend_from_slice(&raw(earliest).to_le_bytes());
         }
         packed.write(scratch);
-        Change::Store {
-            kind: HASH,
-            deadline: self.own.min(latest),
-            flags: 0,
-        }
+        store(HASH, self.own.min(latest))
     }
 }
 
@@ -594,5 +577,3 @@ pub fn item_deadline(value: &[u8], own: Deadline) -> Deadline {
     }
     own.min(span_of(&Packed::read(&value[TIMES_BYTES..])).1)
 }
-
-const _: () = assert!(OWN_AT == WORDS_AT + OWN_WORD * 8);

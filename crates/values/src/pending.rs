@@ -31,7 +31,7 @@ pub(crate) enum OpKind {
     Remove = 1,
     /// It has this tail, or none, and else stays as it is.
     Retail = 2,
-    /// Of the second tree those from the rank in `tail` on are removed, as many as `count` says.
+    /// Of the second tree those from the rank in `tail` on are removed, as many as `second` says.
     RemoveRange = 3,
 }
 

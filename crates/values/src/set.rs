@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use cellar_engine::{Apply, Change, Deadline, Instant, Kind, ValueBytes};
 
-use crate::collection::{Collection, Family, Members, Rules, SET, apply_all, is_repacked};
+use crate::collection::{Collection, Family, Members, Rules, SET, apply_all, store};
 use crate::edit::Edit;
 use crate::entry::Form;
 use crate::packed::{Packed, Shape};
@@ -265,23 +265,14 @@ impl<'v> Collection<'v> for Set<'v> {
     }
 
     fn finish(self, scratch: &mut Vec<u8>) -> Change {
-        if let Members::Paged(view, pending) = &self.members
-            && is_repacked(self.len(), view.bytes.len())
-        {
+        if let Some(copy) = self.members.to_be_packed() {
+            let copy = View::of(&copy, Bare::FORMS);
             let mut packed: Packed<'_, Bare> = Packed::empty();
-            for member in self.iter() {
-                if pending.find(&member).is_none() {
-                    packed.push(&member, &[]);
-                }
+            for entry in copy.iter(Tree::First) {
+                packed.push(&copy.bytes_of(entry.text()), &[]);
             }
-            let put = pending.iter().filter(|op| op.kind == OpKind::Put);
-            put.for_each(|op| packed.push(op.member, &[]));
             packed.write(scratch);
-            return Change::Store {
-                kind: SET,
-                deadline: self.own,
-                flags: 0,
-            };
+            return store(SET, self.own);
         }
         self.members.finish_paged(SET, self.own, scratch)
     }

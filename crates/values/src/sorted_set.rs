@@ -9,7 +9,7 @@ use std::ops::Range;
 use cellar_engine::{Apply, Change, Deadline, Instant, Kind, ValueBytes};
 
 use crate::bytes::u64_at;
-use crate::collection::{Collection, Family, Members, Rules, SORTED_SET, apply_all, is_repacked};
+use crate::collection::{Collection, Family, Members, Rules, SORTED_SET, apply_all, store};
 use crate::edit::Edit;
 use crate::entry::{Entry, Form};
 use crate::ordered::{key_score, score_key};
@@ -335,14 +335,7 @@ impl<'v> Collection<'v> for SortedSet<'v> {
     }
 
     fn finish(self, scratch: &mut Vec<u8>) -> Change {
-        if let Members::Paged(view, pending) = &self.members
-            && is_repacked(self.len(), view.bytes.len())
-        {
-            // What is pending is applied to a copy, which is in order.
-            let mut copy = view.bytes.to_vec();
-            let mut ops = Vec::new();
-            pending.write(&mut ops);
-            apply_all::<Scored>(&mut copy, &ops);
+        if let Some(copy) = self.members.to_be_packed() {
             let copy = View::of(&copy, Scored::FORMS);
             let mut packed: Packed<'_, Scored> = Packed::empty();
             for entry in copy.iter(Tree::Second) {
@@ -350,11 +343,7 @@ impl<'v> Collection<'v> for SortedSet<'v> {
                 packed.push(&copy.bytes_of(entry.text()), &score);
             }
             packed.write(scratch);
-            return Change::Store {
-                kind: SORTED_SET,
-                deadline: self.own,
-                flags: 0,
-            };
+            return store(SORTED_SET, self.own);
         }
         self.members.finish_paged(SORTED_SET, self.own, scratch)
     }

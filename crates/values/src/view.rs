@@ -108,12 +108,6 @@ impl<'a> View<'a> {
         u64_at(self.bytes, SEED_AT)
     }
 
-    /// One of the three words that the type keeps in the head.
-    #[must_use]
-    pub fn word(&self, index: usize) -> u64 {
-        u64_at(self.bytes, WORDS_AT + index * 8)
-    }
-
     pub(crate) fn pages(&self) -> u32 {
         u32_at(self.bytes, PAGES_AT)
     }
