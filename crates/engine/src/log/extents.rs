@@ -301,26 +301,15 @@ impl Log {
     fn find_apart(&mut self, span: usize) -> Option<u32> {
         let share = self.share_bytes() >> self.arena.segment_shift();
         let plain = share * PLAIN_QUARTERS / 4;
+        let is_used = |&number: &usize| self.segments[number].used != Use::Unused;
+        let used = (plain..self.segments.len()).filter(is_used);
         let (mut longest, mut begin) = (0..0, plain);
-        for number in plain..=self.arena.segments() {
-            let is_unused = match self.segments.get(number) {
-                Some(segment) => segment.used == Use::Unused,
-                // All are unused from here on.
-                None => false,
-            };
-            if !is_unused {
-                let end = match number >= self.segments.len() {
-                    true => self.arena.segments(),
-                    false => number,
-                };
-                if end.saturating_sub(begin) > longest.len() {
-                    longest = begin..end;
-                }
-                begin = number + 1;
-                if number >= self.segments.len() {
-                    break;
-                }
+        // All behind the table are unused.
+        for end in used.chain([self.arena.segments()]) {
+            if end.saturating_sub(begin) > longest.len() {
+                longest = begin..end;
             }
+            begin = end + 1;
         }
         if longest.len() < 2 * span {
             return None;
