@@ -347,8 +347,9 @@ where
     /// Stores `value` as `options` say, in place of an older one.
     ///
     /// A time to live of zero is over at once. Cost: the shard's lock; an entry leaves for each
-    /// that comes once the store is full, after a bounded search; four places are looked at for
-    /// expired entries. Now and then the shard's index grows, which touches all of its keys.
+    /// that comes once the store is full, after a bounded search. Four places are looked at for
+    /// expired entries, or up to 256 before an entry that lives leaves. Now and then the shard's
+    /// index grows, which touches all of its keys.
     pub fn insert_with(&self, key: K, value: P, options: InsertOptions) {
         self.try_insert(key, value, options);
     }

@@ -241,6 +241,7 @@ impl<K: Hash + Eq, P> Shard<K, P> {
             shard: self,
             state: self.lock(),
             now,
+            due: None,
             departed,
         }
     }
@@ -251,6 +252,8 @@ struct Writer<'a, K, P> {
     shard: &'a Shard<K, P>,
     state: MutexGuard<'a, ShardState>,
     now: &'a dyn Fn() -> Duration,
+    /// The time, if a sweep ended while something may still be due.
+    due: Option<Duration>,
     departed: &'a mut Departed<K, P>,
 }
 
@@ -361,6 +364,9 @@ impl<K: Hash + Eq, P> Writer<'_, K, P> {
         while self.state.counts.weight + weight > self.shard.weight_max
             || self.state.counts.entries + entries > self.shard.entries_max
         {
+            if self.expire_one() {
+                continue;
+            }
             let Some(victim) = self.victim() else { return };
             self.dismiss(victim, Cause::Evicted);
         }
@@ -401,24 +407,39 @@ impl<K: Hash + Eq, P> Writer<'_, K, P> {
 
     /// Looks at so many places for entries whose time is over; whether none is due any more.
     fn sweep(&mut self, places: u32) -> bool {
-        let Some(now) = self.state.hand.may_be_due(self.now) else {
-            return true;
-        };
+        self.due = self.state.hand.may_be_due(self.now);
         for _ in 0..places {
-            let fresh = self.state.numbers;
-            let number = self.state.hand.next(fresh);
-            match self.shard.entries.look(number, StoredEntry::deadline) {
-                Some(deadline) if deadline.has_passed(now) => {
-                    self.dismiss(number, Cause::Expired);
-                }
-                Some(deadline) => self.state.hand.met(deadline),
-                None => {}
-            }
-            if !self.state.hand.is_due(now) {
+            let Some(now) = self.due else { break };
+            self.look_at_next(now);
+        }
+        self.due.is_none()
+    }
+
+    /// Has an entry leave whose time is over, if a sweep has left one and it is found; whether one
+    /// was.
+    fn expire_one(&mut self) -> bool {
+        for _ in 0..PLACES_PER_LOCK {
+            let Some(now) = self.due else { break };
+            if self.look_at_next(now) {
                 return true;
             }
         }
         false
+    }
+
+    /// Has the entry at the hand's next place leave if its time is over; whether it did.
+    fn look_at_next(&mut self, now: Duration) -> bool {
+        let places = self.state.numbers;
+        let number = self.state.hand.next(places);
+        let deadline = self.shard.entries.look(number, StoredEntry::deadline);
+        let is_over = deadline.is_some_and(|deadline| deadline.has_passed(now));
+        if is_over {
+            self.dismiss(number, Cause::Expired);
+        } else if let Some(deadline) = deadline {
+            self.state.hand.met(deadline);
+        }
+        self.due = Some(now).filter(|&now| self.state.hand.is_due(now));
+        is_over
     }
 
     /// The cause for an entry with this deadline: whose time is over, it has expired.
