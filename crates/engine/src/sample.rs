@@ -123,9 +123,15 @@ impl Sampler {
         }
     }
 
-    /// Notes a sampled request, or drops it if there is no room.
+    /// Notes a sampled request, or drops it if there is no room. Of several writes of one key in
+    /// a row the last one is noted.
     pub(crate) fn note(&mut self, event: Event) {
-        if self.events.len() < EVENTS_MAX {
+        let last = self.events.last_mut();
+        let is_write = |one: &Event| matches!(one.action, Action::Set);
+        let same = last.filter(|last| last.hash == event.hash && is_write(last));
+        if let Some(last) = same.filter(|_| is_write(&event)) {
+            *last = event;
+        } else if self.events.len() < EVENTS_MAX {
             self.events.push(event);
         } else {
             self.dropped += 1;

@@ -764,7 +764,7 @@ fn a_file_that_is_cut_short_swapped_or_of_another_layout_begins_empty() {
     assert_eq!(check_broken(&making.open(&place)), 0);
     drop(copy.put(|pages| pages[0].1[8] = 9));
     let cache = making.open(&place);
-    assert_eq!(why_empty(&cache), Some("it has layout 9, this server 4"));
+    assert_eq!(why_empty(&cache), Some("it has layout 9, this server 5"));
     drop(cache);
     drop(copy.put(|_| {}));
     assert_eq!(check_broken(&making.open(&place)), 900);

@@ -1,5 +1,7 @@
 //! Bytes: numbers within a value. None of these panics on bytes that were written by the others.
 
+use std::ops::Deref;
+
 /// The number of 16 bits at `at`, little end first.
 #[inline]
 pub(crate) fn u16_at(bytes: &[u8], at: usize) -> usize {
@@ -20,17 +22,36 @@ pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(eight)
 }
 
-/// Appends a number in groups of seven bits, the lowest first; the last one lacks the top bit.
-#[inline]
-pub(crate) fn push_varint(out: &mut Vec<u8>, mut number: usize) {
-    while number >= 0x80 {
-        out.push(number as u8 | 0x80);
-        number >>= 7;
-    }
-    out.push(number as u8);
+/// A number in groups of seven bits, the lowest first; the last one lacks the top bit.
+pub(crate) struct Varint {
+    bytes: [u8; 10],
+    len: usize,
 }
 
-/// Reads what [`push_varint`] wrote at `at`, and where it ends.
+impl Varint {
+    #[inline]
+    pub(crate) fn of(mut number: usize) -> Varint {
+        let (mut bytes, mut len) = ([0; 10], 1);
+        while number >= 0x80 {
+            bytes[len - 1] = number as u8 | 0x80;
+            number >>= 7;
+            len += 1;
+        }
+        bytes[len - 1] = number as u8;
+        Varint { bytes, len }
+    }
+}
+
+impl Deref for Varint {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+}
+
+/// Reads a [`Varint`] at `at`, and where it ends.
 #[inline]
 pub(crate) fn varint(bytes: &[u8], at: usize) -> (usize, usize) {
     let first = bytes[at];
@@ -50,13 +71,13 @@ pub(crate) fn varint(bytes: &[u8], at: usize) -> (usize, usize) {
 
 #[cfg(test)]
 mod tests {
-    use super::{push_varint, varint};
+    use super::{Varint, varint};
 
     #[test]
     fn a_number_is_read_as_it_was_written() {
         for number in [0, 1, 0x7f, 0x80, 0x3fff, 0x4000, 1 << 28, u32::MAX as usize] {
             let mut bytes = vec![9];
-            push_varint(&mut bytes, number);
+            bytes.extend_from_slice(&Varint::of(number));
             assert_eq!(varint(&bytes, 1), (number, bytes.len()));
         }
     }

@@ -89,6 +89,10 @@ pub trait Family {
 }
 
 /// Members of a shape, in one of the forms that they have.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "it lives for one command, and a box would be an allocation for each"
+)]
 #[derive(Debug)]
 pub(crate) enum Members<'v, S> {
     Packed(Packed<'v, S>),
@@ -146,6 +150,12 @@ impl<'v, S: Rules> Members<'v, S> {
             Members::Paged(view, pending) => Some(pending.look_up(view, member)),
             Members::Built(_) => self.view().map(|view| view.find(member)),
         }
+    }
+
+    /// Where the member is in the pages that was looked up last, if it is made of some that are
+    /// not its own.
+    pub(crate) fn looked_up(&self) -> Option<Place> {
+        self.pending().and_then(Pending::looked_up)
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -228,7 +238,7 @@ impl<'v, S: Rules> Members<'v, S> {
         match self {
             Members::Paged(view, mut pending) => {
                 let more = pending.plan(&view, S::key_of).bytes(&view);
-                *scratch = pending.into_bytes();
+                pending.write(scratch);
                 Change::Edit {
                     more,
                     deadline,

@@ -7,14 +7,15 @@ use std::borrow::Cow;
 
 use crate::PAGE_BYTES;
 use cellar_engine::ValueBytes;
+use smallvec::SmallVec;
 
 use crate::bytes::u64_at;
-use crate::entry::{Entry, Form, NewEntry};
-use crate::page::{CHILD_SLOT_BYTES, FRONT_BYTES, Front, Kind, NONE, Page};
+use crate::entry::{Entry, Form, NewEntry, SHORT_BYTES};
+use crate::page::{CHILD_SLOT_BYTES, COUNT_AT, FRONT_BYTES, Front, Kind, NONE, Page};
 use crate::view::{COUNTS_AT, Spot, Tree, View, new_head, page_at};
 
-/// Bytes of the count in a child's entry, behind the page.
-const COUNT_AT: usize = 4;
+/// So many bytes of slots are moved without an allocation.
+const SLOTS_BYTES: usize = 256;
 
 /// Two members have the same hash of 64 bits and too many bytes for one page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +40,7 @@ pub struct Edit<'v, V: ?Sized> {
 }
 
 /// A node's entry on its way to another node.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Item<'a> {
     pub(crate) bytes: Cow<'a, [u8]>,
     pub(crate) tag: u16,
@@ -77,19 +78,36 @@ impl<'v, V: ValueBytes + ?Sized> Edit<'v, V> {
         stored: &Stored<'_>,
     ) -> Result<(), Collision> {
         let form = self.forms[tree as usize];
-        let mut spot = spot;
-        if spot.page == NONE {
-            let page = self.allocate();
-            let front = Front::empty(Kind::Leaf, tree as u8, NONE);
-            self.write(page_at(page), &front.bytes());
-            self.set_root(tree, page);
-            spot = Spot { page, index: 0 };
-        }
+        let spot = self.with_leaf(tree, spot);
         let bytes = self.make_entry(form, stored, spot.page);
-        self.place(tree, spot, &bytes, stored.tag)?;
-        self.add_to(spot.page, 1);
+        self.insert_bytes(tree, spot, &bytes, stored.tag)
+    }
+
+    /// Adds an entry of these bytes before the one at a spot.
+    pub(crate) fn insert_bytes(
+        &mut self,
+        tree: Tree,
+        spot: Spot,
+        bytes: &[u8],
+        tag: u16,
+    ) -> Result<(), Collision> {
+        let spot = self.with_leaf(tree, spot);
+        self.place(tree, spot, bytes, tag)?;
+        self.add_to(spot, 1);
         self.count(tree, 1);
         Ok(())
+    }
+
+    /// The spot, or that of the first leaf of a tree, which is made for it.
+    fn with_leaf(&mut self, tree: Tree, spot: Spot) -> Spot {
+        if spot.page != NONE {
+            return spot;
+        }
+        let page = self.allocate();
+        let front = Front::empty(Kind::Leaf, tree as u8, NONE);
+        self.write(page_at(page), &front.bytes());
+        self.set_root(tree, page);
+        Spot::at(page, 0)
     }
 
     /// Changes the entry at a spot, whose place among the others stays.
@@ -100,7 +118,10 @@ impl<'v, V: ValueBytes + ?Sized> Edit<'v, V> {
         stored: &Stored<'_>,
     ) -> Result<(), Collision> {
         let form = self.forms[tree as usize];
-        let old_texts = self.long_pages(self.view().entry(spot));
+        let old_texts = match self.view().has_parts() {
+            true => self.long_pages(self.view().entry(spot)),
+            false => Vec::new(),
+        };
         let bytes = self.make_entry(form, stored, spot.page);
         self.exchange(tree, spot, &bytes, stored.tag)?;
         self.free(old_texts);
@@ -160,10 +181,13 @@ impl<'v, V: ValueBytes + ?Sized> Edit<'v, V> {
 
     /// Removes the entry at a spot.
     pub(crate) fn remove(&mut self, tree: Tree, spot: Spot) {
-        let mut freed = self.long_pages(self.view().entry(spot));
+        let mut freed = match self.view().has_parts() {
+            true => self.long_pages(self.view().entry(spot)),
+            false => Vec::new(),
+        };
         self.take_out(spot.page, spot.index);
         self.count(tree, -1);
-        self.add_to(spot.page, -1);
+        self.add_to(spot, -1);
         self.balance(tree, spot.page, &mut freed);
         self.free(freed);
     }
@@ -187,7 +211,7 @@ impl<'v, V: ValueBytes + ?Sized> Edit<'v, V> {
                 freed.append(&mut self.long_pages(entry));
             }
             self.count(tree, -(entries as i64));
-            self.add_to(spot.page, -(entries as i32));
+            self.add_to(spot, -(entries as i32));
             self.unlink(tree, spot.page, &mut freed);
             self.free(freed);
             left -= entries;
@@ -204,7 +228,12 @@ impl<'v, V: ValueBytes + ?Sized> Edit<'v, V> {
     }
 
     /// The bytes of an entry that is to lie in a leaf; its long texts are written.
-    fn make_entry(&mut self, form: Form, stored: &Stored<'_>, leaf: u32) -> Vec<u8> {
+    fn make_entry(
+        &mut self,
+        form: Form,
+        stored: &Stored<'_>,
+        leaf: u32,
+    ) -> SmallVec<[u8; SHORT_BYTES]> {
         let mut entry = NewEntry::make(form, stored.lead, stored.texts, stored.tail);
         for (at, text) in entry.long.into_iter().zip(stored.texts) {
             if let Some(at) = at {
@@ -227,7 +256,7 @@ impl<'v, V: ValueBytes + ?Sized> Edit<'v, V> {
         }
         self.split(tree, spot, bytes, tag)?;
         // Splitting has counted all that is there.
-        self.add_to(spot.page, -1);
+        self.add_to(spot, -1);
         Ok(())
     }
 
@@ -235,7 +264,7 @@ impl<'v, V: ValueBytes + ?Sized> Edit<'v, V> {
     pub(crate) fn total(&self, page: u32) -> u32 {
         let node = self.view().page(page);
         match node.kind() {
-            Kind::Inner => (0..node.len()).map(|index| node.child(index).count).sum(),
+            Kind::Inner => (0..node.len()).map(|index| node.count(index) as u32).sum(),
             _ => node.len() as u32,
         }
     }
@@ -254,16 +283,18 @@ impl<'v, V: ValueBytes + ?Sized> Edit<'v, V> {
     }
 
     /// Adds to the counts above a leaf.
-    pub(crate) fn add_to(&mut self, mut page: u32, more: i32) {
+    pub(crate) fn add_to(&mut self, leaf: Spot, more: i32) {
+        let mut spot = leaf;
         loop {
-            let up = self.view().page(page).up();
+            let view = self.view();
+            let up = view.page(spot.page).up();
             if up == NONE {
                 return;
             }
-            let index = self.view().index_of(up, page);
-            let count = self.view().page(up).child(index).count;
+            let index = view.index_in(up, spot);
+            let count = view.page(up).count(index) as u32;
             self.set_child_count(up, index, count.wrapping_add_signed(more));
-            page = up;
+            spot = Spot::at(up, 0);
         }
     }
 
@@ -302,7 +333,7 @@ impl<'v, V: ValueBytes + ?Sized> Edit<'v, V> {
         front.heap -= bytes.len();
         front.entries += 1;
         // With the slots behind it, of which there are none most often.
-        let mut slots = Vec::with_capacity(slot + end - begin);
+        let mut slots: SmallVec<[u8; SLOTS_BYTES]> = SmallVec::new();
         slots.extend_from_slice(&(front.heap as u16).to_le_bytes());
         if slot == 4 {
             slots.extend_from_slice(&tag.to_le_bytes());
@@ -324,7 +355,7 @@ impl<'v, V: ValueBytes + ?Sized> Edit<'v, V> {
             FRONT_BYTES + index * slot,
             FRONT_BYTES + front.entries * slot,
         );
-        let slots = node.0[begin + slot..end].to_vec();
+        let slots: SmallVec<[u8; SLOTS_BYTES]> = SmallVec::from_slice(&node.0[begin + slot..end]);
         front.entries -= 1;
         if begin_of == front.heap {
             front.heap += bytes;

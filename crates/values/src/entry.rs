@@ -7,11 +7,15 @@
 //!
 //! A long text lies in pages of its own, one behind the other.
 
-use crate::bytes::{push_varint, u32_at, u64_at, varint};
+use smallvec::SmallVec;
+
+use crate::bytes::{Varint, u32_at, u64_at, varint};
 
 /// Most bytes of texts that lie in a leaf for one entry: two entries fit into a page, and a page
 /// that is too full by one entry into two.
 pub(crate) const INLINE_BYTES_MAX: usize = 2000;
+/// Entries up to this length are made without an allocation.
+pub(crate) const SHORT_BYTES: usize = 128;
 /// Bytes of the page number that stands for a long text.
 const PAGE_NUMBER_BYTES: usize = 4;
 
@@ -109,7 +113,18 @@ pub struct Text<'a> {
     pub(crate) inline: &'a [u8],
 }
 
-impl Text<'_> {
+impl<'a> Text<'a> {
+    /// The text of an entry in these bytes that begins so.
+    #[inline]
+    pub(crate) fn read(bytes: &'a [u8], head: TextHead) -> Text<'a> {
+        let bytes = &bytes[head.at..head.end()];
+        Text {
+            len: head.len,
+            page: head.is_long.then(|| u32_at(bytes, 0)),
+            inline: if head.is_long { &[] } else { bytes },
+        }
+    }
+
     /// How many bytes it has.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -141,14 +156,14 @@ impl<'a> Entry<'a> {
     #[inline]
     #[must_use]
     pub fn text(&self) -> Text<'a> {
-        self.text_of(TextHead::read(self.bytes, self.form.lead))
+        Text::read(self.bytes, TextHead::read(self.bytes, self.form.lead))
     }
 
     /// The second text: a field's value.
     #[must_use]
     pub fn second(&self) -> Text<'a> {
         let first = TextHead::read(self.bytes, self.form.lead);
-        self.text_of(TextHead::read(self.bytes, first.end()))
+        Text::read(self.bytes, TextHead::read(self.bytes, first.end()))
     }
 
     /// The bytes of the first text, which is not long.
@@ -188,16 +203,6 @@ impl<'a> Entry<'a> {
         bytes
     }
 
-    #[inline]
-    fn text_of(&self, head: TextHead) -> Text<'a> {
-        let bytes = &self.bytes[head.at..head.end()];
-        Text {
-            len: head.len,
-            page: head.is_long.then(|| u32_at(bytes, 0)),
-            inline: if head.is_long { &[] } else { bytes },
-        }
-    }
-
     /// Where the page numbers of its long texts stand in it, and these.
     pub(crate) fn long_texts(&self) -> impl Iterator<Item = (usize, u32)> + use<'a> {
         let (bytes, form) = (self.bytes, self.form);
@@ -217,9 +222,9 @@ impl<'a> Entry<'a> {
 }
 
 /// An entry that is being made. Long texts have the page number zero until they have pages.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct NewEntry {
-    pub(crate) bytes: Vec<u8>,
+    pub(crate) bytes: SmallVec<[u8; SHORT_BYTES]>,
     /// Where the page numbers of long texts stand, and which text: the first or the second.
     pub(crate) long: [Option<usize>; 2],
 }
@@ -227,33 +232,52 @@ pub(crate) struct NewEntry {
 impl NewEntry {
     /// The entry of a form with these texts, of which the second may be missing.
     pub(crate) fn make(form: Form, lead: &[u8], texts: [&[u8]; 2], tail: Option<u64>) -> NewEntry {
-        let mut entry = NewEntry {
-            bytes: Vec::with_capacity(entry_bytes(form, texts, tail.is_some())),
-            ..NewEntry::default()
-        };
-        let is_long = long_of(texts);
-        let texts = &texts[..form.texts];
-        entry.bytes.extend_from_slice(lead);
-        for (number, text) in texts.iter().enumerate() {
-            let is_last = number + 1 == texts.len();
-            let has_tail = usize::from(is_last && tail.is_some());
-            let is_long = is_long[number];
-            push_varint(
-                &mut entry.bytes,
-                text.len() << 2 | has_tail << 1 | usize::from(is_long),
-            );
-            if is_long {
-                entry.long[number] = Some(entry.bytes.len());
-                entry.bytes.extend_from_slice(&[0; PAGE_NUMBER_BYTES]);
-            } else {
-                entry.bytes.extend_from_slice(text);
-            }
+        let len = entry_bytes(form, texts, tail.is_some());
+        if len > SHORT_BYTES {
+            let mut bytes = vec![0; len];
+            let long = fill(&mut bytes, form, lead, texts, tail);
+            let bytes = SmallVec::from_vec(bytes);
+            return NewEntry { bytes, long };
         }
-        if let Some(tail) = tail {
-            entry.bytes.extend_from_slice(&tail.to_le_bytes());
-        }
-        entry
+        let mut bytes = [0; SHORT_BYTES];
+        let long = fill(&mut bytes[..len], form, lead, texts, tail);
+        let bytes = SmallVec::from_buf_and_len(bytes, len);
+        NewEntry { bytes, long }
     }
+}
+
+/// Writes an entry; where the page numbers of its long texts stand.
+fn fill(
+    bytes: &mut [u8],
+    form: Form,
+    lead: &[u8],
+    texts: [&[u8]; 2],
+    tail: Option<u64>,
+) -> [Option<usize>; 2] {
+    let (is_long, mut long) = (long_of(texts), [None; 2]);
+    let mut at = 0;
+    let mut put = |part: &[u8]| {
+        bytes[at..at + part.len()].copy_from_slice(part);
+        at += part.len();
+        at
+    };
+    put(lead);
+    for (number, text) in texts.iter().enumerate().take(form.texts) {
+        let is_last = number + 1 == form.texts;
+        let has_tail = usize::from(is_last && tail.is_some());
+        let head = text.len() << 2 | has_tail << 1 | usize::from(is_long[number]);
+        let begin = put(&Varint::of(head));
+        if is_long[number] {
+            long[number] = Some(begin);
+            put(&[0; PAGE_NUMBER_BYTES]);
+        } else {
+            put(text);
+        }
+    }
+    if let Some(tail) = tail {
+        put(&tail.to_le_bytes());
+    }
+    long
 }
 
 /// Bytes of an entry of a form with these texts.

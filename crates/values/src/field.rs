@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use cellar_engine::{Apply, Deadline, Instant, ValueBytes};
 
-use crate::bytes::{push_varint, u64_at, varint};
+use crate::bytes::{Varint, u64_at, varint};
 use crate::collection::{Rules, apply_all};
 use crate::edit::Edit;
 use crate::entry::{self, Form};
@@ -19,6 +19,7 @@ const NEVER: u64 = u64::MAX;
 pub(crate) struct Fields;
 
 impl Shape for Fields {
+    #[inline]
     fn payload_bytes(bytes: &[u8]) -> usize {
         let (head, start) = varint(bytes, 0);
         start + head / 2 + if head % 2 == 1 { 8 } else { 0 }
@@ -35,7 +36,9 @@ impl Rules for Fields {
 
     fn apply(edit: &mut Edit<'_, dyn ValueBytes + '_>, op: &Op<'_>) {
         let place = op.place_in(&edit.view());
-        let old = place.found.and_then(|spot| edit.view().entry(spot).tail());
+        let is_timed = op.tail.is_some() || !edit.view().is_empty(Tree::Second);
+        let old = place.found.filter(|_| is_timed);
+        let old = old.and_then(|spot| edit.view().entry(spot).tail());
         match (op.kind, place.found) {
             (OpKind::Put, _) => edit.put_sure(&place, [op.member, op.second], op.tail),
             (OpKind::Remove, Some(spot)) => edit.take(Tree::First, spot),
@@ -67,6 +70,7 @@ pub struct Field<'a> {
 }
 
 impl<'a> Field<'a> {
+    #[inline]
     pub(crate) fn of(entry: packed::Entry<'a>) -> Field<'a> {
         let (head, start) = varint(entry.payload, 0);
         let end = start + head / 2;
@@ -91,15 +95,32 @@ impl<'a> Field<'a> {
     }
 }
 
-pub(crate) fn payload_of(value: &[u8], deadline: Deadline) -> Vec<u8> {
-    let is_timed = deadline != Deadline::NEVER;
-    let mut payload = Vec::with_capacity(value.len() + 16);
-    push_varint(&mut payload, value.len() * 2 + usize::from(is_timed));
-    payload.extend_from_slice(value);
-    if is_timed {
-        payload.extend_from_slice(&raw(deadline).to_le_bytes());
+/// What is before and behind a packed value with a deadline.
+pub(crate) struct Wrapping {
+    head: Varint,
+    deadline: [u8; 8],
+    is_timed: bool,
+}
+
+impl Wrapping {
+    pub(crate) fn of(value: &[u8], deadline: Deadline) -> Wrapping {
+        let is_timed = deadline != Deadline::NEVER;
+        Wrapping {
+            head: Varint::of(value.len() * 2 + usize::from(is_timed)),
+            deadline: raw(deadline).to_le_bytes(),
+            is_timed,
+        }
     }
-    payload
+
+    /// The payload, in parts.
+    pub(crate) fn around<'a>(&'a self, value: &'a [u8]) -> [&'a [u8]; 3] {
+        let deadline = if self.is_timed {
+            &self.deadline[..]
+        } else {
+            &[]
+        };
+        [&self.head, value, deadline]
+    }
 }
 
 /// The deadline of an entry of the second tree.

@@ -21,7 +21,7 @@ use cellar_engine::{Apply, Change, Deadline, Instant, Kind};
 use crate::collection::{Collection, Family, HASH, Members, Rules, store};
 pub use crate::field::{Field, raw};
 use crate::field::{
-    Fields, deadline_at, deadline_of, deadline_of_key, first_of, payload_of, span_of, tail_of,
+    Fields, Wrapping, deadline_at, deadline_of, deadline_of_key, first_of, span_of, tail_of,
 };
 use crate::packed::Packed;
 use crate::pending::{Op, OpKind};
@@ -90,6 +90,9 @@ impl<'v> Hash<'v> {
     #[must_use]
     pub fn len(&self) -> usize {
         if let Some(view) = self.members.view() {
+            if view.is_empty(Tree::Second) {
+                return self.members.len();
+            }
             let over = view.rank(self.first_living(&view));
             // Those that were dropped when it was opened are pending.
             return self.members.len() - over.saturating_sub(self.expired);
@@ -206,19 +209,18 @@ impl<'v> Hash<'v> {
     #[must_use]
     pub fn next_deadline(&self) -> Deadline {
         if let Some(view) = self.members.view() {
-            let left = view.iter_from(self.first_living(&view));
-            let first = left.map(|(_, entry)| deadline_of_key(entry)).next();
-            let pending = self
-                .members
-                .pending()
-                .into_iter()
-                .flat_map(|pending| pending.iter());
-            let pending = pending.map(|op| deadline_of(op.tail)).min();
-            return first
-                .into_iter()
-                .chain(pending)
-                .min()
-                .unwrap_or(Deadline::NEVER);
+            let mut next = Deadline::NEVER;
+            if !view.is_empty(Tree::Second) {
+                let mut left = view.iter_from(self.first_living(&view));
+                next = left
+                    .next()
+                    .map_or(next, |(_, entry)| deadline_of_key(entry));
+            }
+            if let Some(pending) = self.members.pending().filter(|some| some.has_tails()) {
+                let tails = pending.iter().map(|op| deadline_of(op.tail));
+                next = tails.fold(next, Deadline::min);
+            }
+            return next;
         }
         if !self.is_over(self.earliest) {
             return self.earliest;
@@ -261,6 +263,7 @@ impl<'v> Hash<'v> {
     /// The first deadline of a field, expired or not.
     fn first_stored(&self) -> Deadline {
         match self.members.view() {
+            Some(view) if view.is_empty(Tree::Second) => Deadline::NEVER,
             Some(view) => first_of(&view),
             None => self.earliest,
         }
@@ -279,23 +282,28 @@ impl<'v> Hash<'v> {
 
     /// Stores a field; whether it is new.
     pub fn set(&mut self, name: &[u8], value: &[u8], deadline: Deadline) -> bool {
-        let old = self.stored_deadline(name);
-        let was_there = old.is_some_and(|deadline| !self.is_over(deadline));
-        let is_new = old.is_none();
         self.is_changed = true;
         self.unpack_if_large(name.len() + value.len() + 16);
-        if let Members::Packed(packed) = &mut self.members {
-            let payload = payload_of(value, deadline);
+        let old = if let Members::Packed(packed) = &mut self.members {
+            let payload = Wrapping::of(value, deadline);
             self.earliest = self.earliest.min(deadline);
-            match packed.find(name).map(|entry| entry.at) {
-                Some(at) => packed.replace(at, &payload),
-                None => packed.push(name, &payload),
+            let found = packed.find(name);
+            let found = found.map(|entry| (entry.at, Field::of(entry).deadline));
+            match found {
+                Some((at, _)) => packed.replace(at, &payload.around(value)),
+                None => packed.push(name, &payload.around(value)),
             }
+            found.map(|(_, deadline)| deadline)
         } else {
-            let op = Op::put(name, value, tail_of(deadline), is_new);
+            let old = self.stored_deadline(name);
+            let op = Op {
+                place: self.members.looked_up(),
+                ..Op::put(name, value, tail_of(deadline), old.is_none())
+            };
             self.members.apply(&op);
-        }
-        !was_there
+            old
+        };
+        old.is_none_or(|deadline| self.is_over(deadline))
     }
 
     fn unpack_if_large(&mut self, more: usize) {
@@ -318,8 +326,9 @@ impl<'v> Hash<'v> {
         if let Members::Packed(packed) = &mut self.members {
             self.earliest = self.earliest.min(deadline);
             if let Some(entry) = packed.find(name) {
-                let (at, payload) = (entry.at, payload_of(&Field::of(entry).value, deadline));
-                packed.replace(at, &payload);
+                let (at, value) = (entry.at, Field::of(entry).value.into_owned());
+                let payload = Wrapping::of(&value, deadline);
+                packed.replace(at, &payload.around(&value));
             }
             return;
         }
@@ -345,7 +354,10 @@ impl<'v> Hash<'v> {
                     packed.remove(at);
                 }
             }
-            members => members.apply(&Op::remove(name)),
+            members => members.apply(&Op {
+                place: members.looked_up(),
+                ..Op::remove(name)
+            }),
         }
         true
     }
@@ -388,9 +400,10 @@ impl<'v> Hash<'v> {
     /// The deadline of the item.
     fn item_deadline(&self) -> Deadline {
         match &self.members {
+            Members::Packed(_) if self.earliest == Deadline::NEVER => self.own,
             Members::Packed(packed) => self.own.min(span_of(packed).1),
             Members::Paged(view, pending)
-                if view.is_empty(Tree::Second) && pending.iter().all(|op| op.tail.is_none()) =>
+                if view.is_empty(Tree::Second) && !pending.has_tails() =>
             {
                 self.own
             }
@@ -429,7 +442,8 @@ impl<'v> Hash<'v> {
         let mut packed = Packed::empty();
         for entry in copy.iter(Tree::First) {
             let field = Field::of_paged(&copy, entry);
-            packed.push(&field.name, &payload_of(&field.value, field.deadline));
+            let payload = Wrapping::of(&field.value, field.deadline);
+            packed.push(&field.name, &payload.around(&field.value));
         }
         Some(packed)
     }
@@ -485,7 +499,11 @@ impl<'v> Collection<'v> for Hash<'v> {
                 return self.members.finish_paged(HASH, deadline, scratch);
             }
         };
-        let (earliest, latest) = span_of(packed);
+        let (earliest, latest) = match &repacked {
+            // No field has a deadline.
+            None if self.earliest == Deadline::NEVER => (Deadline::NEVER, Deadline::NEVER),
+            _ => span_of(packed),
+        };
         scratch.push(u8::from(earliest != Deadline::NEVER));
         if earliest != Deadline::NEVER {
             scratch.extend_from_slice(&raw(self.own).to_le_bytes());

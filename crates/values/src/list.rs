@@ -395,7 +395,10 @@ impl<'a> List<'a> {
         ops: impl Iterator<Item = Op<'o>>,
         scratch: &mut Vec<u8>,
     ) -> Edit {
-        let mut plan = Plan::default();
+        let mut plan = match ops.size_hint() {
+            (_, Some(1)) => Plan::single(),
+            _ => Plan::default(),
+        };
         for op in ops {
             if let Op::Insert(number, element) | Op::Replace(number, element) = op {
                 let replaces = matches!(op, Op::Replace(..));

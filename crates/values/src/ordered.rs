@@ -2,11 +2,13 @@
 
 use std::cmp::Ordering;
 
+use crate::bytes::u64_at;
 use crate::edit::{Edit, Stored};
-use crate::entry::Entry;
-use crate::page::{Child, NONE};
+use crate::entry::{Entry, Form, SHORT_BYTES};
+use crate::page::{NONE, Page};
 use crate::view::{Spot, Tree, View};
 use cellar_engine::ValueBytes;
+use smallvec::SmallVec;
 
 /// The key by which members are in the order of their scores, none of which is NaN.
 #[must_use]
@@ -36,45 +38,65 @@ impl<'a> View<'a> {
     /// Where a member with a key is, or would be, in the second tree. Cost: O(log n).
     #[must_use]
     pub fn spot_of(&self, key: [u8; 8], member: &[u8]) -> Spot {
-        let leaf = self.leaf_by(Tree::Second, |child| match child.separator {
-            Some(separator) => {
-                let (lead, rest) = separator.split_at(separator.len().min(key.len()));
-                lead.cmp(&key[..]).then_with(|| rest.cmp(member)).is_le()
+        let number = u64::from_be_bytes(key);
+        let leaf = self.leaf_by(Tree::Second, |node, index| {
+            let child = node.child(index);
+            match child.separator {
+                Some(separator) if separator.len() >= key.len() => {
+                    let lead = u64_at(separator, 0).swap_bytes().cmp(&number);
+                    lead.then_with(|| separator[key.len()..].cmp(member))
+                        .is_le()
+                }
+                Some(separator) => separator <= &key[..],
+                None => self
+                    .compare(self.first_below(child.page), key, member)
+                    .is_le(),
             }
-            None => self.compare(self.first_below(child), key, member).is_le(),
         });
-        self.spot_in(leaf, |entry| self.compare(entry, key, member).is_lt())
+        self.spot_in(leaf, |node, index| {
+            self.is_before(node, index, number, member)
+        })
+    }
+
+    /// Whether an entry of the second tree comes before a member with a key.
+    #[inline]
+    fn is_before(&self, node: Page<'a>, index: usize, key: u64, member: &[u8]) -> bool {
+        let form = Form::KEYED;
+        match node.lead(index, form.slot).cmp(&key) {
+            Ordering::Equal => self.compare_text(node.text(index, form), member).is_lt(),
+            order => order.is_lt(),
+        }
     }
 
     /// The first spot of the second tree whose entry is not `before`; those that are stand before
     /// all others. Cost: O(log n), each step down to a leaf.
     #[must_use]
     pub fn partition_point(&self, before: impl Fn(Entry<'a>) -> bool) -> Spot {
-        let leaf = self.leaf_by(Tree::Second, |child| before(self.first_below(child)));
-        self.spot_in(leaf, before)
+        let is_before = |node: Page<'a>, index| {
+            let first = self.first_below(node.child_page(index));
+            before(first)
+        };
+        let leaf = self.leaf_by(Tree::Second, is_before);
+        let form = self.form(Tree::Second);
+        self.spot_in(leaf, |node, index| before(node.entry(index, form)))
     }
 
-    fn spot_in(&self, leaf: u32, before: impl Fn(Entry<'a>) -> bool) -> Spot {
-        if leaf == NONE {
-            return Spot {
-                page: NONE,
-                index: 0,
-            };
+    #[inline]
+    fn spot_in(&self, leaf: Spot, is_before: impl Fn(Page<'a>, usize) -> bool) -> Spot {
+        if leaf.page == NONE {
+            return leaf;
         }
-        let (node, form) = (self.page(leaf), self.form(Tree::Second));
+        let node = self.page(leaf.page);
         let (mut low, mut high) = (0, node.len());
         while low < high {
             let middle = usize::midpoint(low, high);
-            if before(node.entry(middle, form)) {
+            if is_before(node, middle) {
                 low = middle + 1;
             } else {
                 high = middle;
             }
         }
-        Spot {
-            page: leaf,
-            index: low,
-        }
+        Spot { index: low, ..leaf }
     }
 
     /// How an entry compares to a member with a key.
@@ -83,8 +105,8 @@ impl<'a> View<'a> {
         keys.then_with(|| self.compare_text(entry.text(), member))
     }
 
-    fn first_below(&self, child: &Child<'_>) -> Entry<'a> {
-        let leaf = self.first_leaf(child.page);
+    fn first_below(&self, page: u32) -> Entry<'a> {
+        let leaf = self.first_leaf(page);
         self.page(leaf).entry(0, self.form(Tree::Second))
     }
 }
@@ -108,8 +130,8 @@ impl<V: ValueBytes + ?Sized> Edit<'_, V> {
     pub fn rekey(&mut self, old: [u8; 8], new: [u8; 8], member: &[u8]) {
         let view = self.view();
         let spot = view.spot_of(old, member);
-        let (node, form) = (view.page(spot.page), view.form(Tree::Second));
-        let is_before = |index: usize| view.compare(node.entry(index, form), new, member).is_lt();
+        let (node, number) = (view.page(spot.page), u64::from_be_bytes(new));
+        let is_before = |index: usize| view.is_before(node, index, number, member);
         // At an end of its leaf it may go away from the next leaf, not towards it.
         let is_behind = match spot.index {
             0 => new >= old,
@@ -123,8 +145,17 @@ impl<V: ValueBytes + ?Sized> Edit<'_, V> {
         if is_behind && is_ahead {
             return self.set_lead(spot, new);
         }
+        if self.view().entry(spot).text().page.is_some() {
+            self.remove(Tree::Second, spot);
+            return self.add_keyed(new, member);
+        }
+        let mut bytes: SmallVec<[u8; SHORT_BYTES]> =
+            SmallVec::from_slice(self.view().entry(spot).bytes);
+        bytes[..new.len()].copy_from_slice(&new);
         self.remove(Tree::Second, spot);
-        self.add_keyed(new, member);
+        let spot = self.view().spot_of(new, member);
+        let added = self.insert_bytes(Tree::Second, spot, &bytes, 0);
+        debug_assert_eq!(added, Ok(()), "only hashes collide");
     }
 
     /// Removes a member that is there from the second tree.

@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use std::marker::PhantomData;
 use std::ops::Range;
 
-use crate::bytes::{push_varint, u32_at, varint};
+use crate::bytes::{Varint, u32_at, varint};
 
 /// Bytes before the entries.
 const HEAD_BYTES: usize = 5;
@@ -101,37 +101,54 @@ impl<'v, S: Shape> Packed<'v, S> {
         })
     }
 
-    /// Adds an entry before the one at an offset, or behind the last.
-    pub(crate) fn insert(&mut self, at: usize, member: &[u8], payload: &[u8]) {
-        let mut entry = Vec::with_capacity(member.len() + payload.len() + 5);
-        push_varint(&mut entry, member.len() * 2);
-        entry.extend_from_slice(member);
-        entry.extend_from_slice(payload);
-        self.entries.to_mut().splice(at..at, entry);
+    /// Puts bytes, which are in parts, in the place of others.
+    fn exchange(&mut self, range: Range<usize>, parts: &[&[u8]]) {
+        let new_bytes: usize = parts.iter().map(|part| part.len()).sum();
+        if let Cow::Borrowed(stored) = self.entries {
+            let mut own = Vec::with_capacity(stored.len() + new_bytes);
+            own.extend_from_slice(&stored[..range.start]);
+            parts.iter().for_each(|part| own.extend_from_slice(part));
+            own.extend_from_slice(&stored[range.end..]);
+            self.entries = Cow::Owned(own);
+            return;
+        }
+        let own = self.entries.to_mut();
+        let (old_len, end) = (own.len(), range.start + new_bytes);
+        own.resize(old_len.max(old_len - range.len() + new_bytes), 0);
+        own.copy_within(range.end..old_len, end);
+        own.truncate(old_len - range.len() + new_bytes);
+        let mut at = range.start;
+        for part in parts {
+            own[at..at + part.len()].copy_from_slice(part);
+            at += part.len();
+        }
+    }
+
+    /// Adds an entry before the one at an offset, or behind the last. The payload may be in parts.
+    pub(crate) fn insert(&mut self, at: usize, member: &[u8], payload: &[&[u8]; 3]) {
+        let [one, two, three] = payload;
+        self.exchange(
+            at..at,
+            &[&Varint::of(member.len() * 2), member, one, two, three],
+        );
         self.live += 1;
     }
 
     /// Adds an entry behind the last.
-    pub(crate) fn push(&mut self, member: &[u8], payload: &[u8]) {
+    pub(crate) fn push(&mut self, member: &[u8], payload: &[&[u8]; 3]) {
         self.insert(self.entries.len(), member, payload);
     }
 
     /// Gives the entry at an offset another payload.
-    pub(crate) fn replace(&mut self, at: usize, payload: &[u8]) {
+    pub(crate) fn replace(&mut self, at: usize, payload: &[&[u8]; 3]) {
         let entry = self.entry(at);
-        let range = entry.end - entry.payload.len()..entry.end;
-        let entries = self.entries.to_mut();
-        if range.len() == payload.len() {
-            entries[range].copy_from_slice(payload);
-        } else {
-            entries.splice(range, payload.iter().copied());
-        }
+        self.exchange(entry.end - entry.payload.len()..entry.end, payload);
     }
 
     /// Removes the entry at an offset.
     pub(crate) fn remove(&mut self, at: usize) {
         let end = self.entry(at).end;
-        self.entries.to_mut().drain(at..end);
+        self.exchange(at..end, &[]);
         self.live -= 1;
     }
 
@@ -143,7 +160,7 @@ impl<'v, S: Shape> Packed<'v, S> {
                 .map_or(self.entries.len(), |entry| entry.at)
         };
         let (start, end) = (offset(ranks.start), offset(ranks.end));
-        self.entries.to_mut().drain(start..end);
+        self.exchange(start..end, &[]);
         self.live -= ranks.len();
     }
 

@@ -17,7 +17,7 @@ use std::ops::Range;
 
 use cellar_engine::Splice;
 
-use crate::bytes::{push_varint, varint};
+use crate::bytes::{Varint, varint};
 use crate::edit::Edit as PagesEdit;
 use crate::entry::Form;
 use crate::view::Tree;
@@ -328,10 +328,10 @@ impl<'a> PackedList<'a> {
 /// Appends an element.
 pub(crate) fn append(element: &[u8], out: &mut Vec<u8>) {
     let from = out.len();
-    push_varint(out, element.len());
+    out.extend_from_slice(&Varint::of(element.len()));
     out.extend_from_slice(element);
     let back = out.len();
-    push_varint(out, back - from);
+    out.extend_from_slice(&Varint::of(back - from));
     out[back..].reverse();
 }
 

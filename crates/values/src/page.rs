@@ -11,8 +11,8 @@
 //! page towards its slots.
 
 use crate::PAGE_BYTES;
-use crate::bytes::{u16_at, u32_at};
-use crate::entry::{Entry, Form};
+use crate::bytes::{u16_at, u32_at, u64_at};
+use crate::entry::{Entry, Form, Text, TextHead};
 
 /// Bytes before the slots.
 pub(crate) const FRONT_BYTES: usize = 12;
@@ -23,6 +23,8 @@ pub(crate) const PART_BYTES_MAX: usize = PAGE_BYTES - PART_AT;
 pub(crate) const SPACE_BYTES: usize = PAGE_BYTES - FRONT_BYTES;
 /// No page.
 pub(crate) const NONE: u32 = u32::MAX;
+/// Where the count of a child stands in its entry, behind the page.
+pub(crate) const COUNT_AT: usize = 4;
 /// Bytes of a child's entry before its separator.
 pub(crate) const CHILD_BYTES: usize = 9;
 /// Bytes of a slot of an inner node.
@@ -145,12 +147,63 @@ impl<'a> Page<'a> {
         u16_at(self.0, FRONT_BYTES + index * 4 + 2) as u16
     }
 
+    /// The first entry from an index on whose hash has this part.
+    #[inline]
+    pub(crate) fn next_with_tag(self, from: usize, tag: u16) -> Option<usize> {
+        const SLOTS: usize = 8;
+        let slots = &self.0[FRONT_BYTES..FRONT_BYTES + self.len() * 4];
+        let (slots, _) = slots.as_chunks::<4>();
+        let has_tag = |slot: &[u8; 4]| u32::from_le_bytes(*slot) >> 16 == u32::from(tag);
+        let mut at = from;
+        // Several at a time, which the compiler turns into one comparison.
+        while let Some(some) = slots.get(at..at + SLOTS) {
+            if some.iter().fold(false, |found, slot| found | has_tag(slot)) {
+                break;
+            }
+            at += SLOTS;
+        }
+        let found = slots.get(at..)?.iter().position(has_tag);
+        found.map(|index| at + index)
+    }
+
+    /// The hash that separates a child by hash from the one before it.
+    #[inline]
+    pub(crate) fn hash_before(self, index: usize) -> u64 {
+        let at = self.begin(index, CHILD_SLOT_BYTES) + CHILD_BYTES;
+        u64_at(self.0, at).swap_bytes()
+    }
+
+    /// The eight bytes before the texts of an entry, as a number in the order of the bytes.
+    #[inline]
+    pub(crate) fn lead(self, index: usize, slot: usize) -> u64 {
+        u64_at(self.0, self.begin(index, slot)).swap_bytes()
+    }
+
+    /// How many elements are below a child.
+    #[inline]
+    pub(crate) fn count(self, index: usize) -> usize {
+        u32_at(self.0, self.begin(index, CHILD_SLOT_BYTES) + COUNT_AT) as usize
+    }
+
+    /// The page of a child.
+    #[inline]
+    pub(crate) fn child_page(self, index: usize) -> u32 {
+        u32_at(self.0, self.begin(index, CHILD_SLOT_BYTES))
+    }
+
     /// An entry of a leaf.
     #[inline]
     pub(crate) fn entry(self, index: usize, form: Form) -> Entry<'a> {
         let bytes = &self.0[self.begin(index, form.slot)..];
         let bytes = &bytes[..form.entry_bytes(bytes)];
         Entry { bytes, form }
+    }
+
+    /// The first text of an entry of a leaf.
+    #[inline]
+    pub(crate) fn text(self, index: usize, form: Form) -> Text<'a> {
+        let bytes = &self.0[self.begin(index, form.slot)..];
+        Text::read(bytes, TextHead::read(bytes, form.lead))
     }
 
     /// A child of an inner node.

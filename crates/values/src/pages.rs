@@ -3,7 +3,7 @@
 use crate::PAGE_BYTES;
 use crate::edit::Edit;
 use crate::page::{CHILD_SLOT_BYTES, FRONT_BYTES, Kind, NONE, PART_AT, PART_BYTES_MAX, Page};
-use crate::view::{PAGES_AT, ROOTS_AT, Tree, page_at};
+use crate::view::{HAS_PARTS_AT, PAGES_AT, ROOTS_AT, Tree, page_at};
 use crate::{HEAD_BYTES, entry::Form};
 use cellar_engine::ValueBytes;
 
@@ -101,6 +101,9 @@ impl<V: ValueBytes + ?Sized> Edit<'_, V> {
 
     /// Has the long texts of a leaf name it as where they are named.
     pub(crate) fn adopt_parts(&mut self, leaf: u32, form: Form) {
+        if !self.view().has_parts() {
+            return;
+        }
         for index in 0..self.view().page(leaf).len() {
             let mut texts = self.view().page(leaf).entry(index, form).long_texts();
             let firsts = [texts.next(), texts.next()];
@@ -113,6 +116,7 @@ impl<V: ValueBytes + ?Sized> Edit<'_, V> {
 
     /// Writes a long text into pages of its own; the first of them, whose `up` is to be set.
     pub(crate) fn write_parts(&mut self, text: &[u8]) -> u32 {
+        self.write(HAS_PARTS_AT, &[1]);
         let (mut first, mut before) = (NONE, NONE);
         for part in text.chunks(PART_BYTES_MAX) {
             let page = self.allocate();

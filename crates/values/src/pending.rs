@@ -1,22 +1,25 @@
 //! Pending: operations of one command on a value in pages, which it sees before they are applied.
 //!
 //! ```text
-//! operation  [kind 1][has tail 1][tail 8][member bytes 4][second bytes 4][place 20]
+//! operation  [kind 1][has tail 1][tail 8][member bytes 4][second bytes 4][place 22]
 //!            [member][second]
-//! place      [page 4][index + 1, or 0 if it is not there, 4][end 4][hash 8], of the first one
+//! place      [page 4][index + 1, or 0 if it is not there, 4][end 4][child 2][hash 8], of the first
 //! ```
 
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::ops::Range;
 
-use crate::bytes::{u32_at, u64_at};
+use smallvec::SmallVec;
+
+use crate::bytes::{u16_at, u32_at, u64_at};
 use crate::digest::hash;
+use crate::entry::SHORT_BYTES;
 use crate::plan::Plan;
 use crate::table::Place;
 use crate::view::{Spot, Tree, View};
 
-const FRONT_BYTES: usize = 38;
+const FRONT_BYTES: usize = 40;
 /// Where the place stands.
 const PLACE_AT: usize = 18;
 /// From so many operations on they are found by a table.
@@ -76,14 +79,18 @@ impl<'a> Op<'a> {
         }
     }
 
+    /// Its bytes before the texts, without a place.
+    fn front(&self) -> [u8; FRONT_BYTES] {
+        let mut front = [0; FRONT_BYTES];
+        (front[0], front[1]) = (self.kind as u8, self.tail.is_some().into());
+        front[2..10].copy_from_slice(&self.tail.unwrap_or(0).to_le_bytes());
+        front[10..14].copy_from_slice(&(self.member.len() as u32).to_le_bytes());
+        front[14..18].copy_from_slice(&(self.second.len() as u32).to_le_bytes());
+        front
+    }
+
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
-        let kind = self.kind;
-        out.push(kind as u8);
-        out.push(self.tail.is_some().into());
-        out.extend_from_slice(&self.tail.unwrap_or(0).to_le_bytes());
-        out.extend_from_slice(&(self.member.len() as u32).to_le_bytes());
-        out.extend_from_slice(&(self.second.len() as u32).to_le_bytes());
-        out.extend_from_slice(&[0; FRONT_BYTES - PLACE_AT]);
+        out.extend_from_slice(&self.front());
         out.extend_from_slice(self.member);
         out.extend_from_slice(self.second);
     }
@@ -115,12 +122,13 @@ impl<'a> Op<'a> {
 }
 
 fn write_place(place: &Place, out: &mut [u8]) {
-    let Spot { page, index } = place.end;
+    let Spot { page, index, child } = place.end;
     let found = place.found.map_or(0, |spot| spot.index as u32 + 1);
     out[..4].copy_from_slice(&page.to_le_bytes());
     out[4..8].copy_from_slice(&found.to_le_bytes());
     out[8..12].copy_from_slice(&(index as u32 + 1).to_le_bytes());
-    out[12..].copy_from_slice(&place.hash.to_le_bytes());
+    out[12..14].copy_from_slice(&child.to_le_bytes());
+    out[14..].copy_from_slice(&place.hash.to_le_bytes());
 }
 
 fn read_place(bytes: &[u8]) -> Option<Place> {
@@ -128,24 +136,27 @@ fn read_place(bytes: &[u8]) -> Option<Place> {
     let spot = |number: usize| Spot {
         page,
         index: number - 1,
+        child: u16_at(bytes, 12) as u16,
     };
     let found = u32_at(bytes, 4) as usize;
     (end > 0).then(|| Place {
         found: (found > 0).then(|| spot(found)),
         end: spot(end),
-        hash: u64_at(bytes, 12),
+        hash: u64_at(bytes, 14),
     })
 }
 
 /// Operations that are to be applied, the last one of each member.
 #[derive(Debug, Default)]
 pub(crate) struct Pending {
-    bytes: Vec<u8>,
+    bytes: SmallVec<[u8; SHORT_BYTES]>,
     /// Where each operation lies.
-    ops: Vec<Range<usize>>,
+    ops: SmallVec<[Range<usize>; 1]>,
     /// Which operation a member has, once there are many.
     table: Option<HashMap<Box<[u8]>, usize>>,
     added: isize,
+    /// Whether an operation gives a member a tail.
+    has_tails: bool,
     /// What was looked up last among what is stored: most often it is changed next.
     looked_up: Cell<Option<Place>>,
 }
@@ -158,6 +169,11 @@ impl Pending {
 
     pub(crate) fn added(&self) -> isize {
         self.added
+    }
+
+    /// Whether an operation gives a member a tail.
+    pub(crate) fn has_tails(&self) -> bool {
+        self.has_tails
     }
 
     /// The operations.
@@ -188,8 +204,6 @@ impl Pending {
             _ => self.place_of(op.member),
         };
         let start = self.bytes.len();
-        self.bytes
-            .reserve(FRONT_BYTES + op.member.len() + op.second.len());
         match place.and_then(|place| self.find_at(place)) {
             // What else the member has was put before.
             Some(before) if op.kind == OpKind::Retail && before.kind == OpKind::Put => {
@@ -201,10 +215,19 @@ impl Pending {
                 .write(&mut bytes);
                 self.bytes.extend_from_slice(&bytes);
             }
-            _ => op.write(&mut self.bytes),
+            _ => {
+                let mut front = op.front();
+                if let (Some(found), true) = (&op.place, self.ops.is_empty()) {
+                    write_place(found, &mut front[PLACE_AT..]);
+                }
+                self.bytes.extend_from_slice(&front);
+                self.bytes.extend_from_slice(op.member);
+                self.bytes.extend_from_slice(op.second);
+            }
         }
         let range = start..self.bytes.len();
         self.added += op.added;
+        self.has_tails |= op.tail.is_some();
         match place {
             Some(place) => self.ops[place] = range,
             None => {
@@ -236,7 +259,12 @@ impl Pending {
         place
     }
 
-    /// The same, if it is not the one that was looked up last.
+    /// What was looked up last.
+    pub(crate) fn looked_up(&self) -> Option<Place> {
+        self.looked_up.get()
+    }
+
+    /// The same, but what was looked up last is not looked up again.
     fn place_of_stored(&self, view: &View<'_>, member: &[u8]) -> Place {
         let hash = hash(view.seed(), member);
         let last = self.looked_up.get().filter(|place| place.hash == hash);
@@ -246,13 +274,18 @@ impl Pending {
     /// What the operations need, where tails have these keys in the second tree. The first one
     /// learns its place.
     pub(crate) fn plan(&mut self, view: &View<'_>, key_of: fn(u64) -> [u8; 8]) -> Plan {
-        let mut plan = Plan::default();
+        let mut plan = match self.ops.len() {
+            1 => Plan::single(),
+            _ => Plan::default(),
+        };
         let mut first = None;
         for op in self.iter() {
             if op.kind == OpKind::RemoveRange {
                 continue;
             }
-            let place = self.place_of_stored(view, op.member);
+            let place = op
+                .place
+                .unwrap_or_else(|| self.place_of_stored(view, op.member));
             first = first.or(Some(place));
             if op.kind == OpKind::Remove {
                 continue;
@@ -260,7 +293,7 @@ impl Pending {
             match (op.kind, place.found) {
                 (OpKind::Retail, Some(spot)) => {
                     let is_longer = op.tail.is_some() && view.entry(spot).tail().is_none();
-                    plan.lengthen(Tree::First, spot, if is_longer { 8 } else { 0 });
+                    plan.lengthen(view, Tree::First, spot, if is_longer { 8 } else { 0 });
                 }
                 _ => {
                     let at = (Tree::First, place.spot(), place.found.is_some());
@@ -285,16 +318,5 @@ impl Pending {
         for op in &self.ops {
             out.extend_from_slice(&self.bytes[op.clone()]);
         }
-    }
-
-    /// The operations. They are copied only if some were replaced by others.
-    pub(crate) fn into_bytes(self) -> Vec<u8> {
-        let bytes: usize = self.ops.iter().map(ExactSizeIterator::len).sum();
-        if bytes == self.bytes.len() {
-            return self.bytes;
-        }
-        let mut out = Vec::with_capacity(bytes);
-        self.write(&mut out);
-        out
     }
 }

@@ -1,5 +1,7 @@
 //! Plan: how many pages changes need at most, before they are made.
 
+use smallvec::SmallVec;
+
 use crate::PAGE_BYTES;
 use crate::entry::{entry_bytes, long_of};
 use crate::page::{
@@ -27,10 +29,20 @@ struct Growing {
 pub struct Plan {
     /// Pages of long texts.
     parts: usize,
-    nodes: Vec<Growing>,
+    nodes: SmallVec<[Growing; 2]>,
+    /// Whether no node gets more than one entry.
+    is_single: bool,
 }
 
 impl Plan {
+    /// The plan of a change that adds one entry to each tree at most.
+    pub(crate) fn single() -> Plan {
+        Plan {
+            is_single: true,
+            ..Plan::default()
+        }
+    }
+
     /// Adds an entry that comes to the leaf of a spot; in the place of the one that is there, if
     /// `replaces`.
     pub fn add(
@@ -51,16 +63,16 @@ impl Plan {
             false => 0,
         };
         let bytes = entry_bytes(form, texts, has_tail) + form.slot;
-        self.nodes.push(Growing {
-            tree: tree as u8,
-            page: spot.page,
-            entries: 1,
-            bytes: bytes.saturating_sub(old_bytes),
-        });
+        if bytes > old_bytes {
+            self.grow(view, tree, spot, bytes - old_bytes);
+        }
     }
 
-    /// Adds bytes that the entry at a spot gets.
-    pub(crate) fn lengthen(&mut self, tree: Tree, spot: Spot, bytes: usize) {
+    fn grow(&mut self, view: &View<'_>, tree: Tree, spot: Spot, bytes: usize) {
+        let fits = || spot.page != NONE && bytes <= free_in(view, spot.page).0;
+        if self.is_single && fits() {
+            return;
+        }
         self.nodes.push(Growing {
             tree: tree as u8,
             page: spot.page,
@@ -69,13 +81,18 @@ impl Plan {
         });
     }
 
+    /// Adds bytes that the entry at a spot gets.
+    pub(crate) fn lengthen(&mut self, view: &View<'_>, tree: Tree, spot: Spot, bytes: usize) {
+        self.grow(view, tree, spot, bytes);
+    }
+
     /// Bytes that the value needs behind its end.
     #[must_use]
     pub fn bytes(self, view: &View<'_>) -> usize {
         let mut pages = self.parts;
         let mut level = self.nodes;
         while !level.is_empty() {
-            let mut above = Vec::new();
+            let mut above = SmallVec::new();
             for node in joined(level) {
                 let (free, up) = match node.page {
                     NONE => (0, NONE),
@@ -108,7 +125,7 @@ impl Plan {
 }
 
 /// What comes to the same node, together.
-fn joined(mut nodes: Vec<Growing>) -> Vec<Growing> {
+fn joined(mut nodes: SmallVec<[Growing; 2]>) -> SmallVec<[Growing; 2]> {
     nodes.sort_unstable();
     nodes.dedup_by(|other, node| {
         let is_same = (other.tree, other.page) == (node.tree, node.page);

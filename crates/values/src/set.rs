@@ -171,8 +171,11 @@ impl<'v> Set<'v> {
             Op::put(entry.member, &[], None, true).write(out);
         });
         match &mut self.members {
-            Members::Packed(packed) => packed.push(member, &[]),
-            members => members.apply(&Op::put(member, &[], None, true)),
+            Members::Packed(packed) => packed.push(member, &[&[]; 3]),
+            members => members.apply(&Op {
+                place: members.looked_up(),
+                ..Op::put(member, &[], None, true)
+            }),
         }
         true
     }
@@ -189,7 +192,10 @@ impl<'v> Set<'v> {
                     packed.remove(at);
                 }
             }
-            members => members.apply(&Op::remove(member)),
+            members => members.apply(&Op {
+                place: members.looked_up(),
+                ..Op::remove(member)
+            }),
         }
         true
     }
@@ -269,7 +275,7 @@ impl<'v> Collection<'v> for Set<'v> {
             let copy = View::of(&copy, Bare::FORMS);
             let mut packed: Packed<'_, Bare> = Packed::empty();
             for entry in copy.iter(Tree::First) {
-                packed.push(&copy.bytes_of(entry.text()), &[]);
+                packed.push(&copy.bytes_of(entry.text()), &[&[]; 3]);
             }
             packed.write(scratch);
             return store(SET, self.own);

@@ -240,9 +240,12 @@ impl<'v> SortedSet<'v> {
             };
             let before = packed.iter().take_while(is_before).last();
             let at = before.map_or(0, |entry| entry.end);
-            packed.insert(at, member, &score.to_le_bytes());
+            packed.insert(at, member, &[&score.to_le_bytes(), &[], &[]]);
         } else {
-            let op = Op::put(member, &[], Some(score.to_bits()), old.is_none());
+            let op = Op {
+                place: self.members.looked_up(),
+                ..Op::put(member, &[], Some(score.to_bits()), old.is_none())
+            };
             self.members.apply(&op);
         }
         old.is_none()
@@ -265,7 +268,10 @@ impl<'v> SortedSet<'v> {
                     packed.remove(at);
                 }
             }
-            members => members.apply(&Op::remove(member)),
+            members => members.apply(&Op {
+                place: members.looked_up(),
+                ..Op::remove(member)
+            }),
         }
         true
     }
@@ -340,7 +346,7 @@ impl<'v> Collection<'v> for SortedSet<'v> {
             let mut packed: Packed<'_, Scored> = Packed::empty();
             for entry in copy.iter(Tree::Second) {
                 let score = keyed_score(entry).to_le_bytes();
-                packed.push(&copy.bytes_of(entry.text()), &score);
+                packed.push(&copy.bytes_of(entry.text()), &[&score, &[], &[]]);
             }
             packed.write(scratch);
             return store(SORTED_SET, self.own);

@@ -90,8 +90,8 @@ impl<V: ValueBytes + ?Sized> Edit<'_, V> {
         let mut hashed: Vec<(u64, usize)> = items.iter().map(hash_of).zip(0..).collect();
         hashed.sort_unstable();
         let is_last = hashed.last().is_some_and(|&(_, at)| at == new);
-        let sorted: Vec<Item<'_>> = hashed.iter().map(|&(_, at)| items[at].clone()).collect();
-        *items = sorted;
+        let take = |&(_, at): &(u64, usize)| std::mem::take(&mut items[at]);
+        *items = hashed.iter().map(take).collect();
         let wanted = match is_at_end && is_last {
             true => items.len() - 1,
             false => middle_of(items, form.slot),

@@ -10,7 +10,7 @@
 use crate::digest::hash;
 use crate::edit::{Collision, Edit, Stored};
 use crate::entry::Entry;
-use crate::page::{Child, NONE};
+use crate::page::NONE;
 use crate::view::{Spot, Tree, View};
 use cellar_engine::ValueBytes;
 
@@ -52,33 +52,27 @@ impl<'a> View<'a> {
         let leaf = self.leaf_of_hash(hash);
         let mut place = Place {
             found: None,
-            end: Spot {
-                page: leaf,
-                index: 0,
-            },
+            end: leaf,
             hash,
         };
-        if leaf == NONE {
+        if leaf.page == NONE {
             return place;
         }
-        let (node, form, tag) = (self.page(leaf), self.form(Tree::First), tag(hash));
-        for index in 0..node.len() {
-            if node.tag(index) == tag && self.is_text(node.entry(index, form).text(), member) {
-                place.found = Some(Spot { page: leaf, index });
+        let (node, form, tag) = (self.page(leaf.page), self.form(Tree::First), tag(hash));
+        let mut next = node.next_with_tag(0, tag);
+        while let Some(index) = next {
+            if self.is_text(node.text(index, form), member) {
+                place.found = Some(Spot { index, ..leaf });
                 break;
             }
+            next = node.next_with_tag(index + 1, tag);
         }
         place.end.index = node.len();
         place
     }
 
-    fn leaf_of_hash(&self, hash: u64) -> u32 {
-        let key = hash.to_be_bytes();
-        let is_at_or_before = |child: &Child<'_>| {
-            let separator = child.separator.expect("a hash is never too long");
-            separator <= &key[..]
-        };
-        self.leaf_by(Tree::First, is_at_or_before)
+    fn leaf_of_hash(&self, hash: u64) -> Spot {
+        self.leaf_by(Tree::First, |node, index| node.hash_before(index) <= hash)
     }
 
     /// Shows about `count` members whose hashes are not before `cursor`, and says where to go on;
@@ -89,7 +83,7 @@ impl<'a> View<'a> {
             return 0;
         }
         let from = cursor << CURSOR_SHIFT;
-        let mut leaf = self.leaf_of_hash(from);
+        let mut leaf = self.leaf_of_hash(from).page;
         let (mut left, mut last) = (count.max(1), None);
         while leaf != NONE {
             let (node, form) = (self.page(leaf), self.form(Tree::First));

@@ -1,7 +1,8 @@
 //! View: a value that is read.
 //!
 //! ```text
-//! head   [255 4][pages 4][roots 4 + 4][elements of the trees 8 + 8][seed 8][words of the type 24]
+//! head   [255 4][pages 4][roots 4 + 4][elements of the trees 8 + 8][seed 8][words of the type 16]
+//!        [1 once there was a long text][0 7]
 //! ```
 
 use std::borrow::Cow;
@@ -9,7 +10,7 @@ use std::cmp::Ordering;
 
 use crate::bytes::{u32_at, u64_at};
 use crate::entry::{Entry, Form, Text};
-use crate::page::{Child, Kind, NONE, Page};
+use crate::page::{Kind, NONE, Page};
 use crate::{HEAD_BYTES, PAGE_BYTES};
 
 const MAGIC: [u8; 4] = [255; 4];
@@ -18,6 +19,8 @@ pub(crate) const ROOTS_AT: usize = 8;
 pub(crate) const COUNTS_AT: usize = 16;
 pub(crate) const SEED_AT: usize = 32;
 pub(crate) const WORDS_AT: usize = 40;
+/// Where the head says whether the value has, or has had, long texts.
+pub(crate) const HAS_PARTS_AT: usize = 56;
 
 /// Whether a value of a collection is made of pages; that of a packed one begins with other bytes.
 #[must_use]
@@ -53,13 +56,32 @@ impl Tree {
 }
 
 /// Where an entry is, or would be; good until the value changes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub struct Spot {
     pub(crate) page: u32,
     pub(crate) index: usize,
+    /// Which child of its parent the page was when it was found: a hint, which is checked.
+    pub(crate) child: u16,
 }
 
+impl PartialEq for Spot {
+    fn eq(&self, other: &Spot) -> bool {
+        (self.page, self.index) == (other.page, other.index)
+    }
+}
+
+impl Eq for Spot {}
+
 impl Spot {
+    /// The entry at an index of a page.
+    pub(crate) fn at(page: u32, index: usize) -> Spot {
+        Spot {
+            page,
+            index,
+            child: 0,
+        }
+    }
+
     /// The spot as a number that is not zero.
     #[must_use]
     pub fn to_number(self) -> usize {
@@ -69,10 +91,7 @@ impl Spot {
     /// The spot of a number.
     #[must_use]
     pub fn of_number(number: usize) -> Spot {
-        Spot {
-            page: (number >> 16) as u32,
-            index: (number & 0xffff) - 1,
-        }
+        Spot::at((number >> 16) as u32, (number & 0xffff) - 1)
     }
 }
 
@@ -106,6 +125,12 @@ impl<'a> View<'a> {
     #[must_use]
     pub fn seed(&self) -> u64 {
         u64_at(self.bytes, SEED_AT)
+    }
+
+    /// Whether it may have long texts.
+    #[inline]
+    pub(crate) fn has_parts(&self) -> bool {
+        self.bytes[HAS_PARTS_AT] != 0
     }
 
     pub(crate) fn pages(&self) -> u32 {
@@ -203,7 +228,7 @@ impl<'a> View<'a> {
     #[must_use]
     pub fn first(&self, tree: Tree) -> Spot {
         let page = self.first_leaf(self.root(tree));
-        Spot { page, index: 0 }
+        Spot::at(page, 0)
     }
 
     /// The first leaf below a node.
@@ -234,7 +259,7 @@ impl<'a> View<'a> {
             return Some(spot);
         }
         let page = self.neighbour(spot.page, true)?;
-        Some(Spot { page, index: 0 })
+        Some(Spot::at(page, 0))
     }
 
     /// The spot behind one.
@@ -260,7 +285,7 @@ impl<'a> View<'a> {
         }
         let page = self.neighbour(spot.page, false)?;
         let index = self.page(page).len() - 1;
-        Some(Spot { page, index })
+        Some(Spot::at(page, index))
     }
 
     /// The spot behind the last entry.
@@ -272,7 +297,7 @@ impl<'a> View<'a> {
         } else {
             self.page(page).len()
         };
-        Spot { page, index }
+        Spot::at(page, index)
     }
 
     /// The leaf behind a leaf, or before it.
@@ -299,6 +324,15 @@ impl<'a> View<'a> {
                 page = node.child(if is_next { 0 } else { node.len() - 1 }).page;
             }
             return Some(page);
+        }
+    }
+
+    /// Which child of its parent the page of a spot is.
+    pub(crate) fn index_in(&self, parent: u32, spot: Spot) -> usize {
+        let (node, hint) = (self.page(parent), usize::from(spot.child));
+        match hint < node.len() && node.child_page(hint) == spot.page {
+            true => hint,
+            false => self.index_of(parent, spot.page),
         }
     }
 
@@ -347,30 +381,42 @@ impl<'a> View<'a> {
             }
             let node = self.page(up);
             let index = self.index_of(up, page);
-            let counts = (0..index).map(|index| node.child(index).count as usize);
+            let counts = (0..index).map(|index| node.count(index));
             rank += counts.sum::<usize>();
             page = up;
         }
     }
 
-    /// The entry of a rank; the spot behind the last one if there are not so many.
+    /// The entry of a rank; the spot behind the last one if there are not so many. Cost: O(log n),
+    /// least at both ends.
     #[must_use]
     pub fn at(&self, tree: Tree, rank: usize) -> Spot {
-        let (mut page, mut rank) = (self.root(tree), rank);
-        while page != NONE && self.page(page).kind() == Kind::Inner {
-            let node = self.page(page);
-            let mut index = 0;
-            let child = loop {
-                let child = node.child(index);
-                if rank < child.count as usize || index + 1 == node.len() {
-                    break child;
+        let mut spot = Spot::at(self.root(tree), rank);
+        let mut total = self.len(tree);
+        while spot.page != NONE && self.page(spot.page).kind() == Kind::Inner {
+            let node = self.page(spot.page);
+            let last = node.len() - 1;
+            let (mut child, mut before) = (0, 0);
+            if spot.index < total / 2 {
+                while child < last && spot.index - before >= node.count(child) {
+                    before += node.count(child);
+                    child += 1;
                 }
-                rank -= child.count as usize;
-                index += 1;
+            } else {
+                (child, before) = (last, total - node.count(last));
+                while child > 0 && spot.index < before {
+                    child -= 1;
+                    before -= node.count(child);
+                }
+            }
+            total = node.count(child);
+            spot = Spot {
+                page: node.child_page(child),
+                index: spot.index - before,
+                child: child as u16,
             };
-            page = child.page;
         }
-        Spot { page, index: rank }
+        spot
     }
 
     /// Where an entry is added that is to have a rank: behind the last one at most.
@@ -381,24 +427,33 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The leaf in which the search ends that goes to the last child for which `is_before` holds
-    /// of its separator or, where it has none, of its first entry; the first child counts as such.
-    pub(crate) fn leaf_by(&self, tree: Tree, is_at_or_before: impl Fn(&Child<'a>) -> bool) -> u32 {
-        let mut page = self.root(tree);
+    /// The first spot of the leaf in which the search ends that goes to the last child of a node
+    /// which is at or before what is looked for; the first child counts as such.
+    #[inline]
+    pub(crate) fn leaf_by(
+        &self,
+        tree: Tree,
+        is_at_or_before: impl Fn(Page<'a>, usize) -> bool,
+    ) -> Spot {
+        let (mut page, mut child) = (self.root(tree), 0);
         while page != NONE && self.page(page).kind() == Kind::Inner {
             let node = self.page(page);
             let (mut low, mut high) = (1, node.len());
             while low < high {
                 let middle = usize::midpoint(low, high);
-                if is_at_or_before(&node.child(middle)) {
+                if is_at_or_before(node, middle) {
                     low = middle + 1;
                 } else {
                     high = middle;
                 }
             }
-            page = node.child(low - 1).page;
+            (page, child) = (node.child_page(low - 1), low as u16 - 1);
         }
-        page
+        Spot {
+            page,
+            index: 0,
+            child,
+        }
     }
 }
 

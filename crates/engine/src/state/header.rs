@@ -21,7 +21,7 @@ pub(super) const HEADER_BYTES: usize = PAGE_BYTES;
 const MAGIC: u64 = u64::from_le_bytes(*b"cellar\x1a\n");
 /// Which layout this build writes and reads; another one is begun anew. It is raised with every
 /// change of what an item, a slot, a mark, a line or this header is.
-const LAYOUT: u64 = 4;
+const LAYOUT: u64 = 5;
 /// What else has to be alike in the process that goes on: the order of bytes, the length of words.
 const ABI: u64 = (cfg!(target_endian = "little") as u64) << 8 | size_of::<usize>() as u64;
 /// Words of the first part.
@@ -312,7 +312,7 @@ mod tests {
             page[at] = byte;
             FileHeader::parse(&page, boot_id()).unwrap_err()
         };
-        assert_eq!(with(8, 9), "it has layout 9, this server 4");
+        assert_eq!(with(8, 9), format!("it has layout 9, this server {LAYOUT}"));
         assert_eq!(with(16, 4), "another kind of processor wrote it");
         assert_eq!(with(0, 0), "the file is none of Cellar's");
         assert_eq!(with(72, 1), "its header is damaged");

@@ -4,11 +4,21 @@
 //!
 //! Why: docs/decisions/0059. Tests: tests/room_ahead.rs.
 
+use std::cell::Cell;
+
 use cellar_engine::{Change, Error, Handle, Item, Key, SetOptions, Stored, When};
 
 use crate::execute::resp::call::Call;
 use crate::execute::resp::failure::Failure;
 use crate::execute::resp::session::ahead::{AHEAD_BYTES_MIN, LongValue, PIECE_BYTES, ValueOrigin};
+
+/// Bytes that a loop keeps for the next command that changes a value.
+const SCRATCH_BYTES_MAX: usize = 64 << 10;
+
+thread_local! {
+    /// Where a command makes a new value.
+    static SCRATCH: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
 
 impl Call<'_> {
     /// Shows `decide` the item of `key` and does what it says; see
@@ -21,7 +31,20 @@ impl Call<'_> {
         key: Key<'_>,
         mut decide: impl FnMut(Option<Item<'_>>, &mut Vec<u8>) -> (R, Change),
     ) -> Result<R, Error> {
-        let scratch = &mut Vec::new();
+        let mut scratch = SCRATCH.take();
+        let changed = self.change_with(key, &mut scratch, &mut decide);
+        if scratch.capacity() <= SCRATCH_BYTES_MAX {
+            SCRATCH.set(scratch);
+        }
+        changed
+    }
+
+    fn change_with<R>(
+        &self,
+        key: Key<'_>,
+        scratch: &mut Vec<u8>,
+        mut decide: impl FnMut(Option<Item<'_>>, &mut Vec<u8>) -> (R, Change),
+    ) -> Result<R, Error> {
         let (cache, ahead) = (self.cache(), &self.session.ahead);
         if self.session.may_ask_ahead() || ahead.is_again() {
             let provision = ahead.take_room(key);

@@ -14,6 +14,7 @@ use crate::execute::resp::collections::member_scan;
 use crate::execute::resp::collections::sorted_members::{append_member, notify_removed};
 use crate::kind;
 use cellar_values::{SortedSet, SortedSets};
+use smallvec::SmallVec;
 
 /// The sorted set of the first key.
 fn first_sorted(call: &Call<'_>) -> Result<Option<Handle>, Failure> {
@@ -129,11 +130,11 @@ pub(in crate::execute::resp) fn zincrby(call: &mut Call<'_>) -> Outcome {
 
 fn add(call: &mut Call<'_>, options: ZaddOptions, pairs: &[&[u8]]) -> Outcome {
     options.check(pairs)?;
-    let scored = pairs.chunks_exact(2).map(|pair| {
+    let mut scored: SmallVec<[(f64, &[u8]); 2]> = SmallVec::new();
+    for pair in pairs.chunks_exact(2) {
         let score = parse_float(pair[0]).ok_or(Failure::NotFloat)?;
-        Ok((score, pair[1]))
-    });
-    let scored = scored.collect::<Result<Vec<(f64, &[u8])>, Failure>>()?;
+        scored.push((score, pair[1]));
+    }
     add_scored(call, options, &scored)
 }
 
