@@ -21,6 +21,9 @@ pub const SOURCE_BYTES_MAX: usize = 16 << 20;
 /// libraries have about 50 KiB.
 pub const PROGRAM_BYTES_MAX: usize = 64 << 10;
 
+/// A script that was used so recently is not noted as used again.
+const USES_KEPT: u64 = 16;
+
 /// The SHA-1 of a source in lower-case hexadecimal.
 pub type SourceDigest = [u8; 40];
 
@@ -156,7 +159,7 @@ impl Kept {
     fn find(&mut self, digest: &SourceDigest) -> Option<Arc<Script>> {
         let entry = self.by_digest.get_mut(digest)?;
         for (owner, used) in &mut entry.holders {
-            if *used != self.uses
+            if self.uses - *used >= USES_KEPT
                 && let Some(shelf) = self.shelves.get_mut(owner)
             {
                 shelf.by_use.remove(used);

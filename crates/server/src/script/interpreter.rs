@@ -7,19 +7,19 @@
 mod libraries; // libraries of functions that a state has loaded
 mod packed; // long lists of short texts
 
-use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
 use cellar_protocol::resp::Proto;
 use mlua::{BString, Function, Lua, LuaOptions, Result, StdLib, Table, Value, Variadic};
+use smallvec::SmallVec;
 
 use self::libraries::Libraries;
 use super::cache::{Script, SourceDigest};
 use super::convert::{Answer, COUNTED, from_reply};
 use super::functions::{FoundFunction, Functions, LibraryFunction};
-use super::library::{self, SCRIPT_CHUNK, compile};
-use super::shared::{ErrorReply, MEMORY_BYTES_MAX, Raised, Shared};
+use super::library::{self, ONLY_CHECK, SCRIPT_CHUNK, compile};
+use super::shared::{ErrorReply, MEMORY_BYTES_MAX, Raised, Shared, Unlimited};
 
 /// Memory from which a state is thrown away after a run.
 const MEMORY_BYTES_KEPT_MAX: usize = 8 << 20;
@@ -27,6 +27,8 @@ const MEMORY_BYTES_KEPT_MAX: usize = 8 << 20;
 const COMPILED_MAX: usize = 1_000;
 /// Longest text of an error that is kept.
 const ERROR_BYTES_MAX: usize = 64 << 10;
+/// So many arguments of a command are handed on without an allocation.
+const WORDS_FEW: usize = 8;
 /// Most bytes of a command's arguments together.
 const ARGS_BYTES_MAX: usize = 64 << 20;
 
@@ -125,7 +127,6 @@ struct Machine {
     /// What the prelude was called with.
     host: Table,
     environment: Table,
-    globals: Table,
     redis: Table,
     run: Function,
     spread: Function,
@@ -225,7 +226,6 @@ impl Machine {
         shared.keep_pace(&lua)?;
         Ok(Machine {
             environment: made.get("environment")?,
-            globals: made.get("globals")?,
             redis: made.get("redis")?,
             run: made.get("run")?,
             spread: made.get("spread")?,
@@ -247,20 +247,12 @@ impl Machine {
                 generation,
             } => {
                 let function = self.script(script, body, generation)?;
-                self.globals.raw_set("KEYS", self.list(run.keys)?)?;
-                self.globals.raw_set("ARGV", self.list(run.args)?)?;
-                self.host.raw_set("environment", &self.environment)?;
-                self.shared.keep_pace(&self.lua)?;
-                self.call(&self.redis, (function, Value::Nil, Value::Nil), host)?
+                self.call((&self.environment, &self.redis), function, run, host)?
             }
             Program::Function { found, kept } => {
                 let function = self.function(found, kept)?;
-                let (keys, args) = (self.list(run.keys)?, self.list(run.args)?);
-                let (keys, args) = (Value::Table(keys), Value::Table(args));
-                let environment = &self.libraries.environment;
-                self.host.raw_set("environment", environment)?;
-                self.shared.keep_pace(&self.lua)?;
-                self.call(&self.libraries.redis, (function, keys, args), host)?
+                let seen = (&self.libraries.environment, &self.libraries.redis);
+                self.call(seen, function, run, host)?
             }
         };
         if is_done {
@@ -336,58 +328,69 @@ impl Machine {
     /// Calls a program with its arguments, with `call` of `redis` leading to `host`.
     fn call(
         &self,
-        redis: &Table,
-        program: (Function, Value, Value),
+        (environment, redis): (&Table, &Table),
+        program: Function,
+        run: &Run<'_>,
         host: &mut dyn Host,
     ) -> Result<(bool, Value)> {
-        let (mut words, host) = (Words::default(), RefCell::new(host));
-        self.lua.scope(|scope| {
-            let host = &host;
+        let (lua, shared) = (&self.lua, &self.shared);
+        let mut words = Words::default();
+        lua.scope(|scope| {
+            let unlimited = Unlimited::begin(lua)?;
             let call = scope.create_function_mut(|lua, args: Variadic<Value>| {
-                let proto = self.shared.proto.get();
-                if let Err(text) = words.fill(&args, &self.format) {
-                    return Err(self.shared.raise(Raised::Reply(ErrorReply {
-                        text: text.into(),
-                        is_counted: false,
-                    })));
-                }
-                self.shared.limit.check()?;
-                let mut reply = Ok(Value::Nil);
-                let limit = &self.shared.limit;
-                words.with(|words| {
-                    host.borrow_mut()
-                        .call(words, proto, &|| limit.is_over(), &mut |bytes| {
-                            reply = match bytes.strip_prefix(b"-") {
-                                None => from_reply(lua, limit, bytes, proto),
-                                Some(text) => Err(self.shared.raise(Raised::Reply(ErrorReply {
-                                    text: text.trim_ascii_end().to_vec(),
-                                    is_counted: true,
-                                }))),
-                            };
-                        });
-                });
-                self.shared.limit.check()?;
-                self.shared.keep_pace(lua)?;
-                reply
+                let unlimited = Unlimited::begin(lua)?;
+                let reply = self.call_host(lua, &args, &mut words, host)?;
+                drop(unlimited);
+                shared.limit.check()?;
+                shared.keep_pace(lua)?;
+                Ok(reply)
             })?;
             redis.raw_set("call", call)?;
-            let check = scope.create_function_mut(|_, args: Variadic<Value>| {
-                let mut words = Words::default();
-                let mut answer = Err("");
-                match words.fill(&args, &self.format) {
-                    Ok(()) => words.with(|words| answer = host.borrow().may_run(words)),
-                    Err(text) => answer = Err(text),
-                }
-                answer.map_err(|text| {
-                    self.shared.raise(Raised::Reply(ErrorReply {
-                        text: text.into(),
-                        is_counted: false,
-                    }))
-                })
-            })?;
-            redis.raw_set("acl_check_cmd", check)?;
-            self.run.call(program)
+            self.host.raw_set("environment", environment)?;
+            shared.keep_pace(lua)?;
+            let (keys, args) = (self.list(run.keys)?, self.list(run.args)?);
+            let is_function = matches!(run.program, Program::Function { .. });
+            drop(unlimited);
+            self.run.call((program, keys, args, is_function))
         })
+    }
+
+    /// What `call` answers to a script: the reply of a command, or whether it may be run.
+    fn call_host(
+        &self,
+        lua: &Lua,
+        args: &[Value],
+        words: &mut Words,
+        host: &mut dyn Host,
+    ) -> Result<Value> {
+        let (shared, limit) = (&self.shared, &self.shared.limit);
+        let raise = |text: Vec<u8>, is_counted| {
+            shared.raise(Raised::Reply(ErrorReply { text, is_counted }))
+        };
+        let (only_checks, args) = match args {
+            [first, args @ ..] if *first == ONLY_CHECK => (true, args),
+            args => (false, args),
+        };
+        words
+            .fill(args, &self.format)
+            .map_err(|text| raise(text.into(), false))?;
+        limit.check()?;
+        let proto = shared.proto.get();
+        let mut reply = Ok(Value::Nil);
+        words.with(|words| {
+            if only_checks {
+                let may_run = host.may_run(words).map(Value::Boolean);
+                reply = may_run.map_err(|text| raise(text.into(), false));
+                return;
+            }
+            host.call(words, proto, &|| limit.is_over(), &mut |bytes| {
+                reply = match bytes.strip_prefix(b"-") {
+                    None => from_reply(lua, limit, bytes, proto),
+                    Some(text) => Err(raise(text.trim_ascii_end().to_vec(), true)),
+                };
+            });
+        });
+        reply
     }
 }
 
@@ -455,6 +458,6 @@ impl Words {
             start = end;
             word
         });
-        run(&words.collect::<Vec<&[u8]>>());
+        run(&words.collect::<SmallVec<[&[u8]; WORDS_FEW]>>());
     }
 }

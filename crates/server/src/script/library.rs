@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use cellar_protocol::resp::Proto;
-use mlua::{Error, Function, Lua, LuaString, Result, Table, Value, Variadic};
+use mlua::{Error, Function, LightUserData, Lua, LuaString, Result, Table, Value, Variadic};
 
 use super::cache::PROGRAM_BYTES_MAX;
 use super::convert::COUNTED;
@@ -28,6 +28,8 @@ const PIECE_BYTES: usize = 1_024;
 const UNCOLLECTED_BYTES_MIN: usize = 8 << 10;
 /// Longest line that `redis.log` prints.
 const LOG_BYTES_MAX: usize = 1_024;
+/// What asks `call` whether a command may be run. No script can make such a value.
+pub(super) const ONLY_CHECK: Value = Value::LightUserData(LightUserData(std::ptr::null_mut()));
 /// Deepest call that is looked at for the line of an error.
 const LEVELS_MAX: usize = 100;
 
@@ -35,6 +37,7 @@ const LEVELS_MAX: usize = 100;
 pub(super) fn host(lua: &Lua, shared: &Rc<Shared>, version: &str) -> Result<Table> {
     let host = lua.create_table()?;
     host.raw_set("version", version)?;
+    host.raw_set("only_check", ONLY_CHECK)?;
     host.raw_set("version_number", version_number(version))?;
     host.raw_set(
         "line",

@@ -115,7 +115,9 @@ local redis = {
   SERVER_VERSION_NUM = host.version_number,
 }
 
--- `call` itself is put into each table for each run.
+-- `call` itself is put into each table for each run. With this before a command it only tells
+-- whether the command may be run.
+local ONLY_CHECK = host.only_check
 local function pcall_of(redis)
   return function(...)
     local ok, reply = pcall(redis.call, ...)
@@ -128,6 +130,10 @@ local function pcall_of(redis)
 end
 
 redis.pcall = pcall_of(redis)
+
+function redis.acl_check_cmd(...)
+  return redis.call(ONLY_CHECK, ...)
+end
 
 local function is_text(value)
   return type(value) == "string" or type(value) == "number"
@@ -419,6 +425,9 @@ for name, value in pairs(redis) do
   redis_of_functions[name] = value
 end
 redis_of_functions.pcall = pcall_of(redis_of_functions)
+function redis_of_functions.acl_check_cmd(...)
+  return redis_of_functions.call(ONLY_CHECK, ...)
+end
 redis_of_functions.breakpoint = nil
 redis_of_functions.replicate_commands = nil
 of_functions.redis = fence(redis_of_functions)
@@ -462,16 +471,17 @@ local function failed(message)
   return { err = "ERR " .. text_of(message), line = line }
 end
 
-local function run(script, keys, args)
+local function run(script, keys, args, is_function)
   if named > 0 then
     names, named = setmetatable({}, { __mode = "k" }), 0
   end
-  if not keys then
-    return xpcall(script, failed)
+  if is_function then
+    return xpcall(function()
+      return script(keys, args)
+    end, failed)
   end
-  return xpcall(function()
-    return script(keys, args)
-  end, failed)
+  globals.KEYS, globals.ARGV = keys, args
+  return xpcall(script, failed)
 end
 
 -- Puts texts that come as one into a list, from a place on; the lengths are two bytes for each.
@@ -487,7 +497,6 @@ end
 
 return {
   environment = environment,
-  globals = globals,
   redis = redis,
   content_of = content_of,
   environment_of_functions = environment_of_functions,

@@ -19,7 +19,7 @@ use super::random::Random;
 /// Most memory that the scripts of one event loop may hold.
 pub const MEMORY_BYTES_MAX: usize = 64 << 20;
 /// Instructions between two looks at the clock.
-const INSTRUCTIONS_PER_LOOK: u32 = 32;
+const INSTRUCTIONS_PER_LOOK: u32 = 128;
 /// The same for a script that has taken much memory.
 const INSTRUCTIONS_PER_LOOK_LARGE: u32 = 4;
 /// Memory from which on it is much.
@@ -216,6 +216,27 @@ impl Default for Shared {
             memory_before: Cell::new(0),
             pace: Cell::new(0),
         }
+    }
+}
+
+/// While it exists, the state's memory has no limit: with one, each string and table that the host
+/// makes is made in a protected call, which is several times as dear. What the host makes has
+/// bounds of its own; a script that holds too much afterwards gets no more memory.
+#[derive(Debug)]
+pub(super) struct Unlimited<'l>(&'l Lua);
+
+impl Unlimited<'_> {
+    /// Lifts the limit.
+    pub(super) fn begin(lua: &Lua) -> Result<Unlimited<'_>> {
+        lua.set_memory_limit(0)?;
+        Ok(Unlimited(lua))
+    }
+}
+
+impl Drop for Unlimited<'_> {
+    fn drop(&mut self) {
+        let restored = self.0.set_memory_limit(MEMORY_BYTES_MAX);
+        debug_assert!(restored.is_ok(), "the state has an allocator of its own");
     }
 }
 
