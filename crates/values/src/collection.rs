@@ -158,6 +158,14 @@ impl<'v, S: Rules> Members<'v, S> {
         self.pending().and_then(Pending::looked_up)
     }
 
+    /// Where a member is, or would be, in pages of its own.
+    pub(crate) fn look_up_built(&self, member: &[u8]) -> Option<Place> {
+        match self {
+            Members::Built(_) => self.look_up(member),
+            _ => None,
+        }
+    }
+
     pub(crate) fn len(&self) -> usize {
         match self {
             Members::Packed(packed) => packed.len(),

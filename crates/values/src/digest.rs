@@ -1,6 +1,7 @@
 //! Digest: the secret hash of a member, by which it is found.
 
 use std::cell::Cell;
+use std::fmt;
 
 use rapidhash::v3::{RapidSecrets, rapidhash_v3_seeded};
 
@@ -12,14 +13,35 @@ thread_local! {
 /// The hash of a member in a value with this seed.
 #[inline]
 pub(crate) fn hash(seed: u64, member: &[u8]) -> u64 {
-    let (last, secrets) = LAST.get();
-    let secrets = match last == seed {
-        true => secrets,
-        false => {
-            let secrets = RapidSecrets::seed(seed);
-            LAST.set((seed, secrets));
-            secrets
+    Hasher::of(seed).hash(member)
+}
+
+/// Hashes many members of a value.
+#[derive(Clone, Copy)]
+pub(crate) struct Hasher(RapidSecrets);
+
+impl fmt::Debug for Hasher {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // It is secret.
+        formatter.write_str("Hasher")
+    }
+}
+
+impl Hasher {
+    /// That of a value with this seed.
+    #[inline]
+    pub(crate) fn of(seed: u64) -> Hasher {
+        let (last, secrets) = LAST.get();
+        if last == seed {
+            return Hasher(secrets);
         }
-    };
-    rapidhash_v3_seeded(member, &secrets)
+        let secrets = RapidSecrets::seed(seed);
+        LAST.set((seed, secrets));
+        Hasher(secrets)
+    }
+
+    #[inline]
+    pub(crate) fn hash(&self, member: &[u8]) -> u64 {
+        rapidhash_v3_seeded(member, &self.0)
+    }
 }

@@ -45,7 +45,7 @@ pub use hash::{Hash, Hashes};
 pub use list::List;
 pub use ordered::score_key;
 pub use plan::Plan;
-pub use set::{Set, Sets};
+pub use set::{Lookups, Set, Sets};
 pub use sorted_set::{SortedSet, SortedSets};
 pub use table::Place;
 pub use view::{Spot, Tree, View, is_paged};

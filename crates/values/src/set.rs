@@ -5,11 +5,12 @@ use std::borrow::Cow;
 use cellar_engine::{Apply, Change, Deadline, Instant, Kind, ValueBytes};
 
 use crate::collection::{Collection, Family, Members, Rules, SET, apply_all, store};
+use crate::digest::Hasher;
 use crate::edit::Edit;
 use crate::entry::Form;
 use crate::packed::{Packed, Shape};
 use crate::pending::{Op, OpKind};
-use crate::view::{Spot, Tree, View};
+use crate::view::{Spot, Tree, View, is_paged};
 
 /// Nothing belongs to a member.
 #[derive(Debug)]
@@ -53,6 +54,35 @@ pub struct Set<'v> {
     own: Deadline,
     is_changed: bool,
     members: Members<'v, Bare>,
+}
+
+/// A set in which many members are looked up.
+#[derive(Clone, Copy, Debug)]
+pub struct Lookups<'v> {
+    value: &'v [u8],
+    /// None for a packed one.
+    hasher: Option<Hasher>,
+}
+
+impl<'v> Lookups<'v> {
+    /// Look-ups in the set in the bytes of a value.
+    #[must_use]
+    pub fn of(value: &'v [u8]) -> Lookups<'v> {
+        let hasher = is_paged(value).then(|| Hasher::of(View::of(value, Bare::FORMS).seed()));
+        Lookups { value, hasher }
+    }
+
+    /// Whether the set has a member. Cost: O(log n).
+    #[must_use]
+    pub fn has(&self, member: &[u8]) -> bool {
+        let Some(hasher) = &self.hasher else {
+            return Packed::<Bare>::read(self.value).find(member).is_some();
+        };
+        let view = View::of(self.value, Bare::FORMS);
+        view.find_hashed(member, hasher.hash(member))
+            .found
+            .is_some()
+    }
 }
 
 impl<'v> Set<'v> {
@@ -162,7 +192,12 @@ impl<'v> Set<'v> {
 
     /// Adds a member; whether it is new.
     pub fn add(&mut self, member: &[u8]) -> bool {
-        if self.has(member) {
+        let built = self.members.look_up_built(member);
+        let is_there = match built {
+            Some(place) => place.found.is_some(),
+            None => self.has(member),
+        };
+        if is_there {
             return false;
         }
         self.is_changed = true;
@@ -173,7 +208,7 @@ impl<'v> Set<'v> {
         match &mut self.members {
             Members::Packed(packed) => packed.push(member, &[&[]; 3]),
             members => members.apply(&Op {
-                place: members.looked_up(),
+                place: built.or_else(|| members.looked_up()),
                 ..Op::put(member, &[], None, true)
             }),
         }

@@ -224,11 +224,7 @@ impl<'v> SortedSet<'v> {
     pub fn set(&mut self, member: &[u8], score: f64) -> bool {
         let old = self.score(member);
         self.is_changed = true;
-        self.members
-            .unpack_if_large(member.len() + 8, |out, entry| {
-                let tail = u64_at(entry.payload, 0);
-                Op::put(entry.member, &[], Some(tail), true).write(out);
-            });
+        self.unpack_if_large(member.len() + 8);
         if let Members::Packed(packed) = &mut self.members {
             if old.is_some()
                 && let Some(at) = packed.find(member).map(|entry| entry.at)
@@ -253,7 +249,21 @@ impl<'v> SortedSet<'v> {
 
     /// Adds a member that is not there and belongs behind all others.
     pub fn push(&mut self, member: &[u8], score: f64) {
-        self.set(member, score);
+        self.is_changed = true;
+        self.unpack_if_large(member.len() + 8);
+        if let Members::Packed(packed) = &mut self.members {
+            packed.push(member, &[&score.to_le_bytes(), &[], &[]]);
+        } else {
+            let tail = Some(score.to_bits());
+            self.members.apply(&Op::put(member, &[], tail, true));
+        }
+    }
+
+    fn unpack_if_large(&mut self, more: usize) {
+        self.members.unpack_if_large(more, |out, entry| {
+            let tail = u64_at(entry.payload, 0);
+            Op::put(entry.member, &[], Some(tail), true).write(out);
+        });
     }
 
     /// Removes a member; whether it was there.

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use cellar_engine::ValueBytes;
 
 use crate::PAGE_BYTES;
-use crate::digest::hash;
+use crate::digest::Hasher;
 use crate::edit::{Collision, Edit, Item, items_of};
 use crate::entry::{Entry, Form};
 use crate::page::{
@@ -79,13 +79,13 @@ impl<V: ValueBytes + ?Sized> Edit<'_, V> {
         is_at_end: bool,
         form: Form,
     ) -> Result<(usize, Option<Vec<u8>>), Collision> {
-        let (view, seed) = (self.view(), self.view().seed());
+        let (view, hasher) = (self.view(), Hasher::of(self.view().seed()));
         let hash_of = |item: &Item<'_>| {
             let entry = Entry {
                 bytes: &item.bytes,
                 form,
             };
-            hash(seed, &view.bytes_of(entry.text()))
+            hasher.hash(&view.bytes_of(entry.text()))
         };
         let mut hashed: Vec<(u64, usize)> = items.iter().map(hash_of).zip(0..).collect();
         hashed.sort_unstable();

@@ -7,7 +7,7 @@
 //! cursors tell of it: its upper bits. Nodes are cut by their bytes, so members that are chosen to
 //! have neighbouring hashes cost no more than others.
 
-use crate::digest::hash;
+use crate::digest::{Hasher, hash};
 use crate::edit::{Collision, Edit, Stored};
 use crate::entry::Entry;
 use crate::page::NONE;
@@ -85,14 +85,24 @@ impl<'a> View<'a> {
         let from = cursor << CURSOR_SHIFT;
         let mut leaf = self.leaf_of_hash(from).page;
         let (mut left, mut last) = (count.max(1), None);
+        let hasher = Hasher::of(self.seed());
         while leaf != NONE {
             let (node, form) = (self.page(leaf), self.form(Tree::First));
             let entries = (0..node.len()).map(|index| node.entry(index, form));
             let hashed = entries.map(|entry| {
                 let member = self.bytes_of(entry.text());
-                (hash(self.seed(), &member), entry)
+                (hasher.hash(&member), entry)
             });
             let mut ahead: Vec<_> = hashed.filter(|&(hash, _)| hash >= from).collect();
+            if (1..ahead.len()).contains(&left) {
+                // Only those that are shown, and the one behind them, are put in order; members
+                // with the same cursor are shown together.
+                let (shown, next, _) = ahead.select_nth_unstable_by_key(left, |&(hash, _)| hash);
+                let next = next.0 >> CURSOR_SHIFT;
+                if shown.iter().all(|&(hash, _)| hash >> CURSOR_SHIFT < next) {
+                    ahead.truncate(left + 1);
+                }
+            }
             ahead.sort_unstable_by_key(|&(hash, _)| hash);
             for (hash, entry) in ahead {
                 let cursor = hash >> CURSOR_SHIFT;

@@ -168,23 +168,23 @@ fn big_number(digits: &[u8], reply: &mut Reply<'_>) {
 /// The Lua value of one command's reply.
 pub(super) fn from_reply(
     lua: &Lua,
-    limit: &Limit,
+    shared: &Shared,
     mut reply: &[u8],
     proto: Proto,
 ) -> Result<Value> {
-    let reader = Reader { lua, limit, proto };
+    let reader = Reader { lua, shared, proto };
     reader.value(&mut reply, 0)
 }
 
 struct Reader<'l> {
     lua: &'l Lua,
-    limit: &'l Limit,
+    shared: &'l Shared,
     proto: Proto,
 }
 
 impl Reader<'_> {
     fn value(&self, input: &mut &[u8], depth: usize) -> Result<Value> {
-        self.limit.tick()?;
+        self.shared.tick(self.lua)?;
         let part = value::read(input).filter(|_| depth <= DEPTH_MAX);
         let part = part.ok_or_else(|| Error::runtime("the command's reply cannot be read"))?;
         Ok(match part {
@@ -210,7 +210,7 @@ impl Reader<'_> {
     }
 
     fn text(&self, bytes: &[u8]) -> Result<Value> {
-        Ok(Value::String(self.lua.create_string(bytes)?))
+        Ok(Value::String(self.shared.string(self.lua, bytes)?))
     }
 
     fn field(&self, name: &str, value: Value) -> Result<Value> {

@@ -29,6 +29,16 @@ impl Given<'_> {
         self.fail(line)
     }
 
+    /// As [`Shared::string`].
+    pub(super) fn string(&self, bytes: impl AsRef<[u8]>) -> Result<LuaString> {
+        self.shared.string(self.lua, bytes)
+    }
+
+    /// Counts a small piece of work; see [`Shared::tick`].
+    pub(super) fn tick(&self) -> Result<()> {
+        self.shared.tick(self.lua)
+    }
+
     /// The value at a place; none if there are fewer.
     pub(super) fn at(&self, place: usize) -> Option<&Value> {
         self.values.get(place.checked_sub(1)?)

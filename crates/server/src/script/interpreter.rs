@@ -5,7 +5,6 @@
 //! state that holds much after a run is thrown away.
 
 mod libraries; // libraries of functions that a state has loaded
-mod packed; // long lists of short texts
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -129,7 +128,6 @@ struct Machine {
     environment: Table,
     redis: Table,
     run: Function,
-    spread: Function,
     format: Function,
     compiled: HashMap<SourceDigest, Function>,
     generation: u64,
@@ -228,7 +226,6 @@ impl Machine {
             environment: made.get("environment")?,
             redis: made.get("redis")?,
             run: made.get("run")?,
-            spread: made.get("spread")?,
             libraries: Libraries::of(&lua, &made)?,
             lua,
             shared,
@@ -310,13 +307,9 @@ impl Machine {
         compiled.map_err(RunError::Compile)
     }
 
-    /// A list of texts. A few go straight into it, one after the other: to hold each by a reference
-    /// of its own first takes several times as long. Many short ones go there together.
+    /// A list of texts.
     fn list(&self, values: &[&[u8]]) -> Result<Table> {
         let limit = &self.shared.limit;
-        if values.len() >= packed::VALUES_MIN {
-            return packed::list(&self.lua, limit, &self.spread, values);
-        }
         let text = |&value: &&[u8]| limit.tick().is_ok().then(|| BString::from(value));
         let list = self
             .lua
@@ -385,7 +378,7 @@ impl Machine {
             }
             host.call(words, proto, &|| limit.is_over(), &mut |bytes| {
                 reply = match bytes.strip_prefix(b"-") {
-                    None => from_reply(lua, limit, bytes, proto),
+                    None => from_reply(lua, shared, bytes, proto),
                     Some(text) => Err(raise(text.trim_ascii_end().to_vec(), true)),
                 };
             });

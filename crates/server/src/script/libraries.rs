@@ -16,7 +16,7 @@ use mlua::{Function, IntoLuaMulti, Lua, Result, Table, Value, Variadic};
 use self::json::encode::Tools;
 use super::choices::Choices;
 use super::given::Given;
-use super::shared::Shared;
+use super::shared::{Shared, Unlimited};
 
 /// Adds the libraries to the table that the prelude is called with.
 pub(super) fn add(lua: &Lua, host: &Table, shared: &Rc<Shared>) -> Result<()> {
@@ -48,6 +48,7 @@ impl Maker<'_> {
         self.lua
             .create_function(move |lua, values: Variadic<Value>| {
                 shared.limit.check()?;
+                let unlimited = Unlimited::begin(lua)?;
                 let given = Given {
                     lua,
                     shared: &shared,
@@ -55,6 +56,7 @@ impl Maker<'_> {
                     values: &values,
                 };
                 let answer = run(&given);
+                drop(unlimited);
                 shared.keep_pace(lua)?;
                 answer
             })

@@ -69,18 +69,18 @@ impl Limit {
         Ok(())
     }
 
-    /// Counts a small piece of work, and looks at the clock when there were many.
+    /// Counts a small piece of work, and looks at the clock when there were many; whether it did.
     ///
     /// # Errors
     /// As [`Limit::check`].
-    pub(super) fn tick(&self) -> Result<()> {
+    pub(super) fn tick(&self) -> Result<bool> {
         let ticks = self.ticks.get() + 1;
         if ticks < TICKS_PER_LOOK {
             self.ticks.set(ticks);
-            return Ok(());
+            return Ok(false);
         }
         self.ticks.set(0);
-        self.check()
+        self.check().map(|()| true)
     }
 }
 

@@ -9,7 +9,6 @@ local next, pairs, rawset, rawget = next, pairs, rawset, rawget
 local select, setmetatable, collectgarbage = select, setmetatable, collectgarbage
 local tonumber, floor = tonumber, math.floor
 local match, gsub, format = string.match, string.gsub, string.format
-local byte, sub = string.byte, string.sub
 local concat = table.concat
 local loadtext, unpack = host.loadstring, unpack
 local READONLY = "Attempt to modify a readonly table"
@@ -484,17 +483,6 @@ local function run(script, keys, args, is_function)
   return xpcall(script, failed)
 end
 
--- Puts texts that come as one into a list, from a place on; the lengths are two bytes for each.
-local function spread(list, place, lengths, text)
-  local from = 1
-  for at = 1, #lengths, 2 do
-    local high, low = byte(lengths, at, at + 1)
-    local next_from = from + high * 256 + low
-    list[place] = sub(text, from, next_from - 1)
-    place, from = place + 1, next_from
-  end
-end
-
 return {
   environment = environment,
   redis = redis,
@@ -505,5 +493,4 @@ return {
   of_functions = of_functions,
   of_loading = of_loading,
   run = run,
-  spread = spread,
 }

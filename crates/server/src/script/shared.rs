@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use std::rc::Rc;
 
 use cellar_protocol::resp::Proto;
-use mlua::{Error, Function, HookTriggers, Lua, Result, Table, VmState};
+use mlua::{Error, Function, HookTriggers, Lua, LuaString, Result, Table, VmState};
 
 use super::choices::Choices;
 use super::functions::{LIBRARY_BYTES_MAX, LIBRARY_FUNCTIONS_MAX, LibraryFunction};
@@ -160,7 +160,7 @@ impl Shared {
     /// # Errors
     /// The one that Lua ends with where it has no memory.
     pub(super) fn check_room(&self, lua: &Lua, bytes: usize) -> Result<()> {
-        if lua.used_memory().saturating_add(bytes) > MEMORY_BYTES_MAX && bytes > SMALL_BYTES_MAX {
+        if bytes > SMALL_BYTES_MAX && lua.used_memory().saturating_add(bytes) > MEMORY_BYTES_MAX {
             // What is garbage may leave room for it.
             self.collect(lua)?;
             if lua.used_memory().saturating_add(bytes) > MEMORY_BYTES_MAX {
@@ -168,6 +168,27 @@ impl Shared {
             }
         }
         Ok(())
+    }
+
+    /// Counts a small piece of the host's work for a script; when there were many, looks at the
+    /// clock and at the memory that it has taken.
+    ///
+    /// # Errors
+    /// As [`Limit::check`], and that the script has too much memory.
+    pub(super) fn tick(&self, lua: &Lua) -> Result<()> {
+        if self.limit.tick()? && lua.used_memory() > MEMORY_BYTES_MAX {
+            return Err(self.raise(Raised::Text(b"not enough memory".to_vec())));
+        }
+        Ok(())
+    }
+
+    /// A string of a script that the host has made.
+    ///
+    /// # Errors
+    /// As [`Shared::check_room`].
+    pub(super) fn string(&self, lua: &Lua, bytes: impl AsRef<[u8]>) -> Result<LuaString> {
+        self.check_room(lua, bytes.as_ref().len())?;
+        lua.create_string(bytes)
     }
 
     /// Collects all garbage, step by step.

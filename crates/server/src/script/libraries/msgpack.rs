@@ -30,8 +30,7 @@ pub(super) fn pack(given: &Given<'_>) -> Result<LuaString> {
     for value in given.values {
         packer.value(value, 0)?;
     }
-    given.shared.check_room(given.lua, packer.out.len())?;
-    given.lua.create_string(packer.out)
+    given.string(packer.out)
 }
 
 struct Packer<'a> {
@@ -41,7 +40,7 @@ struct Packer<'a> {
 
 impl Packer<'_> {
     fn value(&mut self, value: &Value, depth: usize) -> Result<()> {
-        self.given.shared.limit.tick()?;
+        self.given.tick()?;
         self.given
             .shared
             .check_room(self.given.lua, self.out.len())?;
@@ -145,7 +144,7 @@ impl Packer<'_> {
     fn shape(&self, table: &Table) -> Result<(usize, bool)> {
         let (mut count, mut last, mut is_array) = (0, 0, true);
         for pair in table.pairs::<Value, Value>() {
-            self.given.shared.limit.tick()?;
+            self.given.tick()?;
             match pair?.0 {
                 Value::Integer(place @ 1..=0x7fff_ffff) => last = last.max(place as usize),
                 _ => is_array = false,
@@ -244,7 +243,7 @@ impl<'a> Unpacker<'a> {
     }
 
     fn value(&mut self, depth: usize) -> Result<Value> {
-        self.given.shared.limit.tick()?;
+        self.given.tick()?;
         if depth > UNPACKED_DEPTH_MAX {
             return self.given.fail(TOO_MANY);
         }
@@ -284,7 +283,7 @@ impl<'a> Unpacker<'a> {
 
     fn text(&mut self, bytes: usize) -> Result<Value> {
         let text = self.bytes(bytes)?;
-        Ok(Value::String(self.given.lua.create_string(text)?))
+        Ok(Value::String(self.given.string(text)?))
     }
 
     fn array(&mut self, count: usize, depth: usize) -> Result<Value> {

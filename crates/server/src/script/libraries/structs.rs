@@ -150,7 +150,7 @@ pub(super) fn pack(given: &Given<'_>) -> Result<LuaString> {
     let mut layout = Layout::new(&format);
     let (mut out, mut place) = (Vec::new(), 2);
     loop {
-        given.shared.limit.tick()?;
+        given.tick()?;
         let item = match layout.next(out.len()) {
             Ok(Some(item)) => item,
             Ok(None) => break,
@@ -189,7 +189,7 @@ pub(super) fn pack(given: &Given<'_>) -> Result<LuaString> {
         }
         given.shared.check_room(given.lua, out.len())?;
     }
-    given.lua.create_string(out)
+    given.string(out)
 }
 
 /// The number to pack; one that is missing is nil.
@@ -258,7 +258,7 @@ pub(super) fn unpack(given: &Given<'_>) -> Result<MultiValue> {
     let mut layout = Layout::new(&format);
     let mut values = Vec::new();
     loop {
-        given.shared.limit.tick()?;
+        given.tick()?;
         let item = match layout.next(position) {
             Ok(Some(item)) => item,
             Ok(None) => break,
@@ -285,7 +285,7 @@ fn take(
     rest: &[u8],
     values: &mut Vec<Value>,
 ) -> Result<usize> {
-    let text = |bytes: &[u8]| given.lua.create_string(bytes).map(Value::String);
+    let text = |bytes: &[u8]| given.string(bytes).map(Value::String);
     match item.option {
         b'x' => {}
         b'b' | b'B' | b'h' | b'H' | b'l' | b'L' | b'T' | b'i' | b'I' => {
@@ -335,7 +335,7 @@ fn take_counted(given: &Given<'_>, rest: &[u8], values: &mut Vec<Value>) -> Resu
     let Some(text) = size.and_then(|size| rest.get(..size)) else {
         return given.wrong(2, "data string too short");
     };
-    values.push(Value::String(given.lua.create_string(text)?));
+    values.push(Value::String(given.string(text)?));
     Ok(text.len())
 }
 
@@ -367,7 +367,7 @@ pub(super) fn size(given: &Given<'_>) -> Result<f64> {
     let mut layout = Layout::new(&format);
     let mut position = 0;
     loop {
-        given.shared.limit.tick()?;
+        given.tick()?;
         let item = match layout.next(position) {
             Ok(Some(item)) => item,
             Ok(None) => return Ok(position as f64),

@@ -1,4 +1,5 @@
-//! Steps: answers and work of which a command does one piece in each turn of the event loop.
+//! Steps: answers and work of which a command does a piece in each turn of the event loop; what is
+//! short is done in the first.
 //!
 //! A step is a closure that does a piece and says whether that was the last. A client that runs a
 //! transaction or a script has its answer at once: there all steps are done one after the other.
@@ -8,6 +9,7 @@
 
 use std::fmt;
 
+use crate::clock::Stopwatch;
 use crate::execute::context::{Context, Flow, Unfinished};
 use crate::execute::resp::call::{Call, DONE, Outcome, check_length};
 use crate::execute::resp::failure::Failure;
@@ -21,6 +23,10 @@ pub(in crate::execute::resp) const STEP_ITEMS: usize = 4_096;
 /// The same of keys that are to be remembered, too, for CLIENT TRACKING: to enter one takes longer
 /// than to read it, above all if another is dropped for it.
 pub(in crate::execute::resp) const TRACKED_STEP_ITEMS: usize = 512;
+
+/// How long a command goes on with further steps in its first turn, in microseconds. Most are over
+/// then, and a turn of its own for the rest costs more than they do.
+const FIRST_TURN_US: u64 = 50;
 
 /// What an argument that is kept takes beside its bytes.
 const ARG_BYTES: usize = 32;
@@ -83,7 +89,7 @@ impl<W: Work> Unfinished for Steps<W> {
 }
 
 impl Call<'_> {
-    /// Does the first step now, and the others in the connection's next turns.
+    /// Does the first steps now, and the others in the connection's next turns.
     ///
     /// # Errors
     /// If the answer has to be given at once and is too long for it.
@@ -101,11 +107,16 @@ impl Call<'_> {
     pub(in crate::execute::resp) fn work_in_steps(&mut self, mut work: impl Work) -> Outcome {
         self.context.pass.note_heavy();
         let start = self.output.bytes().len();
+        let stopwatch = Stopwatch::start();
         loop {
             if work.step(self.context, self.output) == Progress::Last {
                 return DONE;
             }
             if !self.session.answers_whole {
+                let is_short = self.output.bytes().len().saturating_sub(start) < STEP_BYTES;
+                if is_short && stopwatch.us() < FIRST_TURN_US {
+                    continue;
+                }
                 let args = self.args.iter();
                 let args_bytes = args.map(|arg| arg.len() + ARG_BYTES).sum();
                 let is_silent = self.session.reply_mode != ReplyMode::On;

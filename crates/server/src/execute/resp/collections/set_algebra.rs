@@ -20,7 +20,7 @@ use crate::execute::resp::collections::{Made, too_long};
 use crate::execute::resp::failure::Failure;
 use crate::kind;
 use crate::limits::RESULT_BYTES_MAX;
-use cellar_values::{Collection, Set};
+use cellar_values::{Collection, Lookups, Set};
 
 /// Look-ups of members in one step. All parts of a result grow at about the same time, so a step is
 /// short enough for some of them only.
@@ -204,6 +204,9 @@ fn sets(call: &Call<'_>, keys: Range<usize>) -> Result<Vec<Option<Handle>>, Fail
 struct Combining {
     verb: Verb,
     sets: Vec<Option<Handle>>,
+    /// Those that are asked about each member: for a union none, else the shortest first where
+    /// all have to have it, and the longest first where none may.
+    others: Vec<usize>,
     /// The sets whose members are looked at next and last, and the place in the first of them.
     sources: Range<usize>,
     at: usize,
@@ -233,9 +236,20 @@ impl Combining {
             }
             _ => 0..1,
         };
+        let mut others: Vec<usize> = match verb {
+            Verb::Sunion => Vec::new(),
+            _ => (0..sets.len())
+                .filter(|index| !sources.contains(index))
+                .collect(),
+        };
+        others.sort_by_key(length);
+        if verb == Verb::Sdiff {
+            others.reverse();
+        }
         Ok(Combining {
             verb,
             sets,
+            others,
             sources,
             at: 0,
             hasher: RandomState::new(),
@@ -264,14 +278,8 @@ impl Combining {
 
     /// Looks at some members more.
     fn step(&mut self) -> Progress {
-        // A union asks no other set about a member, and there may be very many sets.
-        let others = if self.verb == Verb::Sunion {
-            &[][..]
-        } else {
-            &self.sets
-        };
-        let others: Vec<Option<Set<'_>>> = (others.iter())
-            .map(|value| value.as_ref().map(|value| Set::view(value)))
+        let others: Vec<Option<Lookups<'_>>> = (self.others.iter())
+            .map(|&index| self.sets[index].as_ref().map(|value| Lookups::of(value)))
             .collect();
         // However many sets there are, each step gets some members further.
         let mut lookups = 0;
@@ -285,19 +293,20 @@ impl Combining {
                 }
                 self.at = next;
                 lookups += 1;
-                let mut has = |set: &Option<Set<'_>>| {
+                let mut has = |set: &Option<Lookups<'_>>| {
                     lookups += 1;
                     set.as_ref().is_some_and(|set| set.has(&member))
                 };
                 let is_found = match self.verb {
                     Verb::Sunion => true,
                     Verb::Sinter => others.iter().all(&mut has),
-                    _ => !others[1..].iter().any(&mut has),
+                    _ => !others.iter().any(&mut has),
                 };
-                let is_new = is_found && {
-                    let part = self.hasher.hash_one(&*member) as usize % self.parts.len();
-                    self.counts_only || self.parts[part].add(&member)
-                };
+                let is_new = is_found
+                    && (self.counts_only || {
+                        let part = self.hasher.hash_one(&*member) as usize % self.parts.len();
+                        self.parts[part].add(&member)
+                    });
                 if is_new {
                     self.count += 1;
                     self.bytes += member.len();

@@ -228,13 +228,18 @@ fn count_many(call: &mut Call<'_>) -> Outcome {
 fn store(call: &Call<'_>, key: Key<'_>, merging: &Merging) -> Result<(), Failure> {
     update(call, key, |old, scratch| {
         let old = as_sketch(old)?;
+        if merging.is_dense || old.is_some_and(|item| sketch::is_dense(item.value)) {
+            let mut registers = merging.registers.clone();
+            if let Some(item) = old {
+                sketch::merge(item.value, &mut registers)?;
+            }
+            sketch::write_registers(&registers, scratch);
+            return Ok(((), store_keeping(call, old)));
+        }
         let mut sketch = match old {
             Some(item) => Sketch::of(item.value)?,
             None => Sketch::empty(),
         };
-        if merging.is_dense {
-            sketch.make_dense();
-        }
         for index in 0..REGISTERS {
             if merging.registers[index] > 0 {
                 sketch.raise(index, merging.registers[index]);

@@ -122,7 +122,7 @@ impl Decoder<'_> {
                         }
                     }
                 }
-                Token::Text(bytes) => Value::String(self.given.lua.create_string(bytes)?),
+                Token::Text(bytes) => Value::String(self.given.string(bytes)?),
                 Token::Number(number) => Value::Number(number),
                 Token::Boolean(yes) => Value::Boolean(yes),
                 Token::Null => Value::NULL,
@@ -166,7 +166,7 @@ impl Decoder<'_> {
         let Token::Text(bytes) = token else {
             return self.expected("object key string", &token);
         };
-        let key = self.given.lua.create_string(bytes)?;
+        let key = self.given.string(bytes)?;
         if let Some(level) = self.levels.last_mut() {
             level.key = Some(key);
         }
@@ -204,7 +204,7 @@ impl Decoder<'_> {
     }
 
     fn token(&mut self) -> Result<Token> {
-        self.given.shared.limit.tick()?;
+        self.given.tick()?;
         while matches!(self.ahead(0), b' ' | b'\t' | b'\r' | b'\n') {
             self.at += 1;
             if self.at.is_multiple_of(PIECE_BYTES) {
@@ -277,7 +277,7 @@ impl Decoder<'_> {
         self.at += 1;
         let mut bytes = Vec::new();
         loop {
-            self.given.shared.limit.tick()?;
+            self.given.tick()?;
             let rest = &self.text[self.at..];
             let piece = &rest[..rest.len().min(PIECE_BYTES)];
             let plain = piece

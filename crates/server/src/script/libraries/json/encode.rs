@@ -50,7 +50,7 @@ pub(in crate::script) fn encode(
     while let Some(level) = encoder.levels.pop() {
         encoder.go_on(level)?;
     }
-    given.lua.create_string(encoder.out)
+    given.string(encoder.out)
 }
 
 struct Encoder<'a> {
@@ -144,7 +144,7 @@ impl Encoder<'_> {
         if self.out.len() > TEXT_BYTES_MAX {
             return self.given.fail("Cannot serialise, the text is too long");
         }
-        self.given.shared.limit.tick()
+        self.given.tick()
     }
 
     fn string(&mut self, text: &[u8]) -> Result<()> {
@@ -203,7 +203,7 @@ impl Encoder<'_> {
     fn places(&self, table: &Table) -> Result<i64> {
         let (mut count, mut last) = (0_i64, 0_i32);
         for pair in table.pairs::<Value, Value>() {
-            self.given.shared.limit.tick()?;
+            self.given.tick()?;
             let place = match pair?.0 {
                 Value::Integer(place @ 1..) => place as f64,
                 Value::Number(place) if place >= 1.0 && place.floor() == place => place,
