@@ -222,8 +222,8 @@ impl Sketch {
     /// If it is none.
     pub fn of(bytes: &[u8]) -> Result<Sketch, Flaw> {
         check_head(bytes)?;
-        if !is_dense(bytes) {
-            sparse::runs(&bytes[HEAD_BYTES..]).try_for_each(|run| run.map(|_| ()))?;
+        if !is_dense(bytes) && !sparse::is_whole(&bytes[HEAD_BYTES..]) {
+            return Err(Flaw::Corrupted);
         }
         Ok(Sketch(bytes.to_vec()))
     }

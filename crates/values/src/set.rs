@@ -134,14 +134,32 @@ impl<'v> Set<'v> {
 
     /// The members from a place on, each with the place behind it; the first place is zero.
     pub fn iter_from(&self, at: usize) -> impl Iterator<Item = (Cow<'_, [u8]>, usize)> {
-        let packed = match &self.members {
-            Members::Packed(packed) => Some(packed.iter_from(at)),
-            _ => None,
+        let mut at = at;
+        std::iter::from_fn(move || {
+            let (member, next) = self.member_at(at)?;
+            at = next;
+            Some((member, next))
+        })
+    }
+
+    /// The member at a place, and the place behind it; the first place is zero. Cost: none that
+    /// depends on how many there are.
+    #[must_use]
+    pub fn member_at(&self, at: usize) -> Option<(Cow<'_, [u8]>, usize)> {
+        if let Members::Packed(packed) = &self.members {
+            return (at < packed.bytes()).then(|| {
+                let entry = packed.entry(at);
+                (Cow::Borrowed(entry.member), entry.end)
+            });
+        }
+        let view = self.members.view()?;
+        let spot = match at {
+            0 => view.first(Tree::First),
+            at => Spot::of_number(at),
         };
-        let paged = self.members.view().map(|view| paged_from(view, at));
-        let packed = packed.into_iter().flatten();
-        let packed = packed.map(|entry| (Cow::Borrowed(entry.member), entry.end));
-        packed.chain(paged.into_iter().flatten())
+        let spot = view.settled(spot)?;
+        let member = view.bytes_of(view.entry(spot).text());
+        Some((member, view.next(spot).to_number()))
     }
 
     /// Shows about `count` members whose hashes are not before `cursor`, and says where to go on;
@@ -252,18 +270,6 @@ impl<'v> Set<'v> {
             self.remove(&member);
         }
     }
-}
-
-/// The members of a paged set from a place on.
-fn paged_from(view: View<'_>, at: usize) -> impl Iterator<Item = (Cow<'_, [u8]>, usize)> {
-    let spot = match at {
-        0 => view.first(Tree::First),
-        at => Spot::of_number(at),
-    };
-    view.iter_from(spot).map(move |(spot, entry)| {
-        let next = view.next(spot).to_number();
-        (view.bytes_of(entry.text()), next)
-    })
 }
 
 /// Whether a text is an integer of 64 bits as it would be written.

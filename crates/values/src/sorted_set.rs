@@ -151,6 +151,10 @@ impl<'v> SortedSet<'v> {
     /// If there are not so many.
     #[must_use]
     pub fn at(&self, rank: usize) -> (Cow<'_, [u8]>, f64) {
+        if let Some(view) = self.members.view() {
+            let entry = view.entry(view.at(Tree::Second, rank));
+            return (view.bytes_of(entry.text()), keyed_score(entry));
+        }
         let found = self.iter_from(rank).next();
         found.expect("a rank below the number of members")
     }

@@ -81,6 +81,27 @@ pub(super) fn runs(bytes: &[u8]) -> impl Iterator<Item = Result<Stretch, Flaw>> 
     })
 }
 
+/// Whether these are the runs of a sketch: exactly as long as all registers.
+pub(super) fn is_whole(bytes: &[u8]) -> bool {
+    let (mut rest, mut registers) = (bytes.iter(), 0);
+    while let Some(&first) = rest.next() {
+        registers += match first >> 6 {
+            0 => usize::from(first) + 1,
+            1 => {
+                let Some(&second) = rest.next() else {
+                    return false;
+                };
+                (usize::from(first & 0x3f) << 8 | usize::from(second)) + 1
+            }
+            _ => usize::from(first & 3) + 1,
+        };
+        if registers > REGISTERS {
+            return false;
+        }
+    }
+    registers == REGISTERS
+}
+
 /// Raises a register of the well-formed runs that begin at `start`; whether it was lower. None if
 /// that cannot be sparse, or makes `bytes` longer than `bytes_max`: then nothing is changed.
 pub(super) fn raise(

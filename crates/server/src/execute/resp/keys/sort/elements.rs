@@ -50,7 +50,7 @@ impl<'a> Elements<'a> {
                 let place = if place == 0 { list.place(0) } else { place };
                 list.element(place)
             }
-            Elements::Set(set) => set.iter_from(place).next(),
+            Elements::Set(set) => set.member_at(place),
             Elements::Sorted(set) => (place < set.len()).then(|| (set.at(place).0, place + 1)),
         }
     }
