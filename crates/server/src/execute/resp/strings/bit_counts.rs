@@ -101,11 +101,49 @@ fn count_ones(value: &[u8], bits: Range<usize>) -> i64 {
         return i64::from((value[first] & head & tail).count_ones());
     }
     let edges = (value[first] & head).count_ones() + (value[last] & tail).count_ones();
-    let (words, rest) = value[first + 1..last].as_chunks::<8>();
-    let words = words.iter().map(|word| u64::from_ne_bytes(*word));
-    let inner: i64 = words.map(|word| i64::from(word.count_ones())).sum();
+    let (blocks, rest) = value[first + 1..last].as_chunks::<BLOCK_BYTES>();
     let rest: u32 = rest.iter().map(|byte| byte.count_ones()).sum();
-    inner + i64::from(rest + edges)
+    count_blocks(blocks) as i64 + i64::from(rest + edges)
+}
+
+/// Words that are added bit by bit, side by side: as many as two registers of any processor hold.
+type Lanes = [u64; 4];
+/// Bytes that are counted together.
+const BLOCK_BYTES: usize = 16 * size_of::<Lanes>();
+
+/// How many bits are set in blocks: the words of one are added as binary numbers of one bit, and
+/// only the sixteens are counted one by one (W. Harley's and R. Seal's method).
+fn count_blocks(blocks: &[[u8; BLOCK_BYTES]]) -> u64 {
+    let ones_of = |lanes: Lanes| lanes.map(u64::count_ones).iter().sum::<u32>();
+    let mut digits = [[0; 4]; 4];
+    let mut sixteens = 0;
+    for block in blocks {
+        let (words, _) = block.as_chunks::<8>();
+        let lanes = |place: usize| -> Lanes {
+            std::array::from_fn(|lane| u64::from_ne_bytes(words[place * 4 + lane]))
+        };
+        let mut carries: [Lanes; 8] = std::array::from_fn(|pair| {
+            add(&mut digits[0], lanes(2 * pair), lanes(2 * pair + 1))
+        });
+        for (digit, pairs) in digits[1..].iter_mut().zip([4, 2, 1]) {
+            for pair in 0..pairs {
+                carries[pair] = add(digit, carries[2 * pair], carries[2 * pair + 1]);
+            }
+        }
+        sixteens += u64::from(ones_of(carries[0]));
+    }
+    let digits = digits.iter().rev();
+    digits.fold(sixteens, |sum, &lanes| 2 * sum + u64::from(ones_of(lanes)))
+}
+
+/// Adds two numbers of one bit in each place to a third; the carries.
+#[inline(always)]
+fn add(sum: &mut Lanes, one: Lanes, other: Lanes) -> Lanes {
+    std::array::from_fn(|lane| {
+        let (a, b, c) = (sum[lane], one[lane], other[lane]);
+        sum[lane] = a ^ b ^ c;
+        a & b | (a ^ b) & c
+    })
 }
 
 pub(in crate::execute::resp) fn bitpos(call: &mut Call<'_>) -> Outcome {
@@ -209,6 +247,18 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn long_values_are_counted_as_byte_by_byte() {
+        let value: Vec<u8> = (0..5_000_u32)
+            .map(|number| (number.wrapping_mul(0x9e37_79b9) >> 24) as u8)
+            .collect();
+        for bytes in [511, 512, 513, 514, 1_026, 2_050, 5_000] {
+            let ones: u32 = value[..bytes].iter().map(|byte| byte.count_ones()).sum();
+            assert_eq!(count_ones(&value[..bytes], 0..bytes * 8), i64::from(ones));
+        }
+        assert_eq!(count_ones(&[0xff; 4_098], 0..4_098 * 8), 4_098 * 8);
     }
 
     #[test]
