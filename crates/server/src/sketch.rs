@@ -343,6 +343,10 @@ fn histogram_of(eights: impl Iterator<Item = u64>) -> [usize; 64] {
     // Of neighbours with one value none waits for the other's sum.
     let mut sums = [[0_usize; 64]; 4];
     for eight in eights {
+        if eight == 0 {
+            sums[0][0] += 8;
+            continue;
+        }
         for (place, value) in eight.to_le_bytes().into_iter().enumerate() {
             sums[place % 4][usize::from(value & 63)] += 1;
         }

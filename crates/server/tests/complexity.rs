@@ -212,9 +212,9 @@ fn the_page_is_what_the_table_says() {
     let mut page = String::from(
         "# What commands cost\n\n\
          For each command the worst that a client can ask of it, and what keeps it from holding an \
-         event\nloop. A command that has more to do than a few milliseconds take works in steps, \
-         one in each turn of\nits connection; others have their turns in between, and see what is \
-         done by then. Not in steps are\nEXEC and scripts, which are one step for everybody by \
+         event\nloop. A command that has more to do than a few milliseconds take works in steps: \
+         those of the first\n50 microseconds at once, then one in each turn of its connection. Others \
+         have their turns in between,\nand see what is done by then. Not in steps are\nEXEC and scripts, which are one step for everybody by \
          their promise, and SPOP, ZPOPMIN, ZPOPMAX and\nZREMRANGEBY*, which change a collection at \
          once: to take half of the members of 4 MiB holds the\nloop for 3 to 8 milliseconds.\n\n\
          Each client that tracks a key is told when it changes, which takes 0.1 to 0.4 \

@@ -88,11 +88,11 @@ impl<'a> View<'a> {
         let hasher = Hasher::of(self.seed());
         while leaf != NONE {
             let (node, form) = (self.page(leaf), self.form(Tree::First));
-            let entries = (0..node.len()).map(|index| node.entry(index, form));
-            let hashed = entries.map(|entry| {
-                let member = self.bytes_of(entry.text());
-                (hasher.hash(&member), entry)
-            });
+            let hash_of = |index| match node.text(index, form) {
+                text if text.page.is_none() => hasher.hash(text.inline),
+                text => hasher.hash(&self.bytes_of(text)),
+            };
+            let hashed = (0..node.len()).map(|index| (hash_of(index), index));
             let mut ahead: Vec<_> = hashed.filter(|&(hash, _)| hash >= from).collect();
             if (1..ahead.len()).contains(&left) {
                 // Only those that are shown, and the one behind them, are put in order; members
@@ -104,12 +104,12 @@ impl<'a> View<'a> {
                 }
             }
             ahead.sort_unstable_by_key(|&(hash, _)| hash);
-            for (hash, entry) in ahead {
+            for (hash, index) in ahead {
                 let cursor = hash >> CURSOR_SHIFT;
                 if left == 0 && last != Some(cursor) {
                     return cursor;
                 }
-                show(entry);
+                show(node.entry(index, form));
                 (left, last) = (left.saturating_sub(1), Some(cursor));
             }
             leaf = self.neighbour(leaf, true).unwrap_or(NONE);

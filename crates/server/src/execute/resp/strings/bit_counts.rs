@@ -122,9 +122,8 @@ fn count_blocks(blocks: &[[u8; BLOCK_BYTES]]) -> u64 {
         let lanes = |place: usize| -> Lanes {
             std::array::from_fn(|lane| u64::from_ne_bytes(words[place * 4 + lane]))
         };
-        let mut carries: [Lanes; 8] = std::array::from_fn(|pair| {
-            add(&mut digits[0], lanes(2 * pair), lanes(2 * pair + 1))
-        });
+        let mut carries: [Lanes; 8] =
+            std::array::from_fn(|pair| add(&mut digits[0], lanes(2 * pair), lanes(2 * pair + 1)));
         for (digit, pairs) in digits[1..].iter_mut().zip([4, 2, 1]) {
             for pair in 0..pairs {
                 carries[pair] = add(digit, carries[2 * pair], carries[2 * pair + 1]);
