@@ -213,10 +213,11 @@ fn the_page_is_what_the_table_says() {
         "# What commands cost\n\n\
          For each command the worst that a client can ask of it, and what keeps it from holding an \
          event\nloop. A command that has more to do than a few milliseconds take works in steps: \
-         those of the first\n50 microseconds at once, then one in each turn of its connection. Others \
-         have their turns in between,\nand see what is done by then. Not in steps are\nEXEC and scripts, which are one step for everybody by \
-         their promise, and SPOP, ZPOPMIN, ZPOPMAX and\nZREMRANGEBY*, which change a collection at \
-         once: to take half of the members of 4 MiB holds the\nloop for 3 to 8 milliseconds.\n\n\
+         those of the first\n50 microseconds at once, then one in each turn of its connection. \
+         Others have their turns in between,\nand see what is done by then. Not in steps are EXEC \
+         and scripts, which are one step for everybody\nby their promise, and SPOP, ZPOPMIN, \
+         ZPOPMAX and ZREMRANGEBY*, which change a collection at once: to\ntake half of the \
+         members of 4 MiB holds the loop for 3 to 8 milliseconds.\n\n\
          Each client that tracks a key is told when it changes, which takes 0.1 to 0.4 \
          microseconds: MSET, DEL\nand UNLINK take as many keys a step as 16,384 of such messages \
          are for. Any other request, be it EXEC, a script or\na SET that evicts, sends up to \
