@@ -76,7 +76,7 @@ pub trait Collection<'v>: Sized {
     }
 
     /// Whether what was changed takes more than constant time.
-    fn is_much(&self) -> bool;
+    fn is_heavy(&self) -> bool;
 
     /// What the cache is to do, with what is put into the scratch buffer.
     fn finish(self, scratch: &mut Vec<u8>) -> Change;
@@ -177,10 +177,10 @@ impl<'v, S: Rules> Members<'v, S> {
     }
 
     /// Whether what was changed takes more than constant time.
-    pub(crate) fn is_much(&self) -> bool {
+    pub(crate) fn is_heavy(&self) -> bool {
         match self {
             Members::Packed(_) => false,
-            Members::Paged(_, pending) => pending.is_much(),
+            Members::Paged(_, pending) => pending.is_heavy(),
             Members::Built(_) => true,
         }
     }
@@ -223,7 +223,7 @@ impl<'v, S: Rules> Members<'v, S> {
     }
 
     /// The bytes of pages that are to be packed again, with what is pending; none if they are not.
-    pub(crate) fn to_be_packed(&self) -> Option<Vec<u8>> {
+    pub(crate) fn bytes_to_repack(&self) -> Option<Vec<u8>> {
         let Members::Paged(view, pending) = self else {
             return None;
         };

@@ -153,7 +153,7 @@ impl<'v, V: ValueBytes + ?Sized> Edit<'v, V> {
     }
 
     /// Changes the eight bytes behind the texts of the entry at a spot, which has such.
-    pub(crate) fn set_tail(&mut self, spot: Spot, tail: u64) {
+    pub fn set_tail(&mut self, spot: Spot, tail: u64) {
         let entry = self.view().entry(spot);
         let node = self.view().page(spot.page);
         let end = node.begin(spot.index, entry.form.slot) + entry.bytes.len();

@@ -42,7 +42,7 @@ impl Rules for Fields {
         match (op.kind, place.found) {
             (OpKind::Put, _) => edit.put_sure(&place, [op.member, op.second], op.tail),
             (OpKind::Remove, Some(spot)) => edit.take(Tree::First, spot),
-            (OpKind::Retail, Some(spot)) => {
+            (OpKind::SetTail, Some(spot)) => {
                 let _ = edit.replace_tail(Tree::First, spot, op.tail);
             }
             _ => return,

@@ -150,7 +150,7 @@ impl<'v> Hash<'v> {
                 value: Cow::Borrowed(op.second),
                 deadline: deadline_of(op.tail),
             }),
-            OpKind::Retail => found().map(|field| Field {
+            OpKind::SetTail => found().map(|field| Field {
                 deadline: deadline_of(op.tail),
                 ..field
             }),
@@ -333,7 +333,7 @@ impl<'v> Hash<'v> {
             return;
         }
         self.members.apply(&Op {
-            kind: OpKind::Retail,
+            kind: OpKind::SetTail,
             member: name,
             second: &[],
             tail: tail_of(deadline),
@@ -437,7 +437,7 @@ impl<'v> Hash<'v> {
 
     /// The packed form of it, with what is pending.
     fn repacked(&self) -> Option<Packed<'static, Fields>> {
-        let copy = self.members.to_be_packed()?;
+        let copy = self.members.bytes_to_repack()?;
         let copy = View::of(&copy, Fields::FORMS);
         let mut packed = Packed::empty();
         for entry in copy.iter(Tree::First) {
@@ -485,8 +485,8 @@ impl<'v> Collection<'v> for Hash<'v> {
         Hash::next_deadline(self)
     }
 
-    fn is_much(&self) -> bool {
-        self.members.is_much()
+    fn is_heavy(&self) -> bool {
+        self.members.is_heavy()
     }
 
     fn finish(self, scratch: &mut Vec<u8>) -> Change {

@@ -33,7 +33,7 @@ pub(crate) enum OpKind {
     /// It is not there.
     Remove = 1,
     /// It has this tail, or none, and else stays as it is.
-    Retail = 2,
+    SetTail = 2,
     /// Of the second tree those from the rank in `tail` on are removed, as many as `second` says.
     RemoveRange = 3,
 }
@@ -108,7 +108,7 @@ impl<'a> Op<'a> {
             kind: match bytes[0] {
                 0 => OpKind::Put,
                 1 => OpKind::Remove,
-                2 => OpKind::Retail,
+                2 => OpKind::SetTail,
                 _ => OpKind::RemoveRange,
             },
             member: &texts[..member],
@@ -163,7 +163,7 @@ pub(crate) struct Pending {
 
 impl Pending {
     /// Whether they take more than constant time.
-    pub(crate) fn is_much(&self) -> bool {
+    pub(crate) fn is_heavy(&self) -> bool {
         self.ops.len() >= TABLE_FROM || self.added.unsigned_abs() >= TABLE_FROM
     }
 
@@ -206,7 +206,7 @@ impl Pending {
         let start = self.bytes.len();
         match place.and_then(|place| self.find_at(place)) {
             // What else the member has was put before.
-            Some(before) if op.kind == OpKind::Retail && before.kind == OpKind::Put => {
+            Some(before) if op.kind == OpKind::SetTail && before.kind == OpKind::Put => {
                 let mut bytes = Vec::new();
                 Op {
                     tail: op.tail,
@@ -291,7 +291,7 @@ impl Pending {
                 continue;
             }
             match (op.kind, place.found) {
-                (OpKind::Retail, Some(spot)) => {
+                (OpKind::SetTail, Some(spot)) => {
                     let is_longer = op.tail.is_some() && view.entry(spot).tail().is_none();
                     plan.lengthen(view, Tree::First, spot, if is_longer { 8 } else { 0 });
                 }

@@ -307,12 +307,12 @@ impl<'v> Collection<'v> for Set<'v> {
         self.len() == 0
     }
 
-    fn is_much(&self) -> bool {
-        self.members.is_much()
+    fn is_heavy(&self) -> bool {
+        self.members.is_heavy()
     }
 
     fn finish(self, scratch: &mut Vec<u8>) -> Change {
-        if let Some(copy) = self.members.to_be_packed() {
+        if let Some(copy) = self.members.bytes_to_repack() {
             let copy = View::of(&copy, Bare::FORMS);
             let mut packed: Packed<'_, Bare> = Packed::empty();
             for entry in copy.iter(Tree::First) {

@@ -42,7 +42,7 @@ impl Rules for Scored {
         let place = op.place_in(&edit.view());
         let old = place.found.and_then(|spot| edit.view().entry(spot).tail());
         match (op.kind, place.found) {
-            (OpKind::Put, Some(spot)) => edit.retail(spot, op.tail.unwrap_or(0)),
+            (OpKind::Put, Some(spot)) => edit.set_tail(spot, op.tail.unwrap_or(0)),
             (OpKind::Put, None) => edit.put_sure(&place, [op.member, &[]], op.tail),
             (OpKind::Remove, Some(spot)) => edit.take(Tree::First, spot),
             _ => return,
@@ -350,12 +350,12 @@ impl<'v> Collection<'v> for SortedSet<'v> {
         self.len() == 0
     }
 
-    fn is_much(&self) -> bool {
-        self.members.is_much()
+    fn is_heavy(&self) -> bool {
+        self.members.is_heavy()
     }
 
     fn finish(self, scratch: &mut Vec<u8>) -> Change {
-        if let Some(copy) = self.members.to_be_packed() {
+        if let Some(copy) = self.members.bytes_to_repack() {
             let copy = View::of(&copy, Scored::FORMS);
             let mut packed: Packed<'_, Scored> = Packed::empty();
             for entry in copy.iter(Tree::Second) {

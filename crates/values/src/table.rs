@@ -147,11 +147,6 @@ impl<V: ValueBytes + ?Sized> Edit<'_, V> {
         let _ = self.put(place, texts, tail);
     }
 
-    /// Changes the number behind the texts of a member that has one.
-    pub fn retail(&mut self, spot: Spot, tail: u64) {
-        self.set_tail(spot, tail);
-    }
-
     /// Removes the entry at a spot of a tree.
     pub fn take(&mut self, tree: Tree, spot: Spot) {
         self.remove(tree, spot);

@@ -124,7 +124,7 @@ fn a_sorted_set_is_in_order() {
         if grows(&mut random, round, ROUNDS) {
             let score = f64::from(random.i32(-50..50)) / 4.0;
             match place.found {
-                Some(spot) => edit.retail(spot, score.to_bits()),
+                Some(spot) => edit.set_tail(spot, score.to_bits()),
                 None => edit
                     .put(&place, [&member, &[]], Some(score.to_bits()))
                     .unwrap(),

@@ -137,7 +137,7 @@ impl Call<'_> {
                 is_changed: collection.is_changed(),
                 is_gone: had_members && collection.is_empty(),
             };
-            if collection.is_much() {
+            if collection.is_heavy() {
                 pass.note_heavy();
             }
             let change = if collection.is_empty() {
