@@ -277,6 +277,11 @@ impl Budget {
             .fetch_sub(bytes, Ordering::Relaxed);
     }
 
+    /// Notes that so much was freed which was not counted here: a script's memory.
+    pub fn note_freed(&self, bytes: usize) {
+        self.peak.fetch_max(self.bytes() + bytes, Ordering::Relaxed);
+    }
+
     /// Whether so much less is held than at the peak that the heap has something to give back, and
     /// it falls no further; then a new peak begins.
     #[must_use]
@@ -390,6 +395,8 @@ mod tests {
         // While it falls, more may follow.
         budget.set_connections(0, 100, 0);
         assert!(!budget.has_fallen(500));
+        assert!(budget.has_fallen(500) && !budget.has_fallen(500));
+        budget.note_freed(600);
         assert!(budget.has_fallen(500) && !budget.has_fallen(500));
     }
 }

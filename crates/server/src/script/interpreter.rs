@@ -188,16 +188,16 @@ impl Interpreter {
         machine.end(run.time_ms_max, result)
     }
 
-    /// Gives memory back after runs that took much.
-    pub fn tidy_up(&mut self) {
-        let bytes = self
-            .machine
-            .as_ref()
-            .map(|machine| machine.lua.used_memory());
-        // To free all is quicker than to look for what is still needed.
-        if bytes.is_some_and(|bytes| bytes > MEMORY_BYTES_KEPT_MAX) {
-            self.machine = None;
+    /// Frees memory after runs that took much; how many bytes.
+    pub fn tidy_up(&mut self) -> usize {
+        let machine = self.machine.as_ref();
+        let bytes = machine.map_or(0, |machine| machine.lua.used_memory());
+        if bytes <= MEMORY_BYTES_KEPT_MAX {
+            return 0;
         }
+        // To free all is quicker than to look for what is still needed.
+        self.machine = None;
+        bytes
     }
 
     fn machine(&mut self) -> std::result::Result<&mut Machine, RunError> {

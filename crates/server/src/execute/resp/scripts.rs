@@ -121,8 +121,16 @@ fn run(call: &mut Call<'_>, script: &Arc<Script>) -> Outcome {
 /// Runs a script or a function while nothing else runs.
 fn run_to_end(call: &mut Call<'_>, run: &Run<'_>, may_write: bool) -> Result<(), RunError> {
     let result = call.alone(|call| run_alone(call, run, may_write));
-    INTERPRETER.with_borrow_mut(Interpreter::tidy_up);
+    tidy_up(call);
     result
+}
+
+/// Frees what runs have left, if it is much, and has the heap give it back.
+fn tidy_up(call: &Call<'_>) {
+    let freed = INTERPRETER.with_borrow_mut(Interpreter::tidy_up);
+    if freed > 0 {
+        call.context.state.budget.note_freed(freed);
+    }
 }
 
 /// Runs one and writes its answer.
@@ -200,11 +208,9 @@ pub(super) fn load(call: &mut Call<'_>) -> Outcome {
     check_length(source)?;
     let header = Header::read(source).map_err(|text| Failure::Text(text.into()))?;
     let time_ms_max = call.script_ms_left();
-    let checked = INTERPRETER.with_borrow_mut(|interpreter| {
-        let checked = interpreter.check(header.body, time_ms_max);
-        interpreter.tidy_up();
-        checked
-    });
+    let checked =
+        INTERPRETER.with_borrow_mut(|interpreter| interpreter.check(header.body, time_ms_max));
+    tidy_up(call);
     let script = keep(call, source);
     checked.map_err(|error| failure_of(error, &script))?;
     call.reply().bulk(script.digest);
