@@ -137,6 +137,12 @@ run_contest() {
         "${cellar[@]}" "${peers[@]}"
 }
 
+# Of Redis' kind the one that is named last takes part: ARGS="--peer valkey=PATH".
+run_collections() {
+    measure collections "${cellar[@]}" --redis "$(program redis-server)" \
+        --redis-benchmark "$(program redis-benchmark)"
+}
+
 run_memory() { measure memory "${cellar[@]}" "${peers[@]}"; }
 
 run_restart() { measure restart "${cellar[@]}" "${peers[@]}"; }

@@ -27,6 +27,7 @@ mod threads; // do inserts fall as threads are added?
 mod tls; // what encryption costs, and what handshakes cost others
 mod restart; // what comes back after a restart, when, and what clients notice
 mod cluster; // what several servers that share the keys cost and gain
+mod collections; // what collections and long strings cost, beside a peer
 pub mod parts; // the parts of `make bench`, what runs them
 pub mod pages; // the pages and index from raw results, and their check
 

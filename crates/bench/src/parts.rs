@@ -15,7 +15,8 @@ use crate::measurement::Measurement;
 use crate::page::{self, Page};
 use crate::replay::{ReplayArgs, contest};
 use crate::{
-    ads, cluster, compare, engine, expiry, growth, memory, near, restart, service, threads, tls,
+    ads, cluster, collections, compare, engine, expiry, growth, memory, near, restart, service,
+    threads, tls,
 };
 use cellar_load::Error;
 
@@ -137,6 +138,8 @@ pub const PARTS: &[Part] = parts! {
     "cluster" by cluster::ClusterArgs =>
         "How even a cluster's map is and what changes of it move, for 3 to 1,000 nodes; what a \
          node costs a request, and what clients notice when one comes, goes or dies.";
+    "collections" by collections::CollectionsArgs =>
+        "What collections, bitmaps and long strings cost, from 10 elements to a million.";
     "near" by near::NearArgs => "The near cache's local store beside quick_cache, moka and LRU.";
     "clients" => "The Java client beside six others, on memcached and on Cellar.";
 };

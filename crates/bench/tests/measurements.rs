@@ -8,6 +8,7 @@ mod program;
 mod wait;
 
 mod cluster;
+mod collections;
 mod engine;
 mod load;
 mod near;
