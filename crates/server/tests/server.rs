@@ -33,6 +33,7 @@ mod http;
 mod http_attacks;
 mod http_hostile;
 mod keep;
+mod large_collections;
 mod large_values;
 mod logins;
 mod logs;
