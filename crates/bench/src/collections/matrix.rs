@@ -35,6 +35,9 @@ const REQUESTS_MIN: u64 = 2;
 /// Collections with more elements in all are not filled again after requests that take some away.
 const REFILLED: u64 = 200_000;
 
+/// Errors with which a cell stays empty: the server lacks the command, or bounds its replies.
+const UNANSWERED: [&str; 2] = ["unknown command", "the reply would be longer"];
+
 /// What a request costs by its nature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Cost {
@@ -89,8 +92,9 @@ struct Cell {
     elements: u64,
     value_bytes: usize,
     requests: u64,
-    /// Processor time of a request, medians; no peer's if it has no such command.
-    cellar_us: f64,
+    /// Processor time of a request, medians; none if the server lacks the command, or answers that
+    /// its reply would be too long.
+    cellar_us: Option<f64>,
     peer_us: Option<f64>,
     /// The first over the second.
     ratio: Option<f64>,
@@ -212,14 +216,14 @@ impl Family {
         let mut cells = Vec::new();
         for row in rows {
             let cell = self.cell(row, extent, shape, servers)?;
-            let peer_us = cell.peer_us.unwrap_or(f64::NAN);
+            let [cellar_us, peer_us] =
+                [cell.cellar_us, cell.peer_us].map(|us| us.unwrap_or(f64::NAN));
             eprintln!(
-                "{:8} x {:3} B {:28} {:10.2} {peer_us:10.2} us, {:.2}",
+                "{:8} x {:3} B {:28} {cellar_us:10.2} {peer_us:10.2} us, {:.2}",
                 cell.elements,
                 cell.value_bytes,
                 cell.name,
-                cell.cellar_us,
-                cell.cellar_us / peer_us
+                cellar_us / peer_us
             );
             cells.push(cell);
         }
@@ -265,7 +269,7 @@ impl Family {
         let mut medians = figures
             .into_iter()
             .map(|rounds| (!rounds.is_empty()).then(|| Spread::of(rounds).median));
-        let cellar_us = medians.next().flatten().unwrap_or(f64::NAN);
+        let cellar_us = medians.next().flatten();
         let peer_us = medians.next().flatten().filter(|us| *us > 0.0);
         Ok(Cell {
             family: self.name,
@@ -276,11 +280,11 @@ impl Family {
             requests,
             cellar_us,
             peer_us,
-            ratio: peer_us.map(|us| cellar_us / us),
+            ratio: cellar_us.zip(peer_us).map(|(own, its)| own / its),
         })
     }
 
-    /// Microseconds of a request; nothing if the server does not know the command.
+    /// Microseconds of a request; nothing if the server does not answer such a request.
     fn round(
         &self,
         row: &Row,
@@ -300,7 +304,9 @@ impl Family {
         };
         let us = match send(&row.request)? {
             (us, None) => us,
-            (_, Some(error)) if error.contains("unknown command") => return Ok(None),
+            (_, Some(error)) if UNANSWERED.iter().any(|part| error.contains(part)) => {
+                return Ok(None);
+            }
             (_, Some(error)) => return Err(Error::Wrong(format!("{}: {error}", row.line))),
         };
         match &row.undo {
