@@ -99,13 +99,24 @@ OPTIONS = [
     "INCR",
 ]
 
+# Families whose collections may be large: the first letter of their keys, and what stores elements.
+KINDS = {"hashes": "h", "sets": "e", "sorted_sets": "z", "lists": "l", "geo": "g"}
+FILLED = {"hashes": "hset", "sets": "sadd", "sorted_sets": "zadd", "lists": "rpush", "geo": "geoadd"}
+# Elements that one command stores.
+PIECE = 500
+
 
 class Maker:
     """Makes commands, all from one random source."""
 
-    def __init__(self, seed):
+    def __init__(self, seed, elements=0):
         self.random = random.Random(seed)
         self.choice = self.random.choice
+        # With a number of elements half of the members are of a large collection; see `fill`.
+        self.elements = elements
+        names = [f"m{number}" for number in range(elements * 5 // 4)]
+        self.members = MEMBERS + names
+        self.fields = FIELDS + names
         self.unix_s = int(time.time())
 
     def often(self, usual, odd, share=0.12):
@@ -344,7 +355,7 @@ class Maker:
         )()
 
     def hashes(self):
-        k, f = lambda: self.key("h"), lambda: self.choice(FIELDS)
+        k, f = lambda: self.key("h"), lambda: self.choice(self.fields)
         fields = lambda: [f() for _ in range(self.random.randint(1, 4))]
         pairs = lambda: [
             word
@@ -386,7 +397,7 @@ class Maker:
         )
 
     def sets(self):
-        k, m = lambda: self.key("e"), lambda: self.choice(MEMBERS)
+        k, m = lambda: self.key("e"), lambda: self.choice(self.members)
         members = lambda: [m() for _ in range(self.random.randint(1, 5))]
         return self.choice(
             [
@@ -449,7 +460,7 @@ class Maker:
         return self.choice([[], weights, aggregate, weights + aggregate])
 
     def sorted_sets(self):
-        k, m = lambda: self.key("z"), lambda: self.choice(MEMBERS)
+        k, m = lambda: self.key("z"), lambda: self.choice(self.members)
         l = lambda: f"q{self.random.randrange(3)}"
         pairs = lambda: [w for _ in range(self.random.randint(1, 4)) for w in (self.score(), m())]
         members = lambda: [m() for _ in range(self.random.randint(1, 4))]
@@ -582,7 +593,7 @@ class Maker:
                 lambda: ["rpush", n(), *elements()],
                 lambda: ["lpop", n()],
                 lambda: ["set", f"s{element()}", self.choice(["1", "9", "-4", "2.5", "x", " 8", ""])],
-                lambda: ["hset", f"h{element()}", "f1", element(), "x", self.choice(MEMBERS)],
+                lambda: ["hset", f"h{element()}", "f1", element(), "x", self.choice(self.members)],
                 lambda: ["sort", n(), *self.limit(), *self.some("ASC", "DESC")],
                 lambda: ["sort", n(), *by(), *get(), *rest()],
                 lambda: [self.choice(["sort", "sort_ro"]), n(), *by(), *get(), *rest()],
@@ -682,7 +693,7 @@ class Maker:
         )()
 
     def lists(self):
-        k, m = lambda: self.key("l"), lambda: self.choice(MEMBERS)
+        k, m = lambda: self.key("l"), lambda: self.choice(self.members)
         members = lambda: [m() for _ in range(self.random.randint(1, 5))]
         side = lambda: self.often(["LEFT", "RIGHT", "left"], ["UP"])
         count = lambda: self.often(["1", "2", "0"], ["-1", "x"])
@@ -749,7 +760,7 @@ class Maker:
 
         SWAPDB shows several keys at once; in which order those who wait get them is chance.
         """
-        queue, m = self.queue, lambda: self.choice(MEMBERS)
+        queue, m = self.queue, lambda: self.choice(self.members)
         side = lambda: self.choice(["LEFT", "RIGHT"])
         members = lambda: [m() for _ in range(self.random.randint(1, 4))]
         one = lambda: self.choice(
@@ -975,7 +986,39 @@ class Maker:
                 commands.append(["discard"])
             else:
                 commands.append(self.command(family))
-        return [fixed(args) for args in commands]
+        commands = [fixed(args) for args in commands]
+        return [sized(args) for args in commands] if self.elements else commands
+
+    def fill(self, family):
+        """Commands that make the first two keys of a family anew, with all elements."""
+        for key in (f"{KINDS[family]}{number}" for number in range(2)):
+            yield ["del", key]
+            for first in range(0, self.elements, PIECE):
+                numbers = range(first, min(first + PIECE, self.elements))
+                words = (word for number in numbers for word in self.element(family, number))
+                yield [FILLED[family], key, *words]
+
+    def element(self, family, number):
+        """The arguments that store this element."""
+        name = f"m{number}"
+        if family == "hashes":
+            return name, self.choice(VALUES)
+        if family == "sorted_sets":
+            return str(number * 7919 % self.elements), name
+        if family == "geo":
+            # No two are as far from a third.
+            return str(number * 47.30117 % 360 - 180), str(number * 23.90219 % 168 - 84), name
+        return (name,)
+
+
+def sized(args):
+    """The command without what of a large collection chance would decide, or a cursor."""
+    name = args[0].lower()
+    if name.endswith("scan") or name == "spop":
+        return ["exists", *args[1:2]]
+    if name in ("zrandmember", "hrandfield", "srandmember") and len(args) > 2:
+        args[2] = "-5"
+    return args
 
 
 def fixed(args):

@@ -2,6 +2,7 @@
 """Sends the same random commands to Cellar and to redis-server and compares every reply.
 
     foreign-clients/differential.py --port CELLAR [--seed N] [--commands N] [--only FAMILY]
+    foreign-clients/differential.py --port CELLAR --elements N [--redis valkey-server]
 
 A family is a group of commands with the arguments that suit them, mixed with the others' keys
 (wrong types), wrong numbers of arguments, nonsense and transactions; each runs in RESP2 and in
@@ -39,7 +40,7 @@ import tempfile
 import time
 
 import dumps
-from commands import Maker
+from commands import KINDS, Maker
 from libraries import SHOW, Programs
 from servers import Server
 
@@ -489,6 +490,8 @@ def waits(pair, other, maker, ports, proto):
             client.close()
 
 
+# Each time some commands, on collections that are filled anew.
+LARGE_PARTS = 2
 FAMILIES = {
     # Name: how many of a thousand commands.
     "strings": 200,
@@ -601,6 +604,55 @@ def run_family(family, proto, seed, count, ports):
         pair.close()
 
 
+SCANS = {"h": "hscan", "e": "sscan", "z": "zscan"}
+
+
+def compare_scans(pair, key):
+    """Compares what whole scans of a collection show."""
+    name = SCANS.get(key[0])
+    found = []
+    for connection in (pair.cellar, pair.redis) if name else ():
+        seen, cursor = [], b"0"
+        while True:
+            cursor, part = connection.call(name, key, cursor, "count", "500")
+            if name == "sscan":
+                seen += [[one] for one in part]
+            else:
+                seen += [part[place : place + 2] for place in range(0, len(part), 2)]
+            if cursor == b"0":
+                break
+        # Both may show an element twice while their tables change.
+        found.append(sorted({plain(number(one)).__repr__() for one in seen}))
+    if found and found[0] != found[1]:
+        raise Difference(f"{name} of {key}: {len(found[0])} elements and {len(found[1])}")
+
+
+def run_large(family, proto, seed, elements, ports):
+    """Yields the differences of one family whose first collections have so many elements."""
+    maker = Maker(f"{seed} {family} {proto} {elements}", elements)
+    pair = Pair(*ports)
+    try:
+        pair.both("flushall")
+        pair.both("hello", str(proto))
+        for _ in range(LARGE_PARTS):
+            fill = list(maker.fill(family))
+            found = []
+            for first in range(0, len(fill), 50):
+                found += pair.play(fill[first : first + 50])
+            found += pair.play(maker.part(family))
+            try:
+                if not found:
+                    compare_everything(pair)
+                    compare_scans(pair, f"{KINDS[family]}0")
+            except Difference as difference:
+                found.append((["everything"], str(difference)))
+            yield from found
+            if found:
+                return
+    finally:
+        pair.close()
+
+
 def run_steps(name, proto, seed, count, ports):
     step = STEPS[name][0]
     maker = Maker(f"{seed} {name} {proto}")
@@ -634,10 +686,17 @@ def parts(commands, only=None):
                 yield name, proto, run_steps, count
 
 
-def outcomes(cellar_port, seed, commands, only=None):
-    """Runs all parts; yields (name, problem or None)."""
-    with redis_server() as redis_port:
-        for name, proto, run, count in parts(commands, only):
+def large_parts(elements, only=None):
+    """The same of families with large collections."""
+    for family in KINDS:
+        for proto in (2, 3) if not only or family in only else ():
+            yield family, proto, run_large, elements
+
+
+def outcomes(cellar_port, seed, chosen, redis=REDIS):
+    """Runs the parts that are chosen; yields (name, problem or None)."""
+    with redis_server(redis) as redis_port:
+        for name, proto, run, count in chosen:
             found, kinds = [], set()
             try:
                 for args, text in run(name, proto, seed, count, (cellar_port, redis_port)):
@@ -647,16 +706,17 @@ def outcomes(cellar_port, seed, commands, only=None):
                     kinds.add(kind)
             except (OSError, ValueError) as problem:
                 found.append(f"{type(problem).__name__}: {problem}")
-            title = f"{name} in RESP{proto}, {count} commands, seed {seed}"
+            unit = "elements" if run is run_large else "commands"
+            title = f"{name} in RESP{proto}, {count} {unit}, seed {seed}"
             yield title, "\n".join(found) or None
 
 
 @contextlib.contextmanager
-def redis_server():
+def redis_server(redis):
     """A redis-server on a free port, stopped by its id."""
     with tempfile.TemporaryDirectory(prefix="cellar-differential-") as folder:
         flags = f"--port {{port}} --bind 127.0.0.1 --save '' --appendonly no --dir {folder}"
-        server = Server(f"{REDIS} {flags}", f"{folder}/redis.log")
+        server = Server(f"{redis} {flags}", f"{folder}/redis.log")
         try:
             yield server.port
         finally:
@@ -668,13 +728,16 @@ def main():
     parser.add_argument("--port", type=int, required=True, help="where Cellar listens for RESP")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 32))
     parser.add_argument("--commands", type=int, default=100_000)
+    parser.add_argument("--elements", type=int, help="of the first collections of each family")
+    parser.add_argument("--redis", default=REDIS, help="a server that is started like it")
     parser.add_argument("--only", action="append", choices=[*FAMILIES, *STEPS])
     arguments = parser.parse_args()
     failed = False
     start = time.monotonic()
-    for name, problem in outcomes(
-        arguments.port, arguments.seed, arguments.commands, arguments.only
-    ):
+    chosen = parts(arguments.commands, arguments.only)
+    if arguments.elements:
+        chosen = large_parts(arguments.elements, arguments.only)
+    for name, problem in outcomes(arguments.port, arguments.seed, chosen, arguments.redis):
         failed |= problem is not None
         print(f"{'ok     ' if problem is None else 'DIFFERS'} {name}", flush=True)
         if problem:

@@ -1,4 +1,4 @@
-//! `cellar-bench collections`: what collections and long strings cost, beside a peer of Redis' kind.
+//! `cellar-bench collections`: what collections and long strings cost, beside a peer like Redis.
 //!
 //! Both servers run on one processor with one thread each, the load on another. Processor time of
 //! the servers and their memory are compared, so what the load costs does not matter; where waits

@@ -1,8 +1,9 @@
 //! Large collections of every kind as clients meet them: renamed, copied, changed in transactions,
-//! expired, evicted and flushed; stopped, killed and taken over amid writes. A plain model says what
-//! has to be there.
+//! expired, evicted and flushed; stopped, killed and taken over amid writes. A plain model says
+//! what has to be there.
 //!
-//! [`TYPES`] has a row for each kind of value that is a collection; a test finds one that is missing.
+//! [`TYPES`] has a row for each kind of value that is a collection; a test finds one that is
+//! missing.
 
 use crate::support::daemon::{Daemon, frame};
 use crate::support::resp::{Client, Value, bulk, integers, ok};
