@@ -15,7 +15,7 @@ use crate::entry::{Entry, Form};
 use crate::ordered::{key_score, score_key};
 use crate::packed::{self, Packed, Shape};
 use crate::pending::{Op, OpKind};
-use crate::view::{Tree, View};
+use crate::view::{Spot, Tree, View};
 
 /// A score.
 #[derive(Debug)]
@@ -157,6 +157,27 @@ impl<'v> SortedSet<'v> {
         }
         let found = self.iter_from(rank).next();
         found.expect("a rank below the number of members")
+    }
+
+    /// The member at a place in the order, its score, and the place behind it; the first place is
+    /// zero. Of what is stored. Cost: none that depends on how many there are.
+    #[must_use]
+    pub fn member_at(&self, at: usize) -> Option<(Cow<'_, [u8]>, f64, usize)> {
+        if let Members::Packed(packed) = &self.members {
+            return (at < packed.bytes()).then(|| {
+                let entry = packed.entry(at);
+                (Cow::Borrowed(entry.member), score(entry), entry.end)
+            });
+        }
+        let view = self.members.view()?;
+        let spot = match at {
+            0 => view.first(Tree::Second),
+            at => Spot::of_number(at),
+        };
+        let spot = view.settled(spot)?;
+        let entry = view.entry(spot);
+        let next = view.next(spot).to_number();
+        Some((view.bytes_of(entry.text()), keyed_score(entry), next))
     }
 
     /// The members from a rank on, with their scores; of what is stored.

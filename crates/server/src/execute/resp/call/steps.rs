@@ -26,7 +26,7 @@ pub(in crate::execute::resp) const TRACKED_STEP_ITEMS: usize = 512;
 
 /// How long a command goes on with further steps in its first turn, in microseconds. Most are over
 /// then, and a turn of its own for the rest costs more than they do.
-const FIRST_TURN_US: u64 = 50;
+pub(in crate::execute::resp) const FIRST_TURN_US: u64 = 50;
 
 /// What an argument that is kept takes beside its bytes.
 const ARG_BYTES: usize = 32;

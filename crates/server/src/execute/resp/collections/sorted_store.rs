@@ -5,9 +5,10 @@
 
 use cellar_engine::{Deadline, Instant};
 
+use crate::clock::Stopwatch;
 use crate::execute::resp::append_failure;
 use crate::execute::resp::call::notify::Class;
-use crate::execute::resp::call::steps::{Progress, STEP_ITEMS};
+use crate::execute::resp::call::steps::{FIRST_TURN_US, Progress, STEP_ITEMS};
 use crate::execute::resp::call::{Call, DONE, Outcome};
 use crate::execute::resp::collections::Made;
 use crate::execute::resp::failure::Failure;
@@ -76,8 +77,11 @@ pub(in crate::execute::resp) fn store<S: Supply>(
             is_prepared: false,
             set: SortedSet::empty(Deadline::NEVER, Instant(0)),
         };
-        if storing.step() == Progress::More {
-            return Ok(Some(storing));
+        let stopwatch = Stopwatch::start();
+        while storing.step() == Progress::More {
+            if stopwatch.us() >= FIRST_TURN_US {
+                return Ok(Some(storing));
+            }
         }
         store_result(call, key, event, &storing.made())?;
         Ok::<_, Failure>(None)

@@ -51,7 +51,10 @@ impl<'a> Elements<'a> {
                 list.element(place)
             }
             Elements::Set(set) => set.member_at(place),
-            Elements::Sorted(set) => (place < set.len()).then(|| (set.at(place).0, place + 1)),
+            Elements::Sorted(set) => {
+                let (member, _, next) = set.member_at(place)?;
+                Some((member, next))
+            }
         }
     }
 }
