@@ -58,11 +58,11 @@ const MEMORY_MIB: u64 = 1024;
 #[derive(Args, Clone, Debug, Serialize)]
 pub(crate) struct AdsArgs {
     /// Requests per second, one run for each
-    #[arg(long, value_delimiter = ',', default_value = "250,500,1000,1500")]
+    #[arg(long, value_delimiter = ',', default_value = "250,500,750,1000,1500")]
     #[arg(default_value_if("quick", "true", "250,500"))]
     qps: Vec<u64>,
     /// Seconds of each run
-    #[arg(long, value_delimiter = ',', default_value = "4,4,34,12")]
+    #[arg(long, value_delimiter = ',', default_value = "40,20,14,34,12")]
     #[arg(default_value_if("quick", "true", "0.5,0.5"))]
     seconds: Vec<f64>,
     /// Rounds over all stages and rates

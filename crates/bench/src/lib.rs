@@ -10,6 +10,7 @@ mod race; // threads that start together, and caches that take turns in it
 pub mod machine; // The machine and the moment of a measurement, which every number must name
 pub mod peers; // which servers take part, how they are started, at which port
 mod template; // a raw result through its template becomes Markdown
+mod earlier; // what the runs before the newest found
 mod page; // one measurement as Markdown with plots beside it, written whole by the program
 pub mod load; // `cellar-bench load`: its options, and how they become a plan
 mod measurement; // options that find figures

@@ -76,9 +76,14 @@ impl Setting {
             cpus,
             kernel,
         } = self;
+        let changed = if commit.ends_with(DIRTY) {
+            ", with changes to files that are in no commit"
+        } else {
+            ""
+        };
         format!(
             "## Where the figures come from\n\n| | |\n|---|---|\n| command | `{command}` |\n\
-             | machine | {cpus} x {cpu}, Linux {kernel} |\n| commit | {commit} |\n\
+             | machine | {cpus} x {cpu}, Linux {kernel} |\n| commit | {commit}{changed} |\n\
              | date | {date} |\n"
         )
     }

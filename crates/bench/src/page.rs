@@ -8,6 +8,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
+use crate::earlier;
 use crate::machine::Setting;
 use crate::template::{self, Headline};
 use cellar_load::Error;
@@ -33,7 +34,8 @@ impl Page {
         let setting: Setting = setting.map_err(|error| wrong(&error))?;
         let rendered = template::render(stem, template, figures);
         let (text, gathered) = rendered.map_err(|error| wrong(&format!("{error:#}")))?;
-        let text = format!("{}\n{}", flowed(&text), setting.source());
+        let earlier = earlier::section(template, figures, &gathered.verdict());
+        let text = format!("{}{earlier}\n{}", flowed(&text), setting.source());
         let mut files = vec![(format!("{stem}.md"), text)];
         for (name, plot) in &gathered.plots {
             files.push((format!("{stem}-{name}.svg"), plot.svg()?));

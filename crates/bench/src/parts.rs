@@ -10,6 +10,7 @@ use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::earlier::{EARLIER, runs_of};
 use crate::machine::{self, DIRTY, Setting};
 use crate::measurement::Measurement;
 use crate::page::{self, Page};
@@ -22,8 +23,7 @@ use cellar_load::Error;
 
 /// The folder of the raw results, in that of the repository.
 pub(crate) const RESULTS: &str = "bench/results";
-/// Where a raw result keeps the runs before it, and how many.
-const EARLIER: &str = "earlier";
+/// How many runs before it a raw result keeps.
 const EARLIER_RUNS: usize = 2;
 
 /// One measurement of the list.
@@ -317,18 +317,6 @@ pub fn keep(args: &KeepArgs) -> Result<(), Error> {
         .collect();
     raw[EARLIER] = earlier.into();
     page::write(&part.file(&args.results), &format!("{raw:#}\n"))
-}
-
-/// A raw result as the runs that it holds, the newest first.
-fn runs_of(mut raw: Value) -> Vec<Value> {
-    let earlier = raw
-        .as_object_mut()
-        .and_then(|fields| fields.remove(EARLIER));
-    let earlier = earlier.and_then(|runs| runs.as_array().cloned());
-    [raw]
-        .into_iter()
-        .chain(earlier.unwrap_or_default())
-        .collect()
 }
 
 fn known(name: &str) -> Result<&'static Part, Error> {

@@ -68,6 +68,33 @@ fn of<'s>(state: &'s mut State<'_, '_>) -> &'s mut Gathered {
     state.get_or_insert_extension_with(Gathered::default)
 }
 
+/// What a run says of Cellar in a few words, beside other runs of the same measurement.
+#[derive(Clone, Debug)]
+pub(crate) struct Verdict {
+    /// In how many of the figures compared a peer is better, if any are compared.
+    pub(crate) lost: Option<String>,
+    /// Each goal, and what was found of it.
+    pub(crate) goals: Vec<(String, String)>,
+}
+
+impl Gathered {
+    /// What this rendering came to.
+    pub(crate) fn verdict(&self) -> Verdict {
+        let lost = self.compared.iter().filter(|it| it.is_lost).count();
+        let goals = self.goals.iter().map(|goal| {
+            let verdict = if goal.is_reached { "reached" } else { "MISSED" };
+            (goal.what.clone(), format!("{} {verdict}", goal.found))
+        });
+        Verdict {
+            lost: match self.compared.len() {
+                0 => None,
+                compared => Some(format!("{lost} of {compared}")),
+            },
+            goals: goals.collect(),
+        }
+    }
+}
+
 /// The text that a template makes of figures, and what it gathered; plots are files `stem`-NAME.
 pub(crate) fn render(
     stem: &str,
