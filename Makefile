@@ -22,7 +22,7 @@ export PROPTEST_RNG_SEED ?= $(TEST_SEED)
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
 RELEASE := $(CARGO_TARGET_DIR)/release
-QUICK := $(CARGO_TARGET_DIR)/quick/cellar
+QUICKLY := $(CARGO_TARGET_DIR)/quick/cellar
 # Shows how far Cargo is, also where standard error is no terminal.
 WITH_PROGRESS := CARGO_TERM_PROGRESS_WHEN=always CARGO_TERM_PROGRESS_WIDTH=80
 LINTS := $(CARGO_TARGET_DIR)/lints
@@ -40,9 +40,9 @@ build: compilers ## compile the server and the load generator into target/releas
 	$(CARGO) build --release --locked
 
 run: compilers ## build the server quickly and start it with its defaults, or with ARGS="--memory 1GiB ..."
-	@[ -x $(QUICK) ] || echo "building the server; the first time this takes 2 to 4 minutes on two cores"
+	@[ -x $(QUICKLY) ] || echo "building the server; the first time this takes 2 to 4 minutes on two cores"
 	$(WITH_PROGRESS) $(CARGO) build --profile quick --locked --package cellar
-	$(QUICK) $(ARGS)
+	$(QUICKLY) $(ARGS)
 
 PREFIX ?= /usr/local
 
