@@ -409,6 +409,56 @@ fn a_message_is_read_as_soon_as_it_was_posted() {
 }
 
 #[test]
+fn the_error_of_a_body_that_is_no_message_names_the_field_and_the_rule() {
+    let daemon = Daemon::start(&[]);
+    let mut http = Http::to(&daemon);
+    for (path, body, reason) in [
+        (
+            "/v1/cache",
+            r#"{"id":"a","value":1}"#,
+            "line 1, column 17: unknown field `value`, expected one of `id`, `content`, `ttl`, \
+             `encoding`",
+        ),
+        (
+            "/v1/cache",
+            r#"{"id":17,"content":1}"#,
+            "line 1, column 8: invalid type: integer `17`, expected an id to be a string",
+        ),
+        (
+            "/v1/cache",
+            r#"{"content":1}"#,
+            "line 1, column 13: missing field `id`",
+        ),
+        (
+            "/v1/cache",
+            r#"{"id":"a","content":1,"ttl":true}"#,
+            "line 1, column 32: invalid type: boolean `true`, expected ttl to be seconds, \
+             a duration such as 10m, or never",
+        ),
+        (
+            "/v1/cache",
+            r#"{"id":"a","content":1,"a\"\n\\":1}"#,
+            "line 1, column 31: unknown field `a\"\n\\`, expected one of `id`, `content`, `ttl`, \
+             `encoding`",
+        ),
+        (
+            "/v1/cache/batch/get",
+            r#"{"ids":["a",2]}"#,
+            "line 1, column 13: invalid type: integer `2`, expected an id to be a string",
+        ),
+    ] {
+        let refused: serde_json::Value =
+            serde_json::from_slice(&http.post(path, body).body).unwrap();
+        let expected = format!("the body is not the JSON that this path takes: {reason}");
+        assert_eq!(refused["error"]["message"], expected, "{body}");
+    }
+    let field = "\u{e9}".repeat(100_000);
+    let long = http.post("/v1/cache", &format!(r#"{{"id":"a","{field}":1}}"#));
+    assert!(long.body.len() < 500, "{}", long.text());
+    assert_eq!(long.error(), "bad_json");
+}
+
+#[test]
 fn a_body_that_is_no_message_is_refused() {
     let daemon = Daemon::start(&[]);
     let mut http = Http::to(&daemon);

@@ -10,7 +10,7 @@ use cellar_protocol::http::{Mark, Status};
 use serde::Deserialize;
 
 use super::call::{Call, DONE, Failure, Outcome};
-use super::message::{self, Message, append_failure};
+use super::message::{self, Id, Message, append_failure};
 use super::parameters;
 use crate::execute::context::{Context, Flow, Unfinished};
 use crate::limits::{BATCH_KEYS_MAX, BATCH_VALUE_BYTES_MAX};
@@ -30,8 +30,9 @@ const ELSEWHERE: Failure = Failure::new(Status::CONFLICT, "moved", "");
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Ids {
-    ids: Vec<Box<str>>,
+struct Ids<'a> {
+    #[serde(borrow)]
+    ids: Vec<Id<'a>>,
 }
 
 #[derive(Deserialize)]
@@ -133,8 +134,9 @@ pub(super) fn get(call: &mut Call<'_>) -> Outcome {
         call.check_key(id.as_bytes())?;
     }
     let is_old = call.request.marks.has(Mark::Old);
+    let ids = ids.into_iter().map(|Id(id)| Box::from(id));
     let mut rest = Box::new(BatchRest {
-        ids: ids.into_iter(),
+        ids: ids.collect::<Vec<_>>().into_iter(),
         began: false,
         stay: call.stay,
         in_chunks: !is_old,
@@ -183,7 +185,7 @@ pub(super) fn put(call: &mut Call<'_>) -> Outcome {
                 if !failed.is_empty() {
                     failed.push(b',');
                 }
-                append_failure(&mut failed, &item.id, &failure);
+                append_failure(&mut failed, &item.id.0, &failure);
             }
         }
     }

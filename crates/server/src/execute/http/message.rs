@@ -30,11 +30,47 @@ use crate::limits::DOCUMENT_BYTES_MAX;
 #[serde(deny_unknown_fields)]
 pub(super) struct Message<'a> {
     #[serde(borrow)]
-    pub(super) id: Cow<'a, str>,
+    pub(super) id: Id<'a>,
     #[serde(borrow)]
     content: &'a RawValue,
     ttl: Option<Ttl>,
     encoding: Option<Encoding>,
+}
+
+/// The key of a message, which is a string in JSON.
+#[derive(Debug)]
+pub(super) struct Id<'a>(pub(super) Cow<'a, str>);
+
+impl Id<'_> {
+    /// Its bytes, which are those of the key.
+    pub(super) fn as_bytes(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Id<'a> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Id<'a>, D::Error> {
+        from.deserialize_str(IdVisitor)
+    }
+}
+
+/// Reads a string, and says of anything else which field has to be one.
+struct IdVisitor;
+
+impl<'de> Visitor<'de> for IdVisitor {
+    type Value = Id<'de>;
+
+    fn expecting(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.write_str("an id to be a string")
+    }
+
+    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Id<'de>, E> {
+        Ok(Id(Cow::Borrowed(text)))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Id<'de>, E> {
+        Ok(Id(Cow::Owned(text.to_owned())))
+    }
 }
 
 /// How long a message is kept.
@@ -61,7 +97,7 @@ impl Visitor<'_> for TtlVisitor {
     type Value = Ttl;
 
     fn expecting(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        to.write_str("seconds, a duration such as 10m, or never")
+        to.write_str("ttl to be seconds, a duration such as 10m, or never")
     }
 
     fn visit_u64<E>(self, seconds: u64) -> Result<Ttl, E> {
@@ -155,6 +191,8 @@ impl Message<'_> {
     }
 }
 
+/// How much of a parser's reason an error has at most.
+const REASON_BYTES_MAX: usize = 200;
 const BAD_JSON: Failure = Failure::bad("bad_json", "the body is not the JSON that this path takes");
 const BAD_BASE64: Failure = Failure::bad(
     "bad_base64",
@@ -183,15 +221,25 @@ pub(super) fn document<'a, T: Deserialize<'a>>(call: &Call<'a>) -> Result<T, Fai
         )),
         ..BAD_JSON
     })?;
-    serde_json::from_str(text).map_err(|error| Failure {
-        // What a parser says can quote the document; where it stopped says as much.
+    serde_json::from_str(text).map_err(|error| not_understood(&error))
+}
+
+/// Where a parser stopped, and why. Its reason can quote the document, so it is cut short and
+/// escaped for the string of JSON that it becomes part of.
+fn not_understood(error: &serde_json::Error) -> Failure {
+    let reason = error.to_string();
+    // Its own place stands at its end.
+    let reason = reason.rsplit_once(" at line ").map_or("", |(text, _)| text);
+    let reason = &reason[..reason.floor_char_boundary(REASON_BYTES_MAX)];
+    let quoted = serde_json::Value::from(reason).to_string();
+    let reason = &quoted[1..quoted.len() - 1];
+    let (line, column) = (error.line(), error.column());
+    Failure {
         message: Cow::Owned(format!(
-            "the body is not the JSON that this path takes: line {}, column {}",
-            error.line(),
-            error.column(),
+            "the body is not the JSON that this path takes: line {line}, column {column}: {reason}"
         )),
         ..BAD_JSON
-    })
+    }
 }
 
 /// Whether the Content-Type is that of JSON before its first semicolon.
