@@ -8,6 +8,7 @@ use cellar_near::origin::{Redis, Remote};
 use cellar_near::{Near, Stats};
 use tempfile::TempDir;
 
+use crate::overwrites::{CHANGES, Gated, read};
 use crate::scripted::BOUND;
 use crate::servers::{Client, Kind, Server};
 use crate::subject::{Cellar, PATIENCE, name_of, settles};
@@ -211,6 +212,52 @@ async fn a_slot_that_moves_takes_its_own_copies_along_and_no_others() {
     assert_eq!(learned(Fault::None).await, (None, true));
     let kept = Some("old".to_owned());
     assert_eq!(learned(Fault::KeptOnMove).await, (kept, true));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_written_while_a_loader_runs_is_what_everybody_reads_in_a_cluster() {
+    let nodes = Nodes::start().await;
+    for (change, is_own) in CHANGES.iter().flat_map(|&one| [(one, true), (one, false)]) {
+        let [near, other] = [(), ()].map(|()| nodes.cache(PATIENCE));
+        near.remove("k").await.unwrap();
+        let gated = Gated::new();
+        let loading = gated.load(&near);
+        gated.has_begun().await;
+        change.make(if is_own { &near } else { &other }).await;
+        gated.end();
+        loading.await.unwrap();
+        let fresh = nodes.cache(PATIENCE);
+        for (name, cache) in [("near", &near), ("other", &other), ("fresh", &fresh)] {
+            let what = format!("{name} after {change:?}, own {is_own}");
+            assert_eq!(read(cache).await.as_deref(), change.value(), "{what}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_loaded_for_a_slot_that_moved_meanwhile_is_stored_nowhere() {
+    let nodes = Nodes::start().await;
+    for written in [Some("new"), None] {
+        let near = nodes.cache(PATIENCE);
+        near.remove("k").await.unwrap();
+        let gated = Gated::new();
+        let loading = gated.load(&near);
+        gated.has_begun().await;
+        let from = nodes.owner("k").await;
+        let to = (from + 1) % 3;
+        nodes.take_slot("k", to).await;
+        let name = name_of("k");
+        let exists = ["EXISTS", &name];
+        let refuses = || async { nodes.clients[from].try_run(&exists).await.err() };
+        wait_for("the old node refuses the key", refuses).await;
+        if let Some(value) = written {
+            nodes.clients[to].set("k", value).await;
+        }
+        gated.end();
+        loading.await.unwrap();
+        let fresh = nodes.cache(PATIENCE);
+        assert_eq!(read(&fresh).await.as_deref(), written);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

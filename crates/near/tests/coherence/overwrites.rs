@@ -19,7 +19,7 @@ type Cache = Near<String, String>;
 
 /// A change of `k` that is made while a loader runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Change {
+pub(crate) enum Change {
     /// `set`.
     Set,
     /// `remove`, of what is there and of what is not.
@@ -30,7 +30,7 @@ enum Change {
     SetBriefly,
 }
 
-const CHANGES: [Change; 4] = [
+pub(crate) const CHANGES: [Change; 4] = [
     Change::Set,
     Change::Remove,
     Change::SetRemove,
@@ -38,7 +38,7 @@ const CHANGES: [Change; 4] = [
 ];
 
 impl Change {
-    async fn make(self, near: &Cache) {
+    pub(crate) async fn make(self, near: &Cache) {
         match self {
             Change::Set => near.set("k", &"new".to_owned()).await.unwrap(),
             Change::Remove => drop(near.remove("k").await.unwrap()),
@@ -56,7 +56,7 @@ impl Change {
     }
 
     /// What everybody reads afterwards.
-    fn value(self) -> Option<&'static str> {
+    pub(crate) fn value(self) -> Option<&'static str> {
         (self == Change::Set).then_some("new")
     }
 }
@@ -69,13 +69,13 @@ async fn homes() -> Vec<Home> {
 }
 
 /// A loader that says when it has begun, and makes "old" when it may.
-struct Gated {
+pub(crate) struct Gated {
     begun: Arc<Semaphore>,
     gate: Arc<Semaphore>,
 }
 
 impl Gated {
-    fn new() -> Gated {
+    pub(crate) fn new() -> Gated {
         Gated {
             begun: Arc::new(Semaphore::new(0)),
             gate: Arc::new(Semaphore::new(0)),
@@ -83,7 +83,7 @@ impl Gated {
     }
 
     /// Begins to load `k` through `near`.
-    fn load(&self, near: &Cache) -> tokio::task::JoinHandle<Option<String>> {
+    pub(crate) fn load(&self, near: &Cache) -> tokio::task::JoinHandle<Option<String>> {
         let (near, begun, gate) = (near.clone(), self.begun.clone(), self.gate.clone());
         let loader = move || async move {
             begun.add_permits(1);
@@ -93,11 +93,11 @@ impl Gated {
         tokio::spawn(async move { value(near.get_or_load("k", loader).await) })
     }
 
-    async fn has_begun(&self) {
+    pub(crate) async fn has_begun(&self) {
         self.begun.acquire().await.expect("it stays").forget();
     }
 
-    fn end(&self) {
+    pub(crate) fn end(&self) {
         self.gate.add_permits(1);
     }
 }
@@ -106,7 +106,7 @@ fn value(read: Result<Option<cellar_near::Held<String>>, Error>) -> Option<Strin
     read.unwrap().map(|held| held.to_string())
 }
 
-async fn read(near: &Cache) -> Option<String> {
+pub(crate) async fn read(near: &Cache) -> Option<String> {
     value(near.get("k").await)
 }
 
