@@ -350,6 +350,49 @@ void more_loads_than_places_all_end_with_their_values() {
     CHECK(store.stats().value().entries <= 2);
 }
 
+void a_full_store_whose_entries_have_ended_takes_as_many_new_ones() {
+    LocalOptions options;
+    options.shards = 1;
+    options.entries_max = 100;
+    const auto store = open<std::uint64_t, int>(options);
+    for (std::uint64_t key = 0; key < 100; ++key) CHECK(store.insert(key, 1, 20ms));
+    for (std::uint64_t key = 0; key < 100; ++key) wait_until([&] { return !store.get(key); });
+    for (std::uint64_t key = 1'000; key < 1'100; ++key) CHECK(store.insert(key, 2));
+    for (std::uint64_t key = 1'000; key < 1'100; ++key) CHECK(*store.get(key) == 2);
+}
+
+void a_life_of_zero_is_not_served_and_one_of_a_millisecond_ends() {
+    const auto store = open<std::string, int>();
+    CHECK(store.insert("none", 1, 0ms) && !store.get("none"));
+    CHECK(store.insert("short", 1, 1ms));
+    wait_until([&] { return !store.get("short"); });
+}
+
+void one_who_gave_up_waiting_does_not_disturb_the_load_of_others() {
+    const auto store = open<std::string, std::string>();
+    std::atomic<bool> is_loading{false};
+    std::atomic<bool> may_end{false};
+    const auto load = [&] {
+        is_loading = true;
+        wait_until([&] { return may_end.load(); });
+        return std::string("v");
+    };
+    std::thread first([&] { CHECK(*store.get_or_load("k", load).value() == "v"); });
+    wait_until([&] { return is_loading.load(); });
+    std::atomic<int> others{0};
+    const auto other = [&] {
+        ++others;
+        return std::string("other");
+    };
+    const auto impatient = store.get_or_load("k", other, 0ms);
+    CHECK(impatient.error().status() == Status::timeout);
+    std::thread patient([&] { CHECK(*store.get_or_load("k", other).value() == "v"); });
+    may_end = true;
+    first.join();
+    patient.join();
+    CHECK(others == 0 && *store.get("k") == "v");
+}
+
 void a_panic_does_not_cross_and_the_store_goes_on() {
     const auto store = open<std::string, std::string>();
     CHECK(store.insert("k", "v"));
@@ -442,6 +485,9 @@ int main() {
     RUN(an_old_deadline_ends_no_later_value);
     RUN(an_overwrite_heavier_than_the_bound_leaves_the_others);
     RUN(more_loads_than_places_all_end_with_their_values);
+    RUN(a_full_store_whose_entries_have_ended_takes_as_many_new_ones);
+    RUN(a_life_of_zero_is_not_served_and_one_of_a_millisecond_ends);
+    RUN(one_who_gave_up_waiting_does_not_disturb_the_load_of_others);
     RUN(a_panic_does_not_cross_and_the_store_goes_on);
     RUN(settings_that_there_are_not_are_refused);
     RUN(copies_are_the_same_store_and_values_outlive_it);

@@ -107,7 +107,7 @@ pub(crate) fn compile(source: &Path, language: Language, linked: Linked<'_>) -> 
         Linked::Package(installed, package) => {
             let flags = passes(installed.pkg_config().args(["--cflags", "--libs", package]));
             command.args(flags.split_whitespace());
-            library = Some(installed.prefix().join("lib"));
+            library = Some(installed.libraries());
         }
     }
     passes(&mut command);
@@ -117,20 +117,32 @@ pub(crate) fn compile(source: &Path, language: Language, linked: Linked<'_>) -> 
 /// The library below a prefix of its own.
 pub(crate) struct Installed {
     place: TempDir,
+    /// `PREFIX`, without its slash.
+    below: &'static str,
+    /// The folder of libraries below it.
+    libraries: &'static str,
 }
 
 impl Installed {
     /// Where programs find it: `DESTDIR` and `PREFIX` in one.
     pub(crate) fn prefix(&self) -> PathBuf {
-        self.place.path().join("opt/cellar")
+        self.place.path().join(self.below)
+    }
+
+    /// Where its libraries lie.
+    pub(crate) fn libraries(&self) -> PathBuf {
+        self.prefix().join(self.libraries)
     }
 
     /// pkg-config, which is told that everything lies below `DESTDIR`.
     pub(crate) fn pkg_config(&self) -> Command {
         let mut command = Command::new("pkg-config");
         command
-            .env("PKG_CONFIG_PATH", self.prefix().join("lib/pkgconfig"))
-            .env("PKG_CONFIG_SYSROOT_DIR", self.place.path());
+            .env("PKG_CONFIG_PATH", self.libraries().join("pkgconfig"))
+            .env("PKG_CONFIG_SYSROOT_DIR", self.place.path())
+            // What lies below is none of the system's own folders, whatever it is called.
+            .env("PKG_CONFIG_ALLOW_SYSTEM_CFLAGS", "1")
+            .env("PKG_CONFIG_ALLOW_SYSTEM_LIBS", "1");
         command
     }
 }
@@ -145,5 +157,55 @@ pub(crate) fn install() -> Installed {
             .env("DESTDIR", place.path())
             .env("PREFIX", "/opt/cellar"),
     );
-    Installed { place }
+    Installed {
+        place,
+        below: "opt/cellar",
+        libraries: "lib",
+    }
+}
+
+/// The library as it is in a package of this form, and the package; none if its tools are missing.
+pub(crate) fn packaged(form: &str) -> Option<(Installed, PathBuf)> {
+    let tools: &[&str] = match form {
+        "rpm" => &["cargo-generate-rpm", "rpm2cpio", "cpio"],
+        _ => &["dpkg-deb"],
+    };
+    for tool in tools {
+        if Command::new(tool).arg("--version").output().is_err() {
+            eprintln!("skipped: no .{form} is made, {tool} is not installed");
+            return None;
+        }
+    }
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path().join("package");
+    let package = root().join("packaging/package");
+    let mut made = Command::new(package);
+    passes(
+        made.arg(built())
+            .arg(&folder)
+            .arg("cellar-near")
+            .env("FORMS", form),
+    );
+    let mut files = std::fs::read_dir(&folder).unwrap();
+    let is_package = |file: &PathBuf| file.extension().is_some_and(|it| it == form);
+    let package = files.find_map(|file| Some(file.unwrap().path()).filter(is_package));
+    let package = package.expect("the package is made");
+    let unpack = match form {
+        "rpm" => "rpm2cpio \"$0\" | cpio --extract --quiet --make-directories",
+        _ => "dpkg-deb --extract \"$0\" .",
+    };
+    let mut shell = Command::new("sh");
+    passes(
+        shell
+            .args(["-c", unpack])
+            .arg(&package)
+            .current_dir(place.path()),
+    );
+    let libraries = if form == "rpm" { "lib64" } else { "lib" };
+    let installed = Installed {
+        place,
+        below: "usr",
+        libraries,
+    };
+    Some((installed, package))
 }

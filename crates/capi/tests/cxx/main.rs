@@ -53,7 +53,7 @@ fn the_installed_library_is_found_by_cmake_and_pkg_config() {
         return;
     }
     let installed = install();
-    let library = installed.prefix().join("lib/libcellar-near.so");
+    let library = installed.libraries().join("libcellar-near.so");
     let mut sections = Command::new("readelf");
     let sections = passes(sections.args(["--sections", "--wide"]).arg(library));
     let has_symbols = sections.contains(".symtab") || sections.contains(".debug_info");
@@ -85,6 +85,38 @@ fn the_installed_library_is_found_by_cmake_and_pkg_config() {
     let mut version = installed.pkg_config();
     version.args(["--modversion", "cellar-near"]);
     assert_eq!(passes(&mut version).trim(), env!("CARGO_PKG_VERSION"));
+}
+
+#[test]
+fn the_library_in_packages_is_found_by_pkg_config_and_by_the_loader() {
+    if build::is_sanitized() {
+        return;
+    }
+    let source = folder().join("cxx/consumer/main.cpp");
+    let expected = format!("hello from {}\n", env!("CARGO_PKG_VERSION"));
+    for form in ["deb", "rpm"] {
+        let Some((installed, package)) = build::packaged(form) else {
+            continue;
+        };
+        for name in ["cellar-near", "cellar-near-static"] {
+            let linked = Linked::Package(&installed, name);
+            let program = compile(&source, Language::Cpp, linked);
+            assert_eq!(
+                passes(&mut program.command()),
+                expected,
+                "{name} in a .{form}"
+            );
+        }
+        for header in ["near.h", "near.hpp"] {
+            let header = installed.prefix().join("include/cellar").join(header);
+            assert!(header.exists(), "{}", header.display());
+        }
+        if form == "deb" {
+            let mut triggers = Command::new("dpkg-deb");
+            let triggers = passes(triggers.arg("--info").arg(&package).arg("triggers"));
+            assert_eq!(triggers.trim(), "activate-noawait ldconfig");
+        }
+    }
 }
 
 /// The blocks of a page in this language, and the text that stands behind each, if any.
