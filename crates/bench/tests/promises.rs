@@ -1,5 +1,5 @@
-//! `cellar-bench growth`, `expiry` and `ads` as programs: that they run to their end and tell
-//! what they found. What they found depends on the machine and is not checked.
+//! `cellar-bench growth`, `expiry`, `churn` and `ads` as programs: that they run to their end and
+//! tell what they found. What they found depends on the machine and is not checked.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -121,6 +121,33 @@ fn expiry_is_watched_in_debians_redis() {
         &format!("{options} --databases 4"),
         &["redis, effort 10, 4 databases"],
     );
+}
+
+#[test]
+fn deletes_overwrites_and_evictions_are_watched() {
+    let Some(cellar) = cellar() else { return };
+    let memcached = Command::new("memcached").arg("-V").output();
+    let memcached = memcached.map_or("off", |_| "memcached");
+    let folder = Folder::new();
+    let options = format!("churn --quick --cellar {cellar} --memcached {memcached} --redis off");
+    let output = unless_held_up(|| run(&folder, &options));
+    let figures = figures(&folder, &output);
+    let reclaim = figures["reclaim"].as_array().unwrap();
+    assert_eq!(reclaim.len(), 2);
+    let most = |row: usize| reclaim[row]["reclaimable_percent"]["max"].as_f64().unwrap();
+    assert!(most(1) > most(0), "deletes leave something: {reclaim:?}");
+    let sizes = figures["sizes"].as_array().unwrap();
+    for row in sizes {
+        assert!(row["stored"].as_u64().unwrap() >= 500, "{row}");
+    }
+    assert_eq!(sizes[0]["there"], 500, "Cellar has all larger values");
+    let evicting = figures["evicting"].as_array().unwrap();
+    assert_eq!(evicting.len(), 2 * sizes.len());
+    for row in evicting {
+        assert!(row["latency"]["latency_us_p99_9"].as_f64().unwrap() > 0.0);
+    }
+    let page = folder.read("page.md");
+    assert!(page.contains("(page-reclaim.svg)"), "{page}");
 }
 
 #[test]

@@ -77,6 +77,12 @@ impl Client {
         self.waiting += 1;
     }
 
+    /// Adds a removal of `key`; the Redis protocol alone has its reply among those that are read.
+    pub fn delete(&mut self, key: &[u8]) {
+        resp::push_command(&mut self.output, &[b"DEL", key]);
+        self.waiting += 1;
+    }
+
     /// Adds what adds one to a number.
     pub fn count(&mut self, key: &[u8]) {
         self.waiting += self.wire.push_count(&mut self.output, key);

@@ -13,26 +13,34 @@ const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// What a server says of itself at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Figures {
+pub(crate) struct Figures {
     /// Items, as the server counts them: Redis those too that are over and not reclaimed.
-    pub(super) items: u64,
+    pub(crate) items: u64,
     /// Bytes the server counts as used, without those of the dead where it says how many.
-    pub(super) used_bytes: u64,
+    pub(crate) used_bytes: u64,
     /// Bytes of items that are over and not reclaimed, where the server says so.
-    pub(super) dead_bytes: Option<u64>,
+    pub(crate) dead_bytes: Option<u64>,
     /// Live items that left because memory was needed.
-    pub(super) evicted: u64,
+    pub(crate) evicted: u64,
     /// Resident memory of the process.
-    pub(super) rss_bytes: u64,
+    pub(crate) rss_bytes: u64,
     /// Processor time of the process since its start.
-    pub(super) cpu_ns: u64,
+    pub(crate) cpu_ns: u64,
+}
+
+impl Figures {
+    /// The dead part of what is held, where the server says how much that is.
+    pub(crate) fn dead_share(&self) -> Option<f64> {
+        let dead = self.dead_bytes?;
+        Some(dead as f64 / (self.used_bytes + dead).max(1) as f64)
+    }
 }
 
 /// Figures and the moment at which they were asked for, on the monotonic clock.
-pub(super) type Look = (u64, Figures);
+pub(crate) type Look = (u64, Figures);
 
 /// A connection on which a server is asked about itself.
-pub(super) struct Informant {
+pub(crate) struct Informant {
     wire: Wire,
     pid: u32,
     client: Client,
@@ -41,7 +49,7 @@ pub(super) struct Informant {
 impl Informant {
     /// Connects.
     /// [`Error::System`] if that is not possible.
-    pub(super) fn connect(server: &Server) -> Result<Informant, Error> {
+    pub(crate) fn connect(server: &Server) -> Result<Informant, Error> {
         let wire = server.wire();
         Ok(Informant {
             wire,
@@ -52,7 +60,7 @@ impl Informant {
 
     /// Asks for the figures.
     /// [`Error::System`] if the server does not answer, [`Error::Garbled`] if not with figures.
-    pub(super) fn ask(&mut self) -> Result<Figures, Error> {
+    pub(crate) fn ask(&mut self) -> Result<Figures, Error> {
         let text = self.client.figures()?;
         let found = match self.wire {
             Wire::Memcached => of_stats(&text),
@@ -69,7 +77,7 @@ impl Informant {
 
     /// Asks again and again, after a pause each time, until it is over.
     /// As [`Informant::ask`].
-    pub(super) fn watch(
+    pub(crate) fn watch(
         &mut self,
         pause: Duration,
         is_over: &AtomicBool,

@@ -156,10 +156,8 @@ impl SteadyLoad<'_> {
         let at_s = seconds(at_ns);
         let lasting = ASKED_FOR / contender.databases as u64 * contender.databases as u64;
         let alive = self.args.stores as f64 * self.ttl.alive_s(at_s) + lasting as f64;
-        let dead_share = match figures.dead_bytes {
-            Some(dead) => dead as f64 / (figures.used_bytes + dead).max(1) as f64,
-            None => (1.0 - alive / figures.items.max(1) as f64).max(0.0),
-        };
+        let unsaid = || (1.0 - alive / figures.items.max(1) as f64).max(0.0);
+        let dead_share = figures.dead_share().unwrap_or_else(unsaid);
         SteadyPoint {
             at_s,
             dead_percent: dead_share * 100.0,

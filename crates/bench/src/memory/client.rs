@@ -13,23 +13,23 @@ const SILENT_TIMEOUT: Duration = Duration::from_millis(50);
 
 /// What reads have found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Held {
-    pub(super) items: u64,
+pub(crate) struct Held {
+    pub(crate) items: u64,
     /// Bytes of their values.
-    pub(super) value_bytes: u64,
+    pub(crate) value_bytes: u64,
     /// Requests that the server refused.
-    pub(super) refused: u64,
+    pub(crate) refused: u64,
 }
 
 /// One connection.
-pub(super) struct Counter {
+pub(crate) struct Counter {
     client: Client,
     value: Vec<u8>,
     held: Held,
 }
 
 impl Counter {
-    pub(super) fn connect(server: &Server) -> Result<Counter, Error> {
+    pub(crate) fn connect(server: &Server) -> Result<Counter, Error> {
         Ok(Counter {
             client: Client::connect(server.address(), server.wire(), TIMEOUT)?,
             value: Vec::new(),
@@ -38,7 +38,7 @@ impl Counter {
     }
 
     /// Stores a value of so many bytes, for `ttl_s` seconds or without limit.
-    pub(super) fn set(&mut self, key: &str, ttl_s: u32, bytes: usize) -> Result<(), Error> {
+    pub(crate) fn set(&mut self, key: &str, ttl_s: u32, bytes: usize) -> Result<(), Error> {
         if self.value.len() < bytes {
             self.value.resize(bytes, b'v');
         }
@@ -48,25 +48,25 @@ impl Counter {
     }
 
     /// Adds one to a number, which is created if it is missing.
-    pub(super) fn count(&mut self, key: &str) -> Result<(), Error> {
+    pub(crate) fn count(&mut self, key: &str) -> Result<(), Error> {
         self.client.count(key.as_bytes());
         self.asked()
     }
 
     /// Reads a value; what is found is counted.
-    pub(super) fn get(&mut self, key: &str) -> Result<(), Error> {
+    pub(crate) fn get(&mut self, key: &str) -> Result<(), Error> {
         self.client.get(key.as_bytes());
         self.asked()
     }
 
     /// Asks for a value many times and reads nothing.
-    pub(super) fn ask_and_leave(mut self, key: &str, requests: usize) -> Result<Stream, Error> {
+    pub(crate) fn ask_and_leave(mut self, key: &str, requests: usize) -> Result<Stream, Error> {
         (0..requests).for_each(|_| self.client.get(key.as_bytes()));
         self.client.send_and_leave(SILENT_TIMEOUT)
     }
 
     /// The connection itself, when all is answered.
-    pub(super) fn into_stream(self) -> Stream {
+    pub(crate) fn into_stream(self) -> Stream {
         self.client.into_stream()
     }
 
@@ -79,7 +79,7 @@ impl Counter {
     }
 
     /// Waits for all replies; what all reads of this connection have found.
-    pub(super) fn finish(&mut self) -> Result<Held, Error> {
+    pub(crate) fn finish(&mut self) -> Result<Held, Error> {
         let held = &mut self.held;
         self.client.exchange(|event, value| {
             held.refused += u64::from(matches!(event, Event::Refused(_)));
