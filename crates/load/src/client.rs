@@ -189,13 +189,15 @@ impl Client {
     /// # Errors
     /// As [`Client::exchange`], and [`Error::Garbled`] if it tells none.
     pub fn version(&mut self) -> Result<String, Error> {
-        let (text, name) = match self.wire {
-            Wire::Memcached => (self.lines(b"version\r\n", |_| true)?, "VERSION "),
-            Wire::Resp => (self.figures()?, "redis_version:"),
+        let (text, names) = match self.wire {
+            Wire::Memcached => (self.lines(b"version\r\n", |_| true)?, ["VERSION "; 2]),
+            // Valkey tells the version of Redis that it is compatible with, too.
+            Wire::Resp => (self.figures()?, ["valkey_version:", "redis_version:"]),
             // HTTP has no common way to ask.
             Wire::Http => return Ok(String::new()),
         };
-        let version = text.lines().find_map(|line| line.strip_prefix(name));
+        let told = |name: &str| text.lines().find_map(|line| line.strip_prefix(name));
+        let version = names.into_iter().find_map(told);
         let version = version.map(|version| version.trim().to_owned());
         version.ok_or_else(|| Error::Garbled(format!("no version in {text:?}")))
     }
@@ -312,10 +314,20 @@ mod tests {
 
     #[test]
     fn figures_and_versions_are_read_over_either_protocol() {
-        let info = b"$36\r\n# Server\r\nredis_version:8.0.2\r\na:1\r\n\r\n";
-        let (address, thread) = server(14, info);
-        assert_eq!(client(&address, Wire::Resp).version().unwrap(), "8.0.2");
-        assert_eq!(thread.join().unwrap(), b"*1\r\n$4\r\nINFO\r\n");
+        for (info, version) in [
+            (
+                &b"$36\r\n# Server\r\nredis_version:8.0.2\r\na:1\r\n\r\n"[..],
+                "8.0.2",
+            ),
+            (
+                b"$43\r\nredis_version:7.2.4\r\nvalkey_version:9.1.2\r\n\r\n",
+                "9.1.2",
+            ),
+        ] {
+            let (address, thread) = server(14, info);
+            assert_eq!(client(&address, Wire::Resp).version().unwrap(), version);
+            assert_eq!(thread.join().unwrap(), b"*1\r\n$4\r\nINFO\r\n");
+        }
 
         let (address, thread) = server(9, b"VERSION 1.6.38\r\n");
         let version = client(&address, Wire::Memcached).version();
