@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use crate::clock::{Deadline, Instant};
 use crate::error::Error;
+use crate::heap::{note_pinned, note_released};
 use crate::key::Key;
 use crate::memory::{LINE_BYTES, Place, Region, prefetch};
 use crate::racing;
@@ -298,6 +299,7 @@ impl Pinner<'_> {
         let (holding, value) = match *self {
             Pinner::Segment(arena, segment) => {
                 arena.pin(segment);
+                note_pinned(value.len());
                 (
                     Holding::Segment(Arc::clone(arena), segment),
                     value as *const [u8],
@@ -408,6 +410,7 @@ impl std::ops::Deref for Handle {
 impl Drop for Handle {
     fn drop(&mut self) {
         if let Holding::Segment(arena, segment) = &self.holding {
+            note_released(self.len());
             arena.unpin(*segment);
         }
     }

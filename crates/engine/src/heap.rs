@@ -1,8 +1,9 @@
-//! Heap: what a thread has allocated, and what the allocator keeps of memory that was freed.
+//! Heap: what a thread has allocated and pinned, and what the allocator keeps of freed memory.
 //!
 //! The cache's own memory is not of the heap; requests, replies and what else a server allocates
 //! are. [`CountingHeap`] counts by thread, so that a server knows what a command has left
-//! behind, whatever it is. The allocator keeps freed memory for the next time, for ever if nothing
+//! behind, whatever it is; bytes of the cache that handles keep as they are, are counted alike.
+//! The allocator keeps freed memory for the next time, for ever if nothing
 //! lies behind it.
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -11,6 +12,8 @@ use std::cell::Cell;
 thread_local! {
     /// Bytes that this thread has allocated, less those that it has freed, modulo 2^64.
     static ALLOCATED: Cell<usize> = const { Cell::new(0) };
+    /// Bytes of values that this thread has pinned, less those that it has released, modulo 2^64.
+    static PINNED: Cell<usize> = const { Cell::new(0) };
 }
 
 /// The system's allocator, with a count of what each thread allocates and frees.
@@ -19,19 +22,21 @@ thread_local! {
 #[derive(Debug)]
 pub struct CountingHeap;
 
-/// A moment in the count of the calling thread.
+/// A moment in the counts of the calling thread.
 #[derive(Clone, Copy, Debug)]
-pub struct HeapMark {
+pub struct HeldMark {
     allocated: usize,
+    pinned: usize,
 }
 
-impl HeapMark {
+impl HeldMark {
     /// The present moment.
     #[inline]
     #[must_use]
-    pub fn now() -> HeapMark {
-        HeapMark {
+    pub fn now() -> HeldMark {
+        HeldMark {
             allocated: ALLOCATED.get(),
+            pinned: PINNED.get(),
         }
     }
 
@@ -42,6 +47,26 @@ impl HeapMark {
     pub fn growth(self) -> isize {
         ALLOCATED.get().wrapping_sub(self.allocated).cast_signed()
     }
+
+    /// Bytes of the cache's values that the calling thread has pinned since by
+    /// [`Handle`](crate::Handle)s and not released; negative if it has released more.
+    #[inline]
+    #[must_use]
+    pub fn pinned_growth(self) -> isize {
+        PINNED.get().wrapping_sub(self.pinned).cast_signed()
+    }
+}
+
+/// Counts bytes that the calling thread has pinned.
+#[inline]
+pub(crate) fn note_pinned(bytes: usize) {
+    PINNED.set(PINNED.get().wrapping_add(bytes));
+}
+
+/// Counts bytes whose pin ended on the calling thread.
+#[inline]
+pub(crate) fn note_released(bytes: usize) {
+    PINNED.set(PINNED.get().wrapping_sub(bytes));
 }
 
 /// Takes bytes that the calling thread has allocated out of its count, because they are counted

@@ -63,7 +63,7 @@ pub use cache::{
 pub use clock::{Clock, Deadline, Instant, ManualClock, SystemClock};
 pub use config::Config;
 pub use error::Error;
-pub use heap::{CountingHeap, HeapMark, exclude_from_heap_count, keep_heap_lean, release_heap};
+pub use heap::{CountingHeap, HeldMark, exclude_from_heap_count, keep_heap_lean, release_heap};
 pub use key::{KEY_BYTES_MAX, Key};
 pub use observer::{Happened, Observer};
 pub use options::{

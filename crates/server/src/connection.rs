@@ -14,7 +14,7 @@
 
 use std::sync::Arc;
 
-use cellar_engine::HeapMark;
+use cellar_engine::HeldMark;
 
 use crate::client::Client;
 use crate::execute::{Context, Flow, Link, Unfinished};
@@ -90,6 +90,8 @@ pub(crate) struct Connection {
     pub(crate) unfinished: Option<Box<dyn Unfinished>>,
     /// Bytes of the heap that it holds, as the allocator has counted them.
     pub(crate) unfinished_bytes: usize,
+    /// Bytes of the cache's values that it keeps pinned between its steps.
+    unfinished_pins: usize,
     /// How often slots had been lost when it began.
     pub(crate) losses: u64,
     pub(crate) output: Output,
@@ -125,6 +127,13 @@ pub(crate) struct Connection {
     pub(crate) source: Source,
 }
 
+/// What a thread and a connection's reply held when a command's execution, or its next step, began.
+pub(crate) struct CommandStart {
+    held: HeldMark,
+    reply_bytes: usize,
+    reply_pins: usize,
+}
+
 impl Connection {
     pub(crate) fn new(stream: Stream, link: Link, now_ms: u64) -> Connection {
         let watches_room = stream.first_interest() == Interest::ReadsAndWrites;
@@ -144,6 +153,7 @@ impl Connection {
             is_held: false,
             unfinished: None,
             unfinished_bytes: 0,
+            unfinished_pins: 0,
             losses: 0,
             output: Output::default(),
             ending: Ending::No,
@@ -277,21 +287,30 @@ impl Connection {
         true
     }
 
-    /// The heap before a command is executed.
+    /// What the thread and the reply hold before a command is executed.
     #[inline]
-    pub(crate) fn heap_mark(&self) -> (HeapMark, usize) {
-        (HeapMark::now(), self.output.allocated_bytes())
+    pub(crate) fn mark_start(&self) -> CommandStart {
+        CommandStart {
+            held: HeldMark::now(),
+            reply_bytes: self.output.allocated_bytes(),
+            reply_pins: self.output.pinned_bytes(),
+        }
     }
 
-    /// Counts what the command that goes on has allocated since, apart from its reply.
+    /// Counts what the command that goes on has allocated and pinned since, apart from its reply.
     #[cold]
-    pub(crate) fn note_unfinished(&mut self, (mark, reply_bytes): (HeapMark, usize)) {
-        let reply_growth = self.output.allocated_bytes().cast_signed() - reply_bytes.cast_signed();
-        let growth = mark.growth() - reply_growth;
-        self.unfinished_bytes = match self.unfinished {
-            Some(_) => self.unfinished_bytes.saturating_add_signed(growth),
-            None => 0,
-        };
+    pub(crate) fn note_unfinished(&mut self, start: &CommandStart) {
+        if self.unfinished.is_none() {
+            (self.unfinished_bytes, self.unfinished_pins) = (0, 0);
+            return;
+        }
+        let growth = |now: usize, then: usize| now.cast_signed() - then.cast_signed();
+        let reply = growth(self.output.allocated_bytes(), start.reply_bytes);
+        let heap = start.held.growth() - reply;
+        self.unfinished_bytes = self.unfinished_bytes.saturating_add_signed(heap);
+        let reply = growth(self.output.pinned_bytes(), start.reply_pins);
+        let pins = start.held.pinned_growth() - reply;
+        self.unfinished_pins = self.unfinished_pins.saturating_add_signed(pins);
     }
 
     /// Takes no further request, and closes when all replies are written.
@@ -341,7 +360,8 @@ impl Connection {
     /// Bytes of the cache's memory that it holds back now.
     #[inline]
     pub(crate) fn held_bytes(&self) -> usize {
-        self.link.received_bytes() + self.output.pinned_bytes()
+        let unanswered = self.unfinished.as_ref().map_or(0, |_| self.unfinished_pins);
+        self.link.received_bytes() + self.output.pinned_bytes() + unanswered
     }
 
     /// Notes what is waited for after a look at its bytes: `found` a request or not, it ends with

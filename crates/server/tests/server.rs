@@ -89,6 +89,7 @@ mod takeover;
 mod tls;
 mod top;
 mod turns;
+mod unread_collections;
 mod users;
 mod users_attacks;
 mod wall_clock;

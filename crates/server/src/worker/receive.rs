@@ -115,13 +115,13 @@ impl Worker {
             return;
         };
         connection.output.borrow_buffer(&mut self.spares);
-        let mark = connection.heap_mark();
+        let start = connection.mark_start();
         let flow = unfinished.resume(context, &mut connection.output);
         serve(context);
         drop(pass);
         let is_done = matches!(flow, Flow::Continue);
         connection.follow(flow);
-        connection.note_unfinished(mark);
+        connection.note_unfinished(&start);
         if is_done {
             self.deliver_to(slot);
         }

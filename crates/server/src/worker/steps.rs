@@ -133,7 +133,7 @@ pub(super) fn run(
     now_ms: u64,
 ) {
     let begin = std::mem::replace(&mut span.from, step.end);
-    let mark = connection.heap_mark();
+    let start = connection.mark_start();
     match connection
         .link
         .run(&step.task, context, &mut connection.output)
@@ -148,7 +148,7 @@ pub(super) fn run(
                 span.from = begin;
             }
             follow(context, flow, span, connection);
-            connection.note_unfinished(mark);
+            connection.note_unfinished(&start);
         }
         Next::Feed => {
             connection.start_transfer(now_ms);
