@@ -92,11 +92,13 @@ impl Cache {
         let is_enough =
             || !wants_more.get() || entries.get() >= SCAN_ENTRIES || bytes.get() >= SCAN_BYTES;
         let mut is_left = store.items() > 0;
+        let mut ahead = store.load_ahead(&scan);
         for _ in 0..SCAN_BUCKETS_MAX {
             if !is_left || is_enough() {
                 break;
             }
             is_left = store.scan(&mut scan, &mut show);
+            store.load_on(&mut ahead);
         }
         shard.store.remove_over(&over, now);
         if is_left {

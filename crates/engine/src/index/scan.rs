@@ -263,7 +263,7 @@ impl Index {
             if is_away != (scan.phase == Phase::Away) || self.reversed(address) < scan.at {
                 return;
             }
-            if !scan.shown.remove(&self.identity(bucket, word)) {
+            if scan.shown.is_empty() || !scan.shown.remove(&self.identity(bucket, word)) {
                 each(slot);
             }
         });
@@ -275,6 +275,30 @@ impl Index {
             };
         }
         scan.phase != Phase::Moved || !scan.unshown.is_empty()
+    }
+
+    /// Has the processor load the bucket at a reversed address; the address of the next one.
+    pub(crate) fn hint_stretch(&self, reversed: u64) -> Option<u64> {
+        let (bucket, next) = self.stretch(reversed)?;
+        self.table.prefetch_bucket(bucket);
+        Some(next)
+    }
+
+    /// Calls `each` with the entries that a scan in this phase may show of the bucket at a reversed
+    /// address; the address of the next one.
+    pub(crate) fn each_ahead(
+        &self,
+        phase: Phase,
+        reversed: u64,
+        mut each: impl FnMut(SlotRef),
+    ) -> Option<u64> {
+        let (bucket, next) = self.stretch(reversed)?;
+        self.each_in_bucket(bucket, |slot| {
+            if (self.load(slot) & PARTNER != 0) == (phase == Phase::Away) {
+                each(slot);
+            }
+        });
+        Some(next)
     }
 
     /// The bucket at a reversed address, and the next of these; `None` behind the last bucket.

@@ -4,10 +4,58 @@
 
 use super::{Located, Store};
 use crate::clock::Instant;
-use crate::index::{Scan, SlotRef};
+use crate::index::{Phase, Scan, SlotRef};
 use crate::item::HEADER_BYTES_MAX;
 
+/// How many buckets ahead of a scan the processor loads them, and the items of those that are
+/// closer.
+const BUCKETS_AHEAD: usize = 8;
+const ITEMS_AHEAD: usize = 4;
+
+/// Up to where, by reversed addresses, a scan's buckets and items are being loaded.
+pub(crate) struct LoadedAhead {
+    phase: Phase,
+    buckets: Option<u64>,
+    items: Option<u64>,
+}
+
 impl Store {
+    /// Has the processor load what a scan visits first.
+    pub(crate) fn load_ahead(&self, scan: &Scan) -> LoadedAhead {
+        let begins = (scan.phase != Phase::Moved).then_some(scan.at);
+        let mut ahead = LoadedAhead {
+            phase: scan.phase,
+            buckets: begins,
+            items: begins,
+        };
+        for _ in 0..BUCKETS_AHEAD {
+            self.load_bucket(&mut ahead);
+        }
+        for _ in 0..ITEMS_AHEAD {
+            self.load_items(&mut ahead);
+        }
+        ahead
+    }
+
+    /// The same of one bucket more, for each that the scan has visited.
+    pub(crate) fn load_on(&self, ahead: &mut LoadedAhead) {
+        self.load_bucket(ahead);
+        self.load_items(ahead);
+    }
+
+    fn load_bucket(&self, ahead: &mut LoadedAhead) {
+        ahead.buckets = ahead.buckets.and_then(|at| self.index.hint_stretch(at));
+    }
+
+    fn load_items(&self, ahead: &mut LoadedAhead) {
+        let load = |slot| {
+            let offset = self.index.offset(slot);
+            self.log.arena().prefetch(offset, HEADER_BYTES_MAX);
+        };
+        let next = |at| self.index.each_ahead(ahead.phase, at, load);
+        ahead.items = ahead.items.and_then(next);
+    }
+
     /// The scan of that number, if it has come that far, or one that begins; to be put back.
     pub(crate) fn take_scan(&mut self, known: Option<(u16, bool, u64)>) -> Scan {
         self.index.take_scan(known)
