@@ -1,7 +1,7 @@
 //! Memory: the process stays within `--memory`, 16 MiB and 64 KiB for each connection, whatever is
 //! stored and however clients behave.
 
-use crate::support::{daemon, resident, vitals};
+use crate::support::{daemon, resident, resp, vitals};
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use daemon::{Daemon, check, expect, hit, pattern, set};
 use resident::{Random, Sender, check_resident};
+use resp::{Client, Value};
 
 const MIB: usize = 1 << 20;
 
@@ -213,4 +214,58 @@ fn the_longest_value_is_stored_and_read_back_where_memory_allows() {
         expect(&mut stream, b"\r\nEND\r\n");
     }
     check_resident(&daemon, memory, 2);
+}
+
+#[test]
+fn what_a_transaction_has_written_is_there_at_its_end_while_the_cache_evicts() {
+    let daemon = Daemon::start(&["--memory", "64MiB", "--threads", "1"]);
+    let mut client = Client::connect(&daemon);
+    let value = vec![b'v'; 2_000];
+    let mut number = 0;
+    while daemon.stat("evictions") < 1_000 {
+        let keys: Vec<String> = (0..1_000).map(|key| format!("{number}:{key}")).collect();
+        let pairs = keys.iter().flat_map(|key| [key.as_bytes(), &value]);
+        let args: Vec<&[u8]> = [&b"MSET"[..]].into_iter().chain(pairs).collect();
+        assert_eq!(client.call(&args), resp::ok());
+        number += 1;
+    }
+    // It takes 3 MiB; a sorted set and a hash grow to a third of that each, among strings.
+    let mut queue = Vec::new();
+    for part in 0..100 {
+        let members: Vec<String> = (0..100).map(|at| format!("{part}:{at:0>90}")).collect();
+        let scored = members
+            .iter()
+            .flat_map(|member| [&b"1"[..], member.as_bytes()]);
+        let args: Vec<&[u8]> = [&b"ZADD"[..], b"sorted"]
+            .into_iter()
+            .chain(scored)
+            .collect();
+        queue.push(daemon::frame(&args));
+        let fields = members
+            .iter()
+            .flat_map(|member| [member.as_bytes(), &b"1"[..]]);
+        let args: Vec<&[u8]> = [&b"HSET"[..], b"hash"].into_iter().chain(fields).collect();
+        queue.push(daemon::frame(&args));
+        for at in 0..5 {
+            let key = format!("own:{part}:{at}");
+            queue.push(daemon::frame(&[b"SET", key.as_bytes(), &value]));
+        }
+    }
+    let own: Vec<String> = (0..500)
+        .map(|at| format!("own:{}:{}", at / 5, at % 5))
+        .collect();
+    let args: Vec<&[u8]> = own.iter().map(String::as_bytes).collect();
+    let commands = queue.len() + 3;
+    queue.push(daemon::frame(&[&[&b"EXISTS"[..]], &args[..]].concat()));
+    queue.push(daemon::frame(&[b"ZCARD", b"sorted"]));
+    queue.push(daemon::frame(&[b"HLEN", b"hash"]));
+    client.send_raw(&[b"MULTI\r\n", &*queue.concat(), b"EXEC\r\n"].concat());
+    for _ in 0..=commands {
+        client.read();
+    }
+    let Value::Array(replies) = client.read() else {
+        panic!("it is not executed");
+    };
+    let expected = [500, 10_000, 10_000].map(Value::Integer);
+    assert_eq!(replies[commands - 3..], expected);
 }
