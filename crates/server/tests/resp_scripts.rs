@@ -810,3 +810,54 @@ fn a_script_asks_what_its_client_may_run() {
         assert!(shown.starts_with(expected), "{script}: {shown}");
     }
 }
+
+#[test]
+fn long_replies_reach_a_script_as_they_are() {
+    let daemon = Daemon::start(&[]);
+    let mut client = Client::connect(&daemon);
+    let mut names = Vec::new();
+    for number in 0..300 {
+        let name = format!("key:{number}");
+        // Short ones, empty ones, some that are longer than what goes together, and gaps.
+        let value = match number % 29 {
+            0 => vec![b'l'; 1 + 50 * number],
+            7 => Vec::new(),
+            length => vec![b's'; length],
+        };
+        if number % 40 < 30 {
+            assert_eq!(client.call(&[b"SET", name.as_bytes(), &value]), ok());
+            client.call(&[b"RPUSH", b"list", &value]);
+            client.call(&[b"ZADD", b"sorted", b"1", name.as_bytes()]);
+        }
+        names.push(name);
+    }
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let mget = "MGET ".to_owned() + &names.join(" ");
+    let smismember = "SMISMEMBER set ".to_owned() + &names.join(" ");
+    client.run("SADD set key:1 key:2");
+    for words in [
+        mget.as_str(),
+        smismember.as_str(),
+        "LRANGE list 0 -1",
+        "ZRANGE sorted 0 -1 WITHSCORES",
+        "LRANGE list 0 31",
+        "LRANGE list 0 30",
+    ] {
+        let script = "return redis.call(unpack(ARGV))";
+        let args: Vec<&str> = words.split(' ').collect();
+        let expected = client.run(words);
+        assert!(eval(&mut client, script, &[], &args) == expected, "{words}");
+    }
+    let count =
+        "local all = {} for _, key in ipairs(redis.call('KEYS', 'key:*')) do all[key] = 1 end
+        local n = 0 for _ in pairs(all) do n = n + 1 end return n";
+    assert_eq!(eval(&mut client, count, &[], &[]), Value::Integer(230));
+    // RESP3 has sets, which are tables of their own form, and nils within a list.
+    let third = "redis.setresp(3) local list = redis.call('MGET', unpack(KEYS))
+        return {#list[302], list[1] == nil and 1 or 0, list[3] == nil and 1 or 0}";
+    let keys: Vec<&str> = ["no"].into_iter().chain(names).chain(["key:28"]).collect();
+    assert_eq!(
+        eval(&mut client, third, &keys, &[]).shown(),
+        "[:28, :1, :0]"
+    );
+}

@@ -562,7 +562,9 @@ impl Bench {
             // paced: a server that has more to do uses a processor meanwhile.
             std::thread::sleep(Duration::from_millis(20));
             let after = processor_time(server);
-            let is_busy = after - std::mem::replace(&mut before, after) > Duration::from_millis(5);
+            // A thread that has ended has no time any more.
+            let spent = after.saturating_sub(std::mem::replace(&mut before, after));
+            let is_busy = spent > Duration::from_millis(5);
             moved == 0 && !is_busy
         });
         occupied_bytes(server, "VmHWM")
