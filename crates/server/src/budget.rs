@@ -277,7 +277,7 @@ impl Budget {
             .fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// Notes that so much was freed which was not counted here: a script's memory.
+    /// Raises the peak by memory that was freed but is not counted here, such as a script's.
     pub fn note_freed(&self, bytes: usize) {
         self.peak.fetch_max(self.bytes() + bytes, Ordering::Relaxed);
     }

@@ -22,7 +22,7 @@ pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(eight)
 }
 
-/// A number in groups of seven bits, the lowest first; the last one lacks the top bit.
+/// A number in groups of seven bits, the lowest first. All bytes but the last have the top bit set.
 pub(crate) struct Varint {
     bytes: [u8; 10],
     len: usize,
@@ -51,7 +51,7 @@ impl Deref for Varint {
     }
 }
 
-/// Reads a [`Varint`] at `at`, and where it ends.
+/// Reads a [`Varint`] at `at`. Returns the number and the offset after it.
 #[inline]
 pub(crate) fn varint(bytes: &[u8], at: usize) -> (usize, usize) {
     let first = bytes[at];

@@ -152,13 +152,13 @@ impl<'v, S: Rules> Members<'v, S> {
         }
     }
 
-    /// Where the member is in the pages that was looked up last, if it is made of some that are
-    /// not its own.
+    /// The result of the last look-up in the stored pages. None if the value is packed or has pages
+    /// of its own.
     pub(crate) fn looked_up(&self) -> Option<Place> {
         self.pending().and_then(Pending::looked_up)
     }
 
-    /// Where a member is, or would be, in pages of its own.
+    /// Looks a member up if the value has pages of its own: where it is, or would be.
     pub(crate) fn look_up_built(&self, member: &[u8]) -> Option<Place> {
         match self {
             Members::Built(_) => self.look_up(member),

@@ -22,13 +22,13 @@ pub(crate) struct Hasher(RapidSecrets);
 
 impl fmt::Debug for Hasher {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // It is secret.
+        // The secrets are not printed.
         formatter.write_str("Hasher")
     }
 }
 
 impl Hasher {
-    /// That of a value with this seed.
+    /// The hasher of a value with this seed.
     #[inline]
     pub(crate) fn of(seed: u64) -> Hasher {
         let (last, secrets) = LAST.get();

@@ -14,7 +14,7 @@ use crate::entry::{Entry, Form, NewEntry, SHORT_BYTES};
 use crate::page::{CHILD_SLOT_BYTES, COUNT_AT, FRONT_BYTES, Front, Kind, NONE, Page};
 use crate::view::{COUNTS_AT, Spot, Tree, View, new_head, page_at};
 
-/// So many bytes of slots are moved without an allocation.
+/// Up to this many bytes of slots are moved without an allocation.
 const SLOTS_BYTES: usize = 256;
 
 /// Two members have the same hash of 64 bits and too many bytes for one page.
@@ -83,7 +83,7 @@ impl<'v, V: ValueBytes + ?Sized> Edit<'v, V> {
         self.insert_bytes(tree, spot, &bytes, stored.tag)
     }
 
-    /// Adds an entry of these bytes before the one at a spot.
+    /// Inserts an entry with these bytes before the one at a spot.
     pub(crate) fn insert_bytes(
         &mut self,
         tree: Tree,
@@ -98,7 +98,7 @@ impl<'v, V: ValueBytes + ?Sized> Edit<'v, V> {
         Ok(())
     }
 
-    /// The spot, or that of the first leaf of a tree, which is made for it.
+    /// The spot itself; in an empty tree, the start of a first leaf, which this makes.
     fn with_leaf(&mut self, tree: Tree, spot: Spot) -> Spot {
         if spot.page != NONE {
             return spot;

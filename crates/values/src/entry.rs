@@ -114,7 +114,7 @@ pub struct Text<'a> {
 }
 
 impl<'a> Text<'a> {
-    /// The text of an entry in these bytes that begins so.
+    /// The text with this head in the bytes of an entry.
     #[inline]
     pub(crate) fn read(bytes: &'a [u8], head: TextHead) -> Text<'a> {
         let bytes = &bytes[head.at..head.end()];
@@ -246,7 +246,7 @@ impl NewEntry {
     }
 }
 
-/// Writes an entry; where the page numbers of its long texts stand.
+/// Writes an entry. Returns the offsets of the page numbers of its long texts.
 fn fill(
     bytes: &mut [u8],
     form: Form,

@@ -95,7 +95,7 @@ impl<'a> Field<'a> {
     }
 }
 
-/// What is before and behind a packed value with a deadline.
+/// The bytes before and after a value in a packed entry: its length and its deadline, if any.
 pub(crate) struct Wrapping {
     head: Varint,
     deadline: [u8; 8],
@@ -112,7 +112,7 @@ impl Wrapping {
         }
     }
 
-    /// The payload, in parts.
+    /// The payload in parts: length, value, deadline.
     pub(crate) fn around<'a>(&'a self, value: &'a [u8]) -> [&'a [u8]; 3] {
         let deadline = if self.is_timed {
             &self.deadline[..]

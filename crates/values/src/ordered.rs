@@ -58,7 +58,7 @@ impl<'a> View<'a> {
         })
     }
 
-    /// Whether an entry of the second tree comes before a member with a key.
+    /// Whether an entry of the second tree orders before a key and member.
     #[inline]
     fn is_before(&self, node: Page<'a>, index: usize, key: u64, member: &[u8]) -> bool {
         let form = Form::KEYED;

@@ -101,7 +101,7 @@ impl<'v, S: Shape> Packed<'v, S> {
         })
     }
 
-    /// Puts bytes, which are in parts, in the place of others.
+    /// Replaces a range of the bytes by these parts, one after the other.
     fn exchange(&mut self, range: Range<usize>, parts: &[&[u8]]) {
         let new_bytes: usize = parts.iter().map(|part| part.len()).sum();
         if let Cow::Borrowed(stored) = self.entries {
@@ -124,7 +124,7 @@ impl<'v, S: Shape> Packed<'v, S> {
         }
     }
 
-    /// Adds an entry before the one at an offset, or behind the last. The payload may be in parts.
+    /// Inserts an entry before the one at an offset, or after the last. The payload is in parts.
     pub(crate) fn insert(&mut self, at: usize, member: &[u8], payload: &[&[u8]; 3]) {
         let [one, two, three] = payload;
         self.exchange(

@@ -23,7 +23,7 @@ pub(crate) const PART_BYTES_MAX: usize = PAGE_BYTES - PART_AT;
 pub(crate) const SPACE_BYTES: usize = PAGE_BYTES - FRONT_BYTES;
 /// No page.
 pub(crate) const NONE: u32 = u32::MAX;
-/// Where the count of a child stands in its entry, behind the page.
+/// Offset of a child's element count in its entry, after the page number.
 pub(crate) const COUNT_AT: usize = 4;
 /// Bytes of a child's entry before its separator.
 pub(crate) const CHILD_BYTES: usize = 9;
@@ -147,7 +147,7 @@ impl<'a> Page<'a> {
         u16_at(self.0, FRONT_BYTES + index * 4 + 2) as u16
     }
 
-    /// The first entry from an index on whose hash has this part.
+    /// The first entry at or after an index whose slot has this part of a hash.
     #[inline]
     pub(crate) fn next_with_tag(self, from: usize, tag: u16) -> Option<usize> {
         const SLOTS: usize = 8;
@@ -155,7 +155,7 @@ impl<'a> Page<'a> {
         let (slots, _) = slots.as_chunks::<4>();
         let has_tag = |slot: &[u8; 4]| u32::from_le_bytes(*slot) >> 16 == u32::from(tag);
         let mut at = from;
-        // Several at a time, which the compiler turns into one comparison.
+        // The compiler turns the comparisons of these slots into one.
         while let Some(some) = slots.get(at..at + SLOTS) {
             if some.iter().fold(false, |found, slot| found | has_tag(slot)) {
                 break;
@@ -166,20 +166,20 @@ impl<'a> Page<'a> {
         found.map(|index| at + index)
     }
 
-    /// The hash that separates a child by hash from the one before it.
+    /// In a tree ordered by hash: the hash that separates a child from the one before it.
     #[inline]
     pub(crate) fn hash_before(self, index: usize) -> u64 {
         let at = self.begin(index, CHILD_SLOT_BYTES) + CHILD_BYTES;
         u64_at(self.0, at).swap_bytes()
     }
 
-    /// The eight bytes before the texts of an entry, as a number in the order of the bytes.
+    /// The eight bytes before the texts of an entry, as a big-endian number.
     #[inline]
     pub(crate) fn lead(self, index: usize, slot: usize) -> u64 {
         u64_at(self.0, self.begin(index, slot)).swap_bytes()
     }
 
-    /// How many elements are below a child.
+    /// The number of elements below a child.
     #[inline]
     pub(crate) fn count(self, index: usize) -> usize {
         u32_at(self.0, self.begin(index, CHILD_SLOT_BYTES) + COUNT_AT) as usize

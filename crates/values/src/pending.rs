@@ -79,7 +79,7 @@ impl<'a> Op<'a> {
         }
     }
 
-    /// Its bytes before the texts, without a place.
+    /// The bytes of the operation before its texts, with an empty place.
     fn front(&self) -> [u8; FRONT_BYTES] {
         let mut front = [0; FRONT_BYTES];
         (front[0], front[1]) = (self.kind as u8, self.tail.is_some().into());
@@ -155,7 +155,7 @@ pub(crate) struct Pending {
     /// Which operation a member has, once there are many.
     table: Option<HashMap<Box<[u8]>, usize>>,
     added: isize,
-    /// Whether an operation gives a member a tail.
+    /// Whether any operation sets the tail of a member.
     has_tails: bool,
     /// What was looked up last among what is stored: most often it is changed next.
     looked_up: Cell<Option<Place>>,
@@ -171,7 +171,7 @@ impl Pending {
         self.added
     }
 
-    /// Whether an operation gives a member a tail.
+    /// Whether any operation sets the tail of a member.
     pub(crate) fn has_tails(&self) -> bool {
         self.has_tails
     }
@@ -259,12 +259,12 @@ impl Pending {
         place
     }
 
-    /// What was looked up last.
+    /// The result of the last look-up.
     pub(crate) fn looked_up(&self) -> Option<Place> {
         self.looked_up.get()
     }
 
-    /// The same, but what was looked up last is not looked up again.
+    /// Finds a member among what is stored; uses the result of the last look-up if it is the same.
     fn place_of_stored(&self, view: &View<'_>, member: &[u8]) -> Place {
         let hash = hash(view.seed(), member);
         let last = self.looked_up.get().filter(|place| place.hash == hash);

@@ -35,7 +35,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The plan of a change that adds one entry to each tree at most.
+    /// The plan of a change that adds at most one entry to each tree.
     pub(crate) fn single() -> Plan {
         Plan {
             is_single: true,
@@ -81,7 +81,7 @@ impl Plan {
         });
     }
 
-    /// Adds bytes that the entry at a spot gets.
+    /// Adds the bytes by which the entry at a spot grows.
     pub(crate) fn lengthen(&mut self, view: &View<'_>, tree: Tree, spot: Spot, bytes: usize) {
         self.grow(view, tree, spot, bytes);
     }

@@ -56,16 +56,16 @@ pub struct Set<'v> {
     members: Members<'v, Bare>,
 }
 
-/// A set in which many members are looked up.
+/// A stored set for many look-ups, with the hash function that they share.
 #[derive(Clone, Copy, Debug)]
 pub struct Lookups<'v> {
     value: &'v [u8],
-    /// None for a packed one.
+    /// None for a packed set.
     hasher: Option<Hasher>,
 }
 
 impl<'v> Lookups<'v> {
-    /// Look-ups in the set in the bytes of a value.
+    /// Prepares look-ups in the set that a value contains.
     #[must_use]
     pub fn of(value: &'v [u8]) -> Lookups<'v> {
         let hasher = is_paged(value).then(|| Hasher::of(View::of(value, Bare::FORMS).seed()));
@@ -142,8 +142,8 @@ impl<'v> Set<'v> {
         })
     }
 
-    /// The member at a place, and the place behind it; the first place is zero. Cost: none that
-    /// depends on how many there are.
+    /// The member at a position and the position after it; the first position is zero. Cost: does
+    /// not depend on the number of members.
     #[must_use]
     pub fn member_at(&self, at: usize) -> Option<(Cow<'_, [u8]>, usize)> {
         if let Members::Packed(packed) = &self.members {

@@ -159,8 +159,9 @@ impl<'v> SortedSet<'v> {
         found.expect("a rank below the number of members")
     }
 
-    /// The member at a place in the order, its score, and the place behind it; the first place is
-    /// zero. Of what is stored. Cost: none that depends on how many there are.
+    /// The member at a position in the order, its score and the position after it; the first
+    /// position is zero. Pending operations are not seen. Cost: does not depend on the number of
+    /// members.
     #[must_use]
     pub fn member_at(&self, at: usize) -> Option<(Cow<'_, [u8]>, f64, usize)> {
         if let Members::Packed(packed) = &self.members {

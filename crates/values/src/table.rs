@@ -95,8 +95,8 @@ impl<'a> View<'a> {
             let hashed = (0..node.len()).map(|index| (hash_of(index), index));
             let mut ahead: Vec<_> = hashed.filter(|&(hash, _)| hash >= from).collect();
             if (1..ahead.len()).contains(&left) {
-                // Only those that are shown, and the one behind them, are put in order; members
-                // with the same cursor are shown together.
+                // Only the members that are shown and the next one have to be sorted. Members with
+                // the same cursor are shown together.
                 let (shown, next, _) = ahead.select_nth_unstable_by_key(left, |&(hash, _)| hash);
                 let next = next.0 >> CURSOR_SHIFT;
                 if shown.iter().all(|&(hash, _)| hash >> CURSOR_SHIFT < next) {

@@ -19,7 +19,7 @@ pub(crate) const ROOTS_AT: usize = 8;
 pub(crate) const COUNTS_AT: usize = 16;
 pub(crate) const SEED_AT: usize = 32;
 pub(crate) const WORDS_AT: usize = 40;
-/// Where the head says whether the value has, or has had, long texts.
+/// Offset in the head of the flag that the value has, or has had, long texts.
 pub(crate) const HAS_PARTS_AT: usize = 56;
 
 /// Whether a value of a collection is made of pages; that of a packed one begins with other bytes.
@@ -60,7 +60,7 @@ impl Tree {
 pub struct Spot {
     pub(crate) page: u32,
     pub(crate) index: usize,
-    /// Which child of its parent the page was when it was found: a hint, which is checked.
+    /// The page's index among its parent's children when it was found: a hint, which is checked.
     pub(crate) child: u16,
 }
 
@@ -73,7 +73,7 @@ impl PartialEq for Spot {
 impl Eq for Spot {}
 
 impl Spot {
-    /// The entry at an index of a page.
+    /// The spot at an index of a page.
     pub(crate) fn at(page: u32, index: usize) -> Spot {
         Spot {
             page,
@@ -127,7 +127,7 @@ impl<'a> View<'a> {
         u64_at(self.bytes, SEED_AT)
     }
 
-    /// Whether it may have long texts.
+    /// Whether the value may have long texts.
     #[inline]
     pub(crate) fn has_parts(&self) -> bool {
         self.bytes[HAS_PARTS_AT] != 0
@@ -327,7 +327,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Which child of its parent the page of a spot is.
+    /// The index of a spot's page among its parent's children.
     pub(crate) fn index_in(&self, parent: u32, spot: Spot) -> usize {
         let (node, hint) = (self.page(parent), usize::from(spot.child));
         match hint < node.len() && node.child_page(hint) == spot.page {
@@ -387,8 +387,8 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The entry of a rank; the spot behind the last one if there are not so many. Cost: O(log n),
-    /// least at both ends.
+    /// The spot of the entry with a rank, or the spot after the last entry. Cost: O(log n), least
+    /// at both ends.
     #[must_use]
     pub fn at(&self, tree: Tree, rank: usize) -> Spot {
         let mut spot = Spot::at(self.root(tree), rank);
@@ -427,8 +427,8 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The first spot of the leaf in which the search ends that goes to the last child of a node
-    /// which is at or before what is looked for; the first child counts as such.
+    /// Descends to a leaf and returns its first spot. In each node it takes the last child for
+    /// which `is_at_or_before` holds, or the first child if it holds for none.
     #[inline]
     pub(crate) fn leaf_by(
         &self,

@@ -21,7 +21,7 @@ pub const SOURCE_BYTES_MAX: usize = 16 << 20;
 /// libraries have about 50 KiB.
 pub const PROGRAM_BYTES_MAX: usize = 64 << 10;
 
-/// A script that was used so recently is not noted as used again.
+/// A script that is used again within this many uses keeps its position in the eviction order.
 const USES_KEPT: u64 = 16;
 
 /// The SHA-1 of a source in lower-case hexadecimal.

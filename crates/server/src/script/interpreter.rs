@@ -26,7 +26,7 @@ const MEMORY_BYTES_KEPT_MAX: usize = 8 << 20;
 const COMPILED_MAX: usize = 1_000;
 /// Longest text of an error that is kept.
 const ERROR_BYTES_MAX: usize = 64 << 10;
-/// So many arguments of a command are handed on without an allocation.
+/// Up to this many arguments of a command are passed on without an allocation.
 const WORDS_FEW: usize = 8;
 /// Most bytes of a command's arguments together.
 const ARGS_BYTES_MAX: usize = 64 << 20;
@@ -188,14 +188,14 @@ impl Interpreter {
         machine.end(run.time_ms_max, result)
     }
 
-    /// Frees memory after runs that took much; how many bytes.
+    /// Frees the Lua state if runs have left much memory in it. Returns the freed bytes.
     pub fn tidy_up(&mut self) -> usize {
         let machine = self.machine.as_ref();
         let bytes = machine.map_or(0, |machine| machine.lua.used_memory());
         if bytes <= MEMORY_BYTES_KEPT_MAX {
             return 0;
         }
-        // To free all is quicker than to look for what is still needed.
+        // To free the whole state is faster than to collect the garbage in it.
         self.machine = None;
         bytes
     }
@@ -307,7 +307,7 @@ impl Machine {
         compiled.map_err(RunError::Compile)
     }
 
-    /// A list of texts.
+    /// A Lua table that lists strings.
     fn list(&self, values: &[&[u8]]) -> Result<Table> {
         let limit = &self.shared.limit;
         let text = |&value: &&[u8]| limit.tick().is_ok().then(|| BString::from(value));
@@ -348,7 +348,7 @@ impl Machine {
         })
     }
 
-    /// What `call` answers to a script: the reply of a command, or whether it may be run.
+    /// What `call` returns to a script: a command's reply, or whether the command may be run.
     fn call_host(
         &self,
         lua: &Lua,

@@ -28,7 +28,8 @@ const PIECE_BYTES: usize = 1_024;
 const UNCOLLECTED_BYTES_MIN: usize = 8 << 10;
 /// Longest line that `redis.log` prints.
 const LOG_BYTES_MAX: usize = 1_024;
-/// What asks `call` whether a command may be run. No script can make such a value.
+/// With this as its first argument, `call` only checks whether a command may be run. No script can
+/// create this value.
 pub(super) const ONLY_CHECK: Value = Value::LightUserData(LightUserData(std::ptr::null_mut()));
 /// Deepest call that is looked at for the line of an error.
 const LEVELS_MAX: usize = 100;

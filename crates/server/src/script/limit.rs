@@ -69,7 +69,7 @@ impl Limit {
         Ok(())
     }
 
-    /// Counts a small piece of work, and looks at the clock when there were many; whether it did.
+    /// Counts a small piece of work, and checks the clock after many. Returns whether it did.
     ///
     /// # Errors
     /// As [`Limit::check`].

@@ -114,7 +114,7 @@ local redis = {
   SERVER_VERSION_NUM = host.version_number,
 }
 
--- `call` itself is put into each table for each run. With this before a command it only tells
+-- Each run sets `call` in each table. With `ONLY_CHECK` as its first argument, `call` only returns
 -- whether the command may be run.
 local ONLY_CHECK = host.only_check
 local function pcall_of(redis)

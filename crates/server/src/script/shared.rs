@@ -170,11 +170,11 @@ impl Shared {
         Ok(())
     }
 
-    /// Counts a small piece of the host's work for a script; when there were many, looks at the
-    /// clock and at the memory that it has taken.
+    /// Counts a small piece of the host's work for a script. After many, checks the clock and the
+    /// memory that the script uses.
     ///
     /// # Errors
-    /// As [`Limit::check`], and that the script has too much memory.
+    /// As [`Limit::check`]; also if the script uses too much memory.
     pub(super) fn tick(&self, lua: &Lua) -> Result<()> {
         if self.limit.tick()? && lua.used_memory() > MEMORY_BYTES_MAX {
             return Err(self.raise(Raised::Text(b"not enough memory".to_vec())));
@@ -182,7 +182,7 @@ impl Shared {
         Ok(())
     }
 
-    /// A string of a script that the host has made.
+    /// Makes a Lua string from bytes of the host, after a check of its size.
     ///
     /// # Errors
     /// As [`Shared::check_room`].
@@ -240,14 +240,14 @@ impl Default for Shared {
     }
 }
 
-/// While it exists, the state's memory has no limit: with one, each string and table that the host
-/// makes is made in a protected call, which is several times as dear. What the host makes has
-/// bounds of its own; a script that holds too much afterwards gets no more memory.
+/// While this exists, the Lua state has no memory limit. With a limit, the binding makes each
+/// string and table of the host in a protected call, which is several times slower. The host bounds
+/// what it makes. A script that uses too much afterwards gets no more memory.
 #[derive(Debug)]
 pub(super) struct Unlimited<'l>(&'l Lua);
 
 impl Unlimited<'_> {
-    /// Lifts the limit.
+    /// Removes the limit until the result is dropped.
     pub(super) fn begin(lua: &Lua) -> Result<Unlimited<'_>> {
         lua.set_memory_limit(0)?;
         Ok(Unlimited(lua))

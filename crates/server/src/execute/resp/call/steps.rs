@@ -1,5 +1,5 @@
-//! Steps: answers and work of which a command does a piece in each turn of the event loop; what is
-//! short is done in the first.
+//! Steps: a command splits its work and its reply into pieces and does one in each iteration of
+//! the event loop. Short commands finish in the first iteration.
 //!
 //! A step is a closure that does a piece and says whether that was the last. A client that runs a
 //! transaction or a script has its answer at once: there all steps are done one after the other.
@@ -24,8 +24,8 @@ pub(in crate::execute::resp) const STEP_ITEMS: usize = 4_096;
 /// than to read it, above all if another is dropped for it.
 pub(in crate::execute::resp) const TRACKED_STEP_ITEMS: usize = 512;
 
-/// How long a command goes on with further steps in its first turn, in microseconds. Most are over
-/// then, and a turn of its own for the rest costs more than they do.
+/// How long a command runs steps in its first event-loop iteration, in microseconds. Most commands
+/// finish in that time; to yield would cost more than their remaining steps.
 pub(in crate::execute::resp) const FIRST_TURN_US: u64 = 50;
 
 /// What an argument that is kept takes beside its bytes.
@@ -89,7 +89,7 @@ impl<W: Work> Unfinished for Steps<W> {
 }
 
 impl Call<'_> {
-    /// Does the first steps now, and the others in the connection's next turns.
+    /// Runs the first steps now, and the others in the connection's next event-loop iterations.
     ///
     /// # Errors
     /// If the answer has to be given at once and is too long for it.
