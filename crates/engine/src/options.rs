@@ -244,9 +244,15 @@ impl ValueBytes for Vec<u8> {
     }
 
     fn resize(&mut self, len: usize) {
+        if len > self.capacity().max(DOUBLED_BYTES_MAX) {
+            self.reserve_exact(len - self.len() + len / 8);
+        }
         self.resize(len, 0);
     }
 }
+
+/// Up to this length, buffers double when they grow. Longer ones grow by an eighth.
+const DOUBLED_BYTES_MAX: usize = 1 << 20;
 
 /// Changes a value as the bytes say that were put into the scratch buffer.
 #[derive(Clone, Copy)]

@@ -57,6 +57,35 @@ fn long_commands_of_any_kind_are_answered_and_nobody_stands_still() {
 }
 
 #[test]
+fn a_result_larger_than_the_memory_for_clients_is_refused() {
+    let daemon = Daemon::spawn(&[
+        "--threads",
+        "1",
+        "--memory",
+        "512MiB",
+        "--client-memory",
+        "24MiB",
+    ]);
+    let mut client = Client::connect(&daemon);
+    let member = |number: usize| format!("{number:0>100}").into_bytes();
+    for first in (0..120_000).step_by(1_000) {
+        let members: Vec<Vec<u8>> = (first..first + 1_000).map(member).collect();
+        let scored = members.iter().flat_map(|member| [&b"1"[..], member]);
+        let sorted: Vec<&[u8]> = [&b"ZADD"[..], b"sorted"]
+            .into_iter()
+            .chain(scored)
+            .collect();
+        client.send(&sorted);
+        assert_eq!(client.read(), Value::Integer(1_000));
+    }
+    let refused =
+        resp::error("ERR the result is larger than half of the memory for clients (client-memory)");
+    assert_eq!(client.run("ZRANGESTORE to sorted 0 -1"), refused);
+    assert_eq!(client.run("EXISTS to"), Value::Integer(0));
+    assert_eq!(client.run("ZRANGESTORE to sorted 0 9"), Value::Integer(10));
+}
+
+#[test]
 fn a_long_message_goes_back_and_what_is_never_stored_is_refused_without_a_copy() {
     const LONG: usize = 64 * MIB;
     let daemon = Daemon::spawn(&[

@@ -355,8 +355,11 @@ impl Supply for Selection {
         }
         let set = SortedSet::view(&search.value);
         let mut run = Vec::new();
-        for _ in 0..STEP_ITEMS.min(self.left) {
-            run.extend(search.found.next(&set));
+        let most = STEP_ITEMS.min(self.left);
+        while run.len() < most
+            && let Some(spot) = search.found.next(&set)
+        {
+            run.push(spot);
         }
         self.left -= run.len();
         let is_last = self.left == 0 || search.found.upcoming.is_empty();

@@ -209,7 +209,7 @@ impl Sorting {
             let weight = self.weigh(context, &element);
             // A value is shorter than 4 GiB.
             let number = self.count as u32;
-            run.push(Weighed { weight, at, number });
+            run.push((Weighed { weight, at, number }, element));
             self.count += 1;
             self.at = Some(next);
             if self.bytes > RESULT_BYTES_MAX {
@@ -219,13 +219,9 @@ impl Sorting {
             }
         }
         let is_descending = self.asking.is_descending;
-        let element = |weighed: &Weighed| elements.at(weighed.at).map(|(element, _)| element);
-        run.sort_by(|one, two| {
-            let (mine, other) = (element(one), element(two));
-            let (mine, other) = (mine.unwrap_or_default(), other.unwrap_or_default());
-            compare((one, &mine), (two, &other), is_descending)
-        });
-        self.runs.push(run);
+        run.sort_by(|(one, mine), (two, other)| compare((one, mine), (two, other), is_descending));
+        self.runs
+            .push(run.into_iter().map(|(weighed, _)| weighed).collect());
         self.offer(&elements, self.runs.len() - 1, 0);
         self.value = Some(value);
         if self.at.is_some() {
