@@ -152,12 +152,6 @@ impl<'v, S: Rules> Members<'v, S> {
         }
     }
 
-    /// The result of the last look-up in the stored pages. None if the value is packed or has pages
-    /// of its own.
-    pub(crate) fn looked_up(&self) -> Option<Place> {
-        self.pending().and_then(Pending::looked_up)
-    }
-
     /// Looks a member up if the value has pages of its own: where it is, or would be.
     pub(crate) fn look_up_built(&self, member: &[u8]) -> Option<Place> {
         match self {
@@ -203,6 +197,16 @@ impl<'v, S: Rules> Members<'v, S> {
                 let value: &mut dyn cellar_engine::ValueBytes = value;
                 S::apply(&mut Edit::of(value, S::FORMS), op);
             }
+        }
+    }
+
+    /// Removes a member that is there.
+    pub(crate) fn remove(&mut self, member: &[u8]) {
+        let Members::Packed(packed) = self else {
+            return self.apply(&Op::remove(member));
+        };
+        if let Some(at) = packed.find(member).map(|entry| entry.at) {
+            packed.remove(at);
         }
     }
 

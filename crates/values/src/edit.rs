@@ -10,7 +10,7 @@ use cellar_engine::ValueBytes;
 use smallvec::SmallVec;
 
 use crate::bytes::u64_at;
-use crate::entry::{Entry, Form, NewEntry, SHORT_BYTES};
+use crate::entry::{Form, NewEntry, SHORT_BYTES};
 use crate::page::{CHILD_SLOT_BYTES, COUNT_AT, FRONT_BYTES, Front, Kind, NONE, Page};
 use crate::view::{COUNTS_AT, Spot, Tree, View, new_head, page_at};
 
@@ -118,10 +118,7 @@ impl<'v, V: ValueBytes + ?Sized> Edit<'v, V> {
         stored: &Stored<'_>,
     ) -> Result<(), Collision> {
         let form = self.forms[tree as usize];
-        let old_texts = match self.view().has_parts() {
-            true => self.long_pages(self.view().entry(spot)),
-            false => Vec::new(),
-        };
+        let old_texts = self.long_pages(spot);
         let bytes = self.make_entry(form, stored, spot.page);
         self.exchange(tree, spot, &bytes, stored.tag)?;
         self.free(old_texts);
@@ -181,10 +178,7 @@ impl<'v, V: ValueBytes + ?Sized> Edit<'v, V> {
 
     /// Removes the entry at a spot.
     pub(crate) fn remove(&mut self, tree: Tree, spot: Spot) {
-        let mut freed = match self.view().has_parts() {
-            true => self.long_pages(self.view().entry(spot)),
-            false => Vec::new(),
-        };
+        let mut freed = self.long_pages(spot);
         self.take_out(spot.page, spot.index);
         self.count(tree, -1);
         self.add_to(spot, -1);
@@ -207,8 +201,7 @@ impl<'v, V: ValueBytes + ?Sized> Edit<'v, V> {
             }
             let mut freed = Vec::new();
             for index in 0..entries {
-                let entry = self.view().entry(Spot { index, ..spot });
-                freed.append(&mut self.long_pages(entry));
+                freed.append(&mut self.long_pages(Spot { index, ..spot }));
             }
             self.count(tree, -(entries as i64));
             self.add_to(spot, -(entries as i32));
@@ -218,11 +211,13 @@ impl<'v, V: ValueBytes + ?Sized> Edit<'v, V> {
         }
     }
 
-    /// The pages of an entry's long texts.
-    fn long_pages(&self, entry: Entry<'_>) -> Vec<u32> {
+    /// The pages of the long texts of the entry at a spot.
+    fn long_pages(&self, spot: Spot) -> Vec<u32> {
         let mut pages = Vec::new();
-        for (_, first) in entry.long_texts() {
-            self.part_pages(first, &mut pages);
+        if self.view().has_parts() {
+            for (_, first) in self.view().entry(spot).long_texts() {
+                self.part_pages(first, &mut pages);
+            }
         }
         pages
     }

@@ -186,23 +186,26 @@ impl<'v> Hash<'v> {
 
     /// The fields from a place on, each with the place behind it; the first place is zero.
     pub fn iter_from(&self, at: usize) -> impl Iterator<Item = (Field<'_>, usize)> {
-        let packed = match &self.members {
-            Members::Packed(packed) => Some(packed.iter_from(at)),
-            _ => None,
-        };
-        let packed = packed.into_iter().flatten();
-        let packed = packed.map(|entry| (Field::of(entry), entry.end));
-        let paged = self.members.view().map(|view| {
-            let spot = match at {
-                0 => view.first(Tree::First),
-                at => Spot::of_number(at),
-            };
-            view.iter_from(spot).map(move |(spot, entry)| {
-                (Field::of_paged(&view, entry), view.next(spot).to_number())
-            })
+        let mut at = at;
+        let all = std::iter::from_fn(move || {
+            let (field, next) = self.field_at(at)?;
+            at = next;
+            Some((field, next))
         });
-        let all = packed.chain(paged.into_iter().flatten());
         all.filter(|(field, _)| !self.is_over(field.deadline))
+    }
+
+    /// The field at a place, expired or not, and the place behind it.
+    fn field_at(&self, at: usize) -> Option<(Field<'_>, usize)> {
+        if let Members::Packed(packed) = &self.members {
+            return (at < packed.bytes()).then(|| {
+                let entry = packed.entry(at);
+                (Field::of(entry), entry.end)
+            });
+        }
+        let view = self.members.view()?;
+        let (entry, next) = view.entry_at(Tree::First, at)?;
+        Some((Field::of_paged(&view, entry), next))
     }
 
     /// When the next field goes; never if none has a deadline.
@@ -296,10 +299,7 @@ impl<'v> Hash<'v> {
             found.map(|(_, deadline)| deadline)
         } else {
             let old = self.stored_deadline(name);
-            let op = Op {
-                place: self.members.looked_up(),
-                ..Op::put(name, value, tail_of(deadline), old.is_none())
-            };
+            let op = Op::put(name, value, tail_of(deadline), old.is_none());
             self.members.apply(&op);
             old
         };
@@ -348,17 +348,7 @@ impl<'v> Hash<'v> {
             return false;
         }
         self.is_changed = true;
-        match &mut self.members {
-            Members::Packed(packed) => {
-                if let Some(at) = packed.find(name).map(|entry| entry.at) {
-                    packed.remove(at);
-                }
-            }
-            members => members.apply(&Op {
-                place: members.looked_up(),
-                ..Op::remove(name)
-            }),
-        }
+        self.members.remove(name);
         true
     }
 
@@ -383,14 +373,7 @@ impl<'v> Hash<'v> {
         };
         self.expired = over.len();
         for name in over {
-            match &mut self.members {
-                Members::Packed(packed) => {
-                    if let Some(at) = packed.find(&name).map(|entry| entry.at) {
-                        packed.remove(at);
-                    }
-                }
-                members => members.apply(&Op::remove(&name)),
-            }
+            self.members.remove(&name);
         }
         if let Members::Packed(packed) = &self.members {
             self.earliest = span_of(packed).0;

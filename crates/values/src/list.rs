@@ -167,9 +167,8 @@ impl<'a> List<'a> {
                 (Cow::Borrowed(element), next)
             }),
             List::Paged(view) => {
-                let spot = view.settled(Spot::of_number(place))?;
-                let element = view.bytes_of(view.entry(spot).text());
-                Some((element, view.next(spot).to_number()))
+                let (entry, next) = view.entry_at(Tree::First, place)?;
+                Some((view.bytes_of(entry.text()), next))
             }
         }
     }

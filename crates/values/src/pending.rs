@@ -216,11 +216,7 @@ impl Pending {
                 self.bytes.extend_from_slice(&bytes);
             }
             _ => {
-                let mut front = op.front();
-                if let (Some(found), true) = (&op.place, self.ops.is_empty()) {
-                    write_place(found, &mut front[PLACE_AT..]);
-                }
-                self.bytes.extend_from_slice(&front);
+                self.bytes.extend_from_slice(&op.front());
                 self.bytes.extend_from_slice(op.member);
                 self.bytes.extend_from_slice(op.second);
             }
@@ -259,11 +255,6 @@ impl Pending {
         place
     }
 
-    /// The result of the last look-up.
-    pub(crate) fn looked_up(&self) -> Option<Place> {
-        self.looked_up.get()
-    }
-
     /// Finds a member among what is stored; uses the result of the last look-up if it is the same.
     fn place_of_stored(&self, view: &View<'_>, member: &[u8]) -> Place {
         let hash = hash(view.seed(), member);
@@ -283,9 +274,7 @@ impl Pending {
             if op.kind == OpKind::RemoveRange {
                 continue;
             }
-            let place = op
-                .place
-                .unwrap_or_else(|| self.place_of_stored(view, op.member));
+            let place = self.place_of_stored(view, op.member);
             first = first.or(Some(place));
             if op.kind == OpKind::Remove {
                 continue;

@@ -10,7 +10,7 @@ use crate::edit::Edit;
 use crate::entry::Form;
 use crate::packed::{Packed, Shape};
 use crate::pending::{Op, OpKind};
-use crate::view::{Spot, Tree, View, is_paged};
+use crate::view::{Tree, View, is_paged};
 
 /// Nothing belongs to a member.
 #[derive(Debug)]
@@ -153,13 +153,8 @@ impl<'v> Set<'v> {
             });
         }
         let view = self.members.view()?;
-        let spot = match at {
-            0 => view.first(Tree::First),
-            at => Spot::of_number(at),
-        };
-        let spot = view.settled(spot)?;
-        let member = view.bytes_of(view.entry(spot).text());
-        Some((member, view.next(spot).to_number()))
+        let (entry, next) = view.entry_at(Tree::First, at)?;
+        Some((view.bytes_of(entry.text()), next))
     }
 
     /// Shows about `count` members whose hashes are not before `cursor`, and says where to go on;
@@ -226,7 +221,7 @@ impl<'v> Set<'v> {
         match &mut self.members {
             Members::Packed(packed) => packed.push(member, &[&[]; 3]),
             members => members.apply(&Op {
-                place: built.or_else(|| members.looked_up()),
+                place: built,
                 ..Op::put(member, &[], None, true)
             }),
         }
@@ -239,17 +234,7 @@ impl<'v> Set<'v> {
             return false;
         }
         self.is_changed = true;
-        match &mut self.members {
-            Members::Packed(packed) => {
-                if let Some(at) = packed.find(member).map(|entry| entry.at) {
-                    packed.remove(at);
-                }
-            }
-            members => members.apply(&Op {
-                place: members.looked_up(),
-                ..Op::remove(member)
-            }),
-        }
+        self.members.remove(member);
         true
     }
 

@@ -15,7 +15,7 @@ use crate::entry::{Entry, Form};
 use crate::ordered::{key_score, score_key};
 use crate::packed::{self, Packed, Shape};
 use crate::pending::{Op, OpKind};
-use crate::view::{Spot, Tree, View};
+use crate::view::{Tree, View};
 
 /// A score.
 #[derive(Debug)]
@@ -171,13 +171,7 @@ impl<'v> SortedSet<'v> {
             });
         }
         let view = self.members.view()?;
-        let spot = match at {
-            0 => view.first(Tree::Second),
-            at => Spot::of_number(at),
-        };
-        let spot = view.settled(spot)?;
-        let entry = view.entry(spot);
-        let next = view.next(spot).to_number();
+        let (entry, next) = view.entry_at(Tree::Second, at)?;
         Some((view.bytes_of(entry.text()), keyed_score(entry), next))
     }
 
@@ -264,10 +258,7 @@ impl<'v> SortedSet<'v> {
             let at = before.map_or(0, |entry| entry.end);
             packed.insert(at, member, &[&score.to_le_bytes(), &[], &[]]);
         } else {
-            let op = Op {
-                place: self.members.looked_up(),
-                ..Op::put(member, &[], Some(score.to_bits()), old.is_none())
-            };
+            let op = Op::put(member, &[], Some(score.to_bits()), old.is_none());
             self.members.apply(&op);
         }
         old.is_none()
@@ -304,17 +295,7 @@ impl<'v> SortedSet<'v> {
             return false;
         }
         self.is_changed = true;
-        match &mut self.members {
-            Members::Packed(packed) => {
-                if let Some(at) = packed.find(member).map(|entry| entry.at) {
-                    packed.remove(at);
-                }
-            }
-            members => members.apply(&Op {
-                place: members.looked_up(),
-                ..Op::remove(member)
-            }),
-        }
+        self.members.remove(member);
         true
     }
 

@@ -342,6 +342,17 @@ impl<'a> View<'a> {
         found.expect("a page is a child of the node that it names")
     }
 
+    /// The entry of a tree at the spot of a number, and the number of the spot after it. The number
+    /// zero stands for the first spot. Cost: does not depend on the number of entries.
+    pub(crate) fn entry_at(&self, tree: Tree, number: usize) -> Option<(Entry<'a>, usize)> {
+        let spot = match number {
+            0 => self.first(tree),
+            number => Spot::of_number(number),
+        };
+        let spot = self.settled(spot)?;
+        Some((self.entry(spot), self.next(spot).to_number()))
+    }
+
     /// The entries from a spot on, with their spots.
     pub fn iter_from(&self, spot: Spot) -> impl Iterator<Item = (Spot, Entry<'a>)> + use<'a> {
         let (view, mut at) = (*self, spot);
