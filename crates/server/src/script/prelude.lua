@@ -117,6 +117,7 @@ local redis = {
 -- Each run sets `call` in each table. With `ONLY_CHECK` as its first argument, `call` only returns
 -- whether the command may be run.
 local ONLY_CHECK = host.only_check
+
 local function pcall_of(redis)
   return function(...)
     local ok, reply = pcall(redis.call, ...)
@@ -128,11 +129,14 @@ local function pcall_of(redis)
   end
 end
 
-redis.pcall = pcall_of(redis)
-
-function redis.acl_check_cmd(...)
-  return redis.call(ONLY_CHECK, ...)
+local function check_of(redis)
+  return function(...)
+    return redis.call(ONLY_CHECK, ...)
+  end
 end
+
+redis.pcall = pcall_of(redis)
+redis.acl_check_cmd = check_of(redis)
 
 local function is_text(value)
   return type(value) == "string" or type(value) == "number"
@@ -424,9 +428,7 @@ for name, value in pairs(redis) do
   redis_of_functions[name] = value
 end
 redis_of_functions.pcall = pcall_of(redis_of_functions)
-function redis_of_functions.acl_check_cmd(...)
-  return redis_of_functions.call(ONLY_CHECK, ...)
-end
+redis_of_functions.acl_check_cmd = check_of(redis_of_functions)
 redis_of_functions.breakpoint = nil
 redis_of_functions.replicate_commands = nil
 of_functions.redis = fence(redis_of_functions)
