@@ -179,6 +179,29 @@ mod tests {
     }
 
     #[test]
+    fn of_writes_of_one_key_in_a_row_the_last_one_is_kept() {
+        let mut sampler = Sampler::new();
+        let write = |hash, bytes| Event {
+            action: Action::Set,
+            bytes,
+            ..event(hash)
+        };
+        for noted in [
+            write(1, 10),
+            write(1, 20),
+            event(1),
+            write(1, 30),
+            write(2, 40),
+        ] {
+            sampler.note(noted);
+        }
+        let mut taken = Vec::new();
+        sampler.take(&mut taken);
+        let bytes: Vec<u32> = taken.iter().map(|event| event.bytes).collect();
+        assert_eq!(bytes, [20, 0, 30, 40]);
+    }
+
+    #[test]
     fn the_sample_does_not_hang_on_the_bits_that_others_use() {
         let mut of_shard = [0_u32; 8];
         let mut of_bucket = [0_u32; 8];

@@ -415,8 +415,7 @@ impl<K: Hash + Eq, P> Writer<'_, K, P> {
         self.due.is_none()
     }
 
-    /// Has an entry leave whose time is over, if a sweep has left one and it is found; whether one
-    /// was.
+    /// Removes one expired entry if the last sweep may have left some. Returns whether it did.
     fn expire_one(&mut self) -> bool {
         for _ in 0..PLACES_PER_LOCK {
             let Some(now) = self.due else { break };
@@ -427,7 +426,7 @@ impl<K: Hash + Eq, P> Writer<'_, K, P> {
         false
     }
 
-    /// Has the entry at the hand's next place leave if its time is over; whether it did.
+    /// Removes the entry at the hand's next place if it has expired. Returns whether it did.
     fn look_at_next(&mut self, now: Duration) -> bool {
         let places = self.state.numbers;
         let number = self.state.hand.next(places);
