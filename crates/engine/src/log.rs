@@ -23,6 +23,7 @@ pub(crate) use self::residence::Touch;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use self::extents::Reuse;
 use self::share::Share;
 use crate::anchor::Anchor;
 use crate::arena::Arena;
@@ -115,6 +116,8 @@ pub(crate) struct Log {
     /// Free segments still to be given back, and when to look for more.
     surplus: usize,
     surplus_known_until: Instant,
+    /// Extents that hold nothing and wait for the next long value.
+    reuse: Reuse,
     /// The stretch that is being put on a huge page: none of it may be given back meanwhile.
     growing_huge: Option<usize>,
     /// Segments that are left to those that move items, where none may leave for want of room.
@@ -167,6 +170,7 @@ impl Log {
             spared: 0,
             surplus: 0,
             surplus_known_until: Instant(0),
+            reuse: Reuse::default(),
         }
     }
 

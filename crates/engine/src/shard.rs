@@ -558,9 +558,9 @@ impl Shard {
             .free_some(&mut self.store, segments, copy_bytes, now)
     }
 
-    /// Gives a piece of an extent back that holds nothing; whether there was one.
-    pub(crate) fn release_piece(&mut self) -> bool {
-        self.store.release_piece() > 0
+    /// Gives a piece of an extent back that no value has needed for a while; whether there was one.
+    pub(crate) fn release_idle_piece(&mut self, now: Instant) -> bool {
+        self.store.release_idle_piece(now) > 0
     }
 
     /// Bytes the ghosts take.

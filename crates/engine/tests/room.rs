@@ -167,6 +167,11 @@ fn a_reservation_that_is_dropped_where_memory_is_left_costs_nobody_an_item() {
     let during = timed.cache.audit().unwrap();
     assert!(during.held_bytes >= 4 * STEP_BYTES, "{during:?}");
     drop(reserved);
+    // Its memory stays for the next long value as long as one might come.
+    for _ in 0..2 {
+        settle(&timed);
+        timed.clock.advance_ms(500);
+    }
     settle(&timed);
     let after = timed.cache.audit().unwrap();
     // The table of segments keeps its size.
@@ -174,6 +179,38 @@ fn a_reservation_that_is_dropped_where_memory_is_left_costs_nobody_an_item() {
     assert!(table < 64 << 10, "{before:?} {after:?}");
     assert_eq!(after.overhead_bytes - before.overhead_bytes, table);
     assert_eq!((after.live_items, timed.cache.stats().evicted), (1, 0));
+}
+
+#[test]
+fn a_long_value_takes_the_memory_of_the_one_before_until_none_has_come_for_a_while() {
+    const BYTES: u64 = 512 << 10;
+    let timed = timed(1, MEMORY);
+    let left = || timed.cache.audit().unwrap().left_bytes;
+    let store = |bytes: u64| {
+        let key = timed.cache.key(b"key").unwrap();
+        let draft = timed.cache.draft(key, bytes as usize).unwrap();
+        timed.cache.commit(draft, &SetOptions::default()).unwrap();
+    };
+    let wait = || {
+        settle(&timed);
+        timed.clock.advance_ms(100);
+    };
+    store(BYTES);
+    let first = left();
+    // A value is replaced when the new one is there, so there are two for a moment.
+    for _ in 0..20 {
+        store(BYTES);
+        wait();
+        let taken = first - left();
+        assert!((BYTES..BYTES + (64 << 10)).contains(&taken), "{taken}");
+    }
+    // A shorter value takes no more than it needs.
+    store(BYTES / 4 * 3);
+    assert!(first - left() <= BYTES + (16 << 10), "{} {first}", left());
+    for _ in 0..12 {
+        wait();
+    }
+    assert!(left() > first, "{} {first}", left());
 }
 
 #[test]

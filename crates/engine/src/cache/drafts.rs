@@ -238,7 +238,7 @@ impl Cache {
             return Ok(None);
         };
         let piece = reservation.piece_bytes();
-        if self.pledge_bytes(reservation, piece, now)? {
+        if piece > 0 && self.pledge_bytes(reservation, piece, now)? {
             let cell = &self.shards[reservation.number];
             let mut shard = self.lock(cell);
             let pledge = &mut reservation.pledge;
@@ -265,10 +265,12 @@ impl Cache {
         let mut shard = self.lock(&self.shards[reservation.number]);
         let extent = shard.store.begin_extent(reservation.item_bytes);
         drop(shard);
-        if extent.is_none() {
+        let Some((extent, grown)) = extent else {
             self.win(reservation, STEP_BYTES, now)?;
-        }
-        Ok(extent)
+            return Ok(None);
+        };
+        reservation.grown = grown;
+        Ok(Some(extent))
     }
 
     /// Sees to it that `bytes` are pledged to a reservation; whether they are.

@@ -263,7 +263,7 @@ impl Cache {
         }
         let release = || {
             self.lock_own(cell)
-                .is_some_and(|mut one| one.release_piece())
+                .is_some_and(|mut one| one.release_idle_piece(now))
         };
         let is_leaving = (0..PIECES_PER_TICK).all(|_| release());
         waiting.is_any |= is_left || is_leaving || index.is_some() || log.is_some();

@@ -3,6 +3,9 @@
 //! A small one is made and given back at once. To touch 256 MiB takes a tenth of a second, to give
 //! them back a part of it, so a long one is made piece by piece by whoever waits for it, who pins
 //! it meanwhile, and goes back piece by piece. So does one whose maker has gone.
+//! A few empty extents keep their memory for the next long value: new memory costs three times as
+//! much as writing the value. They go back when this log or another use needs memory, and when no
+//! value has needed them for half a second.
 //!
 //! Invariant: a partial extent is no part of what the logs share evenly, whatever it will be.
 //! Why: docs/decisions/0053. Tests: tests/room.rs.
@@ -19,6 +22,22 @@ pub(crate) const PIECE_BYTES: usize = 2 << 20;
 /// Segments that plain items may fill, in quarters of what a log's share of memory has: extents
 /// that are to grow are made behind these.
 const PLAIN_QUARTERS: usize = 5;
+/// Empty extents that keep their memory: so many, and this part of a log's share of memory.
+const REUSE_EXTENTS_MAX: usize = 8;
+const REUSE_SHARE: usize = 8;
+/// For how long an empty extent has to be unused before its memory goes back.
+const REUSE_MS: u64 = 500;
+
+/// What is known of extents that hold nothing and still have memory.
+#[derive(Debug, Default)]
+pub(super) struct Reuse {
+    /// The least bytes that they had together since the last look.
+    low_bytes: usize,
+    /// Bytes of them that nobody needed before the last look, and that go back.
+    idle_bytes: usize,
+    /// When to look next.
+    look_at: Instant,
+}
 
 impl Log {
     /// Whether an item of `bytes` is better off with an extent of its own.
@@ -45,6 +64,11 @@ impl Log {
         now: Instant,
     ) -> Option<Room> {
         let room_bytes = self.extent_bytes(bytes);
+        if let Some(number) = self.take_empty(bytes) {
+            self.partial.retain(|&partial| partial != number);
+            self.share.count(room_bytes);
+            return Some(self.settle(number, queue, bytes, scale, now));
+        }
         if !self.may_take(room_bytes) || !self.share.take(room_bytes) {
             return None;
         }
@@ -68,12 +92,38 @@ impl Log {
         Some(self.settle(number, queue, bytes, scale, now))
     }
 
-    /// Begins an extent for one item of `bytes`, still without memory; `None` without range.
-    pub(crate) fn begin_extent(&mut self, bytes: usize) -> Option<Pin> {
+    /// Begins an extent for one item of `bytes`, and how many bytes of it have memory: all or none.
+    /// `None` without range.
+    pub(crate) fn begin_extent(&mut self, bytes: usize) -> Option<(Pin, usize)> {
+        if let Some(number) = self.take_empty(bytes) {
+            let grown = self.segment(number).room_bytes();
+            return Some((Pin::on(&self.arena, number), grown));
+        }
         let number = self.find_unused(bytes.div_ceil(self.segment_bytes()))?;
         self.claim(number, bytes);
         self.partial.push(number);
-        Some(Pin::on(&self.arena, number))
+        Some((Pin::on(&self.arena, number), 0))
+    }
+
+    /// An empty extent with memory for an item of `bytes` and not twice as much, if there is one;
+    /// what it has too much goes back. It stays among the partial ones.
+    fn take_empty(&mut self, bytes: usize) -> Option<u32> {
+        if self.leaves_addresses {
+            return None;
+        }
+        let room_bytes = self.extent_bytes(bytes);
+        let fits = |&one: &u32| {
+            let has_bytes = self.segment(one).room_bytes();
+            (room_bytes..room_bytes * 2).contains(&has_bytes) && !self.is_pinned(one)
+        };
+        let number = *self.partial.iter().rev().find(|&one| fits(one))?;
+        let before = self.segment(number).room_bytes();
+        if before > room_bytes {
+            self.cut_off(number, before, room_bytes);
+        }
+        let left_bytes = self.leaving_bytes().saturating_sub(room_bytes);
+        self.reuse.low_bytes = self.reuse.low_bytes.min(left_bytes);
+        Some(number)
     }
 
     /// Marks unused segments as those of an extent for an item of `bytes`.
@@ -157,10 +207,13 @@ impl Log {
         self.settle(number, queue, bytes, scale, now)
     }
 
-    /// Gives an extent back that holds nothing: a small one at once.
+    /// Gives an extent back that holds nothing; a small one at once, unless it may stay for the
+    /// next value.
     pub(super) fn begin_leaving(&mut self, number: u32) {
         let room_bytes = self.segment(number).room_bytes();
-        if room_bytes <= PIECE_BYTES {
+        let may_stay = self.leaving_bytes() + room_bytes <= self.share_bytes() / REUSE_SHARE
+            && self.partial.len() < REUSE_EXTENTS_MAX;
+        if room_bytes <= PIECE_BYTES && !may_stay {
             return self.release(number);
         }
         self.share.discount(room_bytes);
@@ -172,6 +225,28 @@ impl Log {
     pub(super) fn leaving_bytes(&self) -> usize {
         let leaving = self.partial.iter().filter(|&&one| !self.is_pinned(one));
         leaving.map(|&one| self.segment(one).room_bytes()).sum()
+    }
+
+    /// Gives a piece back of an extent that no value has needed for a while, or of more than may
+    /// stay; how many bytes.
+    pub(crate) fn release_idle_piece(&mut self, now: Instant) -> usize {
+        let leaving_bytes = self.leaving_bytes();
+        if now >= self.reuse.look_at {
+            self.reuse = Reuse {
+                low_bytes: leaving_bytes,
+                idle_bytes: self.reuse.low_bytes.min(leaving_bytes),
+                look_at: Instant(now.0 + REUSE_MS),
+            };
+        }
+        let may_stay = leaving_bytes <= self.share_bytes() / REUSE_SHARE;
+        if may_stay && self.reuse.idle_bytes == 0 {
+            return 0;
+        }
+        let bytes = self.release_piece();
+        self.reuse.idle_bytes = self.reuse.idle_bytes.saturating_sub(bytes);
+        let left_bytes = leaving_bytes.saturating_sub(bytes);
+        self.reuse.low_bytes = self.reuse.low_bytes.min(left_bytes);
+        bytes
     }
 
     /// Gives a piece back of an extent that holds nothing; how many bytes.

@@ -10,8 +10,8 @@ use crate::memory::Pledge;
 use crate::segment::Queue;
 
 impl Store {
-    /// Begins an extent for `bytes`, still without memory; `None` without range.
-    pub(crate) fn begin_extent(&mut self, bytes: usize) -> Option<Pin> {
+    /// Begins an extent for `bytes`, and how many of them have memory; `None` without range.
+    pub(crate) fn begin_extent(&mut self, bytes: usize) -> Option<(Pin, usize)> {
         self.log.begin_extent(bytes)
     }
 

@@ -134,6 +134,12 @@ impl Store {
         self.log.release_free() > 0
     }
 
+    /// Gives a piece of an extent back that no value has needed for a while; how many bytes.
+    pub(crate) fn release_idle_piece(&mut self, now: Instant) -> usize {
+        self.log.collect_drained();
+        self.log.release_idle_piece(now)
+    }
+
     /// Gives a piece of an extent back that holds nothing; how many bytes.
     pub(crate) fn release_piece(&mut self) -> usize {
         self.log.collect_drained();
