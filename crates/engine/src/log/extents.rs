@@ -117,6 +117,11 @@ impl Log {
             (room_bytes..room_bytes * 2).contains(&has_bytes) && !self.is_pinned(one)
         };
         let number = *self.partial.iter().rev().find(|&one| fits(one))?;
+        let region = self.arena.region();
+        if region.is_shared() && !region.populate(self.start_of(number), room_bytes) {
+            // Its maker gave up because the file system is full.
+            return None;
+        }
         let before = self.segment(number).room_bytes();
         if before > room_bytes {
             self.cut_off(number, before, room_bytes);
