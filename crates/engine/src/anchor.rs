@@ -3,6 +3,7 @@
 //! ```text
 //! line, one a shard     shape of the index | item being changed | awaited flush | versions
 //! mark, one a segment   base | widths, queue, bytes | order | flushed, and a check of the others
+//! sum, one a block      checksum of the block's bytes; zero if they have changed since
 //! ```
 //!
 //! A shard's index says which items there are, whatever became of its owner; the marks say how to
@@ -11,10 +12,10 @@
 //! line's second word before and after bytes of an item that an entry leads to. A process that is
 //! killed stops between two instructions, and all it has stored by then is there.
 //!
-//! Without such memory nothing is written. Why: docs/decisions/0058. Tests: tests/restart.rs.
+//! Without such memory nothing is written. Why: docs/decisions/0058, 0081. Tests: tests/restart.rs.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering, compiler_fence};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, compiler_fence};
 
 use crate::clock::Instant;
 use crate::memory::{Region, whole_pages};
@@ -50,9 +51,17 @@ pub(crate) struct SegmentMark {
 pub(crate) const LINE_BYTES: usize = size_of::<ShardLine>();
 pub(crate) const MARK_BYTES: usize = size_of::<SegmentMark>();
 
-/// Bytes that line and marks of a shard with so much memory take, about.
+/// log2 of the bytes in a block, which has one checksum.
+pub(crate) const BLOCK_SHIFT: u32 = 12;
+
+/// Bytes of the checksums of so much memory, in whole pages.
+pub(crate) fn sums_bytes(memory: usize) -> usize {
+    whole_pages((memory >> BLOCK_SHIFT) * size_of::<AtomicU32>())
+}
+
+/// Bytes that line, marks and checksums of a shard with so much memory take, about.
 pub(crate) fn beside_bytes(share: usize, segment_shift: u32) -> usize {
-    LINE_BYTES + whole_pages((share >> segment_shift) * MARK_BYTES)
+    LINE_BYTES + whole_pages((share >> segment_shift) * MARK_BYTES) + sums_bytes(share)
 }
 
 /// How much of a segment was flushed, in words that no few wrong bits make of one another.
@@ -93,6 +102,8 @@ struct Rope {
     /// What the line lies in.
     _lines: Arc<Region>,
     marks: Arc<Region>,
+    sums: Arc<Region>,
+    segment_shift: u32,
     /// Makes the checks of one shard of one cache unlike those of any other.
     salt: u64,
 }
@@ -103,8 +114,14 @@ unsafe impl Send for Rope {}
 unsafe impl Sync for Rope {}
 
 impl Anchor {
-    /// The anchor of the shard whose line lies at `at` of `lines`, and whose marks fill `marks`.
-    pub(crate) fn of(lines: &Arc<Region>, at: usize, marks: Region, salt: u64) -> Anchor {
+    /// The anchor of the shard whose line lies at `at` of `lines`, and whose marks and checksums
+    /// fill `marks` and `sums`.
+    pub(crate) fn of(
+        (lines, at): (&Arc<Region>, usize),
+        (marks, sums): (Region, Region),
+        segment_shift: u32,
+        salt: u64,
+    ) -> Anchor {
         assert!(
             at.is_multiple_of(LINE_BYTES) && at + LINE_BYTES <= lines.bytes(),
             "a line lies in its region"
@@ -113,6 +130,8 @@ impl Anchor {
             line: lines.base().wrapping_add(at).cast_const().cast(),
             _lines: Arc::clone(lines),
             marks: Arc::new(marks),
+            sums: Arc::new(sums),
+            segment_shift,
             salt,
         }))
     }
@@ -169,12 +188,43 @@ impl Anchor {
         }
     }
 
-    /// Makes room for the marks of segments before this one; `false` if there is none.
+    /// Notes that bytes between two offsets are about to change: their blocks have no checksum.
+    #[inline]
+    pub(crate) fn clear_sums(&self, from: usize, end: usize) {
+        if let Some(rope) = &self.0 {
+            let (first, behind) = (from >> BLOCK_SHIFT, end.div_ceil(1 << BLOCK_SHIFT));
+            for sum in &rope.sums()[first..behind] {
+                // Relaxed: the shard's lock orders it against who makes checksums.
+                sum.store(0, Ordering::Relaxed);
+            }
+            // SeqCst: the compiler writes them before the bytes, see `change`.
+            compiler_fence(Ordering::SeqCst);
+        }
+    }
+
+    /// The checksum of a block; zero if it has none.
+    pub(crate) fn sum(&self, block: usize) -> u32 {
+        let sum = self.0.as_ref().and_then(|rope| rope.sums().get(block));
+        // Relaxed: see `clear_sums`.
+        sum.map_or(0, |sum| sum.load(Ordering::Relaxed))
+    }
+
+    /// Notes a block's checksum, or that it has none.
+    pub(crate) fn set_sum(&self, block: usize, sum: u32) {
+        if let Some(word) = self.0.as_ref().and_then(|rope| rope.sums().get(block)) {
+            // Relaxed: see `clear_sums`.
+            word.store(sum, Ordering::Relaxed);
+        }
+    }
+
+    /// Makes room for the marks and checksums of segments before this one; `false` if there is
+    /// none.
     pub(crate) fn reach(&self, segments: usize) -> bool {
         let Some(rope) = &self.0 else {
             return true;
         };
-        rope.marks.populate(0, segments * MARK_BYTES)
+        let sums = sums_bytes(segments << rope.segment_shift).min(rope.sums.bytes());
+        rope.marks.populate(0, segments * MARK_BYTES) && rope.sums.populate(0, sums)
     }
 
     /// Notes how a segment is used from now on; no entry leads to it yet.
@@ -289,6 +339,14 @@ impl Rope {
         unsafe { &*self.line }
     }
 
+    #[inline]
+    fn sums(&self) -> &[AtomicU32] {
+        let sums = self.sums.base().cast_const().cast();
+        // SAFETY: the region's own bytes, which live as long as `self`, page-aligned, and of
+        // atomics, for which any bytes do.
+        unsafe { std::slice::from_raw_parts(sums, self.sums.bytes() / size_of::<AtomicU32>()) }
+    }
+
     fn save_checked(&self, word: &AtomicU64, check: &AtomicU64, value: u64) {
         // Release: what is given out or flushed by it comes behind. Between the two the line is not
         // believed, which is the safe side.
@@ -328,7 +386,8 @@ mod tests {
 
     fn anchor(salt: u64) -> Anchor {
         let lines = Arc::new(Region::reserve(LINES).unwrap());
-        let anchor = Anchor::of(&lines, LINE_BYTES, Region::reserve(4096).unwrap(), salt);
+        let beside = || Region::reserve(4096).unwrap();
+        let anchor = Anchor::of((&lines, LINE_BYTES), (beside(), beside()), 16, salt);
         anchor.set_flush_at(None);
         anchor.set_versions(7);
         anchor
@@ -382,11 +441,34 @@ mod tests {
     }
 
     #[test]
+    fn blocks_of_which_a_byte_changes_have_no_checksum() {
+        const BLOCK: usize = 1 << BLOCK_SHIFT;
+        for (from, end, changed) in [
+            (0, 1, 0..1),
+            (BLOCK - 1, BLOCK, 0..1),
+            (BLOCK - 1, BLOCK + 1, 0..2),
+            (BLOCK, 3 * BLOCK, 1..3),
+            (2 * BLOCK, 2 * BLOCK, 2..2),
+        ] {
+            let anchor = anchor(1);
+            (0..4).for_each(|block| anchor.set_sum(block, 7));
+            anchor.clear_sums(from, end);
+            for block in 0..4 {
+                let expected = if changed.contains(&block) { 0 } else { 7 };
+                assert_eq!(anchor.sum(block), expected, "{block} of {from} to {end}");
+            }
+        }
+    }
+
+    #[test]
     fn without_memory_of_its_own_it_is_nothing() {
         let none = Anchor::default();
         none.change(5);
         none.changed();
         none.set_versions(1);
+        none.clear_sums(0, 1 << 20);
+        none.set_sum(0, 1);
+        assert_eq!(none.sum(0), 0);
         assert!(none.reach(1 << 20) && !none.is_there() && none.marks() == 0);
         assert_eq!(none.found(), None);
     }

@@ -14,7 +14,7 @@ mod scan;
 mod wave; // entries of whole segments, taken out together
 mod restore; // how what is left of a table becomes one again
 
-pub(crate) use self::scan::{Phase, SCAN_MASK, Scan};
+pub(crate) use self::scan::{Phase, SCAN_MASK, Scan, Stretch};
 
 use std::array;
 use std::sync::Arc;
@@ -551,6 +551,11 @@ impl Index {
 
     /// Calls `each` with the slot of every entry in one bucket.
     pub(crate) fn each_in_bucket(&self, bucket: usize, mut each: impl FnMut(SlotRef)) {
+        let slots = self.table.bucket(bucket).iter();
+        // Relaxed: under the shard's lock slots are plain words.
+        if slots.fold(0, |all, slot| all | slot.load(Ordering::Relaxed)) == 0 {
+            return;
+        }
         for position in 0..BUCKET_SLOTS {
             let slot = SlotRef(bucket * BUCKET_SLOTS + position);
             if self.load(slot) != 0 {

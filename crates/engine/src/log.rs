@@ -305,6 +305,7 @@ impl Log {
     /// Writes bytes of an item or hole; never into a pinned value, see the callers in store.rs.
     #[inline]
     pub(crate) fn write(&mut self, offset: usize, bytes: &[u8]) {
+        self.anchor.clear_sums(offset, offset + bytes.len());
         // SAFETY: `&mut self` under the shard's lock excludes slices from `bytes`; callers write
         // only rooms they reserved, headers, and values in segments without pins.
         unsafe { self.arena.write(offset, bytes) };
@@ -312,6 +313,7 @@ impl Log {
 
     /// Copies bytes from one item to room for another.
     pub(crate) fn copy(&mut self, from: usize, to: usize, len: usize) {
+        self.anchor.clear_sums(to, to + len);
         // SAFETY: as for `write` and `bytes`.
         unsafe { self.arena.copy_within(from, to, len) };
     }

@@ -1,7 +1,7 @@
 //! State: the directory in which a cache's memory outlives the process.
 //!
 //! ```text
-//! cache    header | lines of the shards | their marks | their indexes | their arenas; sparse
+//! cache    header | lines of the shards | their marks, checksums, indexes and arenas; sparse
 //! ```
 //!
 //! One process at a time uses it, by a lock on the file. What was left is believed only if its
@@ -14,7 +14,6 @@ mod header; // what the file's first page says
 mod tables; // what was known of it at a clean stop
 
 pub(crate) use self::header::{FileHeader, Living};
-pub(crate) use self::tables::Which;
 
 use std::fs::{DirBuilder, File, Metadata, OpenOptions, TryLockError};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -252,14 +251,13 @@ impl StateDir {
     }
 
     /// Writes down what is known of a sealed cache with this number; whether that could be done.
-    pub(crate) fn stow(&self, which: Which, id: u64, known: &[u8]) -> bool {
-        tables::write(&self.path, which, &self.file, id, known)
+    pub(crate) fn stow(&self, id: u64, known: &[u8]) -> bool {
+        tables::write(&self.path, &self.file, id, known)
     }
 
-    /// What was written down of the sealed cache with this number; [`Which::Known`] if its memory
-    /// is as it was.
-    pub(crate) fn stowed(&self, which: Which, id: u64) -> Option<Vec<u8>> {
-        tables::read(&self.path, which, &self.file, id)
+    /// What is known of the sealed cache with this number, if its memory is as it was.
+    pub(crate) fn stowed(&self, id: u64) -> Option<Vec<u8>> {
+        tables::read(&self.path, &self.file, id)
     }
 
     /// Forgets what was known: the memory changes.

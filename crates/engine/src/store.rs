@@ -17,7 +17,7 @@ mod reclaim;
 mod wave; // many items at once, by whole segments
 mod residence;
 mod drafts; // values that are still being received
-mod sums; // checksums of its segments, as a clean stop leaves them
+mod sums; // checksums of its memory, where that outlives the process
 mod rebuild; // how what a process left becomes a store again
 mod stowed; // what it knows of its items, as a clean stop leaves it
 mod keep; // a store of which nothing may leave for want of room
@@ -26,7 +26,7 @@ mod grow; // values that are edited, and grow, where they lie
 mod audit; // what a cache holds, counted entry by entry
 
 pub use self::audit::{Audit, Inconsistency};
-pub(crate) use self::{audit::equal, rebuild::Rebuilt, sums::SegmentSums};
+pub(crate) use self::{audit::equal, rebuild::Rebuilt, sums::SumBudget};
 
 use std::sync::Arc;
 
@@ -110,6 +110,7 @@ pub(crate) struct Store {
     purge_at: usize,
     /// The segment that is looked at next for deadlines that have come near, if some may have.
     counting: Option<u32>,
+    sum_place: sums::SumPlace,
     /// When it looks again whether very much has died at once.
     no_wave_until: Instant,
     /// Whether nothing may leave for want of room.
@@ -127,6 +128,7 @@ impl Store {
             report,
             tally: Tally::new(Hand::new()),
             counting: None,
+            sum_place: sums::SumPlace::default(),
             no_wave_until: Instant(0),
             purge_at: 0,
             keeps: false,
@@ -360,8 +362,7 @@ impl Store {
         self.log.wants_extent(spec.total_bytes(extent_scale(now)))
     }
 
-    /// Takes room for as many bytes as `bytes_in` says for the segment the room will be in, which
-    /// takes items with this deadline.
+    /// Takes room for as many bytes as `bytes_in` says of a segment for items with this deadline.
     pub(crate) fn take_room_of(
         &mut self,
         stream: Stream,
@@ -389,8 +390,7 @@ impl Store {
         self.log.take_room(stream, bytes_in(scale), now)
     }
 
-    /// Writes an item's header and key into room taken for it and counts it as live; returns its
-    /// layout, whose value the caller writes.
+    /// Writes an item's header and key, and counts it as live; the caller writes its value.
     pub(crate) fn write_item(&mut self, room: Room, spec: &Spec, key: &[u8]) -> Layout {
         let layout = self.write_front(room, spec, key);
         self.count_in(room.segment, &layout, spec);

@@ -274,20 +274,25 @@ pub(crate) fn offset_of(slot: u64) -> Option<usize> {
     ((slot & OFFSETS) as usize).checked_sub(1)
 }
 
-/// One bit for each slot of a bucket: whether its tag and partner bit are `wanted`.
+/// The slots of a bucket, looked at four at a time.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
-#[inline]
-pub(crate) fn matches(bucket: &[AtomicU64; BUCKET_SLOTS], wanted: u64) -> u32 {
+mod fours {
     use std::arch::x86_64::{
-        __m128, _mm_and_si128, _mm_castps_si128, _mm_castsi128_ps, _mm_cmpeq_epi32,
-        _mm_movemask_ps, _mm_set1_epi32, _mm_shuffle_ps,
+        __m128, __m128i, _mm_and_si128, _mm_andnot_si128, _mm_castps_si128, _mm_castsi128_ps,
+        _mm_cmpeq_epi32, _mm_movemask_ps, _mm_or_si128, _mm_set1_epi32, _mm_setzero_si128,
+        _mm_shuffle_ps,
     };
+    use std::sync::atomic::AtomicU64;
+
+    use super::{BUCKET_SLOTS, MATCH_SHIFT, PARTNER};
+
+    const LOWER_HALVES: i32 = 0b10_00_10_00;
     const UPPER_HALVES: i32 = 0b11_01_11_01;
-    // Tag and partner bit lie in the upper half of a slot, so four slots are compared at a time.
-    const LOW_BITS: u32 = MATCH_SHIFT - 32;
-    // Two slots in one move, which the compiler would not make of two relaxed loads. Under the lock
-    // slots change in their counts alone; without it the outcome is a hint.
-    let two = |position: usize| {
+
+    /// Two slots in one move, which the compiler would not make of two relaxed loads. Under the
+    /// lock slots change in their counts alone; without it the outcome is a hint.
+    #[inline(always)]
+    fn two(bucket: &[AtomicU64; BUCKET_SLOTS], position: usize) -> __m128 {
         let at = bucket[position..position + 2].as_ptr();
         let slots: __m128;
         // SAFETY: reads two slots of the bucket, which is a cache line, so the move is aligned, and
@@ -297,29 +302,123 @@ pub(crate) fn matches(bucket: &[AtomicU64; BUCKET_SLOTS], wanted: u64) -> u32 {
                 slots = out(xmm_reg) slots, options(nostack, preserves_flags, readonly));
         }
         slots
-    };
-    // SAFETY: these instructions are part of every x86-64 processor and touch no memory.
-    unsafe {
-        let mask = _mm_set1_epi32(-1 << LOW_BITS);
-        let wanted = _mm_set1_epi32((wanted << LOW_BITS) as u32 as i32);
+    }
+
+    /// One bit for each slot of which `test` sets all bits of its number, shown the lower and upper
+    /// halves of four.
+    #[inline(always)]
+    fn tested(
+        bucket: &[AtomicU64; BUCKET_SLOTS],
+        test: impl Fn(__m128i, __m128i) -> __m128i,
+    ) -> u32 {
         let four = |first: usize| {
-            let upper = _mm_shuffle_ps::<UPPER_HALVES>(two(first), two(first + 2));
-            let upper = _mm_castps_si128(upper);
-            let equal = _mm_cmpeq_epi32(_mm_and_si128(upper, mask), wanted);
-            _mm_movemask_ps(_mm_castsi128_ps(equal)) as u32
+            let (one, other) = (two(bucket, first), two(bucket, first + 2));
+            // SAFETY: these instructions are part of every x86-64 processor and touch no memory.
+            unsafe {
+                let lower = _mm_castps_si128(_mm_shuffle_ps::<LOWER_HALVES>(one, other));
+                let upper = _mm_castps_si128(_mm_shuffle_ps::<UPPER_HALVES>(one, other));
+                _mm_movemask_ps(_mm_castsi128_ps(test(lower, upper))) as u32
+            }
         };
         four(0) | four(4) << 4
     }
+
+    /// See [`super::matches`].
+    #[inline]
+    pub(super) fn matches(bucket: &[AtomicU64; BUCKET_SLOTS], wanted: u64) -> u32 {
+        // Tag and partner bit lie in the upper half of a slot.
+        const LOW_BITS: u32 = MATCH_SHIFT - 32;
+        // SAFETY: as in `tested`.
+        unsafe {
+            let mask = _mm_set1_epi32(-1 << LOW_BITS);
+            let wanted = _mm_set1_epi32((wanted << LOW_BITS) as u32 as i32);
+            tested(bucket, |_, upper| {
+                _mm_cmpeq_epi32(_mm_and_si128(upper, mask), wanted)
+            })
+        }
+    }
+
+    /// See [`super::entries`].
+    #[inline]
+    pub(super) fn entries(bucket: &[AtomicU64; BUCKET_SLOTS], wanted: u64) -> u32 {
+        // SAFETY: as in `tested`.
+        unsafe {
+            let mask = _mm_set1_epi32((PARTNER >> 32) as i32);
+            let wanted = _mm_set1_epi32((wanted >> 32) as i32);
+            tested(bucket, |lower, upper| {
+                let all = _mm_or_si128(lower, upper);
+                let is_empty = _mm_cmpeq_epi32(all, _mm_setzero_si128());
+                let is_wanted = _mm_cmpeq_epi32(_mm_and_si128(upper, mask), wanted);
+                _mm_andnot_si128(is_empty, is_wanted)
+            })
+        }
+    }
+}
+
+/// One bit for each slot of a bucket: whether its tag and partner bit are `wanted`.
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+#[inline]
+pub(crate) fn matches(bucket: &[AtomicU64; BUCKET_SLOTS], wanted: u64) -> u32 {
+    fours::matches(bucket, wanted)
+}
+
+/// One bit for each slot of a bucket: whether it has an entry at home or, if `is_away`, one whose
+/// home is the other bucket.
+#[inline]
+pub(crate) fn entries(bucket: &[AtomicU64; BUCKET_SLOTS], is_away: bool) -> u32 {
+    let wanted = if is_away { PARTNER } else { 0 };
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    return fours::entries(bucket, wanted);
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    tested(bucket, |word| word != 0 && word & PARTNER == wanted)
 }
 
 /// One bit for each slot of a bucket: whether its tag and partner bit are `wanted`.
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
 pub(crate) fn matches(bucket: &[AtomicU64; BUCKET_SLOTS], wanted: u64) -> u32 {
+    tested(bucket, |word| word >> MATCH_SHIFT == wanted)
+}
+
+/// One bit for each slot of a bucket whose word passes a test.
+#[cfg(not(all(target_arch = "x86_64", not(miri))))]
+fn tested(bucket: &[AtomicU64; BUCKET_SLOTS], test: impl Fn(u64) -> bool) -> u32 {
     // Relaxed: as in the other version.
-    let equal = |slot: &AtomicU64| slot.load(Ordering::Relaxed) >> MATCH_SHIFT == wanted;
+    let passes = |slot: &AtomicU64| u32::from(test(slot.load(Ordering::Relaxed)));
     bucket
         .iter()
         .enumerate()
-        .map(|(position, slot)| u32::from(equal(slot)) << position)
+        .map(|(position, slot)| passes(slot) << position)
         .sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_is_at_home_or_away_and_an_empty_slot_neither() {
+        // An offset of which only the upper half of the slot has bits; one of the lower half alone.
+        let words = [
+            0,
+            1,
+            PARTNER | 1,
+            1 << 32,
+            0,
+            PARTNER | 1 << 35,
+            u64::MAX,
+            7,
+        ];
+        let table = Table::reserve(4, None).unwrap();
+        for (slot, word) in table.bucket(3).iter().zip(words) {
+            slot.store(word, Ordering::Relaxed);
+        }
+        assert_eq!(entries(table.bucket(3), false), 0b1000_1010);
+        assert_eq!(entries(table.bucket(3), true), 0b0110_0100);
+        assert_eq!(entries(table.bucket(2), false), 0);
+        assert_eq!(entries(table.bucket(2), true), 0);
+        assert_eq!(
+            matches(table.bucket(3), (1 << (64 - MATCH_SHIFT)) - 1),
+            1 << 6
+        );
+    }
 }

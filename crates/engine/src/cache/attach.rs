@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::Cache;
 use super::geometry::Geometry;
-use crate::anchor::{Anchor, LINE_BYTES, MARK_BYTES};
+use crate::anchor::{Anchor, LINE_BYTES, MARK_BYTES, sums_bytes};
 use crate::arena::Pin;
 use crate::clock::Instant;
 use crate::config::Config;
@@ -23,8 +23,8 @@ use crate::index::Index;
 use crate::insight::Insight;
 use crate::key::random_seed;
 use crate::memory::{HUGE_PAGE_BYTES, PAGE_BYTES, Place, Region, whole_pages};
-use crate::state::{FileHeader, Living, Restored, StateDir, StateOptions, Which, header_bytes};
-use crate::store::{Audit, Rebuilt, SegmentSums, Store};
+use crate::state::{FileHeader, Living, Restored, StateDir, StateOptions, header_bytes};
+use crate::store::{Audit, Rebuilt, Store};
 use crate::stow::{Stow, Unpacking};
 
 /// So many times the memory that a cache was made with it may be given later: its addresses reach
@@ -35,6 +35,7 @@ const GROWTH_MAX: usize = 4;
 #[derive(Clone, Copy, Debug)]
 struct Plot {
     marks_at: usize,
+    sums_at: usize,
     index_at: usize,
     arena_at: usize,
 }
@@ -56,8 +57,6 @@ pub(super) struct Before {
     away_ms: u64,
     /// What it knew of the memory, which is as it left it.
     known: Option<Arc<Vec<u8>>>,
-    /// Checksums of what lay in each shard, if they are needed.
-    sums: Option<Arc<Vec<Vec<SegmentSums>>>>,
 }
 
 /// What a cache keeps of its ground.
@@ -172,18 +171,7 @@ impl Plan {
                 away_ms, options.downtime_ms_max
             ));
         }
-        let stowed = |which| {
-            was_sealed
-                .then(|| options.dir.stowed(which, left.id))
-                .flatten()
-        };
-        let known = stowed(Which::Known);
-        let sums = if known.is_none() || options.verify {
-            stowed(Which::Sums)
-        } else {
-            None
-        };
-        let sums = sums.and_then(|bytes| Stow::fetch(&mut Unpacking::of(&bytes)));
+        let known = was_sealed.then(|| options.dir.stowed(left.id)).flatten();
         config.memory_bytes = memory.max(config.memory_bytes);
         config.shape_bytes = Some(left.shape_bytes as usize);
         config.shards = usize::try_from(left.shards).ok();
@@ -192,7 +180,6 @@ impl Plan {
             was_sealed,
             away_ms,
             known: known.map(Arc::new),
-            sums: sums.map(Arc::new),
         })
     }
 }
@@ -281,10 +268,15 @@ impl Ground {
             file: Arc::clone(self.dir.file()),
             at: self.plots[number].marks_at as u64,
         };
+        let sums = Place {
+            file: Arc::clone(self.dir.file()),
+            at: self.plots[number].sums_at as u64,
+        };
         let marks = Region::reserve_at(Some(place), marks_bytes(geometry))?;
-        let at = header_bytes() + number * LINE_BYTES;
+        let sums = Region::reserve_at(Some(sums), sums_bytes(geometry.reach))?;
+        let line = (&self.lines, header_bytes() + number * LINE_BYTES);
         let salt = self.header.id ^ (number as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let anchor = Anchor::of(&self.lines, at, marks, salt);
+        let anchor = Anchor::of(line, (marks, sums), geometry.segment_shift, salt);
         // As many as the shard's memory calls for; others are made as they are needed.
         if !anchor.reach(geometry.share >> geometry.segment_shift) {
             return Err(no_room(&self.dir));
@@ -365,21 +357,18 @@ impl Ground {
         now: Instant,
     ) -> Result<Vec<Left>, String> {
         let before = self.before.as_ref();
-        let sums = before.and_then(|before| before.sums.as_deref());
-        let sums = sums.filter(|sums| sums.len() == stores.len());
         if let Some(known) = before.and_then(|before| before.known.as_ref()) {
             let left = self.take_on(known, stores, options, insight, now)?;
-            let mut pairs = stores.iter().zip(sums.into_iter().flatten());
-            return match pairs.all(|(store, sums)| store.agrees_with(sums)) {
+            let agrees = !options.verify || stores.iter().all(Store::agrees_with_sums);
+            return match agrees {
                 true => Ok(left),
                 false => Err("a checksum is wrong".to_owned()),
             };
         }
         let living = options.spaces.as_deref();
-        let one = |(number, store): (usize, &mut Store)| {
+        let one = |store: &mut Store| {
             let found = store.anchor().found().ok_or("a shard's line is damaged")?;
-            let sums = sums.map(|sums| &*sums[number]);
-            let rebuilt = store.rebuild(&found, living, sums, now);
+            let rebuilt = store.rebuild(&found, living, now);
             let rebuilt = rebuilt.ok_or("a shard's index is damaged")?;
             Ok(Left {
                 versions: found.versions,
@@ -390,16 +379,10 @@ impl Ground {
             })
         };
         let each = stores.len().div_ceil(threads.max(1)).max(1);
-        let mut stores: Vec<(usize, &mut Store)> = stores.iter_mut().enumerate().collect();
         let parts: Vec<_> = std::thread::scope(|scope| {
             let threads: Vec<_> = stores
                 .chunks_mut(each)
-                .map(|part| {
-                    let part = part
-                        .iter_mut()
-                        .map(|(number, store)| (*number, &mut **store));
-                    scope.spawn(|| part.map(one).collect::<Vec<_>>())
-                })
+                .map(|part| scope.spawn(|| part.iter_mut().map(one).collect::<Vec<_>>()))
                 .collect();
             let join = |thread: std::thread::ScopedJoinHandle<'_, _>| {
                 thread.join().expect("nothing that is left panics")
@@ -434,6 +417,7 @@ fn lay_out(geometries: &[Geometry]) -> (Vec<Plot>, usize) {
     };
     let plots = geometries.iter().map(|geometry| Plot {
         marks_at: take(marks_bytes(geometry), PAGE_BYTES),
+        sums_at: take(sums_bytes(geometry.reach), PAGE_BYTES),
         index_at: take(Index::table_bytes(geometry.index_items), HUGE_PAGE_BYTES),
         arena_at: take(geometry.reach, HUGE_PAGE_BYTES),
     });

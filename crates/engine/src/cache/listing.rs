@@ -56,7 +56,7 @@ impl Cache {
         cursor: ScanCursor,
         mut each: impl FnMut(KeyFacts<'_>),
     ) -> Option<ScanCursor> {
-        self.keys_while(cursor, |facts| {
+        self.list(cursor, SCAN_ENTRIES, |facts| {
             each(facts);
             true
         })
@@ -67,6 +67,17 @@ impl Cache {
     pub fn keys_while(
         &self,
         cursor: ScanCursor,
+        each: impl FnMut(KeyFacts<'_>) -> bool,
+    ) -> Option<ScanCursor> {
+        self.list(cursor, 0, each)
+    }
+
+    /// The same; a shard of at most `few` items is listed at once, bucket after bucket as they lie
+    /// in memory, most of which are empty.
+    fn list(
+        &self,
+        cursor: ScanCursor,
+        few: usize,
         mut each: impl FnMut(KeyFacts<'_>) -> bool,
     ) -> Option<ScanCursor> {
         let position = Position::of(cursor);
@@ -74,7 +85,9 @@ impl Cache {
         let now = self.now();
         let mut shard = self.lock(cell);
         shard.begin(now);
-        let mut scan = shard.store.take_scan(position.known());
+        let items = shard.store.items();
+        let is_at_once = position.known().is_none() && items <= few;
+        let mut scan = (items > 0 && !is_at_once).then(|| shard.store.take_scan(position.known()));
         let store = &shard.store;
         let (entries, bytes) = (Cell::new(0), Cell::new(0));
         let wants_more = Cell::new(true);
@@ -91,17 +104,21 @@ impl Cache {
         };
         let is_enough =
             || !wants_more.get() || entries.get() >= SCAN_ENTRIES || bytes.get() >= SCAN_BYTES;
-        let mut is_left = store.items() > 0;
-        let mut ahead = store.load_ahead(&scan);
-        for _ in 0..SCAN_BUCKETS_MAX {
-            if !is_left || is_enough() {
-                break;
+        let mut is_left = scan.is_some();
+        if let Some(scan) = &mut scan {
+            let mut ahead = store.load_ahead(scan);
+            for _ in 0..SCAN_BUCKETS_MAX {
+                if !is_left || is_enough() {
+                    break;
+                }
+                is_left = store.scan(scan, &mut show);
+                store.load_on(&mut ahead);
             }
-            is_left = store.scan(&mut scan, &mut show);
-            store.load_on(&mut ahead);
+        } else if items > 0 {
+            store.each_item(&mut show);
         }
         shard.store.remove_over(&over, now);
-        if is_left {
+        if let Some(scan) = scan.filter(|_| is_left) {
             let next = position.shard;
             let next = Position::in_shard(next, scan.number, scan.phase, scan.at);
             shard.store.put_scan(scan, now);

@@ -4,7 +4,7 @@
 //! process that ends leaves it so. One that hands over to another still reads values of it
 //! ([`Cache::cede`]): these stay where they are until the other one hears that it has ended.
 //!
-//! Why: docs/decisions/0058, 0077. Tests: tests/sealed.rs.
+//! Why: docs/decisions/0058, 0081. Tests: tests/sealed.rs.
 
 use std::num::NonZero;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -15,9 +15,8 @@ use std::time::Duration;
 use super::Cache;
 use super::attach::Footing;
 use super::cell::{Locked, ShardCell};
-use crate::state::Which;
-use crate::store::{SegmentSums, Store};
-use crate::stow::{Chest, Stow};
+use crate::store::{Store, SumBudget};
+use crate::stow::Chest;
 
 /// How often, and how long apart, it is looked whether upkeep has ended what it does without a
 /// lock.
@@ -36,14 +35,9 @@ pub struct Sealed<'c> {
 impl Sealed<'_> {
     /// Leaves the memory to whoever opens its directory next, with checksums of all of it. Whoever
     /// uses this cache from now on waits for ever: the process is to end. Cost: a look at every
-    /// byte that is stored, by as many threads as the machine has processors.
+    /// byte that has no checksum yet, by as many threads as the machine has processors.
     pub fn leave(mut self) {
-        let sums = self.sums();
-        // Without them the next process believes flags, deadlines and values.
-        let _ = self
-            .footing
-            .dir
-            .stow(Which::Sums, self.footing.id, &sums.bytes);
+        self.make_sums();
         // The lock ends with the process in any case.
         let _ = self.footing.dir.file().unlock();
         let mut sealed = std::mem::ManuallyDrop::new(self);
@@ -53,8 +47,8 @@ impl Sealed<'_> {
         }
     }
 
-    /// Checksums of what lies in each shard.
-    fn sums(&mut self) -> Chest {
+    /// Makes all checksums that are missing.
+    fn make_sums(&mut self) {
         let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
         let each = self.locks.len().div_ceil(threads).max(1);
         let mut stores: Vec<&mut Store> = self
@@ -62,23 +56,18 @@ impl Sealed<'_> {
             .iter_mut()
             .map(|shard| &mut shard.store)
             .collect();
-        let sums: Vec<Vec<SegmentSums>> = std::thread::scope(|scope| {
-            let threads: Vec<_> = stores
-                .chunks_mut(each)
-                .map(|part| {
-                    scope.spawn(|| part.iter().map(|store| store.sums()).collect::<Vec<_>>())
-                })
-                .collect();
-            let join = |thread: std::thread::ScopedJoinHandle<'_, _>| {
-                thread
-                    .join()
-                    .expect("to read what is stored does not panic")
-            };
-            threads.into_iter().flat_map(join).collect()
+        std::thread::scope(|scope| {
+            for part in stores.chunks_mut(each) {
+                scope.spawn(|| {
+                    for store in part {
+                        // From where background maintenance is to the end, and from the beginning.
+                        let mut all = SumBudget::ALL;
+                        store.make_sums(&mut all);
+                        store.make_sums(&mut all);
+                    }
+                });
+            }
         });
-        let mut chest = Chest::default();
-        sums.stow(&mut chest);
-        chest
     }
 }
 
@@ -113,7 +102,7 @@ impl Cache {
         footing.living.seal(self.now());
         if locks.iter().all(|shard| shard.store.is_at_rest()) {
             // Without it the next process looks at every item.
-            let _ = footing.dir.stow(Which::Known, footing.id, &chest.bytes);
+            let _ = footing.dir.stow(footing.id, &chest.bytes);
         }
         Some(Sealed { footing, locks })
     }

@@ -16,6 +16,7 @@ use crate::config::{Config, Effort};
 use crate::evict::beside::ENTRIES_PER_TICK;
 use crate::expire::Excess;
 use crate::memory::HUGE_PAGE_BYTES;
+use crate::store::SumBudget;
 
 /// Pause between two steps when there was something to do, now or shortly before.
 const SHORT_PAUSE: Duration = Duration::from_millis(2);
@@ -41,6 +42,12 @@ const HUGE_PAGE_SHARE: usize = 64;
 const SETTLED: Duration = Duration::from_secs(1);
 /// Pieces of extents that hold nothing which one step gives back to the system.
 const PIECES_PER_TICK: usize = 8;
+/// Checksums that one step makes, at most, and fewer while there is something else to do: some 0.4
+/// microseconds each.
+const SUMS_PER_TICK: usize = 32;
+const SUMS_PER_BUSY_TICK: usize = 4;
+/// Segments and blocks that one step looks at for such as have none.
+const SUM_LOOKS_PER_TICK: usize = 1 << 14;
 /// How long upkeep releases memory after it was asked to once: longer than a free segment is kept.
 const PURGE_MS: u64 = 10_000;
 
@@ -54,6 +61,8 @@ pub(super) struct Wishes {
     purge_until_ms: AtomicU64,
     /// The shard whose turn it is to empty segments, by its place. No wish, but as loosely kept.
     turn: AtomicUsize,
+    /// The shard that gets checksums next, by its place; as the last.
+    summed: AtomicUsize,
 }
 
 impl Wishes {
@@ -63,6 +72,7 @@ impl Wishes {
             release_memory: AtomicBool::new(config.release_memory),
             purge_until_ms: AtomicU64::new(0),
             turn: AtomicUsize::new(0),
+            summed: AtomicUsize::new(0),
         }
     }
 
@@ -99,6 +109,10 @@ impl Upkeep {
             (self.quiet, self.settled) = (Duration::ZERO, Duration::ZERO);
             pause = waiting.pause(cache.shards.len());
         }
+        if waiting.has_sums {
+            self.settled = Duration::ZERO;
+            pause = pause.min(SHORT_PAUSE);
+        }
         if self.quiet >= QUIET && cache.use_huge_pages() {
             self.settled = Duration::ZERO;
             pause = HUGE_PAUSE;
@@ -124,6 +138,8 @@ struct Waiting {
     is_emptying: bool,
     /// Items whose time is over and whose memory should be back.
     overdue: u64,
+    /// Whether blocks are without a checksum.
+    has_sums: bool,
     /// Free segments that are to go back to the system, one in each step.
     surplus: u32,
 }
@@ -169,15 +185,16 @@ impl Cache {
     /// A bounded piece of upkeep in each shard: empties segments whose items have all expired, and
     /// others while more than some 2 % of what is held is overdue, or some 4.5 % reclaimable;
     /// shrinks an index that has become too large, touches the memory that a growing shard needs
-    /// next, brings deadlines that come near into the counts, and with [`Config::release_memory`]
-    /// compacts what is partly dead and gives free memory back to the system. Whether more of it is
-    /// waiting.
+    /// next, brings deadlines that come near into the counts, makes checksums of memory that
+    /// outlives the process, and with [`Config::release_memory`] compacts what is partly dead and
+    /// gives free memory back to the system. Whether more of it is waiting.
     ///
     /// To be called as [`Upkeep`] does: ten times a second, and every two milliseconds or sooner
     /// while more is waiting. Holds each shard's lock for some 128 items at most, and every two
     /// minutes for a look at the deadlines of one segment.
     pub fn tick(&self) -> bool {
-        self.tick_shards().is_any
+        let waiting = self.tick_shards();
+        waiting.is_any || waiting.has_sums
     }
 
     fn tick_shards(&self) -> Waiting {
@@ -193,7 +210,32 @@ impl Cache {
         let mut cells = self.shards.iter();
         waiting.is_any |= effort.release && cells.any(|cell| self.release_segment(cell));
         waiting.is_any |= self.resize_step();
+        waiting.has_sums = self.footing.is_some() && self.make_sums(waiting.is_any);
         waiting
+    }
+
+    /// Makes some of the checksums that are missing; whether there may be more.
+    fn make_sums(&self, is_busy: bool) -> bool {
+        let mut budget = SumBudget {
+            looks: SUM_LOOKS_PER_TICK,
+            sums: match is_busy {
+                true => SUMS_PER_BUSY_TICK,
+                false => SUMS_PER_TICK,
+            },
+        };
+        // Relaxed: see `Wishes`.
+        let first = self.wishes.summed.load(Ordering::Relaxed);
+        for at in (first..=first + self.shards.len()).map(|at| at % self.shards.len()) {
+            let Some(mut shard) = self.lock_own(&self.shards[at]) else {
+                break;
+            };
+            if !shard.store.make_sums(&mut budget) {
+                // Relaxed: see `Wishes`.
+                self.wishes.summed.store(at, Ordering::Relaxed);
+                break;
+            }
+        }
+        budget.sums == 0
     }
 
     /// A piece of upkeep in each shard. One of them at a time begins to empty what is not dead

@@ -17,7 +17,7 @@ use std::collections::{HashSet, VecDeque};
 
 use super::{Index, SlotRef};
 use crate::clock::Instant;
-use crate::table::{BUCKET_SLOTS, GROWTH_BITS, PARTNER, TAG_SHIFT, matches};
+use crate::table::{BUCKET_SLOTS, GROWTH_BITS, PARTNER, TAG_SHIFT, entries, matches};
 
 /// How long a scan is kept after its last step, at first.
 const PATIENCE_MS: u64 = 60_000;
@@ -68,6 +68,13 @@ pub(crate) struct Scan {
     until: Instant,
     doublings: u32,
     is_lost: bool,
+}
+
+/// A bucket, the first of its addresses, their bits reversed, and the next bucket's.
+pub(crate) struct Stretch {
+    pub(crate) bucket: usize,
+    from: u64,
+    pub(crate) next: u64,
 }
 
 /// All scans under way.
@@ -252,18 +259,19 @@ impl Index {
             }
             return !scan.unshown.is_empty();
         }
-        let Some((bucket, next)) = self.stretch(scan.at) else {
+        let Some(Stretch { bucket, from, next }) = self.stretch(scan.at) else {
             unreachable!("a scan changes its phase behind the last bucket")
         };
-        self.each_in_bucket(bucket, |slot| {
+        let is_whole = from == scan.at && scan.shown.is_empty();
+        self.each_entry(bucket, scan.phase, |slot| {
+            if is_whole {
+                return each(slot);
+            }
             let word = self.load(slot);
-            let is_away = word & PARTNER != 0;
             let address = self.address_here(bucket, word);
             // What lies before its position in a bucket that was merged was passed with another.
-            if is_away != (scan.phase == Phase::Away) || self.reversed(address) < scan.at {
-                return;
-            }
-            if scan.shown.is_empty() || !scan.shown.remove(&self.identity(bucket, word)) {
+            let is_passed = self.reversed(address) < scan.at;
+            if !is_passed && !scan.shown.remove(&self.identity(bucket, word)) {
                 each(slot);
             }
         });
@@ -279,9 +287,9 @@ impl Index {
 
     /// Has the processor load the bucket at a reversed address; the address of the next one.
     pub(crate) fn hint_stretch(&self, reversed: u64) -> Option<u64> {
-        let (bucket, next) = self.stretch(reversed)?;
-        self.table.prefetch_bucket(bucket);
-        Some(next)
+        let stretch = self.stretch(reversed)?;
+        self.table.prefetch_bucket(stretch.bucket);
+        Some(stretch.next)
     }
 
     /// Calls `each` with the entries that a scan in this phase may show of the bucket at a reversed
@@ -290,19 +298,27 @@ impl Index {
         &self,
         phase: Phase,
         reversed: u64,
-        mut each: impl FnMut(SlotRef),
+        each: impl FnMut(SlotRef),
     ) -> Option<u64> {
-        let (bucket, next) = self.stretch(reversed)?;
-        self.each_in_bucket(bucket, |slot| {
-            if (self.load(slot) & PARTNER != 0) == (phase == Phase::Away) {
-                each(slot);
-            }
-        });
-        Some(next)
+        let stretch = self.stretch(reversed)?;
+        self.each_entry(stretch.bucket, phase, each);
+        Some(stretch.next)
     }
 
-    /// The bucket at a reversed address, and the next of these; `None` behind the last bucket.
-    pub(crate) fn stretch(&self, reversed: u64) -> Option<(usize, u64)> {
+    /// Calls `each` with the entries of a bucket that are at home, or away.
+    #[inline]
+    fn each_entry(&self, bucket: usize, phase: Phase, mut each: impl FnMut(SlotRef)) {
+        let mut left = entries(self.table.bucket(bucket), phase == Phase::Away);
+        while left != 0 {
+            let position = left.trailing_zeros() as usize;
+            left &= left - 1;
+            each(SlotRef(bucket * BUCKET_SLOTS + position));
+        }
+    }
+
+    /// What lies at a reversed address; `None` behind the last bucket.
+    #[inline]
+    pub(crate) fn stretch(&self, reversed: u64) -> Option<Stretch> {
         let bits = self.level_max;
         if reversed >> bits != 0 {
             return None;
@@ -312,7 +328,12 @@ impl Index {
         let low = address as usize & ((1 << shape.level) - 1);
         let known = shape.level + u32::from(low < shape.split);
         let rest = bits - known;
-        Some((shape.bucket(address), ((reversed >> rest) + 1) << rest))
+        let from = reversed >> rest << rest;
+        Some(Stretch {
+            bucket: shape.bucket(address),
+            from,
+            next: from + (1 << rest),
+        })
     }
 }
 

@@ -68,10 +68,13 @@ impl Log {
         (is_whole && is_inside && is_known).then_some(marked)
     }
 
-    /// Sees to it that the memory of a marked segment is there: to read what is not would take it.
+    /// Sees to it that the memory of a marked segment and of its checksums is there: to read what
+    /// is not would take it.
     pub(crate) fn has_memory(&self, segment: u32, marked: &Marked) -> bool {
         let start = self.start_of(segment);
-        self.arena.region().populate(start, marked.room_bytes)
+        let span = marked.room_bytes.div_ceil(self.segment_bytes());
+        self.anchor.reach(segment as usize + span)
+            && self.arena.region().populate(start, marked.room_bytes)
     }
 
     /// Takes on a segment, still without items; `false` if the budget does not have its memory.

@@ -38,7 +38,8 @@ impl Store {
         }
     }
 
-    /// Facts about an item, for listings.
+    /// Facts about an item, for listings. Inlined: nobody asks for all of them.
+    #[inline]
     pub(crate) fn facts(&self, located: &Located, now: Instant) -> KeyFacts<'_> {
         let layout = &located.layout;
         let arena = self.log.arena();
@@ -64,6 +65,7 @@ impl Store {
     }
 
     /// Seconds since the last access, or since the store if that is all that is known.
+    #[inline]
     pub(crate) fn idle_s(&self, located: &Located, now: Instant) -> u64 {
         let since = match located.layout.access_s(self.log.arena()) {
             Some(second) => u64::from(second),

@@ -7,6 +7,7 @@
 //! Why: docs/decisions/0015. Tests: tests/space.rs, tests/model.rs.
 
 use super::{Located, Store};
+use crate::index::Stretch;
 use crate::segment::Flushed;
 use crate::space::Space;
 use crate::table::BUCKET_SLOTS;
@@ -85,7 +86,7 @@ impl Store {
     /// Removes the items of a space with an entry in the bucket at a reversed address; returns the
     /// next of these, `None` behind the last bucket.
     pub(crate) fn remove_of_space(&mut self, space: Space, reversed: u64) -> Option<u64> {
-        let (bucket, next) = self.index.stretch(reversed)?;
+        let Stretch { bucket, next, .. } = self.index.stretch(reversed)?;
         self.each_in_bucket(bucket, |store, located| {
             if located.layout.space() == space {
                 store.remove(located);

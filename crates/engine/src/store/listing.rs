@@ -77,6 +77,14 @@ impl Store {
         self.index.scan(scan, |slot| each(&self.located_at(slot)))
     }
 
+    /// Calls `each` with all items, as their entries lie in memory. Cost: a look at every bucket.
+    pub(crate) fn each_item(&self, mut each: impl FnMut(&Located)) {
+        for bucket in 0..self.index.buckets() {
+            self.index
+                .each_in_bucket(bucket, |slot| each(&self.located_at(slot)));
+        }
+    }
+
     /// Buckets of the index.
     pub(crate) fn buckets(&self) -> usize {
         self.index.buckets()

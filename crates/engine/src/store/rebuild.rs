@@ -3,15 +3,15 @@
 //! The index says which items there are. Each entry is looked at: whether the segment it leads into
 //! is marked, an item lies there whose key has the entry's tag, and neither flush nor deadline has
 //! ended it. An entry in a bucket where no lookup comes, which an interrupted split leaves, is made
-//! anew. An item that was being changed is in doubt and goes, and after a clean stop one whose
-//! bytes do not agree with their checksums. What is left is counted; whatever lies between is a
-//! hole. All that segment by segment, so that memory is read as it lies.
+//! anew. An item that was being changed is in doubt and goes, and so does one in a block that does
+//! not agree with its checksum. What is left is counted; whatever lies between is a hole. All that
+//! segment by segment, so that memory is read as it lies.
 //!
 //! Idempotent: who is interrupted leaves what can be rebuilt once more.
 //! Why: docs/decisions/0058. Tests: tests/restart.rs.
 
 use super::Store;
-use super::sums::{Damage, SegmentSums};
+use super::sums::Damage;
 use crate::anchor::{LineFound, Marked};
 use crate::clock::Instant;
 use crate::item::{Entry, HEADER_BYTES_MAX, Layout, is_plausible, plausible_bytes};
@@ -75,8 +75,6 @@ enum Entered {
 struct RebuildWalk<'w> {
     found: &'w LineFound,
     living: Option<&'w [Space]>,
-    /// Checksums of all segments, after a clean stop.
-    sums: Option<&'w [SegmentSums]>,
     now: Instant,
     rebuilt: Rebuilt,
     strays: Vec<Survivor>,
@@ -85,7 +83,7 @@ struct RebuildWalk<'w> {
     end: usize,
     /// Where the entries of the present segment lead, in their order.
     bounds: Vec<Bound>,
-    /// What of the present segment does not agree with its checksums, if it has some.
+    /// What of the present segment does not agree with its checksums.
     damage: Option<Damage>,
 }
 
@@ -98,13 +96,12 @@ struct Bound {
 
 impl Store {
     /// Takes on what another process left of this shard; of spaces other than the main one only
-    /// those that are `living`, and of a memory with checksums only what agrees with them. `None`
-    /// if that cannot be made out; then the store is no more use.
+    /// those that are `living`, and only what agrees with its checksums. `None` if that cannot be
+    /// made out; then the store is no more use.
     pub(crate) fn rebuild(
         &mut self,
         found: &LineFound,
         living: Option<&[Space]>,
-        sums: Option<&[SegmentSums]>,
         now: Instant,
     ) -> Option<Rebuilt> {
         let before = self.index.bytes();
@@ -120,7 +117,6 @@ impl Store {
         let mut walk = RebuildWalk {
             found,
             living,
-            sums,
             now,
             rebuilt: Rebuilt::default(),
             strays: Vec::new(),
@@ -219,9 +215,7 @@ impl Store {
             self.log.arena().prefetch(lead.offset, FRONT_BYTES);
         }
         walk.bounds.clear();
-        walk.damage = walk
-            .sums
-            .map(|sums| self.damage(number, marked.room_bytes, sums));
+        walk.damage = Some(self.damage(number, marked.room_bytes));
         for (position, &Lead { offset, slot }) in group.iter().enumerate() {
             if let Some(lead) = group.get(position + ITEMS_AHEAD) {
                 self.log.arena().prefetch(lead.offset, FRONT_BYTES);

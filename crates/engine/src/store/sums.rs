@@ -1,91 +1,134 @@
-//! Sums: checksums of what lies in a store's segments, as a clean stop leaves them.
+//! Sums: checksums of what lies in a store's segments, where its memory outlives the process.
 //!
-//! One stands for each block of a segment, so that a wrong bit costs the items of one block. They
-//! cover headers, keys and values alike. Nothing keeps them while a cache is used, so a process
-//! that is killed leaves none.
+//! One stands for each block of memory, so that a wrong bit costs the items of one block. They
+//! cover headers, keys and values alike. A write takes the checksums of its blocks away
+//! ([`Anchor::clear_sums`](crate::anchor::Anchor::clear_sums)), background maintenance and a clean
+//! stop make those that are missing.
 //!
-//! Why: docs/decisions/0077. Tests: tests/restart.rs.
+//! Why: docs/decisions/0081. Tests: tests/restart.rs.
+
+use std::ops::Range;
 
 use super::Store;
-use crate::stow::stow;
+use crate::anchor::BLOCK_SHIFT;
+use crate::segment::Use;
 
-/// Bytes of a segment that one checksum stands for; the last block ends with what was written.
-const BLOCK_BYTES: usize = 4 << 10;
+/// Bytes of memory that one checksum stands for.
+const BLOCK_BYTES: usize = 1 << BLOCK_SHIFT;
 
-/// The checksums of one segment.
-#[derive(Debug)]
-pub(crate) struct SegmentSums {
-    segment: u32,
-    written_bytes: usize,
-    sums: Vec<u32>,
+/// Where checksums are made next.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct SumPlace {
+    segment: usize,
+    block: usize,
 }
 
-stow!(SegmentSums {
-    segment,
-    written_bytes,
-    sums
-});
+/// What one call may do.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SumBudget {
+    /// Segments and blocks that are looked at.
+    pub(crate) looks: usize,
+    /// Checksums that are made, each of which takes the reading of a block.
+    pub(crate) sums: usize,
+}
 
 /// Which blocks of a segment do not agree with their checksums.
 #[derive(Debug)]
 pub(super) struct Damage {
-    start: usize,
+    first: usize,
     wrong: Vec<bool>,
+}
+
+impl SumBudget {
+    /// As much as there is to do.
+    pub(crate) const ALL: SumBudget = SumBudget {
+        looks: usize::MAX,
+        sums: usize::MAX,
+    };
 }
 
 impl Damage {
     /// Whether any byte between two offsets of the segment may be another than it was.
     pub(super) fn touches(&self, from: usize, end: usize) -> bool {
-        let first = (from - self.start) / BLOCK_BYTES;
-        let behind = (end - self.start).div_ceil(BLOCK_BYTES);
-        let blocks = self.wrong.get(first..behind);
-        blocks.is_none_or(|blocks| blocks.contains(&true))
+        let blocks = blocks(from, end);
+        let wrong = self.wrong.get(blocks.start - self.first..);
+        wrong.is_some_and(|wrong| wrong.iter().take(blocks.len()).any(|&wrong| wrong))
     }
 }
 
 impl Store {
-    /// Checksums of all segments that may hold items, by their numbers. Cost: a look at every byte.
-    pub(crate) fn sums(&self) -> Vec<SegmentSums> {
-        let sums = self.segments().map(|(number, segment)| {
-            let written_bytes = segment.written_bytes();
-            SegmentSums {
-                segment: number,
-                written_bytes,
-                sums: self.block_sums(number, written_bytes).collect(),
+    /// Makes missing checksums, from where the last call ended; whether it came to the last
+    /// segment. Those that somebody writes or reads without the lock get theirs later.
+    pub(crate) fn make_sums(&mut self, budget: &mut SumBudget) -> bool {
+        // Segments of less than a block, which only caches of some KiB have, share blocks.
+        while self.log.segment_bytes() >= BLOCK_BYTES
+            && self.sum_place.segment < self.log.table_len()
+        {
+            let number = self.sum_place.segment as u32;
+            let segment = self.log.segment(number);
+            let is_used = matches!(segment.used, Use::Open | Use::Sealed);
+            if is_used && !self.log.is_pinned(number) {
+                let start = self.log.start_of(number);
+                let end = start + segment.written_bytes();
+                for block in blocks(start, end).skip(self.sum_place.block) {
+                    if budget.looks == 0 || budget.sums == 0 {
+                        return false;
+                    }
+                    budget.looks -= 1;
+                    self.sum_place.block += 1;
+                    if self.log.anchor().sum(block) == 0 {
+                        budget.sums -= 1;
+                        self.log.anchor().set_sum(block, self.sum_of(block));
+                    }
+                }
             }
-        });
-        let mut sums: Vec<SegmentSums> = sums.collect();
-        sums.sort_unstable_by_key(|sums| sums.segment);
-        sums
+            budget.looks = budget.looks.saturating_sub(1);
+            self.sum_place = SumPlace {
+                segment: self.sum_place.segment + 1,
+                block: 0,
+            };
+        }
+        self.sum_place = SumPlace::default();
+        true
     }
 
-    /// Whether all segments hold what they held when these were made.
-    pub(crate) fn agrees_with(&self, sums: &[SegmentSums]) -> bool {
+    /// Whether all blocks that have a checksum agree with it. Cost: a look at every byte.
+    pub(crate) fn agrees_with_sums(&self) -> bool {
         self.segments().all(|(number, segment)| {
-            let damage = self.damage(number, segment.room_bytes(), sums);
+            let damage = self.damage(number, segment.written_bytes());
             !damage.wrong.contains(&true)
         })
     }
 
-    /// What of a segment of so many bytes does not agree with the checksums of its store.
-    pub(super) fn damage(&self, number: u32, room_bytes: usize, sums: &[SegmentSums]) -> Damage {
+    /// What does not agree in the first `bytes` of a segment; that has no checksum from now on.
+    pub(super) fn damage(&self, number: u32, bytes: usize) -> Damage {
         let start = self.log.start_of(number);
-        let found = sums.binary_search_by_key(&number, |sums| sums.segment);
-        let sums = found.ok().map(|at| &sums[at]);
-        let wrong = match sums.filter(|sums| sums.written_bytes <= room_bytes) {
-            Some(one) => {
-                let found = self.block_sums(number, one.written_bytes);
-                found.zip(&one.sums).map(|(a, b)| a != *b).collect()
+        let blocks = blocks(start, start + bytes);
+        let first = blocks.start;
+        let anchor = self.log.anchor();
+        let is_wrong = |block| {
+            let sum = anchor.sum(block);
+            let is_wrong = sum != 0 && sum != self.sum_of(block);
+            if is_wrong {
+                anchor.set_sum(block, 0);
             }
-            None => Vec::new(),
+            is_wrong
         };
-        Damage { start, wrong }
+        Damage {
+            first,
+            wrong: blocks.map(is_wrong).collect(),
+        }
     }
 
-    fn block_sums(&self, segment: u32, written_bytes: usize) -> impl Iterator<Item = u32> + '_ {
-        let start = self.log.start_of(segment);
-        let written = self.log.bytes(start, written_bytes);
-        let blocks = written.chunks(BLOCK_BYTES);
-        blocks.map(|block| rapidhash::v3::rapidhash_v3(block) as u32)
+    /// The checksum of a block as it is now.
+    fn sum_of(&self, block: usize) -> u32 {
+        let bytes = self.log.bytes(block << BLOCK_SHIFT, BLOCK_BYTES);
+        // Zero says that there is none.
+        (rapidhash::v3::rapidhash_v3(bytes) as u32).max(1)
     }
+}
+
+/// The blocks that bytes between two offsets lie in.
+fn blocks(from: usize, end: usize) -> Range<usize> {
+    from >> BLOCK_SHIFT..end.div_ceil(BLOCK_BYTES)
 }

@@ -127,7 +127,7 @@ pub const TABLE: &[Row] = &[
         parameter: None,
         value: SWITCH,
         default: "off",
-        help: "With --state: compares the checksums of a clean stop, and drops what does not \
+        help: "With --state: compares checksums after a clean stop, too, and drops what does not \
                agree; counts all that is restored, and begins empty if a count is wrong. It takes \
                as long as a few reads of each item.",
         set: |s, v| put(&mut s.state_verify, switch(v)),
