@@ -68,7 +68,7 @@ Within that, one client is held to:
 ";
 
 /// What one client may hold: what it is, its bound, and what stands in the place of a bound of 0.
-const CLIENT: [(&str, usize, &str); 11] = [
+const CLIENT: [(&str, usize, &str); 12] = [
     (
         "a command, a value of SET not counted",
         0,
@@ -78,6 +78,11 @@ const CLIENT: [(&str, usize, &str); 11] = [
         "a reply in one piece, or all of a transaction",
         REPLY_BYTES_MAX,
         "",
+    ),
+    (
+        "what a command gathers before its reply begins",
+        0,
+        "half of `--client-memory`",
     ),
     (
         "the members that SINTER, SUNION or SDIFF answers",

@@ -24,6 +24,7 @@ mod crash;
 mod default_ttl;
 mod docs;
 mod drain;
+mod gathering;
 mod healthcheck;
 mod heir;
 mod history;

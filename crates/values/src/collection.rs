@@ -170,15 +170,6 @@ impl<'v, S: Rules> Members<'v, S> {
         }
     }
 
-    /// Bytes of members that are not in the cache.
-    pub(crate) fn held_bytes(&self) -> usize {
-        match self {
-            Members::Packed(packed) => packed.bytes(),
-            Members::Paged(..) => 0,
-            Members::Built(value) => value.len(),
-        }
-    }
-
     /// Whether what was changed takes more than constant time.
     pub(crate) fn is_heavy(&self) -> bool {
         match self {

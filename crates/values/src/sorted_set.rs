@@ -264,12 +264,6 @@ impl<'v> SortedSet<'v> {
         old.is_none()
     }
 
-    /// Bytes of a set that is being made.
-    #[must_use]
-    pub fn held_bytes(&self) -> usize {
-        self.members.held_bytes()
-    }
-
     /// Adds a member that is not there and belongs behind all others.
     pub fn push(&mut self, member: &[u8], score: f64) {
         self.is_changed = true;

@@ -170,6 +170,10 @@ impl Pattern {
         if self.is_too_much || text.len() < self.length {
             return false;
         }
+        if self.length == 0 && self.pieces.len() > 1 {
+            // Nothing but stars.
+            return true;
+        }
         let [first, others @ ..] = self.pieces.as_slice() else {
             return false;
         };

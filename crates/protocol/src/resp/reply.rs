@@ -219,7 +219,19 @@ impl<'a> Reply<'a> {
 
     #[inline]
     fn head(&mut self, mark: u8, length: usize) {
-        self.line(mark, itoa::Buffer::new().format(length).as_bytes());
+        // Most are short: these take no formatting.
+        match length as u8 {
+            one @ 0..10 if length < 10 => {
+                self.out
+                    .extend_from_slice(&[mark, b'0' + one, b'\r', b'\n']);
+            }
+            two @ 10..100 if length < 100 => {
+                let digits = [b'0' + two / 10, b'0' + two % 10];
+                let line = [mark, digits[0], digits[1], b'\r', b'\n'];
+                self.out.extend_from_slice(&line);
+            }
+            _ => self.line(mark, itoa::Buffer::new().format(length).as_bytes()),
+        }
     }
 
     fn head_around(&mut self, mark: u8, start: usize, length: usize) {

@@ -123,12 +123,6 @@ pub fn open(bytes: &mut Vec<u8>, bytes_max: usize) -> Result<OpenedDump, BadDump
 }
 
 impl DumpReader {
-    /// Bytes that it holds.
-    #[must_use]
-    pub fn held_bytes(&self) -> usize {
-        self.bytes.len()
-    }
-
     /// Reads the next entry; whether there was one.
     ///
     /// # Errors

@@ -198,10 +198,6 @@ impl Work for ChannelNames {
         }
         Progress::Last
     }
-
-    fn held_bytes(&self) -> usize {
-        self.names.bytes()
-    }
 }
 
 /// PUBSUB NUMSUB, PUBSUB SHARDNUMSUB.

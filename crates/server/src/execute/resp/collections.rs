@@ -22,7 +22,6 @@ use cellar_engine::{Change, Deadline, Error, Handle, Key, Kind};
 
 use super::call::Call;
 use super::failure::Failure;
-use crate::execute::context::Context;
 use cellar_values::{Collection, Family};
 
 /// A collection from this length on takes more than constant time.
@@ -204,15 +203,6 @@ fn failure_of(error: Error) -> Failure {
         Error::TooLarge { .. } => too_long(),
         error => error.into(),
     }
-}
-
-/// How long a result may be that is made in the memory for clients before it is stored.
-fn result_bytes_max(context: Context<'_>) -> usize {
-    context.state.budget.bytes_max() / 2
-}
-
-fn too_large() -> Failure {
-    Failure::text("ERR the result is larger than half of the memory for clients (client-memory)")
 }
 
 fn too_long() -> Failure {

@@ -203,9 +203,4 @@ impl Work for OfCollection {
         reply.crlf();
         Progress::Last
     }
-
-    fn held_bytes(&self) -> usize {
-        let writer = self.writer.as_ref();
-        self.made.len() + writer.map_or(0, DumpWriter::held_bytes)
-    }
 }

@@ -200,9 +200,4 @@ impl Work for SlotKeys {
         }
         Progress::More
     }
-
-    fn held_bytes(&self) -> usize {
-        let names = self.names.iter().flatten();
-        names.map(|name| name.len() + size_of::<Box<[u8]>>()).sum()
-    }
 }

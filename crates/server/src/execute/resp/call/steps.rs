@@ -4,14 +4,22 @@
 //! A step is a closure that does a piece and says whether that was the last. A client that runs a
 //! transaction or a script has its answer at once: there all steps are done one after the other.
 //!
-//! Invariant: a step appends about [`STEP_BYTES`] at most, or works on about [`STEP_ITEMS`].
-//! Why: docs/decisions/0026. Tests: tests/complexity.rs.
+//! A command whose steps gather more than half of `--client-memory` before its reply begins is
+//! refused.
+//!
+//! Invariant: a step appends about [`STEP_BYTES`] at most, or works on about [`STEP_ITEMS`]. What a
+//! command changes it changes in its last step, or before it gathers anything.
+//! Why: docs/decisions/0026. Tests: tests/complexity.rs, tests/gathering.rs.
 
 use std::fmt;
 
+use cellar_engine::HeldMark;
+use cellar_protocol::resp::Proto;
+
 use crate::clock::Stopwatch;
 use crate::execute::context::{Context, Flow, Unfinished};
-use crate::execute::resp::call::{Call, DONE, Outcome, check_length};
+use crate::execute::resp::append_failure;
+use crate::execute::resp::call::{Call, DONE, Outcome};
 use crate::execute::resp::failure::Failure;
 use crate::execute::resp::session::ReplyMode;
 use crate::output::Output;
@@ -42,11 +50,6 @@ pub(in crate::execute::resp) enum Progress {
 pub(in crate::execute::resp) trait Work: Send + 'static {
     /// Does the next step.
     fn step(&mut self, context: Context<'_>, output: &mut Output) -> Progress;
-
-    /// Bytes that it has gathered.
-    fn held_bytes(&self) -> usize {
-        0
-    }
 }
 
 impl<F: FnMut(Context<'_>, &mut Output) -> Progress + Send + 'static> Work for F {
@@ -58,8 +61,13 @@ impl<F: FnMut(Context<'_>, &mut Output) -> Progress + Send + 'static> Work for F
 /// The steps that are left.
 struct Steps<W> {
     work: W,
+    /// Bytes of the heap that its steps have allocated, apart from the reply, and not freed.
+    gathered_bytes: isize,
+    /// Whether a part of the reply is written.
+    has_replied: bool,
     /// Bytes that the request may have left with it.
     args_bytes: usize,
+    proto: Proto,
     /// Whether the client wants no reply.
     is_silent: bool,
 }
@@ -70,21 +78,50 @@ impl<W> fmt::Debug for Steps<W> {
     }
 }
 
+impl<W: Work> Steps<W> {
+    /// Does the next step.
+    ///
+    /// # Errors
+    /// If more is gathered than one client may have, and no part of the reply is written.
+    fn step(&mut self, context: Context<'_>, output: &mut Output) -> Result<Progress, Failure> {
+        let (held, allocated) = (HeldMark::now(), output.allocated_bytes());
+        let length = output.bytes().len();
+        let step = self.work.step(context, output);
+        self.has_replied |= output.bytes().len() > length;
+        let reply = output.allocated_bytes().cast_signed() - allocated.cast_signed();
+        self.gathered_bytes += held.growth() - reply;
+        let most = context.state.budget.bytes_max() / 2;
+        if step == Progress::More && !self.has_replied && self.gathered() > most {
+            return Err(Failure::text(
+                "ERR the result is larger than half of the memory for clients (client-memory)",
+            ));
+        }
+        Ok(step)
+    }
+
+    fn gathered(&self) -> usize {
+        usize::try_from(self.gathered_bytes).unwrap_or(0)
+    }
+}
+
 impl<W: Work> Unfinished for Steps<W> {
     fn resume(mut self: Box<Self>, context: Context<'_>, output: &mut Output) -> Flow {
         let start = output.bytes().len();
-        let step = self.work.step(context, output);
+        let step = self.step(context, output);
+        if let Err(failure) = &step {
+            append_failure(failure, self.proto, context, output);
+        }
         if self.is_silent {
             output.truncate(start);
         }
         match step {
-            Progress::More => Flow::Unfinished(self),
-            Progress::Last => Flow::Continue,
+            Ok(Progress::More) => Flow::Unfinished(self),
+            Ok(Progress::Last) | Err(_) => Flow::Continue,
         }
     }
 
     fn waiting_bytes(&self) -> usize {
-        self.args_bytes + self.work.held_bytes()
+        self.args_bytes + self.gathered()
     }
 }
 
@@ -92,7 +129,8 @@ impl Call<'_> {
     /// Runs the first steps now, and the others in the connection's next event-loop iterations.
     ///
     /// # Errors
-    /// If the answer has to be given at once and is too long for it.
+    /// If it gathers more than a client may have, or if the answer has to be given at once and is
+    /// too long for that.
     pub(in crate::execute::resp) fn in_steps(
         &mut self,
         step: impl FnMut(Context<'_>, &mut Output) -> Progress + Send + 'static,
@@ -100,16 +138,24 @@ impl Call<'_> {
         self.work_in_steps(step)
     }
 
-    /// The same of work that gathers something.
+    /// The same of work that is a type of its own.
     ///
     /// # Errors
     /// As [`Call::in_steps`].
-    pub(in crate::execute::resp) fn work_in_steps(&mut self, mut work: impl Work) -> Outcome {
+    pub(in crate::execute::resp) fn work_in_steps(&mut self, work: impl Work) -> Outcome {
         self.context.pass.note_heavy();
         let start = self.output.bytes().len();
         let stopwatch = Stopwatch::start();
+        let mut steps = Steps {
+            work,
+            gathered_bytes: 0,
+            has_replied: false,
+            args_bytes: 0,
+            proto: self.session.proto,
+            is_silent: self.session.reply_mode != ReplyMode::On,
+        };
         loop {
-            if work.step(self.context, self.output) == Progress::Last {
+            if steps.step(self.context, self.output)? == Progress::Last {
                 return DONE;
             }
             if !self.session.answers_whole {
@@ -118,16 +164,10 @@ impl Call<'_> {
                     continue;
                 }
                 let args = self.args.iter();
-                let args_bytes = args.map(|arg| arg.len() + ARG_BYTES).sum();
-                let is_silent = self.session.reply_mode != ReplyMode::On;
-                return Ok(Flow::Unfinished(Box::new(Steps {
-                    work,
-                    args_bytes,
-                    is_silent,
-                })));
+                steps.args_bytes = args.map(|arg| arg.len() + ARG_BYTES).sum();
+                return Ok(Flow::Unfinished(Box::new(steps)));
             }
             self.check_reply(start)?;
-            check_length(work.held_bytes())?;
             if self.script_ms_left() == 0 {
                 return Err(Failure::text("ERR the transaction took too long"));
             }

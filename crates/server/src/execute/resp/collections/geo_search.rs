@@ -183,13 +183,6 @@ impl Turned {
         self.offer(run, at + 1, set);
         Some(spot)
     }
-
-    fn held_bytes(&self) -> usize {
-        self.runs
-            .iter()
-            .map(|run| size_of_val(run.as_slice()))
-            .sum()
-    }
 }
 
 /// A search that goes on.
@@ -324,10 +317,6 @@ impl Work for Answering {
         } else {
             Progress::More
         }
-    }
-
-    fn held_bytes(&self) -> usize {
-        self.search.found.held_bytes()
     }
 }
 

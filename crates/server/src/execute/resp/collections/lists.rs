@@ -209,7 +209,7 @@ pub(in crate::execute::resp) fn answer_elements(
     call: &mut Call<'_>,
     elements: Arguments,
 ) -> Outcome {
-    member_scan::answer_taken(call, (elements, 0), |reply, _, element| reply.bulk(element))
+    member_scan::answer_taken(call, elements, |reply, _, element| reply.bulk(element))
 }
 
 pub(in crate::execute::resp) fn llen(call: &mut Call<'_>) -> Outcome {

@@ -3,13 +3,12 @@
 use std::collections::HashSet;
 
 use cellar_engine::{Handle, Kind};
+use cellar_protocol::resp::Reply;
 use cellar_protocol::resp::glob::Pattern;
 use cellar_protocol::resp::number::parse_integer;
-use cellar_protocol::resp::{Proto, Reply};
 
-use crate::execute::context::Context;
 use crate::execute::resp::arguments::Arguments;
-use crate::execute::resp::call::steps::{Progress, STEP_BYTES, STEP_ITEMS, Work};
+use crate::execute::resp::call::steps::{Progress, STEP_BYTES, STEP_ITEMS};
 use crate::execute::resp::call::{Call, DONE, Outcome};
 use crate::execute::resp::failure::Failure;
 use crate::execute::resp::patterns::pattern;
@@ -164,50 +163,24 @@ pub(in crate::execute::resp) fn answer_drawn(
     })
 }
 
-/// Members that a command took out, on their way to the client.
-struct Taken<A> {
+/// Answers members that were taken out, each of which `append` writes by its place among them.
+pub(in crate::execute::resp) fn answer_taken(
+    call: &mut Call<'_>,
     members: Arguments,
-    /// Bytes that `append` has beside them.
-    beside: usize,
-    /// The first that is not answered.
-    next: usize,
-    proto: Proto,
-    append: A,
-}
-
-impl<A: FnMut(&mut Reply<'_>, usize, &[u8]) + Send + 'static> Work for Taken<A> {
-    fn step(&mut self, _context: Context<'_>, output: &mut Output) -> Progress {
-        let mut reply = Reply::new(output.bytes(), self.proto);
+    mut append: impl FnMut(&mut Reply<'_>, usize, &[u8]) + Send + 'static,
+) -> Outcome {
+    let (proto, mut next) = (call.session.proto, 0);
+    call.in_steps(move |_, output| {
+        let mut reply = Reply::new(output.bytes(), proto);
         let full = reply.out.len() + STEP_BYTES;
-        while self.next < self.members.len() {
-            (self.append)(&mut reply, self.next, self.members.get(self.next));
-            self.next += 1;
+        while next < members.len() {
+            append(&mut reply, next, members.get(next));
+            next += 1;
             if reply.out.len() >= full {
                 return Progress::More;
             }
         }
         Progress::Last
-    }
-
-    fn held_bytes(&self) -> usize {
-        self.members.bytes() + self.beside
-    }
-}
-
-/// Answers members that were taken out, each of which `append` writes by its place among them,
-/// out of so many bytes of its own.
-pub(in crate::execute::resp) fn answer_taken(
-    call: &mut Call<'_>,
-    (members, beside): (Arguments, usize),
-    append: impl FnMut(&mut Reply<'_>, usize, &[u8]) + Send + 'static,
-) -> Outcome {
-    let proto = call.session.proto;
-    call.work_in_steps(Taken {
-        members,
-        beside,
-        next: 0,
-        proto,
-        append,
     })
 }
 

@@ -12,12 +12,11 @@ use cellar_engine::{Deadline, Handle, Instant};
 use cellar_protocol::resp::number::parse_integer;
 use cellar_protocol::resp::{Reply, Verb};
 
-use crate::execute::context::Context;
 use crate::execute::resp::append_failure;
 use crate::execute::resp::call::notify::Class;
 use crate::execute::resp::call::steps::{Progress, STEP_BYTES, STEP_ITEMS, TRACKED_STEP_ITEMS};
 use crate::execute::resp::call::{Call, DONE, Outcome};
-use crate::execute::resp::collections::{Made, result_bytes_max, too_large, too_long};
+use crate::execute::resp::collections::{Made, too_long};
 use crate::execute::resp::failure::Failure;
 use crate::kind;
 use crate::limits::RESULT_BYTES_MAX;
@@ -77,13 +76,12 @@ pub(in crate::execute::resp) fn store(call: &mut Call<'_>) -> Outcome {
         let mut result = Combining::of(call, verb, keys)?;
         // A value is one set.
         result.parts.truncate(1);
-        let most = result_bytes_max(call.context);
-        result.bytes_max = call.cache().collection_bytes_max().min(most);
+        result.bytes_max = call.cache().collection_bytes_max();
         if result.step() == Progress::More {
             return Ok(Some(result));
         }
         if result.is_too_long() {
-            return Err(refused(call.context));
+            return Err(too_long());
         }
         store_result(call, &(result.verb, result.made()))?;
         Ok::<_, Failure>(None)
@@ -103,7 +101,7 @@ pub(in crate::execute::resp) fn store(call: &mut Call<'_>) -> Outcome {
             if result.step() == Progress::More {
                 making = Some(result);
             } else if result.is_too_long() {
-                append_failure(&refused(context), session.proto, context, output);
+                append_failure(&too_long(), session.proto, context, output);
                 return Progress::Last;
             } else {
                 // To order many members takes about as long as to store them: a step of its own.
@@ -128,14 +126,6 @@ pub(in crate::execute::resp) fn store(call: &mut Call<'_>) -> Outcome {
         }
         Progress::Last
     })
-}
-
-/// Why a result that is too long is not stored.
-fn refused(context: Context<'_>) -> Failure {
-    match result_bytes_max(context) < context.cache().collection_bytes_max() {
-        true => too_large(),
-        false => too_long(),
-    }
 }
 
 /// Stores a result under the key that is the first argument, and answers how many members it has.

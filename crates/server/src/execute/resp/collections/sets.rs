@@ -132,7 +132,7 @@ pub(in crate::execute::resp) fn spop(call: &mut Call<'_>) -> Outcome {
         None => reply.bulk(members.get(0)),
         Some(_) => {
             reply.set(members.len());
-            return member_scan::answer_taken(call, (members, 0), |reply, _, member| {
+            return member_scan::answer_taken(call, members, |reply, _, member| {
                 reply.bulk(member);
             });
         }

@@ -329,17 +329,13 @@ pub(in crate::execute::resp) fn zpop(call: &mut Call<'_>) -> Outcome {
         members.len() * 2
     };
     call.reply().array(values);
-    member_scan::answer_taken(
-        call,
-        (members, size_of_val(&*scores)),
-        move |reply, place, member| {
-            if is_nested {
-                reply.array(2);
-            }
-            reply.bulk(member);
-            reply.double(scores[place]);
-        },
-    )
+    member_scan::answer_taken(call, members, move |reply, place, member| {
+        if is_nested {
+            reply.array(2);
+        }
+        reply.bulk(member);
+        reply.double(scores[place]);
+    })
 }
 
 /// Takes the lowest or highest members out of a sorted set.
@@ -453,7 +449,7 @@ pub(in crate::execute::resp) fn try_pop_sorted(
     reply.array(members.len());
     Ok(Some(member_scan::answer_taken(
         call,
-        (members, size_of_val(&*scores)),
+        members,
         move |reply, place, member| {
             reply.array(2);
             reply.bulk(member);

@@ -10,7 +10,7 @@ use crate::execute::resp::append_failure;
 use crate::execute::resp::call::notify::Class;
 use crate::execute::resp::call::steps::{FIRST_TURN_US, Progress, STEP_ITEMS};
 use crate::execute::resp::call::{Call, DONE, Outcome};
-use crate::execute::resp::collections::{Made, result_bytes_max, too_large};
+use crate::execute::resp::collections::Made;
 use crate::execute::resp::failure::Failure;
 use cellar_values::{Collection, SortedSet};
 
@@ -94,11 +94,6 @@ pub(in crate::execute::resp) fn store<S: Supply>(
     let (command, key) = (call.command, key.to_vec());
     call.in_steps(move |context, output| {
         let step = storing.as_mut().map(Storing::step);
-        let held = storing.as_ref().map_or(0, |some| some.set.held_bytes());
-        if held > result_bytes_max(context) {
-            append_failure(&too_large(), session.proto, context, output);
-            return Progress::Last;
-        }
         if step == Some(Progress::More) || session.ahead.make(context.cache()) {
             return Progress::More;
         }

@@ -418,15 +418,4 @@ impl Work for Restoring {
         }
         Progress::Last
     }
-
-    fn held_bytes(&self) -> usize {
-        let more = match &self.stage {
-            Stage::Reading {
-                reader, builder, ..
-            } => reader.held_bytes() + builder.held_bytes(),
-            Stage::Building(builder) => builder.held_bytes(),
-            _ => 0,
-        };
-        self.payload.len() + more
-    }
 }

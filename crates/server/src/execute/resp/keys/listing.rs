@@ -6,6 +6,7 @@
 //!
 //! [`Cache::keys`]: cellar_engine::Cache::keys
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use cellar_engine::{ScanCursor, Space};
@@ -22,6 +23,8 @@ use crate::users::User;
 /// What a stretch of the cache counts for beside the live items in it: there may be hundreds that
 /// are over and have not been swept up yet.
 const STRETCH_ITEMS: usize = 64;
+/// What a piece of the reply is allocated with: a step's bytes, and most stretches' behind them.
+const PIECE_BYTES: usize = STEP_BYTES + STEP_BYTES / 4;
 /// Bytes that count for an item.
 const ITEM_BYTES: usize = STEP_BYTES / STEP_ITEMS;
 
@@ -34,7 +37,7 @@ pub(in crate::execute::resp) fn keys(call: &mut Call<'_>) -> Outcome {
         proto: call.session.proto,
         at: At::Cache(ScanCursor::START),
         count: 0,
-        elements: Vec::new(),
+        elements: VecDeque::new(),
     };
     call.work_in_steps(listing)
 }
@@ -43,8 +46,8 @@ pub(in crate::execute::resp) fn keys(call: &mut Call<'_>) -> Outcome {
 enum At {
     /// The cache is looked through.
     Cache(ScanCursor),
-    /// So many bytes of the elements are answered.
-    Answering(usize),
+    /// The elements are answered.
+    Answering,
 }
 
 struct Listing {
@@ -55,8 +58,8 @@ struct Listing {
     proto: Proto,
     at: At,
     count: usize,
-    /// The reply but for its head.
-    elements: Vec<u8>,
+    /// The reply but for its head, in pieces.
+    elements: VecDeque<Vec<u8>>,
 }
 
 impl Work for Listing {
@@ -67,23 +70,17 @@ impl Work for Listing {
         while work < STEP_ITEMS {
             match self.at {
                 At::Cache(cursor) => work += self.gather(cursor, context, output),
-                At::Answering(from) => {
-                    let until = self.elements.len().min(from + STEP_BYTES);
-                    let piece = &self.elements[from..until];
-                    output.bytes().extend_from_slice(piece);
-                    self.at = At::Answering(until);
-                    if until == self.elements.len() {
-                        return Progress::Last;
-                    }
-                    return Progress::More;
+                At::Answering => {
+                    let piece = self.elements.pop_front();
+                    output.bytes().extend_from_slice(&piece.unwrap_or_default());
+                    return match self.elements.is_empty() {
+                        true => Progress::Last,
+                        false => Progress::More,
+                    };
                 }
             }
         }
         Progress::More
-    }
-
-    fn held_bytes(&self) -> usize {
-        self.elements.len()
     }
 }
 
@@ -92,7 +89,15 @@ impl Listing {
     /// are.
     fn gather(&mut self, cursor: ScanCursor, context: Context<'_>, output: &mut Output) -> usize {
         let mut work = STRETCH_ITEMS;
-        let mut reply = Reply::new(&mut self.elements, self.proto);
+        // A stretch has about as many bytes of keys as a step appends.
+        let is_full = |piece: &mut Vec<u8>| piece.len() >= STEP_BYTES;
+        if self.elements.back_mut().is_none_or(is_full) {
+            self.elements.push_back(Vec::with_capacity(PIECE_BYTES));
+        }
+        let Some(piece) = self.elements.back_mut() else {
+            return work;
+        };
+        let mut reply = Reply::new(piece, self.proto);
         let (user, pattern) = (self.user.as_deref(), &self.pattern);
         let next = context.cache().keys(cursor, |facts| {
             work += 1 + facts.key.len() / ITEM_BYTES;
@@ -102,7 +107,7 @@ impl Listing {
                 self.count += 1;
             }
         });
-        self.at = next.map_or(At::Answering(0), At::Cache);
+        self.at = next.map_or(At::Answering, At::Cache);
         if next.is_none() {
             Reply::new(output.bytes(), self.proto).array(self.count);
         }

@@ -307,10 +307,6 @@ impl Sorting {
     fn values(&self) -> usize {
         self.left * self.asking.gets.len().max(1)
     }
-
-    fn held_bytes(&self) -> usize {
-        self.bytes + self.count * size_of::<Weighed>()
-    }
 }
 
 /// The number that a text begins and ends with, as C reads it, and whether it is none.
@@ -357,10 +353,6 @@ impl Work for Telling {
             }
             output.bytes().len() + pinned < full
         })
-    }
-
-    fn held_bytes(&self) -> usize {
-        self.sorting.held_bytes()
     }
 }
 

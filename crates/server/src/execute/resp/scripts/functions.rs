@@ -270,12 +270,6 @@ impl Work for IncomingLibraries {
         }
         Progress::Last
     }
-
-    fn held_bytes(&self) -> usize {
-        let waiting = self.sources.as_slice().iter().map(Vec::len);
-        let read = self.libraries.iter().map(|library| library.source.len());
-        waiting.sum::<usize>() + read.sum::<usize>()
-    }
 }
 
 /// FUNCTION LIST.

@@ -60,11 +60,6 @@ impl Builder {
         self.count == 0
     }
 
-    /// Bytes that it has, about.
-    pub(super) fn held_bytes(&self) -> usize {
-        self.bytes
-    }
-
     /// What it becomes.
     pub(super) fn kind(&self) -> Kind {
         match self.growing {
