@@ -171,12 +171,6 @@ fn figures_beside_a_link_to_a_measurement_stand_on_its_page() {
             let (words, pages) = claim(&passage);
             claims.push((file.clone(), words, pages));
         }
-        let table = text
-            .lines()
-            .skip_while(|line| !line.starts_with("| | get, us"));
-        for line in table.take_while(|line| line.starts_with('|')) {
-            claims.push((file.clone(), line.to_owned(), vec!["compare.md".to_owned()]));
-        }
     }
     let mut wrong = Vec::new();
     let mut count = 0;

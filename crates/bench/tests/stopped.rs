@@ -27,7 +27,7 @@ const RIGHT_BEHIND: usize = 20_000;
 enum Midst {
     Nothing,
     CleanStop,
-    /// A stop behind which the cache begins empty.
+    /// A stop after which the cache starts empty.
     Loss,
 }
 
