@@ -1,7 +1,7 @@
 //! The page docs/commands.md, made from the tables of commands.
 //!
 //! A test fails when it is stale: `CELLAR_BLESS=1 cargo test -p cellar-protocol --test
-//! commands_page` writes it anew.
+//! commands_page` regenerates it.
 
 use crate::{memcached, resp};
 

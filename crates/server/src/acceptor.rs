@@ -43,7 +43,7 @@ pub(crate) const LISTENERS_MAX: usize = 64;
 const LAST_ACCEPTS_MAX: usize = BACKLOG as usize;
 /// Longest sleep.
 const SLEEP_MS: u32 = 60_000;
-/// How long it takes none in when the system has no room for a connection.
+/// How long it takes none in when the system refuses connections.
 const SHUT_MS: u64 = 100;
 
 /// Listeners and signals.
@@ -58,7 +58,7 @@ pub(crate) struct Acceptor {
     handshakes: Option<Antechamber>,
     poller: Poller,
     shut_until_ms: Option<u64>,
-    /// When the drain begins, once it was told to stop.
+    /// When the drain begins, once the server was told to stop.
     leave_ms: Option<u64>,
     /// How a successor takes over, if one may.
     ceremony: Option<Ceremony>,
@@ -162,7 +162,7 @@ impl Acceptor {
     fn begin_to_leave(&mut self, now_ms: u64) {
         // One that has begun to take over goes on: this server ends in any case.
         if !self.is_quiet() {
-            self.abandon("it was told to stop");
+            self.abandon("the server is shutting down");
         }
         let state = &self.entrance.state;
         let ms = state.settings.lame_duck_ms;
@@ -172,13 +172,13 @@ impl Acceptor {
         notify::tell(Notice::Stopping);
         if ms > 0 {
             let ms = show_duration_ms(ms);
-            tracing::info!("told to stop: not ready any more, and goes on for {ms}");
+            tracing::info!("shutting down: not ready, but serving for {ms}");
         }
     }
 
     /// Takes in who has come, closes the listeners, and has the loops finish.
     fn leave(mut self, clock: &LoopClock) {
-        self.abandon("it was told to stop");
+        self.abandon("the server is shutting down");
         for index in 0..self.listeners.len() {
             for _ in 0..LAST_ACCEPTS_MAX {
                 if !self.accept(index, clock) {
@@ -261,7 +261,7 @@ impl Acceptor {
     fn shut(&mut self, errno: Errno, now_ms: u64) {
         self.entrance.state.acceptor.accept_failures.add(1);
         if !std::mem::replace(&mut self.failing, true) {
-            tracing::warn!(error = %errno, "no room for connections; trying on");
+            tracing::warn!(error = %errno, "cannot accept connections; retrying");
         }
         self.look_away();
         self.shut_until_ms = Some(now_ms + SHUT_MS);

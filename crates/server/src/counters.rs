@@ -173,54 +173,57 @@ macro_rules! counters {
 }
 
 counters! {
-    cmd_get "cmd_get": "Keys asked for by any read command.";
+    cmd_get "cmd_get": "Keys requested by read commands.";
     cmd_set "cmd_set": "Storage commands.";
     cmd_flush "cmd_flush": "flush_all commands.";
     cmd_touch "cmd_touch": "Touches: touch, gat and meta T.";
-    cmd_meta "cmd_meta": "`me`, as memcached counts it; others count as what they do.";
+    cmd_meta "cmd_meta": "`me` commands, as memcached counts them.";
     get_hits "get_hits": "Keys found by reads.";
     get_misses "get_misses": "Keys not found by reads.";
     delete_hits "delete_hits": "Deletes that found an item.";
-    delete_misses "delete_misses": "Deletes that found none.";
+    delete_misses "delete_misses": "Deletes that found no item.";
     incr_hits "incr_hits": "Increments that found a number.";
-    incr_misses "incr_misses": "Increments that found nothing.";
+    incr_misses "incr_misses": "Increments that found no item.";
     decr_hits "decr_hits": "Decrements that found a number.";
-    decr_misses "decr_misses": "Decrements that found nothing.";
+    decr_misses "decr_misses": "Decrements that found no item.";
     cas_hits "cas_hits": "Conditional stores whose version matched.";
     cas_misses "cas_misses": "Conditional stores that found no item.";
     cas_badval "cas_badval": "Conditional stores whose version differed.";
     touch_hits "touch_hits": "Touches that found an item.";
-    touch_misses "touch_misses": "Touches that found none.";
-    auth_cmds "auth_cmds": "Names and passwords that clients logged in with.";
-    auth_errors "auth_errors": "Those that were wrong, or not looked at.";
+    touch_misses "touch_misses": "Touches that found no item.";
+    auth_cmds "auth_cmds": "Login attempts of clients.";
+    auth_errors "auth_errors": "Login attempts that failed or were not checked.";
     store_too_large "store_too_large": "Stores refused because the value is over the limit.";
     store_no_memory "store_no_memory":
-        "Stores refused because all memory was held by values in transfer.";
+        "Stores refused because values in transfer used all memory.";
     bytes_read "bytes_read": "Bytes read from clients.";
     bytes_written "bytes_written": "Bytes written to clients.";
     connections_total "total_connections": "Connections accepted.";
-    connections_rejected "rejected_connections": "Connections refused because of max_connections.";
+    connections_rejected "rejected_connections":
+        "Connections refused because of --max-connections.";
     connections_idle_closed "idle_kicks": "Connections closed because they were idle.";
     connections_slow_closed "slow_kicks":
         "Connections closed because the client did not read its replies.";
     connections_memory_closed "memory_kicks":
-        "Connections closed because all clients together held too much memory.";
+        "Connections closed because clients together exceeded --client-memory.";
     connections_pipeline_closed "pipeline_kicks":
-        "Connections closed because their pipeline did not fit into the memory for clients.";
+        "Connections closed because their pipeline did not fit into --client-memory.";
     connections_login_closed "login_kicks":
-        "Connections without a login that was needed, closed after their time or for others.";
-    protocol_errors "protocol_errors": "Requests answered with an error line.";
-    accept_failures "listen_disabled_num": "Times the system had no room for a further connection.";
-    output_pauses "": "Times a connection had to wait because its client did not take its replies.";
-    tls_handshakes "": "TLS handshakes that were done.";
-    tls_handshakes_resumed "": "Of those, handshakes that went on where an earlier one had ended.";
+        "Unauthenticated connections closed after --login-timeout or in favour of other clients.";
+    protocol_errors "protocol_errors": "Requests that got an error reply.";
+    accept_failures "listen_disabled_num":
+        "Times the operating system refused a further connection.";
+    output_pauses "":
+        "Times the server paused a connection because its client did not read its replies.";
+    tls_handshakes "": "Completed TLS handshakes.";
+    tls_handshakes_resumed "": "Completed TLS handshakes that resumed a session.";
     tls_handshakes_failed "":
-        "TLS handshakes that were not done: refused, broken off, too slow, or no TLS at all.";
-    tls_reloads "": "Times that certificates and keys were read anew.";
+        "Failed TLS handshakes: refused, aborted, too slow, or not TLS.";
+    tls_reloads "": "Reloads of certificates and keys.";
     tls_reloads_failed "":
-        "Times that they could not be read, so that the old ones stayed in force.";
+        "Failed reloads of certificates and keys; the old ones stay in use.";
     conn_yields "conn_yields":
-        "Times a connection had to wait its turn because it sent too much at once.";
+        "Times a connection yielded to others because it sent too many requests at once.";
 }
 
 #[cfg(test)]

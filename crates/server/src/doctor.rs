@@ -59,9 +59,9 @@ fn report(findings: &[Finding]) -> String {
     }
     text.push_str(
         match findings.iter().filter(|one| one.remedy.is_some()).count() {
-            0 => "nothing keeps this machine from its speed\n".to_owned(),
-            1 => "one thing could be better\n".to_owned(),
-            n => format!("{n} things could be better\n"),
+            0 => "no problems found\n".to_owned(),
+            1 => "1 problem found\n".to_owned(),
+            n => format!("{n} problems found\n"),
         }
         .as_str(),
     );
@@ -112,7 +112,7 @@ fn look_at_huge_pages(root: &Path) -> Option<Finding> {
     let chosen = text.split(['[', ']']).nth(1)?.to_owned();
     Some(finding(
         "huge pages",
-        format!("{chosen}; the server asks for them where memory is in full use"),
+        format!("{chosen}; the server uses them for full memory segments"),
         chosen != "never",
         "echo madvise >/sys/kernel/mm/transparent_hugepage/enabled, as root".to_owned(),
     ))
@@ -130,7 +130,7 @@ fn look_at_swap(root: &Path) -> Option<Finding> {
         0 => "none".to_owned(),
         _ if is_out => format!("{}, none for its control group", round_size(bytes)),
         _ => format!(
-            "{}: an item that lies there costs its reader a wait for the disk",
+            "{}: reading an item in swap waits for the disk",
             round_size(bytes)
         ),
     };
@@ -138,7 +138,7 @@ fn look_at_swap(root: &Path) -> Option<Finding> {
         "swap",
         state,
         bytes == 0 || is_out,
-        "swapoff -a, or MemorySwapMax=0 in its unit; sysctl vm.swappiness=1 makes it rare"
+        "swapoff -a, or MemorySwapMax=0 in its unit; sysctl vm.swappiness=1 reduces swapping"
             .to_owned(),
     ))
 }
@@ -151,9 +151,9 @@ fn look_at_memory(root: &Path, settings: &Settings) -> Option<Finding> {
     let beside = memory::beside_bytes(settings, settings.memory_bytes);
     let needed = settings.memory_bytes + beside;
     Some(finding(
-        "memory of its control group",
+        "memory of the control group",
         format!(
-            "{}; --memory is {}, and what is beside it takes up to {}",
+            "{}; --memory is {}, and the process needs up to {} beside it",
             round_size(limit),
             round_size(settings.memory_bytes),
             round_size(beside),
@@ -171,7 +171,7 @@ fn look_at_processors(root: &Path, settings: &Settings) -> Option<Finding> {
     let (whole, part) = (all / cgroup::WHOLE_CPU, all % cgroup::WHOLE_CPU);
     let threads = settings.threads as u64;
     Some(finding(
-        "processor time of its control group",
+        "CPU quota of the control group",
         format!("{whole}.{part:03} processors for --threads {threads}"),
         threads * cgroup::WHOLE_CPU <= all,
         format!(
@@ -188,12 +188,10 @@ fn look_at_backlog(root: &Path) -> Option<Finding> {
         .parse()
         .ok()?;
     Some(finding(
-        "connections that may wait",
-        format!("{most} (net.core.somaxconn); the server asks for {BACKLOG}"),
+        "listen backlog",
+        format!("{most} (net.core.somaxconn); the server requests {BACKLOG}"),
         most >= BACKLOG,
-        format!(
-            "sysctl net.core.somaxconn={BACKLOG}: clients that come at once are not turned away"
-        ),
+        format!("sysctl net.core.somaxconn={BACKLOG}: bursts of new clients are not refused"),
     ))
 }
 
@@ -201,7 +199,7 @@ fn look_at_overcommit(root: &Path) -> Option<Finding> {
     let mode = read(root, "proc/sys/vm/overcommit_memory")?;
     let mode = mode.trim();
     Some(finding(
-        "overcommit of memory",
+        "memory overcommit",
         format!("{mode} (vm.overcommit_memory)"),
         mode != "2",
         "sysctl vm.overcommit_memory=0: the cache reserves addresses that take memory only as they \
@@ -266,22 +264,22 @@ mod tests {
             (
                 vec![GROUP, (max, "300000000\n")],
                 vec![GROUP, (max, "500000000\n")],
-                "memory of its control group",
+                "memory of the control group",
             ),
             (
                 vec![GROUP, (cpu, "150000 100000\n")],
                 vec![GROUP, (cpu, "200000 100000\n")],
-                "processor time of its control group",
+                "CPU quota of the control group",
             ),
             (
                 vec![("proc/sys/net/core/somaxconn", "128\n")],
                 vec![("proc/sys/net/core/somaxconn", "4096\n")],
-                "connections that may wait",
+                "listen backlog",
             ),
             (
                 vec![("proc/sys/vm/overcommit_memory", "2\n")],
                 vec![("proc/sys/vm/overcommit_memory", "1\n")],
-                "overcommit of memory",
+                "memory overcommit",
             ),
         ] {
             assert_eq!(wrong(&bad, None), [name]);
@@ -298,10 +296,9 @@ mod tests {
         assert_eq!(
             text,
             "ok  open files: any number allowed, 10132 needed for --max-connections 10000\n\
-             !!  connections that may wait: 128 (net.core.somaxconn); the server asks for \
-             4096\n    -> sysctl net.core.somaxconn=4096: clients that come at once are not turned \
-             away\n\
-             one thing could be better\n"
+             !!  listen backlog: 128 (net.core.somaxconn); the server requests 4096\n    \
+             -> sysctl net.core.somaxconn=4096: bursts of new clients are not refused\n\
+             1 problem found\n"
         );
     }
 }

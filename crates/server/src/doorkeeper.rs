@@ -83,12 +83,12 @@ fn look(users: &Users, state: &State, is_asked: bool) {
             tracing::error!(
                 file = path,
                 reason,
-                "the old users stay: the file is refused"
+                "keeping the old users: the users file is not valid"
             );
             return;
         }
     };
-    tracing::info!(changed, "the file of users was read anew");
+    tracing::info!(changed, "reloaded the users file");
     for client in state.clients.list() {
         let login = client.facts().login.clone();
         if login.is_some_and(|login| !users.has_still(&login)) {

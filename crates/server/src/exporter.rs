@@ -36,9 +36,9 @@ pub(crate) fn start(state: &Arc<State>) -> io::Result<Option<Ticker>> {
         let taken = send(&state, &collector);
         match &taken {
             Err(reason) if was_taken => {
-                tracing::warn!("{collector} does not take the figures: {reason}");
+                tracing::warn!("{collector} does not accept metrics: {reason}");
             }
-            Ok(()) if !was_taken => tracing::info!("{collector} takes the figures again"),
+            Ok(()) if !was_taken => tracing::info!("{collector} accepts metrics again"),
             _ => {}
         }
         was_taken = taken.is_ok();

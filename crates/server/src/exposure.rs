@@ -37,8 +37,8 @@ impl Exposure {
             Protocol::Http => " or --http-token TEXT",
         };
         Err(format!(
-            "other machines reach this address, and nobody is asked who it is; give --users \
-             FILE{short_form}, listen on 127.0.0.1, or say --insecure"
+            "this address is reachable from other machines and has no authentication; set \
+             --users FILE{short_form}, listen on 127.0.0.1, or set --insecure"
         ))
     }
 }

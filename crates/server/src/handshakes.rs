@@ -325,7 +325,7 @@ impl Handshakes {
         if self.tell_ms <= now_ms {
             self.tell_ms = now_ms + TOLD_MS;
             let (peer, protocol) = (&arrival.peer, arrival.protocol.name());
-            tracing::info!(peer, protocol, why, "no TLS handshake");
+            tracing::info!(peer, protocol, why, "TLS handshake failed");
         }
         end(&mut arrival.stream);
     }
@@ -359,12 +359,12 @@ impl Handshakes {
             Ok(()) => {
                 self.refusal = Refusal::default();
                 counters.tls_reloads.add(1);
-                tracing::info!("certificates and keys were read anew");
+                tracing::info!("reloaded certificates and keys");
             }
             Err(error) => {
                 counters.tls_reloads_failed.add(1);
                 if self.refusal.note(error.to_string(), now_ms) {
-                    tracing::error!(%error, "the old certificates and keys stay in force");
+                    tracing::error!(%error, "keeping the old certificates and keys");
                 }
             }
         }

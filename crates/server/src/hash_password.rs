@@ -40,7 +40,7 @@ fn read() -> io::Result<Zeroizing<Vec<u8>>> {
     let _silence = Silence::begin()?;
     let first = ask("Password: ")?;
     if *first != *ask("Once more: ")? {
-        return Err(io::Error::other("the two are not the same"));
+        return Err(io::Error::other("the passwords differ"));
     }
     Ok(first)
 }

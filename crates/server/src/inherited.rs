@@ -57,7 +57,7 @@ impl Inherited {
                 reason: reason.to_owned(),
             };
             let socket = take_at(&mut passed, index);
-            let socket = socket.ok_or_else(|| fail("it is no socket that takes connections"))?;
+            let socket = socket.ok_or_else(|| fail("it is not a listening stream socket"))?;
             let place = open.add(socket).map_err(|reason| fail(&reason))?;
             if name.starts_with(KEPT) {
                 inherited.kept.insert(place.to_string(), name.to_owned());
@@ -83,7 +83,10 @@ impl Inherited {
         let is_listened_at = |place: &str| listeners.iter().any(|one| place_of(one) == place);
         for (place, name) in &self.kept {
             if !is_listened_at(place) {
-                tracing::info!(address = %place, "kept from the last run, and not listened at");
+                tracing::info!(
+                    address = %place,
+                    "closed an inherited socket that is not in the settings"
+                );
                 notify::keep_no_more(name);
             }
         }

@@ -39,29 +39,32 @@ const HEAD: &str = "\
 # Limits
 
 Written from the bounds in the sources of `crates/server`; do not edit by hand
-(`CELLAR_BLESS=1 cargo test -p cellar --test server docs::` writes it anew).
+(`CELLAR_BLESS=1 cargo test -p cellar --test server docs::` regenerates it).
 
-`--memory` is all that items, index and bookkeeping take. What the process takes beside it is at
-most the sum of these; most of it only where it is used:
+`--memory` limits items, index and bookkeeping. The process uses at most the sum of this table in
+addition, and most rows only if the feature is in use:
 
 | what | at most |
 |---|---|
 ";
 
 const CLIENTS: &str = "
-`--client-memory` (an eighth of `--memory`, from 96 MiB to 1 GiB, unless it is set) bounds what all
-clients together have the server hold: requests that are not whole, replies that wait, and what is
-set up for them. It may be exceeded for a moment: by the reply of the command that runs, and by
-messages that come in meanwhile, which never take more than half of it. Then connections are closed
-until an eighth is free: where a login is needed first those without one, then those that have not
-got on for a second, among them the largest first; last those that asked for CLIENT NO-EVICT. All
-that have not logged in have an eighth of it together, and are closed above that. Each event loop
-tells of it in the log once a minute. Freed memory goes back to the system. Large values
-are received in, and sent from, the cache's own memory: those on their way in hold at most half of
-it, and slow ones are dropped after `--write-timeout`, or after a second while a quarter of the
-cache is held by such transfers.
+`--client-memory` limits the memory for all clients together: incomplete requests, pending replies,
+and state such as subscriptions. The default is an eighth of `--memory`, from 96 MiB to 1 GiB. The
+reply of the current command and incoming messages may exceed the limit for a moment. Messages never
+use more than half of it.
 
-Within that, one client is held to:
+Above the limit the server closes connections until an eighth is free. If a login is needed, it
+closes unauthenticated connections first. It continues with those that have made no progress for a
+second, the largest ones first, and closes those with CLIENT NO-EVICT last. All unauthenticated
+connections together may use an eighth of the limit. Each event loop logs this once a minute. Freed
+memory is returned to the operating system.
+
+Large values are received into, and sent from, the cache's own memory. Values that are being
+received use at most half of it. The server closes slow connections after `--write-timeout`, or
+after a second while such transfers use a quarter of the cache.
+
+The limits of one client are:
 
 | what | at most |
 |---|---|
@@ -70,12 +73,12 @@ Within that, one client is held to:
 /// What one client may hold: what it is, its bound, and what stands in the place of a bound of 0.
 const CLIENT: [(&str, usize, &str); 12] = [
     (
-        "a command, a value of SET not counted",
+        "a command, without the value of SET",
         0,
         "`--client-memory`",
     ),
     (
-        "a reply in one piece, or all of a transaction",
+        "a single reply, or all replies of a transaction",
         REPLY_BYTES_MAX,
         "",
     ),
@@ -85,7 +88,7 @@ const CLIENT: [(&str, usize, &str); 12] = [
         "half of `--client-memory`",
     ),
     (
-        "the members that SINTER, SUNION or SDIFF answers",
+        "the members in a reply of SINTER, SUNION or SDIFF",
         RESULT_BYTES_MAX,
         "",
     ),
@@ -94,15 +97,15 @@ const CLIENT: [(&str, usize, &str); 12] = [
         SCRIPT_ARGUMENT_BYTES_MAX,
         "",
     ),
-    ("the answer of a script", SCRIPT_REPLY_BYTES_MAX, ""),
+    ("the reply of a script", SCRIPT_REPLY_BYTES_MAX, ""),
     (
-        "messages that wait while it reads, of all clients together",
+        "pending messages, of all clients together",
         0,
         "half of `--client-memory`",
     ),
     ("commands queued by MULTI", 0, "half of `--client-memory`"),
     ("watched keys", WATCHED_BYTES_MAX, ""),
-    ("keys that it waits for", WAITED_BYTES_MAX, ""),
+    ("keys of blocking commands", WAITED_BYTES_MAX, ""),
     ("subscriptions", SUBSCRIPTION_BYTES_MAX, ""),
     ("prefixes of CLIENT TRACKING", PREFIX_BYTES_MAX, ""),
 ];
@@ -113,47 +116,43 @@ pub fn page() -> String {
     let beside = [
         ("the program", PROGRAM_BYTES, ""),
         ("idle connections", CONNECTION_BYTES, " for each"),
-        ("those over TLS", CONNECTION_BYTES + TLS_BYTES, " for each"),
         (
-            "TLS handshakes under way",
+            "idle connections over TLS",
+            CONNECTION_BYTES + TLS_BYTES,
+            " for each",
+        ),
+        (
+            "TLS handshakes in progress",
             HANDSHAKES_MAX * (HANDSHAKE_BYTES_MAX + TLS_BYTES),
             "",
         ),
         ("clients together", 0, "`--client-memory`"),
         ("arenas for requests", ARENA_BYTES, " for each event loop"),
         ("spare reply buffers", SPARE_BYTES, " for each event loop"),
-        (
-            "the commands that run",
-            SCRATCH_BYTES,
-            " for each event loop",
-        ),
+        ("running commands", SCRATCH_BYTES, " for each event loop"),
         (
             "scripts and functions",
             MEMORY_BYTES_MAX,
-            " for each event loop that runs some",
+            " for each event loop that runs them",
         ),
         ("sources of scripts", SOURCE_BYTES_MAX, ""),
         ("libraries of functions", LIBRARY_BYTES_MAX, ""),
-        ("names remembered for CLIENT TRACKING", TABLE_BYTES_MAX, ""),
+        ("tracked key names (CLIENT TRACKING)", TABLE_BYTES_MAX, ""),
         (
-            "a user's password that is compared, one at a time",
+            "checking a password, one at a time",
             HASH_BYTES_MAX,
-            ", as much as its hash says",
+            ", as specified by its hash",
         ),
-        ("log lines that wait to be written", LOG_BYTES_MAX, ""),
-        (
-            "keyspace events that wait to be told",
-            WAITING_EVENT_BYTES_MAX,
-            "",
-        ),
+        ("pending log lines", LOG_BYTES_MAX, ""),
+        ("pending keyspace events", WAITING_EVENT_BYTES_MAX, ""),
         ("slow commands (SLOWLOG)", SLOW_LOG_BYTES_MAX, ""),
         (
-            "names of keys whose expiry is told",
+            "names of keys whose expiry is published",
             DEADLINE_NAMES_BYTES_MAX,
             "",
         ),
         (
-            "what the console is told of the last 24 hours",
+            "history of the last 24 hours for the console",
             HISTORY_BYTES_MAX,
             "",
         ),
@@ -178,7 +177,7 @@ pub fn page() -> String {
 }
 
 const LENGTHS_HEAD: &str = "
-What is longer is refused with an error that says so, or cut off in the log:
+Longer input returns an error. Longer log lines are cut off.
 
 | longest | at most |
 |---|---|
@@ -186,13 +185,13 @@ What is longer is refused with an error that says so, or cut off in the log:
 
 const LENGTHS: [(&str, usize); 19] = [
     ("key", cellar_engine::KEY_BYTES_MAX),
-    ("key over memcached's protocol", MEMCACHED_KEY_BYTES_MAX),
+    ("key over the memcached protocol", MEMCACHED_KEY_BYTES_MAX),
     (
-        "line of memcached's protocol, those of `get` not counted",
+        "line of the memcached protocol, except `get`",
         MEMCACHED_LINE_BYTES_MAX,
     ),
     (
-        "pattern of KEYS, SCAN or PSUBSCRIBE, and all of CONFIG GET",
+        "pattern of KEYS, SCAN or PSUBSCRIBE, and all patterns of CONFIG GET",
         PATTERN_BYTES_MAX,
     ),
     ("all patterns of one PSUBSCRIBE", COMPILED_BYTES_MAX),
@@ -205,53 +204,53 @@ const LENGTHS: [(&str, usize); 19] = [
     ("name of a user", NAME_BYTES_MAX),
     ("password", PASSWORD_BYTES_MAX),
     ("script, and library of functions", PROGRAM_BYTES_MAX),
-    ("first line of HTTP", REQUEST_LINE_BYTES_MAX),
-    ("fields of HTTP", FIELDS_BYTES_MAX),
-    ("Content-Type that is kept", TYPE_BYTES_MAX),
-    ("document of JSON over HTTP", DOCUMENT_BYTES_MAX),
-    (
-        "value that comes in chunks over HTTP",
-        CHUNKED_VALUE_BYTES_MAX,
-    ),
-    (
-        "value that a batch over HTTP answers",
-        BATCH_VALUE_BYTES_MAX,
-    ),
+    ("HTTP request line", REQUEST_LINE_BYTES_MAX),
+    ("HTTP headers", FIELDS_BYTES_MAX),
+    ("stored Content-Type", TYPE_BYTES_MAX),
+    ("JSON document over HTTP", DOCUMENT_BYTES_MAX),
+    ("value in chunks over HTTP", CHUNKED_VALUE_BYTES_MAX),
+    ("value in the reply to an HTTP batch", BATCH_VALUE_BYTES_MAX),
     ("log line", LOG_LINE_BYTES_MAX),
-    ("bytes before a TLS handshake is done", HANDSHAKE_BYTES_MAX),
+    (
+        "input before a TLS handshake is complete",
+        HANDSHAKE_BYTES_MAX,
+    ),
 ];
 
 /// What is counted, and at most how many there are.
 const COUNTS: [(&str, usize); 23] = [
     ("arguments of a command", ARGS_MAX),
     (
-        "arguments of a command that does not work in steps",
+        "arguments of a command that does not run in steps",
         COMMAND_ARGS_MAX,
     ),
     (
-        "keys that one command reads for CLIENT TRACKING",
+        "keys that one command reads with CLIENT TRACKING",
         TRACKED_KEYS_MAX,
     ),
     ("patterns of CONFIG GET", CONFIG_PATTERNS_MAX),
-    ("keys of a batch over HTTP", BATCH_KEYS_MAX),
-    ("fields of a request over HTTP", FIELDS_MAX),
-    ("Content-Types that are told apart", SEEN_MAX),
-    (
-        "clients that wait for keys (BLPOP and its kin)",
-        WAITERS_MAX,
-    ),
+    ("keys of an HTTP batch", BATCH_KEYS_MAX),
+    ("headers of an HTTP request", FIELDS_MAX),
+    ("different Content-Types", SEEN_MAX),
+    ("clients blocked on keys (BLPOP and similar)", WAITERS_MAX),
     ("clients in MONITOR", MONITORS_MAX),
     ("entries of SLOWLOG", SLOW_LOG_ENTRIES_MAX),
     ("entries of ACL LOG", DENIALS_MAX),
-    ("log lines that wait to be written", LOG_LINES_MAX),
+    ("pending log lines", LOG_LINES_MAX),
     ("scripts", SCRIPTS_MAX),
     ("libraries of functions", LIBRARIES_MAX),
     ("functions", FUNCTIONS_MAX),
     ("functions of a library", LIBRARY_FUNCTIONS_MAX),
-    ("TLS handshakes under way", HANDSHAKES_MAX),
-    ("those of one address", HANDSHAKES_PER_SOURCE_MAX),
-    ("passwords that wait to be compared", WAITING_MAX),
-    ("those of one address", WAITING_PER_SOURCE_MAX),
+    ("TLS handshakes in progress", HANDSHAKES_MAX),
+    (
+        "TLS handshakes in progress of one address",
+        HANDSHAKES_PER_SOURCE_MAX,
+    ),
+    ("passwords waiting to be checked", WAITING_MAX),
+    (
+        "passwords waiting to be checked of one address",
+        WAITING_PER_SOURCE_MAX,
+    ),
     (
         "wrong passwords on one connection",
         PER_CONNECTION_MAX as usize,
@@ -282,8 +281,8 @@ fn counts() -> String {
     }
     let _ = write!(
         text,
-        "\nWhat clients leave behind counts for them until it is freed. To compare with a hash \
-         of\n`cellar hash-password` takes {}.\n",
+        "\nMemory of closed clients counts until it is freed. Checking a password with a hash of\n\
+         `cellar hash-password` needs {}.\n",
         round_size(OWN_HASH_BYTES)
     );
     text

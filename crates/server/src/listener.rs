@@ -375,13 +375,13 @@ fn remove_dead_socket(path: &Path, kind: SocketType) -> Result<(), String> {
         return Ok(());
     };
     if !metadata.file_type().is_socket() {
-        return Err("a file that is no socket is there".to_owned());
+        return Err("a file exists there that is not a socket".to_owned());
     }
     match connect_to_file(path, kind) {
         Err(Errno::CONNREFUSED) => std::fs::remove_file(path).map_err(|error| error.to_string()),
         // A full backlog is somebody's, and so is a socket of another kind.
         Ok(_) | Err(Errno::AGAIN | Errno::PROTOTYPE) => {
-            Err("another server answers there".to_owned())
+            Err("another server uses this socket".to_owned())
         }
         Err(errno) => Err(reason(errno)),
     }
@@ -395,8 +395,10 @@ fn device_and_inode(path: &Path) -> Option<(u64, u64)> {
 /// What an error of bind or listen means to an operator.
 fn reason(errno: Errno) -> String {
     match errno {
-        Errno::ADDRINUSE => "the address is taken by another server".to_owned(),
-        Errno::ADDRNOTAVAIL => "this machine does not have the address".to_owned(),
+        Errno::ADDRINUSE => {
+            "another server uses the address; stop it or choose another address".to_owned()
+        }
+        Errno::ADDRNOTAVAIL => "the address does not belong to this machine".to_owned(),
         Errno::ACCESS => "no permission".to_owned(),
         Errno::NOENT => "the directory does not exist".to_owned(),
         Errno::NAMETOOLONG => "the path is too long for a socket (107 bytes)".to_owned(),
@@ -418,7 +420,9 @@ mod tests {
         let error =
             Listener::tcp(Protocol::Memcached, &taken, Address::Tls, &mut open).unwrap_err();
         assert!(
-            error.to_string().contains("is taken by another server"),
+            error
+                .to_string()
+                .contains("another server uses the address"),
             "{error}"
         );
     }
@@ -432,7 +436,9 @@ mod tests {
         assert_eq!(mode, 0o600);
         let error = Listener::unix(Protocol::Memcached, &path, 0o600).unwrap_err();
         assert!(
-            error.to_string().contains("another server answers"),
+            error
+                .to_string()
+                .contains("another server uses this socket"),
             "{error}"
         );
         drop(living);
@@ -444,7 +450,7 @@ mod tests {
         drop(Listener::unix(Protocol::Memcached, &path, 0o600).unwrap());
         std::fs::write(&path, "precious").unwrap();
         let error = Listener::unix(Protocol::Memcached, &path, 0o600).unwrap_err();
-        assert!(error.to_string().contains("no socket"), "{error}");
+        assert!(error.to_string().contains("not a socket"), "{error}");
     }
 
     #[test]
@@ -468,7 +474,7 @@ mod tests {
         }
         assert!(
             open.places().is_empty() && path.exists(),
-            "its file is another's"
+            "another server has replaced its file"
         );
         open.add(
             std::os::unix::net::UnixListener::bind(path.with_extension("2"))

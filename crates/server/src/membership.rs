@@ -116,7 +116,7 @@ fn registrar(keeper: &Arc<Keeper>, place: &EtcdPlace) -> Result<Arc<Registrar>, 
     };
     // It is to be known at the start that nobody could reach this node.
     NodeList::of(vec![me.clone()]).map_err(|reason| {
-        format!("{reason}; --announce-resp, --announce-memcached, --announce-http say where it is")
+        format!("{reason}; set --announce-resp, --announce-memcached or --announce-http")
     })?;
     let identity = settings
         .cluster_cert

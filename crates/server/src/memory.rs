@@ -76,7 +76,7 @@ fn settle_by(root: &Path, settings: &mut Settings) -> Result<Option<String>, Err
         }
         _ => {
             return Err(fail(
-                "nothing tells how much there is; give a size".to_owned(),
+                "the size of the memory is unknown; set a size".to_owned(),
             ));
         }
     };
@@ -85,7 +85,7 @@ fn settle_by(root: &Path, settings: &mut Settings) -> Result<Option<String>, Err
         let bytes = round_size(bytes);
         return Err(fail(format!(
             "{said}, so {bytes} are left; allow more, lower --max-connections or --client-memory, \
-             or give a size"
+             or set a size"
         )));
     }
     (settings.memory_bytes, settings.memory_is_auto) = (bytes, false);
@@ -124,7 +124,7 @@ fn warning_by(root: &Path, settings: &Settings) -> Option<String> {
     }
     Some(format!(
         "{} has {}, but --memory {} and what connections and clients may take beside it, {}, are \
-         more: the system may end this process when they do; give less --memory, or auto",
+         more: the system may end this process when they do; reduce --memory, or auto",
         limit.owner,
         round_size(limit.bytes),
         round_size(settings.memory_bytes),
@@ -141,7 +141,7 @@ fn warning_by(root: &Path, settings: &Settings) -> Option<String> {
 pub fn check(memory_bytes: usize) -> Result<(), Error> {
     match limit(Path::new("/")) {
         Some(limit) if limit.bytes < memory_bytes => Err(Error::Memory(format!(
-            "{} are asked for, but {} has {}",
+            "{} are requested, but {} has {}",
             round_size(memory_bytes),
             limit.owner,
             round_size(limit.bytes),
@@ -171,7 +171,7 @@ pub fn check_addresses(
             return Err(Error::Memory(format!(
                 "{} and {} need {} of addresses, which take memory only as they are used, but \
                  this process may have {} ({command}); lift that limit ({command} unlimited, or \
-                 {unit}=infinity in its unit), or give less --memory",
+                 {unit}=infinity in its unit), or reduce --memory",
                 round_size(memory_bytes),
                 count_threads(threads),
                 round_size(needed),
@@ -209,11 +209,11 @@ fn refused_by(root: &Path, memory_bytes: usize, cache_bytes: usize, code: i32) -
         format!(
             "{needs}, but this machine promises at most{limit} to all processes together \
              (vm.overcommit_memory is 2); set it to 0 or 1 (sysctl vm.overcommit_memory=0), or \
-             give less --memory"
+             reduce --memory"
         )
     } else {
         let reason = std::io::Error::from_raw_os_error(code);
-        format!("{needs}, and the system refused them: {reason}; give less --memory")
+        format!("{needs}, and the system refused them: {reason}; reduce --memory")
     })
 }
 
@@ -351,7 +351,7 @@ mod tests {
         );
         assert!(error.contains("lower --max-connections"), "{error}");
         let error = settle_by(Path::new("/nonexistent"), &mut auto()).unwrap_err();
-        assert!(error.to_string().contains("give a size"), "{error}");
+        assert!(error.to_string().contains("set a size"), "{error}");
         assert!(matches!(
             settle_by(root.path(), &mut Settings::default()),
             Ok(None)
@@ -390,7 +390,7 @@ mod tests {
             "--memory: 256.0MiB need 4.0GiB of addresses, which take memory only as they are \
              used, but this machine promises at most 2.0GiB to all processes together \
              (vm.overcommit_memory is 2); set it to 0 or 1 (sysctl vm.overcommit_memory=0), or \
-             give less --memory"
+             reduce --memory"
         );
         let other = message(&[("proc/sys/vm/overcommit_memory", "0\n")]);
         assert!(
@@ -398,7 +398,7 @@ mod tests {
             "{other}"
         );
         assert!(
-            other.ends_with("; give less --memory") && !other.contains('\n'),
+            other.ends_with("; reduce --memory") && !other.contains('\n'),
             "{other}"
         );
     }

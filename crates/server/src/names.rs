@@ -176,7 +176,7 @@ impl Names {
     fn append(&self, written: &mut WrittenNames, text: &str) {
         if let Err(error) = self.write(written, text) {
             self.dir.spoil();
-            tracing::error!(%error, "--state: names cannot be written; a restart will begin empty");
+            tracing::error!(%error, "--state: cannot write names; a restart will empty the cache");
         }
     }
 

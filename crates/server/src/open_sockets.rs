@@ -26,12 +26,12 @@ impl OpenSockets {
     /// Adds one; where it listens.
     ///
     /// # Errors
-    /// That it is no socket that takes connections.
+    /// That it is not a listening stream socket.
     pub fn add(&mut self, socket: OwnedFd) -> Result<Address, String> {
         let is_stream = sockopt::socket_type(&socket) == Ok(SocketType::STREAM);
         let is_listening = sockopt::socket_acceptconn(&socket) == Ok(true);
         let address = place_of(&socket).filter(|_| is_stream && is_listening);
-        let address = address.ok_or("it is no socket that takes connections")?;
+        let address = address.ok_or("it is not a listening stream socket")?;
         self.0.push(Open {
             socket,
             address: address.clone(),

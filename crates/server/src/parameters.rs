@@ -182,10 +182,10 @@ pub fn page() -> String {
         names.join(", ")
     };
     format!(
-        "\n## Parameters of CONFIG\n\n`CONFIG SET` changes these, at once and until the end of the \
-         process: {}.\n\nThese follow from the settings above and cannot be changed while it runs: \
-         {}.\n\nThese exist because tools read them. Nothing depends on them here, and a change is \
-         refused: {}.\n",
+        "\n## Parameters of CONFIG\n\n`CONFIG SET` changes these parameters at once, until the \
+         process ends: {}.\n\nThese follow from the settings above and cannot be changed at run \
+         time: {}.\n\nThese exist for tools that read them. They have no effect, and `CONFIG SET` \
+         returns an error for a change: {}.\n",
         names(|form| !matches!(form, Form::Fixed | Form::Unused)),
         names(|form| form == Form::Fixed),
         names(|form| form == Form::Unused),

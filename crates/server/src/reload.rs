@@ -111,13 +111,13 @@ impl Rereader {
             return;
         }
         match self.read() {
-            Err(error) => tracing::error!("the old settings stay: {error}"),
+            Err(error) => tracing::error!("keeping the old settings: {error}"),
             Ok(Reread { changed, waiting }) => {
                 let changed = match changed.len() {
-                    0 => "nothing that changes while it runs".to_owned(),
+                    0 => "nothing that can change at run time".to_owned(),
                     _ => changed.join(" "),
                 };
-                tracing::info!(changed, "the settings were read anew");
+                tracing::info!(changed, "reloaded the settings");
                 if !waiting.is_empty() {
                     tracing::warn!("needs a restart: {}", waiting.join(", "));
                 }

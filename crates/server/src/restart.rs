@@ -120,7 +120,7 @@ impl Ground {
 pub fn leave(cache: &Cache) {
     if let Some(sealed) = cache.seal() {
         sealed.leave();
-        tracing::info!("--state: the cache is ready for the next server");
+        tracing::info!("--state: saved the cache for the next server");
     }
 }
 
@@ -136,7 +136,7 @@ pub fn tell(restored: &Restored) {
         ..
     } = *restored;
     match &restored.empty_because {
-        Some(why) => tracing::info!("--state: the cache begins empty: {why}"),
+        Some(why) => tracing::info!("--state: the cache starts empty: {why}"),
         None => tracing::info!(
             items,
             bytes,

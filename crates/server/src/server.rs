@@ -310,7 +310,7 @@ fn listen(settings: &Settings, open: &mut OpenSockets) -> Result<Vec<Listener>, 
         )?);
     }
     let reason = match listeners.len() {
-        0 => "nothing to listen on; give an address, host:port or unix:/path".to_owned(),
+        0 => "no listen address; set host:port or unix:/path".to_owned(),
         n if n > LISTENERS_MAX => format!("{n} addresses, at most {LISTENERS_MAX} are listened on"),
         _ => return Ok(listeners),
     };
@@ -364,7 +364,7 @@ fn hide_memory(settings: &Settings) {
         .any(|&protocol| has_users(settings, protocol));
     let has_secret = has_secret || settings.speaks_tls();
     if has_secret && let Err(errno) = set_dumpable_behavior(DumpableBehavior::NotDumpable) {
-        tracing::warn!(error = %errno, "a core dump would have secrets in it");
+        tracing::warn!(error = %errno, "a core dump would contain secrets");
     }
 }
 
@@ -396,8 +396,8 @@ fn warn_of_open_listeners(settings: &Settings, listeners: &[Listener]) {
         return;
     }
     tracing::warn!(
-        "{} {} not guard {}: whoever reaches it reads and changes the same keys; guard it too \
-         (--users) or turn it off (--memcached off)",
+        "{} {} not protect {}: every client there can read and change the same keys; protect it \
+         too (--users) or turn it off (--memcached off)",
         secrets.join(" and "),
         if secrets.len() == 1 { "does" } else { "do" },
         open.join(", "),
@@ -498,7 +498,8 @@ fn make_cache(
     {
         tracing::warn!(
             bytes = longest,
-            "values are limited to half of --memory less --keep, or of what the cache began with"
+            "values are limited to half of the memory that the cache had at its creation, minus \
+             --keep"
         );
     }
     Ok(cache)

@@ -234,7 +234,7 @@ impl Settings {
             (
                 is_node && has_state,
                 "state",
-                "who owned the items of --state meanwhile is not known to a cluster's node",
+                "a cluster node cannot use --state: its items may have got another owner",
             ),
             (
                 is_node && self.node.is_empty(),
@@ -255,12 +255,12 @@ impl Settings {
             (
                 self.cluster_cert.is_some() != self.cluster_key.is_some(),
                 "cluster-cert",
-                "--cluster-cert and --cluster-key belong together",
+                "--cluster-cert and --cluster-key must be set together",
             ),
             (
                 self.cluster_user.is_some() != self.cluster_password_file.is_some(),
                 "cluster-user",
-                "--cluster-user and --cluster-password-file belong together",
+                "--cluster-user and --cluster-password-file must be set together",
             ),
         ];
         let broken = rules.iter().find(|rule| rule.0);

@@ -59,17 +59,17 @@ macro_rules! spoken {
 }
 
 spoken! {
-    Tls "TLS" "a listener speaks it whose address begins with tls:, with --tls-cert and --tls-key";
-    Plain "a protocol without TLS" "have the client use TLS, or give it a listener without tls:";
-    Memcached "memcached's text protocol" "its port is the one of --memcached";
-    Binary "memcached's binary protocol" "its port is the one of --memcached";
-    Resp "RESP" "its port is the one of --resp";
-    Http "HTTP" "its port is the one of --http";
-    Http2 "HTTP/2" "have the client use HTTP/1.1, on the port of --http";
-    Proxy "the PROXY protocol" "turn it off at the balancer: Cellar does not read its header";
+    Tls "TLS" "use an address that begins with tls:, with --tls-cert and --tls-key";
+    Plain "a protocol without TLS" "turn on TLS in the client, or add an address without tls:";
+    Memcached "memcached's text protocol" "use the port of --memcached";
+    Binary "memcached's binary protocol" "use the port of --memcached";
+    Resp "RESP" "use the port of --resp";
+    Http "HTTP" "use the port of --http";
+    Http2 "HTTP/2" "use HTTP/1.1, on the port of --http";
+    Proxy "the PROXY protocol" "turn it off in the load balancer: Cellar does not support it";
     Postgres "PostgreSQL's protocol" "this is a cache: the client has the wrong address";
     Ssh "SSH" "this is a cache: the client has the wrong address";
-    Unknown "none of the protocols known here" "look at who connects, and to which port";
+    Unknown "an unknown protocol" "check the address and port of the client";
 }
 
 /// How much is known of what a connection begins with.
@@ -290,7 +290,7 @@ impl Strangers {
             remedy,
             peer,
             more,
-            "a client speaks another protocol than its port"
+            "a client uses the wrong protocol for the port"
         );
     }
 }

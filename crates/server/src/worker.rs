@@ -307,7 +307,7 @@ impl Worker {
         } = arrival;
         let (slot, token) = self.table.next();
         if let Err(errno) = self.poller.add(&stream, token, stream.first_interest()) {
-            tracing::warn!(error = %errno, "no room for a connection");
+            tracing::warn!(error = %errno, "cannot add a connection");
             self.counters.accept_failures.add(1);
             return self.forget();
         }

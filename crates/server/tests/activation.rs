@@ -67,7 +67,7 @@ fn a_passed_socket_that_nothing_is_known_to_do_with_is_told() {
         (
             file,
             "resp",
-            "socket \"resp\" of the service manager: it is no socket that takes connections",
+            "socket \"resp\" of the service manager: it is not a listening stream socket",
         ),
         (
             listener(),

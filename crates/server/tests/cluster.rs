@@ -591,10 +591,13 @@ fn a_list_that_cannot_be_used_is_told_and_the_last_map_stays() {
             good.replace("n1", "n3").replace("n0", "n1"),
             "is where this node listens",
         ),
-        ("n0 resp=0.0.0.0:1\n".to_owned(), "is nobody's address"),
+        (
+            "n0 resp=0.0.0.0:1\n".to_owned(),
+            "is not a specific address",
+        ),
     ] {
         nodes.write(&list);
-        let told = nodes.daemons[0].log_until("the last map stays in force");
+        let told = nodes.daemons[0].log_until("keeping the last map");
         let line = told.last().unwrap();
         assert!(line.contains(reason) && line.contains("ERROR"), "{line}");
         client.check(&format!("GET {own} => v"));

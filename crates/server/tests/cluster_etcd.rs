@@ -105,7 +105,7 @@ fn a_node_without_a_lease_serves_nothing_and_goes_on_when_it_has_one_again() {
     // Long enough that etcd, once it is back, hears of the renewal on a crowded machine too.
     let mut node = EtcdNode::of("only", &etcd.address()).with_lease("6s");
     let daemon = node.start();
-    daemon.log_until("all nodes follow the map");
+    daemon.log_until("all nodes use this map");
     let mut client = Client::connect(daemon);
     until_leased(&mut client, "SET k v", "+OK");
     until_leased(&mut client, "GET k", "v");
@@ -140,7 +140,7 @@ fn a_name_or_an_address_that_is_taken_is_told_and_changes_nothing() {
         return;
     };
     let mut first = EtcdNode::of("one", &etcd.address());
-    first.start_until("all nodes follow the map");
+    first.start_until("all nodes use this map");
     let mut second = EtcdNode::of("one", &etcd.address());
     second.start_until("one is registered already");
     assert_eq!(second.served(), 0);
@@ -165,7 +165,7 @@ fn a_name_or_an_address_that_is_taken_is_told_and_changes_nothing() {
     // The name is free again when its owner has gone.
     first.signal(Signal::TERM);
     let daemon = second.daemon.as_ref().unwrap();
-    daemon.log_until("all nodes follow the map");
+    daemon.log_until("all nodes use this map");
     assert_eq!(second.served(), 16_384);
 }
 
@@ -188,10 +188,10 @@ fn etcd_is_asked_over_tls_and_shown_a_certificate() {
     let source = format!("etcd:https://{}", etcd.address());
     let flags = ["--cluster", &source, "--node", "a", "--cluster-ca", &ca];
     let stranger = Daemon::spawn(&flags);
-    stranger.log_until("the last map stays in force");
+    stranger.log_until("keeping the last map");
     let shown = ["--cluster-cert", &pem, "--cluster-key", &key];
     let node = Daemon::spawn(&[&flags[..], &shown].concat());
-    node.log_until("all nodes follow the map");
+    node.log_until("all nodes use this map");
     Client::connect(&node).check("SET k v => +OK\nGET k => v");
     Client::connect(&stranger).check("GET k => -CLUSTERDOWN Hash slot not served");
 }
@@ -219,14 +219,10 @@ fn what_somebody_else_registers_is_told_and_the_last_map_stays() {
         (
             "odd",
             record(1, "0.0.0.0:1"),
-            "0.0.0.0:1 is nobody's address",
+            "0.0.0.0:1 is not a specific address",
         ),
         ("odd", record(1, "off"), "node odd: it has no address"),
-        (
-            "an odd one",
-            record(1, "127.0.0.1:1"),
-            "is no name of a node",
-        ),
+        ("an odd one", record(1, "127.0.0.1:1"), "is not a node name"),
         // Alpha is told that it is another one.
         ("odd", record(1, &own), "is the address of alpha and of odd"),
     ] {
@@ -236,7 +232,7 @@ fn what_somebody_else_registers_is_told_and_the_last_map_stays() {
             STANDARD.encode(value)
         );
         etcd.ask("kv/put", &pair);
-        let told = alpha.running().log_until("the last map stays in force");
+        let told = alpha.running().log_until("keeping the last map");
         let line = told.last().unwrap();
         assert!(line.contains(reason) && line.contains("ERROR"), "{line}");
         assert!(is_bad(alpha, 1), "{reason}");
@@ -254,7 +250,7 @@ fn what_somebody_else_registers_is_told_and_the_last_map_stays() {
     alpha
         .running()
         .log_until("this node is no longer registered");
-    alpha.running().log_until("all nodes follow the map");
+    alpha.running().log_until("all nodes use this map");
     wait_until_whole(&[alpha, beta]);
     assert_eq!(alpha.lost_leases(), 1);
 }

@@ -63,7 +63,7 @@ fn a_node_speaks_to_etcd_as_a_user_whose_tokens_end() {
     };
     let mut one = EtcdNode::of("one", &etcd.address());
     one.more = login("node").to_vec();
-    one.start_until("all nodes follow the map");
+    one.start_until("all nodes use this map");
     // Tokens end meanwhile, of the watch too, and nobody notices.
     for _ in 0..2 {
         // paced: leases and tokens of etcd end by its own clock.
@@ -72,24 +72,27 @@ fn a_node_speaks_to_etcd_as_a_user_whose_tokens_end() {
     }
     let mut other = EtcdNode::of("other", &etcd.address());
     other.more = login("node").to_vec();
-    other.start_until("all nodes follow the map");
-    one.running().log_until("all nodes follow the map");
+    other.start_until("all nodes use this map");
+    one.running().log_until("all nodes use this map");
     assert_eq!(one.served() + other.served(), 16_384);
     assert_eq!(one.lost_leases(), 0);
     // Somebody without a name, and one without the right password, are told in one line.
     let mut nobody = EtcdNode::of("nobody", &etcd.address());
-    let line = nobody.start_until("the last map stays in force");
-    assert!(line.contains("say who this node is"), "{line}");
+    let line = nobody.start_until("keeping the last map");
+    assert!(
+        line.contains("set --cluster-user and --cluster-password-file"),
+        "{line}"
+    );
     std::fs::write(&file, "node's mistake\n").unwrap();
     let mut wrong = EtcdNode::of("wrong", &etcd.address());
     wrong.more = login("node").to_vec();
-    let line = wrong.start_until("the last map stays in force");
+    let line = wrong.start_until("keeping the last map");
     assert!(line.contains("--cluster-user node: etcd says: ") && line.contains("password"));
     assert!(!line.contains("mistake"), "{line}");
     is_refused(wrong.running());
     // The file is read again for each login.
     std::fs::write(&file, "node's secret\n").unwrap();
-    wrong.running().log_until("all nodes follow the map");
+    wrong.running().log_until("all nodes use this map");
 }
 
 #[test]
@@ -105,7 +108,7 @@ fn a_password_that_is_not_right_any_more_ends_with_the_lease() {
     node.more = ["--cluster-user", "node", "--cluster-password-file", &path]
         .map(str::to_owned)
         .to_vec();
-    node.start_until("all nodes follow the map");
+    node.start_until("all nodes use this map");
     // Somebody gives that user another password, and then changes what this node looks at.
     let root = etcd.ask(
         "auth/authenticate",
@@ -125,7 +128,7 @@ fn a_password_that_is_not_right_any_more_ends_with_the_lease() {
     let key = "\"key\":\"L2NlbGxhci90ZXN0L3p6\"";
     etcd.ask_as(token, "kv/put", &format!("{{{key},\"value\":\"\"}}"));
     etcd.ask_as(token, "kv/deleterange", &format!("{{{key}}}"));
-    let told = node.running().log_until("the last map stays in force");
+    let told = node.running().log_until("keeping the last map");
     let line = told.last().unwrap();
     assert!(line.contains("--cluster-user node: etcd says: "), "{line}");
     node.running()

@@ -4,7 +4,7 @@
 //! hundred thousand keys and asks for no more than that others get their turns at all; the full
 //! form (`CELLAR_COMPLEXITY=full`, with `CELLAR_BIN` an optimised server) on a million, and no
 //! loop is held for longer than 10 ms. docs/complexity.md is made of the same table:
-//! `CELLAR_BLESS=1` writes it anew. `CELLAR_COMPLEXITY_ONLY=lcs` runs the rows that name a command.
+//! `CELLAR_BLESS=1` regenerates it. `CELLAR_COMPLEXITY_ONLY=lcs` runs the rows that name a command.
 
 mod events;
 mod probe;
@@ -210,34 +210,32 @@ fn any_command_may_stand_amid_a_pipeline_that_is_sent_before_anything_is_read() 
 #[test]
 fn the_page_is_what_the_table_says() {
     let mut page = String::from(
-        "# What commands cost\n\n\
-         For each command the worst that a client can ask of it, and what keeps it from holding an \
-         event\nloop. A command that has more to do than a few milliseconds take works in steps: \
-         those of the first\n50 microseconds at once, then one in each turn of its connection. \
-         Others have their turns in between,\nand see what is done by then. Not in steps are EXEC \
-         and scripts, which are one step for everybody\nby their promise, and SPOP, ZPOPMIN, \
-         ZPOPMAX and ZREMRANGEBY*, which change a collection at once: to\ntake half of the \
-         members of 4 MiB holds the loop for 3 to 8 milliseconds.\n\n\
-         Each client that tracks a key is told when it changes, which takes 0.1 to 0.4 \
-         microseconds: MSET, DEL\nand UNLINK take as many keys a step as 16,384 of such messages \
-         are for. Any other request, be it EXEC, a script or\na SET that evicts, sends up to \
-         65,536; if there are more, all clients that track keys are\ntold once that anything may \
-         have changed, as by FLUSHALL.\n\n\
-         Room for a long value is made before it is needed, in steps, where the cache is full: a \
-         command waits\nfor it and is one step then. What is copied as it is (an argument, \
-         another key's value) is copied in\nturns, too. A command that finds no room so, and what \
-         EXEC and scripts run, takes it at once.\n\n\
-         A command has at most 1,048,576 arguments, as in Redis; they are decoded and kept in one \
-         turn, which\ntakes some 5 milliseconds for 200,000. Requests that one connection sends at \
-         once have 1 ms of each \
-         turn, and one of\nthem at least.\n\n\
+        "# Complexity of commands\n\n\
+         For each command the table shows the cost, the worst input, and the bound on the time for \
+         which it\nblocks an event loop. A command that would take more than a few milliseconds \
+         runs in steps: the first\n50 microseconds at once, then one step per event-loop \
+         iteration. Other commands run between the steps\nand see the completed ones. EXEC and \
+         scripts are atomic and do not run in steps. Neither do SPOP,\nZPOPMIN, ZPOPMAX and \
+         ZREMRANGEBY*, which change a collection at once: removing half of the members of\n4 MiB \
+         blocks the loop for 3 to 8 milliseconds.\n\n\
+         An invalidation for a client that tracks a key takes 0.1 to 0.4 microseconds. MSET, DEL \
+         and UNLINK\nprocess as many keys per step as cause 16,384 invalidations. Every other \
+         request, such as EXEC, a\nscript or a SET that evicts, sends up to 65,536. If there are \
+         more, all tracking clients get one full\ninvalidation, as after FLUSHALL.\n\n\
+         If the cache is full, the server reclaims the memory for a long value in steps before \
+         the command runs;\nthe command is then one step. It copies long arguments and values of \
+         other keys in steps too. Commands\nin EXEC and scripts reclaim the memory at once, and \
+         so does a command for which the steps found none.\n\n\
+         A command has at most 1,048,576 arguments, as in Redis. They are decoded and copied in \
+         one iteration,\nwhich takes about 5 milliseconds for 200,000. Pipelined requests of one \
+         connection get 1 ms of each\niteration, but at least one request runs.\n\n\
          This page is generated from crates/server/tests/complexity/table.rs; the test beside it \
          runs the\nworst inputs.\n",
     );
     for (title, rows) in [
-        ("Redis's protocol", RESP),
-        ("memcached's protocol", MEMCACHED),
-        ("memcached's binary protocol", MEMCACHED_BINARY),
+        ("Redis protocol", RESP),
+        ("memcached protocol", MEMCACHED),
+        ("memcached binary protocol", MEMCACHED_BINARY),
         ("HTTP", HTTP),
     ] {
         let _ = write!(
@@ -265,6 +263,6 @@ fn the_page_is_what_the_table_says() {
     let stored = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(
         stored == page,
-        "docs/complexity.md is stale; CELLAR_BLESS=1 writes it anew"
+        "docs/complexity.md is stale; CELLAR_BLESS=1 regenerates it"
     );
 }

@@ -16,7 +16,7 @@ fn check(name: &str, expected: &str) {
     let stored = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(
         stored == expected,
-        "docs/{name} is stale; CELLAR_BLESS=1 writes it anew"
+        "docs/{name} is stale; CELLAR_BLESS=1 regenerates it"
     );
 }
 

@@ -166,7 +166,7 @@ fn a_successor_that_leaves_leaves_the_items() {
     let held = taker.reach("yours");
     assert!(held.len() >= 5, "{}", held.len());
     drop((taker, held));
-    old.log_until("going on");
+    old.log_until("continuing to serve");
     check(&mut client, b"get k\r\n", &hit("k", b"value"));
     let mut resp = old.connect_resp();
     check(

@@ -150,7 +150,7 @@ fn what_was_refused_by_rights_is_told_too() {
         text.contains("ft.search") && text.contains("refused by ACL"),
         "{text}"
     );
-    assert!(text.contains("settings are not told"), "{text}");
+    assert!(text.contains("settings cannot be read"), "{text}");
 }
 
 /// A redis-server on a port of its own.

@@ -161,10 +161,10 @@ fn a_collector_that_refuses_is_told_of_once_and_when_it_takes_them_again() {
         assert!(head.starts_with("POST /own "), "{head}");
     }
     take(&listener, "202 Accepted");
-    let lines = daemon.log_until("takes the figures again");
+    let lines = daemon.log_until("accepts metrics again");
     let told = lines
         .iter()
-        .filter(|line| line.contains("does not take the figures"));
+        .filter(|line| line.contains("does not accept metrics"));
     let told: Vec<_> = told.collect();
     assert_eq!(told.len(), 1, "{lines:?}");
     assert!(told[0].contains("it answers HTTP/1.1 503"), "{told:?}");

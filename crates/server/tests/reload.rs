@@ -96,22 +96,22 @@ fn a_file_that_cannot_be_used_changes_nothing_and_is_told_in_one_line() {
         ("idle_timeout = \"10m\"\nmemroy = 1\n", "unknown key"),
         (
             "idle_timeout = \"10m\"\ndefault_ttl = \"resp:16=1m\"\n",
-            "--default-ttl: there is no database 16",
+            "--default-ttl: database 16 does not exist",
         ),
         (
             "idle_timeout = \"10m\"\nkeep = \"1:1GiB\"\n",
-            "--keep: 1GiB are kept",
+            "--keep: the shares are 1GiB",
         ),
     ] {
-        let told = server.reload(text, "the old settings stay");
+        let told = server.reload(text, "keeping the old settings");
         assert!(told.lines().count() == 1 && told.contains(reason), "{told}");
         server.parameter("timeout", "300");
     }
     std::fs::remove_file(server.path()).unwrap();
-    let told = server.hang_up("the old settings stay");
+    let told = server.hang_up("keeping the old settings");
     assert!(told.contains("No such file"), "{told}");
     std::fs::write(server.path(), [0xff]).unwrap();
-    let told = server.hang_up("the old settings stay");
+    let told = server.hang_up("keeping the old settings");
     assert!(told.contains("no text"), "{told}");
     server.parameter("timeout", "300");
 }
@@ -122,7 +122,7 @@ fn a_pipe_in_the_place_of_the_file_holds_nothing_up() {
     let server = Settings::start("", &[]);
     std::fs::remove_file(server.path()).unwrap();
     mknodat(CWD, server.path(), FileType::Fifo, Mode::RUSR, 0).unwrap();
-    let told = server.hang_up("the old settings stay");
+    let told = server.hang_up("keeping the old settings");
     assert!(told.contains("no regular file"), "{told}");
 }
 
@@ -131,11 +131,14 @@ fn flags_go_before_the_file_and_what_config_set_has_changed_stays() {
     let server = Settings::start("idle_timeout = \"5m\"\n", &["--default-ttl", "1m"]);
     let mut client = Client::connect(&server.daemon);
     client.check("CONFIG SET timeout 7 active-expire-effort 2 => +OK");
-    let told = server.reload("idle_timeout = \"5m\"\ndefault_ttl = \"2m\"\n", "read anew");
-    assert!(told.contains("nothing that changes"), "{told}");
+    let told = server.reload(
+        "idle_timeout = \"5m\"\ndefault_ttl = \"2m\"\n",
+        "reloaded the settings",
+    );
+    assert!(told.contains("nothing that can change"), "{told}");
     server.parameter("timeout", "7");
     server.parameter("default-ttl", "1m");
-    server.reload("idle_timeout = \"6m\"\n", "read anew");
+    server.reload("idle_timeout = \"6m\"\n", "reloaded the settings");
     server.parameter("timeout", "360");
     server.parameter("active-expire-effort", "2");
 }
@@ -143,7 +146,7 @@ fn flags_go_before_the_file_and_what_config_set_has_changed_stays() {
 #[test]
 fn less_memory_takes_effect_and_more_than_was_reserved_waits() {
     let server = Settings::start("memory = \"32MiB\"\n", &[]);
-    server.reload("memory = \"16MiB\"\n", "read anew");
+    server.reload("memory = \"16MiB\"\n", "reloaded the settings");
     server.parameter("maxmemory", "16777216");
     let told = server.reload("memory = \"64MiB\"\n", "needs a restart");
     assert!(

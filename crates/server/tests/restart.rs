@@ -144,7 +144,7 @@ fn check_all(daemon: &Daemon) {
 fn what_every_protocol_stored_comes_back_after_a_stop_and_after_a_kill() {
     let ground = Ground::new("fields");
     let daemon = ground.start();
-    assert!(told(&daemon).contains("begins empty: nothing was there"));
+    assert!(told(&daemon).contains("starts empty: nothing was there"));
     let before = store_all(&daemon);
     let mut versions = vec![before.clone()];
     let mut running = daemon;

@@ -139,7 +139,7 @@ fn a_login_by_a_uid_ends_when_the_user_has_another() {
     check(&mut text, b"touch shop:1 0\r\n", b"TOUCHED\r\n");
     check(&mut http, get, b"HTTP/1.1 200 OK\r\n");
     file.write(&shop(own_uid() + 1));
-    sockets.daemon.log_until("the file of users was read anew");
+    sockets.daemon.log_until("reloaded the users file");
     check(
         &mut text,
         b"touch shop:1 0\r\n",

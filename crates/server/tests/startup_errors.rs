@@ -42,7 +42,7 @@ fn only(path: &str) -> [&str; 8] {
 fn a_taken_port_is_told_with_its_address() {
     let daemon = Daemon::spawn(&[]);
     let expected = format!(
-        "--memcached {}: the address is taken by another server",
+        "--memcached {}: another server uses the address; stop it or choose another address",
         daemon.address
     );
     check(&["--memcached", &daemon.address], &[], &expected);
@@ -53,7 +53,7 @@ fn an_address_that_is_not_ours_or_means_nothing_is_told() {
     check(
         &["--memcached", "192.0.2.1:11211"],
         &[],
-        "--memcached 192.0.2.1:11211: this machine does not have the address",
+        "--memcached 192.0.2.1:11211: the address does not belong to this machine",
     );
     let line = refusal(&["--memcached", "no-such-host.invalid:11211"], &[]);
     assert!(
@@ -69,7 +69,7 @@ fn an_address_that_is_not_ours_or_means_nothing_is_told() {
     check(
         &["--memcached", "off", "--resp", "off", "--http", "off"],
         &[],
-        "--memcached: nothing to listen on; give an address, host:port or unix:/path",
+        "--memcached: no listen address; set host:port or unix:/path",
     );
 }
 
@@ -103,7 +103,7 @@ fn a_bad_size_is_told_wherever_it_came_from() {
 fn memory_that_is_not_there_is_told_with_what_is_there() {
     let line = refusal(&["--memory", "512TiB", "--memcached", "127.0.0.1:0"], &[]);
     assert!(
-        line.starts_with("cellar: --memory: 512.0TiB are asked for, but this "),
+        line.starts_with("cellar: --memory: 512.0TiB are requested, but this "),
         "{line}"
     );
     assert!(line.contains(" has "), "{line}");
@@ -116,7 +116,10 @@ fn a_time_to_live_for_nothing_that_there_is_is_told() {
             "http=10",
             "\"10\" is not a duration; write 500ms, 30s, 10m, 2h or 0",
         ),
-        ("resp:16=1h", "there is no database 16; --databases is 16"),
+        (
+            "resp:16=1h",
+            "database 16 does not exist; --databases is 16",
+        ),
     ] {
         let expected = format!("--default-ttl: {reason}");
         check(&["--default-ttl", value], &[], &expected);
@@ -126,17 +129,17 @@ fn a_time_to_live_for_nothing_that_there_is_is_told() {
 #[test]
 fn memory_that_cannot_be_kept_is_told() {
     for (value, reason) in [
-        ("16:1MiB", "there is no database 16; --databases is 16"),
+        ("16:1MiB", "database 16 does not exist; --databases is 16"),
         (
             "3:9MiB",
-            "9MiB are kept, but at most half of --memory can be, 8MiB",
+            "the shares are 9MiB, but at most half of --memory is possible, 8MiB",
         ),
         (
             "0:1MiB",
-            "database 0 is what memcached and HTTP see, and stays a cache",
+            "database 0 always evicts, because memcached and HTTP use it",
         ),
-        ("3", "\"3\" ends without a size; write 3,4:64MiB"),
-        ("3:1KiB", "1KiB is too little to be kept; at least 1MiB"),
+        ("3", "\"3\" has no size; write 3,4:64MiB"),
+        ("3:1KiB", "1KiB is too small; at least 1MiB"),
     ] {
         let expected = format!("--keep: {reason}");
         check(&["--memory", "16MiB", "--keep", value], &[], &expected);
@@ -148,7 +151,7 @@ fn a_watchdog_that_would_bite_scripts_is_told() {
     check(
         &["--watchdog", "3s"],
         &[],
-        "--watchdog: a script may take --script-time-limit, 5s; give the watchdog more, or off",
+        "--watchdog: it must be more than --script-time-limit, 5s, or off",
     );
 }
 
@@ -167,7 +170,7 @@ fn what_does_not_go_with_memory_that_outlives_the_server_is_told() {
         ]
         .concat(),
         &[],
-        "--state: who owned the items of --state meanwhile is not known to a cluster's node",
+        "--state: a cluster node cannot use --state: its items may have got another owner",
     );
 }
 
@@ -180,9 +183,9 @@ fn a_node_that_nobody_could_reach_and_an_etcd_that_cannot_be_asked_are_told() {
     for (flags, expected) in [
         (
             with(&["etcd:http://127.0.0.1:1", "--announce-resp", "0.0.0.0:1"]),
-            "--cluster etcd:http://127.0.0.1:1/cellar: node a: 0.0.0.0:1 is nobody's address: \
-             clients cannot connect to it; --announce-resp, --announce-memcached, --announce-http \
-             say where it is",
+            "--cluster etcd:http://127.0.0.1:1/cellar: node a: 0.0.0.0:1 is not a specific \
+             address: clients cannot connect to it; set --announce-resp, --announce-memcached or \
+             --announce-http",
         ),
         (
             with(&["etcd:https://h"]),
@@ -199,11 +202,11 @@ fn a_node_that_nobody_could_reach_and_an_etcd_that_cannot_be_asked_are_told() {
         ),
         (
             with(&["etcd:http://h", "--cluster-cert", "/x"]),
-            "--cluster-cert: --cluster-cert and --cluster-key belong together",
+            "--cluster-cert: --cluster-cert and --cluster-key must be set together",
         ),
         (
             with(&["etcd:http://h", "--cluster-user", "x"]),
-            "--cluster-user: --cluster-user and --cluster-password-file belong together",
+            "--cluster-user: --cluster-user and --cluster-password-file must be set together",
         ),
         (
             with(&[
@@ -218,7 +221,7 @@ fn a_node_that_nobody_could_reach_and_an_etcd_that_cannot_be_asked_are_told() {
         ),
         (
             with(&["dns:_mysql._tcp.h"]),
-            "--cluster dns:_mysql._tcp.h: \"_mysql._tcp.h\" names no service of Cellar's; write \
+            "--cluster dns:_mysql._tcp.h: \"_mysql._tcp.h\" is not a service of Cellar; write \
              dns:_redis._tcp.NAME, or _memcached or _http in place of _redis",
         ),
         (
@@ -277,7 +280,7 @@ fn a_unix_socket_that_cannot_be_made_is_told() {
     let file = file.to_str().unwrap();
     assert_eq!(
         unix(file),
-        format!("cellar: --memcached unix:{file}: a file that is no socket is there")
+        format!("cellar: --memcached unix:{file}: a file exists there that is not a socket")
     );
     let long = format!("/tmp/{}", "x".repeat(120));
     assert_eq!(
@@ -301,7 +304,7 @@ fn a_unix_socket_with_a_living_server_is_told_and_left_alone() {
     check(
         &only(path),
         &[],
-        &format!("--memcached unix:{path}: another server answers there"),
+        &format!("--memcached unix:{path}: another server uses this socket"),
     );
     assert!(std::os::unix::net::UnixStream::connect(path).is_ok());
 }
@@ -323,7 +326,7 @@ fn more_connections_than_open_files_are_told() {
         let output = Command::new("sh").args(["-c", &script]).output().unwrap();
         let text = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(2), "{text}");
-        let limit = format!("open files, the limit is {files}; see ulimit -n");
+        let limit = format!("open files, the limit is {files}; increase ulimit -n");
         assert_eq!(
             text.trim_end(),
             format!("cellar: --max-connections: {needs} {limit}")
@@ -358,7 +361,7 @@ fn too_few_addresses_are_told_with_the_limit_and_what_helps() {
         let rest = format!(
             " of addresses, which take memory only as they are used, but this process may have \
              976.5MiB ({name}); lift that limit ({name} unlimited, or {unit}=infinity in its \
-             unit), or give less --memory"
+             unit), or reduce --memory"
         );
         assert!(line.ends_with(&rest), "{line}");
     }
@@ -419,7 +422,7 @@ fn a_secret_that_leaves_another_way_open_is_warned_of() {
     let all = warnings(&password);
     assert_eq!(all.len(), 1, "{all:?}");
     assert!(
-        all[0].contains("--password does not guard memcached 127.0.0.1:"),
+        all[0].contains("--password does not protect memcached 127.0.0.1:"),
         "{all:?}"
     );
     assert!(
@@ -428,14 +431,14 @@ fn a_secret_that_leaves_another_way_open_is_warned_of() {
     );
     let token = warnings(&["--http-token", "s3cret"]);
     assert!(
-        token[0].contains("--http-token does not guard memcached"),
+        token[0].contains("--http-token does not protect memcached"),
         "{token:?}"
     );
     assert!(token[0].contains(", resp 127.0.0.1:"), "{token:?}");
     let both = ["--password", "a", "--http-token", "b"];
     let both = warnings(&both);
     assert!(
-        both[0].contains("--password and --http-token do not guard memcached"),
+        both[0].contains("--password and --http-token do not protect memcached"),
         "{both:?}"
     );
     let closed = ["--memcached", off, "--password", "a", "--http-token", "b"];
@@ -477,7 +480,7 @@ fn an_address_that_others_reach_is_not_open_by_accident() {
             "{line}"
         );
         assert!(
-            line.contains("--users FILE") && line.ends_with("or say --insecure"),
+            line.contains("--users FILE") && line.ends_with("or set --insecure"),
             "{line}"
         );
         let secret = format!("--{short_form}");
@@ -512,7 +515,7 @@ fn a_bad_file_of_users_is_told_with_its_line() {
     std::fs::set_permissions(file.path(), PermissionsExt::from_mode(0o644)).unwrap();
     let line = refusal(&["--users", &path], &[]);
     assert!(
-        line.contains("its mode 644 lets every user of this machine at it"),
+        line.contains("every user of this machine has access (mode 644)"),
         "{line}"
     );
     let line = refusal(&["--users", "/nonexistent"], &[]);

@@ -30,7 +30,7 @@ fn told(daemon: &Daemon, count: usize) -> Vec<String> {
     while lines.len() < count
         && let Ok(line) = daemon.log.recv_timeout(PATIENCE)
     {
-        if line.contains("speaks another protocol") {
+        if line.contains("uses the wrong protocol") {
             lines.push(line);
         }
     }
@@ -97,7 +97,7 @@ fn who_speaks_the_right_protocol_is_no_news() {
     stream.shutdown(Shutdown::Write).unwrap();
     let lines = told(&daemon, 1);
     assert_eq!(lines.len(), 1);
-    assert!(lines[0].contains("none of the protocols"), "{lines:?}");
+    assert!(lines[0].contains("an unknown protocol"), "{lines:?}");
 }
 
 /// All that is answered to these parts, until the server hangs up.

@@ -214,7 +214,7 @@ fn listeners_and_clients_go_over_and_a_session_ends_cleanly() {
     let mut new = place.succeed(&mut old, &[]);
     let lines = old.log_until("cellar stopped");
     let told = |words: &str| lines.iter().any(|line| line.contains(words));
-    assert!(told("handed over to a successor") && told("listeners=4 clients=7"));
+    assert!(told("handed over to the new server") && told("listeners=4 clients=7"));
     let told = |words: &str| new.warnings().iter().any(|line| line.contains(words));
     assert!(told("took over") && told("clients=7"));
     for (stream, request, answer) in &mut kept {
@@ -458,8 +458,11 @@ fn a_successor_that_dies_at_any_step_leaves_the_old_one_serving() {
             taker.reach(step);
         }
         drop(taker);
-        let line = old.log_until("going on").pop().unwrap();
-        assert!(line.contains("does not take over: it is gone"), "{line}");
+        let line = old.log_until("continuing to serve").pop().unwrap();
+        assert!(
+            line.contains("the takeover failed: it has exited"),
+            "{line}"
+        );
         check_serves(&place, &mut old, &mut client);
     }
 }
@@ -469,17 +472,17 @@ fn what_is_not_understood_leaves_the_old_one_serving() {
     for (said, reason) in [
         (
             "ask 3 9\nserver 9.9.9",
-            "version 9.9.9 speaks takeover 3 to 9, this one 1 to 2",
+            "version 9.9.9 supports takeover 3 to 9, this one 1 to 2",
         ),
-        ("mine", "what it says is not understood"),
-        ("sing", "what it says is not understood"),
+        ("mine", "its message is not valid"),
+        ("sing", "its message is not valid"),
     ] {
         let place = Place::new();
         let (mut old, mut client) = with_an_item(&place, &[]);
         let taker = Taker::to(&place);
         taker.say(said);
         assert_eq!(taker.hear().0, format!("refused {reason}"));
-        let line = old.log_until("going on").pop().unwrap();
+        let line = old.log_until("continuing to serve").pop().unwrap();
         assert!(line.contains(reason), "{line}");
         check_serves(&place, &mut old, &mut client);
     }
@@ -504,11 +507,11 @@ fn one_takes_over_at_a_time() {
     taker.reach("offer");
     let line = place.refusal(&old, &[]);
     assert!(
-        line.ends_with("the old server goes on: another one takes over already"),
+        line.ends_with("the old server continues: another takeover is in progress"),
         "{line}"
     );
     drop(taker);
-    old.log_until("going on");
+    old.log_until("continuing to serve");
     check_serves(&place, &mut old, &mut client);
 }
 
@@ -532,14 +535,14 @@ fn settings_that_cannot_be_used_do_not_reach_the_old_one() {
         (vec!["--memory", "12QB"], "--memory: \"12QB\" is not a size"),
         (
             vec!["--tls-cert", "/nonexistent"],
-            "the address is taken by another server",
+            "another server uses the address; stop it or choose another address",
         ),
-        (off.to_vec(), "this one at none of these"),
+        (off.to_vec(), "this one on none of these"),
     ] {
         let mut command = Command::new(env!("CARGO_BIN_EXE_cellar"));
         command.args(["--control", &control, "--takeover"]);
         let line = match words {
-            "the address is taken by another server" => {
+            "another server uses the address; stop it or choose another address" => {
                 refusal(command.args(["--memcached", &both]))
             }
             _ => refusal(command.args(flags)),
@@ -558,11 +561,11 @@ fn without_an_old_server_nothing_is_taken_over() {
         run(&["--takeover"]),
         "cellar: --takeover: needs --control PATH, the socket of the server to take over from"
     );
-    let expected = format!("cellar: --takeover: no server listens at {path}");
+    let expected = format!("cellar: --takeover: no server listens on {path}");
     assert_eq!(run(&["--takeover", "--control", &path]), expected);
     let old = place.start(&[]);
     let line = run(&["--control", &path, "--memcached", "127.0.0.1:0"]);
-    assert!(line.ends_with("another server answers there"), "{line}");
+    assert!(line.ends_with("another server uses this socket"), "{line}");
     // What a killed server leaves is replaced, and nobody is there to take over from.
     drop(old);
     assert_eq!(run(&["--takeover", "--control", &path]), expected);
@@ -582,13 +585,11 @@ fn addresses_that_came_or_went_are_told() {
     let added = new.address.split(',').nth(1).unwrap();
     let told = |words: String| new.warnings().iter().any(|line| line.contains(&words));
     assert!(
-        told(format!("not listened at any more: {http}")),
+        told(format!("no longer listening on {http}")),
         "{:?}",
         new.warnings()
     );
-    assert!(told(format!(
-        "listened at beside the old server's: {added}"
-    )));
+    assert!(told(format!("listening on additional addresses: {added}")));
     assert!(std::net::TcpStream::connect(http).is_err());
     check(
         &mut std::net::TcpStream::connect(added).unwrap(),
@@ -621,7 +622,7 @@ fn another_user_gets_nothing() {
     let path = place.control();
     assert_eq!(
         run(),
-        format!("cellar: --takeover: {path} is another user's")
+        format!("cellar: --takeover: {path} belongs to another user")
     );
     everybody(&path);
     let expected = "runs as user 0, this one as 65534";
@@ -656,9 +657,9 @@ fn the_old_one_refuses_another_user_by_itself() {
         .output()
         .unwrap();
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    let expected = "refused who asks is user 65534, this server runs as 0";
+    let expected = "refused the new server runs as user 65534, this one as 0";
     assert!(said.contains(expected), "{said} {output:?}");
-    old.log_until("not handing over: who asks is user 65534");
+    old.log_until("not handing over: the new server runs as user 65534");
     check_serves(&place, &mut old, &mut client);
 }
 
@@ -670,7 +671,7 @@ fn a_server_that_is_told_to_stop_meanwhile_stops() {
     let taker = Taker::to(&place);
     taker.reach("offer");
     old.signal(Signal::TERM);
-    assert_eq!(taker.hear().0, "refused it was told to stop");
+    assert_eq!(taker.hear().0, "refused the server is shutting down");
     expect_end(&mut client);
     assert_eq!(old.wait().code(), Some(0));
 
@@ -678,7 +679,7 @@ fn a_server_that_is_told_to_stop_meanwhile_stops() {
     let taker = Taker::to(&place);
     let held = taker.reach("yours");
     old.signal(Signal::TERM);
-    old.log_until("told to stop: not ready any more, and goes on for 1ms");
+    old.log_until("shutting down: not ready, but serving for 1ms");
     drop((taker, held));
     expect_end(&mut client);
     assert_eq!(old.wait().code(), Some(0));
@@ -702,7 +703,7 @@ fn an_old_server_that_does_not_come_to_rest_goes_on() {
     wait_for_command(&old, "debug");
     let line = place.refusal(&old, &[]);
     assert!(
-        line.ends_with("the old server goes on: it took too long"),
+        line.ends_with("the old server continues: it took too long"),
         "{line}"
     );
     daemon::expect(&mut sleeper, b"+OK\r\n");
@@ -733,12 +734,12 @@ fn without_open_files_nobody_keeps_it_busy_and_it_serves_again() {
     let (mut old, mut client) = with_an_item(&place, &[]);
     let before = limit_files(&old, none);
     let taker = Taker::to(&place);
-    old.log_until("no room for connections");
+    old.log_until("cannot accept connections");
     check_is_calm(&old);
     limit_files(&old, before);
     taker.reach("offer");
     drop(taker);
-    old.log_until("going on");
+    old.log_until("continuing to serve");
     check_serves(&place, &mut old, &mut client);
 
     // One who takes and leaves, while nobody can come in.
@@ -748,10 +749,10 @@ fn without_open_files_nobody_keeps_it_busy_and_it_serves_again() {
     let before = limit_files(&old, none);
     let mut outside = old.connect();
     outside.write_all(b"mn\r\n").unwrap();
-    old.log_until("no room for connections");
+    old.log_until("cannot accept connections");
     taker.say("take\nclients 1000");
     drop(taker);
-    old.log_until("going on");
+    old.log_until("continuing to serve");
     limit_files(&old, before);
     daemon::expect(&mut outside, b"MN\r\n");
     check_is_calm(&old);
@@ -768,7 +769,7 @@ fn a_successor_goes_on_alone_when_the_old_one_dies() {
     wait_for_command(&old, "debug");
     let all = place.flags_after(&old);
     let killer = std::thread::spawn(move || {
-        old.log_until("handing over to a successor");
+        old.log_until("handing over to the new server");
         old.signal(Signal::KILL);
         old
     });
@@ -776,7 +777,7 @@ fn a_successor_goes_on_alone_when_the_old_one_dies() {
     let new = Daemon::spawn(&all);
     let _old = killer.join().unwrap();
     let told = |words: &str| new.warnings().iter().any(|line| line.contains(words));
-    assert!(told("the old server died on the way"));
+    assert!(told("the old server exited during the takeover"));
     let stream = new.connect();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     check(&mut &stream, b"mn\r\n", b"MN\r\n");

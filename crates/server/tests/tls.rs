@@ -451,7 +451,7 @@ fn certificates_that_cannot_be_used_are_told() {
     authority.issue_for("old", "old", &["localhost"], (2020, 2021));
     authority.issue_for("early", "early", &["localhost"], (2080, 2090));
     authority.write("empty", "");
-    let none = "there is no certificate in it (PEM)";
+    let none = "the file contains no certificate in PEM";
     let over = "valid until Fri, 01 Jan 2021 00:00:00 GMT";
     for (pair, reason) in [
         (["none", "good.key"], "No such file"),
@@ -464,7 +464,7 @@ fn certificates_that_cannot_be_used_are_told() {
     }
     let (certificate, key) = (authority.path("good.pem"), authority.path("good.key"));
     let line = refusal(&[]);
-    assert!(line.contains("give --tls-cert and --tls-key"), "{line}");
+    assert!(line.contains("set --tls-cert and --tls-key"), "{line}");
     let authorities = authority.path("empty");
     let files = ["--tls-cert", &certificate, "--tls-key", &key];
     let line = refusal(&[&files[..], &["--tls-client-ca", &authorities]].concat());
@@ -495,14 +495,14 @@ fn keys_that_cannot_be_used_are_told() {
             "java.key",
             "`openssl ec -in KEY -out NEW` writes one of Java's",
         ),
-        ("good.pem", "there is no private key in it (PEM)"),
-        ("other.key", "it is not the key of "),
+        ("good.pem", "the file contains no private key in PEM"),
+        ("other.key", "it does not match the certificate "),
         ("open.key", "every user of this machine can read it"),
     ] {
         check_files(&authority, ["good.pem", key], "tls-key", reason);
     }
     let line = refusal(&["--tls-cert", &authority.path("good.pem")]);
-    let reason = "each certificate has its key: 1 and 0 given";
+    let reason = "each certificate needs its key: 1 certificates, 0 keys";
     assert!(line.contains(reason), "{line}");
 }
 

@@ -465,7 +465,7 @@ fn a_refused_file_is_not_repeated_in_the_log() {
         "[[user]]\nname = \"a\"\nrole = \"read\"\npasswords = \"{hash}\"\n"
     ));
     daemon.signal(Signal::HUP);
-    let lines = daemon.log_until("the file is refused");
+    let lines = daemon.log_until("the users file is not valid");
     let told = lines.last().unwrap();
     assert!(
         told.contains("line 4: passwords expects a sequence"),

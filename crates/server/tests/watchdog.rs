@@ -46,11 +46,11 @@ fn a_loop_that_stands_still_is_told_of_and_counted_and_may_go_on() {
     assert!(metric(&daemon, "cellar_loop_stalls_total") < 0.5);
     // Longer than need be: of a machine that is short of processors the watchdog sees only a part.
     let mut held = hold(&daemon, "4");
-    let line = daemon.log_until("stands still").pop().unwrap();
+    let line = daemon.log_until("is blocked").pop().unwrap();
     assert!(line.contains("WARN"), "{line}");
     assert!(line.contains("began_last=\"debug\""), "{line}");
     daemon::expect(&mut held, b"+OK\r\n");
-    daemon.log_until("goes on");
+    daemon.log_until("no longer blocked");
     assert!((metric(&daemon, "cellar_loop_stalls_total") - 1.0).abs() < 0.5);
     assert!(metric(&daemon, "cellar_loop_stalled_seconds") < 0.5);
     assert_eq!(Client::connect(&daemon).run("PING").shown(), "+PONG");
@@ -60,7 +60,7 @@ fn a_loop_that_stands_still_is_told_of_and_counted_and_may_go_on() {
 fn a_loop_that_hangs_ends_the_process_and_shows_where() {
     let (mut daemon, _home) = start(&["--watchdog", "1s", "--script-time-limit", "500ms"]);
     let _held = hold(&daemon, "50");
-    let line = daemon.log_until("the process aborts").pop().unwrap();
+    let line = daemon.log_until("--watchdog: aborting").pop().unwrap();
     assert!(
         line.contains("ERROR") && line.contains("began_last=\"debug\""),
         "{line}"
@@ -84,7 +84,7 @@ fn a_script_may_use_its_time() {
     let mut client = Client::connect(&daemon);
     let reply = client.call(&[b"EVAL", b"while true do end", b"0"]).shown();
     assert!(reply.starts_with('-'), "{reply}");
-    let line = daemon.log_until("stands still").pop().unwrap();
+    let line = daemon.log_until("is blocked").pop().unwrap();
     assert!(line.contains("began_last=\"eval\""), "{line}");
     assert_eq!(client.run("PING").shown(), "+PONG");
 }
@@ -122,9 +122,9 @@ fn a_server_whose_loop_hangs_ends_when_it_is_told_to() {
         ]);
         let _held = hold(&daemon, "50");
         let _other = hold(&daemon, "50");
-        daemon.log_until("stands still");
+        daemon.log_until("is blocked");
         daemon.signal(Signal::TERM);
-        daemon.log_until("ends without a drain");
+        daemon.log_until("exiting without a drain");
         assert_eq!(daemon.wait().code(), Some(1));
     }
 }

@@ -1,7 +1,7 @@
 //! The table of commands, and the section of the page made from it.
 //!
 //! One row a command; docs/commands.md is generated from it and a test fails when it is stale:
-//! `CELLAR_BLESS=1 cargo test -p cellar-protocol --test commands_page` writes it anew.
+//! `CELLAR_BLESS=1 cargo test -p cellar-protocol --test commands_page` regenerates it.
 
 use std::fmt::Write;
 
@@ -47,82 +47,84 @@ macro_rules! flags {
 pub const COMMANDS: &[Command] = commands! {
     "get" "<key>*" "0.1": "Reads items.";
     "gets" "<key>*" "0.1": "Reads items with their versions.";
-    "gat" "<exptime> <key>*" "0.1": "Reads items and gives them a new deadline.";
+    "gat" "<exptime> <key>*" "0.1": "Reads items and sets their deadlines.";
     "gats" "<exptime> <key>*" "0.1":
-        "Reads items with their versions and gives them a new deadline.";
+        "Reads items with their versions and sets their deadlines.";
     "set" "<key> <flags> <exptime> <bytes> [noreply]" "0.1": "Stores a value.";
     "add" "<key> <flags> <exptime> <bytes> [noreply]" "0.1":
-        "Stores a value if the key holds none.";
+        "Stores a value if the key does not exist.";
     "replace" "<key> <flags> <exptime> <bytes> [noreply]" "0.1":
-        "Stores a value if the key holds one.";
+        "Stores a value if the key exists.";
     "append" "<key> <flags> <exptime> <bytes> [noreply]" "0.1":
-        "Puts bytes behind a value; flags and exptime are not used.";
+        "Appends bytes to a value; flags and exptime are ignored.";
     "prepend" "<key> <flags> <exptime> <bytes> [noreply]" "0.1":
-        "Puts bytes before a value; flags and exptime are not used.";
+        "Prepends bytes to a value; flags and exptime are ignored.";
     "cas" "<key> <flags> <exptime> <bytes> <version> [noreply]" "0.1":
         "Stores a value if the item still has this version.";
     "incr" "<key> <number> [noreply]" "0.1": "Adds to a decimal number; wraps at 2^64.";
     "decr" "<key> <number> [noreply]" "0.1": "Subtracts from a decimal number; stops at zero.";
-    "touch" "<key> <exptime> [noreply]" "0.1": "Gives an item a new deadline.";
+    "touch" "<key> <exptime> [noreply]" "0.1": "Sets an item's deadline.";
     "delete" "<key> [noreply]" "0.1": "Removes an item.";
-    "mg" "<key> <flag>*" "0.1": "Meta get: reads an item, and what the flags ask for.";
+    "mg" "<key> <flag>*" "0.1": "Meta get: reads an item and the fields in the flags.";
     "ms" "<key> <bytes> <flag>*" "0.1": "Meta set: stores a value.";
     "md" "<key> <flag>*" "0.1": "Meta delete: removes an item, or marks it stale.";
     "ma" "<key> <flag>*" "0.1": "Meta arithmetic: counts up or down.";
     "mn" "" "0.1":
-        "Meta no-op: answers MN, so that silent requests before it are known to be done.";
-    "me" "<key> [b]" "0.1": "Meta debug: shows an item's facts.";
+        "Meta no-op: returns MN after all quiet requests before it are done.";
+    "me" "<key> [b]" "0.1": "Meta debug: shows an item's metadata.";
     "flush_all" "[<delay>] [noreply]" "0.1":
-        "Makes every present item a miss, at once or at a later moment.";
+        "Deletes all items, at once or after a delay.";
     "stats" "[settings|items|slabs|sizes|conns|expiry|reset]" "0.1":
-        "Shows statistics, or sets them back.";
+        "Shows statistics, or resets them.";
     "stats mrc" "" "0.1": "Shows how many reads would miss with 1/4 to 4 times the memory.";
     "stats misses" "" "0.1": "Shows why reads missed: never stored, expired, evicted, deleted.";
-    "stats hotkeys" "" "0.1": "Lists the keys read most in the last minute or so.";
+    "stats hotkeys" "" "0.1": "Lists the most frequently read keys of about the last minute.";
     "stats cachedump" "<class> <limit>" "0.1": "Lists some keys; one slab class, 1, is shown.";
-    "lru_crawler metadump" "all|hash|<class>,..." "0.1": "Lists all keys with their facts.";
+    "lru_crawler metadump" "all|hash|<class>,..." "0.1": "Lists all keys with their metadata.";
     "lru_crawler mgdump" "all|hash|<class>,..." "0.1": "Lists all keys as mg commands.";
-    "verbosity" "<level> [noreply]" "0.1": "Accepted; the log is set where the server is started.";
+    "verbosity" "<level> [noreply]" "0.1"
+        : "Accepted without effect; set the log level with --log-level.";
     "config get cluster" "" "0.1"
         : "Lists the nodes of the cluster as host|ip|port, for clients with auto-discovery.";
-    "version" "" "0.1": "Shows the version of memcached that is answered for, and of this server.";
-    "quit" "" "0.1": "Ends the connection.";
+    "version" "" "0.1"
+        : "Shows the compatible version of memcached, and the version of this server.";
+    "quit" "" "0.1": "Closes the connection.";
 };
 
 /// Every flag of the meta commands.
 pub const FLAGS: &[Flag] = flags! {
-    "b" "mg ms md ma me": "The key is base64; it comes back as base64.";
+    "b" "mg ms md ma me": "The key is base64, in the reply too.";
     "c" "mg ms ma": "Returns the item's version.";
     "C<version>" "ms md ma": "Acts only if the item has this version.";
-    "C<version>" "mg": "Leaves the value out if the item has this version.";
-    "D<number>" "ma": "Amount, 1 if not given.";
-    "E<version>" "mg ms md ma": "The version of the item that is written.";
+    "C<version>" "mg": "Omits the value if the item has this version.";
+    "D<number>" "ma": "Amount, default 1.";
+    "E<version>" "mg ms md ma": "The new version of the item.";
     "f" "mg": "Returns the client's flags.";
     "F<number>" "ms": "The client's flags, 32 bits.";
     "h" "mg": "Returns 1 if the item was read before, else 0.";
-    "I" "ms": "With C: an older version is stored, too, but stays stale.";
+    "I" "ms": "With C: stores also if the version is older, but the item stays stale.";
     "I" "md": "Keeps the item and marks it stale.";
-    "J<number>" "ma": "With N: the number that is stored, 0 if not given.";
+    "J<number>" "ma": "With N: the initial number, default 0.";
     "k" "mg ms md ma": "Returns the key.";
     "l" "mg": "Returns the seconds since the last access.";
-    "L<text> P<text>" "mg ms md ma": "Not looked at; for proxies.";
+    "L<text> P<text>" "mg ms md ma": "Ignored; for proxies.";
     "ME MA MP MR MS" "ms": "Mode: add, append, prepend, replace, set.";
     "MI M+ MD M-" "ma": "Mode: up or down.";
     "N<exptime>" "mg": "On a miss stores an empty item, and the caller wins its lease.";
     "N<exptime>" "ms": "With append and prepend: on a miss stores the value.";
     "N<exptime>" "ma": "On a miss stores the number of J.";
-    "O<text>" "mg ms md ma": "Returned as it is; at most 31 bytes.";
-    "q" "mg ms md ma": "Leaves out the usual answer: EN of mg, HD of the others.";
-    "R<seconds>" "mg": "Wins the lease if less time is left.";
+    "O<text>" "mg ms md ma": "Returned unchanged; at most 31 bytes.";
+    "q" "mg ms md ma": "Omits the usual reply: EN of mg, HD of the others.";
+    "R<seconds>" "mg": "Wins the lease if the remaining TTL is less.";
     "s" "mg ms": "Returns the value's length.";
-    "t" "mg ma": "Returns the seconds left, -1 for ever.";
-    "T<exptime>" "mg ms md ma": "The item's deadline; md looks at it only with I or x.";
-    "u" "mg": "Does not count as a use.";
+    "t" "mg ma": "Returns the remaining TTL in seconds, -1 for none.";
+    "T<exptime>" "mg ms md ma": "The item's deadline; md uses it only with I or x.";
+    "u" "mg": "Does not count as an access.";
     "v" "mg ma": "Returns the value.";
     "x" "md": "Keeps the item but empties it.";
-    "W" "answers of mg": "The caller holds the lease and is expected to store a fresh value.";
-    "X" "answers of mg": "The value is stale.";
-    "Z" "answers of mg": "Another caller holds the lease.";
+    "W" "replies of mg": "The caller has the lease and should store a new value.";
+    "X" "replies of mg": "The value is stale.";
+    "Z" "replies of mg": "Another caller has the lease.";
 };
 
 /// The section of docs/commands.md about these commands.
@@ -130,9 +132,9 @@ pub const FLAGS: &[Flag] = flags! {
 pub fn section() -> String {
     let mut page = String::from(
         "## memcached\n\n\
-         The text protocol, classic and meta, as memcached 1.6.45 answers it. Keys have 1 to\n\
-         250 bytes. `exptime` is in seconds: 0 never, negative at once, to 30 days from now,\n\
-         above that a Unix time. Deliberate differences:\n\
+         The text protocol, classic and meta, as in memcached 1.6.45. Keys have 1 to 250\n\
+         bytes. `exptime` is in seconds: 0 means none, a negative value has expired, and a\n\
+         value above 30 days is a Unix time. Deliberate differences:\n\
          [conformance/README.md](../conformance/README.md).\n\n\
          | command | arguments | what it does | since |\n|---|---|---|---|\n",
     );

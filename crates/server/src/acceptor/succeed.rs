@@ -88,7 +88,10 @@ impl Acceptor {
         }
         if !others.is_empty() {
             let clients = others.len();
-            tracing::info!(clients, "closed: no address of these settings is theirs");
+            tracing::info!(
+                clients,
+                "closed clients whose addresses are not in the settings"
+            );
         }
         for mut client in others {
             refuse(&mut client.stream, b"");
@@ -118,7 +121,7 @@ impl Acceptor {
     /// Lets somebody in who wants to take over.
     pub(super) fn greet(&mut self, now_ms: u64) {
         let refusal = if self.leave_ms.is_some() {
-            Some("it was told to stop")
+            Some("the server is shutting down")
         } else if self.entrance.state.cache.is_read_before() {
             Some("the server before it is still sending values to slow clients")
         } else {
@@ -227,7 +230,7 @@ impl Acceptor {
         }
         let opened = self.open();
         if let Err(errno) = opened {
-            tracing::warn!(error = %errno, "no room for connections; trying on");
+            tracing::warn!(error = %errno, "cannot accept connections; retrying");
         }
         // It may have been shut when the takeover began.
         self.shut_until_ms = opened.is_err().then_some(0);
@@ -246,7 +249,7 @@ impl Acceptor {
         self.listeners.clear();
         notify::tell(Notice::Successor(pid));
         let clients = ceremony.succession.let_go();
-        tracing::info!(pid, listeners, clients, "handed over to a successor");
+        tracing::info!(pid, listeners, clients, "handed over to the new server");
         Mailbox::drain(&self.entrance.mailboxes);
     }
 }

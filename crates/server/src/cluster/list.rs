@@ -183,12 +183,12 @@ mod tests {
             ("a", "node a: it has no address"),
             (
                 "\na resp=0.0.0.0:1",
-                "node a: 0.0.0.0:1 is nobody's address: clients cannot \
+                "node a: 0.0.0.0:1 is not a specific address: clients cannot \
                                    connect to it",
             ),
             (
                 "a resp=unix:/s",
-                "node a: unix:/s is no address that others can reach",
+                "node a: unix:/s is not an address that clients can reach",
             ),
             ("a resp=h:1 resp=h:2", "line 1: resp is there twice"),
             (
@@ -203,7 +203,7 @@ mod tests {
             ),
             (
                 "a/b resp=h:1",
-                "line 1: \"a/b\" is no name of a node: 1 to 64 letters, digits and \
+                "line 1: \"a/b\" is not a node name: 1 to 64 letters, digits and \
                               . _ - :",
             ),
         ] {

@@ -145,12 +145,12 @@ impl Succession {
         if peer.uid != geteuid() {
             let (theirs, ours) = (peer.uid.as_raw(), geteuid().as_raw());
             refuse(&format!(
-                "who asks is user {theirs}, this server runs as {ours}"
+                "the new server runs as user {theirs}, this one as {ours}"
             ));
         } else if let Some(reason) = refusal {
             refuse(reason);
         } else if self.successor.is_some() {
-            refuse("another one takes over already");
+            refuse("another takeover is in progress");
         } else {
             let successor = Successor {
                 channel,
@@ -180,7 +180,7 @@ impl Succession {
                 let version = *versions.end().min(VERSIONS.end());
                 if !versions.contains(&version) || !VERSIONS.contains(&version) {
                     return Reaction::Abandon(format!(
-                        "version {} speaks takeover {} to {}, this one {} to {}",
+                        "version {} supports takeover {} to {}, this one {} to {}",
                         printable(&server),
                         versions.start(),
                         versions.end(),
@@ -204,7 +204,7 @@ impl Succession {
             }
             (Phase::Offered, Heard::Said(Word::Take(clients_max), _)) => {
                 let (pid, version) = (successor.pid, &successor.server);
-                tracing::info!(pid, version, "handing over to a successor");
+                tracing::info!(pid, version, "handing over to the new server");
                 successor.stage = Phase::Yielding;
                 successor.clients_max = clients_max;
                 successor.until_ms = now_ms.saturating_add(self.drain_ms);
@@ -213,9 +213,9 @@ impl Succession {
             (Phase::Given, Heard::Said(Word::Mine, _)) => {
                 after(successor.channel.say(&Word::Go, &[]), Reaction::Over)
             }
-            (_, Heard::Gone) => Reaction::Abandon("it is gone".to_owned()),
+            (_, Heard::Gone) => Reaction::Abandon("it has exited".to_owned()),
             (_, Heard::Said(..) | Heard::Garbled) => {
-                Reaction::Abandon("what it says is not understood".to_owned())
+                Reaction::Abandon("its message is not valid".to_owned())
             }
         }
     }
@@ -264,7 +264,7 @@ impl Succession {
             .channel
             .say(&Word::Refused(reason.to_owned()), &[]);
         let pid = successor.pid;
-        tracing::warn!(pid, "going on, the successor does not take over: {reason}");
+        tracing::warn!(pid, "continuing to serve, the takeover failed: {reason}");
         successor.clients
     }
 
@@ -280,8 +280,9 @@ impl Succession {
 fn after(said: Result<(), Errno>, next: Reaction) -> Reaction {
     match said {
         Ok(()) => next,
-        Err(errno) => {
-            Reaction::Abandon(format!("it does not hear: {}", std::io::Error::from(errno)))
-        }
+        Err(errno) => Reaction::Abandon(format!(
+            "it cannot be reached: {}",
+            std::io::Error::from(errno)
+        )),
     }
 }

@@ -69,9 +69,9 @@ impl Predecessor {
         let shown = path.display();
         let socket = connect_to_file(path, KIND).map_err(|errno| {
             Error::Takeover(match errno {
-                Errno::NOENT | Errno::CONNREFUSED => format!("no server listens at {shown}"),
-                Errno::ACCESS => format!("{shown} is another user's"),
-                Errno::PROTOTYPE => format!("{shown} is no socket of --control"),
+                Errno::NOENT | Errno::CONNREFUSED => format!("no server listens on {shown}"),
+                Errno::ACCESS => format!("{shown} belongs to another user"),
+                Errno::PROTOTYPE => format!("{shown} is not a socket of --control"),
                 other => format!("{shown}: {}", std::io::Error::from(other)),
             })
         })?;
@@ -94,9 +94,9 @@ impl Predecessor {
         let (message, mut files) = match channel.listen_for(ANSWER_MS) {
             Heard::Said(message, files) => (message, files),
             Heard::Nothing => return fail(format!("the server at {shown} does not answer")),
-            Heard::Gone => return fail(format!("the server at {shown} ended the conversation")),
+            Heard::Gone => return fail(format!("the server at {shown} closed the connection")),
             Heard::Garbled => {
-                return fail(format!("what the server at {shown} says is no offer"));
+                return fail(format!("the server at {shown} sent an invalid offer"));
             }
         };
         let (server, patience_ms, pid) = match message {
@@ -107,7 +107,7 @@ impl Predecessor {
                 pid,
             } if VERSIONS.contains(&version) && !files.is_empty() => (server, patience_ms, pid),
             Word::Refused(reason) => return refused(&reason),
-            _ => return fail(format!("what the server at {shown} says is no offer")),
+            _ => return fail(format!("the server at {shown} sent an invalid offer")),
         };
         let door = ControlSocket::inherited(files.remove(0));
         let places = files.into_iter().map(|file| open.add(file));
@@ -156,9 +156,9 @@ impl Predecessor {
                 Heard::Said(Word::Yours, files) => return Ok(files.into_iter().next()),
                 Heard::Said(Word::Refused(reason), _) => return refused(&reason),
                 Heard::Gone => return self.go_alone().map(|()| None),
-                Heard::Nothing => return fail("the old server does not come to an end"),
+                Heard::Nothing => return fail("the old server does not finish its requests"),
                 Heard::Said(..) | Heard::Garbled => {
-                    return fail("what the old server says is not understood");
+                    return fail("the old server sent an invalid message");
                 }
             }
         }
@@ -183,9 +183,9 @@ impl Predecessor {
                 Heard::Said(Word::Go, _) => {}
                 Heard::Said(Word::Refused(reason), _) => return refused(&reason),
                 Heard::Gone => self.go_alone()?,
-                Heard::Nothing => return fail("the old server does not let go"),
+                Heard::Nothing => return fail("the old server does not release its sockets"),
                 Heard::Said(..) | Heard::Garbled => {
-                    return fail("what the old server says is not understood");
+                    return fail("the old server sent an invalid message");
                 }
             }
         }
@@ -195,16 +195,16 @@ impl Predecessor {
     /// Goes on without the old server, if it is dead: nobody serves.
     fn go_alone(&mut self) -> Result<(), Error> {
         if is_alive(self.pid) {
-            return fail("the old server ended the conversation");
+            return fail("the old server closed the connection");
         }
-        tracing::warn!(pid = self.pid, "the old server died on the way");
+        tracing::warn!(pid = self.pid, "the old server exited during the takeover");
         self.is_alone = true;
         Ok(())
     }
 }
 
 fn refused<T>(reason: &str) -> Result<T, Error> {
-    fail(format!("the old server goes on: {}", printable(reason)))
+    fail(format!("the old server continues: {}", printable(reason)))
 }
 
 /// What carries a connection.

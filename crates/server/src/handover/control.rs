@@ -62,18 +62,18 @@ impl Control {
         let theirs = Address::show_all(&self.offered);
         if self.offered.iter().all(|one| left.contains(one)) {
             return Err(Error::Takeover(format!(
-                "the old server listens at {theirs}, this one at none of these"
+                "the old server listens on {theirs}, this one on none of these"
             )));
         }
         if !left.is_empty() {
             let addresses = Address::show_all(left);
-            tracing::warn!("not listened at any more: {addresses}");
+            tracing::warn!("no longer listening on {addresses}");
         }
         let new = listeners.iter().filter(|one| !one.is_inherited);
         let new: Vec<Address> = new.map(|one| one.address.clone()).collect();
         if !new.is_empty() {
             let addresses = Address::show_all(&new);
-            tracing::info!("listened at beside the old server's: {addresses}");
+            tracing::info!("listening on additional addresses: {addresses}");
         }
         Ok(())
     }

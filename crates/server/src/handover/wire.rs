@@ -374,7 +374,7 @@ mod tests {
             (Word::Mine, 0),
             (Word::Go, 0),
             (
-                Word::Refused("another one takes over already".to_owned()),
+                Word::Refused("another takeover is in progress".to_owned()),
                 0,
             ),
         ] {

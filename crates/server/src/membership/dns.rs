@@ -140,7 +140,7 @@ fn service(name: &str) -> Result<Option<Protocol>, String> {
     match protocol {
         Some(_) if rest.starts_with("_tcp.") => Ok(protocol),
         _ => Err(format!(
-            "{name:?} names no service of Cellar's; write dns:_redis._tcp.NAME, or _memcached or \
+            "{name:?} is not a service of Cellar; write dns:_redis._tcp.NAME, or _memcached or \
              _http in place of _redis"
         )),
     }
@@ -214,7 +214,7 @@ mod tests {
         }
         for bad in ["_redis", "_redis._udp.a", "_mysql._tcp.a", "_._tcp.a"] {
             assert!(
-                service(bad).unwrap_err().contains("names no service"),
+                service(bad).unwrap_err().contains("is not a service"),
                 "{bad}"
             );
         }

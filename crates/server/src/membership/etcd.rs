@@ -114,7 +114,7 @@ impl Registrar {
             if !is_heard {
                 return;
             }
-            tracing::debug!("the watch of what is registered has ended: {ended:?}");
+            tracing::debug!("the watch of the registrations has ended: {ended:?}");
             sleep(RETRY);
         }
     }
@@ -137,7 +137,7 @@ impl Registrar {
         self.cluster().hold_until(0);
         self.keeper.lose_all();
         let revoked = self.renewals.revoke(granted.lease);
-        tracing::debug!("the lease was given back: {revoked:?}");
+        tracing::debug!("returned the lease: {revoked:?}");
         outcome
     }
 
@@ -318,7 +318,7 @@ impl Registrar {
             }
             if said.contains(&Signal::Lost) {
                 self.count_loss();
-                tracing::error!("the lease of this node has ended at etcd: all is dropped");
+                tracing::error!("the lease of this node has expired in etcd: deleting all items");
                 return Wakeup::End;
             }
             let is_new = |signal: &Signal| match signal {
@@ -399,9 +399,9 @@ impl Lapse {
         self.is_over = is_over;
         if is_over {
             keeper.mistrust_near_caches();
-            tracing::warn!("the lease was not renewed in time: nothing is served until it is");
+            tracing::warn!("the lease was not renewed in time: serving nothing until it is");
         } else {
-            tracing::info!("the lease was renewed: what was served is served again");
+            tracing::info!("the lease was renewed: serving again");
         }
     }
 }

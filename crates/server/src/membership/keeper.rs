@@ -89,7 +89,7 @@ impl Keeper {
     pub(super) fn agree(&self) {
         self.change(None, Holdings::agree);
         let slots = self.cluster.served();
-        tracing::info!(slots, "all nodes follow the map of the cluster");
+        tracing::info!(slots, "all nodes use this map of the cluster");
     }
 
     /// Serves nothing any more, and has all items dropped.
@@ -113,7 +113,7 @@ impl Keeper {
         if table.me.is_none() {
             tracing::warn!(
                 node = self.cluster.name,
-                "this node is not in the list of the cluster: it serves nothing"
+                "this node is not in the cluster's list and serves nothing"
             );
         }
         self.change(Some(table), |holdings| turn(holdings, owned));
@@ -237,7 +237,7 @@ impl Keeper {
             .store(outcome.is_err().into(), Ordering::Relaxed);
         if let Err(reason) = outcome {
             counts.bad_lists.fetch_add(1, Ordering::Relaxed);
-            tracing::error!("--cluster {source}: {reason}; the last map stays in force");
+            tracing::error!("--cluster {source}: {reason}; keeping the last map");
         }
     }
 

@@ -15,7 +15,7 @@ pub const FAMILIES: &[Family] = &[
         name: "cellar_cluster_nodes",
         kind: MetricType::Gauge,
         labels: "",
-        help: "Nodes in the map of the cluster that is in force.",
+        help: "Nodes in the current map of the cluster.",
         write: |facts, samples| {
             one(facts, samples, |cluster| {
                 let table = cluster.table();
@@ -34,14 +34,14 @@ pub const FAMILIES: &[Family] = &[
         name: "cellar_cluster_slots_unswept",
         kind: MetricType::Gauge,
         labels: "",
-        help: "Slots that this node has lost and may still hold items of.",
+        help: "Lost slots whose items are not yet deleted.",
         write: |facts, samples| count(facts, samples, |counts| &counts.unswept),
     },
     Family {
         name: "cellar_cluster_map_version",
         kind: MetricType::Gauge,
         labels: "",
-        help: "The map in force, by the Unix second since which this node follows it.",
+        help: "Version of the current map: the Unix time in seconds since which this node uses it.",
         write: |facts, samples| {
             one(facts, samples, |cluster| {
                 cluster.table().map_or(0, |table| table.version)
@@ -52,28 +52,28 @@ pub const FAMILIES: &[Family] = &[
         name: "cellar_cluster_moved_total",
         kind: MetricType::Count,
         labels: "",
-        help: "Requests whose clients were sent to another node, or refused as its.",
+        help: "Requests redirected to another node, or refused because another node owns the key.",
         write: |facts, samples| count(facts, samples, |counts| &counts.moved),
     },
     Family {
         name: "cellar_cluster_down_total",
         kind: MetricType::Count,
         labels: "",
-        help: "Requests for slots that nobody served, as far as this node knew.",
+        help: "Requests for slots that no node served.",
         write: |facts, samples| count(facts, samples, |counts| &counts.down),
     },
     Family {
         name: "cellar_cluster_dropped_items_total",
         kind: MetricType::Count,
         labels: "",
-        help: "Items that were dropped because this node had lost their slots.",
+        help: "Items deleted because this node had lost their slots.",
         write: |facts, samples| count(facts, samples, |counts| &counts.dropped),
     },
     Family {
         name: "cellar_cluster_lease_left_seconds",
         kind: MetricType::Gauge,
         labels: "",
-        help: "How long this node may go on without hearing of etcd; at 0 it serves nothing.",
+        help: "Remaining time of the lease in etcd; at 0 the node serves nothing.",
         write: |facts, samples| {
             let cluster = facts.state.cluster.as_ref();
             if let Some(left_ms) = cluster.and_then(|cluster| cluster.lease_left_ms()) {
@@ -85,7 +85,7 @@ pub const FAMILIES: &[Family] = &[
         name: "cellar_cluster_lease_is_over",
         kind: MetricType::Gauge,
         labels: "",
-        help: "Whether this node needs a lease and holds none, so that it serves nothing: 1, or 0.",
+        help: "1 if this node has no valid lease and serves nothing, or else 0.",
         write: |facts, samples| {
             let cluster = facts.state.cluster.as_ref();
             let is_over = cluster.is_some_and(|cluster| !cluster.is_leased());
@@ -96,15 +96,14 @@ pub const FAMILIES: &[Family] = &[
         name: "cellar_cluster_lost_leases_total",
         kind: MetricType::Count,
         labels: "",
-        help: "Leases that ended at etcd while this node lived: it dropped all its items.",
+        help: "Leases that expired in etcd while this node ran; it deleted all its items.",
         write: |facts, samples| count(facts, samples, |counts| &counts.lost_leases),
     },
     Family {
         name: "cellar_cluster_list_is_bad",
         kind: MetricType::Gauge,
         labels: "",
-        help: "Whether the last list of nodes could not be used, so that the map before it is in \
-               force: 1, or 0.",
+        help: "1 if the last list of nodes is not valid and the previous map is in use, or else 0.",
         write: |facts, samples| {
             let cluster = facts.state.cluster.as_ref();
             // Relaxed: a figure to look at.
@@ -116,7 +115,7 @@ pub const FAMILIES: &[Family] = &[
         name: "cellar_cluster_bad_lists_total",
         kind: MetricType::Count,
         labels: "",
-        help: "Lists of nodes that could not be used.",
+        help: "Invalid lists of nodes.",
         write: |facts, samples| count(facts, samples, |counts| &counts.bad_lists),
     },
 ];

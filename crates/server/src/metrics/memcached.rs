@@ -39,24 +39,24 @@ macro_rules! families {
 }
 
 families! {
-    "memcached_up" Gauge "Always 1: who answers is up.": |_| 1;
+    "memcached_up" Gauge "Always 1.": |_| 1;
     "memcached_uptime_seconds" Gauge "Time since the start.":
         |facts| facts.uptime_ms() / 1_000;
     "memcached_time_seconds" Gauge "Unix time.": |facts| facts.now_unix_ms() / 1_000;
     "memcached_current_bytes" Gauge "Bytes of live items.": |facts| facts.engine.live_bytes;
     "memcached_limit_bytes" Gauge "The configured memory.": |facts| facts.engine.memory_bytes;
-    "memcached_malloced_bytes" Gauge "Bytes of memory taken.":
+    "memcached_malloced_bytes" Gauge "Allocated memory.":
         |facts| facts.used_bytes() + facts.engine.free_bytes;
-    "memcached_current_items" Gauge "Items now.": |facts| facts.engine.items;
+    "memcached_current_items" Gauge "Current items.": |facts| facts.engine.items;
     "memcached_items_total" Count "Items stored.": |facts| facts.engine.items_total;
-    "memcached_items_evicted_total" Count "Live items that left because memory was needed.":
+    "memcached_items_evicted_total" Count "Live items evicted because memory was needed.":
         |facts| facts.engine.evicted;
-    "memcached_items_reclaimed_total" Count "Expired items whose memory was taken back.":
+    "memcached_items_reclaimed_total" Count "Expired items whose memory was reclaimed.":
         |facts| facts.engine.expired;
     "memcached_item_too_large_total" Count "Stores refused because the value is over the limit.":
         |facts| facts.totals.store_too_large;
     "memcached_item_no_memory_total" Count
-        "Stores refused because all memory was held by values in transfer.":
+        "Stores refused because values in transfer used all memory.":
         |facts| facts.totals.store_no_memory;
     "memcached_direct_reclaims_total" Count "Always 0: stores reclaim in small steps.": |_| 0;
     "memcached_read_bytes_total" Count "Bytes read from clients.":
@@ -64,23 +64,23 @@ families! {
     "memcached_written_bytes_total" Count "Bytes written to clients.":
         |facts| facts.totals.bytes_written;
     "memcached_current_connections" Gauge "Open connections.": |facts| facts.connections();
-    "memcached_max_connections" Gauge "Most connections at one time.":
+    "memcached_max_connections" Gauge "Maximum number of connections.":
         |facts| facts.state.settings.max_connections;
     "memcached_connections_total" Count "Connections accepted.":
         |facts| facts.totals.connections_total;
     "memcached_connections_rejected_total" Count
-        "Connections refused because of max_connections.":
+        "Connections refused because of --max-connections.":
         |facts| facts.totals.connections_rejected;
     "memcached_connections_yielded_total" Count
-        "Times a connection had to wait its turn because it sent too much at once.":
+        "Times a connection yielded to others because it sent too many requests at once.":
         |facts| facts.totals.conn_yields;
     "memcached_connections_listener_disabled_total" Count
-        "Times the system had no room for a further connection.":
+        "Times the operating system refused a further connection.":
         |facts| facts.totals.accept_failures;
     "memcached_accepting_connections" Gauge "Whether connections are accepted.": |_| 1;
-    "memcached_process_user_cpu_seconds_total" Count "Time on the processor in the program.":
+    "memcached_process_user_cpu_seconds_total" Count "Processor time in user mode.":
         |facts| seconds(facts.cpu.user_us, 1e6);
-    "memcached_process_system_cpu_seconds_total" Count "Time on the processor in the system.":
+    "memcached_process_system_cpu_seconds_total" Count "Processor time in system mode.":
         |facts| seconds(facts.cpu.system_us, 1e6);
 }
 

@@ -43,16 +43,16 @@ pub const FAMILIES: &[Family] = &[
         name: "cellar_request_duration_seconds",
         kind: MetricType::Histogram,
         labels: "protocol",
-        help: "Time from when an event loop learned that a request was there until the replies of \
-               its turn were handed to their sockets.",
+        help: "Time from the readiness of a request's connection until the replies of the \
+               event-loop iteration were written to their sockets.",
         write: durations,
     },
     Family {
         name: "cellar_tracking_table_bytes",
         kind: MetricType::Gauge,
         labels: "",
-        help: "Bytes of the names that clients are told of (CLIENT TRACKING), and of forgotten \
-               ones that are not freed yet.",
+        help: "Bytes of tracked key names (CLIENT TRACKING), and of forgotten ones that are not \
+               yet freed.",
         write: |facts, samples| samples.one(facts.state.observer.tracking.bytes()),
     },
     Family {
@@ -70,7 +70,7 @@ pub const FAMILIES: &[Family] = &[
         name: "cellar_tls_certificate_expiry_seconds",
         kind: MetricType::Gauge,
         labels: "certificate",
-        help: "The Unix time at which a certificate in force is over, by its file.",
+        help: "Unix time at which a certificate expires, by file.",
         write: |facts, samples| {
             let keys = facts.state.tls.iter();
             for (certificate, expiry_s) in keys.flat_map(|keys| keys.expiries_s()) {
@@ -82,7 +82,7 @@ pub const FAMILIES: &[Family] = &[
         name: "cellar_thread_busy_seconds_total",
         kind: MetricType::Count,
         labels: "thread",
-        help: "Time that an event loop spent on turns with something to do.",
+        help: "Time that an event loop spent on iterations with work.",
         write: |facts, samples| {
             each_thread(facts, samples, |load| seconds(load.busy_us, 1e6));
         },
@@ -91,21 +91,21 @@ pub const FAMILIES: &[Family] = &[
         name: "cellar_thread_requests_total",
         kind: MetricType::Count,
         labels: "thread",
-        help: "Requests that an event loop answered.",
+        help: "Requests answered by an event loop.",
         write: |facts, samples| each_thread(facts, samples, LoadTotals::requests),
     },
     Family {
         name: "cellar_loop_stalls_total",
         kind: MetricType::Count,
         labels: "thread",
-        help: "Times that an event loop stood still for a second or more.",
+        help: "Times an event loop was blocked for a second or more.",
         write: |facts, samples| each_pulse(facts, samples, Pulse::stalls),
     },
     Family {
         name: "cellar_loop_stalled_seconds",
         kind: MetricType::Gauge,
         labels: "thread",
-        help: "For how long an event loop stands still by now; 0 if it goes on.",
+        help: "How long an event loop has been blocked; 0 if it runs.",
         write: |facts, samples| {
             each_pulse(facts, samples, |pulse| seconds(pulse.stalled_ms(), 1e3));
         },
@@ -114,7 +114,7 @@ pub const FAMILIES: &[Family] = &[
         name: "cellar_thread_connections",
         kind: MetricType::Gauge,
         labels: "thread",
-        help: "Connections that an event loop serves.",
+        help: "Connections of an event loop.",
         write: |facts, samples| {
             each_thread(facts, samples, |load| load.connections.iter().sum::<u64>());
         },
@@ -123,8 +123,8 @@ pub const FAMILIES: &[Family] = &[
         name: "cellar_memory_state_bytes",
         kind: MetricType::Gauge,
         labels: "state",
-        help: "Memory by what it holds: live, dead, free, index, overhead; and buffers of \
-               connections, which come on top.",
+        help: "Memory by use: live, dead (reclaimable), free, index, overhead; and connection \
+               buffers, which are not part of --memory.",
         write: |facts, samples| {
             let engine = &facts.engine;
             for (state, bytes) in [
@@ -143,8 +143,7 @@ pub const FAMILIES: &[Family] = &[
         name: "cellar_miss_reasons_total",
         kind: MetricType::Count,
         labels: "reason",
-        help: "Misses by why the item was not there: never_stored, expired, evicted, deleted; \
-               estimates.",
+        help: "Misses by reason: never_stored, expired, evicted, deleted; estimates.",
         write: |facts, samples| {
             let engine = &facts.engine;
             for (reason, misses) in [
@@ -161,8 +160,8 @@ pub const FAMILIES: &[Family] = &[
         name: "cellar_curve_misses_total",
         kind: MetricType::Count,
         labels: "factor",
-        help: "The miss-ratio curve: reads that would have missed with the memory times this \
-               factor; over the reads (cellar_gets_total) it is a miss ratio. Estimates.",
+        help: "Miss-ratio curve: reads that would have missed with the memory times this factor. \
+               Divide by cellar_gets_total for the miss ratio. Estimates.",
         write: |facts, samples| {
             for (factor, point) in curve_factors().iter().zip(&facts.curve.points) {
                 samples.with(&[("factor", factor)], point.misses);
@@ -173,7 +172,7 @@ pub const FAMILIES: &[Family] = &[
         name: "cellar_expiry_lag_seconds",
         kind: MetricType::Histogram,
         labels: "",
-        help: "Time from an item's deadline until its memory was taken back; the sum is estimated \
+        help: "Time from an item's deadline until its memory was reclaimed; the sum is estimated \
                from the bins.",
         write: lags,
     },
@@ -181,23 +180,22 @@ pub const FAMILIES: &[Family] = &[
         name: "cellar_expiring_items",
         kind: MetricType::Gauge,
         labels: "within",
-        help: "Items that leave within a minute, an hour, a day, later or never because of their \
-               deadlines, and those that are overdue; estimates. A day holds its first hour.",
+        help: "Items that expire within a minute, an hour, a day, later or never, and expired \
+               items that are not yet reclaimed (overdue); estimates. The day includes the hour.",
         write: |facts, samples| each_span(facts, samples, |leaving| leaving.0),
     },
     Family {
         name: "cellar_expiring_bytes",
         kind: MetricType::Gauge,
         labels: "within",
-        help: "Bytes of those items.",
+        help: "Bytes of the items in cellar_expiring_items.",
         write: |facts, samples| each_span(facts, samples, |leaving| leaving.1),
     },
     Family {
         name: "cellar_default_ttl_seconds",
         kind: MetricType::Gauge,
         labels: "scope",
-        help: "How long items live that are stored without a time to live, 0 for ever: by \
-               protocol, and resp:3 for a database that has its own.",
+        help: "Default TTL by protocol, 0 for none; resp:3 is a database with its own.",
         write: |facts, samples| {
             let ttl = facts.state.settings_in_effect().default_ttl;
             for (scope, ttl_ms) in ttl.scopes() {
@@ -209,8 +207,7 @@ pub const FAMILIES: &[Family] = &[
         name: "cellar_restored",
         kind: MetricType::Gauge,
         labels: "",
-        help: "With --state: 1 if the cache of the server before was restored, 0 if it began \
-               empty.",
+        help: "With --state: 1 if the cache was restored at start, 0 if it started empty.",
         write: |facts, samples| {
             each_restored(facts, samples, |restored| u64::from(restored.is_restored()));
         },
@@ -219,21 +216,21 @@ pub const FAMILIES: &[Family] = &[
         name: "cellar_restored_items",
         kind: MetricType::Gauge,
         labels: "",
-        help: "Items that came back at the start.",
+        help: "Items restored at start.",
         write: |facts, samples| each_restored(facts, samples, |restored| restored.items),
     },
     Family {
         name: "cellar_restored_dropped_items",
         kind: MetricType::Gauge,
         labels: "",
-        help: "Items that were in doubt at the start and were dropped.",
+        help: "Items dropped at start because they may be damaged.",
         write: |facts, samples| each_restored(facts, samples, |restored| restored.dropped),
     },
     Family {
         name: "cellar_restore_seconds",
         kind: MetricType::Gauge,
         labels: "",
-        help: "Time that restoring the cache took.",
+        help: "Time to restore the cache.",
         write: |facts, samples| {
             if let Some(restored) = facts.state.cache.restored() {
                 samples.one(seconds(restored.took_us, 1e6));
@@ -244,28 +241,28 @@ pub const FAMILIES: &[Family] = &[
         name: "cellar_kept_memory_bytes",
         kind: MetricType::Gauge,
         labels: "databases",
-        help: "Memory that databases have of their own, by --keep.",
+        help: "Memory of databases without eviction (--keep).",
         write: |facts, samples| each_kept(facts, samples, |kept| kept.memory_bytes),
     },
     Family {
         name: "cellar_kept_used_bytes",
         kind: MetricType::Gauge,
         labels: "databases",
-        help: "Bytes of it in use, with all bookkeeping.",
+        help: "Used bytes of databases without eviction, with bookkeeping.",
         write: |facts, samples| each_kept(facts, samples, |kept| kept.used_bytes),
     },
     Family {
         name: "cellar_kept_refused_stores_total",
         kind: MetricType::Count,
         labels: "databases",
-        help: "Stores that found no room in it.",
+        help: "Stores refused because a database without eviction was full.",
         write: |facts, samples| each_kept(facts, samples, |kept| kept.refused),
     },
     Family {
         name: "cellar_database_keys",
         kind: MetricType::Gauge,
         labels: "database",
-        help: "Keys in each database that holds some.",
+        help: "Keys in each non-empty database.",
         write: |facts, samples| {
             for one in facts.databases() {
                 samples.with(&[("database", &one.database.to_string())], one.keys);
@@ -276,7 +273,7 @@ pub const FAMILIES: &[Family] = &[
         name: "cellar_hottest_key_share",
         kind: MetricType::Gauge,
         labels: "",
-        help: "Share of all reads that the most read key gets, 0 to 1; an estimate.",
+        help: "Share of all reads for the most frequently read key, 0 to 1; an estimate.",
         write: |facts, samples| {
             let hottest = facts.hot_keys(1);
             samples.one(hottest.first().map_or(0.0, |key| key.share));
@@ -286,7 +283,7 @@ pub const FAMILIES: &[Family] = &[
         name: "cellar_logins_total",
         kind: MetricType::Count,
         labels: "result",
-        help: "Names and passwords that were right or wrong, or refused unseen; with --users.",
+        help: "Login attempts by result: right, wrong, or refused without a check; with --users.",
         write: |facts, samples| {
             each_user_count(facts, samples, |counts| {
                 let UserCounts {
@@ -303,7 +300,7 @@ pub const FAMILIES: &[Family] = &[
         name: "cellar_logins_slowed_total",
         kind: MetricType::Count,
         labels: "",
-        help: "Logins that were looked at late, as others from their address were wrong.",
+        help: "Login attempts delayed because of earlier failures from the same address.",
         write: |facts, samples| {
             each_user_count(facts, samples, |counts| vec![("", &counts.slowed)])
         },
@@ -312,7 +309,7 @@ pub const FAMILIES: &[Family] = &[
         name: "cellar_password_hashes_total",
         kind: MetricType::Count,
         labels: "",
-        help: "Hashes that passwords were compared with.",
+        help: "Password hash computations.",
         write: |facts, samples| {
             each_user_count(facts, samples, |counts| vec![("", &counts.hashes)])
         },
@@ -321,7 +318,7 @@ pub const FAMILIES: &[Family] = &[
         name: "cellar_users_reloads_total",
         kind: MetricType::Count,
         labels: "result",
-        help: "Times that the file of users was read anew, or refused: then the old users stayed.",
+        help: "Reloads of the users file, by result; after a refused one the old users stay.",
         write: |facts, samples| {
             each_user_count(facts, samples, |counts| {
                 vec![
@@ -335,21 +332,21 @@ pub const FAMILIES: &[Family] = &[
         name: "cellar_log_lines_dropped_total",
         kind: MetricType::Count,
         labels: "",
-        help: "Log lines that were not written: nobody read the log, or it could not be written.",
+        help: "Log lines lost because the log was not read or could not be written.",
         write: |_, samples| samples.one(logging::dropped()),
     },
     Family {
         name: "cellar_keyspace_events_dropped_total",
         kind: MetricType::Count,
         labels: "",
-        help: "Keyspace events not told to all who listen: too many waited to be told.",
+        help: "Keyspace events dropped because too many were pending.",
         write: |facts, samples| samples.one(facts.state.observer.events().dropped()),
     },
     Family {
         name: "process_cpu_seconds_total",
         kind: MetricType::Count,
         labels: "",
-        help: "Time on the processor, in the program and in the system.",
+        help: "Processor time in user and system mode.",
         write: |facts, samples| {
             samples.one(seconds(facts.cpu.user_us + facts.cpu.system_us, 1e6));
         },
@@ -358,7 +355,7 @@ pub const FAMILIES: &[Family] = &[
         name: "process_resident_memory_bytes",
         kind: MetricType::Gauge,
         labels: "",
-        help: "Bytes of the process in the machine's memory.",
+        help: "Resident memory of the process.",
         write: |facts, samples| samples.one(facts.resident_bytes),
     },
     Family {

@@ -9,17 +9,17 @@ const HEAD: &str = "\
 # Metrics
 
 Written from the tables in `crates/server/src/counters.rs` and `crates/server/src/metrics/`; do
-not edit by hand (`CELLAR_BLESS=1 cargo test -p cellar --test server docs::` writes it anew).
+not edit by hand (`CELLAR_BLESS=1 cargo test -p cellar --test server docs::` regenerates it).
 
-A count only grows, from zero at start; a gauge goes up and down; a histogram counts by size. The
-figures are shown in three places: at `/metrics` over HTTP for Prometheus, by memcached's `stats`,
-where `stats reset` sets counts back, and, those that an operator looks at, on the console and by
-`cellar top`. `deploy/` has a Grafana dashboard and alert rules on them.
+A count only increases, from zero at start. A gauge goes up and down. A histogram counts by size.
+Three places show the metrics: `/metrics` over HTTP for Prometheus, memcached's `stats`, where
+`stats reset` resets the counts, and, for the important ones, the console and `cellar top`.
+`deploy/` has a Grafana dashboard and alert rules.
 
-With `--otlp http://127.0.0.1:4318` all that `/metrics` shows is also sent to a collector of
-OpenTelemetry, every `--otlp-interval`, under the same names: OTLP over HTTP in Protocol Buffers,
-counts as cumulative sums from the server's start. A thread that serves nobody does it; a collector
-that does not take the figures is told of in the log once.
+With `--otlp http://127.0.0.1:4318` the server also sends all metrics of `/metrics` to an
+OpenTelemetry collector, every `--otlp-interval`, with the same names. It uses OTLP over HTTP with
+Protocol Buffers, and cumulative sums since the start. A background thread does this. If the
+collector does not accept the metrics, the server logs it once.
 ";
 
 const COLUMNS: &str = "\
@@ -33,18 +33,19 @@ const FAMILY_COLUMNS: &str = "\
 ";
 
 const HISTOGRAM: &str = "\
-`stats expiry` shows `cellar_expiry_lag_seconds` bin by bin, as `reclaim_lag_ms:below_<n>`.
+`stats expiry` shows the bins of `cellar_expiry_lag_seconds` as `reclaim_lag_ms:below_<n>`.
 ";
 
-const SECTIONS: [(&str, &str); 3] = [
-    ("More, by Cellar's own names", HISTOGRAM),
+const SECTIONS: [(&str, &str); FAMILIES.len()] = [
+    ("More of Cellar's own", HISTOGRAM),
+    ("Cluster", "Nodes of a cluster have these in addition.\n"),
     (
-        "By the names of memcached's exporter",
-        "What dashboards and alerts for prometheus/memcached_exporter read.\n",
+        "Names of the memcached exporter",
+        "For dashboards and alerts made for prometheus/memcached_exporter.\n",
     ),
     (
-        "By the names of Redis's exporter",
-        "What dashboards and alerts for oliver006/redis_exporter read.\n",
+        "Names of the Redis exporter",
+        "For dashboards and alerts made for oliver006/redis_exporter.\n",
     ),
 ];
 

@@ -30,21 +30,21 @@ macro_rules! families {
             name: "redis_instance_info",
             kind: MetricType::Gauge,
             labels: "redis_version,redis_mode,role,os",
-            help: "Always 1; the facts are in the labels.",
+            help: "Always 1; the values are in the labels.",
             write: info,
         },
         Family {
             name: "redis_commands_total",
             kind: MetricType::Count,
             labels: "cmd",
-            help: "How often each command was run, of those that were.",
+            help: "Calls of each command that was called.",
             write: commands,
         },
         Family {
             name: "redis_db_keys",
             kind: MetricType::Gauge,
             labels: "db",
-            help: "Keys in each database that holds some.",
+            help: "Keys in each non-empty database.",
             write: |facts, samples| {
                 for one in facts.databases() {
                     samples.with(&[("db", &format!("db{}", one.database))], one.keys);
@@ -55,7 +55,7 @@ macro_rules! families {
             name: "redis_db_keys_expiring",
             kind: MetricType::Gauge,
             labels: "db",
-            help: "Of those, keys with a deadline.",
+            help: "Keys with a TTL in each non-empty database.",
             write: |facts, samples| {
                 for one in facts.databases() {
                     samples.with(&[("db", &format!("db{}", one.database))], one.with_deadline);
@@ -66,38 +66,38 @@ macro_rules! families {
 }
 
 families! {
-    "redis_up" Gauge "Always 1: who answers is up.": |_| 1;
+    "redis_up" Gauge "Always 1.": |_| 1;
     "redis_uptime_in_seconds" Gauge "Time since the start.": |facts| facts.uptime_ms() / 1_000;
     "redis_start_time_seconds" Gauge "Unix time of the start.": |facts| facts.state.start_unix_s();
     "redis_connected_clients" Gauge "Open connections.": |facts| facts.connections();
-    "redis_blocked_clients" Gauge "Clients whose command waits for a value.":
+    "redis_blocked_clients" Gauge "Blocked clients.":
         |facts| facts.state.observer.waiters.counts().0;
-    "redis_tracking_clients" Gauge "Clients that are told of changes.":
+    "redis_tracking_clients" Gauge "Clients with tracking enabled.":
         |facts| facts.state.observer.tracking.clients();
-    "redis_max_clients" Gauge "Most connections at one time.":
+    "redis_max_clients" Gauge "Maximum number of connections.":
         |facts| facts.state.settings.max_connections;
     "redis_connections_received_total" Count "Connections accepted.":
         |facts| facts.totals.connections_total;
     "redis_rejected_connections_total" Count "Connections refused.":
         |facts| facts.totals.connections_rejected;
     "redis_memory_used_bytes" Gauge "Bytes of items and bookkeeping.": |facts| facts.used_bytes();
-    "redis_memory_used_rss_bytes" Gauge "Bytes of the process in the machine's memory.":
+    "redis_memory_used_rss_bytes" Gauge "Resident memory of the process.":
         |facts| facts.resident_bytes;
     "redis_memory_max_bytes" Gauge "The configured memory.": |facts| facts.engine.memory_bytes;
-    "redis_memory_fragmentation_ratio" Gauge "Memory of the process over that of its items.":
+    "redis_memory_fragmentation_ratio" Gauge "Resident memory divided by the memory of items.":
         |facts| fragmentation(facts);
-    "redis_mem_fragmentation_ratio" Gauge "The same, by its newer name.":
+    "redis_mem_fragmentation_ratio" Gauge "The same under its newer name.":
         |facts| fragmentation(facts);
     "redis_total_system_memory_bytes" Gauge "The machine's memory.":
         |_| memory::of_machine().unwrap_or(0);
-    "redis_commands_processed_total" Count "Commands of Redis's protocol.":
+    "redis_commands_processed_total" Count "Commands over the Redis protocol.":
         |facts| facts.state.calls().iter().sum::<u64>();
     "redis_keyspace_hits_total" Count "Keys found by reads.": |facts| facts.totals.get_hits;
     "redis_keyspace_misses_total" Count "Keys not found by reads.":
         |facts| facts.totals.get_misses;
-    "redis_expired_keys_total" Count "Expired items whose memory was taken back.":
+    "redis_expired_keys_total" Count "Expired items whose memory was reclaimed.":
         |facts| facts.engine.expired;
-    "redis_evicted_keys_total" Count "Live items that left because memory was needed.":
+    "redis_evicted_keys_total" Count "Live items evicted because memory was needed.":
         |facts| facts.engine.evicted;
     "redis_net_input_bytes_total" Count "Bytes read from clients.":
         |facts| facts.totals.bytes_read;
@@ -107,9 +107,9 @@ families! {
         |facts| facts.state.observer.pubsub.counts().0;
     "redis_pubsub_patterns" Gauge "Patterns with subscribers.":
         |facts| facts.state.observer.pubsub.counts().1;
-    "redis_cpu_user_seconds_total" Count "Time on the processor in the program.":
+    "redis_cpu_user_seconds_total" Count "Processor time in user mode.":
         |facts| seconds(facts.cpu.user_us, 1e6);
-    "redis_cpu_sys_seconds_total" Count "Time on the processor in the system.":
+    "redis_cpu_sys_seconds_total" Count "Processor time in system mode.":
         |facts| seconds(facts.cpu.system_us, 1e6);
     "redis_connected_slaves" Gauge "Always 0: there is no replication.": |_| 0;
     "redis_cluster_enabled" Gauge "Whether this server is a node of a cluster: 1, or 0.":

@@ -37,38 +37,40 @@ macro_rules! engine_rows {
 
 engine_rows! {
     items "curr_items" Gauge:
-        "Items now; one that expires is no longer counted a quarter of a second later.";
+        "Current items. Expired items are counted for at most a quarter of a second.";
     items_total "total_items" Count: "Items stored.";
     live_bytes "bytes" Gauge:
         "Bytes of live items with header and key; an estimate while items expire.";
-    dead_bytes "dead_bytes" Gauge: "Bytes of dead items that are not yet reclaimed; an estimate.";
+    dead_bytes "dead_bytes" Gauge:
+        "Reclaimable bytes (expired, overwritten, deleted); an estimate.";
     overdue_bytes "overdue_bytes" Gauge:
-        "Of those, bytes of items whose time is over; an estimate.";
+        "Reclaimable bytes of expired items; an estimate.";
     free_bytes "free_bytes" Gauge: "Bytes of resident memory that hold no item.";
     index_bytes "hash_bytes" Gauge: "Bytes of the index.";
     overhead_bytes "overhead_bytes" Gauge:
-        "Bytes of all other bookkeeping: segment tables, ghosts, insights.";
+        "Bytes of all other bookkeeping: segment tables, ghosts, statistics.";
     memory_bytes "limit_maxbytes" Gauge: "The configured memory.";
-    evicted "evictions" Count: "Live items that left because memory was needed.";
-    evicted_unfetched "evicted_unfetched" Count: "Of those, items that were never fetched.";
-    evicted_bytes "evicted_bytes" Count: "Bytes of live items that left because memory was needed.";
-    expired "reclaimed" Count: "Expired items whose memory was taken back.";
-    expired_unfetched "expired_unfetched" Count: "Of those, items that were never fetched.";
+    evicted "evictions" Count: "Live items evicted because memory was needed.";
+    evicted_unfetched "evicted_unfetched" Count: "Of these, items that were never read.";
+    evicted_bytes "evicted_bytes" Count: "Bytes of live items evicted because memory was needed.";
+    expired "reclaimed" Count: "Expired items whose memory was reclaimed.";
+    expired_unfetched "expired_unfetched" Count: "Of these, items that were never read.";
     misses_expired "get_expired" Count: "Reads that found an item past its deadline.";
     misses_flushed "get_flushed" Count: "Reads that found an item that was flushed.";
     copied "items_copied" Count:
-        "Items copied to keep them: promotion, second chance and compaction.";
+        "Items copied by promotion, second chance and compaction.";
     copied_bytes "item_bytes_copied" Count: "Bytes of the items that were copied.";
     segments_freed "" Count: "Segments freed.";
     segments "segments" Gauge: "Segments in use.";
     segment_bytes "segment_bytes" Gauge: "Bytes in one segment.";
     shards "shards" Gauge: "Shards.";
     small_queue_percent "small_queue_percent" Gauge:
-        "Percent of memory for new items, before they must have been read; by simulations.";
-    dead_at_eviction_max_ppm "" Gauge: "Most millionths of memory that were dead at an eviction.";
+        "Percentage of memory for the queue of new items, as chosen by simulations.";
+    dead_at_eviction_max_ppm "" Gauge:
+        "Maximum share of reclaimable memory at an eviction, in millionths.";
     samples_dropped "" Count:
-        "Sampled requests that the insights did not see because somebody was at work on them.";
-    gets "" Count: "Reads of the engine: every key asked for counts.";
+        "Sampled requests that the statistics skipped because they were locked.";
+    gets "" Count: "Reads of the engine, one per requested key.";
     misses "" Count: "Reads that missed.";
     misses_at_quarter "" Count:
         "Reads that would have missed with a quarter of the memory; an estimate.";
@@ -77,13 +79,13 @@ engine_rows! {
     misses_at_fourfold "" Count:
         "Reads that would have missed with four times the memory; an estimate.";
     missed_never_stored "misses_never_stored" Count:
-        "Misses of keys that were never stored, or too long ago to be known; an estimate.";
+        "Misses of keys that were never stored, or not recently; an estimate.";
     missed_expired "misses_expired" Count:
-        "Misses of items whose deadline had passed, whatever took them away; an estimate.";
+        "Misses of expired items; an estimate.";
     missed_evicted "misses_evicted" Count:
-        "Misses of items that had to make room before their deadline; an estimate.";
+        "Misses of evicted items; an estimate.";
     missed_deleted "misses_deleted" Count:
-        "Misses of items that were deleted or flushed before their deadline; an estimate.";
+        "Misses of deleted or flushed items; an estimate.";
 }
 
 /// A figure of the daemon that is no counter.
@@ -109,19 +111,19 @@ pub const GAUGES: &[GaugeRow] = &[
     GaugeRow {
         name: "transfer_bytes",
         stat: "",
-        help: "Bytes of the cache held by values that are being received or sent.",
+        help: "Bytes of the cache used by values that are being received or sent.",
         read: |facts| facts.transfer_bytes(),
     },
     GaugeRow {
         name: "client_memory_bytes",
         stat: "client_memory",
-        help: "Bytes outside of the cache's memory that clients have the server hold.",
+        help: "Bytes used for clients outside of the cache's memory.",
         read: |facts| facts.client_memory().0,
     },
     GaugeRow {
         name: "client_memory_limit_bytes",
         stat: "client_memory_max",
-        help: "The limit on them (--client-memory).",
+        help: "The limit of client_memory_bytes (--client-memory).",
         read: |facts| facts.client_memory().1,
     },
 ];

@@ -263,7 +263,7 @@ fn settings(link: &mut OldLink, found: &mut Findings) -> Result<(), String> {
     ] {
         let told = link.ask(&["CONFIG", "GET", name])?;
         if let OldReply::Refused(text) = &told {
-            let note = format!("its settings are not told: {}", refusal(text));
+            let note = format!("its settings cannot be read: {}", refusal(text));
             found.notes.push(note);
             return Ok(());
         }

@@ -87,12 +87,12 @@ fn fit_open_files(settings: &mut Settings, origin: Origin) -> Result<(), Error> 
         return Err(Error::Setting {
             flag: "max-connections",
             origin: String::new(),
-            reason: format!("{wanted} open files, the limit is {files}; see ulimit -n"),
+            reason: format!("{wanted} open files, the limit is {files}; increase ulimit -n"),
         });
     }
     tracing::warn!(
         max_connections = room,
-        "fewer connections: the limit of open files is {files}"
+        "reduced --max-connections: the limit of open files is {files}"
     );
     settings.max_connections = room;
     Ok(())
@@ -110,7 +110,7 @@ fn fit_watchdog(settings: &mut Settings, origin: Origin) -> Result<(), Error> {
             flag: "watchdog",
             origin: String::new(),
             reason: format!(
-                "a script may take --script-time-limit, {}; give the watchdog more, or off",
+                "it must be more than --script-time-limit, {}, or off",
                 show_duration_ms(settings.script_time_ms),
             ),
         });

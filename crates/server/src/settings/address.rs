@@ -28,7 +28,7 @@ impl Address {
         if let Some(path) = text.strip_prefix(UNIX) {
             let path = PathBuf::from(path);
             let is_whole = path.is_absolute() && path.file_name().is_some();
-            let error = || format!("{text:?} has no whole path; write unix:/run/cellar.sock");
+            let error = || format!("{text:?} has no absolute path; write unix:/run/cellar.sock");
             return is_whole.then_some(Address::Unix(path)).ok_or_else(error);
         }
         let (make, rest): (fn(String) -> Address, &str) = match text.strip_prefix(TLS) {

@@ -64,7 +64,7 @@ impl Announced {
             let tls = all.iter().filter(|address| address.is_tls()).count();
             if tls > 1 || all.len() - tls > 1 {
                 return Err(format!(
-                    "{} addresses for {}; clients are told one, and one over TLS",
+                    "{} addresses for {}; only one plain and one TLS address can be announced",
                     all.len(),
                     protocol.name()
                 ));
@@ -86,9 +86,11 @@ fn check_address(address: &Address) -> Result<(), String> {
         matches!(host, "0.0.0.0" | "[::]" | "::" | "*") || port.parse() == Ok(0_u16)
     };
     match address.host_and_port() {
-        None => Err(format!("{address} is no address that others can reach")),
+        None => Err(format!(
+            "{address} is not an address that clients can reach"
+        )),
         Some((host, port)) if is_nobodys(host, port) => Err(format!(
-            "{address} is nobody's address: clients cannot connect to it"
+            "{address} is not a specific address: clients cannot connect to it"
         )),
         Some(_) => Ok(()),
     }

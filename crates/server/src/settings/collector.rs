@@ -30,7 +30,7 @@ impl Collector {
         if text == "off" {
             return Ok(None);
         }
-        let refused = || format!("{text:?} is no http://host:port");
+        let refused = || format!("{text:?} is not a URL of the form http://host:port");
         let rest = text.strip_prefix("http://").ok_or_else(refused)?;
         let end = rest.find('/').unwrap_or(rest.len());
         let (host, path) = rest.split_at(end);
@@ -61,7 +61,7 @@ impl Display for Collector {
 /// How often figures are sent.
 pub(super) fn interval(text: &str) -> Result<u64, String> {
     match parse_duration_ms(text)? {
-        ms if ms < INTERVAL_MS_MIN => Err("it is at least 1s".to_owned()),
+        ms if ms < INTERVAL_MS_MIN => Err("it must be at least 1s".to_owned()),
         ms => Ok(ms),
     }
 }

@@ -48,7 +48,7 @@ impl DefaultTtl {
                 Scope::Database(database) => databases.insert(database, ttl_ms),
             };
             if before.is_some() {
-                return Err(format!("{part:?} says again what was said before"));
+                return Err(format!("{part:?} repeats an earlier part"));
             }
         }
         let all = all.unwrap_or(0);
@@ -65,7 +65,7 @@ impl DefaultTtl {
     pub fn check(&self, databases: usize) -> Result<(), String> {
         match self.databases.last_key_value() {
             Some((&last, _)) if last as usize >= databases => Err(format!(
-                "there is no database {last}; --databases is {databases}"
+                "database {last} does not exist; --databases is {databases}"
             )),
             _ => Ok(()),
         }

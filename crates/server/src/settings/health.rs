@@ -40,11 +40,11 @@ impl fmt::Display for HealthTarget {
 /// The subcommand.
 pub(super) fn command(config: Arg) -> Command {
     Command::new(HEALTHCHECK)
-        .about("Asks a running server whether it is ready: exit status 0, or 1 with the reason")
+        .about("Checks whether a running server is ready. Exit status: 0, or 1 with the reason")
         .after_help(
-            "Without --target it asks where the settings file and the CELLAR_* variables have the \
-             server listen: over HTTP (/readyz) if it does, else over Redis's protocol, else \
-             memcached's; over TLS only if nothing else is there.",
+            "Without --target it uses the addresses in the settings file and the CELLAR_* \
+             variables: HTTP (/readyz) if there is one, or else the Redis protocol, or else the \
+             memcached protocol. It uses TLS only if there is no other address.",
         )
         .arg(config)
         .arg(
@@ -52,7 +52,7 @@ pub(super) fn command(config: Arg) -> Command {
                 .long("target")
                 .value_name("PROTOCOL=ADDR")
                 .help(
-                    "Where to ask: http=127.0.0.1:8080, resp=tls:cache.example:6379, \
+                    "Address to check: http=127.0.0.1:8080, resp=tls:cache.example:6379, \
                      memcached=unix:/run/cellar.sock.",
                 ),
         )
@@ -66,7 +66,7 @@ pub(super) fn options(
 ) -> Result<HealthOptions, String> {
     let target = match matches.get_one::<String>("target") {
         Some(text) => parse(text).map_err(|reason| format!("--target: {reason}"))?,
-        None => own(&settings()?).ok_or("nothing is listened on; give --target")?,
+        None => own(&settings()?).ok_or("the server has no listen address; set --target")?,
     };
     Ok(HealthOptions {
         target,
@@ -80,7 +80,7 @@ fn parse(text: &str) -> Result<HealthTarget, String> {
         Some((protocol, address))
     });
     let (protocol, address) =
-        parts.ok_or_else(|| format!("{text:?} is no target; write http=127.0.0.1:8080"))?;
+        parts.ok_or_else(|| format!("{text:?} is not a target; write http=127.0.0.1:8080"))?;
     let address = reachable(&Address::parse(address)?);
     Ok(HealthTarget { protocol, address })
 }
@@ -149,7 +149,7 @@ mod tests {
                 "off",
                 "off",
                 "off",
-                Err("nothing is listened on; give --target"),
+                Err("the server has no listen address; set --target"),
             ),
         ] {
             let found = target(&[], settings(memcached, resp, http));

@@ -1,33 +1,33 @@
-//! Help: what `--help` says, on one screen; `--help-all` has every flag with all that it does.
+//! Help: the text of `--help`, on one screen; `--help-all` describes every flag in full.
 //!
 //! Tests: at the end of this file.
 
 use super::{Row, TABLE};
 
-/// Flags that belong together.
+/// Flags of one subject.
 struct Group {
     title: &'static str,
-    /// Those that most need, and what each is in a few words.
+    /// The common ones, each with a short description.
     flags: &'static [(&'static str, &'static str)],
     /// The others.
     more: &'static [&'static str],
 }
 
 const HEAD: &str = "\
-Cache server for very many small, expiring items: memcached's and Redis's protocols, and HTTP
+Cache server for many small, expiring items, with the memcached, Redis and HTTP protocols
 
-Usage: cellar [FLAGS]           serves, at the addresses below if there are no flags
-       cellar top               a running server's figures, live in a terminal
-       cellar healthcheck       whether a running server answers: exit status 0, or 1
-       cellar doctor            what would keep this machine from its speed, and the remedy
-       cellar migrate check     what an old server is used for that is not here
-       cellar hash-password     the hash of a password, for the file of users
+Usage: cellar [FLAGS]           start the server
+       cellar top               show a running server's metrics in the terminal
+       cellar healthcheck       check whether a running server answers; exit status 0 or 1
+       cellar doctor            check the host configuration and suggest fixes
+       cellar migrate check     list what applications use of an old server and Cellar lacks
+       cellar hash-password     hash a password for the users file
 
 ";
 
 const TAIL: &str = "\
-General (--help-all tells of every flag, --print-config of what is in effect)
-  --config FILE             settings in TOML: the flags with _ for -; SIGHUP reads it anew
+General (--help-all describes every flag, --print-config prints the settings in effect)
+  --config FILE             settings in TOML: the flags with _ for -; SIGHUP reloads it
   --version                 the version
 ";
 
@@ -40,9 +40,9 @@ const GROUPS: &[Group] = &[
     Group {
         title: "Memory and threads",
         flags: &[
-            ("memory", "items, index and bookkeeping together"),
-            ("threads", "event loops"),
-            ("state", "where memory outlives the server"),
+            ("memory", "memory limit of the cache"),
+            ("threads", "number of event loops"),
+            ("state", "directory that keeps the cache across restarts"),
         ],
         more: &[
             "client-memory",
@@ -54,11 +54,11 @@ const GROUPS: &[Group] = &[
         ],
     },
     Group {
-        title: "Where clients come in: host:port, tls:host:port, unix:/path, several with commas",
+        title: "Listen addresses: host:port, tls:host:port or unix:/path, separated by commas",
         flags: &[
-            ("memcached", "memcached's protocol"),
-            ("resp", "Redis's protocol"),
-            ("http", "HTTP: the cache, figures, the console"),
+            ("memcached", "memcached protocol"),
+            ("resp", "Redis protocol"),
+            ("http", "HTTP: the cache, metrics and the console"),
         ],
         more: &[
             "max-connections",
@@ -82,18 +82,15 @@ const GROUPS: &[Group] = &[
         ],
     },
     Group {
-        title: "Who comes in",
+        title: "Access control",
         flags: &[
             (
                 "users",
-                "names, hashes of passwords, roles, prefixes of keys",
+                "file with names, password hashes, roles, key prefixes",
             ),
-            ("password", "the short form for Redis's protocol"),
-            ("http-token", "the short form for HTTP"),
-            (
-                "tls-cert",
-                "certificate for addresses with tls:, beside --tls-key",
-            ),
+            ("password", "one password for the Redis protocol"),
+            ("http-token", "one token for HTTP"),
+            ("tls-cert", "certificate for tls: addresses, with --tls-key"),
         ],
         more: &[
             "tls-key",
@@ -105,15 +102,15 @@ const GROUPS: &[Group] = &[
         ],
     },
     Group {
-        title: "Times",
+        title: "Timeouts",
         flags: &[
+            ("default-ttl", "TTL of items that are stored without one"),
+            ("idle-timeout", "close idle connections after this time"),
+            ("lame-duck", "continue to serve after SIGTERM for this time"),
             (
-                "default-ttl",
-                "how long items live that are stored without one",
+                "drain-timeout",
+                "then answer received requests within this time",
             ),
-            ("idle-timeout", "closes connections that send nothing"),
-            ("lame-duck", "goes on for so long when it is told to stop"),
-            ("drain-timeout", "then answers what it has received"),
         ],
         more: &[
             "write-timeout",
@@ -125,8 +122,8 @@ const GROUPS: &[Group] = &[
         ],
     },
     Group {
-        title: "What it tells",
-        flags: &[("log-level", "off, error, warn, info, debug, trace")],
+        title: "Logging and monitoring",
+        flags: &[("log-level", "off, error, warn, info, debug or trace")],
         more: &[
             "log-format",
             "otlp",

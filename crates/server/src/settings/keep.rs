@@ -54,10 +54,10 @@ impl Keep {
             }
         }
         if !databases.is_empty() {
-            return Err(format!("{text:?} ends without a size; write 3,4:64MiB"));
+            return Err(format!("{text:?} has no size; write 3,4:64MiB"));
         }
         match keep.0.len() > Space::SHARES_MAX {
-            true => Err(format!("at most {} shares are kept", Space::SHARES_MAX)),
+            true => Err(format!("at most {} shares are possible", Space::SHARES_MAX)),
             false => Ok(keep),
         }
     }
@@ -65,9 +65,9 @@ impl Keep {
     /// A database that is named for the first time.
     fn new_database(&self, text: &str, others: &[u32]) -> Result<u32, String> {
         let number = text.parse::<u32>();
-        let number = number.map_err(|_| format!("{text:?} is no database; write 3,4:64MiB"))?;
+        let number = number.map_err(|_| format!("{text:?} is not a database; write 3,4:64MiB"))?;
         if number == 0 {
-            return Err("database 0 is what memcached and HTTP see, and stays a cache".to_owned());
+            return Err("database 0 always evicts, because memcached and HTTP use it".to_owned());
         }
         if others.contains(&number) || self.share_of(number).is_some() {
             return Err(format!("database {number} is named twice"));
@@ -83,13 +83,13 @@ impl Keep {
         let last = self.0.iter().flat_map(|share| &share.databases).max();
         if let Some(last) = last.filter(|&&last| last as usize >= databases) {
             return Err(format!(
-                "there is no database {last}; --databases is {databases}"
+                "database {last} does not exist; --databases is {databases}"
             ));
         }
         let (bytes, most) = (self.bytes(), Config::keep_bytes_max(memory_bytes));
         if bytes > most {
             return Err(format!(
-                "{} are kept, but at most half of --memory can be, {}",
+                "the shares are {}, but at most half of --memory is possible, {}",
                 show_size(bytes),
                 show_size(most)
             ));
@@ -131,7 +131,7 @@ fn share_bytes(size: &str) -> Result<usize, String> {
     let bytes = parse_size(size)?;
     if bytes < Config::KEEP_BYTES_MIN {
         return Err(format!(
-            "{size} is too little to be kept; at least {}",
+            "{size} is too small; at least {}",
             show_size(Config::KEEP_BYTES_MIN)
         ));
     }

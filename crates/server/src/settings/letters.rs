@@ -16,7 +16,7 @@ pub fn parse(letters: &str) -> Result<u32, String> {
     let bit = |letter: u8| match LETTERS.iter().position(|&known| known == letter) {
         Some(place) => Ok(1 << place),
         None if letter == b'A' => Ok(ALL),
-        None => Err(format!("{letters:?} has a letter that stands for no event")),
+        None => Err(format!("{letters:?} has an unknown event flag")),
     };
     letters
         .bytes()

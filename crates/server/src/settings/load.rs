@@ -265,14 +265,14 @@ pub fn command() -> Command {
     let print = Arg::new("print-config")
         .long("print-config")
         .action(ArgAction::SetTrue)
-        .help("Prints all settings with their origins as a settings file, and exits.");
+        .help("Prints all settings and their origins in the format of a settings file, and exits.");
     let help = Arg::new("help-all")
         .long("help-all")
         .action(ArgAction::SetTrue)
-        .help("Prints every flag with all that it does.");
+        .help("Describes every flag in full, and exits.");
     Command::new("cellar")
         .version(env!("CARGO_PKG_VERSION"))
-        .about("Cache server for very many small, expiring items")
+        .about("Cache server for many small, expiring items")
         .arg(config_flag())
         .args(flags())
         .arg(print)
@@ -283,15 +283,18 @@ pub fn command() -> Command {
         .subcommand(
             Command::new(DOCTOR)
                 .about(
-                    "Tells what would keep this machine from the speed of a server with these \
-                     settings, and the remedy: exit status 0, or 1 if there is something",
+                    "Checks the host configuration for a server with these settings (file limits, \
+                     huge pages, swap, control groups) and suggests fixes. Exit status: 0, or 1 \
+                     if there is a problem",
                 )
                 .arg(config_flag())
                 .args(flags()),
         )
-        .subcommand(Command::new(HASH_PASSWORD).about(
-            "Reads a password from standard input and prints its hash, for the file of users",
-        ))
+        .subcommand(
+            Command::new(HASH_PASSWORD).about(
+                "Reads a password from standard input and prints its hash for the users file",
+            ),
+        )
         .disable_help_subcommand(true)
         .args_conflicts_with_subcommands(true)
 }
@@ -299,8 +302,8 @@ pub fn command() -> Command {
 /// The flag for the settings file.
 fn config_flag() -> Arg {
     Arg::new("config").long("config").value_name("FILE").help(
-        "Settings file in TOML; its keys are the flags with _ for -. A flag goes before a \
-         CELLAR_* variable, a variable before the file.",
+        "Settings file in TOML; its keys are the flags with _ for -. A flag overrides a CELLAR_* \
+         variable, and a variable overrides the file.",
     )
 }
 
@@ -371,7 +374,7 @@ fn read_file(loaded: &mut Loaded, path: &str, occasion: Occasion) -> Result<(), 
     };
     let bytes = file.and_then(|file| named_file::read(file, FILE_BYTES_MAX));
     let text = String::from_utf8(bytes.map_err(|e| fail(e.to_string()))?);
-    let text = text.map_err(|_| fail("it is no text in UTF-8".to_owned()))?;
+    let text = text.map_err(|_| fail("it is not valid UTF-8".to_owned()))?;
     let table: toml::Table = text.parse().map_err(|e: toml::de::Error| {
         let line = e
             .span()

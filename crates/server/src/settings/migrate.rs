@@ -68,9 +68,9 @@ impl fmt::Debug for MigrateOptions {
 pub(super) fn command() -> Command {
     let check = Command::new("check")
         .about(
-            "Asks a running Redis, Valkey or memcached what it is used for, and lists what of it \
-             is not here; it only reads. Exit status: 0 all is here, 1 something is missing, 2 no \
-             answer",
+            "Lists the commands that applications use of a running Redis, Valkey or memcached and \
+             that Cellar lacks. It only reads. Exit status: 0 nothing is missing, 1 something is \
+             missing, 2 no answer",
         )
         .arg(
             Arg::new("url")
@@ -80,8 +80,8 @@ pub(super) fn command() -> Command {
                 .hide_env_values(true)
                 .help(
                     "redis://[user:password@]host[:port], rediss:// over TLS, \
-                     memcached://host[:port]. A password is better given as the variable: others \
-                     can read arguments.",
+                     memcached://host[:port]. Other users can read a password in an argument, so \
+                     use the variable instead.",
                 ),
         )
         .args(tls_flags())
@@ -92,7 +92,7 @@ pub(super) fn command() -> Command {
                 .help("Prints JSON."),
         );
     Command::new("migrate")
-        .about("Helps to move from another server")
+        .about("Helps to migrate from another server")
         .subcommand_required(true)
         .disable_help_subcommand(true)
         .subcommand(check)
@@ -101,7 +101,9 @@ pub(super) fn command() -> Command {
 /// Reads the flags.
 pub(super) fn options(matches: &ArgMatches) -> Result<MigrateOptions, Error> {
     let Some(matches) = matches.subcommand_matches("check") else {
-        return Err(Error::Usage("migrate check URL; --help tells".to_owned()));
+        return Err(Error::Usage(
+            "write migrate check URL; see --help".to_owned(),
+        ));
     };
     let url = matches.get_one::<String>("url").map_or("", String::as_str);
     let (protocol, host, user) = parse(url).map_err(Error::Migrate)?;
@@ -135,12 +137,12 @@ fn parse(url: &str) -> Result<Parsed, String> {
         return Err(form());
     }
     if !database.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Err("behind the host stands the number of a database, or nothing".to_owned());
+        return Err("after the host only a database number is allowed".to_owned());
     }
     let decode = |text: &str| {
         let bytes = decode_percent(text.as_bytes());
         let text = bytes.and_then(|bytes| String::from_utf8(bytes.into_owned()).ok());
-        text.ok_or_else(|| "the user or the password has a wrong percent code".to_owned())
+        text.ok_or_else(|| "the user or the password has an invalid percent-encoding".to_owned())
     };
     let user = match login {
         None | Some("") => None,

@@ -6,11 +6,11 @@ const HEAD: &str = "\
 # Settings
 
 Written from the table in `crates/server/src/settings/table.rs`; do not edit by hand
-(`CELLAR_BLESS=1 cargo test -p cellar --test server docs::` writes it anew).
+(`CELLAR_BLESS=1 cargo test -p cellar --test server docs::` regenerates it).
 
-A setting can be given in three places. A flag goes before a variable, a variable before the
-settings file, the file before the default. An unknown flag, variable or key and a value that
-cannot be used stop the server at start with one line and exit status 2.
+You can set a setting in three places. A flag overrides an environment variable, a variable
+overrides the settings file, and the file overrides the default. An unknown flag, variable or key,
+or an invalid value, ends the server at start with one line and exit status 2.
 
     cellar --memory 1GiB --max-connections 2000
     CELLAR_MEMORY=1GiB CELLAR_MAX_CONNECTIONS=2000 cellar
@@ -21,25 +21,24 @@ cannot be used stop the server at start with one line and exit status 2.
     max_connections = 2000
 
 `cellar --print-config` prints the settings in effect as such a file, each with its origin. For a
-password or token it has `(set)`, with which no server starts: write the secret in its place.
+password or token it prints `(set)`. No server starts with this value; replace it by the secret.
 
-A flag that takes `on|off` means on when it stands alone: `--release-memory`, `--release-memory on`
+A flag with the values `on|off` means on without a value: `--release-memory`, `--release-memory on`
 and `--release-memory=on` are the same.
 
-Sizes: `64MiB`, `1GiB`, `500MB` or a number of bytes. Durations: `500ms`, `30s`, `10m`, `2h`, `1d`
-or `0`. Variables that Kubernetes sets for a service named `cellar` (`CELLAR_SERVICE_*`,
-`CELLAR_PORT*`) are ignored.
+Sizes are `64MiB`, `1GiB`, `500MB` or a number of bytes. Durations are `500ms`, `30s`, `10m`, `2h`,
+`1d` or `0`. The server ignores the variables that Kubernetes sets for a service named `cellar`
+(`CELLAR_SERVICE_*`, `CELLAR_PORT*`).
 
-Memory outside of `--memory` is summed up in [limits](limits.md).
+[Limits](limits.md) lists the memory that the process uses outside of `--memory`.
 
 ## While it runs
 
-A setting whose column says so is changed by `CONFIG SET` under the name that stands there, until
-the end of the process, and by the settings file: SIGHUP (`systemctl reload cellar`) has the file
-read anew, and what it says otherwise than before takes effect at once. What flags and variables say
-still goes before it. All others need a restart; if the file has changed one of them, the log names
-it. A file that cannot be used, or is gone, changes nothing and is told in one line. The files that
-`--users` and `--tls-*` name are read anew by themselves.
+`CONFIG SET` changes a setting with a name in this column until the process ends. A changed value in
+the settings file does the same: SIGHUP (`systemctl reload cellar`) makes the server read the file
+again. Flags and variables still override the file. All other settings need a restart; if the file
+has changed one of them, the log names it. If the file is invalid or missing, the server logs one
+line and changes nothing. The server reloads the files of `--users` and `--tls-*` automatically.
 
 | flag | variable | key in the file | default | while it runs | meaning |
 |---|---|---|---|---|---|

@@ -42,7 +42,7 @@ impl ListSource {
             Some(("dns", name)) => dns_name(name).map(|name| Some(ListSource::Dns(name))),
             Some(("etcd", place)) => EtcdPlace::parse(place).map(|one| Some(ListSource::Etcd(one))),
             _ => Err(format!(
-                "{text:?} is no list of nodes; write file:PATH, dns:NAME, etcd:URL,... or off"
+                "{text:?} is not a source of nodes; write file:PATH, dns:NAME, etcd:URL,... or off"
             )),
         }
     }
@@ -83,16 +83,19 @@ impl EtcdPlace {
             Some(at) if !text[..at].ends_with(['/', ':']) => (&text[..at], &text[at + 1..]),
             _ => (text, ETCD_CLUSTER),
         };
-        check_node_name(cluster).map_err(|_| format!("{cluster:?} names no cluster; {FORM}"))?;
+        check_node_name(cluster)
+            .map_err(|_| format!("{cluster:?} is not a cluster name; {FORM}"))?;
         let urls = text.split(',').map(url);
         let urls: Option<Vec<String>> = urls.collect();
-        let urls = urls.ok_or_else(|| format!("{text:?} is not where etcd is; {FORM}"))?;
+        let urls = urls.ok_or_else(|| format!("{text:?} is not a list of etcd URLs; {FORM}"))?;
         let is_tls = |url: &String| url.starts_with("https:");
         if urls.iter().any(is_tls) != urls.iter().all(is_tls) {
-            return Err("either all members of etcd speak TLS, or none".to_owned());
+            return Err("all members of etcd must use TLS, or none".to_owned());
         }
         if urls.len() > ETCD_URLS_MAX {
-            return Err(format!("at most {ETCD_URLS_MAX} members of etcd are taken"));
+            return Err(format!(
+                "at most {ETCD_URLS_MAX} members of etcd are possible"
+            ));
         }
         Ok(EtcdPlace {
             urls,
@@ -112,7 +115,7 @@ fn dns_name(text: &str) -> Result<String, String> {
     let is_taken = |byte: u8| byte.is_ascii_alphanumeric() || b".-_".contains(&byte);
     if text.is_empty() || text.len() > 253 || !text.bytes().all(is_taken) {
         return Err(format!(
-            "{text:?} is no name; write dns:cellar-headless.shop.svc"
+            "{text:?} is not a host name; write dns:cellar-headless.shop.svc"
         ));
     }
     Ok(text.to_owned())
@@ -146,7 +149,7 @@ pub fn check_node_name(name: &str) -> Result<(), String> {
     let is_taken = |byte: u8| byte.is_ascii_alphanumeric() || b"._-:".contains(&byte);
     if name.is_empty() || name.len() > NAME_BYTES_MAX || !name.bytes().all(is_taken) {
         return Err(format!(
-            "{name:?} is no name of a node: 1 to {NAME_BYTES_MAX} letters, digits and . _ - :"
+            "{name:?} is not a node name: 1 to {NAME_BYTES_MAX} letters, digits and . _ - :"
         ));
     }
     Ok(())

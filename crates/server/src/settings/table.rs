@@ -28,9 +28,9 @@ pub const TABLE: &[Row] = &[
         parameter: Some("maxmemory"),
         value: "SIZE|auto",
         default: "256MiB",
-        help: "Memory of the cache: items, index and bookkeeping together. auto = what the limit \
-               of its control group leaves after the program, --max-connections and \
-               --client-memory; without such a limit half of the machine's.",
+        help: "Memory limit of the cache: items, index and bookkeeping. auto = the control group's \
+               limit, minus the program, --max-connections and --client-memory; without such a \
+               limit half of the machine's memory.",
         set: |s, v| {
             s.memory_is_auto = v == "auto";
             let bytes = if s.memory_is_auto {
@@ -53,8 +53,9 @@ pub const TABLE: &[Row] = &[
         parameter: Some("io-threads"),
         value: "N",
         default: "one per core",
-        help: "Event loops; each serves its own connections, all share the cache. The default is \
-               no more than the control group's quota of processor time has whole processors.",
+        help: "Number of event loops. Each serves its own connections, and all share the cache. \
+               The default is at most the number of whole processors in the control group's CPU \
+               quota.",
         set: |s, v| put(&mut s.threads, number(v, 1, THREADS_MAX)),
         show: |s| s.threads.to_string(),
     },
@@ -63,9 +64,9 @@ pub const TABLE: &[Row] = &[
         parameter: None,
         value: "ADDR|off",
         default: "127.0.0.1:11211",
-        help: "Address for the memcached protocol, host:port, tls:host:port or unix:/path; several \
-               with commas between them. Port 0 takes a free one. With --users a client's first \
-               command is its login.",
+        help: "Addresses for the memcached protocol: host:port, tls:host:port or unix:/path, \
+               separated by commas. Port 0 selects a free port. With --users the first command of \
+               a client is its login.",
         set: |s, v| put(&mut s.memcached, Address::parse_all(v)),
         show: |s| Address::show_all(&s.memcached),
     },
@@ -74,8 +75,8 @@ pub const TABLE: &[Row] = &[
         parameter: None,
         value: "ADDR|off",
         default: "127.0.0.1:6379",
-        help: "Address for the Redis protocol, host:port, tls:host:port or unix:/path; several \
-               with commas between them. Port 0 takes a free one.",
+        help: "Addresses for the Redis protocol: host:port, tls:host:port or unix:/path, separated \
+               by commas. Port 0 selects a free port.",
         set: |s, v| put(&mut s.resp, Address::parse_all(v)),
         show: |s| Address::show_all(&s.resp),
     },
@@ -84,8 +85,8 @@ pub const TABLE: &[Row] = &[
         parameter: Some("databases"),
         value: "N",
         default: "16",
-        help: "Key spaces that SELECT knows, at most 10000; one that is not used costs nothing. \
-               Database 0 is what memcached sees.",
+        help: "Number of databases for SELECT, at most 10000. Unused databases cost nothing. \
+               memcached and HTTP use database 0.",
         set: |s, v| put(&mut s.databases, number(v, 1, DATABASES_MAX)),
         show: |s| s.databases.to_string(),
     },
@@ -94,10 +95,9 @@ pub const TABLE: &[Row] = &[
         parameter: Some("keep"),
         value: "DATABASES:SIZE",
         default: "none",
-        help: "Databases with a share of --memory of their own, at least 1 MiB: nothing of these \
-               is evicted, a store that does not fit is refused (-OOM). 3,4:64MiB is for two \
-               together, 3:64MiB,4:1MiB for each; at most 8 shares and half of the memory, not \
-               database 0.",
+        help: "Databases without eviction and their share of --memory, at least 1MiB. A store that \
+               does not fit returns -OOM. 3,4:64MiB gives two databases one share, 3:64MiB,4:1MiB \
+               gives each its own. At most 8 shares and half of --memory; not for database 0.",
         set: |s, v| put(&mut s.keep, Keep::parse(v)),
         show: |s| s.keep.to_string(),
     },
@@ -106,9 +106,9 @@ pub const TABLE: &[Row] = &[
         parameter: None,
         value: "PATH|off",
         default: "off",
-        help: "Directory, on a tmpfs, in which the cache's memory outlives the server: after a \
-               restart, a crash or kill -9 the next one goes on with it. Nobody but its owner may \
-               use it; one server at a time.",
+        help: "Directory on a tmpfs for the cache's memory. The next server continues with it \
+               after a restart, a crash or kill -9. Only the server's user may access it. One \
+               server at a time.",
         set: |s, v| put(&mut s.state, path(v)),
         show: |s| show_path(s.state.as_deref()),
     },
@@ -117,8 +117,8 @@ pub const TABLE: &[Row] = &[
         parameter: None,
         value: "DURATION",
         default: "1m",
-        help: "With --state: longer without a server than this, the next one begins empty. What \
-               was changed in the store behind the cache meanwhile, nobody has told it.",
+        help: "With --state: the cache starts empty if no server ran for longer than this. During \
+               the downtime it receives no invalidations for changes in the database behind it.",
         set: |s, v| put(&mut s.max_downtime_ms, non_zero_duration(v)),
         show: |s| show_duration_ms(s.max_downtime_ms),
     },
@@ -127,9 +127,9 @@ pub const TABLE: &[Row] = &[
         parameter: None,
         value: SWITCH,
         default: "off",
-        help: "With --state: compares checksums after a clean stop, too, and drops what does not \
-               agree; counts all that is restored, and begins empty if a count is wrong. It takes \
-               as long as a few reads of each item.",
+        help: "With --state: compares checksums after a clean stop, too, and drops items that do \
+               not match. It also counts all restored items, and starts empty if a count is wrong. \
+               It takes as long as a few reads of each item.",
         set: |s, v| put(&mut s.state_verify, switch(v)),
         show: |s| if s.state_verify { "on" } else { "off" }.to_owned(),
     },
@@ -138,8 +138,8 @@ pub const TABLE: &[Row] = &[
         parameter: Some("requirepass"),
         value: "TEXT|off",
         default: "off",
-        help: "What clients of the Redis protocol have to say (AUTH, HELLO) before anything else. \
-               Better given as a variable or in the file than as a flag, which others can read.",
+        help: "Password for clients of the Redis protocol (AUTH, HELLO). Other users of the \
+               machine can read a flag, so use the variable or the file.",
         set: |s, v| put(&mut s.password, password(v)),
         show: |s| show_secret(&s.password),
     },
@@ -148,9 +148,9 @@ pub const TABLE: &[Row] = &[
         parameter: None,
         value: "FILE|off",
         default: "off",
-        help: "File of users in TOML, for all protocols: names, hashes of passwords, roles, \
-               prefixes of keys. Nobody but its owner and group may read it. Read anew when it \
-               changes and at SIGHUP.",
+        help: "File of users in TOML, for all protocols: names, password hashes, roles, key \
+               prefixes. Only its owner and group may read it. The server reloads it when it \
+               changes and on SIGHUP.",
         set: |s, v| {
             s.users = (v != "off").then(|| PathBuf::from(v));
             if v.is_empty() {
@@ -169,9 +169,8 @@ pub const TABLE: &[Row] = &[
         parameter: Some("protected-mode"),
         value: SWITCH,
         default: "off",
-        help: "Lets addresses that other machines reach be open to whoever comes. Without it each \
-               of them needs --users, the password or token of its protocol, or client \
-               certificates.",
+        help: "Allows non-loopback addresses without authentication. Without it each of them needs \
+               --users, the password or token of its protocol, or client certificates.",
         set: |s, v| put(&mut s.insecure, switch(v)),
         show: |s| if s.insecure { "on" } else { "off" }.to_owned(),
     },
@@ -180,9 +179,8 @@ pub const TABLE: &[Row] = &[
         parameter: Some("notify-keyspace-events"),
         value: "LETTERS|off",
         default: "off",
-        help: "Which changes of keys are published, in Redis's letters: K (channels called like \
-               the key) or E (like the event), with g $ s h z x e m n, or A for most of them. \
-               AKE publishes all but m and n.",
+        help: "Keyspace notifications, as in Redis: K (channels by key) or E (channels by event), \
+               and the event flags g $ s h z x e m n, or A for all but m and n.",
         set: |s, v| {
             let letters = if v == "off" { "" } else { v };
             letters::parse(letters)?;
@@ -202,9 +200,9 @@ pub const TABLE: &[Row] = &[
         parameter: Some("tracking-table-max-keys"),
         value: "N",
         default: "1000000",
-        help: "Key names remembered for clients that asked to be told of changes (CLIENT \
-               TRACKING); above it, or above 256 MiB, some are dropped and their readers told. 0 \
-               = bounded by the bytes alone.",
+        help: "Number of keys that the server remembers for CLIENT TRACKING. Above it, or above \
+               256 MiB, the server forgets some keys and invalidates them. 0 = limited by the \
+               bytes only.",
         set: |s, v| put(&mut s.tracking_table_max_keys, number(v, 0, usize::MAX)),
         show: |s| s.tracking_table_max_keys.to_string(),
     },
@@ -213,9 +211,9 @@ pub const TABLE: &[Row] = &[
         parameter: None,
         value: "ADDR|off",
         default: "127.0.0.1:8080",
-        help: "Address for HTTP, host:port, tls:host:port or unix:/path: the cache under \
-               /v1/cache, figures and the console; several with commas between them. Port 0 \
-               takes a free one.",
+        help: "Addresses for HTTP: host:port, tls:host:port or unix:/path, separated by commas. \
+               HTTP serves the cache under /v1/cache, metrics and the console. Port 0 selects a \
+               free port.",
         set: |s, v| put(&mut s.http, Address::parse_all(v)),
         show: |s| Address::show_all(&s.http),
     },
@@ -224,9 +222,9 @@ pub const TABLE: &[Row] = &[
         parameter: None,
         value: "TEXT|off",
         default: "off",
-        help: "What requests over HTTP have to bear (`Authorization: Bearer ...`), but for \
-               /healthz and /readyz. Better given as a variable or in the file than as a flag, \
-               which others can read.",
+        help: "Token for HTTP requests (`Authorization: Bearer ...`), for all paths except \
+               /healthz and /readyz. Other users of the machine can read a flag, so use the \
+               variable or the file.",
         set: |s, v| put(&mut s.http_token, token(v)),
         show: |s| show_secret(&s.http_token),
     },
@@ -235,11 +233,11 @@ pub const TABLE: &[Row] = &[
         parameter: None,
         value: "NAMES|*|off",
         default: "off",
-        help: "Names that requests over HTTP may have in their field Host besides addresses, \
-               localhost, this machine's own name and names given to --http; several with commas \
-               between them, *.cache.example for all below one, * for any. Without a port. A \
-               request with another name needs the token: it may come from a web page that has \
-               made its own name lead here.",
+        help: "Host names that HTTP requests may use in the Host header, without a port, separated \
+               by commas. IP addresses, localhost, the machine's own name and names in --http are \
+               always allowed. *.cache.example allows all names below it, * allows any. A request \
+               with another name needs the token, because a web page may have resolved its own \
+               name to this server.",
         set: |s, v| put(&mut s.http_hosts, Hosts::parse(v)),
         show: |s| s.http_hosts.show(),
     },
@@ -248,7 +246,7 @@ pub const TABLE: &[Row] = &[
         parameter: None,
         value: SWITCH,
         default: "off",
-        help: "Lets the console change things: without it the console only shows.",
+        help: "Allows the console to change data. By default it is read-only.",
         set: |s, v| put(&mut s.console_write, switch(v)),
         show: |s| if s.console_write { "on" } else { "off" }.to_owned(),
     },
@@ -257,8 +255,8 @@ pub const TABLE: &[Row] = &[
         parameter: None,
         value: "PATH|off",
         default: "off",
-        help: "UNIX socket for the memcached protocol, short for unix:PATH in --memcached. The \
-               socket file of a server that is gone is replaced, that of a living one is an error.",
+        help: "UNIX socket for the memcached protocol, the same as unix:PATH in --memcached. The \
+               server replaces a stale socket file, and exits if another server uses it.",
         set: |s, v| {
             s.unix = (v != "off").then(|| PathBuf::from(v));
             if v.is_empty() {
@@ -287,8 +285,7 @@ pub const TABLE: &[Row] = &[
         parameter: None,
         value: "PATH|off",
         default: "off",
-        help: "UNIX socket by which a successor takes over (--takeover), for programs of the same \
-               user alone.",
+        help: "UNIX socket for --takeover. Only programs of the same user may connect.",
         set: |s, v| put(&mut s.control, path(v)),
         show: |s| show_paths(s.control.as_slice()),
     },
@@ -297,9 +294,9 @@ pub const TABLE: &[Row] = &[
         parameter: None,
         value: SWITCH,
         default: "off",
-        help: "Takes over from the server at --control: its listening sockets, with whoever waits \
-               there, and its clients. It serves until this one is ready, and goes on if that \
-               fails. Items come along if both have the same --state, else the cache starts empty.",
+        help: "Takes over listening sockets and clients from the server at --control. The old \
+               server serves until this one is ready, and continues if the takeover fails. The \
+               items are kept if both have the same --state; otherwise the cache starts empty.",
         set: |s, v| put(&mut s.takeover, switch(v)),
         show: |s| if s.takeover { "on" } else { "off" }.to_owned(),
     },
@@ -308,9 +305,9 @@ pub const TABLE: &[Row] = &[
         parameter: None,
         value: "PATH|off",
         default: "off",
-        help: "Certificate for addresses with tls:, in PEM, its issuers behind it; several with \
-               commas between them, chosen by the name that the client asks for, else the first. \
-               Read anew on SIGHUP, and when the file has changed.",
+        help: "Certificate for addresses with tls:, in PEM, with the intermediate certificates \
+               after it. Several are separated by commas; the server chooses by the client's SNI \
+               name, or else uses the first. It reloads them when a file changes and on SIGHUP.",
         set: |s, v| put(&mut s.tls_cert, paths(v)),
         show: |s| show_paths(&s.tls_cert),
     },
@@ -319,8 +316,8 @@ pub const TABLE: &[Row] = &[
         parameter: None,
         value: "PATH|off",
         default: "off",
-        help: "Private key of the certificate, in PEM; of several in the same order. A file that \
-               every user of the machine can read is refused.",
+        help: "Private key of the certificate, in PEM; several in the order of --tls-cert. The \
+               server refuses a file that every user of the machine can read.",
         set: |s, v| put(&mut s.tls_key, paths(v)),
         show: |s| show_paths(&s.tls_key),
     },
@@ -329,8 +326,8 @@ pub const TABLE: &[Row] = &[
         parameter: None,
         value: "PATH|off",
         default: "off",
-        help: "Authorities, in PEM, one of which has to have signed the certificate that each \
-               client over TLS then has to show.",
+        help: "Certificate authorities in PEM. Each client over TLS must present a certificate \
+               that one of them has signed.",
         set: |s, v| put(&mut s.tls_client_ca, path(v)),
         show: |s| show_paths(s.tls_client_ca.as_slice()),
     },
@@ -339,9 +336,9 @@ pub const TABLE: &[Row] = &[
         parameter: Some("maxclients"),
         value: "N",
         default: "10000",
-        help: "Most connections at one time; a further one is told so and closed. The limit of \
-               open files is raised to fit where the system allows it; if not, the default gives \
-               way and a number that was asked for is an error.",
+        help: "Maximum number of connections. The server refuses further ones with an error. It \
+               raises the limit of open files if the system allows it. Otherwise it lowers the \
+               default, and exits if the number was set explicitly.",
         set: |s, v| put(&mut s.max_connections, number(v, 1, CONNECTIONS_MAX)),
         show: |s| s.max_connections.to_string(),
     },
@@ -350,10 +347,10 @@ pub const TABLE: &[Row] = &[
         parameter: None,
         value: "SIZE|auto",
         default: "auto",
-        help: "Most memory beside --memory that clients have the server hold: requests on their \
-               way, replies that wait, transactions, subscriptions. Above it connections are \
-               closed, first the largest of those that do not get on. Also the longest command, \
-               a value of SET not counted. auto = an eighth of --memory, from 96MiB to 1GiB.",
+        help: "Memory limit, beside --memory, for all clients together: requests, pending replies, \
+               transactions, subscriptions. Above it the server closes connections, first the \
+               largest ones that make no progress. It also limits the length of a command, without \
+               the value of SET. auto = an eighth of --memory, from 96MiB to 1GiB.",
         set: |s, v| put(&mut s.client_memory_bytes, client_memory(v)),
         show: |s| {
             s.client_memory_bytes
@@ -365,9 +362,9 @@ pub const TABLE: &[Row] = &[
         parameter: None,
         value: "SIZE|auto",
         default: "auto",
-        help: "Longest value, at most 512MiB and half of --memory; auto = 1MiB over memcached's \
-               protocol, as there, 4MiB for a hash, set, sorted set or list, and no limit of its \
-               own for the rest.",
+        help: "Maximum length of a value, at most 512MiB and half of --memory. auto = 1MiB over \
+               the memcached protocol and no lower limit over the others. It also applies to \
+               fields, members and elements of collections.",
         set: |s, v| put(&mut s.max_value_bytes, value_limit(v)),
         show: |s| {
             s.max_value_bytes
@@ -379,8 +376,8 @@ pub const TABLE: &[Row] = &[
         parameter: Some("timeout"),
         value: "DURATION",
         default: "0",
-        help: "Closes a connection that sent nothing for this long, to the second, unless it waits \
-               in a command, has subscriptions or is a monitor; 0 = never.",
+        help: "Closes a connection that has sent nothing for this long, with a precision of one \
+               second. It does not apply to blocked clients, subscribers and monitors. 0 = never.",
         set: |s, v| {
             put(
                 &mut s.idle_timeout_s,
@@ -394,9 +391,9 @@ pub const TABLE: &[Row] = &[
         parameter: None,
         value: "DURATION",
         default: "10s",
-        help: "Where a login is needed, closes a connection on which nobody has logged in for this \
-               long, to the second; over HTTP, one without a request for so long, as long as none \
-               was let in; 0 = never.",
+        help: "If a login is needed, closes a connection without a login after this time, with a \
+               precision of one second. Over HTTP the time counts between requests, until one was \
+               authenticated. 0 = never.",
         set: |s, v| put(&mut s.login_timeout_ms, parse_duration_ms(v)),
         show: |s| show_duration_ms(s.login_timeout_ms),
     },
@@ -405,8 +402,9 @@ pub const TABLE: &[Row] = &[
         parameter: None,
         value: "DURATION",
         default: "30s",
-        help: "Drops a client that leaves its replies unread, or stops in the middle of a request, \
-               for this long. While a quarter of the cache is held by values in transfer, 1 s.",
+        help: "Closes the connection of a client that does not read its replies, or stops in the \
+               middle of a request, for this long. It is 1 s while values in transfer use a \
+               quarter of the cache.",
         set: |s, v| put(&mut s.write_timeout_ms, non_zero_duration(v)),
         show: |s| show_duration_ms(s.write_timeout_ms),
     },
@@ -415,9 +413,9 @@ pub const TABLE: &[Row] = &[
         parameter: None,
         value: "DURATION",
         default: "0",
-        help: "How long a server that was told to stop (SIGTERM) goes on as before while /readyz \
-               says 503, so that whoever balances the load sends nobody here any more; then it \
-               drains. A second signal ends it at once.",
+        help: "After SIGTERM, continues to serve for this long while /readyz returns 503, so that \
+               load balancers stop sending clients. Then the server drains. A second signal ends \
+               it at once.",
         set: |s, v| put(&mut s.lame_duck_ms, parse_duration_ms(v)),
         show: |s| show_duration_ms(s.lame_duck_ms),
     },
@@ -426,7 +424,7 @@ pub const TABLE: &[Row] = &[
         parameter: None,
         value: "DURATION",
         default: "5s",
-        help: "Longest time that a server told to stop takes to answer what it has received.",
+        help: "Maximum time for answering received requests during shutdown.",
         set: |s, v| put(&mut s.drain_timeout_ms, parse_duration_ms(v)),
         show: |s| show_duration_ms(s.drain_timeout_ms),
     },
@@ -435,9 +433,9 @@ pub const TABLE: &[Row] = &[
         parameter: Some("release-memory"),
         value: SWITCH,
         default: "off",
-        help: "Gives memory that holds nothing live back to the system within seconds; what is \
-               partly dead is compacted for it. Without it the cache keeps such memory for items \
-               to come. CONFIG SET release-memory changes it, MEMORY PURGE does it once.",
+        help: "Returns free memory to the operating system within seconds, and compacts partly \
+               free memory for that. By default the cache keeps it for new items. CONFIG SET \
+               release-memory changes it, MEMORY PURGE does it once.",
         set: |s, v| put(&mut s.release_memory, switch(v)),
         show: |s| if s.release_memory { "on" } else { "off" }.to_owned(),
     },
@@ -446,11 +444,11 @@ pub const TABLE: &[Row] = &[
         parameter: Some("active-expire-effort"),
         value: "N",
         default: "1",
-        help: "How hard the cache looks for expired items whose memory nobody needs, 1 to 10: with \
-               1 at most 3 % of what is held is of expired items, with 10 half a per cent, for \
-               three times the copies of what lives beside them. Of expired, deleted and \
-               overwritten items together at most 6 % is left ten seconds after the last write, \
-               with any effort. CONFIG SET active-expire-effort changes it.",
+        help: "Effort of background expiry, 1 to 10. With 1 expired items use at most 3 % of the \
+               used memory. With 10 they use at most half a percent, and live items are copied \
+               three times as often. With any effort, expired, deleted and overwritten items use \
+               at most 6 % ten seconds after the last write. CONFIG SET active-expire-effort \
+               changes it.",
         set: |s, v| put(&mut s.expire_effort, effort(v)),
         show: |s| s.expire_effort.to_string(),
     },
@@ -459,10 +457,10 @@ pub const TABLE: &[Row] = &[
         parameter: Some("default-ttl"),
         value: "DURATION",
         default: "0",
-        help: "How long items live that are stored without a time to live; 0 = until they are \
-               evicted. http=10m is for one protocol, resp:3=1h for one database; several with \
-               commas between them, the narrowest counts. CONFIG SET default-ttl changes it for \
-               what is stored from then on.",
+        help: "TTL of items that are stored without one; 0 = none. http=10m applies to one \
+               protocol, resp:3=1h to one database; several are separated by commas, and the most \
+               specific one applies. CONFIG SET default-ttl changes it for items stored \
+               afterwards.",
         set: |s, v| put(&mut s.default_ttl, DefaultTtl::parse(v)),
         show: |s| s.default_ttl.to_string(),
     },
@@ -471,8 +469,7 @@ pub const TABLE: &[Row] = &[
         parameter: None,
         value: "DURATION",
         default: "30s",
-        help: "How long the winner of a lease (meta get with N or R) keeps others out before the \
-               next caller may win it.",
+        help: "How long a lease lasts (meta get with N or R) before another client may win it.",
         set: |s, v| put(&mut s.lease_ms, non_zero_duration(v)),
         show: |s| show_duration_ms(s.lease_ms),
     },
@@ -481,8 +478,8 @@ pub const TABLE: &[Row] = &[
         parameter: Some("enable-debug-command"),
         value: SWITCH,
         default: "off",
-        help: "Answers DEBUG, with which tests make the server sleep or hold its upkeep. Not for \
-               servers that others use.",
+        help: "Enables DEBUG, which tests use to make the server sleep or to stop background \
+               maintenance. Not for production.",
         set: |s, v| put(&mut s.enable_debug_commands, switch(v)),
         show: |s| if s.enable_debug_commands { "on" } else { "off" }.to_owned(),
     },
@@ -491,9 +488,9 @@ pub const TABLE: &[Row] = &[
         parameter: None,
         value: "DURATION",
         default: "5s",
-        help: "Ends a script (EVAL) with an error that runs longer than this; nobody else is \
-               served meanwhile. What it has written stays. All commands of a transaction have \
-               as long together; those behind are not run.",
+        help: "Aborts a script (EVAL) that runs longer than this; its writes remain. A script \
+               blocks all other commands. The commands of a transaction share one such limit; the \
+               remaining ones are not executed.",
         set: |s, v| put(&mut s.script_time_ms, non_zero_duration(v)),
         show: |s| show_duration_ms(s.script_time_ms),
     },
@@ -502,9 +499,9 @@ pub const TABLE: &[Row] = &[
         parameter: None,
         value: "DURATION|off",
         default: "1m",
-        help: "Ends the process (SIGABRT) when an event loop has stood still for this long: what \
-               started it starts it anew. More than --script-time-limit. A loop that stands still \
-               for a second is logged and counted in any case.",
+        help: "Aborts the process (SIGABRT) if an event loop is blocked for this long, so that the \
+               service manager restarts it. It must be more than --script-time-limit. The server \
+               also logs and counts every loop that is blocked for a second.",
         set: |s, v| {
             let ms = if v == "off" {
                 Ok(0)
@@ -523,9 +520,8 @@ pub const TABLE: &[Row] = &[
         parameter: None,
         value: "URL|off",
         default: "off",
-        help: "Sends all figures of /metrics to a collector of OpenTelemetry, by OTLP over HTTP: \
-               http://127.0.0.1:4318. Beyond this machine it is for a collector beside the server \
-               to encrypt.",
+        help: "Sends all metrics to an OpenTelemetry collector, by OTLP over HTTP: \
+               http://127.0.0.1:4318. For encryption run a collector on the same machine.",
         set: |s, v| put(&mut s.otlp, Collector::parse(v)),
         show: |s| {
             s.otlp
@@ -538,7 +534,7 @@ pub const TABLE: &[Row] = &[
         parameter: None,
         value: "DURATION",
         default: "1m",
-        help: "How often; at least 1s.",
+        help: "Interval between two exports to --otlp, at least 1s.",
         set: |s, v| put(&mut s.otlp_interval_ms, interval(v)),
         show: |s| show_duration_ms(s.otlp_interval_ms),
     },
@@ -559,7 +555,7 @@ pub const TABLE: &[Row] = &[
         parameter: None,
         value: "LEVEL",
         default: "info",
-        help: "Least severe log lines that are printed: off, error, warn, info, debug, trace.",
+        help: "Minimum severity of log lines: off, error, warn, info, debug, trace.",
         set: |s, v| put(&mut s.log_level, level(v)),
         show: |s| s.log_level.to_string(),
     },
@@ -568,7 +564,7 @@ pub const TABLE: &[Row] = &[
         parameter: None,
         value: "text|json",
         default: "text",
-        help: "How log lines on standard error look.",
+        help: "Format of log lines on standard error.",
         set: |s, v| put(&mut s.log_format, log_format(v)),
         show: |s| {
             if s.log_format == LogFormat::Json {

@@ -55,7 +55,7 @@ pub(super) fn command() -> Command {
     let flag =
         |name: &'static str, value: &'static str| Arg::new(name).long(name).value_name(value);
     Command::new("top")
-        .about("Shows a running server's figures live in a terminal; q quits")
+        .about("Shows a running server's metrics live in the terminal; q quits")
         .arg(
             flag("target", "URL")
                 .default_value("http://127.0.0.1:8080")
@@ -66,7 +66,7 @@ pub(super) fn command() -> Command {
             flag("user", "NAME:PASSWORD")
                 .env("CELLAR_TOP_USER")
                 .hide_env_values(true)
-                .help("Who asks, if the server has users."),
+                .help("User name and password, if the server has users."),
         )
         .arg(
             flag("token", "TEXT")
@@ -78,14 +78,14 @@ pub(super) fn command() -> Command {
         .arg(
             flag("interval", "DURATION")
                 .default_value("1s")
-                .help("Time between two looks, 100ms or more."),
+                .help("Interval between updates, 100ms or more."),
         )
         .arg(
             Arg::new("once")
                 .long("once")
                 .action(ArgAction::SetTrue)
                 .help(
-                    "Prints the figures of one interval and exits; so does output to no terminal.",
+                    "Prints the metrics of one interval and exits; the default without a terminal.",
                 ),
         )
 }
@@ -94,13 +94,13 @@ pub(super) fn command() -> Command {
 pub(super) fn tls_flags() -> [Arg; 3] {
     let flag = |name: &'static str| Arg::new(name).long(name).value_name("FILE");
     [
-        flag("tls-ca").help("Who has signed the certificate of a server over TLS, in PEM."),
+        flag("tls-ca").help("Certificate authority of the server, in PEM."),
         flag("tls-cert")
             .requires("tls-key")
-            .help("The certificate to show to a server over TLS, in PEM."),
+            .help("Client certificate, in PEM."),
         flag("tls-key")
             .requires("tls-cert")
-            .help("The key of that certificate, in PEM."),
+            .help("Private key of the client certificate, in PEM."),
     ]
 }
 
@@ -127,7 +127,7 @@ pub(super) fn options(matches: &ArgMatches) -> Result<TopOptions, Error> {
     let interval_ms =
         parse_duration_ms(text("interval")).map_err(|reason| fail("interval", reason))?;
     if !INTERVAL_MS.contains(&interval_ms) {
-        let reason = "an interval lies between 100ms and 1h".to_owned();
+        let reason = "the interval must be between 100ms and 1h".to_owned();
         return Err(fail("interval", reason));
     }
     let user = match text("user") {
@@ -154,7 +154,7 @@ pub(super) fn options(matches: &ArgMatches) -> Result<TopOptions, Error> {
 fn target(text: &str) -> Result<Target, String> {
     if let Some(path) = text.strip_prefix("unix:") {
         let is_path = path.starts_with('/');
-        let error = || format!("{text:?} has no whole path; write unix:/run/cellar.sock");
+        let error = || format!("{text:?} has no absolute path; write unix:/run/cellar.sock");
         return is_path.then(|| Target::Unix(path.into())).ok_or_else(error);
     }
     let (scheme, host) = text.split_once("://").unwrap_or(("http", text));
@@ -199,7 +199,7 @@ mod tests {
     #[test]
     fn bad_flags_are_refused_with_their_names() {
         for (arguments, expected) in [
-            (["--interval", "5ms"], "--interval: an interval lies"),
+            (["--interval", "5ms"], "--interval: the interval must be"),
             (["--interval", "soon"], "--interval: \"soon\""),
             (["--target", "ftp://here"], "--target: \"ftp://here\""),
             (["--target", "http://"], "--target"),

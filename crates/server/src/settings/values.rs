@@ -129,7 +129,7 @@ pub(super) fn value_limit(text: &str) -> Result<Option<usize>, String> {
         return Ok(None);
     }
     match parse_size(text)? {
-        0 => Err("a limit of 0 bytes leaves nothing to store".to_owned()),
+        0 => Err("a limit of 0 bytes is not possible".to_owned()),
         bytes if bytes > limit => Err(format!("{text} is more than {}", show_size(limit))),
         bytes => Ok(Some(bytes)),
     }

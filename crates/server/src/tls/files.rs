@@ -56,13 +56,14 @@ impl Files {
             reason,
         };
         if certificates.is_empty() {
-            let reason = "an address with tls: needs a certificate and its key; give --tls-cert \
+            let reason = "an address with tls: needs a certificate and its key; set --tls-cert \
                           and --tls-key";
             return Err(fail("tls-cert", reason.to_owned()));
         }
         if certificates.len() != keys.len() {
             let (certificates, keys) = (certificates.len(), keys.len());
-            let reason = format!("each certificate has its key: {certificates} and {keys} given");
+            let reason =
+                format!("each certificate needs its key: {certificates} certificates, {keys} keys");
             return Err(fail("tls-key", reason));
         }
         let pairs = certificates.iter().cloned().zip(keys.iter().cloned());
@@ -138,7 +139,7 @@ fn read_pair(
     let chain = read_certificates("tls-cert", certificate)?;
     let fail = |reason: &str| refused("tls-cert", certificate, reason.to_owned());
     let first = chain.first().and_then(|first| certificate::facts(first));
-    let facts = first.ok_or_else(|| fail("the certificate cannot be understood"))?;
+    let facts = first.ok_or_else(|| fail("the certificate cannot be parsed"))?;
     let now_s = clock::unix_s();
     if now_s > *facts.valid_s.end() {
         let end = clock::date(*facts.valid_s.end());
@@ -152,10 +153,11 @@ fn read_pair(
     }
     chain::check(&chain).map_err(|reason| fail(&reason))?;
     let private = read_key(key)?;
-    let certified = CertifiedKey::from_der(chain, private, provider).map_err(|error| {
-        let reason = match error {
+    let certified =
+        CertifiedKey::from_der(chain, private, provider).map_err(|error| {
+            let reason = match error {
             TlsError::InconsistentKeys(InconsistentKeys::KeyMismatch) => {
-                format!("it is not the key of {}", certificate.display())
+                format!("it does not match the certificate {}", certificate.display())
             }
             // Java writes keys of elliptic curves without their public part, which ring wants.
             TlsError::General(_) => {
@@ -165,8 +167,8 @@ fn read_pair(
             }
             error => error.to_string(),
         };
-        refused("tls-key", key, reason)
-    })?;
+            refused("tls-key", key, reason)
+        })?;
     Ok(Certified {
         path: certificate.clone(),
         facts,
@@ -182,7 +184,9 @@ fn read_certificates(
     let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
     let fail = |reason: String| refused(flag, path, reason);
     match certificates {
-        Ok(none) if none.is_empty() => Err(fail("there is no certificate in it (PEM)".to_owned())),
+        Ok(none) if none.is_empty() => {
+            Err(fail("the file contains no certificate in PEM".to_owned()))
+        }
         Ok(certificates) => Ok(certificates),
         Err(error) => Err(fail(format!("no certificate can be read: {error}"))),
     }
@@ -193,7 +197,8 @@ fn read_key(path: &Path) -> Result<PrivateKeyDer<'static>, Error> {
     let fail = |reason: String| refused("tls-key", path, reason);
     let mode = metadata.mode() & 0o777;
     if mode & OTHERS != 0 {
-        let reason = format!("every user of this machine can read it (mode {mode:o}); chmod 600");
+        let reason =
+            format!("every user of this machine can read it (mode {mode:o}); use chmod 600");
         return Err(fail(reason));
     }
     PrivateKeyDer::from_pem_slice(&text).map_err(|_| {
@@ -201,7 +206,7 @@ fn read_key(path: &Path) -> Result<PrivateKeyDer<'static>, Error> {
         let reason = if is_locked {
             "the key is encrypted; write it without a passphrase: openssl pkey -in ... -out ..."
         } else {
-            "there is no private key in it (PEM)"
+            "the file contains no private key in PEM"
         };
         fail(reason.to_owned())
     })

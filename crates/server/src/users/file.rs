@@ -81,7 +81,7 @@ pub(super) fn read(path: &Path) -> Result<Vec<User>, FileError> {
     let mode = facts.permissions().mode() & 0o777;
     if mode & OTHERS_MODE != 0 {
         return Err(FileError(format!(
-            "its mode {mode:o} lets every user of this machine at it; chmod o-rwx, or a mode of \
+            "every user of this machine has access (mode {mode:o}); use chmod o-rwx, or a mode of \
              0440 for a mounted secret"
         )));
     }
@@ -105,7 +105,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<User>, FileError> {
     })?;
     if rows.user.is_empty() {
         // As a file is while it is written in place: nobody could log in any more.
-        return Err(FileError("there is no [[user]] in it".to_owned()));
+        return Err(FileError("the file contains no [[user]]".to_owned()));
     }
     if rows.user.len() > USERS_MAX {
         return Err(FileError(format!("it has more than {USERS_MAX} users")));
@@ -150,7 +150,7 @@ fn without_value(message: &str, key: &str) -> String {
     // What was expected stands last.
     match message.rsplit_once("expected ") {
         Some((_, expected)) => format!("{key} expects {expected}"),
-        None => format!("{key} has a value that it cannot have"),
+        None => format!("{key} has an invalid value"),
     }
 }
 
@@ -216,7 +216,7 @@ impl UserRow {
         }
         for uid in &self.uids {
             if NOBODYS_UIDS.contains(uid.get_ref()) {
-                let reason = format!("the uid {} may be anybody", uid.get_ref());
+                let reason = format!("the uid {} is not a single user", uid.get_ref());
                 return Err((uid.span(), reason));
             }
         }
@@ -307,8 +307,8 @@ mod tests {
     fn what_is_wrong_is_told_with_its_line() {
         let long = "x".repeat(251);
         for (text, expected) in [
-            (String::new(), "there is no [[user]] in it"),
-            ("user = []".to_owned(), "there is no [[user]] in it"),
+            (String::new(), "the file contains no [[user]]"),
+            ("user = []".to_owned(), "the file contains no [[user]]"),
             ("user = 3".to_owned(), "line 1: "),
             ("[[user]]\nname = 3".to_owned(), "line 2: "),
             ("\n\n[[user]\n".to_owned(), "line 3: "),
@@ -345,7 +345,10 @@ mod tests {
                 user("uids = [7, 7]"),
                 "line 5: the user \"a\" has this uid already",
             ),
-            (user("uids = [65534]"), "line 5: the uid 65534 may be"),
+            (
+                user("uids = [65534]"),
+                "line 5: the uid 65534 is not a single user",
+            ),
             (user("uids = [4294967295]"), "line 5: the uid 4294967295"),
             (user("uids = [-1]"), "line 5: "),
             (user("uids = [\"www-data\"]"), "line 5: "),

@@ -104,17 +104,21 @@ impl News {
         match self {
             News::ClockSet { by_ms } => tracing::warn!(
                 by_ms,
-                "the wall clock was set: Unix times go by the new one, time that is left stays"
+                "the system clock was set: Unix times follow it, remaining TTLs do not change"
             ),
             News::Stands(stall) => tracing::warn!(
                 thread = stall.index,
                 stood_ms = stall.stood_ms,
                 began_last = stall.began,
                 system = thread::facts(stall.index),
-                "an event loop stands still: its clients wait"
+                "an event loop is blocked: its clients wait"
             ),
             News::GoesOn { index, stood_ms } => {
-                tracing::warn!(thread = index, stood_ms, "the event loop goes on");
+                tracing::warn!(
+                    thread = index,
+                    stood_ms,
+                    "the event loop is no longer blocked"
+                );
             }
             News::Hangs(stall) => {
                 tracing::error!(
@@ -122,7 +126,7 @@ impl News {
                     stood_ms = stall.stood_ms,
                     began_last = stall.began,
                     system = thread::facts(stall.index),
-                    "an event loop stands still for longer than --watchdog: the process aborts"
+                    "an event loop is blocked for longer than --watchdog: aborting"
                 );
                 for (depth, line) in thread::functions(stall.index, stall.stack)
                     .iter()
@@ -133,7 +137,7 @@ impl News {
             }
             News::Stuck { stopping_ms } => tracing::error!(
                 stopping_ms,
-                "told to stop, and an event loop does not: the process ends without a drain"
+                "an event loop is blocked during shutdown: exiting without a drain"
             ),
         }
     }

@@ -60,7 +60,7 @@ impl ShedReport {
             not_logged_in,
             others,
             held_bytes,
-            "connections were closed: clients held too much memory"
+            "closed connections: clients used too much memory"
         );
     }
 }

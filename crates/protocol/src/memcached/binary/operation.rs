@@ -76,25 +76,25 @@ macro_rules! operations {
 
 operations! {
     GET "get" 0x00 quiet GETQ 0x09 [], Yes No:
-        "Reads an item; quiet: a miss is not answered.";
+        "Reads an item; quiet: no reply to a miss.";
     GETK "getk" 0x0c quiet GETKQ 0x0d [], Yes No:
-        "Reads an item; the answer has the key.";
+        "Reads an item; the reply contains the key.";
     GAT "gat" 0x1d quiet GATQ 0x1e ["exptime" 4], Yes No:
-        "Reads an item and gives it a new deadline.";
+        "Reads an item and sets its deadline.";
     GATK "gatk" 0x23 quiet GATKQ 0x24 ["exptime" 4], Yes No:
-        "Reads an item and gives it a new deadline; the answer has the key.";
+        "Reads an item and sets its deadline; the reply contains the key.";
     TOUCH "touch" 0x1c ["exptime" 4], Yes No:
-        "Gives an item a new deadline; answers its flags.";
+        "Sets an item's deadline; returns its flags.";
     SET "set" 0x01 quiet SETQ 0x11 ["flags" 4 "exptime" 4], Yes Yes:
         "Stores a value; with a version, if the item still has it.";
     ADD "add" 0x02 quiet ADDQ 0x12 ["flags" 4 "exptime" 4], Yes Yes:
-        "Stores a value if the key holds none.";
+        "Stores a value if the key does not exist.";
     REPLACE "replace" 0x03 quiet REPLACEQ 0x13 ["flags" 4 "exptime" 4], Yes Yes:
-        "Stores a value if the key holds one.";
+        "Stores a value if the key exists.";
     APPEND "append" 0x0e quiet APPENDQ 0x19 [], Yes Yes:
-        "Puts bytes behind a value.";
+        "Appends bytes to a value.";
     PREPEND "prepend" 0x0f quiet PREPENDQ 0x1a [], Yes Yes:
-        "Puts bytes before a value.";
+        "Prepends bytes to a value.";
     DELETE "delete" 0x04 quiet DELETEQ 0x14 [], Yes No:
         "Removes an item; with a version, if it still has it.";
     INCREMENT "increment" 0x05 quiet INCREMENTQ 0x15
@@ -104,23 +104,23 @@ operations! {
         ["delta" 8 "initial" 8 "exptime" 4], Yes No:
         "Subtracts from a decimal number; stops at zero.";
     FLUSH "flush" 0x08 quiet FLUSHQ 0x18 ["exptime" 4] optional, No No:
-        "Makes every present item a miss, at once or at a later moment.";
+        "Deletes all items, at once or after a delay.";
     NOOP "noop" 0x0a [], No No:
-        "Answers, so that quiet requests before it are known to be done.";
+        "Replies after all quiet requests before it are done.";
     VERSION "version" 0x0b [], No No:
-        "Shows the version of memcached that is answered for, and of this server.";
+        "Shows the compatible version of memcached, and the version of this server.";
     VERBOSITY "verbosity" 0x1b ["level" 4], No No:
-        "Accepted; the log is set where the server is started.";
+        "Accepted without effect; set the log level with --log-level.";
     STAT "stat" 0x10 [], Maybe No:
-        "Shows statistics: those of `stats`; the key is the word behind it.";
+        "Shows the statistics of `stats`; the key is its argument.";
     SASL_LIST "sasl_list_mechs" 0x20 [], No No:
-        "Shows the mechanisms to log in by: PLAIN.";
+        "Lists the SASL mechanisms: PLAIN.";
     SASL_AUTH "sasl_auth" 0x21 [], Yes Yes:
-        "Logs in; the key is the mechanism, the value what it takes.";
+        "Logs in; the key is the mechanism, the value its data.";
     SASL_STEP "sasl_step" 0x22 [], Yes Yes:
-        "Goes on with a login; PLAIN has no second step, so it fails.";
+        "Continues a login; it fails, because PLAIN has no second step.";
     QUIT "quit" 0x07 quiet QUITQ 0x17 [], No No:
-        "Ends the connection.";
+        "Closes the connection.";
 }
 
 /// How many opcodes there may be.
@@ -175,9 +175,9 @@ impl Part {
 pub fn section() -> String {
     let mut page = String::from(
         "\n### The binary protocol\n\n\
-         A connection whose first byte is 0x80 speaks memcached's binary protocol: the same\n\
-         items, the same meaning. Exptimes are unsigned here, so none has passed. Quiet forms\n\
-         leave out the usual answer; errors are always told.\n\n\
+         If the first byte of a connection is 0x80, it uses memcached's binary protocol, with\n\
+         the same items and semantics. Exptimes are unsigned, so none is in the past. Quiet\n\
+         requests omit the usual reply, but not errors.\n\n\
          | request | opcode | quiet | extras | key | value | what it does |\n\
          |---|---|---|---|---|---|---|\n",
     );

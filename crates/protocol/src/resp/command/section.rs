@@ -5,22 +5,22 @@ use std::fmt::Write;
 use super::{Command, Group, TABLE};
 
 const INTRODUCTION: &str = "## Redis\n\n\
-    RESP2 and RESP3. The number of arguments counts the name; with a plus sign there may be more.\n\
-    \"Since\" is the version of Redis that has a command first, of Valkey for `DELIFEQ`, of this\n\
-    server for its own. There are no streams: their commands are unknown.\n";
+    RESP2 and RESP3. The number of arguments includes the name; a plus sign is \"or more\".\n\
+    \"Since\" is the first version of Redis with the command, of Valkey for `DELIFEQ`, and of\n\
+    Cellar for its own commands. Streams are not implemented.\n";
 
 /// The groups in the order of the page, with their headings.
 const GROUPS: [(Group, &str); 15] = [
     (Group::String, "Strings"),
-    (Group::Bitmap, "Bits of strings"),
-    (Group::Hyperloglog, "Sketches"),
+    (Group::Bitmap, "Bitmaps"),
+    (Group::Hyperloglog, "HyperLogLog"),
     (Group::Generic, "Keys"),
     (Group::Hash, "Hashes"),
     (Group::Set, "Sets"),
     (Group::SortedSet, "Sorted sets"),
-    (Group::Geo, "Places on the earth"),
+    (Group::Geo, "Geospatial indexes"),
     (Group::List, "Lists"),
-    (Group::Pubsub, "Channels"),
+    (Group::Pubsub, "Publish and subscribe"),
     (Group::Transactions, "Transactions"),
     (Group::Scripting, "Scripts"),
     (Group::Connection, "Connection"),

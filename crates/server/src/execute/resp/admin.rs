@@ -84,7 +84,7 @@ pub(super) fn shutdown(call: &mut Call<'_>) -> Outcome {
     }
     tracing::info!(
         client = call.session.client.seat.peer,
-        "a client stops the server"
+        "a client shuts down the server"
     );
     call.session.client.stop_server();
     Ok(Flow::Close)

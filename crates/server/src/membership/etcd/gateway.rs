@@ -330,9 +330,9 @@ impl Gateway {
         let said: Value = serde_json::from_slice(&bytes).unwrap_or_default();
         let said = said["message"].as_str().or(said["error"].as_str());
         Err(match said {
-            Some(said) if said.contains("user name is empty") => format!(
-                "etcd says: {said}; --cluster-user and --cluster-password-file say who this node is"
-            ),
+            Some(said) if said.contains("user name is empty") => {
+                format!("etcd says: {said}; set --cluster-user and --cluster-password-file")
+            }
             Some(said) => format!("etcd says: {said}"),
             None => format!("etcd answers {status}"),
         })

@@ -15,14 +15,13 @@ pub(super) const CLUSTER: Row = Row {
     parameter: None,
     value: "SOURCE|off",
     default: "off",
-    help: "Makes this server a node of a cluster. Each key is kept by one node, by the slots of \
-           Redis Cluster; database 0 alone is there. Nodes register under leases in etcd, \
-           etcd:http://HOST:2379,http://HOST:2379/CLUSTER, so that no key ever has two owners; \
-           or they are the addresses of a name, dns:NAME, asked for each second, with this \
-           node's ports, or its SRV records, dns:_redis._tcp.NAME, each at its own port; or \
-           they are listed in a file, file:PATH, read anew when it changes: a line is a node's \
-           name, resp=ADDR memcached=ADDR http=ADDR as its clients reach it (tls:ADDR behind a \
-           comma for those over TLS), and weight=N. See docs/guide/many-machines.md.",
+    help: "Makes this server a node of a cluster with the slots of Redis Cluster. Each key has one \
+           owner, and only database 0 exists. etcd:http://HOST:2379,http://HOST:2379/CLUSTER \
+           registers nodes with leases, so that no key ever has two owners. dns:NAME uses the \
+           addresses of a name with this node's ports, resolved each second. dns:_redis._tcp.NAME \
+           uses its SRV records with their ports. file:PATH reads a file when it changes: each \
+           line has a node's name, resp=ADDR memcached=ADDR http=ADDR for its clients (,tls:ADDR \
+           for clients over TLS), and weight=N. See docs/guide/many-machines.md.",
     set: |s, v| put(&mut s.cluster, ListSource::parse(v)),
     show: |s| ListSource::show(s.cluster.as_ref()),
 };
@@ -32,8 +31,8 @@ pub(super) const NODE: Row = Row {
     parameter: None,
     value: "NAME",
     default: "none",
-    help: "What this node is called in the cluster: its slots and its id go by that. With \
-           dns:NAME it is the node's address, with SRV records HOST:PORT.",
+    help: "Name of this node in the cluster. It determines the node's slots and id. With dns:NAME \
+           it is the node's address, with SRV records HOST:PORT.",
     set: |s, v| put(&mut s.node, node_name(v)),
     show: |s| {
         if s.node.is_empty() {
@@ -49,7 +48,7 @@ pub(super) const NODE_WEIGHT: Row = Row {
     parameter: None,
     value: "N",
     default: "1",
-    help: "How much this node takes beside others, 1 to 10000, where nodes register in etcd.",
+    help: "Share of this node relative to the others, 1 to 10000, with nodes in etcd.",
     set: |s, v| put(&mut s.node_weight, number(v, 1, 10_000).map(|n| n as u32)),
     show: |s| s.node_weight.to_string(),
 };
@@ -59,9 +58,9 @@ pub(super) const ANNOUNCE_RESP: Row = Row {
     parameter: None,
     value: "ADDR,...|listen",
     default: "listen",
-    help: "Where clients of Redis's protocol find this node, if that is another address than \
-           it listens at: behind NAT, in a container, or for 0.0.0.0. One host:port, and one \
-           tls:host:port for clients over TLS.",
+    help: "Address for clients of the Redis protocol, if it differs from the listen address: \
+           behind NAT, in a container, or for 0.0.0.0. One host:port, and one tls:host:port for \
+           clients over TLS.",
     set: |s, v| put(&mut s.announces.resp, announced(v)),
     show: |s| show_announced(&s.announces.resp),
 };
@@ -71,7 +70,7 @@ pub(super) const ANNOUNCE_MEMCACHED: Row = Row {
     parameter: None,
     value: "ADDR,...|listen",
     default: "listen",
-    help: "The same for memcached's protocol.",
+    help: "The same for the memcached protocol.",
     set: |s, v| put(&mut s.announces.memcached, announced(v)),
     show: |s| show_announced(&s.announces.memcached),
 };
@@ -91,9 +90,9 @@ pub(super) const CLUSTER_LEASE: Row = Row {
     parameter: None,
     value: "DURATION",
     default: "3s",
-    help: "How long etcd keeps the registration of a node that is silent, 2s to 60s: so long, \
-           and up to 2 s more, the keys of one that has died are not served. The node itself \
-           stops a sixth of it earlier.",
+    help: "How long etcd keeps the registration of a silent node, 2s to 60s. After a crash the \
+           keys of a node are not served for this time and up to 2 s more. The node itself stops \
+           after five sixths of it.",
     set: |s, v| put(&mut s.cluster_lease_ms, lease(v)),
     show: |s| show_duration_ms(s.cluster_lease_ms),
 };
@@ -103,7 +102,7 @@ pub(super) const CLUSTER_CA: Row = Row {
     parameter: None,
     value: "FILE|off",
     default: "off",
-    help: "Who has signed the certificates of etcd's members, as PEM, where they speak TLS.",
+    help: "Certificate authority of etcd's certificates, in PEM, for https: members.",
     set: |s, v| put(&mut s.cluster_ca, path(v)),
     show: |s| show_path(s.cluster_ca.as_deref()),
 };
@@ -113,7 +112,7 @@ pub(super) const CLUSTER_CERT: Row = Row {
     parameter: None,
     value: "FILE|off",
     default: "off",
-    help: "The certificate that etcd is shown, as PEM.",
+    help: "Client certificate for etcd, in PEM.",
     set: |s, v| put(&mut s.cluster_cert, path(v)),
     show: |s| show_path(s.cluster_cert.as_deref()),
 };
@@ -123,7 +122,7 @@ pub(super) const CLUSTER_KEY: Row = Row {
     parameter: None,
     value: "FILE|off",
     default: "off",
-    help: "Its key, as PEM.",
+    help: "Private key of the client certificate for etcd, in PEM.",
     set: |s, v| put(&mut s.cluster_key, path(v)),
     show: |s| show_path(s.cluster_key.as_deref()),
 };
@@ -133,8 +132,8 @@ pub(super) const CLUSTER_USER: Row = Row {
     parameter: None,
     value: "NAME|off",
     default: "off",
-    help: "As whom this node speaks to an etcd that has users; a role of that user's reads and \
-           writes what begins with /cellar/CLUSTER/.",
+    help: "User name for etcd. A role of the user must be able to read and write the prefix \
+           /cellar/CLUSTER/.",
     set: |s, v| put(&mut s.cluster_user, etcd_user(v)),
     show: |s| s.cluster_user.clone().unwrap_or_else(|| "off".to_owned()),
 };
@@ -144,8 +143,7 @@ pub(super) const CLUSTER_PASSWORD_FILE: Row = Row {
     parameter: None,
     value: "FILE|off",
     default: "off",
-    help: "The file whose first line is that user's password; read whenever etcd wants a new \
-           login.",
+    help: "File whose first line is the password for etcd. The server reads it for each login.",
     set: |s, v| put(&mut s.cluster_password_file, path(v)),
     show: |s| show_path(s.cluster_password_file.as_deref()),
 };
