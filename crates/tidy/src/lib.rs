@@ -13,6 +13,7 @@ pub mod page;
 pub mod layers;
 pub mod atomics;
 pub mod documents;
+pub mod language;
 pub mod supply;
 pub mod programs;
 pub mod sleeps;

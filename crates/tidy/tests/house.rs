@@ -1,7 +1,7 @@
 //! The house rules, applied to the whole repository.
 
 use cellar_tidy::{
-    Finding, Tree, atomics, documents, layers, page, programs, sleeps, supply, tiers,
+    Finding, Tree, atomics, documents, language, layers, page, programs, sleeps, supply, tiers,
 };
 
 fn assert_none(findings: &[Finding]) {
@@ -29,6 +29,11 @@ fn modules_and_crates_depend_only_downwards() {
 #[test]
 fn documents_lead_somewhere_and_mention_nothing_forbidden() {
     assert_none(&documents::check(&Tree::of_this_repository()));
+}
+
+#[test]
+fn readme_guide_and_help_use_the_terms_of_the_field() {
+    assert_none(&language::check(&Tree::of_this_repository()));
 }
 
 #[test]
