@@ -105,45 +105,42 @@ macro_rules! program {
 /// All parts, the sources' first.
 pub const PARTS: &[Part] = parts! {
     "ads" by ads::AdsArgs =>
-        "What caches in a service's own process bring in front of Redis, and who serves stale \
-         values.";
-    "threads" by threads::ThreadsArgs => "Whether inserts fall as threads are added.";
+        "Latency and stale values of caches in a service's own process, in front of Redis.";
+    "threads" by threads::ThreadsArgs => "Throughput of inserts and reads as threads are added.";
     "old-client" =>
-        "The Java client beside the one that its source replaced, in the source's own eight cases.";
+        "The Java client and an older client, in the eight cases of an article.";
     "service" by service::ServiceArgs =>
-        "How long requests take in a cache service over HTTP, against BigCache.";
+        "Latency of a cache service over HTTP, compared with BigCache.";
     "service-whole" by service::ServiceArgs as "service" =>
-        "The same over 35 minutes with messages that live for ten, as its source tried it.";
+        "The same over 35 minutes with messages that expire after ten, as in the article.";
     "expiry" by expiry::ExpiryArgs =>
-        "Who holds memory for items whose time is over, and who notices, in one database and in \
-         many.";
+        "Memory and latency of expired items, in one database and in many.";
     "churn" by churn::ChurnArgs =>
-        "What deletes, overwrites and evictions leave behind, and what they cost.";
+        "Reclaimable memory after deletes, overwrites and evictions, and their cost.";
     "engine" by engine::EngineArgs =>
-        "How fast the engine is without sockets, and how many bytes an item takes, beside caches \
-         of the Rust registry.";
+        "Speed of the engine without sockets, and bytes per item, compared with Rust caches.";
     "compare" by compare::CompareArgs =>
-        "What a request costs the server over each protocol, against other servers and against \
-         doing nothing at all.";
+        "Processor time per request and memory per item, compared with other servers.";
     "tls" by tls::DoorsArgs =>
-        "What TLS costs a request and an idle connection, and a storm of handshakes all others.";
+        "Cost of TLS per request and idle connection, and the effect of many handshakes.";
     "eviction" by ReplayArgs as "replay" =>
-        "How often Cellar misses on real traces, compared with LRU and others in the same bytes.";
+        "Misses on real traces, compared with LRU and other policies in the same bytes.";
     "dead" by ReplayArgs as "replay" =>
-        "How much of the memory is dead when live items have to leave.";
+        "Reclaimable memory when live items are evicted.";
     "contest" by contest::ContestArgs =>
-        "Who misses least in the same resident memory: Cellar, memcached, Redis?";
-    "growth" by growth::GrowthArgs => "What growing from empty costs the inserts.";
-    "memory" by memory::MemoryArgs => "What servers occupy beside the memory they were given.";
+        "Misses of Cellar, memcached and Redis in the same resident memory.";
+    "growth" by growth::GrowthArgs => "Latency of inserts while an empty cache grows.";
+    "memory" by memory::MemoryArgs => "Memory that servers use beside their limit.";
     "restart" by restart::RestartArgs =>
-        "What comes back after a restart, a kill and an upgrade, when, and what clients notice.";
+        "Restored items after restarts, kills and upgrades, and the effect on clients.";
     "cluster" by cluster::ClusterArgs =>
-        "How even a cluster's map is and what changes of it move, for 3 to 1,000 nodes; what a \
-         node costs a request, and what clients notice when one comes, goes or dies.";
+        "Distribution of keys over 3 to 1,000 nodes, cost per request, and the effect of nodes \
+         that join, leave or fail.";
     "collections" by collections::CollectionsArgs =>
-        "What collections, bitmaps and long strings cost, from 10 elements to a million.";
-    "near" by near::NearArgs => "The near cache's local store beside quick_cache, moka and LRU.";
-    "clients" => "The Java client beside six others, on memcached and on Cellar.";
+        "Processor time and memory of collections, bitmaps and long strings.";
+    "near" by near::NearArgs =>
+        "The near cache's local store, compared with quick_cache, moka and LRU.";
+    "clients" => "The Java client and six others, on memcached and on Cellar.";
 };
 
 /// The replay of any trace: a measurement, but none of `make bench`.

@@ -312,7 +312,7 @@ fn a_sweep_reports_each_size_and_says_which_are_too_small() {
     assert_eq!(swept["skipped"].as_array().unwrap().len(), 1);
     let table = replay(&sweep);
     let table = String::from_utf8_lossy(&table.stdout).into_owned();
-    assert!(table.contains("sample is left out at 0.001 %"), "{table}");
+    assert!(table.contains("sample was not run at 0.001 %"), "{table}");
     for size in ["20 %", "60 %"] {
         assert!(table.contains(&format!("| sample | {size} = ")), "{table}");
     }

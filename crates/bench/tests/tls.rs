@@ -31,7 +31,7 @@ fn all_doors_are_asked_and_all_storms_blow() {
     assert!(idle.len() == 2 && idle.iter().all(|it| it["bytes"].as_f64().unwrap() > 0.0));
     let page = folder.read("page.md");
     for part in [
-        "| at once | over TLS |",
+        "| maximum | over TLS |",
         "TLS over TCP",
         "| idle connection over TLS, KiB |",
     ] {
