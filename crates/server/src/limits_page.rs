@@ -83,7 +83,7 @@ const CLIENT: [(&str, usize, &str); 12] = [
         "",
     ),
     (
-        "what a command gathers before its reply begins",
+        "the result of a command before its reply begins",
         0,
         "half of `--client-memory`",
     ),
