@@ -390,10 +390,10 @@ impl Log {
         // A hole's header is never longer than the item's header and key, so a value that a handle
         // still reads stays as it is.
         self.write(layout.offset, item::hole(bytes).bytes());
+        self.note_emptied(number);
     }
 
-    /// Takes all items of a segment out of its counts that is about to be retired: their bytes are
-    /// left as they are.
+    /// Takes all items of a segment out of its counts that is about to be retired.
     pub(crate) fn bury_all(&mut self, segment: u32) {
         self.buried_bytes += self.segments[segment as usize].bury_all();
     }

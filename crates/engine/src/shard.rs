@@ -94,6 +94,9 @@ impl Shard {
     /// write ends with it.
     #[inline]
     pub(crate) fn end(&mut self, now: Instant) {
+        if let Some(extent) = self.store.take_emptied() {
+            self.reclaimer.retire_emptied(&mut self.store, extent);
+        }
         if self.due_bytes > 0 {
             let bytes = std::mem::take(&mut self.due_bytes);
             self.reclaimer.step(&mut self.store, bytes, now);

@@ -204,6 +204,12 @@ fn a_long_value_takes_the_memory_of_the_one_before_until_none_has_come_for_a_whi
         let taken = first - left();
         assert!((BYTES..BYTES + (64 << 10)).contains(&taken), "{taken}");
     }
+    // Background maintenance need not come between two of them.
+    for _ in 0..20 {
+        store(BYTES);
+        let taken = first - left();
+        assert!((BYTES..BYTES + (64 << 10)).contains(&taken), "{taken}");
+    }
     // A shorter value takes no more than it needs.
     store(BYTES / 4 * 3);
     assert!(first - left() <= BYTES + (16 << 10), "{} {first}", left());

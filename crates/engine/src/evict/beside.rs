@@ -126,6 +126,15 @@ impl Reclaimer {
         found.is_some()
     }
 
+    /// Ends the use of an extent whose item has left, so that the next long value gets its memory. A
+    /// victim ends with its own last step.
+    #[cold]
+    pub(crate) fn retire_emptied(&mut self, store: &mut Store, extent: u32) {
+        if self.victim.as_ref().is_none_or(|one| one.segment != extent) {
+            store.retire_segment(extent);
+        }
+    }
+
     /// Makes a segment the victim whose items have left the index together, if there is one;
     /// whether there was.
     fn compact_unlinked(&mut self, store: &mut Store) -> bool {

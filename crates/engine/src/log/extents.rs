@@ -31,6 +31,8 @@ const REUSE_MS: u64 = 500;
 /// What is known of extents that hold nothing and still have memory.
 #[derive(Debug, Default)]
 pub(super) struct Reuse {
+    /// The one whose item left last, until that is looked at.
+    pub(super) emptied: Option<u32>,
     /// The least bytes that they had together since the last look.
     low_bytes: usize,
     /// Bytes of them that nobody needed before the last look, and that go back.
@@ -212,6 +214,25 @@ impl Log {
         self.settle(number, queue, bytes, scale, now)
     }
 
+    /// Notes that an item has left a segment, if that is an extent.
+    #[inline]
+    pub(super) fn note_emptied(&mut self, number: u32) {
+        if self.is_extent(number) {
+            self.reuse.emptied = Some(number);
+        }
+    }
+
+    /// The small extent whose item has left since the last call, unless somebody reads or fills it.
+    #[inline]
+    pub(crate) fn take_emptied(&mut self) -> Option<u32> {
+        let number = self.reuse.emptied.take()?;
+        let segment = self.segment(number);
+        let is_empty = segment.used == Use::Sealed
+            && segment.items == 0
+            && segment.room_bytes() <= PIECE_BYTES;
+        (is_empty && self.is_extent(number) && !self.is_pinned(number)).then_some(number)
+    }
+
     /// Gives an extent back that holds nothing; a small one at once, unless it may stay for the
     /// next value.
     pub(super) fn begin_leaving(&mut self, number: u32) {
@@ -238,6 +259,7 @@ impl Log {
         let leaving_bytes = self.leaving_bytes();
         if now >= self.reuse.look_at {
             self.reuse = Reuse {
+                emptied: self.reuse.emptied,
                 low_bytes: leaving_bytes,
                 idle_bytes: self.reuse.low_bytes.min(leaving_bytes),
                 look_at: Instant(now.0 + REUSE_MS),

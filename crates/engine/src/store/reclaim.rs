@@ -134,6 +134,12 @@ impl Store {
         self.log.release_free() > 0
     }
 
+    /// The extent whose item has left since the last call.
+    #[inline]
+    pub(crate) fn take_emptied(&mut self) -> Option<u32> {
+        self.log.take_emptied()
+    }
+
     /// Gives a piece of an extent back that no value has needed for a while; how many bytes.
     pub(crate) fn release_idle_piece(&mut self, now: Instant) -> usize {
         self.log.collect_drained();
