@@ -16,9 +16,12 @@ pub(crate) fn hash(seed: u64, member: &[u8]) -> u64 {
     Hasher::of(seed).hash(member)
 }
 
-/// Hashes many members of a value.
+/// Hashes members of a value by its secret seed.
 #[derive(Clone, Copy)]
-pub(crate) struct Hasher(RapidSecrets);
+pub struct Hasher {
+    seed: u64,
+    secrets: RapidSecrets,
+}
 
 impl fmt::Debug for Hasher {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -30,18 +33,26 @@ impl fmt::Debug for Hasher {
 impl Hasher {
     /// The hasher of a value with this seed.
     #[inline]
-    pub(crate) fn of(seed: u64) -> Hasher {
+    #[must_use]
+    pub fn of(seed: u64) -> Hasher {
         let (last, secrets) = LAST.get();
         if last == seed {
-            return Hasher(secrets);
+            return Hasher { seed, secrets };
         }
         let secrets = RapidSecrets::seed(seed);
         LAST.set((seed, secrets));
-        Hasher(secrets)
+        Hasher { seed, secrets }
     }
 
+    /// The seed.
+    pub(crate) fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// The hash of a member. Cost: a pass over its bytes.
     #[inline]
-    pub(crate) fn hash(&self, member: &[u8]) -> u64 {
-        rapidhash_v3_seeded(member, &self.0)
+    #[must_use]
+    pub fn hash(&self, member: &[u8]) -> u64 {
+        rapidhash_v3_seeded(member, &self.secrets)
     }
 }

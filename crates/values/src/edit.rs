@@ -99,7 +99,7 @@ impl<'v, V: ValueBytes + ?Sized> Edit<'v, V> {
     }
 
     /// The spot itself; in an empty tree, the start of a first leaf, which this makes.
-    fn with_leaf(&mut self, tree: Tree, spot: Spot) -> Spot {
+    pub(crate) fn with_leaf(&mut self, tree: Tree, spot: Spot) -> Spot {
         if spot.page != NONE {
             return spot;
         }
@@ -223,7 +223,7 @@ impl<'v, V: ValueBytes + ?Sized> Edit<'v, V> {
     }
 
     /// The bytes of an entry that is to lie in a leaf; its long texts are written.
-    fn make_entry(
+    pub(crate) fn make_entry(
         &mut self,
         form: Form,
         stored: &Stored<'_>,

@@ -35,10 +35,13 @@ mod field; // a hash's field
 pub mod hash;
 pub mod set;
 mod sorted_set;
+mod builder; // sets and sorted sets that are made as a whole
 mod packed_list; // a short list
 pub mod list;
 
+pub use builder::{SetBuilder, SortedSetBuilder};
 pub use collection::{Collection, Family, HASH, LIST, SET, SORTED_SET};
+pub use digest::Hasher;
 pub use edit::{Collision, Edit};
 pub use entry::{Entry, Form, Text};
 pub use hash::{Hash, Hashes};

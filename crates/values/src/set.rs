@@ -53,7 +53,7 @@ impl Family for Sets {
 pub struct Set<'v> {
     own: Deadline,
     is_changed: bool,
-    members: Members<'v, Bare>,
+    pub(crate) members: Members<'v, Bare>,
 }
 
 /// A stored set for many look-ups, with the hash function that they share.

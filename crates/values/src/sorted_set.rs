@@ -88,7 +88,7 @@ impl Family for SortedSets {
 pub struct SortedSet<'v> {
     own: Deadline,
     is_changed: bool,
-    members: Members<'v, Scored>,
+    pub(crate) members: Members<'v, Scored>,
 }
 
 impl<'v> SortedSet<'v> {

@@ -10,12 +10,12 @@ use cellar_engine::ValueBytes;
 
 use crate::PAGE_BYTES;
 use crate::digest::Hasher;
-use crate::edit::{Collision, Edit, Item, items_of};
+use crate::edit::{Collision, Edit, Item, Stored, items_of};
 use crate::entry::{Entry, Form};
 use crate::page::{
     CHILD_SLOT_BYTES, Child, Front, Kind, NONE, Page, SEPARATOR_BYTES_MAX, SPACE_BYTES,
 };
-use crate::view::{Spot, Tree};
+use crate::view::{Spot, Tree, page_at};
 
 /// A node with fewer bytes is merged.
 const MERGED_BYTES: usize = SPACE_BYTES / 4;
@@ -69,6 +69,46 @@ impl<V: ValueBytes + ?Sized> Edit<'_, V> {
         self.adopt_parts(right, form);
         self.add_sibling(tree, spot.page, right, separator.as_deref());
         Ok(())
+    }
+
+    /// Adds an entry behind all others of a tree, which end at a spot; where they end then. A full
+    /// leaf stays as it is. In a tree by hash, the entry has a greater hash than all others.
+    pub(crate) fn append(&mut self, tree: Tree, end: Spot, stored: &Stored<'_>, hash: u64) -> Spot {
+        let form = self.forms[tree as usize];
+        let mut end = self.with_leaf(tree, end);
+        let bytes = self.make_entry(form, stored, end.page);
+        let node = self.view().page(end.page);
+        if node.front().free_bytes(form.slot) >= bytes.len() + form.slot {
+            self.put_in(end.page, end.index, &bytes, stored.tag);
+            self.add_to(end, 1);
+        } else {
+            let separator = match form.slot {
+                4 => Some(hash.to_be_bytes().to_vec()),
+                _ => {
+                    let last = node.entry(node.len() - 1, form).bytes;
+                    let item = |bytes| Item {
+                        bytes: Cow::Borrowed(bytes),
+                        tag: 0,
+                    };
+                    self.separator(&item(last), &item(&bytes), form)
+                }
+            };
+            let front = Front::empty(Kind::Leaf, tree as u8, node.up());
+            let right = self.allocate();
+            self.write(page_at(right), &front.bytes());
+            self.put_in(right, 0, &bytes, stored.tag);
+            self.adopt_parts(right, form);
+            self.add_sibling(tree, end.page, right, separator.as_deref());
+            end = Spot::at(right, 0);
+            // A hint for what is counted with the next entries.
+            let view = self.view();
+            end.child = view.index_of(view.page(right).up(), right) as u16;
+        }
+        self.count(tree, 1);
+        Spot {
+            index: end.index + 1,
+            ..end
+        }
     }
 
     /// Sorts the entries of a leaf by their hashes; where it is cut, and the separator.

@@ -141,6 +141,24 @@ impl<V: ValueBytes + ?Sized> Edit<'_, V> {
         }
     }
 
+    /// Adds a member to the first tree whose hash is not before that of any other, which end at a
+    /// spot; where they end then.
+    pub(crate) fn append_hashed(
+        &mut self,
+        end: Spot,
+        member: &[u8],
+        tail: Option<u64>,
+        hash: u64,
+    ) -> Spot {
+        let stored = Stored {
+            lead: &[],
+            texts: [member, &[]],
+            tail,
+            tag: tag(hash),
+        };
+        self.append(Tree::First, end, &stored, hash)
+    }
+
     /// As [`Edit::put`]. Two members whose hashes of 64 bits are the same, and which do not fit
     /// into one page, are not to be expected: the second one is left out.
     pub(crate) fn put_sure(&mut self, place: &Place, texts: [&[u8]; 2], tail: Option<u64>) {

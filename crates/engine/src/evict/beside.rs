@@ -126,8 +126,8 @@ impl Reclaimer {
         found.is_some()
     }
 
-    /// Ends the use of an extent whose item has left, so that the next long value gets its memory. A
-    /// victim ends with its own last step.
+    /// Ends the use of an extent whose item has left, so that the next long value gets its memory.
+    /// A victim ends with its own last step.
     #[cold]
     pub(crate) fn retire_emptied(&mut self, store: &mut Store, extent: u32) {
         if self.victim.as_ref().is_none_or(|one| one.segment != extent) {

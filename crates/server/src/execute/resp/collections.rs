@@ -4,6 +4,7 @@ pub(super) mod member_scan;
 pub(super) mod fields;
 pub(super) mod hash_expiry;
 pub(super) mod hashes;
+mod gathered; // members of several collections, each once
 pub(super) mod set_algebra;
 pub(super) mod sets;
 pub(super) mod sorted_members;

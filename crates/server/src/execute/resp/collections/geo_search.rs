@@ -21,7 +21,7 @@ use crate::execute::resp::collections::geo_request::{Sequence, Wants, read};
 use crate::execute::resp::collections::sorted_store::{self, Supply};
 use crate::geo::{Position, Region};
 use crate::output::Output;
-use cellar_values::SortedSet;
+use cellar_values::{SortedSet, SortedSetBuilder};
 
 /// Members that one step looks at: each takes a few sines.
 const LOOKS_MAX: usize = STEP_ITEMS;
@@ -364,7 +364,7 @@ impl Supply for Selection {
         self.turned.count
     }
 
-    fn next(&mut self, result: &mut SortedSet<'_>) -> bool {
+    fn next(&mut self, result: &mut SortedSetBuilder) -> bool {
         let (Some(search), turned) = (&self.search, &mut self.turned) else {
             return false;
         };

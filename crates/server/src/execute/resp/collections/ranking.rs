@@ -1,23 +1,19 @@
 //! Ranking: the members of several sorted sets with the scores that they have together, in order.
 //!
-//! Members are gathered in [`PARTS`] by their hash, so that none of them takes long to grow; each
-//! part is sorted by itself, and then the lowest of all parts comes next.
+//! Members are gathered in parts; each part is sorted by itself, and then the lowest of all parts
+//! comes next.
 
-use std::cmp::{Ordering, Reverse};
-use std::collections::BinaryHeap;
-use std::hash::{BuildHasher, RandomState};
+use std::cmp::Ordering;
 use std::ops::Range;
 
-use cellar_engine::{Deadline, Handle, Instant, Item};
+use cellar_engine::{Handle, Item};
 
 use crate::execute::resp::call::steps::Progress;
+use crate::execute::resp::collections::gathered::{Added, Gathered, Place};
 use crate::execute::resp::failure::Failure;
 use crate::kind;
 use crate::limits::RESULT_BYTES_MAX;
-use cellar_values::{Collection, Set, SortedSet};
-
-/// Parts that a result is made in.
-const PARTS: usize = 64;
+use cellar_values::{Set, SortedSet, SortedSetBuilder};
 
 /// Which members are in the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -157,28 +153,17 @@ impl OperandView<'_> {
 }
 
 /// The lowest member of a part that was not shown.
-#[derive(Debug, PartialEq)]
+#[derive(Clone, Copy, Debug)]
 struct Head {
     score: f64,
-    member: Box<[u8]>,
     part: usize,
     rank: usize,
 }
 
-impl Eq for Head {}
-
-impl PartialOrd for Head {
-    fn partial_cmp(&self, other: &Head) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Head {
-    fn cmp(&self, other: &Head) -> Ordering {
-        let scores = self.score.partial_cmp(&other.score);
-        let scores = scores.unwrap_or(Ordering::Equal);
-        scores.then_with(|| self.member.cmp(&other.member))
-    }
+/// By score, and then by bytes.
+fn compare(one: (&[u8], &f64), other: (&[u8], &f64)) -> Ordering {
+    let scores = one.1.partial_cmp(other.1).unwrap_or(Ordering::Equal);
+    scores.then_with(|| one.0.cmp(other.0))
 }
 
 /// A result that is being made, and then shown.
@@ -189,10 +174,13 @@ pub(in crate::execute::resp) struct Ranking {
     /// The sources whose members are looked at, and the place in the first of them.
     left: Range<usize>,
     at: usize,
-    hasher: RandomState,
-    parts: Vec<SortedSet<'static>>,
+    gathered: Gathered<f64>,
+    /// The sorted set that it becomes, if it is to become one, and how far that has its members.
+    making: Option<(SortedSetBuilder, Place)>,
+    makes_set: bool,
     sorted: usize,
-    heads: BinaryHeap<Reverse<Head>>,
+    /// Of each part that has members left the lowest one: a heap, the lowest of all first.
+    heads: Vec<Head>,
     counts_only: bool,
     most: usize,
     /// Members found, and their bytes.
@@ -217,17 +205,25 @@ impl Ranking {
             Algebra::Union => 0..sources.len(),
             _ => 0..1,
         };
-        let part = || SortedSet::empty(Deadline::NEVER, Instant(0));
+        let most = match sources.is_empty() {
+            // Of what comes one by one nobody knows how much it will be.
+            true => usize::MAX,
+            false => {
+                let lengths = sources[left.clone()].iter().map(|one| one.0.view().len());
+                lengths.sum()
+            }
+        };
         Ranking {
             operation,
             aggregate,
             sources,
             left,
             at: 0,
-            hasher: RandomState::new(),
-            parts: (0..PARTS).map(|_| part()).collect(),
+            gathered: Gathered::new(most),
+            making: None,
+            makes_set: false,
             sorted: 0,
-            heads: BinaryHeap::new(),
+            heads: Vec::new(),
             counts_only: false,
             most: usize::MAX,
             count: 0,
@@ -241,10 +237,20 @@ impl Ranking {
         (self.counts_only, self.most) = (true, most);
     }
 
+    /// It becomes a sorted set.
+    pub(in crate::execute::resp) fn make_set(&mut self) {
+        self.makes_set = true;
+    }
+
+    /// The sorted set to which its members are pushed by their scores; all steps are done.
+    pub(in crate::execute::resp) fn take_set(&mut self) -> SortedSetBuilder {
+        let made = self.making.take();
+        made.map_or_else(SortedSetBuilder::default, |(builder, _)| builder)
+    }
+
     /// Adds a member that no source has; whether it is new.
     pub(in crate::execute::resp) fn put(&mut self, member: &[u8], score: f64) -> bool {
-        let part = self.hasher.hash_one(member) as usize % self.parts.len();
-        let is_new = self.parts[part].set(member, score);
+        let is_new = matches!(self.gathered.add(member, score), Added::New);
         if is_new {
             self.count += 1;
             self.bytes += member.len();
@@ -260,18 +266,80 @@ impl Ranking {
                 return Progress::More;
             }
         }
-        while !self.counts_only && self.sorted < self.parts.len() {
-            let part = &mut self.parts[self.sorted];
+        if self.counts_only {
+            return Progress::Last;
+        }
+        if self.makes_set && self.sorted == 0 {
+            let gathered = &mut self.gathered;
+            let (builder, next) = self.making.get_or_insert_with(|| {
+                let (count, bytes) = (gathered.count(), gathered.bytes());
+                let builder = SortedSetBuilder::hashed(gathered.hasher(), count, bytes);
+                (builder, Place::default())
+            });
+            let show = |member: &[u8], score: &f64, hash| {
+                // What is stored has no negative zero.
+                builder.push_hashed(member, score + 0.0, hash);
+            };
+            if gathered.show_by_hash(next, left, show) == Progress::More {
+                return Progress::More;
+            }
+        }
+        while let Some(len) = self.gathered.part_len(self.sorted) {
             if left == 0 {
                 return Progress::More;
             }
-            left = left.saturating_sub(part.len());
-            if !part.is_empty() {
-                self.heads.push(Reverse(head(part, self.sorted, 0)));
+            left = left.saturating_sub(len);
+            if len > 0 {
+                self.gathered.sort_part(self.sorted, compare);
+                self.heads.push(self.head(self.sorted, 0));
+                self.rise();
             }
             self.sorted += 1;
         }
         Progress::Last
+    }
+
+    fn head(&self, part: usize, rank: usize) -> Head {
+        let (_, &score) = self.gathered.at(part, rank);
+        Head { score, part, rank }
+    }
+
+    fn is_lower(&self, one: usize, other: usize) -> bool {
+        let member = |head: &Head| self.gathered.at(head.part, head.rank);
+        let (one, other) = (&self.heads[one], &self.heads[other]);
+        match one.score.partial_cmp(&other.score) {
+            Some(Ordering::Less) => true,
+            Some(Ordering::Greater) => false,
+            _ => compare(member(one), member(other)).is_lt(),
+        }
+    }
+
+    /// Moves the last head to its place.
+    fn rise(&mut self) {
+        let mut at = self.heads.len() - 1;
+        while at > 0 && self.is_lower(at, (at - 1) / 2) {
+            self.heads.swap(at, (at - 1) / 2);
+            at = (at - 1) / 2;
+        }
+    }
+
+    /// Moves the first head to its place.
+    fn sink(&mut self) {
+        let mut at = 0;
+        loop {
+            let children = at * 2 + 1..(at * 2 + 3).min(self.heads.len());
+            let mut lowest = at;
+            for child in children {
+                if self.is_lower(child, lowest) {
+                    lowest = child;
+                }
+            }
+            if lowest == at {
+                return;
+            }
+            self.heads.swap(at, lowest);
+            at = lowest;
+        }
     }
 
     /// Looks at members of the next source; whether there are more of them than are left.
@@ -307,13 +375,12 @@ impl Ranking {
             if self.counts_only {
                 self.count += 1;
             } else {
-                let part = self.hasher.hash_one(member) as usize % self.parts.len();
-                let part = &mut self.parts[part];
-                let before = part.score(member);
-                let score = before.map_or(score, |before| aggregate.join(before, score));
-                if part.set(member, score) {
-                    self.count += 1;
-                    self.bytes += member.len();
+                match self.gathered.add(member, score) {
+                    Added::New => {
+                        self.count += 1;
+                        self.bytes += member.len();
+                    }
+                    Added::Known(before) => *before = aggregate.join(*before, score),
                 }
             }
             is_over = self.count >= self.most || self.bytes > self.bytes_max;
@@ -330,26 +397,18 @@ impl Ranking {
 
     /// Shows the next member in order; whether there was one.
     pub(in crate::execute::resp) fn next(&mut self, show: impl FnOnce(&[u8], f64)) -> bool {
-        let Some(Reverse(lowest)) = self.heads.pop() else {
+        let Some(&Head { part, rank, .. }) = self.heads.first() else {
             return false;
         };
-        show(&lowest.member, lowest.score);
-        let (part, rank) = (lowest.part, lowest.rank + 1);
-        if rank < self.parts[part].len() {
-            self.heads
-                .push(Reverse(head(&self.parts[part], part, rank)));
+        let (member, score) = self.gathered.at(part, rank);
+        show(member, *score);
+        if Some(rank + 1) < self.gathered.part_len(part) {
+            self.heads[0] = self.head(part, rank + 1);
+        } else {
+            self.heads.swap_remove(0);
         }
+        self.sink();
         true
-    }
-}
-
-fn head(set: &SortedSet<'_>, part: usize, rank: usize) -> Head {
-    let (member, score) = set.at(rank);
-    Head {
-        score,
-        member: member.into_owned().into(),
-        part,
-        rank,
     }
 }
 

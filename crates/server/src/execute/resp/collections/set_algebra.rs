@@ -5,10 +5,9 @@
 //! stored in that same step; a later one replaces what was stored meanwhile.
 
 use std::collections::HashSet;
-use std::hash::{BuildHasher, RandomState};
 use std::ops::Range;
 
-use cellar_engine::{Deadline, Handle, Instant};
+use cellar_engine::Handle;
 use cellar_protocol::resp::number::parse_integer;
 use cellar_protocol::resp::{Reply, Verb};
 
@@ -16,17 +15,15 @@ use crate::execute::resp::append_failure;
 use crate::execute::resp::call::notify::Class;
 use crate::execute::resp::call::steps::{Progress, STEP_BYTES, STEP_ITEMS, TRACKED_STEP_ITEMS};
 use crate::execute::resp::call::{Call, DONE, Outcome};
+use crate::execute::resp::collections::gathered::{Added, Gathered, Place};
 use crate::execute::resp::collections::{Made, too_long};
 use crate::execute::resp::failure::Failure;
 use crate::kind;
 use crate::limits::RESULT_BYTES_MAX;
-use cellar_values::{Collection, Lookups, Set};
+use cellar_values::{Lookups, Set, SetBuilder};
 
-/// Look-ups of members in one step. All parts of a result grow at about the same time, so a step is
-/// short enough for some of them only.
+/// Look-ups of members in one step.
 const LOOKUPS_MAX: usize = STEP_ITEMS;
-/// Parts that a result is made in, so that none of them takes long to grow.
-const PARTS: usize = 64;
 
 /// SUNION, SINTER, SDIFF.
 pub(in crate::execute::resp) fn answer(call: &mut Call<'_>) -> Outcome {
@@ -39,15 +36,15 @@ pub(in crate::execute::resp) fn answer(call: &mut Call<'_>) -> Outcome {
         if std::mem::take(&mut rests) {
             return Progress::More;
         }
-        let Some((part, at)) = place else {
+        let Some(at) = place else {
             if result.step() == Progress::Last {
-                if result.bytes > RESULT_BYTES_MAX {
+                if result.gathered.bytes() > RESULT_BYTES_MAX {
                     let failure = Failure::text("ERR the reply would be longer than 64 MiB");
                     append_failure(&failure, proto, context, output);
                     return Progress::Last;
                 }
                 Reply::new(output.bytes(), proto).set(result.count);
-                place = Some((0, 0));
+                place = Some(Place::default());
             }
             return if result.count == 0 && place.is_some() {
                 Progress::Last
@@ -55,7 +52,7 @@ pub(in crate::execute::resp) fn answer(call: &mut Call<'_>) -> Outcome {
                 Progress::More
             };
         };
-        place = result.answer(part, at, &mut Reply::new(output.bytes(), proto));
+        place = result.answer(at, &mut Reply::new(output.bytes(), proto));
         if place.is_some() {
             Progress::More
         } else {
@@ -74,8 +71,7 @@ pub(in crate::execute::resp) fn store(call: &mut Call<'_>) -> Outcome {
     let keys = 2..call.args.len();
     let begun = call.alone(|call| {
         let mut result = Combining::of(call, verb, keys)?;
-        // A value is one set.
-        result.parts.truncate(1);
+        result.makes_set = true;
         result.bytes_max = call.cache().collection_bytes_max();
         if result.step() == Progress::More {
             return Ok(Some(result));
@@ -210,15 +206,16 @@ struct Combining {
     /// The sets whose members are looked at next and last, and the place in the first of them.
     sources: Range<usize>,
     at: usize,
-    hasher: RandomState,
-    parts: Vec<Set<'static>>,
-    /// Members found, and their bytes.
+    gathered: Gathered<()>,
+    /// Members found.
     count: usize,
-    bytes: usize,
     most: usize,
     bytes_max: usize,
     /// Whether nobody asks which members they are.
     counts_only: bool,
+    /// Whether they become a set, and that set.
+    makes_set: bool,
+    making: Option<(SetBuilder, Place)>,
 }
 
 impl Combining {
@@ -246,38 +243,58 @@ impl Combining {
         if verb == Verb::Sdiff {
             others.reverse();
         }
+        let most = sources.clone().map(|index| length(&index)).sum();
         Ok(Combining {
             verb,
+            gathered: Gathered::new(most),
             sets,
             others,
             sources,
             at: 0,
-            hasher: RandomState::new(),
-            parts: (0..PARTS)
-                .map(|_| Set::empty(Deadline::NEVER, Instant(0)))
-                .collect(),
             count: 0,
-            bytes: 0,
             most: usize::MAX,
             bytes_max: RESULT_BYTES_MAX,
             counts_only: false,
+            makes_set: false,
+            making: None,
         })
     }
 
     /// Whether the members found so far are more than there may be.
     fn is_too_long(&self) -> bool {
-        self.bytes > self.bytes_max
+        self.gathered.bytes() > self.bytes_max
     }
 
-    /// The one set that it has come to.
+    /// The set that it has come to.
     fn made(self) -> Made {
-        let set = self.parts.into_iter().next();
-        let set = set.unwrap_or_else(|| Set::empty(Deadline::NEVER, Instant(0)));
-        Made::of(set, self.count)
+        let (builder, _) = self.making.unwrap_or_else(|| begin_set(&self.gathered));
+        Made::of(builder.finish(), self.count)
+    }
+
+    /// Looks at some members more, or puts some into the set that they become.
+    fn step(&mut self) -> Progress {
+        if self.making.is_none() {
+            if self.gather() == Progress::More {
+                return Progress::More;
+            }
+            if !self.makes_set || self.is_too_long() {
+                return Progress::Last;
+            }
+        }
+        let gathered = &mut self.gathered;
+        let (builder, next) = self.making.get_or_insert_with(|| begin_set(gathered));
+        if builder.is_packed() {
+            let members = gathered.iter_from(*next);
+            members.for_each(|(member, _)| builder.push(member, 0));
+            return Progress::Last;
+        }
+        gathered.show_by_hash(next, STEP_ITEMS, |member, (), hash| {
+            builder.push(member, hash)
+        })
     }
 
     /// Looks at some members more.
-    fn step(&mut self) -> Progress {
+    fn gather(&mut self) -> Progress {
         let others: Vec<Option<Lookups<'_>>> = (self.others.iter())
             .map(|&index| self.sets[index].as_ref().map(|value| Lookups::of(value)))
             .collect();
@@ -303,13 +320,9 @@ impl Combining {
                     _ => !others.iter().any(&mut has),
                 };
                 let is_new = is_found
-                    && (self.counts_only || {
-                        let part = self.hasher.hash_one(&*member) as usize % self.parts.len();
-                        self.parts[part].add(&member)
-                    });
+                    && (self.counts_only || matches!(self.gathered.add(&member, ()), Added::New));
                 if is_new {
                     self.count += 1;
-                    self.bytes += member.len();
                     if self.count >= self.most || self.is_too_long() {
                         return Progress::Last;
                     }
@@ -321,19 +334,24 @@ impl Combining {
         Progress::Last
     }
 
-    /// Answers members from a place in a part on; where to go on.
-    fn answer(&self, part: usize, at: usize, reply: &mut Reply<'_>) -> Option<(usize, usize)> {
+    /// Answers members from a place on; where to go on.
+    fn answer(&self, from: Place, reply: &mut Reply<'_>) -> Option<Place> {
         let full = reply.out.len() + STEP_BYTES;
-        let mut at = at;
-        for (index, set) in self.parts.iter().enumerate().skip(part) {
-            for (member, next) in set.iter_from(at) {
-                reply.bulk(member);
-                if reply.out.len() >= full {
-                    return Some((index, next));
-                }
+        for (member, next) in self.gathered.iter_from(from) {
+            reply.bulk(member);
+            if reply.out.len() >= full {
+                return Some(next);
             }
-            at = 0;
         }
         None
     }
+}
+
+/// Begins to make a set of members.
+fn begin_set(gathered: &Gathered<()>) -> (SetBuilder, Place) {
+    let (count, bytes) = (gathered.count(), gathered.bytes());
+    (
+        SetBuilder::new(gathered.hasher(), count, bytes),
+        Place::default(),
+    )
 }

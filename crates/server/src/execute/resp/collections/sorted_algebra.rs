@@ -20,7 +20,7 @@ use crate::execute::resp::collections::sorted_ranges::part_to_store;
 use crate::execute::resp::collections::sorted_store::{self, Supply};
 use crate::execute::resp::failure::Failure;
 use crate::limits::RESULT_BYTES_MAX;
-use cellar_values::SortedSet;
+use cellar_values::{SortedSet, SortedSetBuilder};
 
 /// What a request asks for, behind its destination if it has one.
 struct Wish {
@@ -179,7 +179,11 @@ impl Supply for Ranking {
         self.count
     }
 
-    fn next(&mut self, set: &mut SortedSet<'_>) -> bool {
+    fn begin(&mut self) -> SortedSetBuilder {
+        self.take_set()
+    }
+
+    fn next(&mut self, set: &mut SortedSetBuilder) -> bool {
         Ranking::next(self, |member, score| {
             // What is stored has no negative zero.
             set.push(member, score + 0.0);
@@ -199,7 +203,7 @@ impl Supply for Part {
         self.0.as_ref().map_or(0, |(_, places)| places.len())
     }
 
-    fn next(&mut self, set: &mut SortedSet<'_>) -> bool {
+    fn next(&mut self, set: &mut SortedSetBuilder) -> bool {
         let Some((value, places)) = &mut self.0 else {
             return false;
         };
@@ -223,6 +227,7 @@ pub(in crate::execute::resp) fn store(call: &mut Call<'_>) -> Outcome {
     sorted_store::store(call, call.args[1], event, |call| {
         let (_, mut ranking) = begin(call, 2)?;
         ranking.bytes_max = call.cache().collection_bytes_max();
+        ranking.make_set();
         Ok(ranking)
     })
 }

@@ -3,8 +3,6 @@
 //! What it is made of is taken in one step, while no other event loop executes. A result that one
 //! turn makes is stored in that same step; a later one replaces what was stored meanwhile.
 
-use cellar_engine::{Deadline, Instant};
-
 use crate::clock::Stopwatch;
 use crate::execute::resp::append_failure;
 use crate::execute::resp::call::notify::Class;
@@ -12,7 +10,7 @@ use crate::execute::resp::call::steps::{FIRST_TURN_US, Progress, STEP_ITEMS};
 use crate::execute::resp::call::{Call, DONE, Outcome};
 use crate::execute::resp::collections::Made;
 use crate::execute::resp::failure::Failure;
-use cellar_values::{Collection, SortedSet};
+use cellar_values::SortedSetBuilder;
 
 /// Where the members of a result come from.
 pub(in crate::execute::resp) trait Supply: Send + 'static {
@@ -22,40 +20,49 @@ pub(in crate::execute::resp) trait Supply: Send + 'static {
     /// How many members there are, once that is done.
     fn count(&self) -> usize;
 
+    /// The set that its members are added to, once that is done.
+    fn begin(&mut self) -> SortedSetBuilder {
+        SortedSetBuilder::default()
+    }
+
     /// Adds the next member, which belongs behind all others; whether there was one.
-    fn next(&mut self, set: &mut SortedSet<'_>) -> bool;
+    fn next(&mut self, set: &mut SortedSetBuilder) -> bool;
 }
 
 /// A result on its way into the cache.
 struct Storing<S> {
     source: S,
-    is_prepared: bool,
-    set: SortedSet<'static>,
+    /// None until the source is prepared.
+    set: Option<SortedSetBuilder>,
 }
 
 impl<S: Supply> Storing<S> {
     /// Some work more.
     fn step(&mut self) -> Progress {
-        if !self.is_prepared {
-            self.is_prepared = self.source.prepare() == Progress::Last;
-            if self.is_prepared && self.source.count() < STEP_ITEMS {
-                return self.fill();
+        if self.set.is_none() {
+            if self.source.prepare() == Progress::More {
+                return Progress::More;
             }
-            return Progress::More;
+            self.set = Some(self.source.begin());
+            if self.source.count() >= STEP_ITEMS {
+                return Progress::More;
+            }
         }
         self.fill()
     }
 
     /// What it has come to.
     fn made(self) -> Made {
-        let count = self.set.len();
-        Made::of(self.set, count)
+        let set = self.set.unwrap_or_default().finish();
+        let count = set.len();
+        Made::of(set, count)
     }
 
     /// Adds some members more; whether these were the last.
     fn fill(&mut self) -> Progress {
+        let set = self.set.get_or_insert_default();
         for _ in 0..STEP_ITEMS {
-            if !self.source.next(&mut self.set) {
+            if !self.source.next(set) {
                 return Progress::Last;
             }
         }
@@ -74,8 +81,7 @@ pub(in crate::execute::resp) fn store<S: Supply>(
     let begun = call.alone(|call| {
         let mut storing = Storing {
             source: begin(call)?,
-            is_prepared: false,
-            set: SortedSet::empty(Deadline::NEVER, Instant(0)),
+            set: None,
         };
         let stopwatch = Stopwatch::start();
         while storing.step() == Progress::More {

@@ -9,7 +9,7 @@ use crate::execute::resp::call::steps::{Progress, STEP_ITEMS};
 use crate::execute::resp::collections::ranking::{Aggregate, Algebra, Ranking};
 use crate::execute::resp::failure::Failure;
 use cellar_values::list::{List, Side};
-use cellar_values::{Collection, HASH, Hash, LIST, SET, SORTED_SET, Set, SortedSet};
+use cellar_values::{Collection, HASH, Hash, LIST, SET, SORTED_SET, Set, SortedSetBuilder};
 
 /// Work that a step over so many members is, in bytes.
 const STEP_COST: usize = 1 << 20;
@@ -29,7 +29,7 @@ enum Growing {
     Set(Set<'static>, Deadline),
     Hash(Box<Hash<'static>>),
     /// Members in the order of their scores go from the one to the other.
-    Sorted(Box<Ranking>, SortedSet<'static>, Deadline),
+    Sorted(Box<Ranking>, Option<SortedSetBuilder>, Deadline),
 }
 
 impl Builder {
@@ -41,9 +41,9 @@ impl Builder {
             Holds::Set => Growing::Set(Set::empty(deadline, now), deadline),
             Holds::Hash => Growing::Hash(Box::new(Hash::empty(deadline, now))),
             Holds::SortedSet => {
-                let ranking = Ranking::of(Algebra::Union, Aggregate::Sum, Vec::new());
-                let set = SortedSet::empty(deadline, now);
-                Growing::Sorted(Box::new(ranking), set, deadline)
+                let mut ranking = Ranking::of(Algebra::Union, Aggregate::Sum, Vec::new());
+                ranking.make_set();
+                Growing::Sorted(Box::new(ranking), None, deadline)
             }
         };
         Builder {
@@ -108,10 +108,14 @@ impl Builder {
         let Growing::Sorted(ranking, set, _) = &mut self.growing else {
             return true;
         };
-        if set.is_empty() && ranking.step(STEP_ITEMS) == Progress::More {
-            *left = 0;
-            return false;
+        if set.is_none() {
+            if ranking.step(STEP_ITEMS) == Progress::More {
+                *left = 0;
+                return false;
+            }
+            *set = Some(ranking.take_set());
         }
+        let set = set.get_or_insert_default();
         for _ in 0..STEP_ITEMS {
             if !ranking.next(|member, score| set.push(member, score)) {
                 return true;
@@ -136,7 +140,10 @@ impl Builder {
             Growing::Set(set, deadline) => written(set, &mut value).min(deadline),
             Growing::Hash(hash) if hash.is_empty() => Deadline::PASSED,
             Growing::Hash(hash) => written(*hash, &mut value),
-            Growing::Sorted(_, set, deadline) => written(set, &mut value).min(deadline),
+            Growing::Sorted(_, set, deadline) => {
+                let set = set.unwrap_or_default().finish();
+                written(set, &mut value).min(deadline)
+            }
         };
         if value.len() > context.cache().collection_bytes_max() {
             return Err(too_long());
