@@ -201,13 +201,19 @@ final class Watch {
         return isFresh() && staysHome(home, before, hash);
     }
 
-    /** The same by any view. A node that was out since then and came back is another home. */
+    /**
+     * The same by any view. A node that was out since then and came back is another home, and so is
+     * one that was not the home in between.
+     */
     boolean staysHome(Replica home, Homes before, long hash) {
         Homes now = homes;
-        boolean same =
-                now == before
-                        || now.view().number(home.name()) == before.view().number(home.name());
-        return same && now.home(hash) == home;
+        if (now == before) {
+            return now.home(hash) == home;
+        }
+        Homes between = new Homes(before.view().until(now.view()), replicas);
+        return now.view().number(home.name()) == before.view().number(home.name())
+                && now.home(hash) == home
+                && between.home(hash) == home;
     }
 
     /** Completes when the view may be acted on; fails if it may not by {@code until_ms}. */
