@@ -1,6 +1,7 @@
 package cellar.client.internal.cluster;
 
 import cellar.client.CacheException;
+import cellar.client.internal.cluster.CopyQueue.Pace;
 import cellar.client.internal.cluster.Peer.If;
 import java.util.concurrent.CompletableFuture;
 import org.jspecify.annotations.Nullable;
@@ -34,10 +35,19 @@ final class Copier {
                 .thenCompose(
                         found -> {
                             Integer later = found.compare(copy);
-                            if (later == null) {
-                                return pull(to, key, attempt).thenCompose(known -> done());
+                            if (later == null && !isHome(to, key)) {
+                                return pull(to, key, attempt)
+                                        .thenCompose(
+                                                known ->
+                                                        isHome(to, key)
+                                                                ? deliver(
+                                                                        to,
+                                                                        key,
+                                                                        copy,
+                                                                        next(attempt))
+                                                                : done());
                             }
-                            if (later <= 0) {
+                            if (later != null && later <= 0) {
                                 return done();
                             }
                             return store(to, key, copy, found)
@@ -48,6 +58,14 @@ final class Copier {
                                                             : deliver(
                                                                     to, key, copy, next(attempt)));
                         });
+    }
+
+    /**
+     * Whether {@code to} is the key's home. If it became that while the copy was on its way, what
+     * is there without an order and of the same view is what filled it: the copy is later.
+     */
+    private boolean isHome(Replica to, byte[] key) {
+        return watch.homes().home(Homes.hash(key)) == to;
     }
 
     /** Stores what the item's home has; false if it has nothing. */
@@ -68,6 +86,10 @@ final class Copier {
                             }
                             if (home == to) {
                                 return CompletableFuture.completedFuture(true);
+                            }
+                            // A new home may lack what the one before has changed last.
+                            if (watch.settlesIn_ms(hash) > 0) {
+                                throw moved();
                             }
                             return source(home, home.home().read(key))
                                     .thenCompose(
@@ -91,8 +113,24 @@ final class Copier {
         if (copy == null) {
             return CompletableFuture.completedFuture(false);
         }
+        if (isAhead(there, copy)) {
+            return CompletableFuture.completedFuture(true);
+        }
         return store(to, key, copy, there)
                 .thenApply(stored -> stored.done() ? (Boolean) true : null);
+    }
+
+    /**
+     * Whether the node has what its home lacks as yet: both are copies from one earlier home, and
+     * that of the node is not older.
+     */
+    private static boolean isAhead(Found there, Item copy) {
+        Item item = there.item();
+        return item != null
+                && item.ordered()
+                && copy.ordered()
+                && item.home() == copy.home()
+                && Long.compareUnsigned(item.order(), copy.order()) >= 0;
     }
 
     /**
@@ -110,12 +148,13 @@ final class Copier {
                             }
                             return store(to, key, copy, Found.NOTHING)
                                     .thenCompose(
-                                            stored ->
-                                                    stored.done()
-                                                            ? done()
-                                                            : pull(to, key)
-                                                                    .thenCompose(had -> done()));
+                                            stored -> stored.done() ? done() : queued(to, key));
                         });
+    }
+
+    /** Pulls it as soon as its home is settled. */
+    private static CompletableFuture<@Nullable Void> queued(Replica to, byte[] key) {
+        return to.queue().add(key, null, Pace.AT_ONCE).thenCompose(known -> done());
     }
 
     /** What the home has; if it fails, that is not the fault of the node that is copied to. */

@@ -160,8 +160,15 @@ final class Filling {
         }
     }
 
-    /** Copies all, again if another node has become the home of some keys meanwhile. */
+    /**
+     * Copies all, again if another node has become the home of some keys meanwhile; not from homes
+     * which may lack what those before have changed last.
+     */
     private CompletableFuture<Boolean> copies() {
+        long wait_ms = watch.settlesIn_ms();
+        if (wait_ms > 0) {
+            return after(wait_ms, true).thenCompose(mine -> mine ? copies() : no());
+        }
         Homes homes = watch.homes();
         List<Replica> sources = homes.known();
         return from(homes, sources, 0)

@@ -196,6 +196,19 @@ final class Watch {
         }
     }
 
+    /** How long any key must not be written to; 0 for not at all. */
+    long settlesIn_ms() {
+        long now_ms = ticks.now_ms();
+        lock.lock();
+        try {
+            return now_ms >= settledAt_ms
+                    ? 0
+                    : superseded.stream().mapToLong(s -> s.left_ms(now_ms)).max().orElse(0);
+        } finally {
+            lock.unlock();
+        }
+    }
+
     /** Whether {@code home} is the home of a key, and was since {@code before}, by a fresh view. */
     boolean isHome(Replica home, Homes before, long hash) {
         return isFresh() && staysHome(home, before, hash);
