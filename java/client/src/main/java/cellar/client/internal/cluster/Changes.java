@@ -70,11 +70,12 @@ final class Changes {
         }
 
         private CompletableFuture<R> makeSettled(Function<Replica, Peer> over) {
+            // Before it is asked whether they are settled: later ones may not be.
+            Homes homes = watch.homes();
             long wait_ms = watch.settlesIn_ms(hash);
             if (wait_ms > 0) {
                 return late() ? failed(unsettled()) : after(wait_ms, this::make);
             }
-            Homes homes = watch.homes();
             Replica home = homes.home(hash);
             return home == null ? failed(unsettled()) : at(home, over.apply(home), homes);
         }

@@ -545,15 +545,17 @@ final class Watch {
                 return;
             }
             long now_ms = ticks.now_ms();
-            settledAt_ms = Long.MIN_VALUE;
+            long settled_ms = Long.MIN_VALUE;
             boolean later = false;
             for (Superseded before : superseded) {
                 if (!later) {
                     before.told(now_ms + lease_ms(before));
                 }
                 later |= before == last;
-                settledAt_ms = Math.max(settledAt_ms, before.until_ms());
+                settled_ms = Math.max(settled_ms, before.until_ms());
             }
+            // At once: callers read it without the lock.
+            settledAt_ms = settled_ms;
         } finally {
             lock.unlock();
         }
