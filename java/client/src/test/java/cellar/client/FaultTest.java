@@ -15,6 +15,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicReference;
@@ -387,6 +388,39 @@ class FaultTest {
             Await.until(
                     "the end of the leader", () -> leader.getState() == Thread.State.TERMINATED);
         }
+    }
+
+    /** The server may still execute them, so none of them is taken for one that was not sent. */
+    @Test
+    void allWritesOnAConnectionThatHasGoneSilentTimeOut() throws Exception {
+        client.close();
+        use(CacheClient.builder().blockingConnections(1).timeout(SHORT.multipliedBy(6)));
+        CountDownLatch first = new CountDownLatch(1);
+        CountDownLatch never = new CountDownLatch(1);
+        server.beforeReply(first);
+        Thread leader = new Thread(() -> cache.get("k"));
+        leader.start();
+        Await.until("a request", () -> server.requests() > 0);
+        List<Throwable> failures = new CopyOnWriteArrayList<>();
+        List<Thread> writers = new ArrayList<>();
+        for (int i = 0; i < 2; i++) {
+            Thread writer = new Thread(() -> cache.set("k", "x", TTL));
+            writer.setUncaughtExceptionHandler((thread, failure) -> failures.add(failure));
+            writer.start();
+            writers.add(writer);
+            Await.until("a wait", () -> writer.getState() == Thread.State.TIMED_WAITING);
+            // paced: the second one may wait for longer than the first.
+            Thread.sleep(SHORT.toMillis());
+        }
+        server.beforeReply(never);
+        first.countDown();
+        for (Thread writer : writers) {
+            writer.join();
+        }
+        never.countDown();
+        leader.join();
+        assertEquals(2, failures.size());
+        failures.forEach(failure -> assertInstanceOf(CacheException.Timeout.class, failure));
     }
 
     @Test

@@ -196,6 +196,11 @@ public class Endpoint {
                 operation.name() + " had no answer from " + name() + " in " + settings.timeout());
     }
 
+    /** The server may still execute what it has not answered. */
+    CacheException silent() {
+        return new CacheException.Timeout(name() + " has gone silent");
+    }
+
     /** Nobody could connect: the node is down until the first pipe finds that it answers. */
     void unreachable(Throwable cause) {
         failed(cause);

@@ -344,12 +344,14 @@ final class Lane {
         } else if (cause instanceof ClosedChannelException) {
             endpoint.suspect();
         }
+        boolean silent = broken.stream().anyMatch(waiter -> waiter.isLate(now_ns));
         for (Waiter waiter : broken) {
             CacheException failure = failure(waiter, cause, now_ns);
-            if (failure instanceof CacheException.Connection && waiter.mayRepeat()) {
+            boolean unanswered = failure instanceof CacheException.Connection;
+            if (unanswered && waiter.mayRepeat()) {
                 queue.add(waiter);
             } else {
-                waiter.fail(failure);
+                waiter.fail(unanswered && silent ? endpoint.silent() : failure);
                 waiter.wake();
             }
         }

@@ -249,7 +249,7 @@ public final class Pipe {
 
     /** The node is down at once, not only when connecting again has failed. */
     private void fallSilent() {
-        CacheException silence = new CacheException.Timeout(endpoint.name() + " has gone silent");
+        CacheException silence = endpoint.silent();
         endpoint.failed(silence);
         close(silence);
     }
