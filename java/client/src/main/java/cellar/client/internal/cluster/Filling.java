@@ -9,6 +9,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
@@ -53,6 +54,7 @@ final class Filling {
         claimed()
                 .thenCompose(mine -> mine ? told() : no())
                 .thenCompose(mine -> after(wait_ms, mine))
+                .thenCompose(mine -> mine ? stillHolds() : no())
                 .thenCompose(mine -> step(mine, () -> target.copy().flush()))
                 .thenCompose(mine -> mine ? claimed() : no())
                 .thenCompose(mine -> mine && holds() ? announced() : no())
@@ -82,6 +84,17 @@ final class Filling {
                 && view.number(target.name()) == number
                 && view.isRequested(target.name())
                 && watch.replica(target.name()) == target;
+    }
+
+    /**
+     * The same by a fresh view: if this client stood still meanwhile, another may have filled the
+     * node. Who begins without what the others have has no fresh view.
+     */
+    private CompletableFuture<Boolean> stillHolds() {
+        return fromNothing
+                ? CompletableFuture.completedFuture(holds())
+                : watch.fresh(watch.ticks().now_ms() + watch.timing().pause())
+                        .thenApply(fresh -> holds());
     }
 
     /** Holds the claim if nobody does. */
@@ -193,18 +206,41 @@ final class Filling {
         return source.copy()
                 .keys()
                 .thenCompose(
-                        keys -> {
-                            List<byte[]> own = new ArrayList<>();
-                            for (String key : keys) {
-                                byte[] bytes = Keys.bytes(key);
-                                boolean item = !key.startsWith(Watch.RESERVED);
-                                if (item && homes.home(Homes.hash(bytes)) == source) {
-                                    own.add(bytes);
-                                }
-                            }
-                            return copy(source, own, 0);
-                        })
+                        keys -> remains(source, homes).thenApply(same -> own(keys, source, homes)))
+                .thenCompose(own -> copy(source, own, 0))
                 .thenCompose(done -> from(homes, sources, index + 1));
+    }
+
+    /**
+     * Fails unless the source is the process that it was, which knows the view: else what it listed
+     * is not all.
+     */
+    private CompletableFuture<@Nullable Void> remains(Replica source, Homes homes) {
+        return source.copy()
+                .read(Watch.VIEW_KEY)
+                .thenAccept(
+                        found -> {
+                            Item item = found.item();
+                            View there = item == null ? View.EMPTY : watch.read(item);
+                            watch.adopt(there);
+                            int number = watch.homes().view().number(source.name());
+                            if (item == null || number != homes.view().number(source.name())) {
+                                throw new CacheException.Overloaded(
+                                        source.name() + " is not what it was");
+                            }
+                        });
+    }
+
+    private static List<byte[]> own(Set<String> keys, Replica source, Homes homes) {
+        List<byte[]> own = new ArrayList<>();
+        for (String key : keys) {
+            byte[] bytes = Keys.bytes(key);
+            boolean item = !key.startsWith(Watch.RESERVED);
+            if (item && homes.home(Homes.hash(bytes)) == source) {
+                own.add(bytes);
+            }
+        }
+        return own;
     }
 
     private CompletableFuture<@Nullable Void> copy(Replica source, List<byte[]> keys, int from) {

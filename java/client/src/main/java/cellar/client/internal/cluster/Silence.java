@@ -71,7 +71,8 @@ final class Silence {
 
     /** Whether {@code node} has been silent for this long while the client heard others. */
     boolean lasts(Seen node, long now_ms, long silence_ms) {
-        return node.isSilent() && now_ms - since_ms(node) > silence_ms;
+        boolean hears = now_ms - answered_ms <= timing.lease();
+        return hears && node.isSilent() && now_ms - since_ms(node) > silence_ms;
     }
 
     /** Since when {@code node} has been silent to a client that hears. */

@@ -17,6 +17,7 @@ import java.util.Map;
 import java.util.PriorityQueue;
 import java.util.Random;
 import java.util.Set;
+import java.util.TreeSet;
 import java.util.concurrent.CompletableFuture;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
@@ -42,7 +43,10 @@ final class World {
     private static final String VIEW = new String(Watch.VIEW_KEY, StandardCharsets.US_ASCII);
 
     /** So much later may a server that stood still do what had come over one of its connections. */
-    private static final int THAW_MS = 100;
+    static final int THAW_MS = 100;
+
+    /** So much later may a client that stood still do what was due meanwhile, in any order. */
+    private static final int WAKING_MS = 4;
 
     /** So much later comes what is not waited for. */
     private static final long LATE_MS = 100;
@@ -212,7 +216,7 @@ final class World {
         private <T extends @Nullable Object> CompletableFuture<T> ask(Supplier<T> task) {
             CompletableFuture<T> answer = new CompletableFuture<>();
             Socket over = new Socket(this, socket);
-            later(timeout_ms, () -> fail(answer));
+            client.later(timeout_ms, () -> fail(answer));
             later(way(), () -> arrive(over, task, answer));
             return answer;
         }
@@ -236,7 +240,7 @@ final class World {
                 return;
             }
             if (server.dead) {
-                answer.completeExceptionally(new CacheException.Connection(server.name, null));
+                client.later(0, () -> answer.completeExceptionally(down(server)));
                 return;
             }
             if (server.frozen || server.waiting.containsKey(over)) {
@@ -251,11 +255,7 @@ final class World {
         private <T extends @Nullable Object> void run(
                 Supplier<T> task, CompletableFuture<T> answer) {
             if (guarded && process != server.process && server.held(VIEW) == null) {
-                later(
-                        way(),
-                        () ->
-                                answer.completeExceptionally(
-                                        new CacheException.Connection("another", null)));
+                client.later(way(), () -> answer.completeExceptionally(down(server)));
                 return;
             }
             process = server.process;
@@ -263,12 +263,16 @@ final class World {
             try {
                 result = task.get();
             } catch (CacheException e) {
-                later(way(), () -> answer.completeExceptionally(e));
+                client.later(way(), () -> answer.completeExceptionally(e));
                 return;
             }
             if (!client.cut.contains(server.name)) {
-                later(way(), () -> answer.complete(result));
+                client.later(way(), () -> answer.complete(result));
             }
+        }
+
+        private static CacheException down(Server server) {
+            return new CacheException.Connection(server.name, null);
         }
 
         @Override
@@ -299,7 +303,7 @@ final class World {
             Supplier<Stored> task = () -> server.store(name, item, condition, version);
             if (server.swallows && !name.startsWith(Watch.RESERVED)) {
                 CompletableFuture<Stored> none = new CompletableFuture<>();
-                later(timeout_ms, () -> fail(none));
+                client.later(timeout_ms, () -> fail(none));
                 return none;
             }
             boolean tells = condition == If.SAME && Arrays.equals(key, Watch.VIEW_KEY);
@@ -328,7 +332,7 @@ final class World {
 
         @Override
         public CompletableFuture<Set<String>> keys() {
-            return ask(() -> Set.copyOf(server.items.keySet()));
+            return ask(() -> new TreeSet<>(server.items.keySet()));
         }
     }
 
@@ -341,6 +345,9 @@ final class World {
 
         /** The servers that it lists. */
         private final List<Server> list;
+
+        /** What it would have done while it stands still; null if it does not. */
+        private @Nullable List<Runnable> due;
 
         /** Whether it takes no more requests from its caller. */
         boolean isClosing;
@@ -363,7 +370,7 @@ final class World {
 
                         @Override
                         public void later(long delay_ms, Runnable task) {
-                            World.this.later(delay_ms, task);
+                            Client.this.later(delay_ms, task);
                         }
                     };
             watch = new Watch(name, ticks, timing, () -> {});
@@ -374,13 +381,55 @@ final class World {
             watch.start(list.stream().map(this::replica).toList());
         }
 
+        /** It will do something. */
+        private void later(long delay_ms, Runnable task) {
+            World.this.later(delay_ms, () -> act(task));
+        }
+
+        private void act(Runnable task) {
+            List<Runnable> still = due;
+            if (still == null) {
+                task.run();
+            } else {
+                still.add(task);
+            }
+        }
+
+        /** Does nothing for so long, from when its copies are made; its clock goes on. */
+        void standStill(long for_ms) {
+            if (!hasCopied()) {
+                later(1, () -> standStill(for_ms));
+            } else if (due == null) {
+                due = new ArrayList<>();
+                World.this.later(for_ms, this::goOn);
+            }
+        }
+
+        /** Does what was due, in any order. */
+        private void goOn() {
+            List<Runnable> late = due;
+            due = null;
+            if (late != null) {
+                late.forEach(task -> later(random.nextInt(WAKING_MS), task));
+            }
+        }
+
+        boolean isStill() {
+            return due != null;
+        }
+
         /** Whether its requests are answered and its copies are made. */
         boolean isIdle() {
-            boolean idle = pending == 0;
+            return pending == 0 && hasCopied();
+        }
+
+        /** Whether its copies are made. */
+        boolean hasCopied() {
+            boolean copied = true;
             for (Replica replica : watch.replicas()) {
-                idle &= replica.queue().drained().isDone();
+                copied &= replica.queue().drained().isDone();
             }
-            return idle;
+            return copied;
         }
 
         /** Ends it when its requests are answered and its copies are made; then runs the task. */
