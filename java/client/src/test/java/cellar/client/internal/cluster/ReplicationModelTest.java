@@ -31,8 +31,12 @@ class ReplicationModelTest {
             new Timing(40, 100_000, 0, 0, 10, 20, 150, 400, 60_000);
     private static final long SCHEDULES = Long.getLong("cellar.schedules", 20_000);
     private static final long FEW_SCHEDULES = 1_000;
+    private static final long FEW_LONG_SCHEDULES = 200;
     private static final long BROKEN_SCHEDULES = 20_000;
     private static final int ITEMS = 2;
+
+    /** Steps of 5 ms; longer than a client stands still, twice. */
+    private static final int SETTLE_STEPS_MAX = 5_000;
 
     /**
      * How long things take.
@@ -46,6 +50,13 @@ class ReplicationModelTest {
             long timeout_ms, int slow_ms, int operations, int span_ms, int fault_ms, int grace_ms) {
         static final Pace USUAL = new Pace(25, 0, 14, 120, 80, 100);
         static final Pace SLOW = new Pace(150, 70, 40, 500, 80, 600);
+        static final Pace LONG = new Pace(25, 0, 80, 700, 80, 100);
+        static final Pace LONG_SLOW = new Pace(150, 70, 80, 1000, 80, 600);
+
+        /** Reads may be so much older. */
+        Pace later(int ms) {
+            return new Pace(timeout_ms, slow_ms, operations, span_ms, fault_ms, grace_ms + ms);
+        }
 
         static Pace of(long seed) {
             return seed % SLOW_ONE_OF == 0 ? SLOW : USUAL;
@@ -69,7 +80,17 @@ class ReplicationModelTest {
         }
 
         Run(long seed, int servers, int clients, Timing timing, Set<World.Broken> broken) {
-            pace = Pace.of(seed);
+            this(seed, servers, clients, timing, broken, Pace.of(seed));
+        }
+
+        Run(
+                long seed,
+                int servers,
+                int clients,
+                Timing timing,
+                Set<World.Broken> broken,
+                Pace pace) {
+            this.pace = pace;
             world = new World(seed, servers, clients, timing, pace.timeout_ms(), broken);
             Bounds bounds =
                     new Bounds(
@@ -105,7 +126,7 @@ class ReplicationModelTest {
 
         /** Runs until all nodes are in again. */
         void settle() {
-            for (int i = 0; i < 2000 && !isSettled(); i++) {
+            for (int i = 0; i < SETTLE_STEPS_MAX && !isSettled(); i++) {
                 world.run(5);
             }
             if (!isSettled()) {
@@ -169,7 +190,9 @@ class ReplicationModelTest {
 
         private void operate() {
             List<World.Client> open =
-                    world.clients.stream().filter(client -> !client.isClosing).toList();
+                    world.clients.stream()
+                            .filter(client -> !client.isClosing && !client.isStill())
+                            .toList();
             if (open.isEmpty()) {
                 return;
             }
@@ -252,6 +275,89 @@ class ReplicationModelTest {
                     faults.add(faults.lost, key + " is " + values);
                 }
             }
+        }
+    }
+
+    /**
+     * A schedule in which one or two of three servers fail, several times, and are filled while
+     * items are changed, and clients stand still.
+     */
+    private static final class LongRun extends Run {
+        private static final int SERVERS = 3;
+        private static final int FAULTS = 4;
+        private static final int STILL_MS_MAX = 500;
+
+        /** Longer than the claim of a node lasts. */
+        private static final int LONG_MS_MAX = 7_000;
+
+        private final boolean oneServer;
+
+        LongRun(long seed, Timing timing) {
+            super(seed, SERVERS, 2 + (int) (seed % 2), timing, Set.of(), pace(seed));
+            oneServer = oneServer(seed);
+        }
+
+        private static boolean oneServer(long seed) {
+            return seed / 2 % 2 == 0;
+        }
+
+        /**
+         * If a home dies while the next one stands still, that gets its copies when it goes on. And
+         * where two servers fail none is slow as well: clients that disagree which one is left put
+         * all of them out.
+         */
+        private static Pace pace(long seed) {
+            if (!oneServer(seed)) {
+                return Pace.LONG.later(Pace.LONG.fault_ms() + World.THAW_MS);
+            }
+            return seed % SLOW_ONE_OF == 0 ? Pace.LONG_SLOW : Pace.LONG;
+        }
+
+        /** What clients that stand still have begun is done in the end, too. */
+        @Override
+        boolean isSettled() {
+            return world.clients.stream().allMatch(client -> !client.isStill() && client.isIdle())
+                    && super.isSettled();
+        }
+
+        /**
+         * A counter's last step may be nowhere else if a home goes together with the next one,
+         * which is out if a client has no answer from it in time.
+         */
+        @Override
+        void step(World.Client client) {
+            if (oneServer && pace.slow_ms() == 0) {
+                super.step(client);
+            }
+        }
+
+        @Override
+        void fault() {
+            int first = world.random.nextInt(SERVERS);
+            for (int i = 0; i < FAULTS; i++) {
+                int at_ms = world.random.nextInt(pace.span_ms());
+                int for_ms = 1 + world.random.nextInt(pace.fault_ms());
+                int number = first + (oneServer ? 0 : world.random.nextInt(2));
+                World.Server server = world.servers.get(number % SERVERS);
+                switch (world.random.nextInt(3)) {
+                    case 0 -> {
+                        world.later(at_ms, server::kill);
+                        world.later(at_ms + for_ms, server::restart);
+                    }
+                    case 1 -> {
+                        world.later(at_ms, server::freeze);
+                        world.later(at_ms + for_ms, server::thaw);
+                    }
+                    default -> standStill(at_ms);
+                }
+            }
+        }
+
+        private void standStill(int at_ms) {
+            int most_ms = world.random.nextInt(4) == 0 ? LONG_MS_MAX : STILL_MS_MAX;
+            int still_ms = 1 + world.random.nextInt(most_ms);
+            World.Client client = world.clients.get(world.random.nextInt(world.clients.size()));
+            world.later(at_ms, () -> client.standStill(still_ms));
         }
     }
 
@@ -366,6 +472,17 @@ class ReplicationModelTest {
     @Tag("deep")
     void whenClientsAreStartedWithAnotherListNothingIsLostAndNothingComesBack() {
         assertEquals("", check(0, SCHEDULES, seed -> new ListRun(seed, TIMING, Set.of())));
+    }
+
+    @Test
+    void whenServersFailAndAClientStandsStillInAFewSchedulesNothingIsLostAndNothingComesBack() {
+        assertEquals("", check(0, FEW_LONG_SCHEDULES, seed -> new LongRun(seed, TIMING)));
+    }
+
+    @Test
+    @Tag("deep")
+    void whenServersFailAndAClientStandsStillNothingIsLostAndNothingComesBack() {
+        assertEquals("", check(0, SCHEDULES / 4, seed -> new LongRun(seed, TIMING)));
     }
 
     @ParameterizedTest
