@@ -41,7 +41,9 @@ final class Checker {
         /** A server ends, and another has its name at another address. */
         MOVE,
         /** What one client and a server say to each other comes late, and nothing is lost. */
-        LATE
+        LATE,
+        /** One client does nothing for a while: its threads stop wherever they are. */
+        STILL
     }
 
     /** Of a client that is broken on purpose, what is wrong first ends the run. */
@@ -74,6 +76,10 @@ final class Checker {
     private static final int FILLED_MS = 700;
 
     private static final int COUNTERS = 10;
+
+    /** After so many of the other faults a client stands still as well. */
+    private static final int THEN_STILL_ONE_OF = 3;
+
     private static final long QUIET_MS = 4_000;
 
     /** Nothing is changed for so long before some faults: then every copy has to be right. */
@@ -90,6 +96,10 @@ final class Checker {
     private final List<List<Cable>> cables = new ArrayList<>();
 
     private final List<CacheClient<String>> clients = new ArrayList<>();
+
+    /** Where each client's threads stop when it stands still. */
+    private final List<Standstill> standstills = new ArrayList<>();
+
     private final List<History> items = new ArrayList<>();
     private final List<Tally> counters = new ArrayList<>();
     private final AtomicBoolean stop = new AtomicBoolean();
@@ -181,12 +191,14 @@ final class Checker {
         }
         cables.add(own);
         long apart_ns = index * APART_NS;
+        Standstill standstill = new Standstill();
+        standstills.add(standstill);
         return CacheClient.builder()
                 .discovery(discovery(own))
                 .mode(CacheClientBuilder.Mode.REPLICATED)
                 .timeout(Duration.ofMillis(500))
                 .backoff(Duration.ofMillis(20), Duration.ofMillis(200))
-                .ticker(() -> System.nanoTime() + apart_ns)
+                .ticker(() -> standstill.now_ns() + apart_ns)
                 .build(Codecs.string());
     }
 
@@ -297,8 +309,12 @@ final class Checker {
                 setCalm(random.nextBoolean());
                 Fault fault = kinds.get(random.nextInt(kinds.size()));
                 inject(fault, node, random);
-                long end_ms = System.nanoTime() / 1_000_000;
-                injected.add(begin_ms + " to " + end_ms + " ms: " + fault + " of node " + node);
+                note(begin_ms, fault + " of node " + node);
+                if (random.nextInt(THEN_STILL_ONE_OF) == 0 && plan.faults().contains(Fault.STILL)) {
+                    // paced: what the fault has begun is under way.
+                    Thread.sleep(random.nextInt(1500));
+                    standStill(random);
+                }
                 // paced: clients work between faults.
                 Thread.sleep(1000);
             } else {
@@ -308,6 +324,21 @@ final class Checker {
             untilWhole();
             calm.set(false);
         }
+    }
+
+    private void note(long begin_ms, String what) {
+        injected.add(begin_ms + " to " + System.nanoTime() / 1_000_000 + " ms: " + what);
+    }
+
+    private void standStill(Random random) throws InterruptedException {
+        long begin_ms = System.nanoTime() / 1_000_000;
+        int index = random.nextInt(plan.clients());
+        Standstill standstill = standstills.get(index);
+        standstill.begin(cluster(clients.get(index)));
+        // paced: how long the fault lasts is drawn from the seed; sometimes longer than a claim.
+        Thread.sleep(200 + random.nextInt(random.nextInt(4) == 0 ? 7000 : 2500));
+        standstill.end();
+        note(begin_ms, "client " + index + " stood still");
     }
 
     private void setCalm(boolean wanted) throws InterruptedException {
@@ -359,6 +390,7 @@ final class Checker {
                 Thread.sleep(50 + random.nextInt(LATE_MS_MAX - 50));
                 late.become(Cable.State.WHOLE);
             }
+            case STILL -> standStill(random);
             case MOVE -> {
                 server.kill();
                 servers.set(node, start());
@@ -386,7 +418,11 @@ final class Checker {
     }
 
     private static boolean isWhole(CacheClient<String> client) {
-        return ((ReplicatedCluster) ((AsyncView<String>) client).core().cluster()).isWhole();
+        return cluster(client).isWhole();
+    }
+
+    private static ReplicatedCluster cluster(CacheClient<String> client) {
+        return (ReplicatedCluster) ((AsyncView<String>) client).core().cluster();
     }
 
     /** For longer runs by hand: kind, nodes, clients, seconds, seed, and what is broken. */

@@ -95,7 +95,7 @@ public final class History {
         }
     }
 
-    private static final int RECENT_MAX = 60;
+    private static final int RECENT_MAX = 400;
 
     private final Bounds bounds;
     private final String key;
