@@ -19,6 +19,9 @@ use crate::execute::resp::strings::values::{as_string, count_read};
 
 /// Bytes of all sources together that one step looks at.
 const STEP_BYTES: usize = 2 << 20;
+/// Bytes of the result that are made at a time: with those of the sources they stay in the
+/// processor's first cache.
+const BLOCK_BYTES: usize = 4 << 10;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Logic {
@@ -63,20 +66,39 @@ impl Logic {
         Ok(operation)
     }
 
-    /// Writes the bytes from `at` on; what a source lacks is zero. `scratch` is as long as `out`
-    /// and zero, and is left with anything.
-    fn combine(self, sources: &[&[u8]], at: usize, out: &mut [u8], scratch: &mut [u8]) {
+    /// Writes the bytes from `at` on; what a source lacks is zero.
+    fn combine(self, sources: &[&[u8]], at: usize, out: &mut [u8]) {
+        let mut scratch = [0; BLOCK_BYTES];
+        let blocks = out.chunks_mut(BLOCK_BYTES).zip((at..).step_by(BLOCK_BYTES));
+        for (number, (block, at)) in blocks.enumerate() {
+            let scratch = &mut scratch[..block.len()];
+            if number > 0 && self.needs_scratch() {
+                scratch.fill(0);
+            }
+            self.combine_block(sources, at, block, scratch);
+        }
+    }
+
+    fn needs_scratch(self) -> bool {
+        !matches!(self, Logic::And | Logic::Or | Logic::Xor | Logic::Not)
+    }
+
+    /// The same of few bytes. `scratch` is as long as `out` and zero, and is left with anything.
+    fn combine_block(self, sources: &[&[u8]], at: usize, out: &mut [u8], scratch: &mut [u8]) {
         let bytes = out.len();
         let part = |source: &[u8]| {
             let start = at.min(source.len());
             (start, source.len().min(at + bytes))
         };
-        out.fill(0);
         for (place, source) in sources.iter().enumerate() {
             let (start, end) = part(source);
             let source = &source[start..end];
             match self {
-                _ if place == 0 => out[..source.len()].copy_from_slice(source),
+                _ if place == 0 => {
+                    let (copied, rest) = out.split_at_mut(source.len());
+                    copied.copy_from_slice(source);
+                    rest.fill(0);
+                }
                 Logic::And => {
                     let (both, rest) = out.split_at_mut(source.len());
                     zip(both, source, |one, other| one & other);
@@ -147,9 +169,7 @@ impl Making {
         let most = (STEP_BYTES / views.len()).max(1);
         let end = self.bytes.min(self.done + most);
         let part = &mut out[self.done..end];
-        let mut scratch = vec![0; part.len()];
-        self.operation
-            .combine(&views, self.done, part, &mut scratch);
+        self.operation.combine(&views, self.done, part);
         self.done = end;
         if end < self.bytes {
             Progress::More
@@ -250,17 +270,36 @@ mod tests {
             ("one", [0b0110_1000, 0xfe, 3]),
         ] {
             let operation = Logic::parse(name.as_bytes(), 3).unwrap();
-            let (mut out, mut scratch) = ([9; 3], [0; 3]);
-            operation.combine(&sources, 0, &mut out, &mut scratch);
+            let mut out = [9; 3];
+            operation.combine(&sources, 0, &mut out);
             assert_eq!(out, expected, "{name}");
             for (at, wanted) in expected.into_iter().enumerate() {
-                let (mut byte, mut scratch) = ([9], [0]);
-                operation.combine(&sources, at, &mut byte, &mut scratch);
+                let mut byte = [9];
+                operation.combine(&sources, at, &mut byte);
                 assert_eq!(byte[0], wanted, "{name} at {at}");
             }
         }
-        let (mut out, mut scratch) = ([9; 2], [0; 2]);
-        Logic::Not.combine(&[&[1, 0xf0]], 0, &mut out, &mut scratch);
+        let mut out = [9; 2];
+        Logic::Not.combine(&[&[1, 0xf0]], 0, &mut out);
         assert_eq!(out, [0xfe, 0x0f]);
+    }
+
+    #[test]
+    fn long_strings_are_combined_as_single_bytes_are() {
+        let bytes = |seed: usize, length: usize| -> Vec<u8> {
+            (0..length).map(|at| ((at * seed) >> 3) as u8).collect()
+        };
+        let sources = [bytes(7, 20_001), bytes(13, 4_096), bytes(29, 9_000)];
+        let sources: Vec<&[u8]> = sources.iter().map(Vec::as_slice).collect();
+        for name in ["and", "or", "xor", "diff", "diff1", "andor", "one"] {
+            let operation = Logic::parse(name.as_bytes(), 3).unwrap();
+            let mut out = vec![9; 20_001];
+            operation.combine(&sources, 0, &mut out);
+            for (at, made) in out.into_iter().enumerate() {
+                let mut byte = [9];
+                operation.combine(&sources, at, &mut byte);
+                assert_eq!(made, byte[0], "{name} at {at}");
+            }
+        }
     }
 }
