@@ -19,17 +19,19 @@ final class Reading<R extends @Nullable Object> {
     private final byte[] key;
     private final Supplier<ReadOperation<R>> read;
     private final Replica home;
+    private final Homes homes;
     private List<Replica> tried = List.of();
     private Replica asked;
     private ReadOperation<R> request;
     private @Nullable ReadOperation<R> best;
 
-    /** Begins at {@code home}; {@code read} is called once for each node. */
-    Reading(Watch watch, byte[] key, Replica home, Supplier<ReadOperation<R>> read) {
+    /** Begins at {@code home} by {@code homes}; {@code read} is called once for each node. */
+    Reading(Watch watch, byte[] key, Homes homes, Replica home, Supplier<ReadOperation<R>> read) {
         this.watch = watch;
         this.key = key;
         this.read = read;
         this.home = home;
+        this.homes = homes;
         this.asked = home;
         this.request = read.get();
     }
@@ -70,6 +72,18 @@ final class Reading<R extends @Nullable Object> {
     ReadOperation<R> answer() {
         ReadOperation<R> answer = best;
         return answer == null ? request : answer;
+    }
+
+    /**
+     * Whether it found nothing and the home may have been emptied meanwhile: a client that stood
+     * still may have asked a node that was out by then. Such a miss has to be read again.
+     */
+    boolean mayHaveMissed() {
+        ReadOperation<R> answer = answer();
+        return !answer.isCompletedExceptionally()
+                && answer.isMiss()
+                && !answer.isGone()
+                && !watch.isHome(home, homes, Homes.hash(key));
     }
 
     private static List<Replica> and(List<Replica> tried, Replica more) {

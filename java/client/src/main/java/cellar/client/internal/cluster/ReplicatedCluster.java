@@ -40,6 +40,9 @@ public final class ReplicatedCluster extends Cluster {
     private static final Logger LOG = LoggerFactory.getLogger(ReplicatedCluster.class);
     private static final long CLOSE_MS_MAX = 2000;
 
+    /** A miss is read again at most so often while the key's home changes; then it is a miss. */
+    private static final int READS_AGAIN_MAX = 3;
+
     /** A node's connections: for what only a home is asked, and for the rest. */
     private record Member(Node node, Endpoint home, Endpoint copy, Replica replica) {}
 
@@ -160,11 +163,11 @@ public final class ReplicatedCluster extends Cluster {
 
     @Override
     public Endpoint home(byte[] key) {
-        return endpoint(homeOf(key));
+        return endpoint(homeOf(watch.homes(), key));
     }
 
-    private Replica homeOf(byte[] key) {
-        Replica home = watch.homes().home(Homes.hash(key));
+    private static Replica homeOf(Homes homes, byte[] key) {
+        Replica home = homes.home(Homes.hash(key));
         if (home == null) {
             throw new CacheException.Connection("no node has everything", null);
         }
@@ -213,25 +216,54 @@ public final class ReplicatedCluster extends Cluster {
     @Override
     public <R extends @Nullable Object> CompletionStage<R> read(
             byte[] key, Supplier<ReadOperation<R>> read) {
+        return read(key, read, READS_AGAIN_MAX);
+    }
+
+    private <R extends @Nullable Object> CompletionStage<R> read(
+            byte[] key, Supplier<ReadOperation<R>> read, int again) {
         return watch.isFresh()
-                ? submit(reading(key, read))
-                : ready().thenCompose(fresh -> submit(reading(key, read)));
+                ? submit(key, read, again)
+                : ready().thenCompose(fresh -> submit(key, read, again));
+    }
+
+    private <R extends @Nullable Object> CompletionStage<R> submit(
+            byte[] key, Supplier<ReadOperation<R>> read, int again) {
+        Reading<R> reading = reading(key, read);
+        return submit(reading)
+                .thenCompose(
+                        done ->
+                                again > 0 && reading.mayHaveMissed()
+                                        ? read(key, read, again - 1)
+                                        : reading.answer());
     }
 
     private <R extends @Nullable Object> Reading<R> reading(
             byte[] key, Supplier<ReadOperation<R>> read) {
-        return new Reading<>(watch, key, homeOf(key), read);
+        Homes homes = watch.homes();
+        return new Reading<>(watch, key, homes, homeOf(homes, key), read);
     }
 
-    private static <R extends @Nullable Object> CompletionStage<R> submit(Reading<R> reading) {
+    /** Completes when the reading does not go on. */
+    private static <R extends @Nullable Object> CompletionStage<@Nullable Void> submit(
+            Reading<R> reading) {
         return endpoint(reading.asked())
                 .submit(reading.request())
                 .handle((answer, failure) -> reading.goesOn())
-                .thenCompose(more -> more ? submit(reading) : reading.answer());
+                .thenCompose(
+                        more -> more ? submit(reading) : CompletableFuture.completedFuture(null));
     }
 
     @Override
     public <R extends @Nullable Object> R readNow(byte[] key, Supplier<ReadOperation<R>> read) {
+        Reading<R> reading = readOnce(key, read);
+        for (int again = READS_AGAIN_MAX; again > 0 && reading.mayHaveMissed(); again--) {
+            reading = readOnce(key, read);
+        }
+        return result(reading.answer());
+    }
+
+    private <R extends @Nullable Object> Reading<R> readOnce(
+            byte[] key, Supplier<ReadOperation<R>> read) {
         if (!watch.isFresh()) {
             Stages.await(
                     ready().orTimeout(2 * settings.timeout().toMillis(), TimeUnit.MILLISECONDS));
@@ -240,7 +272,7 @@ public final class ReplicatedCluster extends Cluster {
         do {
             endpoint(reading.asked()).call(reading.request());
         } while (reading.goesOn());
-        return result(reading.answer());
+        return reading;
     }
 
     @Override

@@ -1,10 +1,12 @@
 package cellar.client.internal.cluster;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import cellar.client.internal.cluster.View.State;
 import cellar.client.internal.wire.Mark.Kind;
+import cellar.client.internal.wire.ReadOperation;
 import java.nio.charset.StandardCharsets;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
@@ -136,5 +138,65 @@ class StandstillTest {
 
     private static boolean isFilling(World.Client client) {
         return view(client).state("s2") == State.FILLING;
+    }
+
+    @Test
+    void aMissThatIsFoundAfterAStandstillIsReadAgain() {
+        World world = world(1, 3);
+        World.Client client = world.clients.get(0);
+        assertFalse(missed(client).mayHaveMissed());
+        Reading<Boolean> before = missed(client);
+        client.standStill(STILL_MS);
+        until(world, () -> client.isStill() && !client.watch.isFresh());
+        assertTrue(before.mayHaveMissed());
+        until(world, () -> !client.isStill() && client.watch.isFresh());
+        // Nothing has changed, so the home was not emptied: it was asked rightly.
+        assertFalse(before.mayHaveMissed());
+    }
+
+    @Test
+    void aMissAtANodeThatWasFilledAnewIsReadAgain() {
+        World world = world(1, 3);
+        World.Client client = world.clients.get(0);
+        // Asked now, and answered by the process that is started meanwhile.
+        Reading<Boolean> before = missed(client, false);
+        String home = before.asked().name();
+        World.Server server =
+                world.servers.stream().filter(s -> s.name.equals(home)).toList().get(0);
+        server.kill();
+        until(world, () -> view(client).state(home) == State.OUT);
+        server.restart();
+        until(world, world::isWhole);
+        miss(before);
+        assertTrue(client.watch.isFresh());
+        assertTrue(before.mayHaveMissed());
+    }
+
+    private static Reading<Boolean> missed(World.Client client) {
+        return missed(client, true);
+    }
+
+    private static Reading<Boolean> missed(World.Client client, boolean now) {
+        byte[] key = World.bytes("k");
+        Homes homes = client.watch.homes();
+        Replica home = homes.home(Homes.hash(key));
+        Reading<Boolean> reading =
+                new Reading<>(
+                        client.watch,
+                        key,
+                        homes,
+                        home,
+                        () -> new ReadOperation<>(key, 0, ReadOperation::hit));
+        if (now) {
+            miss(reading);
+        }
+        return reading;
+    }
+
+    /** Every node that it asks answers that it has nothing. */
+    private static void miss(Reading<Boolean> reading) {
+        do {
+            reading.request().complete(false);
+        } while (reading.goesOn());
     }
 }

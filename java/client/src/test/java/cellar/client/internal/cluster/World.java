@@ -459,6 +459,10 @@ final class World {
 
         /** Reads as a caller does. */
         CompletableFuture<@Nullable String> get(String key) {
+            return get(key, 3);
+        }
+
+        private CompletableFuture<@Nullable String> get(String key, int again) {
             byte[] bytes = bytes(key);
             long hash = Homes.hash(bytes);
             return watch.fresh(watch.ticks().now_ms() + 5 * timeout_ms)
@@ -472,7 +476,16 @@ final class World {
                                 return home.home()
                                         .read(bytes)
                                         .handle((found, failure) -> failure == null ? found : null)
-                                        .thenCompose(found -> second(bytes, home, found));
+                                        .thenCompose(found -> second(bytes, home, found))
+                                        .thenCompose(
+                                                value ->
+                                                        value == null
+                                                                        && again > 0
+                                                                        && !watch.isHome(
+                                                                                home, homes, hash)
+                                                                ? get(key, again - 1)
+                                                                : CompletableFuture.completedFuture(
+                                                                        value));
                             });
         }
 
