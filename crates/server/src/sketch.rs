@@ -8,7 +8,7 @@
 //! are runs ([`sparse`]); what does not fit becomes dense. Format, hash and estimate are Redis's,
 //! so a sketch of either server is one of the other's, and both count the same.
 //!
-//! Invariant: [`Sketch`] is well formed; strings of clients are checked when they become one.
+//! Strings of clients may be malformed: what a command reads of one it checks, as Redis does.
 //! Estimate: O. Ertl, "New cardinality estimation algorithms for HyperLogLog sketches", 2017.
 //! Tests: at the end of this file, tests/resp_sketches.rs.
 
@@ -31,6 +31,8 @@ const REGISTER_BITS: usize = 6;
 pub const DENSE_BYTES: usize = HEAD_BYTES + REGISTERS * REGISTER_BITS / 8;
 /// Longest sparse sketch that a change leaves sparse.
 const SPARSE_BYTES_MAX: usize = 3_000;
+/// A change of a sparse sketch adds no more.
+const CHANGE_BYTES: usize = 5;
 const MAGIC: &[u8] = b"HYLL";
 const DENSE: u8 = 0;
 const SPARSE: u8 = 1;
@@ -48,15 +50,6 @@ pub enum Flaw {
     NoSketch,
     /// It begins as a sketch does, but its registers are no such.
     Corrupted,
-}
-
-/// All registers, each in a byte.
-pub type Registers = Box<[u8; REGISTERS]>;
-
-/// Registers that are all zero.
-#[must_use]
-pub fn no_registers() -> Registers {
-    Box::new([0; REGISTERS])
 }
 
 /// Whether a string begins and is as long as a sketch.
@@ -83,6 +76,18 @@ pub fn is_dense(bytes: &[u8]) -> bool {
 #[must_use]
 pub fn dense_register(bytes: &[u8], index: usize) -> u8 {
     dense_at(bytes, index)
+}
+
+/// Whether a string with such a head has this value, or a higher one, in a register.
+///
+/// # Errors
+/// [`Flaw::Corrupted`], as far as it was read.
+pub fn reaches(bytes: &[u8], index: usize, value: u8) -> Result<bool, Flaw> {
+    Ok(value
+        <= match is_dense(bytes) {
+            true => dense_at(bytes, index),
+            false => sparse::register(bytes, HEAD_BYTES, index)?,
+        })
 }
 
 /// The bytes of a dense sketch that have a part of a register.
@@ -122,15 +127,21 @@ pub fn telling(count: u64) -> ([u8; 8], usize) {
     (count.to_le_bytes(), COUNT_AT)
 }
 
-/// Raises each register to that of a string with such a head.
+/// Raises each register of a dense sketch to that of a string with such a head.
 ///
 /// # Errors
-/// [`Flaw::Corrupted`].
-pub fn merge(bytes: &[u8], registers: &mut [u8; REGISTERS]) -> Result<(), Flaw> {
+/// [`Flaw::Corrupted`], and some registers are raised.
+pub fn merge(bytes: &[u8], dense: &mut [u8]) -> Result<(), Flaw> {
     if is_dense(bytes) {
-        let (eights, _) = registers.as_chunks_mut::<8>();
-        for (eight, values) in eights.iter_mut().zip(dense_values(bytes)) {
-            *eight = highest(u64::from_le_bytes(*eight), values).to_le_bytes();
+        let (ours, _) = dense[HEAD_BYTES..].as_chunks_mut::<8>();
+        let (theirs, _) = bytes[HEAD_BYTES..].as_chunks::<8>();
+        for (ours, theirs) in ours.chunks_exact_mut(3).zip(theirs.chunks_exact(3)) {
+            let [a, b, c, d] = groups(ours);
+            let [e, f, g, h] = groups(theirs);
+            let (a, b, c, d) = (highest(a, e), highest(b, f), highest(c, g), highest(d, h));
+            ours[0] = (a | b << 48).to_le_bytes();
+            ours[1] = (b >> 16 | c << 32).to_le_bytes();
+            ours[2] = (c >> 32 | d << 16).to_le_bytes();
         }
         return Ok(());
     }
@@ -138,12 +149,35 @@ pub fn merge(bytes: &[u8], registers: &mut [u8; REGISTERS]) -> Result<(), Flaw> 
     for run in sparse::runs(&bytes[HEAD_BYTES..]) {
         let run = run?;
         if run.value > 0 {
-            let covered = registers[at..at + run.length].iter_mut();
-            covered.for_each(|register| *register = run.value.max(*register));
+            for index in at..at + run.length {
+                raise_register(&mut dense[register_bytes(index)], index, run.value);
+            }
         }
         at += run.length;
     }
     Ok(())
+}
+
+/// Takes over the registers of a dense sketch, but not its count.
+pub fn copy_registers(bytes: &[u8], dense: &mut [u8]) {
+    dense[HEAD_BYTES..].copy_from_slice(&bytes[HEAD_BYTES..]);
+}
+
+/// Takes over the count of a string with such a head, and says that it is out of date: so does a
+/// Redis that changes a sketch.
+pub fn copy_count(bytes: &[u8], dense: &mut [u8]) {
+    dense[COUNT_AT..HEAD_BYTES].copy_from_slice(&bytes[COUNT_AT..HEAD_BYTES]);
+    dense[STALE_AT] |= STALE_BIT;
+}
+
+/// A dense sketch without elements, which tells no count.
+#[must_use]
+pub fn no_elements() -> Vec<u8> {
+    let mut bytes = MAGIC.to_vec();
+    bytes.push(DENSE);
+    bytes.resize(DENSE_BYTES, 0);
+    bytes[STALE_AT] = STALE_BIT;
+    bytes
 }
 
 /// How many elements a string with such a head was given, about.
@@ -161,30 +195,6 @@ pub fn count(bytes: &[u8]) -> Result<u64, Flaw> {
         }
     }
     Ok(estimate(&histogram))
-}
-
-/// The same of registers.
-#[must_use]
-pub fn count_registers(registers: &[u8; REGISTERS]) -> u64 {
-    let (eights, _) = registers.as_chunks::<8>();
-    let values = eights.iter().map(|eight| u64::from_le_bytes(*eight));
-    estimate(&histogram_of(values))
-}
-
-/// Appends a dense sketch with these registers, which tells no count.
-pub fn write_registers(registers: &[u8; REGISTERS], out: &mut Vec<u8>) {
-    let mut head = [0; HEAD_BYTES];
-    head[..MAGIC.len()].copy_from_slice(MAGIC);
-    (head[4], head[STALE_AT]) = (DENSE, STALE_BIT);
-    let start = out.len() + HEAD_BYTES;
-    out.extend_from_slice(&head);
-    out.resize(start + REGISTERS * REGISTER_BITS / 8, 0);
-    let (eights, _) = registers.as_chunks::<8>();
-    let (sixes, _) = out[start..].as_chunks_mut::<6>();
-    for (eight, six) in eights.iter().zip(sixes) {
-        let [a, b, c, d, e, f, ..] = packed(u64::from_le_bytes(*eight)).to_le_bytes();
-        *six = [a, b, c, d, e, f];
-    }
 }
 
 /// The register of an element, and the value that it has there at least.
@@ -216,16 +226,15 @@ impl Sketch {
         Sketch(bytes)
     }
 
-    /// A copy of a string.
+    /// A copy of a string that has the head of a sketch, and room for a change.
     ///
     /// # Errors
-    /// If it is none.
+    /// [`Flaw::NoSketch`].
     pub fn of(bytes: &[u8]) -> Result<Sketch, Flaw> {
         check_head(bytes)?;
-        if !is_dense(bytes) && !sparse::is_whole(&bytes[HEAD_BYTES..]) {
-            return Err(Flaw::Corrupted);
-        }
-        Ok(Sketch(bytes.to_vec()))
+        let mut copy = Vec::with_capacity(bytes.len() + CHANGE_BYTES);
+        copy.extend_from_slice(bytes);
+        Ok(Sketch(copy))
     }
 
     /// Its bytes, which tell no count.
@@ -242,37 +251,37 @@ impl Sketch {
     }
 
     /// Raises a register to a value; whether it was lower.
-    pub fn raise(&mut self, index: usize, value: u8) -> bool {
+    ///
+    /// # Errors
+    /// [`Flaw::Corrupted`], and nothing is changed.
+    pub fn raise(&mut self, index: usize, value: u8) -> Result<bool, Flaw> {
         if !is_dense(&self.0) {
-            let raised = sparse::raise(&mut self.0, HEAD_BYTES, SPARSE_BYTES_MAX, index, value);
+            let raised = sparse::raise(&mut self.0, HEAD_BYTES, SPARSE_BYTES_MAX, index, value)?;
             match raised {
-                Some(is_raised) => return is_raised,
-                None => self.make_dense(),
+                Some(is_raised) => return Ok(is_raised),
+                None => self.make_dense()?,
             }
         }
         let is_lower = dense_at(&self.0, index) < value;
         if is_lower {
             set_dense(&mut self.0, index, value);
         }
-        is_lower
+        Ok(is_lower)
     }
 
     /// Makes it dense, if it is not.
-    pub fn make_dense(&mut self) {
+    ///
+    /// # Errors
+    /// [`Flaw::Corrupted`], and nothing is changed.
+    pub fn make_dense(&mut self) -> Result<(), Flaw> {
         if is_dense(&self.0) {
-            return;
+            return Ok(());
         }
-        let mut dense = self.0[..HEAD_BYTES].to_vec();
-        dense[4] = DENSE;
-        dense.resize(DENSE_BYTES, 0);
-        let mut at = 0;
-        for Stretch { value, length } in sparse::runs(&self.0[HEAD_BYTES..]).flatten() {
-            if value > 0 {
-                (at..at + length).for_each(|index| set_dense(&mut dense, index, value));
-            }
-            at += length;
-        }
+        let mut dense = no_elements();
+        copy_count(&self.0, &mut dense);
+        merge(&self.0, &mut dense)?;
         self.0 = dense;
+        Ok(())
     }
 }
 
@@ -310,32 +319,45 @@ fn set_dense(bytes: &mut [u8], index: usize, value: u8) {
     set_register(&mut bytes[at..], bit, value);
 }
 
-/// All registers of a dense sketch, eight at a time: six bytes become eight.
+/// The registers of a group of eight with an even number, and the bit above each.
+const EVEN: u64 = 0x03f0_3f03_f03f;
+const ABOVE: u64 = 0x0400_4004_0040;
+
+/// The four groups of eight dense registers, 48 bits each, that lie in three words.
+fn groups(words: &[[u8; 8]]) -> [u64; 4] {
+    const GROUP: u64 = 0xffff_ffff_ffff;
+    let a = u64::from_le_bytes(words[0]);
+    let b = u64::from_le_bytes(words[1]);
+    let c = u64::from_le_bytes(words[2]);
+    [
+        a & GROUP,
+        (a >> 48 | b << 16) & GROUP,
+        (b >> 32 | c << 32) & GROUP,
+        c >> 16,
+    ]
+}
+
+/// The higher one of each two registers of two groups.
+fn highest(one: u64, other: u64) -> u64 {
+    let even = highest_even(one & EVEN, other & EVEN);
+    even | highest_even(one >> 6 & EVEN, other >> 6 & EVEN) << 6
+}
+
+fn highest_even(one: u64, other: u64) -> u64 {
+    // Above a register that is at least the other one, the bit stays; none borrows from the next.
+    let at_least = ((one | ABOVE) - other) & ABOVE;
+    let mask = at_least - (at_least >> 6);
+    one & mask | other & !mask
+}
+
+/// All registers of a dense sketch, eight at a time, each in a byte.
 fn dense_values(bytes: &[u8]) -> impl Iterator<Item = u64> {
-    let (sixes, _) = bytes[HEAD_BYTES..].as_chunks::<6>();
-    sixes.iter().map(|&[a, b, c, d, e, f]| {
-        let low = u64::from(u32::from_le_bytes([a, b, c, 0]));
-        let high = u64::from(u32::from_le_bytes([d, e, f, 0]));
-        let fours = low | high << 32;
+    let (words, _) = bytes[HEAD_BYTES..].as_chunks::<8>();
+    words.chunks_exact(3).flat_map(groups).map(|group| {
+        let fours = group & 0x00ff_ffff | (group & 0xffff_ff00_0000) << 8;
         let pairs = fours & 0x0000_0fff_0000_0fff | (fours & 0x00ff_f000_00ff_f000) << 4;
         pairs & 0x003f_003f_003f_003f | (pairs & 0x0fc0_0fc0_0fc0_0fc0) << 2
     })
-}
-
-/// Eight registers in six bytes.
-fn packed(eight: u64) -> u64 {
-    let pairs = eight & 0x003f_003f_003f_003f | (eight & 0x3f00_3f00_3f00_3f00) >> 2;
-    let fours = pairs & 0x0000_0fff_0000_0fff | (pairs & 0x0fff_0000_0fff_0000) >> 4;
-    fours & 0x00ff_ffff | (fours >> 32 & 0x00ff_ffff) << 24
-}
-
-/// The higher one of each two registers.
-fn highest(one: u64, other: u64) -> u64 {
-    const TOPS: u64 = 0x8080_8080_8080_8080;
-    // A register has six bits, so none borrows from its neighbour.
-    let at_least = ((one | TOPS) - other) & TOPS;
-    let mask = (at_least >> 7) * 0xff;
-    one & mask | other & !mask
 }
 
 /// How many registers have each value.
@@ -481,15 +503,15 @@ mod tests {
 
     use super::*;
 
-    fn registers(sketch: &Sketch) -> Registers {
-        let mut registers = no_registers();
-        merge(sketch.bytes(), &mut registers).unwrap();
-        registers
+    fn registers(sketch: &Sketch) -> Vec<u8> {
+        let mut dense = no_elements();
+        merge(sketch.bytes(), &mut dense).unwrap();
+        (0..REGISTERS).map(|index| dense_at(&dense, index)).collect()
     }
 
     fn add(sketch: &mut Sketch, element: &str) -> bool {
         let (index, value) = row_of(element.as_bytes());
-        sketch.raise(index, value)
+        sketch.raise(index, value).unwrap()
     }
 
     #[test]
@@ -513,7 +535,7 @@ mod tests {
     #[test]
     fn sparse_and_dense_sketches_count_the_same() {
         let (mut sparse, mut dense) = (Sketch::empty(), Sketch::empty());
-        dense.make_dense();
+        dense.make_dense().unwrap();
         for number in 0..20_000_u64 {
             let element = format!("element:{number}");
             assert_eq!(add(&mut sparse, &element), add(&mut dense, &element));
@@ -521,7 +543,6 @@ mod tests {
                 assert_eq!(registers(&sparse), registers(&dense));
                 let told = count(sparse.bytes()).unwrap();
                 assert_eq!(told, count(dense.bytes()).unwrap());
-                assert_eq!(told, count_registers(&registers(&dense)));
                 assert!((told as f64 - number as f64).abs() <= 2.0 + number as f64 * 0.03);
             }
         }
@@ -532,24 +553,36 @@ mod tests {
     #[test]
     fn the_last_register_is_kept_as_any_other() {
         let mut sketch = Sketch::empty();
-        assert!(sketch.raise(REGISTERS - 1, 7) && !sketch.raise(REGISTERS - 1, 6));
-        sketch.make_dense();
+        assert_eq!(sketch.raise(REGISTERS - 1, 7), Ok(true));
+        assert_eq!(sketch.raise(REGISTERS - 1, 6), Ok(false));
+        sketch.make_dense().unwrap();
         assert_eq!(dense_at(sketch.bytes(), REGISTERS - 1), 7);
-        assert!(sketch.raise(REGISTERS - 1, 51) && sketch.raise(0, 33));
+        assert_eq!(sketch.raise(REGISTERS - 1, 51), Ok(true));
+        assert_eq!(sketch.raise(0, 33), Ok(true));
         assert_eq!(dense_at(sketch.bytes(), REGISTERS - 1), 51);
         assert_eq!(registers(&sketch)[REGISTERS - 1], 51);
     }
 
     #[test]
-    fn registers_are_packed_as_they_were_unpacked() {
-        let mut sketch = Sketch::empty();
-        sketch.make_dense();
+    fn dense_sketches_merge_register_by_register() {
+        let raised = |factor: usize| {
+            let mut sketch = Sketch::empty();
+            sketch.make_dense().unwrap();
+            for index in 0..REGISTERS {
+                sketch.raise(index, (index * factor % 64) as u8).unwrap();
+            }
+            sketch
+        };
+        let (one, other) = (raised(7), raised(11));
+        let mut merged = one.bytes().to_vec();
+        merge(other.bytes(), &mut merged).unwrap();
         for index in 0..REGISTERS {
-            sketch.raise(index, (index * 7 % 64) as u8);
+            let values = [7, 11].map(|factor| (index * factor % 64) as u8);
+            assert_eq!(Some(&dense_at(&merged, index)), values.iter().max(), "{index}");
         }
-        let mut written = Vec::new();
-        write_registers(&registers(&sketch), &mut written);
-        assert_eq!(written, sketch.stale());
+        let mut copied = no_elements();
+        merge(one.bytes(), &mut copied).unwrap();
+        assert_eq!(copied, one.stale());
     }
 
     #[test]
@@ -583,18 +616,29 @@ mod tests {
                 }
                 bytes.truncate(bytes.len() - missing.min(1));
             }
-            let mut registers = no_registers();
-            if let Ok(mut sketch) = Sketch::of(&bytes) {
-                merge(&bytes, &mut registers).unwrap();
-                let before = count(&bytes).unwrap();
-                prop_assert_eq!(before, count_registers(&registers));
+            let mut dense = no_elements();
+            if check_head(&bytes).is_ok() && merge(&bytes, &mut dense).is_ok() {
+                let mut sketch = Sketch::of(&bytes).unwrap();
+                prop_assert_eq!(count(&bytes), count(&dense));
+                for index in (0..REGISTERS).step_by(37) {
+                    let value = dense_at(&dense, index);
+                    prop_assert_eq!(reaches(&bytes, index, value), Ok(true));
+                    prop_assert_eq!(reaches(&bytes, index, value + 1), Ok(false));
+                }
                 for number in 0..50 {
                     add(&mut sketch, &number.to_string());
                 }
-                prop_assert!(Sketch::of(sketch.bytes()).is_ok());
+                prop_assert!(count(sketch.bytes()).is_ok());
             } else if check_head(&bytes).is_ok() {
+                let mut sketch = Sketch::of(&bytes).unwrap();
+                for number in 0..50 {
+                    let (index, value) = row_of(number.to_string().as_bytes());
+                    // Some are raised before the flaw; none behind it.
+                    let _ = sketch.raise(index, value);
+                }
+                prop_assert_eq!(sketch.make_dense(), Err(Flaw::Corrupted));
                 prop_assert_eq!(count(&bytes), Err(Flaw::Corrupted));
-                prop_assert_eq!(merge(&bytes, &mut registers), Err(Flaw::Corrupted));
+                prop_assert_eq!(merge(&bytes, &mut dense), Err(Flaw::Corrupted));
             }
         }
 
@@ -603,13 +647,13 @@ mod tests {
             raises in proptest::collection::vec((0_usize..600, 1_u8..40), 0..900),
             spread in 1_usize..27,
         ) {
-            let (mut sketch, mut model) = (Sketch::empty(), no_registers());
+            let (mut sketch, mut model) = (Sketch::empty(), vec![0; REGISTERS]);
             for (index, value) in raises {
                 let index = index * spread;
-                prop_assert_eq!(sketch.raise(index, value), model[index] < value);
+                prop_assert_eq!(sketch.raise(index, value), Ok(model[index] < value));
                 model[index] = model[index].max(value);
             }
-            prop_assert!(Sketch::of(sketch.bytes()).is_ok());
+            prop_assert!(count(sketch.bytes()).is_ok());
             prop_assert!(registers(&sketch) == model);
         }
     }

@@ -81,50 +81,69 @@ pub(super) fn runs(bytes: &[u8]) -> impl Iterator<Item = Result<Stretch, Flaw>> 
     })
 }
 
-/// Whether these are the runs of a sketch: exactly as long as all registers.
-pub(super) fn is_whole(bytes: &[u8]) -> bool {
-    let (mut rest, mut registers) = (bytes.iter(), 0);
-    while let Some(&first) = rest.next() {
-        registers += match first >> 6 {
-            0 => usize::from(first) + 1,
-            1 => {
-                let Some(&second) = rest.next() else {
-                    return false;
-                };
-                (usize::from(first & 0x3f) << 8 | usize::from(second)) + 1
-            }
-            _ => usize::from(first & 3) + 1,
-        };
-        if registers > REGISTERS {
-            return false;
-        }
-    }
-    registers == REGISTERS
+/// Where the run is that has a register.
+struct Spot {
+    /// Where the run begins, and the one before it.
+    at: usize,
+    before: usize,
+    /// Its first register.
+    first: usize,
 }
 
-/// Raises a register of the well-formed runs that begin at `start`; whether it was lower. None if
-/// that cannot be sparse, or makes `bytes` longer than `bytes_max`: then nothing is changed.
+/// The spot of a register in the runs that begin at `start`.
+///
+/// # Errors
+/// If they end before it, or are no runs.
+fn find(bytes: &[u8], start: usize, index: usize) -> Result<Spot, Flaw> {
+    let (mut at, mut before, mut first) = (start, start, 0);
+    while let Some(&byte) = bytes.get(at) {
+        // As `Stretch::read`, for lengths alone: a change looks at some thousand runs.
+        let (length, taken) = match byte >> 6 {
+            0 => (usize::from(byte) + 1, 1),
+            1 => {
+                let low = bytes.get(at + 1).ok_or(Flaw::Corrupted)?;
+                ((usize::from(byte & 0x3f) << 8 | usize::from(*low)) + 1, 2)
+            }
+            _ => (usize::from(byte & 3) + 1, 1),
+        };
+        if index < first + length {
+            return Ok(Spot { at, before, first });
+        }
+        (before, at) = (at, at + taken);
+        first += length;
+    }
+    Err(Flaw::Corrupted)
+}
+
+/// A register of the runs that begin at `start`.
+///
+/// # Errors
+/// If they end before it, or are no runs.
+pub(super) fn register(bytes: &[u8], start: usize, index: usize) -> Result<u8, Flaw> {
+    let spot = find(bytes, start, index)?;
+    let (run, _) = Stretch::read(&bytes[spot.at..]).ok_or(Flaw::Corrupted)?;
+    Ok(run.value)
+}
+
+/// Raises a register of the runs that begin at `start`; whether it was lower. None if that cannot
+/// be sparse, or makes `bytes` longer than `bytes_max`: then nothing is changed.
+///
+/// # Errors
+/// If they end before it, or are no runs.
 pub(super) fn raise(
     bytes: &mut Vec<u8>,
     start: usize,
     bytes_max: usize,
     index: usize,
     value: u8,
-) -> Option<bool> {
+) -> Result<Option<bool>, Flaw> {
     if value > VALUE_MAX {
-        return None;
+        return Ok(None);
     }
-    let (mut at, mut before, mut first) = (start, start, 0);
-    let (run, taken) = loop {
-        let (run, taken) = Stretch::read(&bytes[at..])?;
-        if index < first + run.length {
-            break (run, taken);
-        }
-        (before, at) = (at, at + taken);
-        first += run.length;
-    };
+    let Spot { at, before, first } = find(bytes, start, index)?;
+    let (run, taken) = Stretch::read(&bytes[at..]).ok_or(Flaw::Corrupted)?;
     if run.value >= value {
-        return Some(false);
+        return Ok(Some(false));
     }
     let mut made = Vec::with_capacity(5);
     let length = index - first;
@@ -133,11 +152,11 @@ pub(super) fn raise(
     let length = first + run.length - 1 - index;
     push(&mut made, Stretch { length, ..run });
     if made.len() > taken && bytes.len() + made.len() - taken > bytes_max {
-        return None;
+        return Ok(None);
     }
     bytes.splice(at..at + taken, made);
     join(bytes, before);
-    Some(true)
+    Ok(Some(true))
 }
 
 /// Joins runs of the same value from one on.

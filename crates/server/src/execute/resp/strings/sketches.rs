@@ -17,12 +17,14 @@ use crate::execute::resp::strings::values::{
     as_string, count_read, store_keeping, update, write_parts,
 };
 use crate::execute::resp::strings::windows::Windows;
-use crate::sketch::{self, Flaw, REGISTERS, Registers, Sketch};
+use crate::sketch::{self, Flaw, REGISTERS, Sketch};
 
 /// Sketches that one step merges.
 const MERGED_MAX: usize = 128;
 /// Elements with more bytes are hashed in turns.
 const HASHED_BYTES_MAX: usize = 8 << 20;
+/// With more elements a sparse sketch is copied before their registers are looked for.
+const LOOKED_FOR_MAX: usize = 4;
 /// With more elements a register is raised once, to the highest of its values.
 const RAISED_MAX: usize = 512;
 
@@ -67,7 +69,7 @@ fn rows(call: &Call<'_>) -> Result<Vec<(usize, u8)>, Failure> {
 /// Of very many rows the highest of each register, in their order.
 fn highest_of(mut rows: Vec<(usize, u8)>) -> Vec<(usize, u8)> {
     if rows.len() > RAISED_MAX {
-        let mut highest = sketch::no_registers();
+        let mut highest = vec![0; REGISTERS];
         for &(index, value) in &rows {
             highest[index] = highest[index].max(value);
         }
@@ -81,6 +83,19 @@ fn highest_of(mut rows: Vec<(usize, u8)>) -> Vec<(usize, u8)> {
         });
     }
     rows
+}
+
+/// Whether no row is higher than its register. It looks for few: each takes a walk of its own.
+fn reaches_all(value: &[u8], rows: &[(usize, u8)]) -> Result<bool, Failure> {
+    if rows.len() > LOOKED_FOR_MAX {
+        return Ok(false);
+    }
+    for &(index, row) in rows {
+        if !sketch::reaches(value, index, row)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// Raises registers of a dense sketch where they lie; whether any was lower.
@@ -119,12 +134,13 @@ pub(in crate::execute::resp) fn pfadd(call: &mut Call<'_>) -> Outcome {
             Some(item) if sketch::is_dense(item.value) => {
                 return Ok(raise_dense(call, item.value, rows.iter().copied(), scratch));
             }
+            Some(item) if reaches_all(item.value, &rows)? => return Ok((false, Change::Keep)),
             Some(item) => Sketch::of(item.value)?,
             None => Sketch::empty(),
         };
         let mut is_changed = old.is_none();
         for &(index, value) in &rows {
-            is_changed |= sketch.raise(index, value);
+            is_changed |= sketch.raise(index, value)?;
         }
         if !is_changed {
             return Ok((false, Change::Keep));
@@ -167,7 +183,9 @@ pub(in crate::execute::resp) fn pfcount(call: &mut Call<'_>) -> Outcome {
 struct Merging {
     sources: Vec<Handle>,
     merged: usize,
-    registers: Registers,
+    /// What is merged: a dense sketch.
+    dense: Vec<u8>,
+    /// Whether one of the sources is dense, so that the result is, too.
     is_dense: bool,
 }
 
@@ -188,15 +206,20 @@ impl Merging {
             is_dense: sources.iter().any(|source| sketch::is_dense(source)),
             sources,
             merged: 0,
-            registers: sketch::no_registers(),
+            dense: sketch::no_elements(),
         })
     }
 
     /// Merges some more.
     fn step(&mut self) -> Result<Progress, Failure> {
         let end = self.sources.len().min(self.merged + MERGED_MAX);
-        for source in &self.sources[self.merged..end] {
-            sketch::merge(source, &mut self.registers)?;
+        for (at, source) in self.sources.iter().enumerate().take(end).skip(self.merged) {
+            // Nothing is merged yet.
+            if at == 0 && sketch::is_dense(source) {
+                sketch::copy_registers(source, &mut self.dense);
+            } else {
+                sketch::merge(source, &mut self.dense)?;
+            }
         }
         self.merged = end;
         Ok(if end < self.sources.len() {
@@ -215,8 +238,10 @@ fn count_many(call: &mut Call<'_>) -> Outcome {
         match merging.step() {
             Ok(Progress::More) => return Progress::More,
             Ok(Progress::Last) => {
-                let count = sketch::count_registers(&merging.registers);
-                Reply::new(output.bytes(), proto).integer(count as i64);
+                match sketch::count(&merging.dense) {
+                    Ok(count) => Reply::new(output.bytes(), proto).integer(count as i64),
+                    Err(flaw) => append_failure(&flaw.into(), proto, context, output),
+                }
             }
             Err(failure) => append_failure(&failure, proto, context, output),
         }
@@ -229,11 +254,11 @@ fn store(call: &Call<'_>, key: Key<'_>, merging: &Merging) -> Result<(), Failure
     update(call, key, |old, scratch| {
         let old = as_sketch(old)?;
         if merging.is_dense || old.is_some_and(|item| sketch::is_dense(item.value)) {
-            let mut registers = merging.registers.clone();
+            scratch.extend_from_slice(&merging.dense);
             if let Some(item) = old {
-                sketch::merge(item.value, &mut registers)?;
+                sketch::copy_count(item.value, scratch);
+                sketch::merge(item.value, scratch)?;
             }
-            sketch::write_registers(&registers, scratch);
             return Ok(((), store_keeping(call, old)));
         }
         let mut sketch = match old {
@@ -241,8 +266,9 @@ fn store(call: &Call<'_>, key: Key<'_>, merging: &Merging) -> Result<(), Failure
             None => Sketch::empty(),
         };
         for index in 0..REGISTERS {
-            if merging.registers[index] > 0 {
-                sketch.raise(index, merging.registers[index]);
+            let value = sketch::dense_register(&merging.dense, index);
+            if value > 0 {
+                sketch.raise(index, value)?;
             }
         }
         *scratch = sketch.stale();
