@@ -284,7 +284,7 @@ fn no_change_of_a_dump_does_harm() {
         b"\x09\x09\x01\x01a\x02\x01bc?\xff".to_vec(),
     ];
     for holds in [Holds::List, Holds::Set, Holds::SortedSet, Holds::Hash] {
-        let mut writer = DumpWriter::of(holds, 3, None, 0);
+        let mut writer = DumpWriter::of(holds, 3, None);
         for name in ["a", "bb", "ccc"] {
             writer.push(name.as_bytes(), b"value", 1.5, 0);
         }

@@ -7,6 +7,8 @@ use super::{Checksum, FOOTER_BYTES, Holds, checksum};
 /// The version of the format that has scores of 8 bytes, and the one with deadlines of fields.
 pub const VERSION: u16 = 8;
 const VERSION_WITH_DEADLINES: u16 = 12;
+/// Most bytes before the first entry: form, deadline, number of entries.
+const HEAD_BYTES_MAX: usize = 1 + 8 + 9;
 const STRING_FORM: u8 = 0;
 const DEADLINES_FORM: u8 = 24;
 
@@ -40,10 +42,10 @@ pub fn footer(mut sum: Checksum, version: u16) -> [u8; FOOTER_BYTES] {
 }
 
 impl DumpWriter {
-    /// A collection of so many entries, that takes about so many bytes.
+    /// A collection of so many entries, of which the first deadline of a field is `first_ms`.
     #[must_use]
-    pub fn of(holds: Holds, count: usize, first_ms: Option<u64>, bytes: usize) -> DumpWriter {
-        let mut out = Vec::with_capacity(bytes + FOOTER_BYTES + 16);
+    pub fn of(holds: Holds, count: usize, first_ms: Option<u64>) -> DumpWriter {
+        let mut out = Vec::new();
         out.push(match (holds, first_ms) {
             (Holds::List, _) => 1,
             (Holds::Set, _) => 2,
@@ -103,6 +105,12 @@ impl DumpWriter {
         self.bytes
     }
 
+    /// Takes memory for entries of so many bytes in all, unless it has it.
+    pub fn reserve(&mut self, bytes: usize) {
+        let all = bytes + FOOTER_BYTES + HEAD_BYTES_MAX;
+        self.bytes.reserve(all.saturating_sub(self.bytes.len()));
+    }
+
     /// Bytes that it has.
     #[must_use]
     pub fn held_bytes(&self) -> usize {
@@ -132,7 +140,7 @@ mod tests {
             (Holds::Hash, None),
             (Holds::Hash, Some(1_000)),
         ] {
-            let mut writer = DumpWriter::of(holds, 300, first_ms, 0);
+            let mut writer = DumpWriter::of(holds, 300, first_ms);
             for number in 0..300_u64 {
                 let name = "n".repeat(number as usize);
                 let expires_ms = if first_ms.is_some() && number % 2 == 0 {

@@ -119,7 +119,7 @@ impl OfCollection {
             }
         }
         OfCollection {
-            writer: Some(DumpWriter::of(holds, count, first_ms, value.len())),
+            writer: Some(DumpWriter::of(holds, count, first_ms)),
             at: match holds {
                 Holds::List => List::view(&value).place(0),
                 _ => 0,
@@ -134,6 +134,8 @@ impl OfCollection {
 
     /// Writes some entries more; whether these were the last.
     fn write(&mut self, writer: &mut DumpWriter, context: Context<'_>) -> Progress {
+        // In a step, so that it counts.
+        writer.reserve(self.value.len());
         let full = writer.held_bytes() + WRITTEN_BYTES;
         for _ in 0..STEP_ITEMS {
             if writer.held_bytes() >= full {
