@@ -506,7 +506,9 @@ mod tests {
     fn registers(sketch: &Sketch) -> Vec<u8> {
         let mut dense = no_elements();
         merge(sketch.bytes(), &mut dense).unwrap();
-        (0..REGISTERS).map(|index| dense_at(&dense, index)).collect()
+        (0..REGISTERS)
+            .map(|index| dense_at(&dense, index))
+            .collect()
     }
 
     fn add(sketch: &mut Sketch, element: &str) -> bool {
@@ -578,7 +580,11 @@ mod tests {
         merge(other.bytes(), &mut merged).unwrap();
         for index in 0..REGISTERS {
             let values = [7, 11].map(|factor| (index * factor % 64) as u8);
-            assert_eq!(Some(&dense_at(&merged, index)), values.iter().max(), "{index}");
+            assert_eq!(
+                Some(&dense_at(&merged, index)),
+                values.iter().max(),
+                "{index}"
+            );
         }
         let mut copied = no_elements();
         merge(one.bytes(), &mut copied).unwrap();

@@ -123,12 +123,7 @@ fn hostile_strings_are_refused() {
         (long, CORRUPTED),
     ] {
         assert_eq!(client.call(&[b"SET", b"s", &bytes]), ok());
-        for command in [
-            "PFCOUNT s",
-            "PFCOUNT s s",
-            "PFMERGE to s",
-            "PFMERGE s s",
-        ] {
+        for command in ["PFCOUNT s", "PFCOUNT s s", "PFMERGE to s", "PFMERGE s s"] {
             assert_eq!(client.run(command).shown(), expected, "{command} {bytes:?}");
         }
         assert_eq!(client.run("GET s"), Value::Bulk(bytes));

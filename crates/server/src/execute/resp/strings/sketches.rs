@@ -237,12 +237,10 @@ fn count_many(call: &mut Call<'_>) -> Outcome {
     call.in_steps(move |context, output| {
         match merging.step() {
             Ok(Progress::More) => return Progress::More,
-            Ok(Progress::Last) => {
-                match sketch::count(&merging.dense) {
-                    Ok(count) => Reply::new(output.bytes(), proto).integer(count as i64),
-                    Err(flaw) => append_failure(&flaw.into(), proto, context, output),
-                }
-            }
+            Ok(Progress::Last) => match sketch::count(&merging.dense) {
+                Ok(count) => Reply::new(output.bytes(), proto).integer(count as i64),
+                Err(flaw) => append_failure(&flaw.into(), proto, context, output),
+            },
             Err(failure) => append_failure(&failure, proto, context, output),
         }
         Progress::Last
