@@ -28,6 +28,28 @@ fn to_look_at_an_item_in_passing_is_no_read() {
     assert_eq!(cache.peek(key, |_| ()), None);
 }
 
+#[test]
+fn names_are_the_keys_of_all_spaces_in_the_same_order() {
+    let cache = Cache::new(Config::with_memory(16 << 20)).unwrap();
+    for number in 0..5_000_u32 {
+        let space = Space(number % 3);
+        let name = number.to_be_bytes();
+        let key = cache.key_in(space, &name).unwrap();
+        cache.set(key, b"value", &SetOptions::default()).unwrap();
+    }
+    let (mut names, mut facts) = (Vec::new(), Vec::new());
+    let mut cursor = Some(ScanCursor::START);
+    while let Some(at) = cursor {
+        cursor = cache.names(at, |space, key| names.push((space, key.to_vec())));
+    }
+    let mut cursor = Some(ScanCursor::START);
+    while let Some(at) = cursor {
+        cursor = cache.keys(at, |one| facts.push((one.space, one.key.to_vec())));
+    }
+    assert_eq!(names.len(), 5_000);
+    assert!(names == facts);
+}
+
 #[derive(Clone, Debug)]
 enum Op {
     Insert { first: u32, keys: u32 },

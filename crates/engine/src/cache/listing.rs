@@ -16,7 +16,7 @@ use crate::options::ScanCursor;
 use crate::outcome::{Item, KeyFacts, Uses};
 use crate::shard::Shard;
 use crate::space::Space;
-use crate::store::Located;
+use crate::store::{Located, Store};
 
 /// Buckets that one call of [`Cache::keys`] visits at most.
 const SCAN_BUCKETS_MAX: usize = 256;
@@ -56,9 +56,25 @@ impl Cache {
         cursor: ScanCursor,
         mut each: impl FnMut(KeyFacts<'_>),
     ) -> Option<ScanCursor> {
-        self.list(cursor, SCAN_ENTRIES, |facts| {
+        self.list(cursor, SCAN_ENTRIES, |store, located, now| {
+            let facts = store.facts(located, now);
+            let bytes = facts.key.len();
             each(facts);
-            true
+            (bytes, true)
+        })
+    }
+
+    /// The same as [`Cache::keys`], for callers that need no more than the keys: it reads nothing
+    /// else of an item.
+    pub fn names(
+        &self,
+        cursor: ScanCursor,
+        mut each: impl FnMut(Space, &[u8]),
+    ) -> Option<ScanCursor> {
+        self.list(cursor, SCAN_ENTRIES, |store, located, _| {
+            let (space, key) = store.name_of(located);
+            each(space, key);
+            (key.len(), true)
         })
     }
 
@@ -67,18 +83,22 @@ impl Cache {
     pub fn keys_while(
         &self,
         cursor: ScanCursor,
-        each: impl FnMut(KeyFacts<'_>) -> bool,
+        mut each: impl FnMut(KeyFacts<'_>) -> bool,
     ) -> Option<ScanCursor> {
-        self.list(cursor, 0, each)
+        self.list(cursor, 0, |store, located, now| {
+            let facts = store.facts(located, now);
+            (facts.key.len(), each(facts))
+        })
     }
 
     /// The same; a shard of at most `few` items is listed at once, bucket after bucket as they lie
-    /// in memory, most of which are empty.
+    /// in memory, most of which are empty. `each` says how many bytes its key has, and whether it
+    /// wants more.
     fn list(
         &self,
         cursor: ScanCursor,
         few: usize,
-        mut each: impl FnMut(KeyFacts<'_>) -> bool,
+        mut each: impl FnMut(&Store, &Located, Instant) -> (usize, bool),
     ) -> Option<ScanCursor> {
         let position = Position::of(cursor);
         let cell = self.shards.get(position.shard)?;
@@ -98,9 +118,9 @@ impl Cache {
                 over.push(located.slot);
                 return;
             }
-            let facts = store.facts(located, now);
-            bytes.set(bytes.get() + facts.key.len());
-            wants_more.set(each(facts));
+            let (key_bytes, is_more) = each(store, located, now);
+            bytes.set(bytes.get() + key_bytes);
+            wants_more.set(is_more);
         };
         let is_enough =
             || !wants_more.get() || entries.get() >= SCAN_ENTRIES || bytes.get() >= SCAN_BYTES;

@@ -7,6 +7,7 @@ use crate::clock::Instant;
 use crate::item::Spec;
 use crate::outcome::{KeyFacts, Uses};
 use crate::segment::Queue;
+use crate::space::Space;
 use crate::stats::Stats;
 
 impl Store {
@@ -36,6 +37,12 @@ impl Store {
         if let Some(patch) = patch {
             self.patch(&patch);
         }
+    }
+
+    /// The space and the key of an item.
+    #[inline]
+    pub(crate) fn name_of(&self, located: &Located) -> (Space, &[u8]) {
+        (located.layout.space(), self.key_of(&located.layout))
     }
 
     /// Facts about an item, for listings. Inlined: nobody asks for all of them.

@@ -99,11 +99,11 @@ impl Listing {
         };
         let mut reply = Reply::new(piece, self.proto);
         let (user, pattern) = (self.user.as_deref(), &self.pattern);
-        let next = context.cache().keys(cursor, |facts| {
-            work += 1 + facts.key.len() / ITEM_BYTES;
-            let is_its = user.is_none_or(|user| user.may_use(facts.key));
-            if facts.space == self.space && is_its && pattern.matches(facts.key) {
-                reply.bulk(facts.key);
+        let next = context.cache().names(cursor, |space, key| {
+            work += 1 + key.len() / ITEM_BYTES;
+            let is_its = user.is_none_or(|user| user.may_use(key));
+            if space == self.space && is_its && pattern.matches(key) {
+                reply.bulk(key);
                 self.count += 1;
             }
         });
