@@ -212,6 +212,9 @@ docs: ## write the generated pages in docs/ anew, then the API pages
 	CELLAR_BLESS=1 $(CARGO) test --locked --package cellar-capi --test header
 	$(CARGO) doc --locked --workspace --no-deps
 
+site: ## the documentation as a web site in target/site, with rustdoc and Javadoc; API=no: without them
+	packaging/site $(CARGO_TARGET_DIR)/site
+
 # Under Miri only what is quick enough: the modules of the engine's own tests, and these.
 MIRI_TESTS := handles:: optimistic:: stress:: model:: tests::
 
@@ -258,4 +261,4 @@ tsan-library: ## the same under ThreadSanitizer (nightly), the standard library 
 ci: ## what continuous integration runs
 	.ci/run
 
-.PHONY: help compilers build run library install-library bench-library package package-bench package-library package-twice smoke cross-test package-test chart-test release libraries sbom tools check lints test test-all java clients clients-all peers-suites conformance check-java hostile fuzz soak bench compare docs miri tsan loom asan asan-library tsan-library ci
+.PHONY: help compilers build run library install-library bench-library package package-bench package-library package-twice smoke cross-test package-test chart-test release libraries sbom tools check lints test test-all java clients clients-all peers-suites conformance check-java hostile fuzz soak bench compare docs site miri tsan loom asan asan-library tsan-library ci

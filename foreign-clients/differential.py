@@ -520,10 +520,13 @@ def libraries(pair, other, maker):
 
 
 def moving(pair, other, maker):
-    """All of a database by DUMP and RESTORE, from redis-server to Cellar and back."""
+    """All of a database by DUMP and RESTORE or by MIGRATE, from redis-server to Cellar and back."""
     pair.both("flushall")
     dumps.fill(pair.redis, maker.random, 40)
     dumps.copy(pair.redis, pair.cellar)
+    compare_everything(pair)
+    pair.cellar.call("flushall")
+    dumps.migrate(pair.redis, pair.cellar.socket.getpeername()[1])
     compare_everything(pair)
     pair.redis.call("flushall")
     dumps.copy(pair.cellar, pair.redis)

@@ -3,7 +3,7 @@
     foreign-clients/dumps.py FROM_PORT TO_PORT
 
 foreign-clients/differential.py has values made in every form that redis-server keeps, copies them
-to Cellar, compares, and copies them back.
+to Cellar, by MIGRATE too, compares, and copies them back.
 """
 
 import sys
@@ -105,6 +105,15 @@ def copy(source, target):
                 raise ValueError(f"RESTORE of {key!r}: {answer!r}, {dump[:80]!r}")
             copied.add(key)
     return len(copied)
+
+
+def migrate(source, port):
+    """Has a redis-server copy all keys of its database to the server at `port`."""
+    for keys in batches(source):
+        flags = ["0", "5000", "copy", "replace", "keys"]
+        answer = source.call("migrate", "127.0.0.1", str(port), "", *flags, *keys)
+        if answer not in ("OK", "NOKEY"):
+            raise ValueError(f"MIGRATE: {answer!r}")
 
 
 def main():

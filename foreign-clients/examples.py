@@ -68,6 +68,7 @@ install() {{ [ "$(id -u)" = 0 ] || set -- "${{@/--owner=*/--verbose}}"; command 
 dpkg() {{ test -x {root}/packaging/forms/deb; }}
 rpm() {{ test -x {root}/packaging/forms/rpm; }}
 podman() {{ test -x {root}/packaging/forms/image; }}
+docker() {{ {python} {root}/foreign-clients/containers.py {cellar} "$@"; }}
 # The chart has a test of its own.
 helm() {{ test -e "$3/Chart.yaml"; }}
 # What a cluster would refuse in a pod, and what the server makes of its variables.

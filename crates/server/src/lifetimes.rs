@@ -3,7 +3,7 @@
 //! A store that names a time to live is not asked here, nor a change that keeps what an item has. A
 //! protocol whose clients see one database asks for database 0.
 //!
-//! Page: docs/guide/operating.md. Tests: tests/default_ttl.rs, with every command that stores.
+//! Page: docs/guide/expiry.md. Tests: tests/default_ttl.rs, with every command that stores.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -147,7 +147,7 @@ fn links(tree: &Tree, file: &File) -> Vec<Finding> {
 }
 
 /// The lines of a page that are not in a fenced code block, with their index.
-fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
+pub(crate) fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut fenced = false;
     text.lines().enumerate().filter(move |(_, line)| {
         let fence = line.trim_start().starts_with("```");

@@ -13,6 +13,8 @@ pub mod page;
 pub mod layers;
 pub mod atomics;
 pub mod documents;
+pub mod anchors;
+pub mod troubleshooting;
 pub mod language;
 pub mod supply;
 pub mod programs;

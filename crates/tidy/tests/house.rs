@@ -1,7 +1,8 @@
 //! The house rules, applied to the whole repository.
 
 use cellar_tidy::{
-    Finding, Tree, atomics, documents, language, layers, page, programs, sleeps, supply, tiers,
+    Finding, Tree, anchors, atomics, documents, language, layers, page, programs, sleeps, supply,
+    tiers, troubleshooting,
 };
 
 fn assert_none(findings: &[Finding]) {
@@ -29,6 +30,16 @@ fn modules_and_crates_depend_only_downwards() {
 #[test]
 fn documents_lead_somewhere_and_mention_nothing_forbidden() {
     assert_none(&documents::check(&Tree::of_this_repository()));
+}
+
+#[test]
+fn links_lead_to_headings_and_the_site_has_all_pages() {
+    assert_none(&anchors::check(&Tree::of_this_repository()));
+}
+
+#[test]
+fn errors_in_the_guide_are_those_of_the_programs() {
+    assert_none(&troubleshooting::check(&Tree::of_this_repository()));
 }
 
 #[test]
