@@ -230,6 +230,7 @@ const MEMCACHED_OTHERS: &[&str] = &[
     "mn",
     "me",
     "flush_all",
+    "cache_memlimit",
     "stats",
     "verbosity",
     "version",

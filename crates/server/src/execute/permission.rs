@@ -130,7 +130,9 @@ pub fn of_memcached(request: &memcached::Request<'_>) -> Need {
         | Request::MetaSet { .. }
         | Request::MetaDelete(_)
         | Request::MetaArithmetic { .. } => Need::Write,
-        Request::FlushAll { .. } | Request::Stats(Stats::Reset) => Need::Everything,
+        Request::FlushAll { .. }
+        | Request::MemoryLimit { .. }
+        | Request::Stats(Stats::Reset) => Need::Everything,
         Request::List { .. } | Request::Stats(Stats::HotKeys | Stats::CacheDump { .. }) => {
             Need::Read
         }

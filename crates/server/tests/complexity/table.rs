@@ -381,6 +381,8 @@ pub(crate) const MEMCACHED: &[Row] = rows! {
         "a value of this protocol has at most 1 MiB, or --max-value", ["mg key:1 v"];
     "incr decr touch delete mg md ma me mn": "one lookup", "none", "replies at once",
         ["mg key:1 v", "me key:1"];
+    "cache_memlimit": "as CONFIG SET maxmemory", "none", "replies at once",
+        ["cache_memlimit 64"];
     "flush_all": "a new epoch", "a million keys",
         "what was stored is swept up beside requests", ["flush_all 100000"];
     "stats": "sums over the shards", "none", "a constant number of sums",
@@ -388,8 +390,8 @@ pub(crate) const MEMCACHED: &[Row] = rows! {
     "stats mrc": "the curve", "none", "a constant number of points", ["stats mrc"];
     "stats misses": "the counts", "none", "a constant number of counts", ["stats misses"];
     "stats hotkeys": "its keys", "none", "a constant number of keys", ["stats hotkeys"];
-    "stats cachedump": "a stretch of the keys", "no limit", "64 KiB of reply, 16,384 keys looked \
-     at", ["stats cachedump 1 0"];
+    "stats cachedump": "one pass over all keys", "a million keys",
+        "16 KiB of reply or 4,096 buckets per step", ["stats cachedump 1 0"];
     "lru_crawler metadump": "one pass over all keys", "a million keys",
         "16 KiB of reply or 4,096 buckets per step",
         ["lru_crawler metadump all"];
