@@ -366,6 +366,7 @@ impl Client {
         append(&mut inbox.bytes);
         // Relaxed: a fact for listings, close enough for a bound.
         let waiting_bytes = self.held_bytes.load(Ordering::Relaxed) + inbox.bytes.len();
+        self.budget.note_unread(waiting_bytes);
         if waiting_bytes > self.budget.inbox_bytes_max() || !self.settle(&mut inbox) {
             inbox.overflown = true;
             inbox.bytes = Vec::new();
