@@ -11,6 +11,7 @@ mod key_roles; // what commands do with their keys
 pub(super) mod commands;
 pub(super) mod memory;
 pub(super) mod slow;
+pub(super) mod unsupported; // modules and replication, of which there are none
 pub(super) mod latency;
 pub(super) mod debug;
 
@@ -21,7 +22,10 @@ pub(super) use self::debug::NOT_ALLOWED as DEBUG_NOT_ALLOWED;
 use super::call::{Call, DONE, Outcome};
 use super::failure::Failure;
 
+use cellar_protocol::resp::number::parse_integer;
+
 use crate::execute::context::Flow;
+use crate::parameters::REDIS_VERSION;
 
 /// TIME
 pub(super) fn time(call: &mut Call<'_>) -> Outcome {
@@ -46,6 +50,19 @@ pub(super) fn role(call: &mut Call<'_>) -> Outcome {
     reply.bulk("master");
     reply.integer(0);
     reply.array(0);
+    DONE
+}
+
+/// LOLWUT: VERSION and what else stands behind it choose a picture in Redis.
+pub(super) fn lolwut(call: &mut Call<'_>) -> Outcome {
+    if let [_, word, number, ..] = call.args
+        && word.eq_ignore_ascii_case(b"VERSION")
+    {
+        parse_integer(number).ok_or(Failure::NotInteger)?;
+    }
+    let version = env!("CARGO_PKG_VERSION");
+    let text = format!("Cellar ver. {version}, compatible with Redis ver. {REDIS_VERSION}\n");
+    call.reply().verbatim(&text);
     DONE
 }
 

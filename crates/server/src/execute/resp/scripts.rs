@@ -230,6 +230,14 @@ pub(super) fn exists(call: &mut Call<'_>) -> Outcome {
     DONE
 }
 
+/// SCRIPT SHOW: the source of a script.
+pub(super) fn show(call: &mut Call<'_>) -> Outcome {
+    let script = call.context.state.scripts.find(call.args[2]);
+    let script = script.ok_or(Failure::text("NOSCRIPT No matching script."))?;
+    call.reply().bulk(&script.source);
+    DONE
+}
+
 pub(super) fn flush(call: &mut Call<'_>) -> Outcome {
     check_mode(call, "ERR SCRIPT FLUSH only support SYNC|ASYNC option")?;
     call.context.state.scripts.flush();
