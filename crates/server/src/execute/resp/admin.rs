@@ -115,5 +115,10 @@ fn used_bytes(call: &Call<'_>, engine: &cellar_engine::Stats) -> (u64, u64) {
     let peak = &call.context.state.used_bytes_peak;
     // Relaxed: a figure to look at.
     let before = peak.fetch_max(used, Ordering::Relaxed);
+    if used > before {
+        let unix_s = call.unix_ms(call.now()) / 1_000;
+        let peak_s = &call.context.state.used_bytes_peak_unix_s;
+        peak_s.store(unix_s, Ordering::Relaxed);
+    }
     (used, before.max(used))
 }
