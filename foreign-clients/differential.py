@@ -22,6 +22,8 @@ Differences that are meant to be (Redis here is Debian's 7.0.15):
   DELIFEQ, SET with IFEQ. Neither are those that Cellar lacks: streams.
 * BITCOUNT and BITPOS refuse wrong arguments before they look for the key, as in Redis 7.2; BITCOUNT
   counts from a start alone, and SCAN refuses a TYPE that does not exist, as in Valkey.
+* Empty scores of ranges are refused, as in Valkey 9.2, and INCR reads a number with blanks behind
+  it, which memcached's decr leaves. Neither is sent.
 * A time to wait for that is too long is "out of range", as in Redis 7.2; in 7.0 it is "negative".
 * A script may call BLPOP and its kin, as in Redis 7.2, and does not wait.
 * Zero has no sign in a stored score; in Redis that depends on how the sorted set is kept.

@@ -9,7 +9,7 @@
 //! Invariant: inboxes alone never hold more than half of the limit.
 //! Tests: at the end of this file, tests/client_memory.rs.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use cellar_engine::exclude_from_heap_count;
@@ -23,6 +23,9 @@ const STRANGERS_EIGHTHS: usize = 1;
 const AHEAD_EIGHTHS: usize = 2;
 /// Free memory that one more read needs.
 const AHEAD_READ_BYTES: usize = 128 << 10;
+
+/// A client that has more to read is slow: who can wait with sending it more does.
+const UNREAD_BYTES_MIN: usize = 1 << 20;
 
 /// What clients may have left behind, not freed yet, before it goes as fast as others set up, in
 /// eighths of the limit.
@@ -91,6 +94,9 @@ pub struct Budget {
     /// What was held at the last look for a fall.
     // Relaxed: as the peak.
     seen: AtomicUsize,
+    /// Whether a client with much to read was sent more.
+    // Relaxed: a hint, which orders nothing.
+    has_slow_reader: AtomicBool,
     /// The one connection whose pipeline may take more than its part of the shared read-ahead.
     /// A leaf in the order of locks.
     largest_ahead: Mutex<Option<ConnectionId>>,
@@ -112,6 +118,7 @@ impl Budget {
             parts: (0..loops).map(|_| LoopShare::default()).collect(),
             peak: AtomicUsize::new(0),
             seen: AtomicUsize::new(0),
+            has_slow_reader: AtomicBool::new(false),
             largest_ahead: Mutex::new(None),
         }
     }
@@ -252,6 +259,22 @@ impl Budget {
     #[must_use]
     pub fn inbox_bytes_max(&self) -> usize {
         self.bytes_max / 2
+    }
+
+    /// Notes that a client has so much to read.
+    pub fn note_unread(&self, bytes: usize) {
+        if bytes > UNREAD_BYTES_MIN.min(self.inbox_bytes_max() / 2) {
+            // Relaxed: as it says where it is declared.
+            self.has_slow_reader.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether a client had much to read, and more was put into its inbox, since the last call.
+    #[must_use]
+    pub fn take_slow_reader(&self) -> bool {
+        // Relaxed: as it says where it is declared.
+        self.has_slow_reader.load(Ordering::Relaxed)
+            && self.has_slow_reader.swap(false, Ordering::Relaxed)
     }
 
     /// Takes bytes for the inbox of a client of this loop; whether there were so many.

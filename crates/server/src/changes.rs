@@ -63,6 +63,12 @@ fn take_effect(name: &str, value: &str, state: &State) {
             // The parameter has checked the bounds.
             let _ = state.cache.set_memory_bytes(bytes);
         }
+        "maxmemory-policy" => {
+            tracing::info!(
+                policy = value,
+                "one eviction policy serves all names of policies for all keys"
+            );
+        }
         "timeout" => {
             let seconds = u64::try_from(number()).unwrap_or(0);
             state.idle_timeout_s.store(seconds, Ordering::Relaxed);

@@ -101,6 +101,49 @@ impl Default for Counts {
     }
 }
 
+/// What went to and fro on a connection; its own loop alone counts.
+#[derive(Debug, Default)]
+pub struct Traffic {
+    /// Bytes that it has sent.
+    // Relaxed, like the next two: facts for listings.
+    received_bytes: AtomicU64,
+    /// Bytes that it was sent.
+    // Relaxed: see above.
+    sent_bytes: AtomicU64,
+    /// Commands that it has sent.
+    // Relaxed: see above.
+    commands: AtomicU64,
+}
+
+impl Traffic {
+    /// Notes that it has sent so many bytes.
+    #[inline]
+    pub fn note_received(&self, bytes: usize) {
+        add(&self.received_bytes, bytes as u64);
+    }
+
+    /// Notes that it was sent so many bytes.
+    #[inline]
+    pub fn note_sent(&self, bytes: usize) {
+        add(&self.sent_bytes, bytes as u64);
+    }
+
+    /// Bytes that it has sent, bytes that it was sent, and its commands.
+    #[must_use]
+    pub fn totals(&self) -> [u64; 3] {
+        let counts = [&self.received_bytes, &self.sent_bytes, &self.commands];
+        counts.map(|count| count.load(Ordering::Relaxed))
+    }
+}
+
+/// Adds to a count that one thread alone changes.
+#[inline]
+fn add(count: &AtomicU64, more: u64) {
+    // Relaxed: nobody else writes it.
+    let before = count.load(Ordering::Relaxed);
+    count.store(before.wrapping_add(more), Ordering::Relaxed);
+}
+
 /// How a client's keys are tracked; see [`Tracking`](crate::tracking::Tracking).
 #[derive(Debug, Default)]
 pub struct Tracker {
@@ -175,6 +218,8 @@ pub struct Client {
     pub protocol: AtomicU32,
     /// How many of everything it has.
     pub counts: Counts,
+    /// What went to and fro.
+    pub traffic: Traffic,
     /// How its keys are tracked.
     pub tracker: Tracker,
     /// How often it has become another user's, or nobody's.
@@ -184,6 +229,9 @@ pub struct Client {
     /// were lost.
     // Relaxed: wishes that order nothing.
     pub wishes: [AtomicBool; 3],
+    /// Whether it has said that it follows redirections.
+    // Relaxed: a fact for listings.
+    pub follows_redirects: AtomicBool,
     /// The command it sent last: its place in [`Verb`], and one.
     // Relaxed: a fact for listings.
     command: AtomicUsize,
@@ -232,6 +280,13 @@ impl Client {
         counts.iter().any(|count| count.load(Ordering::Relaxed) > 0)
     }
 
+    /// Whether it watches keys.
+    #[must_use]
+    pub fn watches(&self) -> bool {
+        // Relaxed: a fact for listings.
+        self.counts.watched.load(Ordering::Relaxed) > 0
+    }
+
     /// Notes that it is another user's from now on, or nobody's.
     pub fn note_other_owner(&self) {
         // Relaxed: as it says where it is declared.
@@ -265,6 +320,13 @@ impl Client {
     /// Notes what it sends.
     #[inline]
     pub fn note_command(&self, verb: Verb) {
+        self.note_last_command(verb);
+        add(&self.traffic.commands, 1);
+    }
+
+    /// Notes which of the commands that were noted listings show.
+    #[inline]
+    pub fn note_last_command(&self, verb: Verb) {
         // Relaxed: a fact for listings.
         self.command.store(verb as usize + 1, Ordering::Relaxed);
     }
@@ -304,6 +366,7 @@ impl Client {
         append(&mut inbox.bytes);
         // Relaxed: a fact for listings, close enough for a bound.
         let waiting_bytes = self.held_bytes.load(Ordering::Relaxed) + inbox.bytes.len();
+        self.budget.note_unread(waiting_bytes);
         if waiting_bytes > self.budget.inbox_bytes_max() || !self.settle(&mut inbox) {
             inbox.overflown = true;
             inbox.bytes = Vec::new();
@@ -451,9 +514,11 @@ impl Clients {
             database: AtomicU32::new(0),
             protocol: AtomicU32::new(2),
             counts: Counts::default(),
+            traffic: Traffic::default(),
             tracker: Tracker::default(),
             owners: AtomicU64::new(0),
             wishes: [const { AtomicBool::new(false) }; 3],
+            follows_redirects: AtomicBool::new(false),
             command: AtomicUsize::new(0),
             is_monitor: AtomicBool::new(false),
             facts: Mutex::default(),

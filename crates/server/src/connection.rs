@@ -329,6 +329,22 @@ impl Connection {
         self.is_waiting = false;
     }
 
+    /// Notes bytes that its client has sent, for listings.
+    #[inline]
+    pub(crate) fn note_received(&self, bytes: usize) {
+        if let Some(client) = self.link.client() {
+            client.traffic.note_received(bytes);
+        }
+    }
+
+    /// Notes bytes that its client was sent, for listings.
+    #[inline]
+    pub(crate) fn note_sent(&self, bytes: usize) {
+        if let Some(client) = self.link.client() {
+            client.traffic.note_sent(bytes);
+        }
+    }
+
     /// Notes that bytes of a transfer moved.
     pub(crate) fn note_moved(&mut self, bytes: usize, now_ms: u64) {
         self.moved_bytes += bytes;

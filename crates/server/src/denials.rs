@@ -77,6 +77,8 @@ pub struct Denial {
 #[derive(Debug, Default)]
 struct DenialEntries {
     last: u64,
+    /// How often something was refused for each reason, since the start.
+    totals: [u64; 5],
     newest_first: VecDeque<Denial>,
 }
 
@@ -92,6 +94,7 @@ impl DenialLog {
         refused.object.truncate(TEXT_BYTES_MAX);
         refused.user.truncate(TEXT_BYTES_MAX);
         let mut entries = self.lock();
+        entries.totals[refused.reason as usize] += 1;
         let is_same =
             |one: &Denial| one.refused == refused && unix_ms.saturating_sub(one.last_ms) <= SAME_MS;
         let known = entries.newest_first.iter().position(is_same);
@@ -118,6 +121,12 @@ impl DenialLog {
     pub fn newest(&self, count: usize) -> Vec<Denial> {
         let entries = self.lock();
         entries.newest_first.iter().take(count).cloned().collect()
+    }
+
+    /// How often something was refused for a reason, whatever is listed.
+    #[must_use]
+    pub fn total(&self, reason: DenialReason) -> u64 {
+        self.lock().totals[reason as usize]
     }
 
     /// Forgets all.
@@ -162,5 +171,7 @@ mod tests {
         assert!(seen[0].refused.object.starts_with(b"999x"));
         log.clear();
         assert!(log.newest(1).is_empty());
+        assert_eq!(log.total(DenialReason::Key), 1_004);
+        assert_eq!(log.total(DenialReason::Auth), 0);
     }
 }

@@ -7,16 +7,19 @@
 //! An event is told while its key is locked, so little is told at once: what very many listen to,
 //! or tried patterns, waits in a list ([`Events::tell_waiting`]) that the upkeep thread works off,
 //! and everything behind it waits, too, so that events arrive in the order in which they happened.
+//! While somebody has much to read, the list is worked off as fast as that is read, so that a burst
+//! (many keys that expire together) closes no connection; but nobody holds the others up for long.
 //!
 //! Source: redis.io/docs/latest/develop/pubsub/keyspace-notifications. Tests: at the end of this
 //! file; tests/resp_pubsub.rs.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use crate::budget::Budget;
 use crate::clock::Stopwatch;
-use crate::limits::{ENTRY_BYTES, WAITING_EVENT_BYTES_MAX};
+use crate::limits::WAITING_EVENT_SHARE;
 use crate::pubsub::{PubSub, Sending};
 use crate::settings::letters::{parse, show};
 use crate::ticker::Nudge;
@@ -30,6 +33,11 @@ const GRANTED_WORK: usize = 4_096;
 const STEP_WORK: usize = 2_048;
 /// Such steps before the upkeep thread does something else.
 const STEPS: usize = 8;
+/// For how long those who read fast wait for one who does not, in microseconds, each time that one
+/// falls behind.
+const HELD_US_MAX: u64 = 1_000_000;
+/// Bytes that an event takes beside its names while it waits.
+const WAITING_BYTES: usize = size_of::<Untold>() + 16;
 
 /// What an event is about: which events a server tells of is chosen by class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,6 +95,11 @@ pub struct Events {
     /// behind those that did: Release when one was told, Acquire before another is.
     waiting_count: AtomicUsize,
     teller: OnceLock<Nudge>,
+    /// What clients may have the server hold; without it there is no limit.
+    budget: OnceLock<Arc<Budget>>,
+    /// Since when somebody has much to read, by the clock of the allowance; zero if nobody has.
+    // Relaxed: who works off the list alone looks at it.
+    held_since_us: AtomicU64,
     // Relaxed: a count that orders nothing.
     dropped: AtomicU64,
 }
@@ -101,15 +114,36 @@ struct Backlog {
 /// One of them, and how far it has come.
 #[derive(Debug)]
 struct Untold {
-    channel: Box<[u8]>,
-    message: Box<[u8]>,
-    sending: Sending,
+    /// The channel, and behind it the message.
+    text: Box<[u8]>,
+    channel_bytes: usize,
+    /// None before it has begun.
+    sending: Option<Box<Sending>>,
 }
 
 impl Untold {
-    fn bytes(&self) -> usize {
-        self.channel.len() + self.message.len() + ENTRY_BYTES
+    fn new(channel: &[u8], message: &[u8], sending: Option<Sending>) -> Untold {
+        Untold {
+            text: [channel, message].concat().into(),
+            channel_bytes: channel.len(),
+            sending: sending.map(Box::new),
+        }
     }
+
+    fn bytes(&self) -> usize {
+        self.text.len() + WAITING_BYTES
+    }
+}
+
+/// How it goes on with events that wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Telling {
+    /// None waits.
+    Done,
+    /// Others wait, for the next call.
+    More,
+    /// Others wait, for somebody to read.
+    Held,
 }
 
 /// How much work of telling may still be done at once, before the next grant.
@@ -197,30 +231,42 @@ impl Events {
 
     /// Tells those who listen; later, if that is much.
     fn tell(&self, pubsub: &PubSub, channel: &[u8], message: &[u8]) {
-        let mut sending = Sending::default();
+        let mut begun = None;
         // Acquire: what waited was told before.
         if self.waiting_count.load(Ordering::Acquire) == 0 {
             let left = self.allowance.left();
             if left > 0 {
-                let (goes_on, left) = pubsub.publish_some(channel, message, &mut sending, left);
+                let sending = begun.get_or_insert_with(Sending::default);
+                let (goes_on, left) = pubsub.publish_some(channel, message, sending, left);
+                // Those behind it wait, for who has much to read.
+                let left = if self.meets_slow_reader() { 0 } else { left };
                 self.allowance.set_left(left);
                 if !goes_on {
                     return;
                 }
             }
         }
-        self.put_off(Untold {
-            channel: channel.into(),
-            message: message.into(),
-            sending,
-        });
+        self.put_off(Untold::new(channel, message, begun));
+    }
+
+    fn meets_slow_reader(&self) -> bool {
+        let budget = self.budget.get();
+        budget.is_some_and(|budget| budget.take_slow_reader())
+    }
+
+    /// Most bytes of events that may wait.
+    fn waiting_bytes_max(&self) -> usize {
+        let budget = self.budget.get();
+        budget.map_or(usize::MAX, |budget| {
+            budget.bytes_max() / WAITING_EVENT_SHARE
+        })
     }
 
     /// Lets an event wait, if there are not too many.
     fn put_off(&self, event: Untold) {
         let mut waiting = self.waiting();
         let bytes = waiting.bytes + event.bytes();
-        if bytes > WAITING_EVENT_BYTES_MAX {
+        if bytes > self.waiting_bytes_max() {
             // Relaxed: a count that orders nothing.
             self.dropped.fetch_add(1, Ordering::Relaxed);
             return;
@@ -241,24 +287,39 @@ impl Events {
         let _ = self.teller.set(teller);
     }
 
-    /// Tells some of the events that wait; whether there are others. For one thread alone.
-    pub fn tell_waiting(&self, pubsub: &PubSub) -> bool {
-        (0..STEPS).all(|_| self.tell_some(pubsub))
+    /// Says what clients may have the server hold.
+    pub(crate) fn set_budget(&self, budget: Arc<Budget>) {
+        // There is one of a server.
+        let _ = self.budget.set(budget);
     }
 
-    fn tell_some(&self, pubsub: &PubSub) -> bool {
+    /// Tells some of the events that wait. For one thread alone.
+    pub fn tell_waiting(&self, pubsub: &PubSub) -> Telling {
+        let steps = (0..STEPS).map(|_| self.tell_some(pubsub));
+        let mut last = Telling::Done;
+        for told in steps {
+            last = told;
+            if told != Telling::More {
+                break;
+            }
+        }
+        last
+    }
+
+    fn tell_some(&self, pubsub: &PubSub) -> Telling {
         let mut left = STEP_WORK;
         while left > 0 {
             let Some(mut event) = self.waiting().events.pop_front() else {
-                return false;
+                return Telling::Done;
             };
+            let (channel, message) = event.text.split_at(event.channel_bytes);
+            let sending = event.sending.get_or_insert_default();
             let goes_on;
-            (goes_on, left) =
-                pubsub.publish_some(&event.channel, &event.message, &mut event.sending, left);
+            (goes_on, left) = pubsub.publish_some(channel, message, sending, left);
             let mut waiting = self.waiting();
             if goes_on {
                 waiting.events.push_front(event);
-                return true;
+                return self.pace(Telling::More);
             }
             waiting.bytes -= event.bytes();
             if waiting.events.is_empty() {
@@ -267,8 +328,33 @@ impl Events {
             }
             // Release: who sees it tells behind this one.
             self.waiting_count.fetch_sub(1, Ordering::Release);
+            drop(waiting);
+            if self.pace(Telling::More) == Telling::Held {
+                return Telling::Held;
+            }
         }
-        true
+        Telling::More
+    }
+
+    /// How it goes on behind an event: not at once if somebody has much to read, unless for long
+    /// already.
+    fn pace(&self, otherwise: Telling) -> Telling {
+        if !self.meets_slow_reader() {
+            // Relaxed, here and below: as it says where it is declared.
+            self.held_since_us.store(0, Ordering::Relaxed);
+            return otherwise;
+        }
+        let now_us = self.allowance.watch.us().max(1);
+        let since_us = match self.held_since_us.load(Ordering::Relaxed) {
+            0 => now_us,
+            since_us => since_us,
+        };
+        self.held_since_us.store(since_us, Ordering::Relaxed);
+        if now_us - since_us < HELD_US_MAX {
+            Telling::Held
+        } else {
+            otherwise
+        }
     }
 
     fn waiting(&self) -> MutexGuard<'_, Backlog> {
@@ -285,8 +371,6 @@ impl Events {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
     use crate::client::{Client, Clients, Delivery, Seat};
     use crate::pubsub::Kind;
@@ -339,12 +423,12 @@ mod tests {
             "{} at once",
             told.len()
         );
-        while events.tell_waiting(&pubsub) {
+        while events.tell_waiting(&pubsub) != Telling::Done {
             told.extend(numbers_told(&client));
         }
         // Nothing waits any more.
         publish(3);
-        while events.tell_waiting(&pubsub) {}
+        while events.tell_waiting(&pubsub) != Telling::Done {}
         told.extend(numbers_told(&client));
         let all = (0..=3).flat_map(|number| [number; PATTERNS]);
         assert!(told.into_iter().eq(all));
@@ -353,12 +437,44 @@ mod tests {
 
     #[test]
     fn no_more_wait_than_there_is_room_for() {
+        const MEMORY: usize = 64 << 20;
         let (events, pubsub, _client) = listened_to(GRANTED_WORK);
+        events.set_budget(Arc::new(Budget::new(MEMORY, 1)));
         let key = [b"key-".as_slice(), &[b'k'; 60_000]].concat();
-        for _ in 0..2 * WAITING_EVENT_BYTES_MAX / key.len() {
+        for _ in 0..MEMORY / 2 / key.len() {
             events.publish(&pubsub, "set", &key, 0);
         }
-        assert!(events.waiting().bytes <= WAITING_EVENT_BYTES_MAX);
+        assert!(events.waiting().bytes <= MEMORY / WAITING_EVENT_SHARE);
         assert!(events.dropped() > 0);
+    }
+
+    #[test]
+    fn a_burst_waits_for_who_reads_and_loses_nothing() {
+        const EVENTS: usize = 100_000;
+        let budget = Arc::new(Budget::new(96 << 20, 1));
+        let (events, pubsub) = (Events::default(), PubSub::default());
+        let clients = Clients::new(Arc::clone(&budget));
+        events.set("K$").unwrap();
+        events.set_budget(budget);
+        let client = clients.add(Seat::default(), None, 0);
+        pubsub.subscribe(Kind::Pattern, b"__keyspace@0__:key-*", &client);
+        for number in 0..EVENTS {
+            events.publish(&pubsub, "set", format!("key-{number}x").as_bytes(), 0);
+        }
+        let mut told = Vec::new();
+        loop {
+            let is_done = events.tell_waiting(&pubsub) == Telling::Done;
+            assert!(
+                client.waiting_bytes() < 4 << 20,
+                "{}",
+                client.waiting_bytes()
+            );
+            told.extend(numbers_told(&client));
+            if is_done {
+                break;
+            }
+        }
+        assert!(told.into_iter().eq(0..EVENTS));
+        assert_eq!(events.dropped(), 0);
     }
 }

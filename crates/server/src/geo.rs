@@ -10,7 +10,7 @@
 
 mod region;
 
-pub use region::{Outline, Region};
+pub use region::{Outline, Region, mean};
 
 /// Longitudes lie between this and its negative, in degrees.
 const LONGITUDE_MAX: f64 = 180.0;

@@ -54,9 +54,9 @@ pub const RESULT_BYTES_MAX: usize = 64 << 20;
 pub const WATCHED_BYTES_MAX: usize = 2 << 20;
 /// Bytes that the keys one client waits for may take, each with [`ENTRY_BYTES`].
 pub const WAITED_BYTES_MAX: usize = 2 << 20;
-/// Bytes that keyspace events may take that are not told yet, each with [`ENTRY_BYTES`]: very many
+/// The part of --client-memory that keyspace events may take that are not told yet: very many
 /// listen to them, or they come in a burst. What is above is dropped and counted.
-pub const WAITING_EVENT_BYTES_MAX: usize = 16 << 20;
+pub const WAITING_EVENT_SHARE: usize = 4;
 /// Clients that may wait for keys at one time.
 pub const WAITERS_MAX: usize = 1 << 16;
 /// Bytes that one client's subscriptions may take: names, each as [`entry_bytes`] says, and

@@ -20,7 +20,7 @@ use crate::limits::{
     REQUEST_LINE_BYTES_MAX, RESULT_BYTES_MAX, SCRATCH_BYTES, SCRIPT_ARGUMENT_BYTES_MAX,
     SCRIPT_REPLY_BYTES_MAX, SLOW_LOG_BYTES_MAX, SLOW_LOG_ENTRIES_MAX, SPARE_BYTES,
     SUBSCRIPTION_BYTES_MAX, TLS_BYTES, TRACKED_KEYS_MAX, WAITED_BYTES_MAX, WAITERS_MAX,
-    WAITING_EVENT_BYTES_MAX, WATCHED_BYTES_MAX,
+    WATCHED_BYTES_MAX,
 };
 use crate::monitors::MONITORS_MAX;
 use crate::script::{
@@ -127,6 +127,11 @@ pub fn page() -> String {
             "",
         ),
         ("clients together", 0, "`--client-memory`"),
+        (
+            "pending keyspace events",
+            0,
+            "a quarter of `--client-memory`",
+        ),
         ("arenas for requests", ARENA_BYTES, " for each event loop"),
         ("spare reply buffers", SPARE_BYTES, " for each event loop"),
         ("running commands", SCRATCH_BYTES, " for each event loop"),
@@ -144,7 +149,6 @@ pub fn page() -> String {
             ", as specified by its hash",
         ),
         ("pending log lines", LOG_BYTES_MAX, ""),
-        ("pending keyspace events", WAITING_EVENT_BYTES_MAX, ""),
         ("slow commands (SLOWLOG)", SLOW_LOG_BYTES_MAX, ""),
         (
             "names of keys whose expiry is published",

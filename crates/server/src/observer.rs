@@ -14,7 +14,7 @@ use cellar_engine::{Cache, Change, Deadline, Happened, Item, Key, Space};
 use crate::client::Client;
 use crate::databases::Databases;
 use crate::deadlines::Deadlines;
-use crate::events::{Class, Events};
+use crate::events::{Class, Events, Telling};
 use crate::pubsub::PubSub;
 use crate::settings::Settings;
 use crate::tracking::{Mode, Tracking};
@@ -91,8 +91,8 @@ impl Observer {
         &self.events
     }
 
-    /// Tells some of the keyspace events that wait; whether there are others. For one thread alone.
-    pub(crate) fn tell_waiting_events(&self) -> bool {
+    /// Tells some of the keyspace events that wait. For one thread alone.
+    pub(crate) fn tell_waiting_events(&self) -> Telling {
         self.events.tell_waiting(&self.pubsub)
     }
 

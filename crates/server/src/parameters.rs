@@ -38,6 +38,8 @@ enum Form {
     Number(i64, i64),
     /// How much of the memory that was reserved at the start is used.
     Memory,
+    /// The name of an eviction policy for all keys; there is one policy, whatever it is called.
+    Policy,
     /// Classes of keyspace events.
     Events,
     /// What items live that are stored without a time to live.
@@ -75,7 +77,7 @@ const EFFORT: Form = Form::Number(1, EXPIRE_EFFORT_MAX as i64);
 /// All parameters. An initial value of `?` follows from the settings.
 const TABLE: &[ParameterRow] = &[
     row("maxmemory", Form::Memory, "?"),
-    row("maxmemory-policy", Form::Unused, "allkeys-lfu"),
+    row("maxmemory-policy", Form::Policy, "allkeys-lfu"),
     row("maxmemory-samples", Form::Unused, "5"),
     row("maxmemory-eviction-tenacity", Form::Unused, "10"),
     row("maxmemory-clients", Form::Fixed, "0"),
@@ -183,10 +185,12 @@ pub fn page() -> String {
     };
     format!(
         "\n## Parameters of CONFIG\n\n`CONFIG SET` changes these parameters at once, until the \
-         process ends: {}.\n\nThese follow from the settings above and cannot be changed at run \
-         time: {}.\n\nThese exist for tools that read them. They have no effect, and `CONFIG SET` \
-         returns an error for a change: {}.\n",
+         process ends: {}. `maxmemory-policy` takes the names of the policies for all keys ({}); \
+         one policy serves all of them.\n\nThese follow from the settings above and cannot be \
+         changed at run time: {}.\n\nThese exist for tools that read them. They have no effect, \
+         and `CONFIG SET` returns an error for a change: {}.\n",
         names(|form| !matches!(form, Form::Fixed | Form::Unused)),
+        POLICIES.join(", "),
         names(|form| form == Form::Fixed),
         names(|form| form == Form::Unused),
     )
@@ -460,11 +464,34 @@ impl Form {
                 return number(text, least, most);
             }
             Form::Memory => Err("the memory is read with its bounds"),
+            Form::Policy => return policy(text),
             Form::Events => return events(text),
             Form::DefaultTtl => return default_ttl(text, databases),
         };
         is_right.map(|()| text.to_owned()).map_err(Cow::Borrowed)
     }
+}
+
+/// The names of eviction policies that are taken: any key may be evicted.
+const POLICIES: [&str; 4] = [
+    "allkeys-lru",
+    "allkeys-lfu",
+    "allkeys-lrm",
+    "allkeys-random",
+];
+
+fn policy(text: &str) -> Result<String, Cow<'static, str>> {
+    let name = text.to_ascii_lowercase();
+    if POLICIES.contains(&name.as_str()) {
+        return Ok(name);
+    }
+    let reason = if name == "noeviction" || name.starts_with("volatile-") {
+        "any key may be evicted here; --keep names databases from which none is"
+    } else {
+        "argument(s) must be one of the following: allkeys-lru, allkeys-lfu, allkeys-lrm, \
+         allkeys-random"
+    };
+    Err(reason.into())
 }
 
 fn number(text: &str, least: i64, most: i64) -> Result<String, Cow<'static, str>> {

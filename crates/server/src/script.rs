@@ -27,7 +27,9 @@ mod registering; // what a library registers while it is loaded
 mod library;
 mod interpreter;
 
-pub use cache::{PROGRAM_BYTES_MAX, SCRIPTS_MAX, SOURCE_BYTES_MAX, Script, Scripts, SourceDigest};
+pub use cache::{
+    Origin, PROGRAM_BYTES_MAX, SCRIPTS_MAX, SOURCE_BYTES_MAX, Script, Scripts, SourceDigest,
+};
 pub use convert::Answer;
 pub use functions::{
     FUNCTIONS_MAX, FoundFunction, FunctionFlags, FunctionLibrary, Functions, LIBRARIES_MAX,

@@ -129,6 +129,9 @@ pub struct State {
     /// Most bytes that items and bookkeeping took when somebody asked.
     // Relaxed: a figure to look at.
     pub used_bytes_peak: AtomicU64,
+    /// When that was, as a Unix time in seconds.
+    // Relaxed: a figure to look at.
+    pub used_bytes_peak_unix_s: AtomicU64,
     /// A name that no other run of the server has.
     pub run_id: String,
 }
@@ -222,6 +225,7 @@ impl State {
             errors: Errors::default(),
             upkeep_rests: AtomicBool::new(false),
             used_bytes_peak: AtomicU64::new(0),
+            used_bytes_peak_unix_s: AtomicU64::new(0),
             run_id: run_id(),
             observer,
             scripts: Scripts::default(),

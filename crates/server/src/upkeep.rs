@@ -14,6 +14,7 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::clock::{LoopClock, Stopwatch};
+use crate::events::Telling;
 use crate::state::State;
 use crate::ticker::Ticker;
 use crate::tracking::begin_turn;
@@ -23,6 +24,9 @@ const HEAP_BYTES_MIN: usize = 16 << 20;
 
 /// Pause while names of the tracking table are freed.
 const TIDYING_PAUSE: Duration = Duration::from_millis(1);
+
+/// Pause while keyspace events wait for somebody to read.
+const READING_PAUSE: Duration = Duration::from_millis(1);
 
 /// How often it is told at most that a file system is full.
 const FULL_MS: u64 = 60_000;
@@ -89,12 +93,15 @@ pub(crate) fn start(
             cellar_engine::release_heap();
         }
         match (events_wait, is_tidy) {
-            (true, _) => Duration::ZERO,
-            (false, true) => pause,
-            (false, false) => pause.min(TIDYING_PAUSE),
+            (Telling::More, _) => Duration::ZERO,
+            (Telling::Held, _) => pause.min(READING_PAUSE),
+            (Telling::Done, true) => pause,
+            (Telling::Done, false) => pause.min(TIDYING_PAUSE),
         }
     })?;
-    told.observer.events().set_teller(ticker.nudge());
+    let events = told.observer.events();
+    events.set_budget(Arc::clone(&told.budget));
+    events.set_teller(ticker.nudge());
     Ok(ticker)
 }
 

@@ -342,22 +342,19 @@ impl Worker {
             return;
         };
         let written = connection.output.write_to(&mut connection.stream);
+        if let Written::All(bytes) | Written::Some(bytes) | Written::Enough(bytes) = written {
+            self.counters.bytes_written.add(bytes as u64);
+            connection.note_sent(bytes);
+        }
         match written {
-            Written::All(bytes) => {
-                self.counters.bytes_written.add(bytes as u64);
+            Written::All(_) => {
                 connection.blocked = false;
                 connection
                     .output
                     .return_buffer(&mut self.spares, SPARE_BUFFERS_MAX);
             }
-            Written::Some(bytes) => {
-                self.counters.bytes_written.add(bytes as u64);
-                self.block(slot, bytes);
-            }
-            Written::Enough(bytes) => {
-                self.counters.bytes_written.add(bytes as u64);
-                self.write_on_later(slot);
-            }
+            Written::Some(bytes) => self.block(slot, bytes),
+            Written::Enough(_) => self.write_on_later(slot),
             Written::Gone => return self.close(slot),
         }
         self.note_transfer(slot);

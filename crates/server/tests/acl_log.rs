@@ -79,9 +79,26 @@ fn a_user_of_some_databases_is_shown_as_one() {
     assert!(list.contains("user reader on ~* &* -@all"), "{list}");
     let shown = root.run("ACL GETUSER app").shown();
     assert!(
-        shown.ends_with("selectors, [], databases, db=0,2]"),
+        shown.ends_with("databases, db=0,2, selectors, []]"),
         "{shown}"
     );
     let shown = root.run("ACL GETUSER reader").shown();
-    assert!(shown.ends_with("selectors, []]"), "{shown}");
+    assert!(
+        shown.ends_with("databases, alldbs, selectors, []]"),
+        "{shown}"
+    );
+    // INFO counts what was refused by its reason.
+    let mut app = login(&daemon, "app");
+    app.run("FLUSHALL");
+    app.run("GET elsewhere");
+    app.run("SELECT 1");
+    let info = root.run("INFO stats").shown();
+    for line in [
+        "acl_access_denied_auth:0",
+        "acl_access_denied_cmd:1",
+        "acl_access_denied_key:1",
+        "acl_access_denied_channel:0",
+    ] {
+        assert!(info.lines().any(|one| one == line), "{line}: {info}");
+    }
 }

@@ -176,12 +176,68 @@ fn commands_are_described_as_redis_describes_them() {
                 ]),
             ),
         ])]),
-        Value::Set(vec![]),
+        Value::Array(vec![]),
     ]);
     assert_eq!(
         client.run("COMMAND INFO get nosuch"),
         Value::Array(vec![get, Value::Null])
     );
+}
+
+#[test]
+fn commands_tell_how_a_cluster_client_sends_them_to_several_nodes() {
+    let daemon = Daemon::start(&[]);
+    let mut client = Client::connect(&daemon);
+    let check = |client: &mut Client, name: &str, expected: &[&str]| {
+        let Value::Array(rows) = client.run(&format!("COMMAND INFO {name}")) else {
+            panic!("COMMAND INFO answers an array");
+        };
+        let Value::Array(fields) = &rows[0] else {
+            panic!("a command is an array: {rows:?}");
+        };
+        let tips = expected.iter().map(|tip| bulk(tip)).collect();
+        let is_resp3 = matches!(fields[7], Value::Set(_));
+        let tips = if is_resp3 {
+            Value::Set(tips)
+        } else {
+            Value::Array(tips)
+        };
+        assert_eq!(fields[7], tips, "{name}");
+    };
+    for version in ["HELLO 2", "HELLO 3"] {
+        client.run(version);
+        for (name, tips) in [
+            ("get", &[][..]),
+            ("mget", &["request_policy:multi_shard"]),
+            (
+                "mset",
+                &[
+                    "request_policy:multi_shard",
+                    "response_policy:all_succeeded",
+                ],
+            ),
+            (
+                "del",
+                &["request_policy:multi_shard", "response_policy:agg_sum"],
+            ),
+            (
+                "dbsize",
+                &["request_policy:all_shards", "response_policy:agg_sum"],
+            ),
+            (
+                "flushall",
+                &["request_policy:all_shards", "response_policy:all_succeeded"],
+            ),
+            (
+                "script|load",
+                &["request_policy:all_nodes", "response_policy:all_succeeded"],
+            ),
+            ("spop", &["nondeterministic_output"]),
+            ("hgetall", &["nondeterministic_output_order"]),
+        ] {
+            check(&mut client, name, tips);
+        }
+    }
 }
 
 #[test]
@@ -418,6 +474,11 @@ fn roles_of_keys_are_told_key_by_key() {
     client.check(
         "COMMAND GETKEYSANDFLAGS SET a b => [[a, [+OW, +update]]]
         COMMAND GETKEYSANDFLAGS SET a b GET => [[a, [+RW, +access, +update]]]
+        COMMAND GETKEYSANDFLAGS SET a b IFEQ c => [[a, [+RW, +update]]]
+        COMMAND GETKEYSANDFLAGS SET a b IFDNE 0123456789abcdef => [[a, [+RW, +update]]]
+        COMMAND GETKEYSANDFLAGS SET a b IFEQ c GET => [[a, [+RW, +access, +update]]]
+        COMMAND GETKEYSANDFLAGS DELEX a => [[a, [+RM, +delete]]]
+        COMMAND GETKEYSANDFLAGS DELEX a IFEQ c => [[a, [+RW, +delete]]]
         COMMAND GETKEYSANDFLAGS COPY a b => [[a, [+RO, +access]], [b, [+OW, +update]]]
         COMMAND GETKEYSANDFLAGS BITFIELD a GET u8 0 => [[a, [+RO, +access]]]
         COMMAND GETKEYSANDFLAGS SORT a STORE b => [[a, [+RO, +access]], [b, [+OW, +update]]]
@@ -427,6 +488,119 @@ fn roles_of_keys_are_told_key_by_key() {
         COMMAND GETKEYSANDFLAGS SPUBLISH a b => [[a, [+not_key]]]
         COMMAND GETKEYS SSUBSCRIBE a b => [a, b]
         COMMAND GETKEYSANDFLAGS RENAME a b => [[a, [+RW, +access, +delete]], [b, [+OW, +update]]]",
+    );
+}
+
+#[test]
+fn info_has_the_fields_of_later_versions() {
+    let daemon = Daemon::start(&[]);
+    let mut client = Client::connect(&daemon);
+    let mut other = Client::connect(&daemon);
+    let mut listener = Client::connect(&daemon);
+    client.run("HSET h a 1 b 2");
+    client.run("HPEXPIRE h 10 FIELDS 1 a");
+    client.run("CONFIG SET notify-keyspace-events Eh");
+    other.run("WATCH a b");
+    listener.run("SUBSCRIBE channel");
+    daemon.expire(std::time::Duration::from_millis(20));
+    assert_eq!(client.run("HGET h a"), Value::Null);
+    let info = text(client.run("INFO everything"));
+    for (name, expected) in [
+        ("pubsub_clients", "1"),
+        ("watching_clients", "1"),
+        ("total_watched_keys", "2"),
+        ("evicted_scripts", "0"),
+        ("acl_access_denied_auth", "0"),
+        ("acl_access_denied_db", "0"),
+        ("expired_subkeys", &field(&info, "expired_fields")),
+    ] {
+        assert_eq!(field(&info, name), expected, "{name}");
+    }
+    for name in ["eventloop_cycles", "used_memory_peak_time"] {
+        assert!(field(&info, name).parse::<u64>().unwrap() > 0, "{name}");
+    }
+    for name in ["eventloop_duration_sum", "used_active_time_main_thread"] {
+        assert!(field(&info, name).parse::<f64>().is_ok(), "{name}");
+    }
+}
+
+#[test]
+fn modules_and_replication_are_answered_as_of_a_server_that_has_none() {
+    let daemon = Daemon::start(&[]);
+    let mut client = Client::connect(&daemon);
+    client.check(
+        "MODULE LIST => []
+        MODULE LOAD x => -ERR unknown subcommand 'LOAD'. Try MODULE HELP.
+        REPLICAOF NO ONE => +OK
+        SLAVEOF no one => +OK
+        REPLICAOF host 6379 => -ERR this server does not replicate: REPLICAOF takes NO ONE only
+        FAILOVER => -ERR FAILOVER requires connected replicas.
+        FAILOVER ABORT => -ERR No failover in progress.
+        LOLWUT VERSION x => -ERR value is not an integer or out of range",
+    );
+    for request in ["LOLWUT", "LOLWUT VERSION 5 1 2"] {
+        let shown = client.run(request).shown();
+        assert!(shown.contains("Redis ver. "), "{shown}");
+    }
+}
+
+#[test]
+fn commandlog_is_the_slow_log_by_valkeys_name() {
+    let daemon = Daemon::start(&["--enable-debug-commands"]);
+    let mut client = Client::connect(&daemon);
+    client.run("CONFIG SET slowlog-log-slower-than 100000");
+    assert_eq!(client.run("DEBUG SLEEP 0.15"), ok());
+    assert_eq!(client.run("COMMANDLOG LEN slow"), Value::Integer(1));
+    assert_eq!(
+        client.run("COMMANDLOG GET -1 SLOW"),
+        client.run("SLOWLOG GET")
+    );
+    client.check(
+        "COMMANDLOG GET 0 slow => []
+        COMMANDLOG GET -2 slow => -ERR count should be greater than or equal to -1
+        COMMANDLOG GET 1 fast => \
+         -ERR type should be one of the following: slow, large-request, large-reply
+        COMMANDLOG LEN large-reply => \
+         -ERR large requests and replies are not logged here, only slow commands
+        COMMANDLOG RESET slow => +OK
+        COMMANDLOG LEN slow => :0",
+    );
+}
+
+#[test]
+fn a_policy_that_evicts_any_key_may_be_set_under_each_of_its_names() {
+    let daemon = Daemon::start(&[]);
+    let mut client = Client::connect(&daemon);
+    for policy in [
+        "allkeys-lru",
+        "ALLKEYS-LRM",
+        "allkeys-random",
+        "allkeys-lfu",
+    ] {
+        assert_eq!(
+            client.run(&format!("CONFIG SET maxmemory-policy {policy}")),
+            ok()
+        );
+        let policy = policy.to_lowercase();
+        client.check(&format!(
+            "CONFIG GET maxmemory-policy => [maxmemory-policy, {policy}]"
+        ));
+        assert_eq!(
+            field(&text(client.run("INFO memory")), "maxmemory_policy"),
+            policy
+        );
+    }
+    for policy in ["noeviction", "volatile-lru", "volatile-ttl"] {
+        let refused = text_of_error(client.run(&format!("CONFIG SET maxmemory-policy {policy}")));
+        assert!(
+            refused.ends_with("--keep names databases from which none is"),
+            "{refused}"
+        );
+    }
+    let refused = text_of_error(client.run("CONFIG SET maxmemory-policy best"));
+    assert!(
+        refused.contains("must be one of the following"),
+        "{refused}"
     );
 }
 

@@ -69,9 +69,9 @@ fn a_line_has_the_fields_of_redis_and_what_the_client_did() {
         .into_iter()
         .map(|(name, _)| name)
         .collect();
-    let expected = "id addr laddr fd name age idle flags db sub psub ssub multi watch qbuf \
+    let expected = "id addr laddr fd name age idle flags capa db sub psub ssub multi watch qbuf \
                     qbuf-free argv-mem multi-mem rbs rbp obl oll omem tot-mem events cmd user \
-                    redir resp lib-name lib-ver";
+                    redir resp lib-name lib-ver tot-net-in tot-net-out tot-cmds";
     assert_eq!(names.join(" "), expected);
     assert_eq!(field(&mut client, "laddr"), daemon.resp);
     assert_eq!(field(&mut client, "cmd"), "client|info");
@@ -120,6 +120,39 @@ fn a_line_has_the_fields_of_redis_and_what_the_client_did() {
 }
 
 #[test]
+fn a_line_counts_what_went_to_and_fro() {
+    let daemon = Daemon::start(&[]);
+    let mut client = Client::connect(&daemon);
+    client.run("SET a b");
+    client.run("GET a");
+    client.run("MULTI");
+    client.run("PING");
+    client.run("EXEC");
+    let fields = fields(&text(client.run("CLIENT INFO")));
+    let [received, sent, commands] = ["tot-net-in", "tot-net-out", "tot-cmds"].map(|name| {
+        let (_, number) = fields.iter().find(|(found, _)| found == name).unwrap();
+        number.parse::<usize>().unwrap()
+    });
+    let requests = [
+        &["SET", "a", "b"][..],
+        &["GET", "a"],
+        &["MULTI"],
+        &["PING"],
+        &["EXEC"],
+    ];
+    let bytes = requests
+        .into_iter()
+        .chain([&["CLIENT", "INFO"][..]])
+        .map(|words| {
+            let words: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
+            daemon::frame(&words).len()
+        });
+    assert_eq!(received, bytes.sum::<usize>());
+    let replies = "+OK\r\n$1\r\nb\r\n+OK\r\n+QUEUED\r\n*1\r\n+PONG\r\n";
+    assert_eq!((sent, commands), (replies.len(), 6));
+}
+
+#[test]
 fn clients_are_listed_by_all_that_is_asked_of_them() {
     let daemon = Daemon::start(&[]);
     let mut clients: Vec<Client> = (0..3).map(|_| Client::connect(&daemon)).collect();
@@ -130,6 +163,8 @@ fn clients_are_listed_by_all_that_is_asked_of_them() {
     );
     clients[0].run("CLIENT SETNAME one");
     clients[0].run("CLIENT SETINFO LIB-NAME lib");
+    clients[0].run("CLIENT SETINFO LIB-VER 1.2");
+    clients[0].run("CLIENT CAPA redirect");
     clients[1].run("SELECT 3");
     clients[1].run("SUBSCRIBE a");
     let (one, two) = (&ids[0], &ids[1]);
@@ -149,11 +184,33 @@ fn clients_are_listed_by_all_that_is_asked_of_them() {
         ("SKIPME yes".to_owned(), 2),
         ("SKIPME no".to_owned(), 3),
         ("MAXAGE 1000000".to_owned(), 0),
+        ("IDLE 1000000".to_owned(), 0),
+        ("LIB-VER 1.2".to_owned(), 1),
+        ("CAPA r".to_owned(), 1),
+        (format!("NOT-ID {one} {two}"), 1),
+        (format!("NOT-ID {one} NOT-TYPE normal"), 1),
+        (format!("ID {one} ID {two}"), 2),
+        (format!("NOT-ADDR {addr}"), 2),
+        (format!("NOT-LADDR {laddr}"), 0),
+        ("NOT-IP 127.0.0.1".to_owned(), 0),
+        ("NOT-DB 3".to_owned(), 2),
+        ("NOT-DB 3 NOT-NAME one".to_owned(), 1),
+        ("NOT-FLAGS P".to_owned(), 2),
+        ("NOT-FLAGS NP".to_owned(), 3),
+        ("NOT-USER default".to_owned(), 0),
+        ("NOT-LIB-NAME lib".to_owned(), 2),
+        ("NOT-LIB-VER 1.2".to_owned(), 2),
+        ("NOT-CAPA r".to_owned(), 2),
     ] {
         let list = text(clients[2].run(&format!("CLIENT LIST {asked}")));
         assert_eq!(list.lines().count(), count, "{asked}: {list}");
     }
-    clients[2].check(
+}
+
+#[test]
+fn what_is_wrong_about_a_filter_is_told() {
+    let daemon = Daemon::start(&[]);
+    Client::connect(&daemon).check(
         "CLIENT LIST ID => -ERR syntax error
         CLIENT LIST ID x => -ERR Invalid client ID
         CLIENT LIST ID 1 x => -ERR Invalid client ID
@@ -161,6 +218,19 @@ fn clients_are_listed_by_all_that_is_asked_of_them() {
         CLIENT LIST WHO me => -ERR syntax error
         CLIENT LIST USER nobody => -ERR No such user 'nobody'
         CLIENT LIST DB x => -ERR DB is not an integer or out of range
+        CLIENT LIST DB 16 => -ERR DB number should be between 0 and 15
+        CLIENT LIST NOT-DB -1 => -ERR NOT-DB number should be between 0 and 15
+        CLIENT KILL DB 99 => -ERR DB number should be between 0 and 15
+        CLIENT LIST NOT-ID 0 => -ERR client-id should be greater than 0
+        CLIENT LIST IDLE 0 => -ERR idle should be greater than 0
+        CLIENT LIST IDLE x => -ERR idle is not an integer or out of range
+        CLIENT LIST MAXAGE -1 => -ERR maxage should be greater than 0
+        CLIENT LIST NOT-MAXAGE 1 => -ERR syntax error
+        CLIENT LIST NOT-IDLE 1 => -ERR syntax error
+        CLIENT LIST NOT-SKIPME yes => -ERR syntax error
+        CLIENT LIST NOT-USER nobody => -ERR No such user 'nobody'
+        CLIENT LIST CAPA x => -ERR Unknown capa found in the provided filter: x
+        CLIENT LIST NOT-FLAGS ? => -ERR Unknown flags found in the NOT-FLAGS filter: ?
         CLIENT LIST FLAGS NZ => -ERR Unknown flags found in the provided filter: NZ",
     );
 }

@@ -42,6 +42,34 @@ fn a_place_is_a_score() {
 }
 
 #[test]
+fn a_polygon_has_its_middle_where_its_vertices_have_theirs() {
+    const SQUARE: &str = "BYPOLYGON 4 12 37 18 37 18 39 12 39";
+    const FEW: &str = "-ERR GEOSEARCH BYPOLYGON must have at least 3 vertices";
+    sicily(&format!(
+        "GEOADD g 12.758489 38.788135 edge1 17.241510 38.788135 edge2 => :2
+        GEOSEARCH g {SQUARE} ASC => [Catania, Palermo, edge2, edge1]
+        GEOSEARCH g {SQUARE} COUNT 2 DESC WITHDIST => [[edge1, 212409.0341], [edge2, 212408.8908]]
+        GEOSEARCH g BYPOLYGON 3 13 38 14 38 13.3 38.5 WITHDIST => [[Palermo, 8556.2937]]
+        GEOSEARCH g BYPOLYGON 3 13.361389 38.115556 15.087269 37.502669 14 36 => [Catania]
+        GEOSEARCH g BYPOLYGON 5 12 37 18 37 15 38.2 18 39 12 39 ASC => [Catania, Palermo, edge1]
+        GEOSEARCHSTORE d g {SQUARE} STOREDIST => :4
+        ZRANGE d 0 -1 => [Catania, Palermo, edge2, edge1]
+        ZSCORE d Catania => 6.004927976666302e+4
+        GEOSEARCH none {SQUARE} => []
+        GEOSEARCH none BYPOLYGON 2 12 37 18 37 => {FEW}
+        GEOSEARCH g BYPOLYGON 3 12 37 18 37 => {FEW}
+        GEOSEARCH g BYPOLYGON 9223372036854775807 12 37 18 37 => {FEW}
+        GEOSEARCH g BYPOLYGON 3 12 37 18 37 18 a => -ERR value is not a valid float
+        GEOSEARCH g BYPOLYGON 3 12 37 18 37 18 99 => \
+         -ERR invalid longitude,latitude pair 18.000000,99.000000
+        GEOSEARCH g FROMMEMBER Palermo {SQUARE} => -ERR syntax error
+        GEOSEARCH g {SQUARE} FROMLONLAT 1 1 => -ERR syntax error
+        GEOSEARCH g {SQUARE} BYRADIUS 10 km => -ERR syntax error
+        GEOSEARCH g BYBOX 1 1 km {SQUARE} => -ERR syntax error"
+    ));
+}
+
+#[test]
 fn searches_answer_what_is_near() {
     sicily(
         "GEOSEARCH g FROMLONLAT 15 37 BYRADIUS 200 km ASC => [Catania, Palermo]

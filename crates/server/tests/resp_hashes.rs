@@ -4,7 +4,7 @@ use crate::support::{daemon, resp};
 use std::time::Duration;
 
 use daemon::Daemon;
-use resp::{Client, Value, bulk, bulks, check, error, integers, ok};
+use resp::{Client, Value, bulk, bulks, check, check_alone, error, integers, ok};
 
 #[test]
 fn fields_are_stored_read_counted_and_removed() {
@@ -173,8 +173,12 @@ fn wrong_arguments_of_deadlines_are_named() {
         &mut client,
         &[
             ("HSET h a 1", Value::Integer(1)),
-            ("HEXPIRE h 1 1 FIELDS a a", no_fields.clone()),
-            ("HEXPIRE h 1 FIELDS 2 a", too_few.clone()),
+            ("HEXPIRE h 1 1 FIELDS a a", error("ERR unknown argument: 1")),
+            (
+                "HEXPIRE h 1 FIELDS 2 a",
+                error("ERR wrong number of arguments"),
+            ),
+            ("HTTL h 1 FIELDS a", no_fields),
             (
                 "HEXPIRE h 1 FIELDS 0 a",
                 error("ERR Parameter `numFields` should be greater than 0"),
@@ -196,13 +200,59 @@ fn wrong_arguments_of_deadlines_are_named() {
                 "HTTL h FIELDS -3 a",
                 error("ERR Number of fields must be a positive integer"),
             ),
-            ("HGETDEL h FIELDS 5 a", too_few.clone()),
-            ("HSETEX h FIELDS 2 a 1", too_few),
+            ("HGETDEL h FIELDS 5 a", too_few),
+            (
+                "HGETDEL h FIELDS 0 a",
+                error("ERR Number of fields must be a positive integer"),
+            ),
             (
                 "HGETEX h EX 10 PERSIST a b",
                 error("ERR Only one of EX, PX, EXAT, PXAT or PERSIST arguments can be specified"),
             ),
         ],
+    );
+}
+
+#[test]
+fn options_stand_before_and_behind_the_fields() {
+    check_alone(
+        "HSETEX h FIELDS 1 a 1 EX 100 => :1
+         HTTL h FIELDS 1 a => [:100]
+         HSETEX h FNX FIELDS 1 b 2 PX 50000 => :1
+         HSETEX h FIELDS 1 b 3 KEEPTTL FXX => :1
+         HTTL h FIELDS 1 b => [:50]
+         HSETEX h FIELDS 2 EX 60 FIELDS x => :1
+         HMGET h EX FIELDS => [60, x]
+         HGETEX h FIELDS 2 EX FIELDS PERSIST => [60, x]
+         HGETEX h FIELDS 1 a EX 40 => [1]
+         HTTL h FIELDS 1 a => [:40]
+         HGETEX h FIELDS 1 a PERSIST => [1]
+         HTTL h FIELDS 1 a => [:-1]
+         HEXPIRE h 30 FIELDS 1 a NX => [:1]
+         HEXPIRE h 20 FIELDS 2 a b GT => [:0, :0]
+         HPEXPIRE h 20000 LT FIELDS 1 a => [:1]
+         HEXPIREAT h 32503680000 FIELDS 1 b XX => [:1]
+         HPEXPIREAT h 32503680000000 FIELDS 1 a GT => [:1]
+         HEXPIRETIME h FIELDS 2 a b => [:32503680000, :32503680000]
+         HEXPIRE h 1 FIELDS 1 a FIELDS 1 b => -ERR FIELDS keyword specified multiple times
+         HEXPIRE h 1 NX XX FIELDS 1 a => -ERR Multiple condition flags specified
+         HEXPIRE h 1 FIELDS 1 a NX NX => -ERR Multiple condition flags specified
+         HEXPIRE h 1 FIELDS 1 a b => -ERR unknown argument: b
+         HEXPIRE h 1 NX NX => -ERR wrong number of arguments for 'hexpire' command
+         HEXPIRE h 1 GT FIELDS 2 a => -ERR wrong number of arguments
+         HSETEX h FIELDS 1 a 1 FIELDS 1 b 2 => -ERR FIELDS keyword specified multiple times
+         HSETEX h FIELDS 2 a 1 => -ERR wrong number of arguments
+         HSETEX h FIELDS 0 a 1 => -ERR invalid number of fields
+         HSETEX h FIELDS 1 a 1 EX => -ERR missing expire time
+         HSETEX h FIELDS 1 a 1 PERSIST => -ERR unknown argument: PERSIST
+         HSETEX h FNX KEEPTTL XX NX => -ERR Only one of XX or NX arguments can be specified
+         HSETEX h KEEPTTL XX EX 5 => \
+          -ERR Only one of EX, PX, EXAT, PXAT or KEEPTTL arguments can be specified
+         HSETEX h FNX EX 9 FIELDS => -ERR FIELDS requires at least numfields and one field argument
+         HSETEX h FNX XX EX 9 => -ERR missing FIELDS argument
+         HGETEX h FIELDS 1 a b => -ERR unknown argument: b
+         HGETEX h EX FIELDS 1 a => -ERR value is not an integer or out of range
+         HGETEX h FIELDS 1 a EX -1 => -ERR invalid expire time, must be >= 0",
     );
 }
 

@@ -3,7 +3,7 @@
 use crate::support::{daemon, resp};
 
 use daemon::Daemon;
-use resp::{Client, Value, bulk, bulks, check, error, integers, ok};
+use resp::{Client, Value, bulk, bulks, check, check_alone, error, integers, ok};
 
 const WRONG: &str = "WRONGTYPE Operation against a key holding the wrong kind of value";
 
@@ -89,6 +89,55 @@ fn elements_are_found_changed_and_removed_by_place_and_value() {
             ("LTRIM l 5 9", ok()),
             ("EXISTS l", Value::Integer(0)),
         ],
+    );
+}
+
+#[test]
+fn several_elements_move_between_lists_in_order_or_one_by_one() {
+    let sides =
+        |from: &str, to: &str, order: &str| format!("LMOVEM l m {from} {to} COUNT 3 {order}");
+    for (from, to, order, moved, target) in [
+        ("LEFT", "RIGHT", "OBO", "a, b, c", "x, y, a, b, c"),
+        ("LEFT", "RIGHT", "BULK", "a, b, c", "x, y, a, b, c"),
+        ("LEFT", "LEFT", "OBO", "c, b, a", "c, b, a, x, y"),
+        ("LEFT", "LEFT", "BULK", "a, b, c", "a, b, c, x, y"),
+        ("RIGHT", "LEFT", "OBO", "c, d, e", "c, d, e, x, y"),
+        ("RIGHT", "LEFT", "BULK", "c, d, e", "c, d, e, x, y"),
+        ("RIGHT", "RIGHT", "OBO", "e, d, c", "x, y, e, d, c"),
+        ("RIGHT", "RIGHT", "BULK", "c, d, e", "x, y, c, d, e"),
+    ] {
+        let left = if from == "LEFT" { "d, e" } else { "a, b" };
+        check_alone(&format!(
+            "RPUSH l a b c d e => :5
+             RPUSH m x y => :2
+             {} => [{moved}]
+             LRANGE m 0 -1 => [{target}]
+             LRANGE l 0 -1 => [{left}]",
+            sides(from, to, order)
+        ));
+    }
+    check_alone(
+        "RPUSH l a b c => :3
+         LMOVEM l m LEFT RIGHT => [a]
+         LMOVEM l m LEFT RIGHT EXACTLY 3 BULK => nil
+         LMOVEM l m LEFT RIGHT EXACTLY 2 BULK => [b, c]
+         EXISTS l => :0
+         LMOVEM l m LEFT RIGHT COUNT 9 OBO => nil
+         LMOVEM m l LEFT LEFT COUNT 9 OBO => [c, b, a]
+         EXPIRE l 100 => :1
+         LMOVEM l l LEFT RIGHT COUNT 2 BULK => [c, b]
+         LRANGE l 0 -1 => [a, c, b]
+         LMOVEM l l RIGHT RIGHT COUNT 2 BULK => [c, b]
+         LMOVEM l l LEFT RIGHT COUNT 9 OBO => [a, c, b]
+         LRANGE l 0 -1 => [a, c, b]
+         TTL l => :100
+         LMOVEM l m UP LEFT => -ERR syntax error
+         LMOVEM l m LEFT LEFT COUNT 1 => -ERR syntax error
+         LMOVEM l m LEFT LEFT COUNT 1 ALL => -ERR syntax error
+         LMOVEM l m LEFT LEFT COUNT 0 OBO => -ERR value is out of range, must be positive
+         SET s text => +OK
+         LMOVEM l s LEFT LEFT => \
+          -WRONGTYPE Operation against a key holding the wrong kind of value",
     );
 }
 

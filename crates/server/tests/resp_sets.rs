@@ -5,7 +5,7 @@ use crate::support::{daemon, resp};
 use std::collections::HashSet;
 
 use daemon::Daemon;
-use resp::{Client, Value, bulk, bulks, check, error, integers, ok};
+use resp::{Client, Value, bulk, bulks, check, check_alone, error, integers, ok};
 
 /// The bulk strings of an array or a set, sorted.
 fn sorted(value: Value) -> Vec<String> {
@@ -107,6 +107,35 @@ fn several_sets_are_united_cut_and_subtracted() {
             ),
             ("SINTERCARD 1 all two", error("ERR syntax error")),
         ],
+    );
+}
+
+#[test]
+fn members_of_unions_and_differences_are_counted_without_being_sent() {
+    check_alone(
+        "SADD a 1 2 3 4 => :4
+         SADD b 3 4 5 => :3
+         SADD c 4 6 => :2
+         SUNIONCARD 3 a b c => :6
+         SUNIONCARD 3 a b c LIMIT 5 => :5
+         SUNIONCARD 2 a none LIMIT 0 => :4
+         SUNIONCARD 1 a => :4
+         SUNIONCARD 2 a a => :4
+         SUNIONCARD 1 none => :0
+         SUNIONCARD 2 a b APPROX => :5
+         SUNIONCARD 2 a b APPROX LIMIT 2 => :2
+         SDIFFCARD 2 a b => :2
+         SDIFFCARD 3 a b c LIMIT 1 => :1
+         SDIFFCARD 2 none a => :0
+         SDIFFCARD 1 a => :4
+         SDIFFCARD 2 a a => :0
+         SDIFFCARD 2 a b APPROX => -ERR syntax error
+         SUNIONCARD 0 a => -ERR numkeys should be greater than 0
+         SUNIONCARD 3 a b => -ERR Number of keys can't be greater than number of args
+         SDIFFCARD 1 a LIMIT -1 => -ERR LIMIT can't be negative
+         COMMAND GETKEYS SUNIONCARD 2 a b LIMIT 1 => [a, b]
+         SET text 1 => +OK
+         SUNIONCARD 2 a text => -WRONGTYPE Operation against a key holding the wrong kind of value",
     );
 }
 

@@ -135,6 +135,15 @@ fn ranges_go_by_place_score_and_name_in_both_directions() {
             ("ZRANGEBYSCORE z (2 +inf", words("c d e")),
             ("ZRANGEBYSCORE z -inf (2", words("a")),
             ("ZRANGEBYSCORE z 4 2", words("")),
+            (
+                "ZRANGEBYSCORE z ( 2",
+                error("ERR min or max is not a float"),
+            ),
+            ("ZCOUNT z -inf (", error("ERR min or max is not a float")),
+            (
+                "ZRANGE z  2 BYSCORE",
+                error("ERR min or max is not a float"),
+            ),
             ("ZRANGEBYSCORE z 1 5 LIMIT 1 2", words("b c")),
             ("ZRANGEBYSCORE z 1 5 LIMIT 3 -1", words("d e")),
             ("ZRANGEBYSCORE z 1 5 LIMIT -1 2", words("")),

@@ -22,7 +22,7 @@ fn set_stores_when_its_conditions_hold() {
         SET d Hello => +OK
         SET d x IFDEQ 0000000000000000 => nil
         SET d x IFDEQ 1 => -ERR must be exactly 16 hexadecimal characters
-        SET d x IFDNE +00000000000000a => -ERR must be exactly 16 hexadecimal characters
+        SET d x IFDEQ +00000000000000a => nil
         SET none2 x IFDEQ 0000000000000000 => nil
         SET none2 x IFDNE 0000000000000000 => +OK
         SET a 6 NX XX => -ERR syntax error
@@ -95,12 +95,19 @@ fn what_is_read_can_be_removed_or_retimed_in_the_same_step() {
         DELEX a IFNE 3 => :0
         DELEX a IFNE 4 => :1
         SET a 3 => +OK
-        DELEX a CAS 1 => -ERR syntax error
+        DELEX a CAS 1 => -ERR Invalid condition. Use IFEQ, IFNE, IFDEQ, or IFDNE
         DELEX a IFDEQ 0000000000000000 => :0
         DELEX a IFDNE 0000000000000000 => :1
         SET a 3 => +OK
-        DELEX a FOO 3 => -ERR syntax error
-        DELEX a FOO => -ERR syntax error
+        DELEX a FOO 3 => -ERR Invalid condition. Use IFEQ, IFNE, IFDEQ, or IFDNE
+        DELEX a FOO => -ERR wrong number of arguments for 'delex' command
+        DELEX a IFEQ 3 4 => -ERR wrong number of arguments for 'delex' command
+        DELEX a IFDEQ 1 => -ERR must be exactly 16 hexadecimal characters
+        DELEX a IFDEQ zzzzzzzzzzzzzzzz => :0
+        DELEX none FOO 3 => :0
+        RPUSH l 1 => :1
+        DELEX l FOO 1 => -ERR Key should be of string type if conditions are specified
+        DELEX l => :1
         DELEX a IFEQ 3 => :1
         SET a 3 => +OK
         DELEX a => :1
@@ -357,7 +364,6 @@ fn only_a_string_is_read_and_changed_as_one() {
         "SET h v GET",
         "SET h v NX GET",
         "SET h v IFEQ v",
-        "DELEX h IFEQ v",
         "DELIFEQ h v",
         "SETRANGE h 0 x",
         "SETRANGE h 0 ",
@@ -438,8 +444,8 @@ fn a_digest_is_that_of_redis_and_stands_for_the_value() {
         DIGEST none => nil
         HSET h f v => :1
         DIGEST h => -WRONGTYPE Operation against a key holding the wrong kind of value
-        DELEX h IFDEQ b6acb9d84a38ff74 => -WRONGTYPE Operation against a key holding the wrong \
-         kind of value
+        DELEX h IFDEQ b6acb9d84a38ff74 => \
+         -ERR Key should be of string type if conditions are specified
         SET a b IFDNE b6acb9d84a38ff74 => nil
         SET a b IFDEQ B6ACB9D84A38FF74 => +OK
         GET a => b",

@@ -117,6 +117,8 @@ fn what_is_asked_wrongly_is_refused_as_redis_does() {
          BLPOP none 1e300 => -ERR timeout is out of range
          BLPOP none inf => -ERR timeout is out of range
          BLMOVE none l UP LEFT x => -ERR syntax error
+         BLMOVEM none l LEFT LEFT 0 COUNT 1 => -ERR syntax error
+         BLMOVEM none l LEFT LEFT x => -ERR timeout is not a float or out of range
          BLMOVE none l LEFT LEFT x => -ERR timeout is not a float or out of range
          BLMPOP x 0 l LEFT => -ERR timeout is not a float or out of range
          BLMPOP 0 0 l LEFT => -ERR numkeys should be greater than 0
@@ -135,6 +137,7 @@ fn nothing_comes_and_each_form_of_nothing_is_redis_s() {
         "BLPOP n 0.01",
         "BRPOP n m 0.01",
         "BLMOVE n m LEFT LEFT 0.01",
+        "BLMOVEM n m LEFT LEFT 0.01 EXACTLY 2 OBO",
         "BRPOPLPUSH n m 0.01",
         "BLMPOP 0.01 1 n LEFT",
         "BZPOPMIN n 0.01",
@@ -260,6 +263,30 @@ fn every_command_that_fills_a_key_wakes() {
         assert_eq!(room.host.run("EXISTS q"), Value::Integer(0), "{filling}");
         room.expect_nobody();
     }
+}
+
+#[test]
+fn who_waits_for_a_number_of_elements_lets_those_behind_have_fewer() {
+    let mut room = Room::open(&[]);
+    let mut several = room.wait("BLMOVEM q to LEFT RIGHT 0 EXACTLY 3 BULK");
+    let mut one = room.wait("BLPOP q 0");
+    room.host.check("RPUSH q a b => :2");
+    assert_eq!(one.read(), pair("q", "a"));
+    room.host.check(
+        "LRANGE q 0 -1 => [b]
+         RPUSH q c d e => :4",
+    );
+    assert_eq!(several.read(), bulks(&["b", "c", "d"]));
+    room.expect_nobody();
+    room.host.check(
+        "LRANGE q 0 -1 => [e]
+         LRANGE to 0 -1 => [b, c, d]
+         DEL q => :1",
+    );
+    let mut some = room.wait("BLMOVEM q to LEFT LEFT 0 COUNT 5 BULK");
+    room.host.check("RPUSH q x y => :2");
+    assert_eq!(some.read(), bulks(&["x", "y"]));
+    room.expect_nobody();
 }
 
 #[test]

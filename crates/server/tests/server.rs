@@ -39,6 +39,7 @@ mod large_values;
 mod logins;
 mod logs;
 mod memcached_binary;
+mod memcached_text;
 mod memory;
 mod metrics;
 mod migrate;

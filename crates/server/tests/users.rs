@@ -360,7 +360,7 @@ fn users_are_told_as_redis_tells_them() {
     let off = "user off off ~* &* -@all +@read +@connection";
     let (flags, channels) = (
         "flags, [on], passwords, []",
-        "channels, &app:* &b*, selectors, []",
+        "channels, &app:* &b*, databases, alldbs, selectors, []",
     );
     root.check(&format!(
         "ACL USERS => [app, off, root]

@@ -74,12 +74,15 @@ pub const COMMANDS: &[Command] = commands! {
     "me" "<key> [b]" "0.1": "Meta debug: shows an item's metadata.";
     "flush_all" "[<delay>] [noreply]" "0.1":
         "Deletes all items, at once or after a delay.";
+    "cache_memlimit" "<MiB> [noreply]" "0.1":
+        "Changes the memory limit, up to --memory, as CONFIG SET maxmemory does.";
     "stats" "[settings|items|slabs|sizes|conns|expiry|reset]" "0.1":
         "Shows statistics, or resets them.";
     "stats mrc" "" "0.1": "Shows how many reads would miss with 1/4 to 4 times the memory.";
     "stats misses" "" "0.1": "Shows why reads missed: never stored, expired, evicted, deleted.";
     "stats hotkeys" "" "0.1": "Lists the most frequently read keys of about the last minute.";
-    "stats cachedump" "<class> <limit>" "0.1": "Lists some keys; one slab class, 1, is shown.";
+    "stats cachedump" "<class> <limit>" "0.1":
+        "Lists keys, with limit 0 all; one slab class, 1, is shown.";
     "lru_crawler metadump" "all|hash|<class>,..." "0.1": "Lists all keys with their metadata.";
     "lru_crawler mgdump" "all|hash|<class>,..." "0.1": "Lists all keys as mg commands.";
     "verbosity" "<level> [noreply]" "0.1"

@@ -206,6 +206,13 @@ pub enum Request<'a> {
         /// Whether the client wants no answer.
         noreply: bool,
     },
+    /// cache_memlimit
+    MemoryLimit {
+        /// The new limit in MiB.
+        mib: u32,
+        /// Whether the client wants no answer.
+        noreply: bool,
+    },
     /// config get cluster
     Cluster,
     /// version

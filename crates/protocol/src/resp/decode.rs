@@ -24,6 +24,8 @@ pub use inline::unquoted_words;
 const ARGS_INLINE_DIGIT: u8 = b'0' + ARGS_INLINE as u8;
 const _: () = assert!(ARGS_INLINE < 10);
 
+/// What stands behind a bulk string.
+const LINE_END: &[u8] = b"\r\n";
 /// The shortest bulk string: an empty one.
 const BULK_BYTES_MIN: usize = 6;
 
@@ -190,6 +192,7 @@ enum Fault {
     NoBulk(u8),
     LineEndless,
     Quotes,
+    LineEnd,
     CommandLength(usize),
 }
 
@@ -206,6 +209,7 @@ impl Fault {
             Fault::NoBulk(_) => "expected '$', got '",
             Fault::LineEndless => "too big inline request",
             Fault::Quotes => "unbalanced quotes in request",
+            Fault::LineEnd => "invalid CRLF in request",
             Fault::CommandLength(_) => "too big command, bytes at most: ",
         };
         let mut message = format!("ERR Protocol error: {text}").into_bytes();
@@ -313,8 +317,13 @@ pub fn decode_tail<'a>(input: &'a [u8], count: usize, limits: &Limits) -> Tail<'
                 return Tail::Refused { message };
             }
             Ok(Some((length, head))) if input.len() - at >= head + length + 2 => {
-                args.push(&input[at + head..at + head + length]);
-                at += head + length + 2;
+                let end = at + head + length;
+                if !input[end..].starts_with(LINE_END) {
+                    let message = Fault::LineEnd.message();
+                    return Tail::Refused { message };
+                }
+                args.push(&input[at + head..end]);
+                at = end + LINE_END.len();
             }
             Ok(_) => return Tail::Incomplete,
             Err(fault) => {
@@ -371,8 +380,8 @@ fn short_bulk(input: &[u8], bytes_max: usize) -> Option<Bulk<'_>> {
         [b'$', a @ b'1'..=b'9', b, c, b'\r', _] => (short([a, b, c])?, 6),
         _ => return None,
     };
-    let used = head + length + 2;
-    if used > input.len() || length > bytes_max {
+    let used = head + length + LINE_END.len();
+    if length > bytes_max || input.get(head + length..used)? != LINE_END {
         return None;
     }
     let bytes = &input[head..head + length];
@@ -430,6 +439,9 @@ fn any_array<'a>(input: &'a [u8], limits: &Limits) -> Decoded<'a> {
         if end > input.len() {
             return incomplete(at, count - args.len());
         }
+        if !input[start + length..].starts_with(LINE_END) {
+            return Fault::LineEnd.refuse(input);
+        }
         args.push(&input[start..start + length]);
         at = end;
     }
@@ -482,6 +494,9 @@ fn resume<'a>(input: &'a [u8], scan: Scan, limits: &Limits) -> Decoded<'a> {
         }
         if end > input.len() {
             return incomplete(at, left);
+        }
+        if !input[end - LINE_END.len()..].starts_with(LINE_END) {
+            return Fault::LineEnd.refuse(input);
         }
         (at, left) = (end, left - 1);
     }

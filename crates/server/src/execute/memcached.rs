@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use cellar_engine::Key;
-use cellar_protocol::memcached::{Refused, Request, reply};
+use cellar_protocol::memcached::{Refused, Request, Stats, reply};
 
 use super::context::{Context, Flow};
 use crate::output::Output;
@@ -150,8 +150,14 @@ fn execute_for(
         Request::FlushAll { delay, noreply } => {
             change::flush_all(*delay, *noreply, context, output);
         }
+        Request::MemoryLimit { mib, noreply } => {
+            change::memory_limit(*mib, *noreply, context, output);
+        }
         Request::Cluster => elsewhere::nodes(context, output),
         Request::Version => reply::text_line(output.bytes(), &format!("VERSION {VERSION}")),
+        Request::Stats(Stats::CacheDump { class, limit }) => {
+            return list::cachedump((*class, *limit), user, context, output);
+        }
         Request::Stats(group) => stats::show(*group, user, context, output),
         Request::List { form, all } => return list::start((*form, user), *all, context, output),
         Request::Okay { noreply } => answer(reply::line::OK, *noreply, output),

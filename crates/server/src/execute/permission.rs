@@ -65,15 +65,16 @@ needs! {
         ClientId ClientInfo ClientSetname ClientGetname ClientSetinfo ClientReply ClientNoTouch
         ClientCapa ClientTracking ClientCaching ClientGetredir ClientTrackinginfo
         Unsubscribe Punsubscribe Sunsubscribe PubsubChannels PubsubShardchannels PubsubNumpat
-        AclWhoami AclCat Info Time Lastsave Role Wait Waitaof
+        AclWhoami AclCat Info Time Lastsave Role Wait Waitaof Lolwut
         ClusterInfo ClusterKeyslot ClusterMyid ClusterMyshardid ClusterNodes ClusterShards
         ClusterSlots ClusterLinks Readonly Readwrite Asking
         Command CommandCount CommandDocs CommandGetkeys CommandGetkeysandflags CommandInfo
         CommandList
         MemoryDoctor MemoryStats
-        Object Pubsub Script Function Client Acl Cluster Config Latency Memory Slowlog
+        Object Pubsub Script Function Client Acl Cluster Config Latency Memory Slowlog Module
+        Commandlog
         ObjectHelp PubsubHelp ScriptHelp FunctionHelp ClientHelp AclHelp ClusterHelp CommandHelp
-        ConfigHelp LatencyHelp MemoryHelp SlowlogHelp;
+        ConfigHelp LatencyHelp MemoryHelp SlowlogHelp ModuleHelp CommandlogHelp;
     Read: Get Mget Strlen Getrange Substr Lcs Digest Getbit Bitcount Bitpos BitfieldRo Pfcount
         Exists Touch Ttl Pttl Expiretime Pexpiretime Type Randomkey Keys Scan Dbsize Watch
         SortRo Dump
@@ -81,6 +82,7 @@ needs! {
         Hget Hmget Hgetall Hkeys Hvals Hexists Hlen Hstrlen Hrandfield Hscan
         Httl Hpttl Hexpiretime Hpexpiretime
         Smembers Sismember Smismember Scard Srandmember Sscan Sunion Sinter Sdiff Sintercard
+        Sunioncard Sdiffcard
         Llen Lindex Lrange Lpos
         Zscore Zmscore Zcard Zcount Zrank Zrevrank Zrange Zrevrange Zrangebyscore
         Zrevrangebyscore Zrangebylex Zrevrangebylex Zlexcount Zrandmember Zscan
@@ -93,8 +95,8 @@ needs! {
         Sort Restore
         Hset Hmset Hsetnx Hdel Hincrby Hincrbyfloat Hexpire Hpexpire Hexpireat Hpexpireat
         Hpersist Hgetex Hsetex Hgetdel
-        Lpush Rpush Lpushx Rpushx Lpop Rpop Ltrim Lset Linsert Lrem Lmove Rpoplpush Lmpop
-        Blpop Brpop Blmove Brpoplpush Blmpop Bzpopmin Bzpopmax Bzmpop
+        Lpush Rpush Lpushx Rpushx Lpop Rpop Ltrim Lset Linsert Lrem Lmove Lmovem Rpoplpush Lmpop
+        Blpop Brpop Blmove Blmovem Brpoplpush Blmpop Bzpopmin Bzpopmax Bzmpop
         Sadd Srem Spop Smove Sunionstore Sinterstore Sdiffstore
         Zadd Zrem Zincrby Zremrangebyscore Zremrangebyrank Zremrangebylex Zpopmin Zpopmax
         Zmpop Zrangestore Zunionstore Zinterstore Zdiffstore
@@ -105,11 +107,13 @@ needs! {
     Admin: Eval Evalsha EvalRo EvalshaRo ScriptLoad ScriptExists Fcall FcallRo FunctionList
         FunctionStats ClientList
         AclList AclUsers AclGetuser AclDryrun ConfigGet
-        LatencyDoctor LatencyGraph LatencyHistogram LatencyHistory LatencyLatest SlowlogLen;
+        LatencyDoctor LatencyGraph LatencyHistogram LatencyHistory LatencyLatest SlowlogLen
+        CommandlogLen ModuleList;
     Everything: Flushall Flushdb Swapdb Debug Monitor ConfigSet ConfigResetstat ConfigRewrite
         Shutdown ScriptFlush ScriptKill FunctionLoad FunctionDelete FunctionRestore FunctionFlush
         FunctionDump FunctionKill AclLog ClientKill ClientNoEvict ClientPause ClientUnpause
-        ClientUnblock MemoryPurge SlowlogGet SlowlogReset LatencyReset;
+        ClientUnblock MemoryPurge SlowlogGet SlowlogReset LatencyReset
+        CommandlogGet CommandlogReset ScriptShow Replicaof Slaveof Failover;
 }
 
 /// What a request of memcached's needs.
@@ -130,7 +134,9 @@ pub fn of_memcached(request: &memcached::Request<'_>) -> Need {
         | Request::MetaSet { .. }
         | Request::MetaDelete(_)
         | Request::MetaArithmetic { .. } => Need::Write,
-        Request::FlushAll { .. } | Request::Stats(Stats::Reset) => Need::Everything,
+        Request::FlushAll { .. } | Request::MemoryLimit { .. } | Request::Stats(Stats::Reset) => {
+            Need::Everything
+        }
         Request::List { .. } | Request::Stats(Stats::HotKeys | Stats::CacheDump { .. }) => {
             Need::Read
         }

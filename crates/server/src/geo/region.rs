@@ -1,8 +1,10 @@
-//! Region: a circle or a box around a place, and the ranges of scores that cover it.
+//! Region: a circle, a box or a polygon around a place, and the ranges of scores that cover it.
 //!
 //! The cells are so large that one and its neighbours cover the region: its middle lies in the one,
 //! and the neighbours that it cannot reach are left out. What is in a cell need not be in the
 //! region.
+
+use std::sync::Arc;
 
 use super::{Borders, Cell, EARTH_RADIUS_M, LATITUDE_MAX, Position, STEPS_MAX};
 
@@ -24,16 +26,60 @@ const NEIGHBOURS: [(i8, i8); 8] = [
 ];
 
 /// What a region looks like, in metres.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Outline {
     /// All that is no farther.
     Circle(f64),
     /// Width and height.
     Box(f64, f64),
+    /// Its vertices, three or more, with straight lines between them on the map.
+    Polygon(Arc<[Position]>),
+}
+
+impl Outline {
+    /// What it takes to compare a place with it, as a multiple of that of a circle.
+    #[must_use]
+    pub fn cost(&self) -> usize {
+        const VERTICES: usize = 16;
+        match self {
+            Outline::Circle(_) | Outline::Box(..) => 1,
+            Outline::Polygon(vertices) => 1 + vertices.len() / VERTICES,
+        }
+    }
+}
+
+/// The mean of some places: below which their centre of mass in the sphere lies.
+#[must_use]
+pub fn mean(places: &[Position]) -> Position {
+    let (mut x, mut y, mut z) = (0.0, 0.0, 0.0);
+    for place in places {
+        let (longitude, latitude) = (place.longitude.to_radians(), place.latitude.to_radians());
+        x += latitude.cos() * longitude.cos();
+        y += latitude.cos() * longitude.sin();
+        z += latitude.sin();
+    }
+    let latitude = f64::atan2(z, x.hypot(y)).to_degrees();
+    Position {
+        longitude: f64::atan2(y, x).to_degrees(),
+        latitude: latitude.clamp(-LATITUDE_MAX, LATITUDE_MAX),
+    }
+}
+
+/// Whether a place is in a polygon: a line from it to the east crosses an odd number of edges.
+fn is_within(place: Position, vertices: &[Position]) -> bool {
+    let others = vertices.iter().cycle().skip(1);
+    let crosses = |(one, other): &(&Position, &Position)| {
+        let is_between = (one.latitude > place.latitude) != (other.latitude > place.latitude);
+        is_between && {
+            let part = (place.latitude - one.latitude) / (other.latitude - one.latitude);
+            place.longitude < one.longitude + part * (other.longitude - one.longitude)
+        }
+    };
+    vertices.iter().zip(others).filter(crosses).count() % 2 == 1
 }
 
 /// A part of the earth.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Region {
     /// Its middle.
     pub middle: Position,
@@ -46,9 +92,10 @@ impl Region {
     #[must_use]
     pub fn distance_m(&self, place: Position) -> Option<f64> {
         let distance_m = self.middle.distance_m(place);
-        let is_outside = match self.outline {
+        let is_outside = match &self.outline {
+            Outline::Polygon(vertices) => !is_within(place, vertices),
             // No number, of places opposite to each other, is not farther.
-            Outline::Circle(radius_m) => distance_m > radius_m,
+            Outline::Circle(radius_m) => distance_m > *radius_m,
             Outline::Box(width_m, height_m) => {
                 let beside = Position {
                     longitude: self.middle.longitude,
@@ -66,10 +113,14 @@ impl Region {
     pub fn scores(&self) -> Vec<(f64, f64)> {
         let bounds = self.bounds();
         let mut steps = self.steps();
-        if !self.is_covered(steps, bounds) && steps > 1 {
+        let is_polygon = matches!(self.outline, Outline::Polygon(_));
+        while !self.is_covered(steps, bounds) && steps > 1 {
             steps -= 1;
+            if !is_polygon {
+                break;
+            }
         }
-        let own = self.middle.cell(steps, LATITUDE_MAX);
+        let own = self.centre().cell(steps, LATITUDE_MAX);
         let borders = own.borders();
         let reaches = |(east, north): (i8, i8)| {
             // Of four cells in all each is needed.
@@ -90,11 +141,30 @@ impl Region {
         cells.into_iter().map(Cell::scores).collect()
     }
 
+    /// The place whose cell is the middle one: of a polygon that of the box around it, since the
+    /// mean of its vertices may lie anywhere.
+    fn centre(&self) -> Position {
+        let Outline::Polygon(vertices) = &self.outline else {
+            return self.middle;
+        };
+        let borders = around(vertices);
+        Position {
+            longitude: f64::midpoint(borders.west, borders.east),
+            latitude: f64::midpoint(borders.south, borders.north),
+        }
+    }
+
     /// How many steps the cells have, by how far the region reaches.
     fn steps(&self) -> u32 {
-        let mut reach_m = match self.outline {
-            Outline::Circle(radius_m) => radius_m,
+        let mut reach_m = match &self.outline {
+            Outline::Circle(radius_m) => *radius_m,
             Outline::Box(width_m, height_m) => (width_m / 2.0).hypot(height_m / 2.0),
+            Outline::Polygon(vertices) => {
+                let reaches = vertices
+                    .iter()
+                    .map(|&vertex| self.middle.distance_m(vertex));
+                reaches.fold(0.0, f64::max)
+            }
         };
         if reach_m == 0.0 {
             return STEPS_MAX;
@@ -105,7 +175,7 @@ impl Region {
             reach_m *= 2.0;
             steps += 1;
         }
-        let latitude = self.middle.latitude.abs();
+        let latitude = self.centre().latitude.abs();
         let narrow = u32::from(latitude > NARROW_LATITUDE);
         let very_narrow = u32::from(latitude > VERY_NARROW_LATITUDE);
         steps
@@ -115,7 +185,7 @@ impl Region {
 
     /// Whether the cell of the middle and its neighbours reach as far as the region.
     fn is_covered(&self, steps: u32, bounds: Borders) -> bool {
-        let own = self.middle.cell(steps, LATITUDE_MAX);
+        let own = self.centre().cell(steps, LATITUDE_MAX);
         let beside = |east, north| own.neighbour(east, north).borders();
         !(beside(0, 1).north < bounds.north
             || beside(0, -1).south > bounds.south
@@ -129,9 +199,10 @@ impl Region {
             longitude,
             latitude,
         } = self.middle;
-        let (width_m, height_m) = match self.outline {
-            Outline::Circle(radius_m) => (radius_m, radius_m),
+        let (width_m, height_m) = match &self.outline {
+            Outline::Circle(radius_m) => (*radius_m, *radius_m),
             Outline::Box(width_m, height_m) => (width_m / 2.0, height_m / 2.0),
+            Outline::Polygon(vertices) => return around(vertices),
         };
         let upwards = (height_m / EARTH_RADIUS_M).to_degrees();
         let sideways_at = |latitude: f64| {
@@ -149,6 +220,18 @@ impl Region {
             south: latitude - upwards,
             north: latitude + upwards,
         }
+    }
+}
+
+/// The borders of a box around some places.
+fn around(places: &[Position]) -> Borders {
+    let longitudes = || places.iter().map(|place| place.longitude);
+    let latitudes = || places.iter().map(|place| place.latitude);
+    Borders {
+        west: longitudes().fold(f64::INFINITY, f64::min),
+        east: longitudes().fold(f64::NEG_INFINITY, f64::max),
+        south: latitudes().fold(f64::INFINITY, f64::min),
+        north: latitudes().fold(f64::NEG_INFINITY, f64::max),
     }
 }
 
@@ -188,6 +271,43 @@ mod tests {
             ] {
                 check(&Region { middle, outline });
             }
+        }
+    }
+
+    #[test]
+    fn no_place_of_a_polygon_lies_outside_of_its_ranges() {
+        let polygons: [&[(f64, f64)]; 4] = [
+            &[(10.2, 10.1), (30.7, 12.3), (18.4, 44.9)],
+            &[
+                (-179.5, -84.5),
+                (179.5, -84.5),
+                (179.5, 84.5),
+                (-179.5, 84.5),
+            ],
+            // The mean of these is far from some of them.
+            &[
+                (0.5, 0.5),
+                (0.6, 0.5),
+                (0.6, 0.6),
+                (0.5, 0.6),
+                (120.5, 70.5),
+            ],
+            &[
+                (-20.5, 60.5),
+                (20.5, 60.5),
+                (0.3, 62.5),
+                (20.5, 84.5),
+                (-20.5, 84.5),
+            ],
+        ];
+        for polygon in polygons {
+            let vertices = polygon.iter();
+            let vertices: Vec<Position> = vertices
+                .map(|&(east, north)| Position::of(east, north).unwrap())
+                .collect();
+            let middle = mean(&vertices);
+            let outline = Outline::Polygon(vertices.into());
+            check(&Region { middle, outline });
         }
     }
 }

@@ -372,7 +372,7 @@ mod tests {
             ("bgsave", PERSISTENCE),
             ("cluster|addslots", CLUSTER),
             ("client|bogus", UNKNOWN),
-            ("lolwut", UNKNOWN),
+            ("pfselftest", UNKNOWN),
         ] {
             assert_eq!(hint(name), expected, "{name}");
         }

@@ -1,8 +1,10 @@
 //! Script cache: sources of scripts by their digest, shared by all event loops.
 //!
-//! Bounded by count and bytes; the least recently run leave, loaded ones too: a client that meets
-//! NOSCRIPT sends the source again. Of those that several users loaded the ones leave of the user
-//! who holds most, so that nobody pushes out what others hold without holding less than they do.
+//! Bounded by count and bytes. Scripts that came by EVAL leave first, the least recently run ones:
+//! a client that meets NOSCRIPT sends the source again. Scripts that SCRIPT LOAD brought stay until
+//! SCRIPT FLUSH as long as they take no more than half of the bounds, so no flood of EVAL evicts
+//! them. Of those that several users hold the ones leave of the user who holds most, so that nobody
+//! pushes out what others hold without holding less than they do.
 //!
 //! Each user who has sent a source holds its script, and it counts for each.
 
@@ -71,20 +73,37 @@ pub struct Scripts {
     kept: Mutex<Kept>,
 }
 
+/// How a source came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Origin {
+    /// By EVAL.
+    Evaluated,
+    /// By SCRIPT LOAD.
+    Loaded,
+}
+
 #[derive(Debug, Default)]
 struct Kept {
     by_digest: HashMap<SourceDigest, CachedScript>,
     /// What each user holds who has sent a source.
-    shelves: HashMap<Arc<str>, Shelf>,
+    shelves: HashMap<(Arc<str>, Origin), Shelf>,
     uses: u64,
-    /// Scripts of all shelves, and the bytes of their sources.
-    scripts: usize,
-    bytes: usize,
+    /// What is on all shelves, of those that came by EVAL and by SCRIPT LOAD.
+    held: [Holding; 2],
     /// Counts the flushes.
     generation: u64,
+    /// Counts the scripts that came by EVAL and were evicted.
+    evicted: u64,
 }
 
-/// What one user holds.
+/// How many scripts there are, and the bytes of their sources.
+#[derive(Clone, Copy, Debug, Default)]
+struct Holding {
+    scripts: usize,
+    bytes: usize,
+}
+
+/// What one user holds of one origin.
 #[derive(Debug, Default)]
 struct Shelf {
     /// Digests by when they were used last.
@@ -95,14 +114,20 @@ struct Shelf {
 #[derive(Debug)]
 struct CachedScript {
     script: Arc<Script>,
-    /// Who holds it, and their numbers of its last use.
-    holders: Vec<(Arc<str>, u64)>,
+    holders: Vec<Holder>,
+}
+
+/// Who holds a script, how it came, and the number of its last use.
+#[derive(Debug)]
+struct Holder {
+    shelf: (Arc<str>, Origin),
+    used: u64,
 }
 
 impl Scripts {
     /// The script of this source, which is kept for `owner` if it is not too long: a user's name,
     /// or nothing where there are no users.
-    pub fn load(&self, source: &[u8], owner: &str) -> Arc<Script> {
+    pub fn load(&self, source: &[u8], owner: &str, origin: Origin) -> Arc<Script> {
         let digest = digest(source);
         let mut kept = self.lock();
         let script = kept.find(&digest).unwrap_or_else(|| {
@@ -111,7 +136,7 @@ impl Scripts {
                 source: source.into(),
             })
         });
-        kept.keep(&script, owner);
+        kept.keep(&script, owner, origin);
         script
     }
 
@@ -130,9 +155,9 @@ impl Scripts {
     /// Forgets all.
     pub fn flush(&self) {
         let mut kept = self.lock();
-        let generation = kept.generation + 1;
         *kept = Kept {
-            generation,
+            generation: kept.generation + 1,
+            evicted: kept.evicted,
             ..Kept::default()
         };
     }
@@ -141,7 +166,13 @@ impl Scripts {
     #[must_use]
     pub fn size(&self) -> (usize, usize) {
         let kept = self.lock();
-        (kept.by_digest.len(), kept.bytes)
+        (kept.by_digest.len(), kept.total().bytes)
+    }
+
+    /// How many scripts that came by EVAL were evicted.
+    #[must_use]
+    pub fn evicted(&self) -> u64 {
+        self.lock().evicted
     }
 
     /// A number that changes with each flush.
@@ -158,9 +189,9 @@ impl Scripts {
 impl Kept {
     fn find(&mut self, digest: &SourceDigest) -> Option<Arc<Script>> {
         let entry = self.by_digest.get_mut(digest)?;
-        for (owner, used) in &mut entry.holders {
+        for Holder { shelf, used } in &mut entry.holders {
             if self.uses - *used >= USES_KEPT
-                && let Some(shelf) = self.shelves.get_mut(owner)
+                && let Some(shelf) = self.shelves.get_mut(shelf)
             {
                 shelf.by_use.remove(used);
                 self.uses += 1;
@@ -171,7 +202,7 @@ impl Kept {
         Some(Arc::clone(&entry.script))
     }
 
-    fn keep(&mut self, script: &Arc<Script>, owner: &str) {
+    fn keep(&mut self, script: &Arc<Script>, owner: &str, origin: Origin) {
         let bytes = script.source.len();
         if bytes > SOURCE_BYTES_MAX {
             return;
@@ -181,20 +212,59 @@ impl Kept {
             script: Arc::clone(script),
             holders: Vec::new(),
         });
-        if entry.holders.iter().any(|(holder, _)| **holder == *owner) {
-            return;
+        let mut holders = entry.holders.iter();
+        let held = holders.position(|holder| *holder.shelf.0 == *owner);
+        if let Some(place) = held {
+            let (_, before) = entry.holders[place].shelf;
+            if before == origin || before == Origin::Loaded {
+                return;
+            }
+            let holder = entry.holders.swap_remove(place);
+            self.take_off(&holder, bytes);
         }
-        self.uses += 1;
-        let owner: Arc<str> = owner.into();
-        entry.holders.push((Arc::clone(&owner), self.uses));
-        let shelf = self.shelves.entry(owner).or_default();
-        shelf.by_use.insert(self.uses, script.digest);
-        shelf.bytes += bytes;
-        self.scripts += 1;
-        self.bytes += bytes;
-        while self.scripts > SCRIPTS_MAX || self.bytes > SOURCE_BYTES_MAX {
+        self.put_on(script, (owner.into(), origin));
+        while self.total().scripts > SCRIPTS_MAX || self.total().bytes > SOURCE_BYTES_MAX {
             if !self.drop_one() {
                 return;
+            }
+        }
+    }
+
+    fn total(&self) -> Holding {
+        let [one, other] = self.held;
+        Holding {
+            scripts: one.scripts + other.scripts,
+            bytes: one.bytes + other.bytes,
+        }
+    }
+
+    /// Puts a script that is known on a shelf.
+    fn put_on(&mut self, script: &Script, shelf: (Arc<str>, Origin)) {
+        self.uses += 1;
+        let used = self.uses;
+        if let Some(entry) = self.by_digest.get_mut(&script.digest) {
+            let shelf = shelf.clone();
+            entry.holders.push(Holder { shelf, used });
+        }
+        let bytes = script.source.len();
+        let held = &mut self.held[shelf.1 as usize];
+        held.scripts += 1;
+        held.bytes += bytes;
+        let shelf = self.shelves.entry(shelf).or_default();
+        shelf.by_use.insert(used, script.digest);
+        shelf.bytes += bytes;
+    }
+
+    /// Takes a script of so many bytes from the shelf of who held it.
+    fn take_off(&mut self, holder: &Holder, bytes: usize) {
+        let held = &mut self.held[holder.shelf.1 as usize];
+        held.scripts -= 1;
+        held.bytes -= bytes;
+        if let Some(shelf) = self.shelves.get_mut(&holder.shelf) {
+            shelf.by_use.remove(&holder.used);
+            shelf.bytes -= bytes;
+            if shelf.by_use.is_empty() {
+                self.shelves.remove(&holder.shelf);
             }
         }
     }
@@ -202,7 +272,14 @@ impl Kept {
     /// Takes the least recently used script from the shelf of who holds most; whether there was
     /// one.
     fn drop_one(&mut self) -> bool {
-        let is_many = self.scripts > SCRIPTS_MAX;
+        let loaded = self.held[Origin::Loaded as usize];
+        let is_half = loaded.scripts > SCRIPTS_MAX / 2 || loaded.bytes > SOURCE_BYTES_MAX / 2;
+        let origin = if is_half {
+            Origin::Loaded
+        } else {
+            Origin::Evaluated
+        };
+        let is_many = self.total().scripts > SCRIPTS_MAX;
         let size = |shelf: &Shelf| {
             if is_many {
                 shelf.by_use.len()
@@ -210,31 +287,27 @@ impl Kept {
                 shelf.bytes
             }
         };
-        let most = self.shelves.iter_mut().max_by_key(|(_, shelf)| size(shelf));
-        let Some((owner, shelf)) = most else {
+        let shelves = self.shelves.iter().filter(|(name, _)| name.1 == origin);
+        let most = shelves.max_by_key(|(_, shelf)| size(shelf));
+        let Some((&used, digest)) = most.and_then(|(_, shelf)| shelf.by_use.first_key_value())
+        else {
             return false;
         };
-        let owner = Arc::clone(owner);
-        let first = shelf.by_use.pop_first();
-        if shelf.by_use.is_empty() {
-            self.shelves.remove(&owner);
-        }
-        let Some((_, digest)) = first else {
-            return false;
-        };
+        let digest = *digest;
         let Some(entry) = self.by_digest.get_mut(&digest) else {
             return false;
         };
         let bytes = entry.script.source.len();
-        entry.holders.retain(|(holder, _)| *holder != owner);
+        let mut holders = entry.holders.iter();
+        let Some(place) = holders.position(|holder| holder.used == used) else {
+            return false;
+        };
+        let holder = entry.holders.swap_remove(place);
         if entry.holders.is_empty() {
             self.by_digest.remove(&digest);
+            self.evicted += u64::from(origin == Origin::Evaluated);
         }
-        if let Some(shelf) = self.shelves.get_mut(&owner) {
-            shelf.bytes -= bytes;
-        }
-        self.scripts -= 1;
-        self.bytes -= bytes;
+        self.take_off(&holder, bytes);
         true
     }
 }
@@ -243,10 +316,12 @@ impl Kept {
 mod tests {
     use super::*;
 
+    const EVALUATED: Origin = Origin::Evaluated;
+
     #[test]
     fn a_script_is_found_by_its_digest_in_any_case() {
         let scripts = Scripts::default();
-        let script = scripts.load(b"return 1", "");
+        let script = scripts.load(b"return 1", "", EVALUATED);
         assert_eq!(script.name(), "e0e1f9fabfc9d4800c877a703b823ac0578ff8db");
         let upper = script.name().to_uppercase();
         assert!(scripts.find(upper.as_bytes()).is_some() && scripts.has(upper.as_bytes()));
@@ -258,15 +333,56 @@ mod tests {
     #[test]
     fn the_least_recently_used_leave() {
         let scripts = Scripts::default();
-        let first = scripts.load(b"return 'first'", "");
-        let second = scripts.load(b"return 'second'", "");
+        let first = scripts.load(b"return 'first'", "", EVALUATED);
+        let second = scripts.load(b"return 'second'", "", EVALUATED);
         for number in 2..SCRIPTS_MAX {
-            scripts.load(format!("return {number}").as_bytes(), "");
+            scripts.load(format!("return {number}").as_bytes(), "", EVALUATED);
         }
         assert!(scripts.find(&first.digest).is_some());
-        scripts.load(b"return 'one more'", "");
+        scripts.load(b"return 'one more'", "", EVALUATED);
         assert!(scripts.has(&first.digest) && !scripts.has(&second.digest));
         assert_eq!(scripts.size().0, SCRIPTS_MAX);
+    }
+
+    #[test]
+    fn loaded_scripts_stay_however_many_others_are_run() {
+        let scripts = Scripts::default();
+        // What was evaluated before is loaded from then on, and stays so.
+        scripts.load(b"return 'first'", "one", EVALUATED);
+        let loaded: Vec<Arc<Script>> = ["return 'first'", "return 'second'"]
+            .into_iter()
+            .map(|source| scripts.load(source.as_bytes(), "one", Origin::Loaded))
+            .collect();
+        scripts.load(b"return 'first'", "one", EVALUATED);
+        for number in 0..3 * SCRIPTS_MAX {
+            scripts.load(format!("return {number}").as_bytes(), "two", EVALUATED);
+        }
+        assert!(loaded.iter().all(|script| scripts.has(&script.digest)));
+        assert_eq!(scripts.size().0, SCRIPTS_MAX);
+        let evicted = u64::try_from(2 * SCRIPTS_MAX + 2).unwrap();
+        assert_eq!(scripts.evicted(), evicted);
+        scripts.flush();
+        assert_eq!((scripts.size(), scripts.evicted()), ((0, 0), evicted));
+    }
+
+    #[test]
+    fn loaded_scripts_leave_when_they_take_more_than_half() {
+        let scripts = Scripts::default();
+        let first = scripts.load(b"return 'first'", "one", Origin::Loaded);
+        let evaluated = scripts.load(b"return 'evaluated'", "two", EVALUATED);
+        let number_of = |number: usize| format!("return {number}");
+        for number in 0..2 * SCRIPTS_MAX {
+            scripts.load(number_of(number).as_bytes(), "one", Origin::Loaded);
+        }
+        assert!(!scripts.has(&first.digest) && scripts.has(&evaluated.digest));
+        assert_eq!(scripts.size().0, SCRIPTS_MAX);
+        for number in 0..2 * SCRIPTS_MAX {
+            let source = format!("return -{number}");
+            scripts.load(source.as_bytes(), "two", EVALUATED);
+        }
+        let loaded = (0..2 * SCRIPTS_MAX)
+            .filter(|&number| scripts.has(&digest(number_of(number).as_bytes())));
+        assert_eq!(loaded.count(), SCRIPTS_MAX / 2);
     }
 
     #[test]
@@ -274,11 +390,11 @@ mod tests {
         let scripts = Scripts::default();
         for number in 0..40 {
             let source = format!("return '{}{number}'", "x".repeat(1 << 20));
-            scripts.load(source.as_bytes(), "");
+            scripts.load(source.as_bytes(), "", EVALUATED);
             assert!(scripts.size().1 <= SOURCE_BYTES_MAX);
         }
         assert!(scripts.size().0 >= 10);
-        scripts.load(&vec![b' '; SOURCE_BYTES_MAX + 1], "");
+        scripts.load(&vec![b' '; SOURCE_BYTES_MAX + 1], "", EVALUATED);
         assert!(scripts.size().0 >= 10);
     }
 
@@ -286,29 +402,31 @@ mod tests {
     fn what_one_user_loads_pushes_out_its_own() {
         for (count, bytes) in [(40, 500_000), (SCRIPTS_MAX + 10, 1)] {
             let scripts = Scripts::default();
-            let kept = scripts.load(b"return 42", "root");
-            let shared = scripts.load(b"return 43", "some");
-            let first = scripts.load(b"return 44", "some");
-            scripts.load(b"return 43", "root");
+            let kept = scripts.load(b"return 42", "root", EVALUATED);
+            let shared = scripts.load(b"return 43", "some", EVALUATED);
+            let first = scripts.load(b"return 44", "some", EVALUATED);
+            scripts.load(b"return 43", "root", EVALUATED);
             for number in 0..count {
                 let source = format!("return '{}{number}'", "x".repeat(bytes));
-                scripts.load(source.as_bytes(), "some");
+                scripts.load(source.as_bytes(), "some", EVALUATED);
             }
             assert!(scripts.has(&kept.digest) && scripts.has(&shared.digest));
             assert!(!scripts.has(&first.digest));
             assert!(scripts.size().0 <= SCRIPTS_MAX && scripts.size().1 <= SOURCE_BYTES_MAX);
             let held = scripts.lock();
-            assert_eq!(held.shelves["root"].by_use.len(), 2);
+            let shelf = &held.shelves[&("root".into(), EVALUATED)];
+            assert_eq!(shelf.by_use.len(), 2);
             let on_shelves = held.shelves.values().map(|shelf| shelf.bytes);
-            assert_eq!(on_shelves.sum::<usize>(), held.bytes);
+            assert_eq!(on_shelves.sum::<usize>(), held.total().bytes);
         }
     }
 
     #[test]
     fn a_large_source_takes_the_place_of_who_holds_most() {
         let scripts = Scripts::default();
-        let small = scripts.load(b"return 1", "one");
-        let large = |owner: &str| scripts.load(&vec![b' '; SOURCE_BYTES_MAX - 100], owner);
+        let small = scripts.load(b"return 1", "one", EVALUATED);
+        let large =
+            |owner: &str| scripts.load(&vec![b' '; SOURCE_BYTES_MAX - 100], owner, EVALUATED);
         let held = large("two");
         assert!(scripts.has(&small.digest) && scripts.has(&held.digest));
         // Held by two it counts twice, and one of them lets go of it.

@@ -24,6 +24,7 @@ fn is_broken(
     if let Received::Bytes(bytes) = received {
         connection.active_ms = now_ms;
         connection.note_moved(bytes, now_ms);
+        connection.note_received(bytes);
         counters.bytes_read.add(bytes as u64);
     }
     received == Received::Gone
@@ -144,6 +145,7 @@ impl Worker {
                 Received::Bytes(bytes) => {
                     end += bytes;
                     connection.active_ms = self.now_ms;
+                    connection.note_received(bytes);
                     self.counters.bytes_read.add(bytes as u64);
                     let so_far = &self.batch.arena[from..end];
                     let state = &self.common.state;

@@ -200,7 +200,7 @@ pub(crate) const RESP: &[Row] = rows! {
     "hscan sscan zscan": "a stretch of the members", "COUNT 1000000000",
         "16,384 members a call", ["SSCAN set 0 COUNT 1000000000", "HSCAN hash 0 COUNT 1000000000",
          "ZSCAN sorted 0 COUNT 1000000000"];
-    "sunion sinter sdiff sintercard": "a lookup for each member and set",
+    "sunion sinter sdiff sintercard sunioncard sdiffcard": "a lookup for each member and set",
         "16,383 large sets", "4,096 look-ups per step, and the last member's",
         ["SUNION set other", "SINTER set other", "SDIFF set other", "SINTERCARD 2 set other",
          "SUNION {missing16k}"];
@@ -261,8 +261,9 @@ pub(crate) const RESP: &[Row] = rows! {
          "LREM copy:list 0 none", "COPY list removed REPLACE ; LREM removed 0 m1"];
     "lpos": "a pass over the list", "an element that is not there",
         "the pass is made at once; 64 KiB of reply per step", ["LPOS list none COUNT 0"];
-    "lmove rpoplpush": "as LPOP and LPUSH", "two lists that somebody reads whole meanwhile",
-        "one copy of each; alone", ["LMOVE copy:list moved LEFT RIGHT"];
+    "lmove lmovem rpoplpush": "as LPOP and LPUSH", "two lists that somebody reads whole meanwhile",
+        "one copy of each; alone", ["LMOVE copy:list moved LEFT RIGHT",
+         "COPY list popped REPLACE ; LMOVEM popped moved LEFT RIGHT COUNT {half} BULK"];
     "lmpop": "a lookup a key, then as LPOP", "16,380 keys that are not there",
         "at most 16,384 arguments", ["COPY list popped REPLACE ; LMPOP 1 popped LEFT COUNT {half}"];
     "blpop brpop blmpop bzpopmin bzpopmax bzmpop":
@@ -272,7 +273,7 @@ pub(crate) const RESP: &[Row] = rows! {
          who stores something serves who waits for 2 ms of per iteration",
         ["BLPOP {missing16k} 0.01", "BLPOP {waited} 0.01", "BZPOPMIN {waited} 0.01",
          "COPY list popped REPLACE ; BLMPOP 0 1 popped LEFT COUNT {half}"];
-    "blmove brpoplpush": "as LMOVE", "two lists that somebody reads whole meanwhile",
+    "blmove blmovem brpoplpush": "as LMOVE", "two lists that somebody reads whole meanwhile",
         "one copy of each; alone",
         ["BLMOVE copy:list moved LEFT RIGHT 0"];
     "subscribe unsubscribe psubscribe punsubscribe ssubscribe sunsubscribe":
@@ -304,7 +305,7 @@ pub(crate) const RESP: &[Row] = rows! {
         "no steps: --script-time-limit; 64 KiB of script, 16,384 arguments of 4 MiB",
         ["EVAL return{} 0 {missing16k}", "EVAL return{} 0 {argument}", "EVAL return{} 0 {huge}",
          "EVAL {program} 0"];
-    "script script|load script|exists script|flush script|kill script|help":
+    "script script|load script|show script|exists script|flush script|kill script|help":
         "one digest; to compile a script", "262,142 digests; 64 KiB of script",
         "4,096 digests per step; longer scripts are refused",
         ["SCRIPT EXISTS {keys}", "SCRIPT LOAD {program}", "SCRIPT LOAD {strings}"];
@@ -355,12 +356,15 @@ pub(crate) const RESP: &[Row] = rows! {
     "config config|get config|set config|resetstat config|rewrite config|help":
         "a try for each pattern and name", "256 patterns", "more are refused",
         ["CONFIG GET *", "CONFIG GET {stars}"];
-    "dbsize info time lastsave role": "sums over the shards", "all sections",
+    "dbsize info time lastsave role lolwut module module|list module|help replicaof slaveof \
+     failover": "sums over the shards", "all sections",
         "a constant number of sums", ["DBSIZE", "INFO everything", "TIME"];
     "latency latency|doctor latency|graph latency|histogram latency|history latency|latest \
-     latency|reset latency|help slowlog slowlog|get slowlog|len slowlog|reset slowlog|help":
+     latency|reset latency|help slowlog slowlog|get slowlog|len slowlog|reset slowlog|help \
+     commandlog commandlog|get commandlog|len commandlog|reset commandlog|help":
         "its entries", "10,000 slow commands", "so many are kept, 128 bytes of 32 arguments each",
-        ["SLOWLOG GET -1", "LATENCY HISTOGRAM", "LATENCY HISTORY command", "LATENCY LATEST"];
+        ["SLOWLOG GET -1", "COMMANDLOG GET -1 slow", "LATENCY HISTOGRAM",
+         "LATENCY HISTORY command", "LATENCY LATEST"];
     "memory memory|doctor memory|purge memory|stats memory|usage memory|help":
         "sums over the shards", "none", "replies at once", ["MEMORY STATS", "MEMORY USAGE set"];
     "debug shutdown monitor": "what it is told", "DEBUG SLEEP 60",
@@ -381,6 +385,8 @@ pub(crate) const MEMCACHED: &[Row] = rows! {
         "a value of this protocol has at most 1 MiB, or --max-value", ["mg key:1 v"];
     "incr decr touch delete mg md ma me mn": "one lookup", "none", "replies at once",
         ["mg key:1 v", "me key:1"];
+    "cache_memlimit": "as CONFIG SET maxmemory", "none", "replies at once",
+        ["cache_memlimit 64"];
     "flush_all": "a new epoch", "a million keys",
         "what was stored is swept up beside requests", ["flush_all 100000"];
     "stats": "sums over the shards", "none", "a constant number of sums",
@@ -388,8 +394,8 @@ pub(crate) const MEMCACHED: &[Row] = rows! {
     "stats mrc": "the curve", "none", "a constant number of points", ["stats mrc"];
     "stats misses": "the counts", "none", "a constant number of counts", ["stats misses"];
     "stats hotkeys": "its keys", "none", "a constant number of keys", ["stats hotkeys"];
-    "stats cachedump": "a stretch of the keys", "no limit", "64 KiB of reply, 16,384 keys looked \
-     at", ["stats cachedump 1 0"];
+    "stats cachedump": "one pass over all keys", "a million keys",
+        "16 KiB of reply or 4,096 buckets per step", ["stats cachedump 1 0"];
     "lru_crawler metadump": "one pass over all keys", "a million keys",
         "16 KiB of reply or 4,096 buckets per step",
         ["lru_crawler metadump all"];

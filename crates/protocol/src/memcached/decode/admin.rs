@@ -125,7 +125,7 @@ pub(super) fn other(line: &[u8]) -> Result<Request<'_>, Refused> {
             None => Err(words.refused(BAD_FORMAT)),
         },
         b"shutdown" => Err(words.refused("SERVER_ERROR: shutdown not enabled")),
-        b"cache_memlimit" => Err(words.refused(cache_memlimit(&words))),
+        b"cache_memlimit" => cache_memlimit(&words),
         b"slabs" => slabs(&words),
         b"lru" => Err(words.refused(UNKNOWN)),
         _ if words.count > 1 && words.last().starts_with(b"HTTP/") => Err(Refused::hang_up()),
@@ -180,18 +180,18 @@ fn list<'a>(words: &AdminWords<'a>, which: &[u8], form: Listing) -> Result<Reque
     Ok(Request::List { form, all })
 }
 
-/// Memory is fixed at the start, so every well-formed request for another size is refused.
-fn cache_memlimit(words: &AdminWords<'_>) -> &'static str {
-    match words.number(1) {
-        None => UNKNOWN,
-        Some(mib) if mib < MEMLIMIT_MIB_MIN => {
-            "MEMLIMIT_TOO_SMALL cannot set maxbytes to less than 8m"
-        }
-        Some(mib) if mib > MEMLIMIT_MIB_MAX => {
-            "MEMLIMIT_ADJUST_FAILED input value is megabytes not bytes"
-        }
-        Some(_) => "MEMLIMIT_ADJUST_FAILED out of bounds or unable to adjust",
+fn cache_memlimit<'a>(words: &AdminWords<'a>) -> Result<Request<'a>, Refused> {
+    let mib = words.number(1).ok_or(words.refused(UNKNOWN))?;
+    if mib < MEMLIMIT_MIB_MIN {
+        return Err(words.refused("MEMLIMIT_TOO_SMALL cannot set maxbytes to less than 8m"));
     }
+    if mib > MEMLIMIT_MIB_MAX {
+        return Err(words.refused("MEMLIMIT_ADJUST_FAILED input value is megabytes not bytes"));
+    }
+    Ok(Request::MemoryLimit {
+        mib,
+        noreply: words.noreply,
+    })
 }
 
 /// There are no slabs to move: switching that off succeeds, all else does not.

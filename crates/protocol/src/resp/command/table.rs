@@ -109,12 +109,10 @@ commands! {
         "Reads and changes integers of any width in a string.";
     BitfieldRo "bitfield_ro" -2 [READONLY FAST] ONE Bitmap "6.0.0"
         "Reads integers of any width in a string.";
-    Pfadd "pfadd" -2 [WRITE DENYOOM FAST] ONE Hyperloglog "2.8.9"
-        "Adds elements to a HyperLogLog.";
+    Pfadd "pfadd" -2 [WRITE DENYOOM FAST] ONE Hyperloglog "2.8.9" "Adds elements to a HyperLogLog.";
     Pfcount "pfcount" -2 [READONLY MAY_REPLICATE] ALL Hyperloglog "2.8.9"
         "Returns the approximate number of different elements in HyperLogLogs.";
-    Pfmerge "pfmerge" -2 [WRITE DENYOOM] ALL Hyperloglog "2.8.9"
-        "Merges HyperLogLogs into one.";
+    Pfmerge "pfmerge" -2 [WRITE DENYOOM] ALL Hyperloglog "2.8.9" "Merges HyperLogLogs into one.";
     Del "del" -2 [WRITE] ALL Generic "1.0.0" "Removes keys.";
     Unlink "unlink" -2 [WRITE FAST] ALL Generic "4.0.0" "Removes keys.";
     Exists "exists" -2 [READONLY FAST] ALL Generic "1.0.0" "Counts the existing keys.";
@@ -152,8 +150,8 @@ commands! {
     Randomkey "randomkey" 1 [READONLY] NONE Generic "1.0.0" "Returns a random key.";
     Keys "keys" 2 [READONLY DANGEROUS] NONE Generic "1.0.0" "Lists the keys that match a pattern.";
     Scan "scan" -2 [READONLY] NONE Generic "2.8.0" "Lists keys in steps.";
-    Wait "wait" 3 [] NONE Generic "3.0.0" "Returns 0; there are no replicas.";
-    Waitaof "waitaof" 4 [] NONE Generic "7.2.0"
+    Wait "wait" 3 [BLOCKING] NONE Generic "3.0.0" "Returns 0; there are no replicas.";
+    Waitaof "waitaof" 4 [BLOCKING] NONE Generic "7.2.0"
         "Returns 0 and 0; there is no append-only file and there are no replicas.";
     Object "object" -2 [] NONE Generic "2.2.3" "Returns the inner facts of a value." {
         ObjectEncoding "encoding" 3 [READONLY] SECOND Generic "2.2.3"
@@ -185,12 +183,11 @@ commands! {
         "Adds to the number with decimals in a field.";
     Hrandfield "hrandfield" -2 [READONLY] ONE Hash "6.2.0" "Returns random fields of a hash.";
     Hscan "hscan" -3 [READONLY] ONE Hash "2.8.0" "Lists the fields of a hash in steps.";
-    Hexpire "hexpire" -6 [WRITE DENYOOM FAST] ONE Hash "7.4.0" "Sets the TTL of fields in seconds.";
-    Hpexpire "hpexpire" -6 [WRITE DENYOOM FAST] ONE Hash "7.4.0"
-        "Sets the TTL of fields in milliseconds.";
-    Hexpireat "hexpireat" -6 [WRITE DENYOOM FAST] ONE Hash "7.4.0"
+    Hexpire "hexpire" -6 [WRITE FAST] ONE Hash "7.4.0" "Sets the TTL of fields in seconds.";
+    Hpexpire "hpexpire" -6 [WRITE FAST] ONE Hash "7.4.0" "Sets the TTL of fields in milliseconds.";
+    Hexpireat "hexpireat" -6 [WRITE FAST] ONE Hash "7.4.0"
         "Sets the deadline of fields as a Unix time in seconds.";
-    Hpexpireat "hpexpireat" -6 [WRITE DENYOOM FAST] ONE Hash "7.4.0"
+    Hpexpireat "hpexpireat" -6 [WRITE FAST] ONE Hash "7.4.0"
         "Sets the deadline of fields as a Unix time in milliseconds.";
     Httl "httl" -5 [READONLY FAST] ONE Hash "7.4.0"
         "Returns the remaining TTL of fields in seconds.";
@@ -209,8 +206,7 @@ commands! {
     Srem "srem" -3 [WRITE FAST] ONE Set "1.0.0" "Removes members of a set.";
     Smembers "smembers" 2 [READONLY] ONE Set "1.0.0" "Lists the members of a set.";
     Sismember "sismember" 3 [READONLY FAST] ONE Set "1.0.0" "Returns whether a set has a member.";
-    Smismember "smismember" -3 [READONLY FAST] ONE Set "6.2.0"
-        "Returns which members a set has.";
+    Smismember "smismember" -3 [READONLY FAST] ONE Set "6.2.0" "Returns which members a set has.";
     Scard "scard" 2 [READONLY FAST] ONE Set "1.0.0" "Counts the members of a set.";
     Spop "spop" -2 [WRITE FAST] ONE Set "1.0.0" "Removes and returns random members.";
     Srandmember "srandmember" -2 [READONLY] ONE Set "1.0.0" "Returns random members.";
@@ -227,6 +223,10 @@ commands! {
         "Stores the members of the first set only.";
     Sintercard "sintercard" -3 [READONLY MOVABLEKEYS] COUNTED Set "7.0.0"
         "Counts the members of all of the sets.";
+    Sunioncard "sunioncard" -3 [READONLY MOVABLEKEYS] COUNTED Set "8.10.0"
+        "Counts the members of any of the sets.";
+    Sdiffcard "sdiffcard" -3 [READONLY MOVABLEKEYS] COUNTED Set "8.10.0"
+        "Counts the members of the first set only.";
     Lpush "lpush" -3 [WRITE DENYOOM FAST] ONE List "1.0.0" "Prepends elements to a list.";
     Rpush "rpush" -3 [WRITE DENYOOM FAST] ONE List "1.0.0" "Appends elements to a list.";
     Lpushx "lpushx" -3 [WRITE DENYOOM FAST] ONE List "2.2.0"
@@ -245,6 +245,7 @@ commands! {
     Lrem "lrem" 4 [WRITE] ONE List "1.0.0" "Removes elements equal to a value.";
     Lpos "lpos" -3 [READONLY] ONE List "6.0.6" "Returns the indexes of elements equal to a value.";
     Lmove "lmove" 5 [WRITE DENYOOM] TWO List "6.2.0" "Moves an element to another list.";
+    Lmovem "lmovem" -5 [WRITE DENYOOM] TWO List "8.10.0" "Moves elements to another list.";
     Rpoplpush "rpoplpush" 3 [WRITE DENYOOM] TWO List "1.2.0"
         "Moves the last element of a list to the head of another.";
     Lmpop "lmpop" -4 [WRITE MOVABLEKEYS] COUNTED List "7.0.0"
@@ -255,6 +256,8 @@ commands! {
         "Removes and returns the last element of the first non-empty list, or blocks.";
     Blmove "blmove" 6 [WRITE DENYOOM BLOCKING] TWO List "6.2.0"
         "Moves an element to another list, or blocks.";
+    Blmovem "blmovem" -6 [WRITE DENYOOM BLOCKING] TWO List "8.10.0"
+        "Moves elements to another list, or blocks.";
     Brpoplpush "brpoplpush" 4 [WRITE DENYOOM BLOCKING] TWO List "2.2.0"
         "Moves the last element of a list to the head of another, or blocks.";
     Blmpop "blmpop" -5 [WRITE BLOCKING MOVABLEKEYS] COUNTED_SECOND List "7.0.0"
@@ -325,9 +328,10 @@ commands! {
     Geopos "geopos" -2 [READONLY] ONE Geo "3.2.0" "Returns the positions of members.";
     Geodist "geodist" -4 [READONLY] ONE Geo "3.2.0" "Returns the distance between two members.";
     Geohash "geohash" -2 [READONLY] ONE Geo "3.2.0" "Returns the geohashes of members.";
-    Geosearch "geosearch" -7 [READONLY] ONE Geo "6.2.0" "Lists members within a radius or a box.";
+    Geosearch "geosearch" -7 [READONLY] ONE Geo "6.2.0"
+        "Lists members within a radius, a box or a polygon.";
     Geosearchstore "geosearchstore" -8 [WRITE DENYOOM] TWO Geo "6.2.0"
-        "Stores members within a radius or a box.";
+        "Stores members within a radius, a box or a polygon.";
     Georadius "georadius" -6 [WRITE DENYOOM MOVABLEKEYS] ONE_AND_STORED Geo "3.2.0"
         "Lists or stores members within a radius of a position.";
     GeoradiusRo "georadius_ro" -6 [READONLY] ONE Geo "3.2.10"
@@ -376,33 +380,29 @@ commands! {
     Unwatch "unwatch" 1 [NOSCRIPT LOADING STALE FAST ALLOW_BUSY] NONE Transactions "2.2.0"
         "Forgets the watched keys.";
     Eval "eval" -3 [NOSCRIPT STALE SKIP_MONITOR NO_MANDATORY_KEYS MOVABLEKEYS]
-        COUNTED_SECOND Scripting "2.6.0"
-        "Runs a script.";
+        COUNTED_SECOND Scripting "2.6.0" "Runs a script.";
     Evalsha "evalsha" -3 [NOSCRIPT STALE SKIP_MONITOR NO_MANDATORY_KEYS MOVABLEKEYS]
-        COUNTED_SECOND Scripting "2.6.0"
-        "Runs a script by its digest.";
+        COUNTED_SECOND Scripting "2.6.0" "Runs a script by its digest.";
     EvalRo "eval_ro" -3 [READONLY NOSCRIPT STALE SKIP_MONITOR NO_MANDATORY_KEYS MOVABLEKEYS]
-        COUNTED_SECOND Scripting "7.0.0"
-        "Runs a read-only script.";
+        COUNTED_SECOND Scripting "7.0.0" "Runs a read-only script.";
     EvalshaRo "evalsha_ro" -3 [READONLY NOSCRIPT STALE SKIP_MONITOR NO_MANDATORY_KEYS MOVABLEKEYS]
-        COUNTED_SECOND Scripting "7.0.0"
-        "Runs a read-only script by its digest.";
+        COUNTED_SECOND Scripting "7.0.0" "Runs a read-only script by its digest.";
     Script "script" -2 [] NONE Scripting "2.6.0" "Keeps scripts." {
         ScriptLoad "load" 3 [NOSCRIPT STALE] NONE Scripting "2.6.0"
             "Loads a script and returns its SHA1 digest.";
         ScriptExists "exists" -3 [NOSCRIPT] NONE Scripting "2.6.0"
         "Returns which scripts are loaded.";
+        ScriptShow "show" 3 [NOSCRIPT STALE] NONE Scripting "8.0.0"
+            "Returns the source of a script.";
         ScriptFlush "flush" -2 [NOSCRIPT] NONE Scripting "2.6.0" "Deletes all scripts.";
         ScriptKill "kill" 2 [NOSCRIPT ALLOW_BUSY] NONE Scripting "2.6.0"
             "Stops the running script.";
         ScriptHelp "help" 2 [LOADING STALE] NONE Scripting "5.0.0" "Lists the subcommands.";
     };
     Fcall "fcall" -3 [NOSCRIPT STALE SKIP_MONITOR NO_MANDATORY_KEYS MOVABLEKEYS]
-        COUNTED_SECOND Scripting "7.0.0"
-        "Calls a function of a library.";
+        COUNTED_SECOND Scripting "7.0.0" "Calls a function of a library.";
     FcallRo "fcall_ro" -3 [READONLY NOSCRIPT STALE SKIP_MONITOR NO_MANDATORY_KEYS MOVABLEKEYS]
-        COUNTED_SECOND Scripting "7.0.0"
-        "Calls a read-only function.";
+        COUNTED_SECOND Scripting "7.0.0" "Calls a read-only function.";
     Function "function" -2 [] NONE Scripting "7.0.0" "Keeps libraries of functions." {
         FunctionLoad "load" -3 [WRITE DENYOOM NOSCRIPT] NONE Scripting "7.0.0"
             "Loads a library and returns its name.";
@@ -506,17 +506,16 @@ commands! {
             "Lists the links between nodes, of which there are none.";
         ClusterCountkeysinslot "countkeysinslot" 3 [STALE] NONE Cluster "3.0.0"
             "Counts the keys in a slot.";
-        ClusterGetkeysinslot "getkeysinslot" 4 [STALE] NONE Cluster "3.0.0"
-            "Lists keys in a slot.";
+        ClusterGetkeysinslot "getkeysinslot" 4 [STALE] NONE Cluster "3.0.0" "Lists keys in a slot.";
         ClusterHelp "help" 2 [LOADING STALE] NONE Cluster "5.0.0" "Lists the subcommands.";
     };
     Command "command" -1 [LOADING STALE] NONE Server "2.8.13" "Describes all commands." {
         CommandCount "count" 2 [LOADING STALE] NONE Server "2.8.13" "Counts the commands.";
         CommandDocs "docs" -2 [LOADING STALE] NONE Server "7.0.0"
         "Returns documentation of commands.";
-        CommandGetkeys "getkeys" -4 [LOADING STALE] NONE Server "2.8.13"
+        CommandGetkeys "getkeys" -3 [LOADING STALE] NONE Server "2.8.13"
             "Lists the keys of a request.";
-        CommandGetkeysandflags "getkeysandflags" -4 [LOADING STALE] NONE Server "7.0.0"
+        CommandGetkeysandflags "getkeysandflags" -3 [LOADING STALE] NONE Server "7.0.0"
             "Lists the keys of a request and how they are accessed.";
         CommandInfo "info" -2 [LOADING STALE] NONE Server "2.8.13" "Describes commands.";
         CommandList "list" -2 [LOADING STALE] NONE Server "7.0.0" "Lists the names of commands.";
@@ -564,6 +563,15 @@ commands! {
         "Returns the memory usage of a key in bytes.";
         MemoryHelp "help" 2 [LOADING STALE] NONE Server "4.0.0" "Lists the subcommands.";
     };
+    Module "module" -2 [] NONE Server "4.0.0" "Shows modules." {
+        ModuleList "list" 2 [ADMIN NOSCRIPT] NONE Server "4.0.0" "Lists the modules: none.";
+        ModuleHelp "help" 2 [LOADING STALE] NONE Server "5.0.0" "Lists the subcommands.";
+    };
+    Replicaof "replicaof" 3 [ADMIN NOSCRIPT STALE] NONE Server "5.0.0" "Returns OK for NO ONE.";
+    Slaveof "slaveof" 3 [ADMIN NOSCRIPT STALE] NONE Server "1.0.0" "Older name of REPLICAOF.";
+    Failover "failover" -1 [ADMIN NOSCRIPT STALE] NONE Server "6.2.0"
+        "Returns an error; there are no replicas.";
+    Lolwut "lolwut" -1 [READONLY FAST] NONE Server "5.0.0" "Shows the version of the server.";
     Monitor "monitor" 1 [ADMIN NOSCRIPT LOADING STALE] NONE Server "1.0.0"
         "Shows each command of Redis's protocol as it runs.";
     Role "role" 1 [NOSCRIPT LOADING STALE FAST DANGEROUS] NONE Server "2.8.12"
@@ -576,6 +584,13 @@ commands! {
             "Counts the entries of the slow log.";
         SlowlogReset "reset" 2 [ADMIN LOADING STALE] NONE Server "2.2.12" "Deletes the slow log.";
         SlowlogHelp "help" 2 [LOADING STALE] NONE Server "6.2.0" "Lists the subcommands.";
+    };
+    Commandlog "commandlog" -2 [] NONE Server "8.1.0" "Shows slow requests." {
+        CommandlogGet "get" 4 [ADMIN LOADING STALE] NONE Server "8.1.0" "Lists the slow log.";
+        CommandlogLen "len" 3 [ADMIN LOADING STALE] NONE Server "8.1.0"
+            "Counts the entries of the slow log.";
+        CommandlogReset "reset" 3 [ADMIN LOADING STALE] NONE Server "8.1.0" "Deletes the slow log.";
+        CommandlogHelp "help" 2 [LOADING STALE] NONE Server "8.1.0" "Lists the subcommands.";
     };
     Swapdb "swapdb" 3 [WRITE FAST DANGEROUS] NONE Server "4.0.0" "Swaps two databases.";
     Time "time" 1 [LOADING STALE FAST] NONE Server "2.6.0" "Returns the server's time.";

@@ -5,6 +5,7 @@ use cellar_protocol::memcached::reply;
 
 use super::answer;
 use super::answers::{failure, failure_or};
+use crate::changes;
 use crate::events::Class;
 use crate::execute::context::Context;
 use crate::output::Output;
@@ -128,6 +129,18 @@ pub(super) fn touch(
 pub(super) fn flush_all(delay: i32, noreply: bool, context: Context<'_>, output: &mut Output) {
     flush(delay.into(), context);
     answer(reply::line::OK, noreply, output);
+}
+
+/// cache_memlimit: what CONFIG SET maxmemory does.
+pub(super) fn memory_limit(mib: u32, noreply: bool, context: Context<'_>, output: &mut Output) {
+    const REFUSED: &[u8] = b"MEMLIMIT_ADJUST_FAILED out of bounds or unable to adjust\r\n";
+    let bytes = (u64::from(mib) << 20).to_string();
+    let is_done = changes::make(context.state, &[(b"maxmemory", bytes.as_bytes())]).is_ok();
+    answer(
+        if is_done { reply::line::OK } else { REFUSED },
+        noreply,
+        output,
+    );
 }
 
 /// Makes all items misses: at once, or when `delay`, read like an exptime, is over.

@@ -1,4 +1,5 @@
-//! Listings of all keys that can be read here: lru_crawler metadump and mgdump, in bounded pieces.
+//! Listings of all keys that can be read here, in bounded pieces: lru_crawler metadump and mgdump,
+//! and stats cachedump.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -10,15 +11,25 @@ use crate::execute::context::{Context, Flow, Unfinished};
 use crate::output::Output;
 use crate::users::User;
 
+/// The class that holds all items, as there are no slabs.
+pub(super) const CLASS: u32 = 1;
 /// Bytes of a listing that are made in one call, give or take one call of the cache.
 const PIECE_BYTES: usize = 16 << 10;
 /// Stretches of the cache that are looked through for it: most are empty after a flush.
 const PIECE_STRETCHES: usize = 64;
 
+/// What is shown of each key.
+#[derive(Clone, Copy, Debug)]
+enum Form {
+    Dump(Listing),
+    /// Size and deadline, of so many keys more at most.
+    Cachedump(usize),
+}
+
 /// A listing and where it goes on.
 #[derive(Debug)]
 struct ListingRest {
-    form: Listing,
+    form: Form,
     /// Whose keys alone are listed.
     user: Option<Arc<User>>,
     cursor: ScanCursor,
@@ -47,7 +58,28 @@ pub(super) fn start(
     output: &mut Output,
 ) -> Flow {
     output.bytes().extend_from_slice(reply::line::OK);
+    let form = Form::Dump(form);
     if all {
+        resume((form, user), ScanCursor::START, context, output)
+    } else {
+        end(form, output)
+    }
+}
+
+/// Begins stats cachedump: up to `limit` keys that can be shown in a line, zero for all. Memcached
+/// ends with 2 MiB of them, and nothing tells a client that keys are missing.
+pub(super) fn cachedump(
+    (class, limit): (u32, u32),
+    user: Option<&Arc<User>>,
+    context: Context<'_>,
+    output: &mut Output,
+) -> Flow {
+    let most = match limit {
+        0 => usize::MAX,
+        limit => limit as usize,
+    };
+    let form = Form::Cachedump(most);
+    if class == CLASS {
         resume((form, user), ScanCursor::START, context, output)
     } else {
         end(form, output)
@@ -56,7 +88,7 @@ pub(super) fn start(
 
 /// Makes the next piece.
 fn resume(
-    (form, user): (Listing, Option<&Arc<User>>),
+    (mut form, user): (Form, Option<&Arc<User>>),
     cursor: ScanCursor,
     context: Context<'_>,
     output: &mut Output,
@@ -74,24 +106,29 @@ fn resume(
             if facts.space != space || facts.kind != Kind::STRING || !is_its {
                 return;
             }
-            match form {
-                Listing::Metadump => metadump(out, &facts, context),
-                Listing::Mgdump => mgdump(out, facts.key),
+            match &mut form {
+                Form::Dump(Listing::Metadump) => metadump(out, &facts, context),
+                Form::Dump(Listing::Mgdump) => mgdump(out, facts.key),
+                Form::Cachedump(left) if *left > 0 && is_printable(facts.key) => {
+                    *left -= 1;
+                    size_and_deadline(out, &facts, context);
+                }
+                Form::Cachedump(_) => {}
             }
         });
         match next {
-            Some(next) => cursor = next,
-            None => return end(form, output),
+            Some(next) if !matches!(form, Form::Cachedump(0)) => cursor = next,
+            _ => return end(form, output),
         }
     }
     let user = user.cloned();
     Flow::Unfinished(Box::new(ListingRest { form, user, cursor }))
 }
 
-fn end(form: Listing, output: &mut Output) -> Flow {
+fn end(form: Form, output: &mut Output) -> Flow {
     output.bytes().extend_from_slice(match form {
-        Listing::Metadump => reply::line::END,
-        Listing::Mgdump => reply::line::META_END,
+        Form::Dump(Listing::Mgdump) => reply::line::META_END,
+        _ => reply::line::END,
     });
     Flow::Continue
 }
@@ -132,8 +169,17 @@ fn mgdump(out: &mut Vec<u8>, key: &[u8]) {
     out.extend_from_slice(b"\r\n");
 }
 
+/// One item as a line of stats cachedump.
+fn size_and_deadline(out: &mut Vec<u8>, facts: &KeyFacts<'_>, context: Context<'_>) {
+    let exptime_s = facts.deadline.instant().map_or(0, |at| context.unix_s(at));
+    out.extend_from_slice(b"ITEM ");
+    out.extend_from_slice(facts.key);
+    write!(out, " [{} b; {exptime_s} s]\r\n", facts.value_bytes)
+        .expect("writing into a vector does not fail");
+}
+
 /// Whether a key can stand in a command line as it is.
-pub(super) fn is_printable(key: &[u8]) -> bool {
+fn is_printable(key: &[u8]) -> bool {
     key.len() <= cellar_protocol::memcached::KEY_BYTES_MAX
         && key.iter().all(|byte| !matches!(byte, 0..=b' ' | 0x7f))
 }

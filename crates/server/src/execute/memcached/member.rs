@@ -199,6 +199,7 @@ fn is_silent(request: &Request<'_>) -> bool {
         | Request::Count { noreply, .. }
         | Request::Touch { noreply, .. }
         | Request::FlushAll { noreply, .. }
+        | Request::MemoryLimit { noreply, .. }
         | Request::Okay { noreply } => *noreply,
         _ => false,
     }

@@ -6,24 +6,17 @@
 mod general;
 mod insights;
 
-use std::io::Write;
 use std::sync::{Arc, PoisonError};
 
-use cellar_engine::{ReclaimLag, ScanCursor};
+use cellar_engine::ReclaimLag;
 use cellar_protocol::memcached::{Stats, reply};
 
-use super::list;
+use super::list::CLASS;
 use crate::counters::Totals;
 use crate::execute::context::Context;
 use crate::output::Output;
 use crate::users::User;
 
-/// The class that holds all items.
-const CLASS: u32 = 1;
-/// Most bytes that `stats cachedump` answers.
-const CACHEDUMP_BYTES_MAX: usize = 64 << 10;
-/// Most calls of the cache for one `stats cachedump`.
-const CACHEDUMP_STEPS_MAX: usize = 32;
 /// Width of the classes that `stats sizes` speaks of, and the size of a slab page, in bytes.
 const PAGE_BYTES: u64 = 1 << 20;
 
@@ -96,11 +89,11 @@ pub(super) fn append(
         Stats::Expiry => expiry(context, out),
         // Not counted unless a flag asks for it there, and never here.
         Stats::Sizes => reply::stat(out, "sizes_status", "disabled"),
-        Stats::CacheDump { class, limit } => cachedump((class, limit), user, context, out),
         Stats::MissRatioCurve => insights::curve(context, out),
         Stats::Misses => insights::misses(&Figures::of(context), out),
         Stats::HotKeys => insights::hot_keys(user, context, out),
-        Stats::Connections | Stats::Empty => {}
+        // Keys are listed in pieces, see list.rs.
+        Stats::Connections | Stats::Empty | Stats::CacheDump { .. } => {}
         Stats::Reset => context.state.reset_stats(),
     }
 }
@@ -199,43 +192,5 @@ fn expiry(context: Context<'_>, out: &mut Vec<u8>) {
             |below_ms| format!("reclaim_lag_ms:below_{below_ms}"),
         );
         reply::stat(out, &name, items);
-    }
-}
-
-/// stats cachedump: up to `limit` keys that can be shown in a line.
-fn cachedump(
-    (class, limit): (u32, u32),
-    user: Option<&Arc<User>>,
-    context: Context<'_>,
-    out: &mut Vec<u8>,
-) {
-    if class != CLASS {
-        return;
-    }
-    let limit = if limit == 0 {
-        usize::MAX
-    } else {
-        limit as usize
-    };
-    let full = out.len() + CACHEDUMP_BYTES_MAX;
-    let space = context.state.shared_space();
-    let (mut cursor, mut shown) = (ScanCursor::START, 0);
-    for _ in 0..CACHEDUMP_STEPS_MAX {
-        let next = context.cache().keys(cursor, |facts| {
-            let is_its = user.is_none_or(|user| facts.space == space && user.may_use(facts.key));
-            if shown == limit || out.len() >= full || !is_its || !list::is_printable(facts.key) {
-                return;
-            }
-            shown += 1;
-            let exptime_s = facts.deadline.instant().map_or(0, |at| context.unix_s(at));
-            out.extend_from_slice(b"ITEM ");
-            out.extend_from_slice(facts.key);
-            write!(out, " [{} b; {exptime_s} s]\r\n", facts.value_bytes)
-                .expect("writing into a vector does not fail");
-        });
-        match next {
-            Some(next) if shown < limit && out.len() < full => cursor = next,
-            _ => return,
-        }
     }
 }

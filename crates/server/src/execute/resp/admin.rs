@@ -8,9 +8,11 @@ pub(super) mod config;
 pub(super) mod acl;
 pub(super) mod cluster;
 mod key_roles; // what commands do with their keys
+mod tips; // how a cluster's client sends a command
 pub(super) mod commands;
 pub(super) mod memory;
 pub(super) mod slow;
+pub(super) mod unsupported; // modules and replication, of which there are none
 pub(super) mod latency;
 pub(super) mod debug;
 
@@ -21,7 +23,10 @@ pub(super) use self::debug::NOT_ALLOWED as DEBUG_NOT_ALLOWED;
 use super::call::{Call, DONE, Outcome};
 use super::failure::Failure;
 
+use cellar_protocol::resp::number::parse_integer;
+
 use crate::execute::context::Flow;
+use crate::parameters::REDIS_VERSION;
 
 /// TIME
 pub(super) fn time(call: &mut Call<'_>) -> Outcome {
@@ -46,6 +51,19 @@ pub(super) fn role(call: &mut Call<'_>) -> Outcome {
     reply.bulk("master");
     reply.integer(0);
     reply.array(0);
+    DONE
+}
+
+/// LOLWUT: VERSION and what else stands behind it choose a picture in Redis.
+pub(super) fn lolwut(call: &mut Call<'_>) -> Outcome {
+    if let [_, word, number, ..] = call.args
+        && word.eq_ignore_ascii_case(b"VERSION")
+    {
+        parse_integer(number).ok_or(Failure::NotInteger)?;
+    }
+    let version = env!("CARGO_PKG_VERSION");
+    let text = format!("Cellar ver. {version}, compatible with Redis ver. {REDIS_VERSION}\n");
+    call.reply().verbatim(&text);
     DONE
 }
 
@@ -97,5 +115,10 @@ fn used_bytes(call: &Call<'_>, engine: &cellar_engine::Stats) -> (u64, u64) {
     let peak = &call.context.state.used_bytes_peak;
     // Relaxed: a figure to look at.
     let before = peak.fetch_max(used, Ordering::Relaxed);
+    if used > before {
+        let unix_s = call.unix_ms(call.now()) / 1_000;
+        let peak_s = &call.context.state.used_bytes_peak_unix_s;
+        peak_s.store(unix_s, Ordering::Relaxed);
+    }
     (used, before.max(used))
 }

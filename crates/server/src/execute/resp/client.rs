@@ -45,8 +45,9 @@ pub(super) fn info(call: &mut Call<'_>) -> Outcome {
 const LINES_MAX: usize = 512;
 
 pub(super) fn list(call: &mut Call<'_>) -> Outcome {
-    let filter = Filter::of_list(&call.args[2..], call.session.client.id)?;
-    is_known(call, filter.user())?;
+    let databases = call.context.state.databases.count();
+    let filter = Filter::of_list(&call.args[2..], call.session.client.id, databases)?;
+    are_known(call, filter.users())?;
     let (now_ms, proto) = (call.now().0, call.session.proto);
     let user = call.session.standing.last_user();
     let own = user.filter(|user| user.is_limited());
@@ -71,17 +72,20 @@ pub(super) fn list(call: &mut Call<'_>) -> Outcome {
 }
 
 /// Refuses the name of a user that there is not.
-fn is_known(call: &Call<'_>, user: Option<&[u8]>) -> Result<(), Failure> {
+fn are_known<'n>(
+    call: &Call<'_>,
+    mut names: impl Iterator<Item = &'n [u8]>,
+) -> Result<(), Failure> {
     let users = call.context.state.users.as_deref();
-    match user {
-        Some(name)
-            if name != DEFAULT_USER.as_bytes()
-                && users.is_none_or(|users| users.describe(name).is_none()) =>
-        {
+    let is_unknown = |name: &&[u8]| {
+        *name != DEFAULT_USER.as_bytes() && users.is_none_or(|users| users.describe(name).is_none())
+    };
+    match names.find(is_unknown) {
+        Some(name) => {
             let name = String::from_utf8_lossy(name);
             Err(Failure::Text(format!("ERR No such user '{name}'").into()))
         }
-        _ => Ok(()),
+        None => Ok(()),
     }
 }
 
@@ -89,9 +93,12 @@ pub(super) fn kill(call: &mut Call<'_>) -> Outcome {
     let own = call.session.client.id;
     let (filter, is_old) = match call.args {
         [_, _, address] => (Filter::of_address(address), true),
-        _ => (Filter::of_kill(&call.args[2..], own)?, false),
+        _ => {
+            let databases = call.context.state.databases.count();
+            (Filter::of_kill(&call.args[2..], own, databases)?, false)
+        }
     };
-    is_known(call, filter.user())?;
+    are_known(call, filter.users())?;
     let mut count = 0;
     let mut is_own = false;
     for client in call.context.state.clients.list() {
@@ -190,12 +197,23 @@ pub(super) fn no_touch(call: &mut Call<'_>) -> Outcome {
 /// changed.
 const HEARS_SLOTS: &[u8] = b"invalidate-slots";
 
+/// The capability that listings show; no reply hangs on it, since no node redirects all requests.
+const FOLLOWS_REDIRECTS: &[u8] = b"redirect";
+
 /// CLIENT CAPA: what is not known is passed over, as Valkey does.
 pub(super) fn capa(call: &mut Call<'_>) -> Outcome {
-    let mut told = call.args[2..].iter();
-    if told.any(|word| word.eq_ignore_ascii_case(HEARS_SLOTS)) {
+    let has = |wanted: &[u8]| {
+        let mut told = call.args[2..].iter();
+        told.any(|word| word.eq_ignore_ascii_case(wanted))
+    };
+    let client = &call.session.client;
+    if has(HEARS_SLOTS) {
         // Relaxed: a wish, which a loss that comes at once need not know of yet.
-        call.session.client.wishes[2].store(true, Ordering::Relaxed);
+        client.wishes[2].store(true, Ordering::Relaxed);
+    }
+    if has(FOLLOWS_REDIRECTS) {
+        // Relaxed: a fact for listings.
+        client.follows_redirects.store(true, Ordering::Relaxed);
     }
     call.ok()
 }

@@ -2,6 +2,7 @@
 
 pub(super) mod member_scan;
 pub(super) mod fields;
+mod field_options; // what stands beside the fields whose deadlines change
 pub(super) mod hash_expiry;
 pub(super) mod hashes;
 mod gathered; // members of several collections, each once

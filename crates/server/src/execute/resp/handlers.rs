@@ -132,7 +132,7 @@ handlers! {
     Sscan => sets::sscan;
     Sunion Sinter Sdiff => set_algebra::answer;
     Sunionstore Sinterstore Sdiffstore => set_algebra::store;
-    Sintercard => set_algebra::sintercard;
+    Sintercard Sunioncard Sdiffcard => set_algebra::count;
     Zadd => sorted_sets::zadd;
     Zincrby => sorted_sets::zincrby;
     Zrem => sorted_sets::zrem;
@@ -169,8 +169,10 @@ handlers! {
     Lrem => lists::lrem;
     Lpos => lists::lpos;
     Lmove Rpoplpush => list_moves::lmove;
+    Lmovem => list_moves::lmovem;
     Lmpop => list_moves::lmpop;
-    Blpop Brpop Blmove Brpoplpush Blmpop Bzpopmin Bzpopmax Bzmpop => waiting::wait_for;
+    Blpop Brpop Blmove Blmovem Brpoplpush Blmpop Bzpopmin Bzpopmax Bzmpop
+        => waiting::wait_for;
     Subscribe => channels::subscribe;
     Unsubscribe => channels::unsubscribe;
     Psubscribe => channels::psubscribe;
@@ -215,6 +217,7 @@ handlers! {
     Evalsha EvalshaRo => scripts::evalsha;
     ScriptLoad => scripts::load;
     ScriptExists => scripts::exists;
+    ScriptShow => scripts::show;
     ScriptFlush => scripts::flush;
     ScriptKill FunctionKill => scripts::kill;
     Fcall FcallRo => scripts::functions::fcall;
@@ -261,6 +264,13 @@ handlers! {
     AclUsers => admin::acl::users;
     AclWhoami => admin::acl::who_am_i;
     Debug => admin::debug::debug;
+    CommandlogGet => admin::slow::get_typed;
+    CommandlogLen => admin::slow::len_typed;
+    CommandlogReset => admin::slow::reset_typed;
+    ModuleList => admin::unsupported::modules;
+    Replicaof Slaveof => admin::unsupported::replica_of;
+    Failover => admin::unsupported::failover;
+    Lolwut => admin::lolwut;
     Monitor => admin::monitor;
     Time => admin::time;
     Lastsave => admin::last_save;
@@ -277,9 +287,10 @@ handlers! {
     ClusterGetkeysinslot => admin::cluster::keys;
     Readonly Readwrite Asking => admin::cluster::accepted;
     ObjectHelp PubsubHelp ScriptHelp FunctionHelp ClientHelp AclHelp ClusterHelp CommandHelp
-    ConfigHelp LatencyHelp MemoryHelp SlowlogHelp
+    ConfigHelp LatencyHelp MemoryHelp SlowlogHelp ModuleHelp CommandlogHelp
         => help::help;
-    Object Pubsub Script Function Client Acl Cluster Config Latency Memory Slowlog => container;
+    Object Pubsub Script Function Client Acl Cluster Config Latency Memory Slowlog Module Commandlog
+        => container;
 }
 
 /// Answers a container without a subcommand.

@@ -17,12 +17,14 @@ pub(super) fn describe(client: &Client, now_ms: u64) -> String {
     let seconds = |since: u64| now_ms.saturating_sub(since) / 1_000;
     let counts = &client.counts;
     let mut line = String::new();
+    let [received, sent, commands] = client.traffic.totals();
     // Writing into a string does not fail.
     let _ = writeln!(
         line,
-        "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub={} psub={} ssub={} \
-         multi={} watch={} qbuf=0 qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=0 oll=0 \
-         omem={} tot-mem={} events=r cmd={} user={} redir={} resp={} lib-name={} lib-ver={}",
+        "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} capa={} db={} sub={} psub={} \
+         ssub={} multi={} watch={} qbuf=0 qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=0 \
+         oll=0 omem={} tot-mem={} events=r cmd={} user={} redir={} resp={} lib-name={} lib-ver={} \
+         tot-net-in={received} tot-net-out={sent} tot-cmds={commands}",
         client.id,
         client.seat.peer,
         client.seat.local,
@@ -31,6 +33,7 @@ pub(super) fn describe(client: &Client, now_ms: u64) -> String {
         seconds(client.since_ms),
         seconds(client.active_ms.load(Ordering::Relaxed)),
         letters(client),
+        capabilities(client),
         client.database.load(Ordering::Relaxed),
         counts.channels.load(Ordering::Relaxed),
         counts.patterns.load(Ordering::Relaxed),
@@ -85,6 +88,15 @@ pub(in crate::execute::resp) fn letters(client: &Client) -> String {
         "N".to_owned()
     } else {
         text
+    }
+}
+
+/// What a client has said that it is capable of, a letter each, as Valkey shows it.
+pub(in crate::execute::resp) fn capabilities(client: &Client) -> &'static str {
+    if client.follows_redirects.load(Ordering::Relaxed) {
+        "r"
+    } else {
+        ""
     }
 }
 

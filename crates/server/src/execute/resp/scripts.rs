@@ -19,7 +19,9 @@ use super::failure::Failure;
 use self::calls::Caller;
 use crate::limits::SCRIPT_ARGUMENT_BYTES_MAX;
 use crate::parameters::REDIS_VERSION;
-use crate::script::{Header, Interpreter, PROGRAM_BYTES_MAX, Program, Run, RunError, Script};
+use crate::script::{
+    Header, Interpreter, Origin, PROGRAM_BYTES_MAX, Program, Run, RunError, Script,
+};
 use crate::state::State;
 
 const MAY_WRITE: Failure =
@@ -37,7 +39,7 @@ pub(super) fn eval(call: &mut Call<'_>) -> Outcome {
     check_length(source)?;
     // What is not run is not kept either.
     lists(call.args)?;
-    let script = keep(call, source);
+    let script = keep(call, source, Origin::Evaluated);
     run(call, &script)
 }
 
@@ -197,10 +199,10 @@ fn placed(error: RunError, name: &str, chunk: &str) -> Failure {
 }
 
 /// The script of this source, which is kept for whose connection it is.
-fn keep(call: &Call<'_>, source: &[u8]) -> Arc<Script> {
+fn keep(call: &Call<'_>, source: &[u8], origin: Origin) -> Arc<Script> {
     let user = call.session.standing.last_user();
     let owner = user.map_or("", |user| &user.name);
-    call.context.state.scripts.load(source, owner)
+    call.context.state.scripts.load(source, owner, origin)
 }
 
 pub(super) fn load(call: &mut Call<'_>) -> Outcome {
@@ -211,7 +213,7 @@ pub(super) fn load(call: &mut Call<'_>) -> Outcome {
     let checked =
         INTERPRETER.with_borrow_mut(|interpreter| interpreter.check(header.body, time_ms_max));
     tidy_up(call);
-    let script = keep(call, source);
+    let script = keep(call, source, Origin::Loaded);
     checked.map_err(|error| failure_of(error, &script))?;
     call.reply().bulk(script.digest);
     DONE
@@ -225,6 +227,14 @@ pub(super) fn exists(call: &mut Call<'_>) -> Outcome {
     for digest in digests {
         reply.integer(scripts.has(digest).into());
     }
+    DONE
+}
+
+/// SCRIPT SHOW: the source of a script.
+pub(super) fn show(call: &mut Call<'_>) -> Outcome {
+    let script = call.context.state.scripts.find(call.args[2]);
+    let script = script.ok_or(Failure::text("NOSCRIPT No matching script."))?;
+    call.reply().bulk(&script.source);
     DONE
 }
 

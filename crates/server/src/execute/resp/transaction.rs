@@ -71,7 +71,7 @@ pub(super) fn exec(call: &mut Call<'_>) -> Outcome {
         call.session.in_exec = None;
         call.session.answers_whole = false;
         // Each queued command has noted itself; the client's last one is EXEC.
-        call.session.client.note_command(Verb::Exec);
+        call.session.client.note_last_command(Verb::Exec);
         DONE
     })
 }

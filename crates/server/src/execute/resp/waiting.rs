@@ -13,7 +13,9 @@ use cellar_protocol::resp::Verb;
 use cellar_protocol::resp::number::parse_float;
 
 use super::call::{Call, Outcome};
-use super::collections::list_moves::{Several, several, sides, try_move, try_pop_several};
+use super::collections::list_moves::{
+    HowMany, Several, several, sides, try_move, try_move_several, try_pop_several,
+};
 use super::collections::sorted_ranges::{
     SeveralSorted, several_sorted, try_pop_one, try_pop_sorted,
 };
@@ -31,6 +33,8 @@ enum Aim {
     Element(Side),
     /// The same, for another list.
     Move,
+    /// Some of a list, for another one.
+    Moves(HowMany),
     /// Some of a list.
     Elements(Several),
     /// The lowest or the highest member of a sorted set.
@@ -59,6 +63,10 @@ impl Errand {
                 sides(call)?;
                 let timeout = if verb == Verb::Blmove { 5 } else { 3 };
                 (timeout, 1..2, Aim::Move)
+            }
+            Verb::Blmovem => {
+                sides(call)?;
+                (5, 1..2, Aim::Moves(HowMany::parse(&args[6..])?))
             }
             Verb::Blmpop => {
                 let timeout_ms = timeout_ms(call, args[1])?;
@@ -99,7 +107,7 @@ impl Errand {
     /// What its keys have to hold.
     fn kind(&self) -> WantedKind {
         match self.aim {
-            Aim::Element(_) | Aim::Move | Aim::Elements(_) => WantedKind::List,
+            Aim::Element(_) | Aim::Move | Aim::Moves(_) | Aim::Elements(_) => WantedKind::List,
             Aim::Member { .. } | Aim::Members(_) => WantedKind::SortedSet,
         }
     }
@@ -112,6 +120,7 @@ impl Errand {
         let is_done = match self.aim {
             Aim::Element(side) => pop_element(call, place, side)?,
             Aim::Move => try_move(call)?,
+            Aim::Moves(how_many) => try_move_several(call, how_many)?,
             Aim::Elements(several) => return try_pop_several(call, place, &several)?.transpose(),
             Aim::Member { is_max } => try_pop_one(call, place, is_max)?,
             Aim::Members(several) => return try_pop_sorted(call, place, &several)?.transpose(),
@@ -163,10 +172,10 @@ fn timeout_ms(call: &Call<'_>, text: &[u8]) -> Result<Option<u64>, Failure> {
     Ok((ms > 0.0).then_some(ms as u64))
 }
 
-/// BLPOP, BRPOP, BLMOVE, BRPOPLPUSH, BLMPOP, BZPOPMIN, BZPOPMAX, BZMPOP.
+/// BLPOP, BRPOP, BLMOVE, BLMOVEM, BRPOPLPUSH, BLMPOP, BZPOPMIN, BZPOPMAX, BZMPOP.
 pub(super) fn wait_for(call: &mut Call<'_>) -> Outcome {
     let errand = Errand::parse(call)?;
-    if let Aim::Move = errand.aim {
+    if let Aim::Move | Aim::Moves(_) = errand.aim {
         // Between two looks a move lets others be alone, who might serve it.
         return call.alone(|call| look_or_wait(call, &errand));
     }

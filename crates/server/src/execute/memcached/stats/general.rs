@@ -192,7 +192,7 @@ pub(super) fn settings(context: Context<'_>, out: &mut Vec<u8>) {
     stat(out, "stat_key_prefix", ":");
     stat(out, "detail_enabled", "no");
     stat(out, "cas_enabled", "yes");
-    stat(out, "binding_protocol", "ascii");
+    stat(out, "binding_protocol", "auto-negotiate");
     let has_users = context.state.users.is_some();
     stat(
         out,

@@ -98,7 +98,7 @@ fn needs_none(state: &State) -> bool {
     state.users.is_none() && state.settings.password.is_empty()
 }
 
-/// Rights as rules of Redis's: commands, keys, channels; and the databases, for which Redis has no
+/// Rights as rules of Redis's: commands, keys, channels; and the databases, for which Valkey has a
 /// rule: `db=0,2`, or nothing for all.
 struct Rules {
     commands: String,
@@ -195,26 +195,27 @@ pub(in crate::execute::resp) fn user(call: &mut Call<'_>) -> Outcome {
         flags.push("nopass");
     }
     let mut reply = call.reply();
-    reply.map(if databases.is_empty() { 6 } else { 7 });
+    reply.map(7);
     reply.bulk("flags");
     reply.set(flags.len());
     flags.iter().for_each(|flag| reply.bulk(flag));
     reply.bulk("passwords");
     reply.array(0);
+    let databases = match &*databases {
+        "" => "alldbs".to_owned(),
+        _ => databases,
+    };
     for (name, rules) in [
         ("commands", commands),
         ("keys", keys),
         ("channels", channels),
+        ("databases", databases),
     ] {
         reply.bulk(name);
         reply.bulk(rules);
     }
     reply.bulk("selectors");
     reply.array(0);
-    if !databases.is_empty() {
-        reply.bulk("databases");
-        reply.bulk(databases);
-    }
     DONE
 }
 

@@ -1,7 +1,7 @@
 //! COMMAND: what the server can do, in the form in which cluster clients and redis-cli read it.
 //!
-//! Made of the protocol's table. Tips and the arguments of COMMAND DOCS are not kept there, so they
-//! are left out, as Redis does for commands that have none.
+//! Made of the protocol's table and of tips.rs. The arguments of COMMAND DOCS are not kept there,
+//! so they are left out, as Redis does for commands that have none.
 
 use cellar_protocol::resp::Reply;
 use cellar_protocol::resp::command::{self, Command, Keys, TABLE};
@@ -10,6 +10,7 @@ use cellar_protocol::resp::request::stored_place;
 
 use super::acl;
 use super::key_roles::{KeySpec, of_request, specs};
+use super::tips;
 use crate::execute::resp::call::{Call, DONE, Outcome};
 use crate::execute::resp::failure::Failure;
 use crate::execute::resp::patterns::pattern_of_any_case;
@@ -102,18 +103,16 @@ fn describe(reply: &mut Reply<'_>, named: Named) {
     }
     let categories = named.row.categories();
     statuses(reply, categories.map(|category| format!("@{category}")));
-    reply.set(0);
+    let tips = tips::of(named.row.verb);
+    reply.set(tips.len());
+    tips.iter().for_each(|tip| reply.bulk(tip));
     let specs = specs(named.row);
     reply.set(specs.len());
     specs
         .into_iter()
         .for_each(|spec| describe_keys(reply, spec));
-    if subcommands.is_empty() {
-        reply.set(0);
-    } else {
-        reply.array(subcommands.len());
-        named.subcommands().for_each(|sub| describe(reply, sub));
-    }
+    reply.array(subcommands.len());
+    named.subcommands().for_each(|sub| describe(reply, sub));
 }
 
 fn statuses(reply: &mut Reply<'_>, words: impl Iterator<Item = String>) {

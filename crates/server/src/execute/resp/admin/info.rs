@@ -3,6 +3,8 @@
 //! What has no counterpart here and is looked for by exporters or libraries stands at the value
 //! that says so: no replica, nothing saved, not loading.
 
+mod recent; // fields of later versions
+
 use std::fmt::{Display, Write};
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
@@ -36,8 +38,9 @@ struct InfoFacts<'c> {
 /// A section: its name, whether it is shown unless asked for, and what writes it.
 type Section = (&'static str, bool, fn(&InfoFacts<'_>, &mut InfoText));
 
-const SECTIONS: [Section; 13] = [
+const SECTIONS: [Section; 14] = [
     ("Server", true, server),
+    ("TLS", true, recent::tls),
     ("Clients", true, clients),
     ("Memory", true, memory_section),
     ("Persistence", true, persistence),
@@ -210,6 +213,7 @@ fn clients(facts: &InfoFacts<'_>, text: &mut InfoText) {
         _ => state.pause.left_ms(now),
     };
     text.field("paused_timeout_milliseconds", left_ms);
+    recent::clients(facts, text);
 }
 
 fn memory_section(facts: &InfoFacts<'_>, text: &mut InfoText) {
@@ -224,6 +228,10 @@ fn memory_section(facts: &InfoFacts<'_>, text: &mut InfoText) {
     text.bytes("used_memory", *used);
     text.bytes("used_memory_rss", resident);
     text.bytes("used_memory_peak", *peak);
+    let state = facts.call.context.state;
+    // Relaxed: a figure to look at.
+    let peak_s = state.used_bytes_peak_unix_s.load(Ordering::Relaxed);
+    text.field("used_memory_peak_time", peak_s);
     text.field("used_memory_peak_perc", percent(*used, *peak));
     text.field("used_memory_overhead", overhead);
     text.field("used_memory_startup", 0);
@@ -369,6 +377,7 @@ fn stats(facts: &InfoFacts<'_>, text: &mut InfoText) {
         ("unexpected_error_replies", 0),
         ("total_error_replies", errors),
     ]);
+    recent::stats(facts, text);
 }
 
 fn replication(facts: &InfoFacts<'_>, text: &mut InfoText) {
@@ -387,7 +396,7 @@ fn replication(facts: &InfoFacts<'_>, text: &mut InfoText) {
     ]);
 }
 
-fn cpu(_facts: &InfoFacts<'_>, text: &mut InfoText) {
+fn cpu(facts: &InfoFacts<'_>, text: &mut InfoText) {
     let cpu = process::cpu().unwrap_or_default();
     for (name, us) in [
         ("used_cpu_sys", cpu.system_us),
@@ -398,6 +407,7 @@ fn cpu(_facts: &InfoFacts<'_>, text: &mut InfoText) {
         let time = format_args!("{}.{:06}", us / 1_000_000, us % 1_000_000);
         text.field(name, time);
     }
+    recent::cpu(facts, text);
 }
 
 /// Calls, how long they take and how they fail, of each command that was asked for.

@@ -23,6 +23,8 @@ const READS_AND_CHANGES: RoleWords = &["RW", "access", "update"];
 const TAKES: RoleWords = &["RW", "access", "delete"];
 const TAKES_OUT: RoleWords = &["RW", "delete"];
 const PUTS_IN: RoleWords = &["RW", "insert"];
+const READS_AND_PUTS_IN: RoleWords = &["RW", "access", "insert"];
+const READS_IN_PLACE: RoleWords = &["RW", "access"];
 const STORES: RoleWords = &["OW", "update"];
 const STORES_NEW: RoleWords = &["OW", "insert"];
 const REMOVES: RoleWords = &["RM", "delete"];
@@ -44,9 +46,14 @@ pub(super) fn of_command(row: &Command) -> KeyRoles {
         Verb::Rename => (TAKES, Some(STORES)),
         Verb::Renamenx => (TAKES, Some(STORES_NEW)),
         Verb::Copy => (READS, Some(STORES)),
-        Verb::Smove | Verb::Lmove | Verb::Rpoplpush | Verb::Blmove | Verb::Brpoplpush => {
-            (TAKES, Some(PUTS_IN))
-        }
+        Verb::Pfmerge => (READS_AND_PUTS_IN, Some(READS)),
+        Verb::Smove
+        | Verb::Lmove
+        | Verb::Lmovem
+        | Verb::Rpoplpush
+        | Verb::Blmove
+        | Verb::Blmovem
+        | Verb::Brpoplpush => (TAKES, Some(PUTS_IN)),
         _ => (of_all_keys(row), None),
     };
     KeyRoles { first, others }
@@ -88,7 +95,9 @@ fn of_all_keys(row: &Command) -> RoleWords {
         | Verb::Bzpopmin
         | Verb::Bzpopmax
         | Verb::Bzmpop => TAKES,
+        Verb::Pfcount => READS_IN_PLACE,
         Verb::Append
+        | Verb::Pfadd
         | Verb::Hsetnx
         | Verb::Sadd
         | Verb::Lpush
@@ -147,7 +156,10 @@ pub(super) fn of_request(row: &Command, request: &[&[u8]]) -> KeyRoles {
     };
     let first = match row.verb {
         Verb::Set if has("get") => READS_AND_CHANGES,
+        // A condition on the old value reads it, and keeps the key where it does not hold.
+        Verb::Set if ["ifeq", "ifne", "ifdeq", "ifdne"].into_iter().any(has) => CHANGES,
         Verb::Set => STORES,
+        Verb::Delex if request.len() > 2 => TAKES_OUT,
         Verb::Bitfield if is_read_only(request) => READS,
         Verb::Bitfield => READS_AND_CHANGES,
         Verb::Sort | Verb::Georadius | Verb::Georadiusbymember => {

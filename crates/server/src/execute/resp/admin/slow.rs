@@ -1,4 +1,6 @@
-//! SLOWLOG: which commands took long ([`crate::slow_log`]).
+//! SLOWLOG and COMMANDLOG: which commands took long ([`crate::slow_log`]).
+//!
+//! Of COMMANDLOG's three logs there is the one of slow commands alone.
 
 use cellar_protocol::resp::Reply;
 use cellar_protocol::resp::number::parse_integer;
@@ -15,15 +17,7 @@ const ENTRIES: usize = 10;
 pub(in crate::execute::resp) fn get(call: &mut Call<'_>) -> Outcome {
     let count = match call.args {
         [_, _] => ENTRIES,
-        [_, _, count] => match parse_integer(count) {
-            Some(-1) => usize::MAX,
-            Some(count @ 0..) => usize::try_from(count).unwrap_or(usize::MAX),
-            _ => {
-                return Err(Failure::text(
-                    "ERR count should be greater than or equal to -1",
-                ));
-            }
-        },
+        [_, _, count] => count_of(count)?,
         _ => {
             let word = String::from_utf8_lossy(call.args[1]);
             let text = format!(
@@ -33,6 +27,45 @@ pub(in crate::execute::resp) fn get(call: &mut Call<'_>) -> Outcome {
             return Err(Failure::Text(text.into()));
         }
     };
+    list(call, count)
+}
+
+/// COMMANDLOG GET
+pub(in crate::execute::resp) fn get_typed(call: &mut Call<'_>) -> Outcome {
+    check_type(call.args[3])?;
+    let count = count_of(call.args[2])?;
+    list(call, count)
+}
+
+/// How many entries are asked for.
+fn count_of(text: &[u8]) -> Result<usize, Failure> {
+    match parse_integer(text) {
+        Some(-1) => Ok(usize::MAX),
+        Some(count @ 0..) => Ok(usize::try_from(count).unwrap_or(usize::MAX)),
+        _ => Err(Failure::text(
+            "ERR count should be greater than or equal to -1",
+        )),
+    }
+}
+
+/// Whether a log of COMMANDLOG is the one that there is.
+fn check_type(name: &[u8]) -> Result<(), Failure> {
+    let is = |other: &[u8]| name.eq_ignore_ascii_case(other);
+    if is(b"slow") {
+        Ok(())
+    } else if is(b"large-request") || is(b"large-reply") {
+        Err(Failure::text(
+            "ERR large requests and replies are not logged here, only slow commands",
+        ))
+    } else {
+        Err(Failure::text(
+            "ERR type should be one of the following: slow, large-request, large-reply",
+        ))
+    }
+}
+
+/// Answers the newest entries.
+fn list(call: &mut Call<'_>, count: usize) -> Outcome {
     let entries = call.context.state.slow_log.newest(count);
     let proto = call.session.proto;
     call.reply().array(entries.len());
@@ -70,4 +103,16 @@ pub(in crate::execute::resp) fn len(call: &mut Call<'_>) -> Outcome {
 pub(in crate::execute::resp) fn reset(call: &mut Call<'_>) -> Outcome {
     call.context.state.slow_log.clear();
     call.ok()
+}
+
+/// COMMANDLOG LEN
+pub(in crate::execute::resp) fn len_typed(call: &mut Call<'_>) -> Outcome {
+    check_type(call.args[2])?;
+    len(call)
+}
+
+/// COMMANDLOG RESET
+pub(in crate::execute::resp) fn reset_typed(call: &mut Call<'_>) -> Outcome {
+    check_type(call.args[2])?;
+    reset(call)
 }

@@ -9,7 +9,7 @@ use cellar_protocol::resp::number::{parse_float, parse_integer};
 use crate::execute::resp::call::Call;
 use crate::execute::resp::collections::geo::{metres_of, position_of};
 use crate::execute::resp::failure::Failure;
-use crate::geo::{Outline, Position, Region};
+use crate::geo::{Outline, Position, Region, mean};
 use crate::kind;
 use cellar_values::SortedSet;
 
@@ -98,6 +98,31 @@ impl<'a> Reading<'_, 'a> {
         Ok(())
     }
 
+    /// Reads a polygon; the arguments behind it.
+    fn read_polygon<'s>(&mut self, args: &'s [&'a [u8]]) -> Result<&'s [&'a [u8]], Failure> {
+        let few = Failure::text("ERR GEOSEARCH BYPOLYGON must have at least 3 vertices");
+        let (count, rest) = args.split_first().ok_or(Failure::Syntax)?;
+        let count = parse_integer(count).ok_or(Failure::NotInteger)?;
+        let count = usize::try_from(count).ok().filter(|&count| count >= 3);
+        let taken = count.and_then(|count| count.checked_mul(2));
+        let taken = taken.and_then(|taken| rest.split_at_checked(taken));
+        let (numbers, rest) = taken.ok_or(few)?;
+        let vertices = numbers.chunks_exact(2).map(position_of);
+        let vertices: Vec<Position> = vertices.collect::<Result<_, _>>()?;
+        self.asked.middle = Some(mean(&vertices));
+        self.asked.outline = Some(Outline::Polygon(vertices.into()));
+        Ok(rest)
+    }
+
+    fn is_polygon(&self) -> bool {
+        matches!(self.asked.outline, Some(Outline::Polygon(_)))
+    }
+
+    /// Whether no part of where is searched was read that goes with a middle.
+    fn has_no_middle(&self) -> bool {
+        !self.has_member && !self.has_position && self.asked.outline.is_none()
+    }
+
     /// Reads what stands before the options, where circle and middle have fixed places; how many
     /// arguments that are.
     fn read_fixed(&mut self) -> Result<usize, Failure> {
@@ -153,6 +178,10 @@ impl<'a> Reading<'_, 'a> {
             (b"STOREDIST", _) if verb == Verb::Geosearchstore => {
                 self.asked.stores_distances = true;
             }
+            (b"BYPOLYGON", rest) if is_search && self.has_no_middle() => {
+                return self.read_polygon(rest);
+            }
+            _ if is_search && self.is_polygon() => return Err(Failure::Syntax),
             (b"FROMMEMBER", [member, rest @ ..]) if is_search && !self.has_position => {
                 self.asked.middle = self.place_of(member)?;
                 self.has_member = true;
@@ -196,7 +225,9 @@ impl<'a> Reading<'_, 'a> {
         }
         if matches!(verb, Verb::Geosearch | Verb::Geosearchstore) {
             let name = String::from_utf8_lossy(self.call.args[0]);
-            let missing = if !(self.has_member || self.has_position) {
+            let missing = if self.is_polygon() {
+                None
+            } else if !(self.has_member || self.has_position) {
                 Some("exactly one of FROMMEMBER or FROMLONLAT")
             } else if asked.outline.is_none() {
                 Some("exactly one of BYRADIUS and BYBOX")
@@ -259,7 +290,7 @@ pub(in crate::execute::resp) fn read<'a>(
     if reader.has_count && wants.turn == Sequence::Found && !wants.takes_any {
         wants.turn = Sequence::Nearest;
     }
-    let region =
-        (asked.middle.zip(asked.outline)).map(|(middle, outline)| Region { middle, outline });
+    let region = (asked.middle.zip(asked.outline.take()))
+        .map(|(middle, outline)| Region { middle, outline });
     Ok((asked, value.zip(region)))
 }

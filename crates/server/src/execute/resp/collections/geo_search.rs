@@ -1,4 +1,4 @@
-//! Geo search: the members of a sorted set that lie in a circle or a box.
+//! Geo search: the members of a sorted set that lie in a circle, a box or a polygon.
 //!
 //! The region is covered by at most nine ranges of scores; only members in these are looked at,
 //! some in each step. What a step finds is put in order by itself, and the lowest of all comes
@@ -214,7 +214,8 @@ impl Search {
     /// Looks at some members more.
     fn step(&mut self) -> Progress {
         let set = SortedSet::view(&self.value);
-        let (mut run, mut left) = (Vec::new(), LOOKS_MAX);
+        let most = (LOOKS_MAX / self.region.outline.cost()).max(1);
+        let (mut run, mut left) = (Vec::new(), most);
         while let Some(range) = self.ranges.last_mut() {
             for rank in range.by_ref().take(left) {
                 left -= 1;

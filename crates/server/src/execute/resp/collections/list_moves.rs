@@ -1,7 +1,7 @@
 //! List moves: elements that go from one list to another, or from the first of several lists that
 //! is there.
 //!
-//! Source: redis.io/docs/latest/commands/lmove, rpoplpush and lmpop.
+//! Source: redis.io/docs/latest/commands/lmove, lmovem, rpoplpush and lmpop.
 
 use std::borrow::Cow;
 
@@ -30,7 +30,9 @@ pub(in crate::execute::resp) fn side(word: &[u8]) -> Result<Side, Failure> {
 /// From which end to which a command moves.
 pub(in crate::execute::resp) fn sides(call: &Call<'_>) -> Result<(Side, Side), Failure> {
     match call.command.verb {
-        Verb::Lmove | Verb::Blmove => Ok((side(call.args[3])?, side(call.args[4])?)),
+        Verb::Lmove | Verb::Blmove | Verb::Lmovem | Verb::Blmovem => {
+            Ok((side(call.args[3])?, side(call.args[4])?))
+        }
         _ => Ok((Side::Right, Side::Left)),
     }
 }
@@ -92,6 +94,112 @@ fn rotate(call: &mut Call<'_>, sides: (Side, Side)) -> Result<(), Failure> {
 pub(in crate::execute::resp) fn lmove(call: &mut Call<'_>) -> Outcome {
     if !try_move(call)? {
         call.reply().null();
+    }
+    DONE
+}
+
+/// How many elements LMOVEM moves, and in which order.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::execute::resp) struct HowMany {
+    count: usize,
+    /// Whether nothing is moved if there are fewer.
+    is_exact: bool,
+    /// Whether each is pushed before the next is taken, rather than all together.
+    one_by_one: bool,
+}
+
+impl HowMany {
+    /// Reads the arguments from here on: `[COUNT count | EXACTLY count OBO | BULK]`.
+    ///
+    /// # Errors
+    /// [`Failure::Syntax`], and that the number is not positive.
+    pub(in crate::execute::resp) fn parse(args: &[&[u8]]) -> Result<HowMany, Failure> {
+        let [selector, number, ordering] = args else {
+            let one = HowMany {
+                count: 1,
+                is_exact: false,
+                one_by_one: true,
+            };
+            return if args.is_empty() {
+                Ok(one)
+            } else {
+                Err(Failure::Syntax)
+            };
+        };
+        let is = |word: &[u8], other: &str| word.eq_ignore_ascii_case(other.as_bytes());
+        let is_exact = is(selector, "EXACTLY");
+        let one_by_one = is(ordering, "OBO");
+        if !is_exact && !is(selector, "COUNT") || !one_by_one && !is(ordering, "BULK") {
+            return Err(Failure::Syntax);
+        }
+        let number = parse_integer(number).and_then(|number| usize::try_from(number).ok());
+        let number = number.filter(|&number| number > 0);
+        let out_of_range = Failure::text("ERR value is out of range, must be positive");
+        Ok(HowMany {
+            count: number.ok_or(out_of_range)?,
+            is_exact,
+            one_by_one,
+        })
+    }
+}
+
+/// Moves elements from the list of the first key to that of the second, and answers them as they
+/// stand there; whether there were enough.
+///
+/// # Errors
+/// As [`try_move`].
+pub(in crate::execute::resp) fn try_move_several(
+    call: &mut Call<'_>,
+    how_many: HowMany,
+) -> Result<bool, Failure> {
+    let (from_side, to_side) = sides(call)?;
+    call.alone(|call| {
+        let (from, to) = (call.key_at(1)?, call.key_at(2)?);
+        let Some(source) = call.value(from, kind::LIST)? else {
+            return Ok(false);
+        };
+        call.value(to, kind::LIST)?;
+        let list = List::view(&source);
+        if how_many.is_exact && list.len() < how_many.count {
+            return Ok(false);
+        }
+        let count = how_many.count.min(list.len());
+        // Within one list all of its elements, or those at one end, stay where they are.
+        let is_rotation = from.bytes() == to.bytes();
+        let stays = is_rotation && (from_side == to_side || count == list.len());
+        let first = match from_side {
+            Side::Left => 0,
+            Side::Right => list.len() - count,
+        };
+        // As they stand in the source, which is how they will stand in the target.
+        let elements = list.iter().skip(first).take(count);
+        let mut moved: Vec<Vec<u8>> = elements.map(Cow::into_owned).collect();
+        drop(source);
+        if how_many.one_by_one && from_side == to_side && !stays {
+            moved.reverse();
+        }
+        if !stays {
+            // Each goes to the end, so the one that ends up there is the last.
+            let mut pushed: Vec<&[u8]> = moved.iter().map(Vec::as_slice).collect();
+            if to_side == Side::Left {
+                pushed.reverse();
+            }
+            call.push(to, to_side, &pushed, false)?;
+            call.session.ahead.note_begun();
+            call.pop(from, from_side, count)?;
+        }
+        let mut reply = call.reply();
+        reply.array(moved.len());
+        moved.iter().for_each(|element| reply.bulk(element));
+        Ok(true)
+    })
+}
+
+/// LMOVEM.
+pub(in crate::execute::resp) fn lmovem(call: &mut Call<'_>) -> Outcome {
+    let how_many = HowMany::parse(&call.args[5..])?;
+    if !try_move_several(call, how_many)? {
+        call.reply().null_array();
     }
     DONE
 }

@@ -141,7 +141,13 @@ fn store_result(call: &mut Call<'_>, (verb, made): &(Verb, Made)) -> Result<(), 
     Ok(())
 }
 
-pub(in crate::execute::resp) fn sintercard(call: &mut Call<'_>) -> Outcome {
+/// SINTERCARD, SUNIONCARD, SDIFFCARD.
+pub(in crate::execute::resp) fn count(call: &mut Call<'_>) -> Outcome {
+    let verb = match call.command.verb {
+        Verb::Sunioncard => Verb::Sunion,
+        Verb::Sdiffcard => Verb::Sdiff,
+        _ => Verb::Sinter,
+    };
     let bad = Failure::text("ERR numkeys should be greater than 0");
     let keys = parse_integer(call.args[1]).filter(|&keys| keys > 0);
     let keys = usize::try_from(keys.ok_or(bad)?).unwrap_or(usize::MAX);
@@ -150,30 +156,38 @@ pub(in crate::execute::resp) fn sintercard(call: &mut Call<'_>) -> Outcome {
             "ERR Number of keys can't be greater than number of args",
         ));
     }
-    let limit = limit_of(&call.args[2 + keys..])?;
+    let limit = limit_of(&call.args[2 + keys..], verb == Verb::Sunion)?;
     let most = if limit == 0 { usize::MAX } else { limit };
-    let mut result = call.alone(|call| Combining::of(call, Verb::Sinter, 2..2 + keys))?;
-    (result.most, result.counts_only) = (most, true);
+    let mut result = call.alone(|call| Combining::of(call, verb, 2..2 + keys))?;
+    // Members of a union are gathered: others may have them, too.
+    (result.most, result.counts_only) = (most, verb != Verb::Sunion || keys == 1);
     let proto = call.session.proto;
     let mut rests = call.session.tracked.is_on && call.args.len() > TRACKED_STEP_ITEMS;
-    call.in_steps(move |_, output| {
+    call.in_steps(move |context, output| {
         if std::mem::take(&mut rests) {
             return Progress::More;
         }
         let step = result.step();
-        if step == Progress::Last {
+        if step == Progress::Last && result.is_too_long() {
+            let failure = Failure::text("ERR the members would take more than 64 MiB");
+            append_failure(&failure, proto, context, output);
+        } else if step == Progress::Last {
             Reply::new(output.bytes(), proto).integer(result.count as i64);
         }
         step
     })
 }
 
-/// The number behind LIMIT; the last one counts.
-fn limit_of(args: &[&[u8]]) -> Result<usize, Failure> {
+/// The number behind LIMIT; the last one counts. APPROX allows an estimate, in whose place the
+/// exact number is as good.
+fn limit_of(args: &[&[u8]], takes_approx: bool) -> Result<usize, Failure> {
     let bad = || Failure::text("ERR LIMIT can't be negative");
     let mut limit = 0;
     let mut args = args.iter();
     while let Some(name) = args.next() {
+        if takes_approx && name.eq_ignore_ascii_case(b"APPROX") {
+            continue;
+        }
         if !name.eq_ignore_ascii_case(b"LIMIT") {
             return Err(Failure::Syntax);
         }

@@ -119,8 +119,6 @@ fn score_bound(text: &[u8]) -> Result<Bound<f64>, Failure> {
         [b'(', number @ ..] => (number, true),
         number => (number, false),
     };
-    // Nothing is zero, as for C's strtod.
-    let number: &[u8] = if number.is_empty() { b"0" } else { number };
     let at = parse_float(number).ok_or(Failure::text("ERR min or max is not a float"))?;
     Ok(Bound { at, is_open })
 }

@@ -108,7 +108,7 @@ impl Upload {
         let value_bytes = self.filling.value_bytes();
         let Some(draft) = self.filling.finish_line() else {
             let mut reply = Reply::new(output.bytes(), session.proto);
-            reply.error("ERR Protocol error: expected a line end behind the value");
+            reply.error("ERR Protocol error: invalid CRLF in request");
             return None;
         };
         Some(Tail {

@@ -18,25 +18,30 @@ const DIGITS: usize = 16;
 
 /// A digest as a client gave it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::execute::resp) struct Digest(u64);
+pub(in crate::execute::resp) struct Digest(Option<u64>);
 
 impl Digest {
-    /// Reads the digits of a digest, small or capital.
+    /// Reads the digits of a digest, small or capital. Other letters are no digest of any value, as
+    /// in Redis.
     ///
     /// # Errors
-    /// If there are more or fewer than 16, or others than hexadecimal ones.
+    /// If there are more or fewer than 16.
     pub(in crate::execute::resp) fn parse(digits: &[u8]) -> Result<Digest, Failure> {
-        let are_digits = digits.len() == DIGITS && digits.iter().all(u8::is_ascii_hexdigit);
+        if digits.len() != DIGITS {
+            return Err(Failure::text(
+                "ERR must be exactly 16 hexadecimal characters",
+            ));
+        }
+        let are_digits = digits.iter().all(u8::is_ascii_hexdigit);
         let text = std::str::from_utf8(digits).ok().filter(|_| are_digits);
-        let number = text.and_then(|text| u64::from_str_radix(text, 16).ok());
-        number.map(Digest).ok_or(Failure::text(
-            "ERR must be exactly 16 hexadecimal characters",
+        Ok(Digest(
+            text.and_then(|text| u64::from_str_radix(text, 16).ok()),
         ))
     }
 
     /// The digest of a value. Cost: one pass over it.
     pub(in crate::execute::resp) fn of(value: &[u8]) -> Digest {
-        Digest(XxHash3_64::oneshot(value))
+        Digest(Some(XxHash3_64::oneshot(value)))
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Source: redis.io/docs/latest/commands/getex, getdel and delex; valkey.io/commands/delifeq.
 
-use cellar_engine::{Change, Deadline, Key};
+use cellar_engine::{Change, Deadline, Key, Kind};
 
 use crate::execute::resp::call::notify::Class;
 use crate::execute::resp::call::{Call, Outcome};
@@ -10,6 +10,7 @@ use crate::execute::resp::expiry::Unit;
 use crate::execute::resp::failure::Failure;
 use crate::execute::resp::strings::options::Condition;
 use crate::execute::resp::strings::values::{answer_value, as_string, count_read, update};
+use crate::execute::resp::wrong_arity;
 
 pub(in crate::execute::resp) fn getdel(call: &mut Call<'_>) -> Outcome {
     let key = call.first_key()?;
@@ -90,15 +91,33 @@ pub(in crate::execute::resp) fn getex(call: &mut Call<'_>) -> Outcome {
 /// DELEX: removes a key of any kind, or a string whose value meets a condition.
 pub(in crate::execute::resp) fn delex(call: &mut Call<'_>) -> Outcome {
     let key = call.first_key()?;
-    match call.args[2..] {
-        [] => remove_if(call, key, Condition::Always),
-        [name, operand] => match Condition::parse(name, operand)? {
-            Condition::Version { .. } => Err(Failure::Syntax),
-            condition => remove_if(call, key, condition),
-        },
-        _ => Err(Failure::Syntax),
+    let (name, operand) = match call.args[2..] {
+        [] => return remove_if(call, key, Condition::Always),
+        [name, operand] => (name, operand),
+        _ => return Err(wrong_arity(call.command, call.args)),
+    };
+    // What is wrong about the key is complained of before the condition.
+    match call.cache().facts(key, |facts| facts.kind) {
+        None => return call.integer(0),
+        Some(Kind::STRING) => {}
+        Some(_) => return Err(NO_STRING),
     }
+    let condition = match Condition::parse(name, operand) {
+        Err(Failure::Syntax) | Ok(Condition::Version { .. }) => {
+            return Err(Failure::text(
+                "ERR Invalid condition. Use IFEQ, IFNE, IFDEQ, or IFDNE",
+            ));
+        }
+        condition => condition?,
+    };
+    remove_if(call, key, condition).map_err(|failure| match failure {
+        Failure::WrongType => NO_STRING,
+        other => other,
+    })
 }
+
+const NO_STRING: Failure =
+    Failure::text("ERR Key should be of string type if conditions are specified");
 
 pub(in crate::execute::resp) fn delifeq(call: &mut Call<'_>) -> Outcome {
     let (key, value) = (call.first_key()?, call.args[2]);

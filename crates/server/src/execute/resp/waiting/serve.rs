@@ -142,8 +142,9 @@ impl Serving<'_> {
             }
             after = waiter.number;
             // One that is killed, or no longer its user's, loses nothing to its end.
-            if !self.is_over(&waiter.request.client) && !self.serve_one(waiter, place, key) {
-                return true;
+            // One that wants more than there is waits on, and those behind it may want less.
+            if !self.is_over(&waiter.request.client) {
+                self.serve_one(waiter, place, key);
             }
         }
     }
@@ -157,8 +158,8 @@ impl Serving<'_> {
         client.is_gone() || login.is_some_and(|login| !users.has_still(&login))
     }
 
-    /// Runs a waiter's command for one of its keys; whether there was something for it.
-    fn serve_one(&mut self, waiter: Arc<Waiter>, place: usize, key: Key<'_>) -> bool {
+    /// Runs a waiter's command for one of its keys, if there is what it waits for.
+    fn serve_one(&mut self, waiter: Arc<Waiter>, place: usize, key: Key<'_>) {
         let request = &waiter.request;
         let args: Vec<&[u8]> = request.args.iter().map(|arg| &**arg).collect();
         let (context, mut output) = (self.context, Output::default());
@@ -174,14 +175,13 @@ impl Serving<'_> {
         };
         let found = write_as(&request.client, || run_errand(&mut call, place));
         match found {
-            Ok(None) => return false,
+            Ok(None) => return,
             Ok(Some(flow)) => finish(flow, context, &mut output),
             Err(failure) => append_failure(&failure, proto, context, &mut output),
         }
         context.state.observer.unwait(&waiter);
         waiter.answer(output.take());
         self.served.push(waiter);
-        true
     }
 }
 

@@ -1,0 +1,39 @@
+//! Unsupported: commands about modules and replication, of which there are none.
+//!
+//! Tools ask them of any server, so that the answer says what is so: MODULE LIST is empty, and a
+//! server that replicates nobody is what REPLICAOF NO ONE asks for.
+
+use crate::execute::resp::call::{Call, DONE, Outcome};
+use crate::execute::resp::failure::Failure;
+
+/// MODULE LIST
+pub(in crate::execute::resp) fn modules(call: &mut Call<'_>) -> Outcome {
+    call.reply().array(0);
+    DONE
+}
+
+/// REPLICAOF, SLAVEOF
+pub(in crate::execute::resp) fn replica_of(call: &mut Call<'_>) -> Outcome {
+    let [_, host, port] = call.args else {
+        return Err(Failure::Syntax);
+    };
+    if call.context.state.cluster.is_some() {
+        return Err(Failure::text("ERR REPLICAOF not allowed in cluster mode."));
+    }
+    if host.eq_ignore_ascii_case(b"NO") && port.eq_ignore_ascii_case(b"ONE") {
+        return call.ok();
+    }
+    Err(Failure::text(
+        "ERR this server does not replicate: REPLICAOF takes NO ONE only",
+    ))
+}
+
+/// FAILOVER
+pub(in crate::execute::resp) fn failover(call: &mut Call<'_>) -> Outcome {
+    match call.args {
+        [_, abort] if abort.eq_ignore_ascii_case(b"ABORT") => {
+            Err(Failure::text("ERR No failover in progress."))
+        }
+        _ => Err(Failure::text("ERR FAILOVER requires connected replicas.")),
+    }
+}
