@@ -81,6 +81,7 @@ mod restart;
 mod restored;
 mod room_ahead;
 mod secrets;
+mod sections;
 mod size_matrix;
 mod socket_users;
 mod startup_errors;
