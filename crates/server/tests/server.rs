@@ -36,6 +36,7 @@ mod http_hostile;
 mod keep;
 mod large_collections;
 mod large_values;
+mod linearizable;
 mod logins;
 mod logs;
 mod memcached_binary;
