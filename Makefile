@@ -232,6 +232,14 @@ loom: ## flags and counts that order memory, in every order of two threads (seco
 	RUSTFLAGS="--cfg cellar_loom" CARGO_TARGET_DIR=$(CARGO_TARGET_DIR)/loom $(CARGO) test --locked \
 		--package cellar-engine --package cellar-near --no-default-features --test loom
 
+# What the tests of sections are worth: in this build a section claims nothing.
+torn: TORN := $(CARGO) test --locked --package cellar --test server linearizable::what_clients
+torn: export CARGO_TARGET_DIR := $(CARGO_TARGET_DIR)/torn
+torn: export RUSTFLAGS := --cfg cellar_torn
+torn: ## whether the linearizability check finds sections that are no single step (minutes, it compiles)
+	$(TORN) --no-run
+	! $(TORN)
+
 # The compiler of C traps what UndefinedBehaviorSanitizer finds, so that no second runtime is linked.
 # Lua wraps around where it looks up a number as an index; the result is compared without a sign.
 # What is freed is kept from use for a while, but not so much that it looks like memory that leaks.
@@ -261,4 +269,4 @@ tsan-library: ## the same under ThreadSanitizer (nightly), the standard library 
 ci: ## what continuous integration runs
 	.ci/run
 
-.PHONY: help compilers build run library install-library bench-library package package-bench package-library package-twice smoke cross-test package-test chart-test release libraries sbom tools check lints test test-all java clients clients-all peers-suites conformance check-java hostile fuzz soak bench compare docs site miri tsan loom asan asan-library tsan-library ci
+.PHONY: help compilers build run library install-library bench-library package package-bench package-library package-twice smoke cross-test package-test chart-test release libraries sbom tools check lints test test-all java clients clients-all peers-suites conformance check-java hostile fuzz soak bench compare docs site miri tsan loom asan asan-library tsan-library ci torn

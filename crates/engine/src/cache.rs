@@ -5,10 +5,12 @@
 //! (`cache/optimistic.rs`). Prefetch hints read the index's memory without the lock and touch
 //! nothing else.
 //!
-//! Lock order: one shard at a time; no operation holds two.
-//! Why: docs/decisions/0006 and 0008. Tests: tests/.
+//! Lock order: one shard at a time; no operation holds two. Sections of several operations claim
+//! the shards of their keys in the order of their numbers (`cache/claims.rs`).
+//! Why: docs/decisions/0006, 0008 and 0082. Tests: tests/.
 
 mod cell; // a shard, its lock, and what is read beside it
+mod claims; // how a section keeps the shards of its keys to itself
 mod insights;
 mod listing; // how keys are listed and drawn, why none is missed
 mod geometry;
@@ -26,6 +28,7 @@ mod attach; // how a cache goes on with what another process left
 mod seal; // how it leaves its memory to another process
 mod making; // how a cache is made
 
+pub use self::claims::{Claims, Snapshot, WantedShards};
 pub use self::drafts::{Reservation, Reserved};
 pub use self::kept::KeptStats;
 pub use self::provisions::Provision;
@@ -38,6 +41,7 @@ use std::cell::Cell;
 use std::sync::{Arc, Mutex};
 
 use crate::arena::{DraftShare, Handle};
+use crate::claim::section::Extender;
 use crate::clock::{Deadline, Instant};
 use crate::config::Config;
 use crate::error::Error;
@@ -88,6 +92,7 @@ pub struct Cache {
     insight: Arc<Mutex<Insight>>,
     hits: Hits,
     footing: Option<Footing>,
+    extender: Extender,
 }
 
 impl Cache {
@@ -190,6 +195,11 @@ impl Cache {
         cell.lock()
     }
 
+    #[inline]
+    fn lock_beside_claims<'s>(&self, cell: &'s ShardCell) -> Locked<'s> {
+        cell.lock_beside_claims()
+    }
+
     /// Runs an operation that may write on the key's shard.
     #[inline]
     fn write<R>(&self, key: Key<'_>, operate: impl FnOnce(&mut Shard, Instant) -> R) -> R {
@@ -273,14 +283,14 @@ impl Cache {
         let cell = self.cell(key);
         match self.glimpse(cell, key, now, read) {
             Ok(answer) => Some(answer),
-            Err(read) => self.lock(cell).get(key, now).map(read),
+            Err(read) => cell.lock_to_read().get(key, now).map(read),
         }
     }
 
     /// A counted handle on a value, readable without any lock; see [`Item::pin`].
     pub fn get_handle(&self, key: Key<'_>) -> Option<Handle> {
         let now = self.now();
-        let mut shard = self.lock(self.cell(key));
+        let mut shard = self.cell(key).lock_to_read();
         shard.get(key, now).map(|item| item.pin())
     }
 
@@ -327,7 +337,7 @@ impl Cache {
     ) {
         while left != 0 {
             let number = self.number_of(keys[left.trailing_zeros() as usize]);
-            let mut shard = self.lock(&self.shards[number]);
+            let mut shard = self.shards[number].lock_to_read();
             let mut unseen = left;
             while unseen != 0 {
                 let position = unseen.trailing_zeros() as usize;
@@ -475,7 +485,7 @@ impl Cache {
             ..Stats::default()
         };
         for cell in &self.shards {
-            self.lock(cell).add_to(&mut stats, now);
+            self.lock_beside_claims(cell).add_to(&mut stats, now);
         }
         self.add_insights_to(&mut stats);
         stats
@@ -484,7 +494,7 @@ impl Cache {
     /// Shows one shard after the other.
     pub(crate) fn each_shard(&self, mut look: impl FnMut(&mut Shard)) {
         for cell in &self.shards {
-            look(&mut self.lock(cell));
+            look(&mut self.lock_beside_claims(cell));
         }
     }
 
@@ -494,7 +504,7 @@ impl Cache {
     pub fn reclaim_lag(&self) -> ReclaimLag {
         let mut lag = ReclaimLag::default();
         for cell in &self.shards {
-            lag.add(&self.lock(cell).store.counts.reclaim_lag);
+            lag.add(&self.lock_beside_claims(cell).store.counts.reclaim_lag);
         }
         lag
     }

@@ -7,7 +7,8 @@
 //!
 //! Invariant: a clock never goes back.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// Milliseconds since the clock's start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -64,8 +65,13 @@ impl Deadline {
 
 /// Where the engine reads the time from.
 pub trait Clock: Send + Sync {
-    /// The present moment; never earlier than one returned before.
+    /// The present moment; never earlier than one returned before to the calling thread.
     fn now(&self) -> Instant;
+
+    /// A moment that lies ahead for no thread: what is over by then is over for all of them.
+    fn settled(&self) -> Instant {
+        self.now()
+    }
 }
 
 /// The machine's clock that nobody sets and that goes on while the machine sleeps, counted from the
@@ -102,7 +108,7 @@ impl SystemClock {
 
 /// Nanoseconds since the machine's start, its sleep included: an item's time goes on in it.
 #[inline]
-fn machine_ns() -> u64 {
+pub(crate) fn machine_ns() -> u64 {
     // Miri knows no other clock that nobody sets.
     let clock = if cfg!(miri) {
         libc::CLOCK_MONOTONIC
@@ -140,15 +146,33 @@ impl Clock for SystemClock {
     }
 }
 
-/// Marks a clock that is held.
-const HELD: u64 = 1 << 63;
+/// Threads of which a clock notes apart that they hold it.
+const HOLDERS: usize = 64;
+
+thread_local! {
+    /// The clock that the thread holds, by its address, and the moment that it shows it.
+    static HELD: Cell<(usize, u64)> = const { Cell::new((0, 0)) };
+}
+
+/// A moment at which a thread holds a clock, and one; zero if it does not.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+// Relaxed: the time orders nothing but itself.
+struct HeldAt(AtomicU64);
 
 /// A clock that stands still until it is moved: for tests, trace replays and event loops.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct ManualClock {
-    /// The time, and [`HELD`].
     // Relaxed: the time orders nothing but itself.
     now_ms: AtomicU64,
+    /// By the numbers of the threads. Of two threads with one place the later one is noted.
+    held: Box<[HeldAt]>,
+}
+
+impl Default for ManualClock {
+    fn default() -> ManualClock {
+        ManualClock::starting_at(Instant(0))
+    }
 }
 
 impl ManualClock {
@@ -157,6 +181,7 @@ impl ManualClock {
     pub fn starting_at(start: Instant) -> ManualClock {
         ManualClock {
             now_ms: AtomicU64::new(start.0),
+            held: (0..HOLDERS).map(|_| HeldAt::default()).collect(),
         }
     }
 
@@ -166,11 +191,10 @@ impl ManualClock {
         self.now_ms.fetch_add(ms, Ordering::Relaxed);
     }
 
-    /// Moves the clock to `now` if that lies ahead; a moment in the past changes nothing, and
-    /// neither does any while the clock is held.
+    /// Moves the clock to `now` if that lies ahead; a moment in the past changes nothing.
     #[inline]
     pub fn set(&self, now: Instant) {
-        // Relaxed: the time orders nothing but itself. A held clock is ahead of every moment.
+        // Relaxed: the time orders nothing but itself.
         let order = Ordering::Relaxed;
         let mut shown = self.now_ms.load(order);
         while shown < now.0 {
@@ -184,35 +208,75 @@ impl ManualClock {
         }
     }
 
-    /// Keeps [`ManualClock::set`] from moving the clock until [`ManualClock::release`]; whether
-    /// nobody had done so before.
+    /// Has the clock stand still for the calling thread until [`ManualClock::release`]; others see
+    /// it go on.
     #[inline]
-    pub fn hold(&self) -> bool {
+    pub fn hold(&self) {
         // Relaxed: the time orders nothing but itself.
-        self.now_ms.fetch_or(HELD, Ordering::Relaxed) & HELD == 0
+        let now = self.now_ms.load(Ordering::Relaxed);
+        self.my_place().0.store(now + 1, Ordering::Relaxed);
+        HELD.set((self.address(), now));
     }
 
-    /// Lets the clock be moved again.
+    /// Shows the calling thread how the clock goes on.
     #[inline]
     pub fn release(&self) {
-        // Relaxed: the time orders nothing but itself.
-        self.now_ms.fetch_and(!HELD, Ordering::Relaxed);
+        HELD.set((0, 0));
+        self.my_place().0.store(0, Ordering::Relaxed);
     }
 
-    /// Whether the clock is held.
+    /// Whether the calling thread holds the clock.
     #[inline]
     #[must_use]
     pub fn is_held(&self) -> bool {
-        // Relaxed: the time orders nothing but itself.
-        self.now_ms.load(Ordering::Relaxed) & HELD != 0
+        HELD.get().0 == self.address()
+    }
+
+    #[inline]
+    fn address(&self) -> usize {
+        std::ptr::from_ref(self).addr()
+    }
+
+    #[inline]
+    fn my_place(&self) -> &HeldAt {
+        &self.held[thread_number() % HOLDERS]
     }
 }
 
 impl Clock for ManualClock {
     #[inline]
     fn now(&self) -> Instant {
-        Instant(self.now_ms.load(Ordering::Relaxed) & !HELD)
+        let (held, at) = HELD.get();
+        if held == self.address() {
+            return Instant(at);
+        }
+        Instant(self.now_ms.load(Ordering::Relaxed))
     }
+
+    fn settled(&self) -> Instant {
+        // Before the places: who holds it from now on does so at this moment or a later one.
+        let now = self.now();
+        let held = self.held.iter().map(|at| at.0.load(Ordering::Relaxed));
+        let earliest = held.filter(|&at| at != 0).min();
+        earliest.map_or(now, |at| now.min(Instant(at - 1)))
+    }
+}
+
+/// The number of the calling thread among those that have asked for one.
+#[inline]
+pub(crate) fn thread_number() -> usize {
+    const NONE: usize = usize::MAX;
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    thread_local! {
+        static MINE: Cell<usize> = const { Cell::new(NONE) };
+    }
+    MINE.with(|mine| {
+        if mine.get() == NONE {
+            // Relaxed: numbers that order nothing.
+            mine.set(NEXT.fetch_add(1, Ordering::Relaxed));
+        }
+        mine.get()
+    })
 }
 
 #[cfg(test)]
@@ -236,14 +300,21 @@ mod tests {
     }
 
     #[test]
-    fn a_held_clock_stands_still_until_it_is_released() {
+    fn a_held_clock_stands_still_for_its_thread_until_it_is_released() {
         let clock = ManualClock::starting_at(Instant(10));
-        assert!(clock.hold() && !clock.hold() && clock.is_held());
+        clock.hold();
+        assert!(clock.is_held());
         clock.set(Instant(20));
         assert_eq!(clock.now(), Instant(10));
+        std::thread::scope(|scope| {
+            let others = scope.spawn(|| (clock.is_held(), clock.now(), clock.settled()));
+            let others = others.join().unwrap();
+            assert_eq!(others, (false, Instant(20), Instant(10)));
+        });
+        let other = ManualClock::starting_at(Instant(3));
+        assert_eq!((other.is_held(), other.now()), (false, Instant(3)));
         clock.release();
-        clock.set(Instant(20));
-        assert_eq!(clock.now(), Instant(20));
+        assert_eq!((clock.now(), clock.settled()), (Instant(20), Instant(20)));
     }
 
     #[test]

@@ -15,6 +15,7 @@ mod heap; // what a thread has allocated, what the allocator keeps
 mod timescale; // how deadlines are written in one segment
 mod racing; // bytes that may be read while they are written
 mod sequence; // whether somebody changed a shard while it was read without its lock
+mod claim; // how one thread keeps a shard to itself for several operations
 mod arena; // who reads and writes a value outside the lock
 pub mod outcome; // what a caller learns from an operation
 mod observer; // who hears of changes
@@ -57,9 +58,11 @@ pub mod cache; // the engine's public face
 
 pub use arena::{Draft, Handle};
 pub use cache::{
-    Cache, ExpiryTimeline, KeptStats, Leaving, Provision, Reservation, Reserved, Sealed, Upkeep,
-    Way,
+    Cache, Claims, ExpiryTimeline, KeptStats, Leaving, Provision, Reservation, Reserved, Sealed,
+    Snapshot, Upkeep, WantedShards, Way,
 };
+pub use claim::section::Extended;
+pub use claim::{Intent, claim_releases, mark_waits_in};
 pub use clock::{Clock, Deadline, Instant, ManualClock, SystemClock};
 pub use config::Config;
 pub use error::Error;

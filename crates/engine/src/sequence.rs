@@ -54,6 +54,14 @@ impl Sequence {
         self.0.store(count + u64::from(open), Ordering::Release);
     }
 
+    /// Whether it stands between [`Sequence::begin`] and an end that opens it, as the holder of the
+    /// lock sees it.
+    #[inline]
+    pub(crate) fn is_closed(&self) -> bool {
+        // Relaxed: only the holder of the lock writes the count.
+        self.0.load(Ordering::Relaxed) & 1 == 1
+    }
+
     /// The count, unless somebody is at work.
     #[inline]
     pub(crate) fn seen(&self) -> Option<Seen> {

@@ -4,6 +4,7 @@
 
 mod support;
 
+mod claims;
 mod collisions;
 mod copies;
 mod counter;

@@ -2,8 +2,8 @@
 //!
 //! Each event loop reads the machine's clock once a turn and sets the engine's clock to it, so an
 //! operation on the cache costs no clock call. While all loops sleep the engine's time stands
-//! still; a loop refreshes it before it serves anybody. It also stands still while one loop
-//! executes alone ([`LoopClock::hold`]): a script or a transaction sees one moment.
+//! still; a loop refreshes it before it serves anybody. For a loop that executes a script or a
+//! transaction it also stands still ([`LoopClock::hold`]): these see one moment.
 //!
 //! The engine's time never goes back and no step of the wall clock moves it. What is told or asked
 //! as a Unix time goes through [`WallClock`], which is the distance between the two.
@@ -13,11 +13,18 @@
 //!
 //! Why: docs/decisions/0028, 0069. Tests: below, tests/wall_clock.rs.
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use cellar_engine::{Clock, Instant, ManualClock, SystemClock};
+
+thread_local! {
+    /// The moment at which the thread holds the engine's clock, in microseconds; zero if it does
+    /// not.
+    static HELD_US: Cell<u64> = const { Cell::new(0) };
+}
 
 /// Where the time comes from.
 #[derive(Debug)]
@@ -94,7 +101,6 @@ impl LoopClock {
             engine: Arc::new(ManualClock::starting_at(now)),
             wall: Arc::new(WallClock {
                 unix_ms_at_zero: AtomicI64::new(unix_ms_at_zero),
-                held_us: AtomicU64::new(0),
                 source: Arc::clone(&source),
             }),
             source,
@@ -150,8 +156,8 @@ impl LoopClock {
         (now, us)
     }
 
-    /// Moves the engine's clock to the present and holds it there until the result is dropped; who
-    /// holds it already goes on. Only one thread may hold it at a time.
+    /// Moves the engine's clock to the present and has it stand still there for the calling thread
+    /// until the result is dropped; who holds it already goes on.
     ///
     /// Cost: two readings of the machine's clock.
     #[inline]
@@ -162,8 +168,7 @@ impl LoopClock {
         }
         let (_, us) = self.refresh_us();
         self.engine.hold();
-        // Relaxed: read by the thread that holds the clock.
-        self.wall.held_us.store(us.max(1), Ordering::Relaxed);
+        HELD_US.set(us.max(1));
         HeldClock(Some(self))
     }
 
@@ -183,8 +188,7 @@ impl Drop for HeldClock<'_> {
     #[inline]
     fn drop(&mut self) {
         if let Some(clock) = self.0 {
-            // Relaxed: as in `hold`.
-            clock.wall.held_us.store(0, Ordering::Relaxed);
+            HELD_US.set(0);
             clock.engine.release();
             // What follows on this thread is executed after what took this long.
             clock.refresh();
@@ -209,9 +213,6 @@ pub struct WallClock {
     /// set to before 1970 and some.
     // Relaxed: a number that orders nothing.
     unix_ms_at_zero: AtomicI64,
-    /// The moment at which the engine's clock is held, in microseconds; zero if it is not.
-    // Relaxed: read by the thread that holds the clock.
-    held_us: AtomicU64,
     /// The clock that this follows.
     source: Arc<Source>,
 }
@@ -246,8 +247,7 @@ impl WallClock {
     /// clock has gone on since and the engine's is not held.
     #[must_use]
     pub fn unix_us(&self, now: Instant) -> u64 {
-        // Relaxed: as declared.
-        let us = match self.held_us.load(Ordering::Relaxed) {
+        let us = match HELD_US.get() {
             0 => self.source.us(),
             held_us => held_us,
         };

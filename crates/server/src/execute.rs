@@ -7,6 +7,7 @@
 //! Invariant: one call appends a bounded amount to the output; longer answers come back as
 //! [`Flow::Unfinished`] and go on when the client has read.
 
+mod section; // which keys a step of several operations keeps to itself
 pub mod context;
 pub mod filling;
 mod login; // a name and a password over any protocol

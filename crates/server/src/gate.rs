@@ -1,22 +1,23 @@
 //! Gate: how one event loop gets to be the only one that executes.
 //!
-//! What touches several shards at once and has to look like one step (EXEC, scripts, RENAME, MSET)
-//! runs alone: every other loop stands outside its gate meanwhile. A loop is inside while it
-//! executes the requests of one turn, which takes two stores; only who wants to be alone waits.
-//! Who was alone for long lets in all that wait to execute, before the next is alone: a loop
-//! waits for one script of others, however many there are. Who wants to be alone waits for those
-//! who came before.
-//! A thread that is no loop shuts the [`Door`] in front of the gates: it waits until each loop has
-//! ended its stay, whoever was alone in it.
+//! What has to look like one step, and may touch anything, runs alone: every other loop stands
+//! outside its gate meanwhile. Steps whose keys are known do not come here: `execute/section.rs`.
+//! A loop is inside while it executes the requests of one turn, which takes two stores; only who
+//! wants to be alone waits. Who was alone for long lets in all that wait to execute, before the
+//! next is alone: a loop waits for one script of others, however many there are. Who wants to be
+//! alone waits for those who came before. A thread that is no loop shuts the [`Door`] in front of
+//! the gates: it waits until each loop has ended its stay, whoever was alone in it.
 //!
 //! Invariant: while `alone` is set and no loop is marked as inside, nobody executes but its setter.
-//! Why: docs/decisions/0016. Tests: at the end of this file.
+//! Why: docs/decisions/0016, 0082. Tests: at the end of this file.
 
 use std::cell::Cell;
 use std::hint::spin_loop;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::yield_now;
+
+use cellar_engine::claim_releases;
 
 use crate::clock::Stopwatch;
 
@@ -35,6 +36,30 @@ const WAITING: u8 = 2;
 /// It waits to be alone.
 const QUEUED: u8 = 3;
 
+/// Why a loop is alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExclusiveReason {
+    /// A command whose keys are not known before it runs, or one that somebody waits for.
+    Command,
+    /// A script or function that names such a command, or is known to touch keys that it does not
+    /// declare while others use them.
+    Script,
+    /// A transaction with such a command.
+    Transaction,
+    /// A script that came upon a key that it did not declare, in a shard of another section.
+    UndeclaredKey,
+}
+
+impl ExclusiveReason {
+    /// All of them, with the names that metrics give them.
+    pub const ALL: [(ExclusiveReason, &'static str); 4] = [
+        (ExclusiveReason::Command, "command"),
+        (ExclusiveReason::Script, "script"),
+        (ExclusiveReason::Transaction, "transaction"),
+        (ExclusiveReason::UndeclaredKey, "undeclared_key"),
+    ];
+}
+
 /// Where a loop stands, alone on its cache lines.
 #[derive(Debug, Default)]
 #[repr(align(128))]
@@ -50,6 +75,12 @@ pub struct Gates {
     /// How often a loop was alone.
     // Relaxed: written by who is alone; who looks wants to know whether it moves.
     turns: AtomicU64,
+    /// The same by reasons.
+    // Relaxed: as above.
+    exclusive: [AtomicU64; ExclusiveReason::ALL.len()],
+    /// Whether each loop waits for another one's claim, which it notes itself.
+    // Relaxed: it is asked now and then, and decides nothing that is executed.
+    claim_waits: Box<[Arc<AtomicBool>]>,
     /// Held by who is alone, with the time since others were let in. Given to who has waited
     /// longest, unless it was held for a moment only.
     turn: parking_lot::Mutex<Stopwatch>,
@@ -110,6 +141,8 @@ impl Gates {
             marks: (0..loops).map(|_| LoopMark::default()).collect(),
             alone: AtomicBool::new(false),
             turns: AtomicU64::new(0),
+            exclusive: Default::default(),
+            claim_waits: (0..loops).map(|_| Arc::default()).collect(),
             turn: parking_lot::Mutex::new(Stopwatch::start()),
             bench: Mutex::default(),
             woken: Condvar::new(),
@@ -164,8 +197,8 @@ impl Gates {
         }
     }
 
-    /// How often a loop was alone, if loop `index` waits for others, at the door too: who waits
-    /// while this count moves does not stand still by its own doing.
+    /// How often others ended what loop `index` waits for, at the door and for claims too; none if
+    /// it does not wait. Who waits while this count moves does not stand still by its own doing.
     #[must_use]
     pub fn waits_at(&self, index: usize) -> Option<u64> {
         let waits = |marks: &[LoopMark]| {
@@ -173,8 +206,23 @@ impl Gates {
             matches!(marks[index].0.load(Ordering::Relaxed), WAITING | QUEUED)
         };
         let is_at_door = || self.door.as_ref().is_some_and(|door| waits(&door.stays));
+        let at_claim = self.claim_waits[index].load(Ordering::Relaxed);
         // Relaxed: as above.
-        (waits(&self.marks) || is_at_door()).then(|| self.turns.load(Ordering::Relaxed))
+        let turns = || self.turns.load(Ordering::Relaxed) + claim_releases();
+        (at_claim || waits(&self.marks) || is_at_door()).then(turns)
+    }
+
+    /// Where loop `index` notes that it waits for another one's claim.
+    #[must_use]
+    pub fn claim_mark(&self, index: usize) -> Arc<AtomicBool> {
+        Arc::clone(&self.claim_waits[index])
+    }
+
+    /// How often a loop was alone for this reason while there were others.
+    #[must_use]
+    pub fn exclusive_sections(&self, reason: ExclusiveReason) -> u64 {
+        // Relaxed: as declared.
+        self.exclusive[reason as usize].load(Ordering::Relaxed)
     }
 
     #[inline]
@@ -300,15 +348,24 @@ impl Pass<'_> {
         self.is_leased.get()
     }
 
+    /// Whether no other loop executes meanwhile, for there is none or this one is alone.
+    #[inline]
+    #[must_use]
+    pub fn is_alone(&self) -> bool {
+        self.gates.marks.len() == 1 || self.is_alone.get()
+    }
+
     /// Runs `run` while no other loop executes. Inside itself it just runs.
     ///
     /// Cost: nothing with one loop; else a wait for those who wanted to be alone before, and for
     /// what the other loops are executing, at most one turn of each.
-    pub fn alone<R>(&self, run: impl FnOnce() -> R) -> R {
+    pub fn alone<R>(&self, reason: ExclusiveReason, run: impl FnOnce() -> R) -> R {
         let gates = self.gates;
         if gates.marks.len() == 1 || self.is_alone.replace(true) {
             return run();
         }
+        // Relaxed: as declared.
+        gates.exclusive[reason as usize].fetch_add(1, Ordering::Relaxed);
         let mark = &gates.marks[self.index].0;
         // Release: as in `go_out`; who waits is outside.
         mark.store(QUEUED, Ordering::Release);
@@ -345,6 +402,7 @@ impl Drop for Pass<'_> {
 mod tests {
     use std::time::Duration;
 
+    use super::ExclusiveReason::Command;
     use super::*;
 
     /// Turns of each loop, where loops get in each other's way by chance.
@@ -366,8 +424,8 @@ mod tests {
                         spin_loop();
                         second.fetch_add(1, Ordering::Relaxed);
                         if turn % 10 == 0 {
-                            pass.alone(|| {
-                                pass.alone(|| {
+                            pass.alone(Command, || {
+                                pass.alone(Command, || {
                                     let counts = first.load(Ordering::Relaxed);
                                     assert_eq!(counts, second.load(Ordering::Relaxed));
                                 });
@@ -395,9 +453,9 @@ mod tests {
             let note = |name| order.lock().unwrap().push(name);
             std::thread::scope(|scope| {
                 let (gates, note) = (&gates, &note);
-                gates.enter(0).alone(|| {
+                gates.enter(0).alone(Command, || {
                     // Who wants to be alone has waited for longer.
-                    scope.spawn(move || gates.enter(1).alone(|| note("alone")));
+                    scope.spawn(move || gates.enter(1).alone(Command, || note("alone")));
                     until_it_waits(gates, 1);
                     scope.spawn(move || {
                         let _pass = gates.enter(2);
@@ -438,15 +496,15 @@ mod tests {
                 while !gates.alone.load(Ordering::Relaxed) {
                     yield_now();
                 }
-                other.alone(|| is_over.store(true, Ordering::Relaxed));
+                other.alone(Command, || is_over.store(true, Ordering::Relaxed));
             });
             let thread = told.recv().unwrap();
             // A busy machine may let it stand before it has queued.
-            pass.alone(|| until_it_sleeps(thread));
+            pass.alone(Command, || until_it_sleeps(thread));
             while !is_over.load(Ordering::Relaxed) {
                 // The turn is given on by who waits, not by who is faster.
                 // paced: the loop is alone for as long as a script runs.
-                pass.alone(|| std::thread::sleep(Duration::from_millis(5)));
+                pass.alone(Command, || std::thread::sleep(Duration::from_millis(5)));
                 since += 1;
             }
         });
@@ -460,8 +518,8 @@ mod tests {
         std::thread::scope(|scope| {
             let gates = &gates;
             let pass = gates.enter(0);
-            pass.alone(|| ());
-            pass.alone(|| {
+            pass.alone(Command, || ());
+            pass.alone(Command, || {
                 assert_eq!(gates.waits_at(0), None);
                 scope.spawn(move || drop(gates.enter(1)));
                 until_it_waits(gates, 1);
@@ -498,7 +556,7 @@ mod tests {
                             first.fetch_add(1, Ordering::Relaxed);
                             if turn % 3 == 0 {
                                 // Who waits to be alone has not left.
-                                pass.alone(spin_loop);
+                                pass.alone(Command, spin_loop);
                             }
                             second.fetch_add(1, Ordering::Relaxed);
                         }

@@ -11,6 +11,7 @@
 //!
 //! Why: docs/decisions/0019-lua-in-a-sandbox.md. Tests: tests/resp_scripts.rs.
 
+mod any_keys; // which scripts may touch keys that are not known before they run
 mod cache;
 mod functions; // which libraries there are, and their functions
 mod header;
@@ -27,6 +28,7 @@ mod registering; // what a library registers while it is loaded
 mod library;
 mod interpreter;
 
+pub use any_keys::AnyKeys;
 pub use cache::{
     Origin, PROGRAM_BYTES_MAX, SCRIPTS_MAX, SOURCE_BYTES_MAX, Script, Scripts, SourceDigest,
 };

@@ -26,7 +26,7 @@ mod depart; // what takes long to be taken apart of connections that have ended
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use cellar_engine::Instant;
+use cellar_engine::{Instant, mark_waits_in};
 use rustix::io::Errno;
 
 use self::batch::Batch;
@@ -157,6 +157,7 @@ impl Worker {
     /// The system's, when waiting for sockets fails, which it does not.
     pub(crate) fn run(mut self) -> Result<(), Errno> {
         self.counters.pulse.set_stack(&self);
+        mark_waits_in(self.common.state.gates.claim_mark(self.index));
         while !self.is_done() {
             let timeout_ms = self.wait_ms();
             let count = self.poller.wait(timeout_ms)?;

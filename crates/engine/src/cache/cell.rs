@@ -3,10 +3,12 @@
 //! Tests: those of `cache.rs`.
 
 use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::arena::Arena;
+use crate::claim::{Claim, Claimant, Mutex, MutexGuard};
+use crate::clock::thread_number;
 use crate::hot::HotList;
 use crate::key::Key;
 use crate::memory::{LINE_BYTES, prefetch};
@@ -40,6 +42,7 @@ pub(super) struct ShardCell {
 #[repr(C, align(128))]
 pub(super) struct Lock {
     pub(super) sequence: Sequence,
+    pub(super) claim: Claim,
     pub(super) shard: Mutex<Shard>,
 }
 
@@ -77,18 +80,60 @@ impl Drop for Locked<'_> {
         if self.cell.sampled_below.load(Ordering::Relaxed) != below {
             self.cell.sampled_below.store(below, Ordering::Relaxed);
         }
-        self.cell.lock.sequence.end(self.shard.is_open());
+        // What a section has written is open to nobody before it ends.
+        let is_open = self.shard.is_open() && !self.cell.lock.claim.writes();
+        self.cell.lock.sequence.end(is_open);
     }
 }
 
 impl ShardCell {
-    /// Locks the shard; waits for whoever has it.
+    /// Locks the shard for an operation on its items; waits for whoever has locked or claimed it.
     #[inline]
     pub(super) fn lock(&self) -> Locked<'_> {
-        let shard = self.lock.shard.lock();
-        let shard = shard.expect("no thread panics under a shard's lock");
+        let mut shard = self.mutex();
+        if self.lock.claim.is_held() {
+            shard = self.wait_for_claim(shard);
+        }
         self.lock.sequence.begin();
         Locked { cell: self, shard }
+    }
+
+    /// Locks the shard for a read; waits for a section only if that one may write.
+    #[inline]
+    pub(super) fn lock_to_read(&self) -> Locked<'_> {
+        let mut shard = self.mutex();
+        if self.lock.claim.writes() {
+            shard = self.wait_for_claim(shard);
+        }
+        self.lock.sequence.begin();
+        Locked { cell: self, shard }
+    }
+
+    /// Locks the shard for what changes no item that a section could miss: maintenance, eviction,
+    /// memory. It waits for no claim.
+    #[inline]
+    pub(super) fn lock_beside_claims(&self) -> Locked<'_> {
+        let shard = self.mutex();
+        self.lock.sequence.begin();
+        Locked { cell: self, shard }
+    }
+
+    /// The shard's mutex alone: readers without the lock go on.
+    #[inline]
+    pub(super) fn mutex(&self) -> MutexGuard<'_, Shard> {
+        let shard = self.lock.shard.lock();
+        shard.expect("no thread panics under a shard's lock")
+    }
+
+    /// Waits until nobody else has claimed the shard; the claimant itself goes on.
+    #[cold]
+    #[inline(never)]
+    fn wait_for_claim<'s>(&'s self, shard: MutexGuard<'s, Shard>) -> MutexGuard<'s, Shard> {
+        let claim = &self.lock.claim;
+        if claim.is_of(Claimant::number(thread_number())) {
+            return shard;
+        }
+        claim.wait(&self.lock.shard, shard)
     }
 
     /// Goes on with what another process left of the shard, if one did: see [`Shard::go_on`].

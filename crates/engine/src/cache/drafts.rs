@@ -186,7 +186,7 @@ impl Cache {
         let item_bytes = HEADER_BYTES_MAX + key.bytes().len() + value_bytes;
         let extent_bytes = extent_bytes(item_bytes, segment_bytes);
         let kept = number.checked_sub(self.sharing());
-        let mut shard = self.lock(cell);
+        let mut shard = self.lock_beside_claims(cell);
         if kept.is_some() && !shard.store.may_ever_take(extent_bytes) {
             return Err(refusal(&mut shard, is_trial));
         }
@@ -240,7 +240,7 @@ impl Cache {
         let piece = reservation.piece_bytes();
         if piece > 0 && self.pledge_bytes(reservation, piece, now)? {
             let cell = &self.shards[reservation.number];
-            let mut shard = self.lock(cell);
+            let mut shard = self.lock_beside_claims(cell);
             let pledge = &mut reservation.pledge;
             let at = shard.store.grow_extent(&extent, piece, pledge);
             drop(shard);
@@ -262,7 +262,7 @@ impl Cache {
         if let Some(extent) = reservation.extent.take() {
             return Ok(Some(extent));
         }
-        let mut shard = self.lock(&self.shards[reservation.number]);
+        let mut shard = self.lock_beside_claims(&self.shards[reservation.number]);
         let extent = shard.store.begin_extent(reservation.item_bytes);
         drop(shard);
         let Some((extent, grown)) = extent else {
@@ -296,7 +296,7 @@ impl Cache {
 
     /// Pledges bytes of what is left, if the key's shard may have them.
     fn pledge(&self, reservation: &mut Reservation, bytes: usize) -> bool {
-        let mut shard = self.lock(&self.shards[reservation.number]);
+        let mut shard = self.lock_beside_claims(&self.shards[reservation.number]);
         let gathered = reservation.grown + reservation.pledge.bytes();
         // Where nothing may leave, a value for which there is not enough takes nothing from others.
         // It has gathered more than it needs while there is no place for its extent.
@@ -323,7 +323,7 @@ impl Cache {
         }
         let (number, is_own) = self.giver(reservation);
         let givers = &mut reservation.givers;
-        let mut shard = self.lock(&self.shards[number]);
+        let mut shard = self.lock_beside_claims(&self.shards[number]);
         shard.begin(now);
         if givers.is_pressing {
             shard.set_newest(Newest::MayLeave);
@@ -370,7 +370,7 @@ impl Cache {
         let Some(number) = self.shard_of_oldest() else {
             return Won::default();
         };
-        let mut shard = self.lock(&self.shards[number]);
+        let mut shard = self.lock_beside_claims(&self.shards[number]);
         shard.begin(now);
         let oldest = shard.reclaimer.oldest(&shard.store);
         let is_long = oldest.is_some_and(|oldest| shard.store.is_extent(oldest));
@@ -382,7 +382,7 @@ impl Cache {
     fn shard_of_oldest(&self) -> Option<usize> {
         let cells = self.shards[..self.sharing()].iter().enumerate();
         let oldest = cells.filter_map(|(number, cell)| {
-            let shard = self.lock(cell);
+            let shard = self.lock_beside_claims(cell);
             let oldest = shard.reclaimer.oldest(&shard.store)?;
             Some((shard.store.segment(oldest).scale().base_ms, number))
         });
@@ -392,9 +392,9 @@ impl Cache {
     /// Pledges whatever is left of all memory, because nothing can leave.
     fn take_last(&self, reservation: &mut Reservation, bytes: usize) -> Result<(), Error> {
         let cell = &self.shards[reservation.number];
-        self.lock(cell).store.set_in_need(true);
+        self.lock_beside_claims(cell).store.set_in_need(true);
         let is_pledged = self.pledge(reservation, bytes);
-        let mut shard = self.lock(cell);
+        let mut shard = self.lock_beside_claims(cell);
         shard.store.set_in_need(false);
         if is_pledged {
             Ok(())
@@ -406,7 +406,7 @@ impl Cache {
     /// Makes a draft of a whole extent.
     fn finish(&self, reservation: Reservation, extent: &Pin, now: Instant) -> Result<Draft, Error> {
         let key = self.key_in(reservation.space, &reservation.key)?;
-        let mut shard = self.lock(&self.shards[reservation.number]);
+        let mut shard = self.lock_beside_claims(&self.shards[reservation.number]);
         let mut draft = shard.draft_in(extent, key, reservation.value_bytes, now);
         drop(shard);
         draft.part = Some(reservation.part);

@@ -67,7 +67,7 @@ impl Cache {
     fn gather(&self, insight: &mut Insight) -> (u64, u64) {
         let (mut gets, mut misses) = (self.hits.sum(), 0);
         for cell in &self.shards {
-            let mut shard = self.lock(cell);
+            let mut shard = self.lock_beside_claims(cell);
             shard.watch.hand_over(insight);
             let counts = shard.watch.counts();
             (gets, misses) = (gets + counts.0, misses + counts.1);

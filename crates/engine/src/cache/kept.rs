@@ -98,7 +98,7 @@ impl Cache {
         let now = self.now();
         let cells = self.shards[self.sharing()..].iter();
         let stats = cells.zip(&self.kept).map(|(cell, kept)| {
-            let shard = self.lock(cell);
+            let shard = self.lock_beside_claims(cell);
             let mut stats = Stats::default();
             shard.add_to(&mut stats, now);
             let segment_bytes = 1 << kept.geometry.segment_shift;

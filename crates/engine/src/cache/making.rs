@@ -15,6 +15,8 @@ use super::optimistic::Hits;
 use super::resize::Ballast;
 use super::upkeep::Wishes;
 use crate::arena::{Arena, DraftShare};
+use crate::claim::section::Extender;
+use crate::claim::{Claim, Mutex as ShardMutex};
 use crate::clock::{Instant, SystemClock};
 use crate::config::Config;
 use crate::error::Error;
@@ -193,6 +195,7 @@ impl Cache {
             insight,
             hits: Hits::of(config.threads),
             footing,
+            extender: Extender::default(),
             config,
         }))
     }
@@ -261,7 +264,8 @@ impl Making<'_> {
             sampled_below: AtomicU32::new(below),
             lock: Lock {
                 sequence: Sequence::new(),
-                shard: Mutex::new(shard),
+                claim: Claim::default(),
+                shard: ShardMutex::new(shard),
             },
         }
     }

@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::cell::ShardCell;
 use super::{Cache, GROUP_KEYS};
 use crate::arena::Pinner;
-use crate::clock::Instant;
+use crate::clock::{Instant, thread_number};
 use crate::hot::GAP_MEAN;
 use crate::item;
 use crate::key::Key;
@@ -88,26 +88,6 @@ impl Hits {
         let counts = self.0.iter().map(|stripe| stripe.0.load(Ordering::Relaxed));
         counts.sum()
     }
-}
-
-/// The number of the calling thread among those that have read.
-#[inline]
-fn thread_number() -> usize {
-    use std::cell::Cell;
-    use std::sync::atomic::AtomicUsize;
-
-    const NONE: usize = usize::MAX;
-    static NEXT: AtomicUsize = AtomicUsize::new(0);
-    thread_local! {
-        static MINE: Cell<usize> = const { Cell::new(NONE) };
-    }
-    MINE.with(|mine| {
-        if mine.get() == NONE {
-            // Relaxed: numbers that order nothing.
-            mine.set(NEXT.fetch_add(1, Ordering::Relaxed));
-        }
-        mine.get()
-    })
 }
 
 /// Whether the read behind so many others counts for its key's heat: one in [`GAP_MEAN`], in an
@@ -226,6 +206,8 @@ impl ShardCell {
             let mut scratch = Scratch::new();
             match self.glimpse(key, found, now, &mut scratch) {
                 Ok(item) => return Ok(read(item)),
+                // What a section has written is not shown before it ends, which may take long.
+                Err(Hindrance::Disturbed) if self.lock.claim.is_held() => break,
                 Err(Hindrance::Disturbed) => wait(nth),
                 Err(Hindrance::NeedsLock) => break,
             }

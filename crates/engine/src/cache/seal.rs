@@ -112,14 +112,21 @@ impl Cache {
         for _ in 0..REST_LOOKS {
             // The one place where several shards are locked at once; nobody who has one waits for
             // another.
-            let locks: Vec<Locked<'_>> = self.shards.iter().map(|cell| self.lock(cell)).collect();
+            let locks: Vec<Locked<'_>> = self
+                .shards
+                .iter()
+                .map(|cell| self.lock_beside_claims(cell))
+                .collect();
             if locks.iter().all(|shard| shard.store.is_at_rest()) {
                 return locks;
             }
             drop(locks);
             std::thread::sleep(REST_PAUSE);
         }
-        self.shards.iter().map(|cell| self.lock(cell)).collect()
+        self.shards
+            .iter()
+            .map(|cell| self.lock_beside_claims(cell))
+            .collect()
     }
 
     /// Leaves the memory to another process that is about to go on with it, and does not change it
@@ -143,7 +150,7 @@ impl Cache {
             footing.dir.forget_stowed();
             footing.living.begin(self.now());
             for cell in &self.shards {
-                let mut shard = self.lock(cell);
+                let mut shard = self.lock_beside_claims(cell);
                 shard.note_versions();
                 // Relaxed: see the field.
                 footing.is_ceded.store(false, Ordering::Relaxed);
@@ -153,7 +160,7 @@ impl Cache {
 
     /// Locks a shard for upkeep, unless another process goes on with its memory.
     pub(super) fn lock_own<'s>(&self, cell: &'s ShardCell) -> Option<Locked<'s>> {
-        let shard = self.lock(cell);
+        let shard = self.lock_beside_claims(cell);
         (!self.is_ceded()).then_some(shard)
     }
 

@@ -15,7 +15,7 @@ impl Cache {
         let now = self.now();
         let (mut sum, mut left_ms) = (SpaceStats::default(), 0);
         for cell in &self.shards {
-            let mut shard = self.lock(cell);
+            let mut shard = self.lock_beside_claims(cell);
             shard.begin(now);
             let count = shard.store.tally.of(space, now);
             sum.items += count.items;

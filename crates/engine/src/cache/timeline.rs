@@ -61,7 +61,7 @@ impl Cache {
         let mut dyings = Vec::with_capacity(DYINGS_AT_FIRST);
         for cell in &self.shards {
             dyings.clear();
-            let never = copy_out(&self.lock(cell), &mut dyings);
+            let never = copy_out(&self.lock_beside_claims(cell), &mut dyings);
             sums.never.add(never);
             dyings.iter().for_each(|dying| sums.spread(dying));
         }

@@ -198,7 +198,8 @@ impl Cache {
     }
 
     fn tick_shards(&self) -> Waiting {
-        let now = self.now();
+        // What a section that goes on still sees does not expire under its eyes.
+        let now = self.config.clock.settled();
         let mut waiting = Waiting::default();
         if self.is_ceded() {
             return waiting;
@@ -301,7 +302,7 @@ impl Cache {
         if let Some(touch) = log {
             // If an open segment is given back meanwhile, some pages of it come back early.
             let _ = cell.arena.region().populate(touch.at, touch.bytes);
-            self.lock(cell).store.end_touch(&touch);
+            self.lock_beside_claims(cell).store.end_touch(&touch);
         }
         let release = || {
             self.lock_own(cell)
@@ -322,7 +323,7 @@ impl Cache {
         let segment_bytes = 1 << cell.arena.segment_shift();
         let start = segment as usize * segment_bytes;
         cell.arena.region().release(start, segment_bytes);
-        self.lock(cell).store.end_release(segment);
+        self.lock_beside_claims(cell).store.end_release(segment);
         true
     }
 
@@ -337,7 +338,7 @@ impl Cache {
             return false;
         }
         let now = self.now();
-        let is_growing = |cell: &ShardCell| self.lock(cell).store.is_growing(now);
+        let is_growing = |cell: &ShardCell| self.lock_beside_claims(cell).store.is_growing(now);
         if self.shards.iter().any(is_growing) {
             return false;
         }
@@ -346,20 +347,22 @@ impl Cache {
     }
 
     fn make_index_huge(&self, cell: &ShardCell) -> bool {
-        let Some(stretch) = self.lock(cell).store.begin_huge_index() else {
+        let Some(stretch) = self.lock_beside_claims(cell).store.begin_huge_index() else {
             return false;
         };
         let is_ready = cell.table.region().prepare_huge(stretch);
-        self.lock(cell).store.end_huge_index(stretch, is_ready);
+        self.lock_beside_claims(cell)
+            .store
+            .end_huge_index(stretch, is_ready);
         true
     }
 
     fn make_log_huge(&self, cell: &ShardCell) -> bool {
-        let Some(stretch) = self.lock(cell).store.begin_huge_log() else {
+        let Some(stretch) = self.lock_beside_claims(cell).store.begin_huge_log() else {
             return false;
         };
         let is_ready = cell.arena.region().prepare_huge(stretch);
-        self.lock(cell).store.end_huge_log(is_ready);
+        self.lock_beside_claims(cell).store.end_huge_log(is_ready);
         true
     }
 }

@@ -67,7 +67,7 @@ impl Cache {
             return;
         };
         let now = self.now();
-        let mut shard = self.lock(&self.shards[way.next]);
+        let mut shard = self.lock_beside_claims(&self.shards[way.next]);
         shard.begin(now);
         let won = match part.bytes {
             0 => Default::default(),

@@ -9,7 +9,8 @@ use crate::cluster::Cluster;
 use crate::cluster::slot::slot_of;
 use crate::counters::Counters;
 use crate::events::Class;
-use crate::gate::Pass;
+use crate::execute::section::{KeySection, Wish};
+use crate::gate::{ExclusiveReason, Pass};
 use crate::output::Output;
 use crate::protocol::Protocol;
 use crate::state::State;
@@ -25,6 +26,8 @@ pub struct Context<'s> {
     pub(in crate::execute) state: &'s State,
     pub(in crate::execute) counters: &'s Counters,
     pub(in crate::execute) pass: &'s Pass<'s>,
+    /// The section on known keys of which the request is a part.
+    pub(in crate::execute) section: Option<&'s KeySection<'s>>,
 }
 
 /// How a connection goes on after a request.
@@ -143,15 +146,51 @@ impl<'s> Context<'s> {
             state,
             counters,
             pass,
+            section: None,
         }
     }
 
     /// Runs `run` while no other event loop executes and the clock stands still. Inside itself it
-    /// just runs.
-    pub(in crate::execute) fn alone<R>(&self, run: impl FnOnce() -> R) -> R {
-        self.pass.alone(|| {
+    /// just runs, and so it does in a section on keys, which [`KeySection::cover`] keeps from
+    /// whatever asks for this.
+    pub(in crate::execute) fn alone<R>(
+        &self,
+        reason: ExclusiveReason,
+        run: impl FnOnce() -> R,
+    ) -> R {
+        let run = || {
             let _held = self.state.clock.hold();
             run()
+        };
+        match self.section {
+            None => self.pass.alone(reason, run),
+            Some(_) => run(),
+        }
+    }
+
+    /// Whether what is executed is part of one step, or the only event loop executes it.
+    #[inline]
+    pub(in crate::execute) fn is_in_step(&self) -> bool {
+        self.section.is_some() || self.pass.is_alone()
+    }
+
+    /// Runs `run` while the clock stands still and no other event loop touches the shards of some
+    /// keys. As part of another step it just runs.
+    pub(in crate::execute) fn on_keys<R>(
+        &self,
+        wish: &Wish,
+        run: impl FnOnce(Context<'_>) -> R,
+    ) -> R {
+        if self.is_in_step() {
+            let _held = self.state.clock.hold();
+            return run(*self);
+        }
+        let section = KeySection::begin(self.cache(), wish);
+        // Behind the claims: what others did in these shards was earlier.
+        let _held = self.state.clock.hold();
+        run(Context {
+            section: Some(&section),
+            ..*self
         })
     }
 

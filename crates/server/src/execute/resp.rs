@@ -25,8 +25,8 @@ mod collections; // what commands on hashes, sets and sorted sets do
 mod waiting; // commands that wait until a key has what they take
 mod dumps; // values as bytes for another server
 mod channels;
-mod transaction;
 mod scripts; // which commands a script runs, and how
+mod transaction;
 mod pausing; // which commands wait for the end of a pause
 mod admin; // what INFO, COMMAND, MEMORY, SLOWLOG, DEBUG answer
 mod handlers; // what a command of Redis does
@@ -41,13 +41,14 @@ use cellar_protocol::resp::command::{Flags, Group};
 use cellar_protocol::resp::{Command, Proto, Reply, Request, Verb};
 
 use crate::execute::context::{Context, Flow};
+use crate::execute::section::{KeySection, Uncovered};
 use crate::output::Output;
 use crate::pause::Effect;
 use crate::tracking::begin_request;
 use call::clocked;
 use call::{Call, Outcome};
 use session::{NO_AUTH, ReplyMode, Session, note_queued};
-use waiting::serve::run_beside;
+use waiting::serve::{may_fill, run_beside};
 
 /// Longest part of an unknown command that its refusal repeats.
 const REPEATED_BYTES_MAX: usize = 128;
@@ -142,8 +143,8 @@ fn run_and_serve(
     if !context.state.observer.has_waiters() {
         return run(command, args, key, session, context, output);
     }
-    let database = session.database;
-    run_beside((command, args), database, context, || {
+    let fills = may_fill((command, args), session, context);
+    run_beside(fills, context, || {
         run(command, args, key, session, context, output)
     })
 }
@@ -169,6 +170,11 @@ fn run(
         append_failure(&failure, proto, context, output);
         return Flow::Continue;
     }
+    if let Some(section) = context.section
+        && !cover(section, (command, args), session, context, output)
+    {
+        return Flow::Continue;
+    }
     let mut call = Call {
         command,
         args,
@@ -191,6 +197,36 @@ fn run(
             Flow::Continue
         }
     }
+}
+
+/// Claims what a command of a section touches; if that cannot be had, the reply says so.
+fn cover(
+    section: &KeySection<'_>,
+    (command, args): (&'static Command, &[&[u8]]),
+    session: &Session,
+    context: Context<'_>,
+    output: &mut Output,
+) -> bool {
+    const REFUSED: Failure = Failure::text(
+        "ERR a key that was not declared is locked by a script that waits for this one: \
+         declare all keys",
+    );
+    const UNFORESEEN: Failure = Failure::text(
+        "ERR the command stops all event loops, and the script did not name it before its first \
+         write: run the script again",
+    );
+    let space = session.space(context.state);
+    match section.cover((command, args), space, context.cache()) {
+        Ok(()) => return true,
+        Err(Uncovered::GivenUp) => {
+            Reply::new(output.bytes(), session.proto).error("ERR the script begins anew");
+        }
+        Err(Uncovered::Refused) => append_failure(&REFUSED, session.proto, context, output),
+        Err(Uncovered::Unforeseen) => {
+            append_failure(&UNFORESEEN, session.proto, context, output);
+        }
+    }
+    false
 }
 
 /// Whether a command has as many arguments as it takes, and its client the right to run it.

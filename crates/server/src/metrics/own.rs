@@ -8,6 +8,7 @@ use super::facts::{Facts, lag_bounds_ms};
 use super::text::{Family, MetricType, Samples};
 use crate::counters::load::{BOUNDS_US, LoadTotals};
 use crate::counters::pulse::Pulse;
+use crate::gate::ExclusiveReason;
 use crate::logging;
 use crate::protocol::Protocol;
 use crate::users::UserCounts;
@@ -63,6 +64,21 @@ pub const FAMILIES: &[Family] = &[
         write: |facts, samples| {
             for (protocol, open) in Protocol::ALL.iter().zip(facts.load.connections) {
                 samples.with(&[("protocol", protocol.name())], open);
+            }
+        },
+    },
+    Family {
+        name: "cellar_exclusive_sections_total",
+        kind: MetricType::Count,
+        labels: "reason",
+        help: "Times that one event loop stopped all others: for a command whose keys are not \
+               known before it runs, or that serves blocked clients (command), for a script or a \
+               transaction with such a command, for a script that touched a key that it did not \
+               declare while another section had its shard (undeclared_key).",
+        write: |facts, samples| {
+            for (reason, name) in ExclusiveReason::ALL {
+                let sections = facts.state.gates.exclusive_sections(reason);
+                samples.with(&[("reason", name)], sections);
             }
         },
     },

@@ -13,6 +13,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sha1::{Digest as _, Sha1};
 
+use super::any_keys::AnyKeys;
+
 /// Most scripts that are kept.
 pub const SCRIPTS_MAX: usize = 10_000;
 /// Most bytes that the kept sources have together.
@@ -36,6 +38,8 @@ pub struct Script {
     pub digest: SourceDigest,
     /// Its program, shebang line included.
     pub source: Box<[u8]>,
+    /// Whether it may touch keys that are not known before it runs.
+    pub any_keys: AnyKeys,
 }
 
 impl Script {
@@ -134,6 +138,7 @@ impl Scripts {
             Arc::new(Script {
                 digest,
                 source: source.into(),
+                any_keys: AnyKeys::of(source),
             })
         });
         kept.keep(&script, owner, origin);

@@ -10,6 +10,8 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::any_keys::AnyKeys;
+
 /// Most libraries that are kept.
 pub const LIBRARIES_MAX: usize = 1_000;
 /// Most functions that they have together.
@@ -77,6 +79,8 @@ pub struct FunctionLibrary {
     pub source: Box<[u8]>,
     /// Its functions, as they were registered.
     pub functions: Vec<LibraryFunction>,
+    /// Whether one of them may touch keys that are not known before it runs.
+    pub any_keys: AnyKeys,
 }
 
 impl FunctionLibrary {
@@ -340,6 +344,7 @@ mod tests {
             flags: FunctionFlags::default(),
         };
         FunctionLibrary {
+            any_keys: AnyKeys::default(),
             name: name.to_owned(),
             source: vec![b' '; source_bytes].into(),
             functions: functions.iter().map(function).collect(),

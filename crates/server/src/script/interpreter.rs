@@ -44,6 +44,12 @@ pub trait Host {
         take: &mut dyn FnMut(&[u8]),
     );
 
+    /// Whether the script is to end here, because it will be run anew: none of its commands has
+    /// changed anything.
+    fn is_given_up(&self) -> bool {
+        false
+    }
+
     /// Whether the script's client may run a command; the error is the failure's text.
     ///
     /// # Errors
@@ -382,6 +388,10 @@ impl Machine {
                     Some(text) => Err(raise(text.trim_ascii_end().to_vec(), true)),
                 };
             });
+            if host.is_given_up() {
+                limit.end();
+                reply = limit.check().map(|()| Value::Nil);
+            }
         });
         reply
     }

@@ -43,6 +43,11 @@ impl Limit {
         self.is_ended.get()
     }
 
+    /// Ends the script as if its time were over.
+    pub(super) fn end(&self) {
+        self.is_ended.set(true);
+    }
+
     /// Milliseconds that are left.
     pub(super) fn left_ms(&self) -> u64 {
         let left = |(watch, ms_max): (Stopwatch, u64)| ms_max.saturating_sub(watch.us() / 1_000);

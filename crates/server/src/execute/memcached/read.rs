@@ -1,10 +1,11 @@
 //! Classic reads: get, gets, gat, gats.
 
-use cellar_engine::{Deadline, Found, Handle, Item, Key, Kind, Lookup};
+use cellar_engine::{Deadline, Found, Handle, Intent, Item, Key, Kind, Lookup};
 use cellar_protocol::memcached::token::Words;
 use cellar_protocol::memcached::{Get, reply};
 
 use crate::execute::context::{Context, Flow, Unfinished};
+use crate::execute::section::Wish;
 use crate::output::{Output, PINNED_VALUE_BYTES_MIN};
 
 /// Keys that are hinted and read together.
@@ -51,7 +52,7 @@ pub(super) fn get(
             with_version: get.with_version,
             touch: get.touch.map(|exptime| context.deadline(exptime)),
         };
-        return resume(get.keys, how, context, output);
+        return as_step(get.keys, how, context, output);
     }
     if get.touch.is_none() && !get.with_version {
         plain(first, context, output);
@@ -69,6 +70,27 @@ pub(super) fn get(
     }
     output.bytes().extend_from_slice(reply::line::END);
     Flow::Continue
+}
+
+/// Reads several keys: what one call answers of them, they hold at one moment.
+fn as_step(keys: &[u8], how: How, context: Context<'_>, output: &mut Output) -> Flow {
+    let (cache, start) = (context.cache(), output.bytes().len());
+    if context.is_in_step() || !cache.has_claims() {
+        return resume(keys, how, context, output);
+    }
+    let hashed = || Words::of(keys).map(|word| context.key(word));
+    let changes = how.touch.is_some() || how.with_version;
+    let snapshot = (!changes).then(|| cache.snapshot(hashed())).flatten();
+    if let Some(snapshot) = snapshot {
+        let flow = resume(keys, how, context, output);
+        if snapshot.is_still() {
+            return flow;
+        }
+        output.truncate(start);
+    }
+    let mut wish = Wish::of(if changes { Intent::Write } else { Intent::Read });
+    hashed().for_each(|key| cache.want(&mut wish.shards, key));
+    context.on_keys(&wish, |context| resume(keys, how, context, output))
 }
 
 /// Reads the keys of `keys` until the answer is long enough for one call.

@@ -7,12 +7,15 @@ pub(super) mod parts;
 pub(super) mod clocked; // how long commands take
 pub(super) mod help;
 
-use cellar_engine::{Cache, Deadline, Instant, Key, Space};
+use cellar_engine::{Cache, Deadline, Instant, Intent, Key, Space};
+use cellar_protocol::resp::command::Flags;
 use cellar_protocol::resp::{Command, Reply};
 
 use super::failure::Failure;
 use super::session::Session;
 use crate::execute::context::{Context, Flow};
+use crate::execute::section::{Reach, Wish, keys_of};
+use crate::gate::ExclusiveReason;
 use crate::limits::REPLY_BYTES_MAX;
 use crate::output::Output;
 use crate::protocol::Protocol;
@@ -83,9 +86,69 @@ impl<'c> Call<'c> {
     }
 
     /// Runs `run` while no other event loop executes and the clock stands still.
-    pub(super) fn alone<R>(&mut self, run: impl FnOnce(&mut Call<'_>) -> R) -> R {
+    pub(super) fn alone<R>(
+        &mut self,
+        reason: ExclusiveReason,
+        run: impl FnOnce(&mut Call<'_>) -> R,
+    ) -> R {
         let context = self.context;
-        context.alone(|| as_one_step(|| run(self)))
+        context.alone(reason, || as_one_step(|| run(self)))
+    }
+
+    /// Runs `run`, which touches what the command's arguments say, as one step: others see nothing
+    /// of it or all.
+    pub(super) fn as_step<R>(&mut self, run: impl FnOnce(&mut Call<'_>) -> R) -> R {
+        let (cache, space) = (self.cache(), self.space());
+        let mut wish = Wish::of(self.intent());
+        match Reach::of(self.command, self.args) {
+            // Nothing is claimed then.
+            _ if self.context.is_in_step() => {}
+            Reach::Keys if cache.has_claims() => {
+                let keys = keys_of(self.command, self.args, space, cache);
+                keys.for_each(|key| cache.want(&mut wish.shards, key));
+            }
+            _ => return self.alone(ExclusiveReason::Command, run),
+        }
+        self.on_keys(&wish, run)
+    }
+
+    /// The same of these keys.
+    pub(super) fn as_step_on<R>(
+        &mut self,
+        keys: &[Key<'_>],
+        run: impl FnOnce(&mut Call<'_>) -> R,
+    ) -> R {
+        let cache = self.cache();
+        if !self.context.is_in_step() && !cache.has_claims() {
+            return self.alone(ExclusiveReason::Command, run);
+        }
+        let mut wish = Wish::of(self.intent());
+        keys.iter()
+            .for_each(|&key| cache.want(&mut wish.shards, key));
+        self.on_keys(&wish, run)
+    }
+
+    /// The same of the keys of a wish.
+    pub(super) fn on_keys<R>(&mut self, wish: &Wish, run: impl FnOnce(&mut Call<'_>) -> R) -> R {
+        self.context.on_keys(wish, |context| {
+            let mut call = Call {
+                command: self.command,
+                args: self.args,
+                key: self.key,
+                session: self.session,
+                context,
+                output: self.output,
+            };
+            as_one_step(|| run(&mut call))
+        })
+    }
+
+    /// What the command does to its keys.
+    fn intent(&self) -> Intent {
+        match self.command.flags.has(Flags::WRITE) {
+            true => Intent::Write,
+            false => Intent::Read,
+        }
     }
 
     /// How long a script may run that begins now, in milliseconds. All commands of a transaction

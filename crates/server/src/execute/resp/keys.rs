@@ -39,7 +39,7 @@ fn count(
 pub(super) fn del(call: &mut Call<'_>) -> Outcome {
     match call.args.len() {
         0..=2 => delete_all(call),
-        _ => call.alone(delete_all),
+        _ => call.as_step(delete_all),
     }
 }
 
@@ -54,15 +54,22 @@ fn delete_all(call: &mut Call<'_>) -> Outcome {
 }
 
 pub(super) fn exists(call: &mut Call<'_>) -> Outcome {
-    count(call, |call, key| {
-        Ok(call.cache().facts(key, |_| ()).is_some())
-    })
+    let is_there =
+        |call: &mut Call<'_>, key: Key<'_>| Ok(call.cache().facts(key, |_| ()).is_some());
+    match call.args.len() {
+        0..=2 => count(call, is_there),
+        _ => call.as_step(|call| count(call, is_there)),
+    }
 }
 
 pub(super) fn touch(call: &mut Call<'_>) -> Outcome {
-    count(call, |call, key| {
+    let touch = |call: &mut Call<'_>, key: Key<'_>| {
         update(call, key, |old, _| Ok((old.is_some(), Change::Keep)))
-    })
+    };
+    match call.args.len() {
+        0..=2 => count(call, touch),
+        _ => call.as_step(|call| count(call, touch)),
+    }
 }
 
 pub(super) fn type_of(call: &mut Call<'_>) -> Outcome {

@@ -12,6 +12,7 @@ use super::failure::Failure;
 use super::scripts;
 use super::session::Session;
 use crate::execute::context::Context;
+use crate::gate::ExclusiveReason;
 use crate::pause::{Effect, Paused};
 
 /// What a command is to a pause.
@@ -67,7 +68,7 @@ pub(super) fn pause(call: &mut Call<'_>) -> Outcome {
         "ERR timeout is not an integer or out of range",
     ))?;
     let ms = u64::try_from(ms).map_err(|_| Failure::text("ERR timeout is negative"))?;
-    call.alone(|call| {
+    call.alone(ExclusiveReason::Command, |call| {
         let now = call.now();
         call.context.state.pause.begin(paused, ms, now);
     });

@@ -1,7 +1,8 @@
 //! Scripts: EVAL and its kin, and SCRIPT; FCALL and FUNCTION stand in functions.rs.
 //!
-//! A script runs while no other event loop executes, so it is one step for everybody. Its commands
-//! go through the same handlers as a client's, see script_calls.rs.
+//! A script is one step on the keys that it declares, and on others that it comes upon; see
+//! execute/section.rs. Its commands go through the same handlers as a client's, see
+//! script_calls.rs.
 //!
 //! Source: redis.io/docs/latest/commands/eval. Tests: tests/resp_scripts.rs.
 
@@ -11,16 +12,19 @@ pub(super) mod functions; // libraries of functions, and calls of these
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
+use cellar_engine::Intent;
 use cellar_protocol::resp::{Command, Reply, Verb, number};
 
 use super::call::{Call, DONE, Outcome};
 use super::failure::Failure;
 
 use self::calls::Caller;
+use crate::execute::section::{KeySection, Wish};
+use crate::gate::ExclusiveReason;
 use crate::limits::SCRIPT_ARGUMENT_BYTES_MAX;
 use crate::parameters::REDIS_VERSION;
 use crate::script::{
-    Header, Interpreter, Origin, PROGRAM_BYTES_MAX, Program, Run, RunError, Script,
+    AnyKeys, Header, Interpreter, Origin, PROGRAM_BYTES_MAX, Program, Run, RunError, Script,
 };
 use crate::state::State;
 
@@ -120,9 +124,64 @@ fn run(call: &mut Call<'_>, script: &Arc<Script>) -> Outcome {
     DONE
 }
 
-/// Runs a script or a function while nothing else runs.
+/// Whether a command runs a script or function that may touch more than the keys of a section.
+pub(super) fn may_touch_anything(command: &Command, args: &[&[u8]], state: &State) -> bool {
+    match command.verb {
+        Verb::Eval | Verb::EvalRo => AnyKeys::named_in(args[1]),
+        Verb::Evalsha | Verb::EvalshaRo => {
+            let script = state.scripts.find(args[1]);
+            script.is_some_and(|script| script.any_keys.is_set())
+        }
+        Verb::Fcall | Verb::FcallRo => {
+            let found = state.functions.find(args[1]);
+            found.is_some_and(|found| found.library.any_keys.is_set())
+        }
+        _ => false,
+    }
+}
+
+/// Runs a script or a function as one step on its keys. If it comes upon others that are another
+/// section's, before it has changed anything, it runs anew while nothing else runs.
 fn run_to_end(call: &mut Call<'_>, run: &Run<'_>, may_write: bool) -> Result<(), RunError> {
-    let result = call.alone(|call| run_alone(call, run, may_write));
+    let any_keys = match run.program {
+        Program::Script { script, .. } => &script.any_keys,
+        Program::Function { found, .. } => &found.library.any_keys,
+    };
+    let (cache, space) = (call.cache(), call.space());
+    let result = if any_keys.is_set() || !cache.has_claims() {
+        call.alone(ExclusiveReason::Script, |call| {
+            run_once(call, run, may_write)
+        })
+    } else {
+        let intent = if may_write {
+            Intent::Write
+        } else {
+            Intent::Read
+        };
+        let mut wish = Wish::of(intent);
+        wish.may_begin_anew = true;
+        if !call.context.is_in_step() {
+            let keys = run
+                .keys
+                .iter()
+                .filter_map(|key| cache.key_in(space, key).ok());
+            keys.for_each(|key| cache.want(&mut wish.shards, key));
+        }
+        let result = call.on_keys(&wish, |call| {
+            let result = run_once(call, run, may_write);
+            let section = call.context.section;
+            if section.is_some_and(KeySection::was_refused) {
+                any_keys.set();
+            }
+            let is_given_up = section.is_some_and(KeySection::is_given_up);
+            (!is_given_up).then_some(result)
+        });
+        result.unwrap_or_else(|| {
+            call.alone(ExclusiveReason::UndeclaredKey, |call| {
+                run_once(call, run, may_write)
+            })
+        })
+    };
     tidy_up(call);
     result
 }
@@ -136,7 +195,7 @@ fn tidy_up(call: &Call<'_>) {
 }
 
 /// Runs one and writes its answer.
-fn run_alone(call: &mut Call<'_>, run: &Run<'_>, may_write: bool) -> Result<(), RunError> {
+fn run_once(call: &mut Call<'_>, run: &Run<'_>, may_write: bool) -> Result<(), RunError> {
     let mut caller = Caller::new(call.session, call.context, may_write);
     let (context, verb) = (call.context, call.command.verb);
     let (output, proto) = (call.output.bytes(), call.session.proto);

@@ -185,7 +185,7 @@ fn set_received(call: &mut Call<'_>, key: &[u8], draft: Draft) -> Outcome {
         let stored = call.cache().commit(draft, &simple)?;
         return answer_stored(call, key, &options, stored);
     }
-    call.alone(|call| {
+    call.as_step_on(&[key], |call| {
         let (holds, old_value, deadline) = update(call, key, |old, _| {
             let seen = (options.when.holds(old)?, options.old_value(old)?);
             let deadline = options.deadline_after(old.map(own_deadline), default);

@@ -1,11 +1,11 @@
 //! Transactions: MULTI, EXEC, DISCARD, WATCH, UNWATCH.
 //!
-//! Queued commands are kept as bytes and run one after the other while no other event loop
-//! executes, so all their shards change in one step.
+//! Queued commands are kept as bytes and run one after the other as one step on all their keys.
+//! Only if the keys of one are not known before it runs, no other event loop executes meanwhile.
 //!
 //! Source: redis.io/docs/latest/develop/interact/transactions.
 
-use cellar_engine::{Cache, Key, Space};
+use cellar_engine::{Cache, Intent, Key, Space};
 use cellar_protocol::resp::command::Flags;
 use cellar_protocol::resp::{Command, Verb};
 
@@ -14,8 +14,10 @@ use super::failure::Failure;
 use super::session::note_queued;
 
 use super::session::queue::Transaction;
-use super::{run, slots};
+use super::{run, scripts, slots};
 use crate::clock::Stopwatch;
+use crate::execute::section::{Reach, Wish, keys_of};
+use crate::gate::ExclusiveReason;
 use crate::limits::REPLY_BYTES_MAX;
 
 /// Whether a command runs at once, even between MULTI and EXEC.
@@ -59,7 +61,7 @@ pub(super) fn exec(call: &mut Call<'_>) -> Outcome {
         call.session.unwatch(call.context.state);
         return Err(failure);
     }
-    call.alone(|call| {
+    let run = |call: &mut Call<'_>| {
         let is_clean = call.session.unwatch(call.context.state);
         if !is_clean {
             call.reply().null_array();
@@ -73,7 +75,39 @@ pub(super) fn exec(call: &mut Call<'_>) -> Outcome {
         // Each queued command has noted itself; the client's last one is EXEC.
         call.session.client.note_last_command(Verb::Exec);
         DONE
-    })
+    };
+    match wish_of(&transaction, call) {
+        Some(wish) => call.on_keys(&wish, run),
+        None => call.alone(ExclusiveReason::Transaction, run),
+    }
+}
+
+/// The keys of a transaction's commands, and those that its client watches; none if they are not
+/// known before the commands run.
+fn wish_of(transaction: &Transaction, call: &Call<'_>) -> Option<Wish> {
+    let mut wish = Wish::of(Intent::Read);
+    if call.context.is_in_step() {
+        return Some(wish);
+    }
+    let (cache, space, state) = (call.cache(), call.space(), call.context.state);
+    let mut are_known = cache.has_claims();
+    transaction.each(|command, args| {
+        let may_be_anything = match command.verb {
+            // Those behind it name keys of another database.
+            Verb::Select => true,
+            _ => scripts::may_touch_anything(command, args, state),
+        };
+        are_known &= !may_be_anything && Reach::of(command, args) == Reach::Keys;
+        if are_known {
+            if !only_reads(command) {
+                wish.intent = Intent::Write;
+            }
+            let keys = keys_of(command, args, space, cache);
+            keys.for_each(|key| cache.want(&mut wish.shards, key));
+        }
+    });
+    call.session.watched.want(&mut wish.shards, state);
+    are_known.then_some(wish)
 }
 
 /// How far ahead of a command's run the cache is told of its key, and how far ahead its item is

@@ -175,9 +175,9 @@ fn timeout_ms(call: &Call<'_>, text: &[u8]) -> Result<Option<u64>, Failure> {
 /// BLPOP, BRPOP, BLMOVE, BLMOVEM, BRPOPLPUSH, BLMPOP, BZPOPMIN, BZPOPMAX, BZMPOP.
 pub(super) fn wait_for(call: &mut Call<'_>) -> Outcome {
     let errand = Errand::parse(call)?;
-    if let Aim::Move | Aim::Moves(_) = errand.aim {
-        // Between two looks a move lets others be alone, who might serve it.
-        return call.alone(|call| look_or_wait(call, &errand));
+    if matches!(errand.aim, Aim::Move | Aim::Moves(_)) || errand.keys.len() > 1 {
+        // What others store in several of the keys as one step is seen so.
+        return call.as_step(|call| look_or_wait(call, &errand));
     }
     look_or_wait(call, &errand)
 }

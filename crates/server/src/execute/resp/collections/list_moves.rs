@@ -44,7 +44,7 @@ pub(in crate::execute::resp) fn sides(call: &Call<'_>) -> Result<(Side, Side), F
 /// [`Failure::WrongType`], and what the cache says to the new value.
 pub(in crate::execute::resp) fn try_move(call: &mut Call<'_>) -> Result<bool, Failure> {
     let (from_side, to_side) = sides(call)?;
-    call.alone(|call| {
+    call.as_step(|call| {
         let (from, to) = (call.key_at(1)?, call.key_at(2)?);
         let Some(source) = call.value(from, kind::LIST)? else {
             return Ok(false);
@@ -153,7 +153,7 @@ pub(in crate::execute::resp) fn try_move_several(
     how_many: HowMany,
 ) -> Result<bool, Failure> {
     let (from_side, to_side) = sides(call)?;
-    call.alone(|call| {
+    call.as_step(|call| {
         let (from, to) = (call.key_at(1)?, call.key_at(2)?);
         let Some(source) = call.value(from, kind::LIST)? else {
             return Ok(false);
@@ -269,11 +269,13 @@ pub(in crate::execute::resp) fn try_pop_several(
 /// LMPOP.
 pub(in crate::execute::resp) fn lmpop(call: &mut Call<'_>) -> Outcome {
     let several = several(call.args, 1)?;
-    for key in several.keys.0..several.keys.1 {
-        if let Some(outcome) = try_pop_several(call, key, &several)? {
-            return outcome;
+    call.as_step(|call| {
+        for key in several.keys.0..several.keys.1 {
+            if let Some(outcome) = try_pop_several(call, key, &several)? {
+                return outcome;
+            }
         }
-    }
-    call.reply().null_array();
-    DONE
+        call.reply().null_array();
+        DONE
+    })
 }

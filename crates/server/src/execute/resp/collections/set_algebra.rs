@@ -28,7 +28,7 @@ const LOOKUPS_MAX: usize = STEP_ITEMS;
 /// SUNION, SINTER, SDIFF.
 pub(in crate::execute::resp) fn answer(call: &mut Call<'_>) -> Outcome {
     let (verb, keys, proto) = (call.command.verb, 1..call.args.len(), call.session.proto);
-    let mut result = call.alone(|call| Combining::of(call, verb, keys))?;
+    let mut result = call.as_step(|call| Combining::of(call, verb, keys))?;
     let mut place = None;
     // To enter very many keys for a client that tracks them was a step.
     let mut rests = call.session.tracked.is_on && call.args.len() > TRACKED_STEP_ITEMS;
@@ -69,7 +69,7 @@ pub(in crate::execute::resp) fn store(call: &mut Call<'_>) -> Outcome {
         _ => Verb::Sdiff,
     };
     let keys = 2..call.args.len();
-    let begun = call.alone(|call| {
+    let begun = call.as_step(|call| {
         let mut result = Combining::of(call, verb, keys)?;
         result.makes_set = true;
         result.bytes_max = call.cache().collection_bytes_max();
@@ -158,7 +158,7 @@ pub(in crate::execute::resp) fn count(call: &mut Call<'_>) -> Outcome {
     }
     let limit = limit_of(&call.args[2 + keys..], verb == Verb::Sunion)?;
     let most = if limit == 0 { usize::MAX } else { limit };
-    let mut result = call.alone(|call| Combining::of(call, verb, 2..2 + keys))?;
+    let mut result = call.as_step(|call| Combining::of(call, verb, 2..2 + keys))?;
     // Members of a union are gathered: others may have them, too.
     (result.most, result.counts_only) = (most, verb != Verb::Sunion || keys == 1);
     let proto = call.session.proto;

@@ -173,7 +173,7 @@ pub(in crate::execute::resp) fn srandmember(call: &mut Call<'_>) -> Outcome {
 }
 
 pub(in crate::execute::resp) fn smove(call: &mut Call<'_>) -> Outcome {
-    let moved = call.alone(|call| {
+    let moved = call.as_step(|call| {
         let (from, to, member) = (call.key_at(1)?, call.key_at(2)?, call.args[3]);
         let Some(source) = call.value(from, kind::SET)? else {
             return Ok(false);

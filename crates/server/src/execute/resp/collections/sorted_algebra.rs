@@ -121,7 +121,7 @@ fn begin(call: &Call<'_>, at: usize) -> Result<(Wish, Ranking), Failure> {
 
 /// ZUNION, ZINTER, ZDIFF.
 pub(in crate::execute::resp) fn answer(call: &mut Call<'_>) -> Outcome {
-    let (wish, mut ranking) = call.alone(|call| begin(call, 1))?;
+    let (wish, mut ranking) = call.as_step(|call| begin(call, 1))?;
     let (proto, with_scores) = (call.session.proto, wish.with_scores);
     let mut has_head = false;
     call.in_steps(move |context, output| {
@@ -158,7 +158,7 @@ pub(in crate::execute::resp) fn answer(call: &mut Call<'_>) -> Outcome {
 
 /// ZINTERCARD.
 pub(in crate::execute::resp) fn zintercard(call: &mut Call<'_>) -> Outcome {
-    let (wish, mut ranking) = call.alone(|call| begin(call, 1))?;
+    let (wish, mut ranking) = call.as_step(|call| begin(call, 1))?;
     ranking.count_only(wish.limit);
     let proto = call.session.proto;
     call.in_steps(move |_, output| {

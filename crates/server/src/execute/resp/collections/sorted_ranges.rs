@@ -484,11 +484,13 @@ pub(in crate::execute::resp) fn try_pop_one(
 
 pub(in crate::execute::resp) fn zmpop(call: &mut Call<'_>) -> Outcome {
     let several = several_sorted(call.args, 1)?;
-    for key in several.keys.0..several.keys.1 {
-        if let Some(outcome) = try_pop_sorted(call, key, &several)? {
-            return outcome;
+    call.as_step(|call| {
+        for key in several.keys.0..several.keys.1 {
+            if let Some(outcome) = try_pop_sorted(call, key, &several)? {
+                return outcome;
+            }
         }
-    }
-    call.reply().null_array();
-    DONE
+        call.reply().null_array();
+        DONE
+    })
 }

@@ -78,7 +78,7 @@ pub(in crate::execute::resp) fn store<S: Supply>(
     event: &'static str,
     begin: impl FnOnce(&Call<'_>) -> Result<S, Failure>,
 ) -> Outcome {
-    let begun = call.alone(|call| {
+    let begun = call.as_step(|call| {
         let mut storing = Storing {
             source: begin(call)?,
             set: None,

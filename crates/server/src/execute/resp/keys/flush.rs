@@ -2,16 +2,24 @@
 //!
 //! Source: redis.io/docs/latest/commands/flushdb and its neighbours.
 
-use cellar_engine::Space;
+use cellar_engine::{Intent, Space};
 use cellar_protocol::resp::Reply;
 use cellar_protocol::resp::number::parse_integer;
 
 use crate::execute::resp::call::steps::{Progress, STEP_ITEMS};
 use crate::execute::resp::call::{Call, Outcome};
 use crate::execute::resp::failure::Failure;
+use crate::gate::ExclusiveReason::Command;
 
 pub(in crate::execute::resp) fn dbsize(call: &mut Call<'_>) -> Outcome {
-    let stats = call.cache().space_stats(call.space());
+    let stats = match call.context.is_in_step() || !call.cache().has_claims() {
+        true => call.cache().space_stats(call.space()),
+        false => {
+            // Else a key that others rename would be counted twice, or not at all.
+            let _claims = call.cache().claim_all(Intent::Read);
+            call.cache().space_stats(call.space())
+        }
+    };
     call.integer(i64::try_from(stats.items).unwrap_or(i64::MAX))
 }
 
@@ -31,7 +39,7 @@ fn check_mode(call: &Call<'_>) -> Result<(), Failure> {
 pub(in crate::execute::resp) fn flushdb(call: &mut Call<'_>) -> Outcome {
     check_mode(call)?;
     call.context.counters.cmd_flush.add(1);
-    call.alone(|call| {
+    call.alone(Command, |call| {
         let old = call.context.state.databases.renew(call.session.database);
         if old == Space::MAIN {
             call.cache().flush_space(old);
@@ -46,7 +54,7 @@ pub(in crate::execute::resp) fn flushdb(call: &mut Call<'_>) -> Outcome {
 pub(in crate::execute::resp) fn flushall(call: &mut Call<'_>) -> Outcome {
     check_mode(call)?;
     call.context.counters.cmd_flush.add(1);
-    call.alone(|call| call.cache().flush());
+    call.alone(Command, |call| call.cache().flush());
     call.ok()
 }
 
@@ -75,7 +83,7 @@ pub(in crate::execute::resp) fn swapdb(call: &mut Call<'_>) -> Outcome {
             "ERR databases with memory of their own (--keep) change places only within it",
         ));
     }
-    let mut names = call.alone(|call| {
+    let mut names = call.alone(Command, |call| {
         databases.swap(one, other);
         call.context.state.observer.swapped(one, other)
     });

@@ -1,7 +1,7 @@
 //! RENAME, MOVE and COPY: giving a value another key, here or in another database.
 //!
-//! All of them run alone, since two keys change in one step. A long value is copied before, a piece
-//! a turn; what became of its key meanwhile counts.
+//! All of them are one step for others, since two keys change. A long value is copied before, a
+//! piece a turn; what became of its key meanwhile counts.
 //!
 //! Source: redis.io/docs/latest/commands/rename, copy and move.
 
@@ -61,7 +61,7 @@ pub(in crate::execute::resp) fn renamenx(call: &mut Call<'_>) -> Outcome {
 
 fn rename_when(call: &mut Call<'_>, when: When) -> Result<bool, Failure> {
     let (from, to) = (call.first_key()?, call.key_at(2)?);
-    call.alone(|call| {
+    call.as_step(|call| {
         let value = value_of(call, from)?.ok_or(Failure::text("ERR no such key"))?;
         if from.bytes() == to.bytes() {
             return Ok(when == When::Always);
@@ -94,9 +94,9 @@ pub(in crate::execute::resp) fn copy(call: &mut Call<'_>) -> Outcome {
         return Err(SAME);
     }
     let from = call.first_key()?;
-    let is_done = call.alone(|call| {
-        let space = call.context.state.databases.space(target);
-        let to = call.cache().key_in(space, call.args[2])?;
+    let space = call.context.state.databases.space(target);
+    let to = call.cache().key_in(space, call.args[2])?;
+    let is_done = call.as_step_on(&[from, to], |call| {
         let Some(value) = value_of(call, from)? else {
             return Ok(false);
         };
@@ -117,9 +117,9 @@ pub(in crate::execute::resp) fn to_database(call: &mut Call<'_>) -> Outcome {
         return Err(SAME);
     }
     let from = call.first_key()?;
-    let is_done = call.alone(|call| {
-        let space = call.context.state.databases.space(target);
-        let to = call.cache().key_in(space, from.bytes())?;
+    let space = call.context.state.databases.space(target);
+    let to = call.cache().key_in(space, from.bytes())?;
+    let is_done = call.as_step_on(&[from, to], |call| {
         let Some(value) = value_of(call, from)? else {
             return Ok(false);
         };

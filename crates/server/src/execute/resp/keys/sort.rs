@@ -391,7 +391,7 @@ pub(in crate::execute::resp) fn sort(call: &mut Call<'_>) -> Outcome {
     let (mut asking, destination) = Asking::parse(call)?;
     let key = call.first_key()?;
     let proto = call.session.proto;
-    let mut sorting = call.alone(|call| {
+    let mut sorting = call.as_step(|call| {
         let found = call.cache().get(key, |item| {
             elements::has_elements(item.kind).then(|| item.pin())
         });
@@ -421,7 +421,7 @@ pub(in crate::execute::resp) fn sort(call: &mut Call<'_>) -> Outcome {
     };
     // What few elements come to is stored before anybody else has a turn.
     let mut list = Arguments::default();
-    let begun = call.alone(|call| {
+    let begun = call.as_step(|call| {
         let bytes_max = call.cache().collection_bytes_max();
         if sorting.gather(call.context)? == Progress::More
             || fill(&mut sorting, &mut list, bytes_max, call.context)? == Progress::More

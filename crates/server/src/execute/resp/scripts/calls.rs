@@ -11,6 +11,7 @@ use cellar_protocol::resp::{Command, Proto, Reply};
 use crate::execute::context::{Context, Flow};
 use crate::execute::resp::session::Session;
 use crate::execute::resp::{REPEATED_BYTES_MAX, repeated, run};
+use crate::execute::section::KeySection;
 use crate::limits::SCRIPT_REPLY_BYTES_MAX;
 use crate::output::Output;
 use crate::script::Host;
@@ -109,6 +110,10 @@ fn unknown(words: &[&[u8]]) -> Cow<'static, str> {
 }
 
 impl Host for Caller<'_> {
+    fn is_given_up(&self) -> bool {
+        self.context.section.is_some_and(KeySection::is_given_up)
+    }
+
     fn may_run(&self, args: &[&[u8]]) -> Result<bool, &'static str> {
         const UNKNOWN: &str = "ERR Invalid command passed to redis.acl_check_cmd()";
         let command = of(args).ok_or(UNKNOWN)?;
@@ -123,6 +128,9 @@ impl Host for Caller<'_> {
         take: &mut dyn FnMut(&[u8]),
     ) {
         self.session.proto = proto;
+        if self.is_given_up() {
+            return;
+        }
         if let Err(text) = self.execute(args, is_over) {
             self.context.state.errors.note(&text);
             self.output = Output::default();

@@ -23,7 +23,7 @@ use crate::execute::resp::failure::Failure;
 use crate::execute::resp::patterns::pattern_of_any_case;
 use crate::output::Output;
 use crate::script::{
-    FunctionLibrary, LIBRARIES_MAX, LIBRARY_BYTES_MAX, LibraryArrival, LibraryHeader,
+    AnyKeys, FunctionLibrary, LIBRARIES_MAX, LIBRARY_BYTES_MAX, LibraryArrival, LibraryHeader,
     PROGRAM_BYTES_MAX, Program, Run, RunError,
 };
 
@@ -140,6 +140,7 @@ fn run_library(
     }
     Ok(FunctionLibrary {
         name: header.name,
+        any_keys: AnyKeys::of(source),
         source: source.into(),
         functions,
     })

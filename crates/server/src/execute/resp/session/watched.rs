@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use cellar_engine::WantedShards;
+
 use crate::client::Client;
 use crate::execute::resp::failure::Failure;
 use crate::limits::{WATCHED_BYTES_MAX, entry_bytes};
@@ -53,6 +55,16 @@ impl Watched {
             .observer
             .watch(key, database, &self.mark, &state.cache);
         Ok(())
+    }
+
+    /// Adds their shards to those that a transaction claims, which looks at them.
+    pub(in crate::execute::resp) fn want(&self, wanted: &mut WantedShards, state: &State) {
+        for (database, key) in &self.keys {
+            let space = state.databases.space(*database);
+            if let Ok(key) = state.cache.key_in(space, key) {
+                state.cache.want(wanted, key);
+            }
+        }
     }
 
     /// Bytes of memory that they take.

@@ -203,7 +203,7 @@ pub(in crate::execute::resp) fn bitop(call: &mut Call<'_>) -> Outcome {
         deadline: call.default_deadline(),
         ..SetOptions::default()
     };
-    let begun = call.alone(|call| {
+    let begun = call.as_step(|call| {
         let mut making = Making::of(call, operation)?;
         let key = call.key_at(2)?;
         if making.bytes == 0 {

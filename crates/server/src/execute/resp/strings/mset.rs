@@ -1,8 +1,6 @@
-//! MSET and its kin: commands on several strings at once.
-//!
-//! MSET and its relatives run alone, so that nobody sees a part of what they store. MGET reads a
-//! piece of its keys at a time when the answer is long, so another client's store may fall between
-//! two pieces.
+//! MSET and its relatives are one step for others, so that nobody sees a part of what they store.
+//! MGET reads a piece of its keys at a time when the answer is long, so another client's store may
+//! fall between two pieces; each piece is what its keys hold at one moment.
 //!
 //! Source: redis.io/docs/latest/commands/mget and its neighbours.
 
@@ -32,7 +30,6 @@ const ANSWER_BYTES_MAX: usize = 64 << 10;
 
 pub(in crate::execute::resp) fn mget(call: &mut Call<'_>) -> Outcome {
     let keys = &call.args[1..];
-    let start = call.output.bytes().len();
     call.reply().array(keys.len());
     if keys.iter().any(|key| key.len() > KEY_BYTES_MAX) {
         return Err(Failure::KeyTooLong);
@@ -46,21 +43,45 @@ pub(in crate::execute::resp) fn mget(call: &mut Call<'_>) -> Outcome {
         // Decoding and keeping so many is a turn's work.
         return read_rest(call, how, keys);
     }
+    if keys.len() > 1 && !call.context.is_in_step() {
+        return mget_as_step(call, &how);
+    }
+    answer(call, &how)
+}
+
+/// Answers what all keys hold at one moment, as far as one step reads them.
+fn mget_as_step(call: &mut Call<'_>, how: &MgetHow) -> Outcome {
+    let (cache, start) = (call.cache(), call.output.bytes().len());
+    let first = call.args[1..].iter().take(how.step_items());
+    let first = first.filter_map(|key| cache.key_in(how.space, key).ok());
+    if let Some(snapshot) = cache.snapshot(first) {
+        let outcome = answer(call, how)?;
+        if snapshot.is_still() {
+            return Ok(outcome);
+        }
+        call.output.truncate(start);
+    }
+    call.as_step(|call| answer(call, how))
+}
+
+fn answer(call: &mut Call<'_>, how: &MgetHow) -> Outcome {
+    let keys = &call.args[1..];
+    let start = call.output.bytes().len();
     let mut read = 0;
     while read < keys.len() {
         let end = keys.len().min(read + how.step_items());
         let next = &keys[read..end];
-        read += read_some(next, &how, ANSWER_BYTES_MAX, call.context, call.output)?;
+        read += read_some(next, how, ANSWER_BYTES_MAX, call.context, call.output)?;
         call.check_reply(start)?;
         if !call.session.answers_whole && read < keys.len() {
-            return read_rest(call, how, &keys[read..]);
+            return read_rest(call, how.clone(), &keys[read..]);
         }
     }
     DONE
 }
 
 /// How keys are read.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct MgetHow {
     space: Space,
     proto: Proto,
@@ -211,7 +232,7 @@ impl<'a> Pairs<'a> {
         if let [pair] = self.pairs[..] {
             return store_all(call, &[pair], options);
         }
-        call.alone(|call| store_all(call, &self.pairs, options))
+        call.as_step(|call| store_all(call, &self.pairs, options))
     }
 }
 

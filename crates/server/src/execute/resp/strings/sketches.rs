@@ -232,7 +232,7 @@ impl Merging {
 
 /// PFCOUNT of several keys: how many different elements they were given together.
 fn count_many(call: &mut Call<'_>) -> Outcome {
-    let mut merging = call.alone(|call| Merging::of(call, 1))?;
+    let mut merging = call.as_step(|call| Merging::of(call, 1))?;
     let proto = call.session.proto;
     call.in_steps(move |context, output| {
         match merging.step() {
@@ -276,7 +276,7 @@ fn store(call: &Call<'_>, key: Key<'_>, merging: &Merging) -> Result<(), Failure
 
 pub(in crate::execute::resp) fn pfmerge(call: &mut Call<'_>) -> Outcome {
     let key = call.first_key()?;
-    let begun = call.alone(|call| {
+    let begun = call.as_step(|call| {
         let mut merging = Merging::of(call, 1)?;
         if merging.step()? == Progress::More {
             return Ok(Some(merging));

@@ -1,8 +1,8 @@
 //! Serve: who waits gets what was stored, from whoever has stored it.
 //!
 //! A command that writes to a name that somebody waits for runs alone, and those who wait are
-//! served before anybody else runs one. Names that only the command itself knows (a script's, those
-//! of work in steps) are served right behind it.
+//! served before anybody else runs one. Names that only the command itself knows (those that a
+//! script does not declare, those of work in steps) are served right behind it.
 //!
 //! Invariant: a waiter is served by one who is alone, the oldest first, as long as something is
 //! there for it.
@@ -22,6 +22,7 @@ use crate::execute::resp::call::Call;
 use crate::execute::resp::client::tracking::write_as;
 use crate::execute::resp::failure::Failure;
 use crate::execute::resp::session::Session;
+use crate::gate::ExclusiveReason;
 use crate::kind::{LIST, SORTED_SET};
 use crate::output::Output;
 use crate::waiters::{MarkedKey, Waiter, WantedKind};
@@ -29,11 +30,11 @@ use crate::waiters::{MarkedKey, Waiter, WantedKind};
 /// Time that serving takes of a turn, in microseconds; the others are served in the next one.
 const SERVE_US: u64 = 2_000;
 
-/// Runs a client's command while others wait for values, and serves them.
+/// Runs a client's command while others wait for values, and serves them; while no other loop
+/// executes, if it `fills` what they wait for.
 #[cold]
 pub(in crate::execute::resp) fn run_beside(
-    (command, args): (&'static Command, &[&[u8]]),
-    database: u32,
+    fills: bool,
     context: Context<'_>,
     run: impl FnOnce() -> Flow,
 ) -> Flow {
@@ -42,22 +43,41 @@ pub(in crate::execute::resp) fn run_beside(
         serve(context);
         flow
     };
-    if may_fill((command, args), database, context) {
-        context.alone(run_and_serve)
+    if fills {
+        context.alone(ExclusiveReason::Command, run_and_serve)
     } else {
         run_and_serve()
     }
 }
 
-/// Whether a command may store what somebody waits for.
-fn may_fill(
+/// Whether a command may store what somebody waits for, as far as its arguments tell.
+pub(in crate::execute::resp) fn may_fill(
+    (command, args): (&'static Command, &[&[u8]]),
+    session: &Session,
+    context: Context<'_>,
+) -> bool {
+    if command.verb == Verb::Exec
+        && let Some(transaction) = &session.transaction
+    {
+        let mut fills = false;
+        transaction.each(|command, args| {
+            // Another database's keys are not looked for.
+            let selects = command.verb == Verb::Select;
+            fills = fills || selects || fills_awaited((command, args), session.database, context);
+        });
+        return fills;
+    }
+    fills_awaited((command, args), session.database, context)
+}
+
+fn fills_awaited(
     (command, args): (&'static Command, &[&[u8]]),
     database: u32,
     context: Context<'_>,
 ) -> bool {
     match command.verb {
-        // They run alone anyway, and tell no names.
-        Verb::Exec | Verb::Eval | Verb::Evalsha | Verb::Fcall => return true,
+        // What they write besides the keys that they declare is served right behind them.
+        Verb::Eval | Verb::Evalsha | Verb::Fcall => {}
         // These only take; whom they wait behind has found nothing.
         Verb::Blpop | Verb::Brpop | Verb::Blmpop => return false,
         Verb::Bzpopmin | Verb::Bzpopmax | Verb::Bzmpop => return false,
@@ -85,7 +105,7 @@ pub fn serve(context: Context<'_>) {
 fn serve_marked(context: Context<'_>) {
     let observer = &context.state.observer;
     context.pass.note_heavy();
-    context.alone(|| {
+    context.alone(ExclusiveReason::Command, || {
         let mut serving = Serving {
             context,
             began: Stopwatch::start(),

@@ -1,0 +1,187 @@
+//! Section: what several operations on known keys are as one step.
+//!
+//! A command on several keys, a transaction or a script claims the shards of its keys
+//! ([`Context::on_keys`]); other event loops wait at these shards and go on at all others. What
+//! comes upon a key elsewhere extends its claims before it touches it ([`KeySection::cover`]). If
+//! another section has that shard, a script that has changed nothing yet begins anew while no other
+//! loop executes; whoever has changed something waits.
+//!
+//! Why: docs/decisions/0082. Tests: tests/sections.rs, tests/linearizable.rs.
+//!
+//! [`Context::on_keys`]: super::context::Context::on_keys
+
+use std::cell::Cell;
+
+use cellar_engine::{Cache, Claims, Extended, Intent, Key, Space, WantedShards};
+use cellar_protocol::resp::command::Flags;
+use cellar_protocol::resp::request::key_places;
+use cellar_protocol::resp::{Command, Verb};
+
+/// A fault on purpose: sections claim nothing. `make torn` sees whether the tests find it.
+const IS_TORN: bool = cfg!(cellar_torn);
+
+/// How much a command may touch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::execute) enum Reach {
+    /// Its keys, which its arguments tell.
+    Keys,
+    /// Any key, to read it.
+    AllKeys,
+    /// What only holds while no other loop executes: which databases there are, keys of other
+    /// databases, keys that are made of what is stored.
+    Everything,
+}
+
+impl Reach {
+    /// How much this command may touch.
+    pub(in crate::execute) fn of(command: &Command, args: &[&[u8]]) -> Reach {
+        match command.verb {
+            Verb::Flushall | Verb::Flushdb | Verb::Swapdb => Reach::Everything,
+            Verb::Copy if args.len() > 4 => Reach::Everything,
+            Verb::Move => Reach::Everything,
+            Verb::Sort | Verb::SortRo if has_patterns(args) => Reach::Everything,
+            Verb::Keys | Verb::Scan | Verb::Randomkey | Verb::Dbsize => Reach::AllKeys,
+            // They may change how all commands work.
+            _ if command.flags.has(Flags::ADMIN) => Reach::Everything,
+            _ => Reach::Keys,
+        }
+    }
+}
+
+/// Whether a SORT reads keys that are made of its elements.
+fn has_patterns(args: &[&[u8]]) -> bool {
+    let is_pattern =
+        |word: &&[u8]| word.eq_ignore_ascii_case(b"BY") || word.eq_ignore_ascii_case(b"GET");
+    args.iter().skip(2).any(is_pattern)
+}
+
+/// The hashed keys of a command; one that is too long is none, as the command is refused for it.
+pub(in crate::execute) fn keys_of<'a>(
+    command: &'static Command,
+    args: &[&'a [u8]],
+    space: Space,
+    cache: &Cache,
+) -> impl Iterator<Item = Key<'a>> {
+    let places = key_places(command.keys, args);
+    places.filter_map(move |place| cache.key_in(space, args.get(place)?).ok())
+}
+
+/// What a section is about to claim.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::execute) struct Wish {
+    /// The shards.
+    pub(in crate::execute) shards: WantedShards,
+    /// What it may do there.
+    pub(in crate::execute) intent: Intent,
+    /// Whether it can begin anew as long as it has changed nothing.
+    pub(in crate::execute) may_begin_anew: bool,
+}
+
+impl Wish {
+    /// To do something with a command's keys.
+    pub(in crate::execute) fn of(intent: Intent) -> Wish {
+        Wish {
+            shards: WantedShards::default(),
+            intent,
+            may_begin_anew: false,
+        }
+    }
+}
+
+/// A section that goes on.
+#[derive(Debug)]
+pub(in crate::execute) struct KeySection<'c> {
+    claims: Claims<'c>,
+    may_begin_anew: bool,
+    has_changed: Cell<bool>,
+    /// Whether it is to begin anew while no other loop executes.
+    is_given_up: Cell<bool>,
+    /// Whether it was refused something that it would have had while no other loop executes.
+    was_refused: Cell<bool>,
+}
+
+/// Why a command of a section does not run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::execute) enum Uncovered {
+    /// The section begins anew.
+    GivenUp,
+    /// Another section has what the command wants, and waits for this one.
+    Refused,
+    /// The command only runs while no other loop executes, and the section has begun otherwise.
+    Unforeseen,
+}
+
+impl<'c> KeySection<'c> {
+    /// Claims what is wished for.
+    pub(in crate::execute) fn begin(cache: &'c Cache, wish: &Wish) -> KeySection<'c> {
+        let wanted = match IS_TORN {
+            false => wish.shards,
+            true => WantedShards::default(),
+        };
+        KeySection {
+            claims: cache.claim_wanted(&wanted, wish.intent),
+            may_begin_anew: wish.may_begin_anew,
+            has_changed: Cell::new(false),
+            is_given_up: Cell::new(false),
+            was_refused: Cell::new(false),
+        }
+    }
+
+    /// Sees to it that all that a command touches is claimed before it runs.
+    pub(in crate::execute) fn cover(
+        &self,
+        (command, args): (&'static Command, &[&[u8]]),
+        space: Space,
+        cache: &Cache,
+    ) -> Result<(), Uncovered> {
+        if IS_TORN {
+            return Ok(());
+        }
+        let may_begin_anew = self.may_begin_anew && !self.has_changed.get();
+        let reach = Reach::of(command, args);
+        let extended = match reach {
+            Reach::Keys => {
+                let claims = &self.claims;
+                let mut keys = keys_of(command, args, space, cache);
+                let failed = keys.find_map(|key| {
+                    let extended = match may_begin_anew {
+                        _ if claims.covers(key) => Extended::Claimed,
+                        true => claims.extend(key),
+                        false => claims.extend_waiting(key),
+                    };
+                    (extended != Extended::Claimed).then_some(extended)
+                });
+                failed.unwrap_or(Extended::Claimed)
+            }
+            Reach::AllKeys if may_begin_anew => self.claims.extend_to_all(),
+            Reach::AllKeys => self.claims.extend_waiting_to_all(),
+            Reach::Everything => Extended::Busy,
+        };
+        if extended == Extended::Claimed {
+            let changes = [Flags::WRITE, Flags::MAY_REPLICATE];
+            if changes.iter().any(|&flag| command.flags.has(flag)) {
+                self.has_changed.set(true);
+            }
+            return Ok(());
+        }
+        if may_begin_anew {
+            self.is_given_up.set(true);
+            return Err(Uncovered::GivenUp);
+        }
+        self.was_refused.set(true);
+        Err(match reach {
+            Reach::Everything => Uncovered::Unforeseen,
+            _ => Uncovered::Refused,
+        })
+    }
+
+    /// Whether it is to begin anew.
+    pub(in crate::execute) fn is_given_up(&self) -> bool {
+        self.is_given_up.get()
+    }
+
+    /// Whether it was refused something.
+    pub(in crate::execute) fn was_refused(&self) -> bool {
+        self.was_refused.get()
+    }
+}
