@@ -130,7 +130,7 @@ pub(crate) const RESP: &[Row] = rows! {
         "one lookup", "a set of 128 members", "one pass over at most 512 members",
         ["OBJECT ENCODING set"];
     "rename renamenx copy move": "a copy of the value", "a value of 24 MiB",
-        "longer values are refused; copied 2 MiB per iteration before, then alone",
+        "longer values are refused; copied 2 MiB per iteration before, then one step",
         ["COPY long copy REPLACE", "RENAME copy copied"];
     "sort sort_ro": "a pass over the elements and their order, a lookup for each and pattern",
         "all elements of a large list, by other keys",
@@ -149,7 +149,7 @@ pub(crate) const RESP: &[Row] = rows! {
     "randomkey": "a few draws", "a database with one of a million keys",
         "one pass over a shard's slots", ["SELECT 3 ; SET one 1 ; RANDOMKEY"];
     "keys": "one pass over all keys", "a million keys, all wanted",
-        "4,096 keys, 64 KiB or 4,096 buckets of the index per step, alone at no time",
+        "4,096 keys, 64 KiB or 4,096 buckets of the index per step",
         ["KEYS *", "KEYS nothing*x"];
     "scan": "a stretch of the keys", "COUNT 1000000000",
         "16,384 keys or 1 MiB of them a call, 8,192 buckets of the index",
@@ -262,7 +262,7 @@ pub(crate) const RESP: &[Row] = rows! {
     "lpos": "a pass over the list", "an element that is not there",
         "the pass is made at once; 64 KiB of reply per step", ["LPOS list none COUNT 0"];
     "lmove lmovem rpoplpush": "as LPOP and LPUSH", "two lists that somebody reads whole meanwhile",
-        "one copy of each; alone", ["LMOVE copy:list moved LEFT RIGHT",
+        "one copy of each; one step", ["LMOVE copy:list moved LEFT RIGHT",
          "COPY list popped REPLACE ; LMOVEM popped moved LEFT RIGHT COUNT {half} BULK"];
     "lmpop": "a lookup a key, then as LPOP", "16,380 keys that are not there",
         "at most 16,384 arguments", ["COPY list popped REPLACE ; LMPOP 1 popped LEFT COUNT {half}"];
@@ -274,7 +274,7 @@ pub(crate) const RESP: &[Row] = rows! {
         ["BLPOP {missing16k} 0.01", "BLPOP {waited} 0.01", "BZPOPMIN {waited} 0.01",
          "COPY list popped REPLACE ; BLMPOP 0 1 popped LEFT COUNT {half}"];
     "blmove blmovem brpoplpush": "as LMOVE", "two lists that somebody reads whole meanwhile",
-        "one copy of each; alone",
+        "one copy of each; one step",
         ["BLMOVE copy:list moved LEFT RIGHT 0"];
     "subscribe unsubscribe psubscribe punsubscribe ssubscribe sunsubscribe":
         "a place in two trees a name",
