@@ -388,37 +388,20 @@ fn answer(
 
 /// SORT and SORT_RO.
 pub(in crate::execute::resp) fn sort(call: &mut Call<'_>) -> Outcome {
-    let (mut asking, destination) = Asking::parse(call)?;
-    let key = call.first_key()?;
+    let (asking, destination) = Asking::parse(call)?;
     let proto = call.session.proto;
-    let mut sorting = call.as_step(|call| {
-        let found = call.cache().get(key, |item| {
-            elements::has_elements(item.kind).then(|| item.pin())
-        });
-        let value = match found {
-            Some(None) => return Err(Failure::WrongType),
-            found => found.flatten(),
-        };
-        // A set has no order of its own that could be kept.
-        let is_set = value
-            .as_ref()
-            .is_some_and(|value| elements::is_set(value.kind()));
-        let must_be_ordered = destination.is_some() || call.session.is_script;
-        if is_set && must_be_ordered && matches!(asking.by, SortBy::Place) {
-            (asking.by, asking.is_alpha) = (SortBy::Element, true);
-        }
-        if is_set && matches!(asking.by, SortBy::Place) {
-            asking.is_descending = false;
-        }
-        Ok(Sorting::of(call, asking, value))
-    })?;
     let Some(destination) = destination else {
-        return call.work_in_steps(Telling {
-            sorting,
-            proto,
-            has_head: false,
+        // What few elements refer to is read before anybody else changes it.
+        return call.as_step(|call| {
+            let sorting = begin(call, asking, false)?;
+            call.work_in_steps(Telling {
+                sorting,
+                proto,
+                has_head: false,
+            })
         });
     };
+    let mut sorting = call.as_step(|call| begin(call, asking, true))?;
     // What few elements come to is stored before anybody else has a turn.
     let mut list = Arguments::default();
     let begun = call.as_step(|call| {
@@ -435,6 +418,29 @@ pub(in crate::execute::resp) fn sort(call: &mut Call<'_>) -> Outcome {
         return DONE;
     }
     store_in_steps(call, destination, sorting, list)
+}
+
+/// Takes the value of the first key, which is to be stored in order or told.
+fn begin(call: &mut Call<'_>, mut asking: Asking, is_stored: bool) -> Result<Sorting, Failure> {
+    let found = call.cache().get(call.first_key()?, |item| {
+        elements::has_elements(item.kind).then(|| item.pin())
+    });
+    let value = match found {
+        Some(None) => return Err(Failure::WrongType),
+        found => found.flatten(),
+    };
+    // A set has no order of its own that could be kept.
+    let is_set = value
+        .as_ref()
+        .is_some_and(|value| elements::is_set(value.kind()));
+    let must_be_ordered = is_stored || call.session.is_script;
+    if is_set && must_be_ordered && matches!(asking.by, SortBy::Place) {
+        (asking.by, asking.is_alpha) = (SortBy::Element, true);
+    }
+    if is_set && matches!(asking.by, SortBy::Place) {
+        asking.is_descending = false;
+    }
+    Ok(Sorting::of(call, asking, value))
 }
 
 /// Adds what some elements come to; a failure if that is longer than a value.

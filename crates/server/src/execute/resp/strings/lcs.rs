@@ -62,7 +62,10 @@ pub(in crate::execute::resp) fn lcs(call: &mut Call<'_>) -> Outcome {
             return Err(failure);
         }
     };
-    let (first, second) = (pinned(call, first)?, pinned(call, second)?);
+    let (first, second) = call.as_step(|call| {
+        let first = pinned(call, first)?;
+        Ok::<_, Failure>((first, pinned(call, second)?))
+    })?;
     let first: &[u8] = first.as_deref().unwrap_or(&[]);
     let second: &[u8] = second.as_deref().unwrap_or(&[]);
     let cells = (first.len() + 1).saturating_mul(second.len() + 1);
