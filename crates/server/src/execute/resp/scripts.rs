@@ -19,6 +19,7 @@ use super::call::{Call, DONE, Outcome};
 use super::failure::Failure;
 
 use self::calls::Caller;
+use crate::clock::Stopwatch;
 use crate::execute::section::{KeySection, Wish};
 use crate::gate::ExclusiveReason;
 use crate::limits::SCRIPT_ARGUMENT_BYTES_MAX;
@@ -167,8 +168,11 @@ fn run_to_end(call: &mut Call<'_>, run: &Run<'_>, may_write: bool) -> Result<(),
                 .filter_map(|key| cache.key_in(space, key).ok());
             keys.for_each(|key| cache.want(&mut wish.shards, key));
         }
+        let mut ran_ms = 0;
         let result = call.on_keys(&wish, |call| {
+            let watch = Stopwatch::start();
             let result = run_once(call, run, may_write);
+            ran_ms = watch.us() / 1_000;
             let section = call.context.section;
             if section.is_some_and(KeySection::was_refused) {
                 any_keys.set();
@@ -177,8 +181,13 @@ fn run_to_end(call: &mut Call<'_>, run: &Run<'_>, may_write: bool) -> Result<(),
             (!is_given_up).then_some(result)
         });
         result.unwrap_or_else(|| {
+            // Both runs have as long as one together, so the loop does not stand still for longer.
+            let rest = Run {
+                time_ms_max: run.time_ms_max.saturating_sub(ran_ms).max(1),
+                ..*run
+            };
             call.alone(ExclusiveReason::UndeclaredKey, |call| {
-                run_once(call, run, may_write)
+                run_once(call, &rest, may_write)
             })
         })
     };
