@@ -31,6 +31,8 @@ const REGISTER_BITS: usize = 6;
 pub const DENSE_BYTES: usize = HEAD_BYTES + REGISTERS * REGISTER_BITS / 8;
 /// Longest sparse sketch that a change leaves sparse.
 const SPARSE_BYTES_MAX: usize = 3_000;
+/// No sparse sketch is longer: a run has one register at least, and takes two bytes at most.
+const RUNS_BYTES_MAX: usize = 2 * REGISTERS;
 /// A change of a sparse sketch adds no more.
 const CHANGE_BYTES: usize = 5;
 const MAGIC: &[u8] = b"HYLL";
@@ -76,18 +78,6 @@ pub fn is_dense(bytes: &[u8]) -> bool {
 #[must_use]
 pub fn dense_register(bytes: &[u8], index: usize) -> u8 {
     dense_at(bytes, index)
-}
-
-/// Whether a string with such a head has this value, or a higher one, in a register.
-///
-/// # Errors
-/// [`Flaw::Corrupted`], as far as it was read.
-pub fn reaches(bytes: &[u8], index: usize, value: u8) -> Result<bool, Flaw> {
-    Ok(value
-        <= match is_dense(bytes) {
-            true => dense_at(bytes, index),
-            false => sparse::register(bytes, HEAD_BYTES, index)?,
-        })
 }
 
 /// The bytes of a dense sketch that have a part of a register.
@@ -229,9 +219,12 @@ impl Sketch {
     /// A copy of a string that has the head of a sketch, and room for a change.
     ///
     /// # Errors
-    /// [`Flaw::NoSketch`].
+    /// [`Flaw::NoSketch`], and [`Flaw::Corrupted`] if it is longer than any sketch.
     pub fn of(bytes: &[u8]) -> Result<Sketch, Flaw> {
         check_head(bytes)?;
+        if !is_dense(bytes) && bytes.len() > HEAD_BYTES + RUNS_BYTES_MAX {
+            return Err(Flaw::Corrupted);
+        }
         let mut copy = Vec::with_capacity(bytes.len() + CHANGE_BYTES);
         copy.extend_from_slice(bytes);
         Ok(Sketch(copy))
@@ -628,8 +621,8 @@ mod tests {
                 prop_assert_eq!(count(&bytes), count(&dense));
                 for index in (0..REGISTERS).step_by(37) {
                     let value = dense_at(&dense, index);
-                    prop_assert_eq!(reaches(&bytes, index, value), Ok(true));
-                    prop_assert_eq!(reaches(&bytes, index, value + 1), Ok(false));
+                    prop_assert_eq!(sketch.raise(index, value), Ok(false));
+                    prop_assert_eq!(sketch.clone().raise(index, value + 1), Ok(true));
                 }
                 for number in 0..50 {
                     add(&mut sketch, &number.to_string());

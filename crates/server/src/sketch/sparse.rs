@@ -115,16 +115,6 @@ fn find(bytes: &[u8], start: usize, index: usize) -> Result<Spot, Flaw> {
     Err(Flaw::Corrupted)
 }
 
-/// A register of the runs that begin at `start`.
-///
-/// # Errors
-/// If they end before it, or are no runs.
-pub(super) fn register(bytes: &[u8], start: usize, index: usize) -> Result<u8, Flaw> {
-    let spot = find(bytes, start, index)?;
-    let (run, _) = Stretch::read(&bytes[spot.at..]).ok_or(Flaw::Corrupted)?;
-    Ok(run.value)
-}
-
 /// Raises a register of the runs that begin at `start`; whether it was lower. None if that cannot
 /// be sparse, or makes `bytes` longer than `bytes_max`: then nothing is changed.
 ///

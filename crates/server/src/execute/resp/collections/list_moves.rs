@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 
+use cellar_engine::{Handle, Key};
 use cellar_protocol::resp::Verb;
 use cellar_protocol::resp::number::parse_integer;
 
@@ -37,6 +38,18 @@ pub(in crate::execute::resp) fn sides(call: &Call<'_>) -> Result<(Side, Side), F
     }
 }
 
+/// The list that elements are moved from, if there is one; what they are moved to may be none yet.
+///
+/// # Errors
+/// [`Failure::WrongType`].
+fn source(call: &Call<'_>, from: Key<'_>, to: Key<'_>) -> Result<Option<Handle>, Failure> {
+    let source = call.value(from, kind::LIST)?;
+    if source.is_some() {
+        call.value(to, kind::LIST)?;
+    }
+    Ok(source)
+}
+
 /// Moves an element from the list of the first key to that of the second, and answers it; whether
 /// there was one.
 ///
@@ -46,10 +59,9 @@ pub(in crate::execute::resp) fn try_move(call: &mut Call<'_>) -> Result<bool, Fa
     let (from_side, to_side) = sides(call)?;
     call.as_step(|call| {
         let (from, to) = (call.key_at(1)?, call.key_at(2)?);
-        let Some(source) = call.value(from, kind::LIST)? else {
+        let Some(source) = source(call, from, to)? else {
             return Ok(false);
         };
-        call.value(to, kind::LIST)?;
         let list = List::view(&source);
         let number = if from_side == Side::Left {
             0
@@ -155,10 +167,9 @@ pub(in crate::execute::resp) fn try_move_several(
     let (from_side, to_side) = sides(call)?;
     call.as_step(|call| {
         let (from, to) = (call.key_at(1)?, call.key_at(2)?);
-        let Some(source) = call.value(from, kind::LIST)? else {
+        let Some(source) = source(call, from, to)? else {
             return Ok(false);
         };
-        call.value(to, kind::LIST)?;
         let list = List::view(&source);
         if how_many.is_exact && list.len() < how_many.count {
             return Ok(false);

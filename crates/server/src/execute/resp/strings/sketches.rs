@@ -23,8 +23,6 @@ use crate::sketch::{self, Flaw, REGISTERS, Sketch};
 const MERGED_MAX: usize = 128;
 /// Elements with more bytes are hashed in turns.
 const HASHED_BYTES_MAX: usize = 8 << 20;
-/// With more elements a sparse sketch is copied before their registers are looked for.
-const LOOKED_FOR_MAX: usize = 4;
 /// With more elements a register is raised once, to the highest of its values.
 const RAISED_MAX: usize = 512;
 
@@ -85,19 +83,6 @@ fn highest_of(mut rows: Vec<(usize, u8)>) -> Vec<(usize, u8)> {
     rows
 }
 
-/// Whether no row is higher than its register. It looks for few: each takes a walk of its own.
-fn reaches_all(value: &[u8], rows: &[(usize, u8)]) -> Result<bool, Failure> {
-    if rows.len() > LOOKED_FOR_MAX {
-        return Ok(false);
-    }
-    for &(index, row) in rows {
-        if !sketch::reaches(value, index, row)? {
-            return Ok(false);
-        }
-    }
-    Ok(true)
-}
-
 /// Raises registers of a dense sketch where they lie; whether any was lower.
 fn raise_dense(
     call: &Call<'_>,
@@ -134,7 +119,6 @@ pub(in crate::execute::resp) fn pfadd(call: &mut Call<'_>) -> Outcome {
             Some(item) if sketch::is_dense(item.value) => {
                 return Ok(raise_dense(call, item.value, rows.iter().copied(), scratch));
             }
-            Some(item) if reaches_all(item.value, &rows)? => return Ok((false, Change::Keep)),
             Some(item) => Sketch::of(item.value)?,
             None => Sketch::empty(),
         };
