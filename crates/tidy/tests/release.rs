@@ -71,6 +71,13 @@ impl Copy {
         self.must("git add --all --force . && git commit --quiet --message copy");
     }
 
+    /// Writes a change log of these sections.
+    fn change_log(&self, sections: &str) {
+        let text = format!("# Changelog\n\n{sections}");
+        std::fs::write(self.0.join("CHANGELOG.md"), text).unwrap();
+        self.commit();
+    }
+
     /// What a command that has to fail says.
     fn refused(&self, line: &str) -> String {
         let output = self.run(line);
@@ -89,6 +96,7 @@ impl Drop for Copy {
 fn a_release_writes_its_version_everywhere_and_is_tagged() {
     let copy = Copy::new("release");
     let old = copy.must("packaging/version");
+    copy.change_log("## [Unreleased]\n\n- An entry.\n");
     copy.must(&format!("make --silent release VERSION={NEW}"));
     assert_eq!(copy.must("packaging/version"), NEW);
     assert_eq!(copy.must("git status --porcelain"), "");
@@ -115,6 +123,28 @@ fn a_release_writes_its_version_everywhere_and_is_tagged() {
     assert!(
         copy.must(locked)
             .contains(&format!("\"version\":\"{NEW}\""))
+    );
+}
+
+#[test]
+fn a_section_that_is_prepared_gets_the_day_of_the_release() {
+    let copy = Copy::new("prepared");
+    let prepared = format!("## [{NEW}] - unreleased\n\n- An entry.\n");
+    copy.change_log(&format!("## [Unreleased]\n\n- Another.\n\n{prepared}"));
+    let told = copy.refused(&format!("make --silent release VERSION={NEW}"));
+    assert!(told.contains("move them to"), "{told}");
+    copy.change_log(&format!("## [Unreleased]\n\n{prepared}"));
+    copy.must(&format!("make --silent release VERSION={NEW}"));
+    let changes = std::fs::read_to_string(copy.0.join("CHANGELOG.md")).unwrap();
+    let heads: Vec<&str> = changes
+        .lines()
+        .filter(|line| line.starts_with("## "))
+        .collect();
+    assert_eq!(heads.len(), 2, "{heads:?}");
+    assert!(
+        heads[1].starts_with(&format!("## [{NEW}] - 20")),
+        "{}",
+        heads[1]
     );
 }
 
