@@ -1,8 +1,8 @@
 //! The house rules, applied to the whole repository.
 
 use cellar_tidy::{
-    Finding, Tree, anchors, atomics, documents, language, layers, page, programs, sleeps, supply,
-    tiers, troubleshooting,
+    Finding, Tree, anchors, atomics, described, documents, language, layers, page, programs,
+    sleeps, supply, tiers, troubleshooting,
 };
 
 fn assert_none(findings: &[Finding]) {
@@ -35,6 +35,11 @@ fn documents_lead_somewhere_and_mention_nothing_forbidden() {
 #[test]
 fn links_lead_to_headings_and_the_site_has_all_pages() {
     assert_none(&anchors::check(&Tree::of_this_repository()));
+}
+
+#[test]
+fn pages_that_describe_the_code_name_what_is_there() {
+    assert_none(&described::check(&Tree::of_this_repository()));
 }
 
 #[test]
