@@ -1,6 +1,7 @@
 //! Cellar's storage engine: very many small, expiring items in a bounded memory.
 //!
-//! Bytes in, bytes out: no sockets and no threads of its own. [`Cache`] is the whole public face;
+//! Bytes in, bytes out: no sockets, and threads only to check what a killed
+//! process left and to make checksums when one ends. [`Cache`] is the whole public face;
 //! ARCHITECTURE.md tells how a request travels through the modules below.
 //!
 //! The modules stand in layer order: a module imports only modules declared above it.

@@ -169,8 +169,8 @@ mod tests {
         let known = "`Tree::open`, `described::check`, `Finding`, `DECISION_LINES_MAX`, `GET`,";
         // In two halves, so that it is not found here.
         let function = concat!("Tree::fel", "led");
-        let text = format!("{known}\n`{function}`, `keeps()`, `Findings`, `DECISION_LINES`\n");
-        let wanted = [function, "Findings", "DECISION_LINES"]
+        let text = format!("{known}\n`{function}`, `keeps()`, `Unheard`, `DECISION_LINES`\n");
+        let wanted = [function, "Unheard", "DECISION_LINES"]
             .map(|name| format!("docs/design/a.md:2: the sources have no `{name}`"));
         assert_eq!(found("docs/design/a.md", &text), wanted);
     }

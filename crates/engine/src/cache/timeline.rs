@@ -1,6 +1,6 @@
 //! Timeline: what leaves the cache in the next minute, hour and day because its time is over.
 //!
-//! An estimate from the segments' death histograms (`expire.rs`): no item is looked at. Under a
+//! An estimate from the segments' death histograms (`deaths.rs`): no item is looked at. Under a
 //! shard's lock its histograms are only copied out; they are spread over the steps without it.
 //!
 //! Accuracy: bytes in one bin count as dying evenly between the first and the last of them. So

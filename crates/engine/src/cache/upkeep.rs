@@ -183,7 +183,7 @@ impl Cache {
     }
 
     /// A bounded piece of upkeep in each shard: empties segments whose items have all expired, and
-    /// others while more than some 2 % of what is held is overdue, or some 4.5 % reclaimable;
+    /// others while more than 1.2 % of what is held is overdue, or 4.5 % reclaimable;
     /// shrinks an index that has become too large, touches the memory that a growing shard needs
     /// next, brings deadlines that come near into the counts, makes checksums of memory that
     /// outlives the process, and with [`Config::release_memory`] compacts what is partly dead and
