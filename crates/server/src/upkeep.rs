@@ -19,8 +19,11 @@ use crate::state::State;
 use crate::ticker::Ticker;
 use crate::tracking::begin_turn;
 
-/// What clients hold less than at the peak when the heap is asked to give memory back.
+/// When clients hold so much less than at the peak, the heap gives memory back to the system.
 const HEAP_BYTES_MIN: usize = 16 << 20;
+/// The same once the heap has done so a while ago.
+const HEAP_BYTES_LATER_MIN: usize = 1 << 20;
+const HEAP_PAUSE_US: u64 = 1_000_000;
 
 /// Pause while names of the tracking table are freed.
 const TIDYING_PAUSE: Duration = Duration::from_millis(1);
@@ -69,6 +72,7 @@ pub(crate) fn start(
     let mut pause = Duration::ZERO;
     let told = Arc::clone(&state);
     let mut full = FullState::default();
+    let mut since_release = Stopwatch::start();
     let ticker = Ticker::start("cellar-upkeep", Duration::ZERO, move || {
         clock.refresh();
         if old.take_if(|old| is_over(old)).is_some() {
@@ -89,8 +93,14 @@ pub(crate) fn start(
         state.observer.tracking.broadcast();
         let events_wait = state.observer.tell_waiting_events();
         let is_tidy = !state.observer.tracking.tidy_up();
-        if state.budget.has_fallen(HEAP_BYTES_MIN) {
+        let fallen_min = if since_release.us() < HEAP_PAUSE_US {
+            HEAP_BYTES_MIN
+        } else {
+            HEAP_BYTES_LATER_MIN
+        };
+        if state.budget.has_fallen(fallen_min) {
             cellar_engine::release_heap();
+            since_release = Stopwatch::start();
         }
         match (events_wait, is_tidy) {
             (Telling::More, _) => Duration::ZERO,

@@ -598,7 +598,7 @@ fn a_script_that_loops_is_ended_and_nobody_is_harmed() {
         "while true do redis.pcall('nope') end",
         "local t = setmetatable({}, {__index = function(t, k) return t[k + 1] end}) while true do
          pcall(function() return t[1] end) end",
-        "string.gsub(('x'):rep(1e6), 'x', function() while true do end end)",
+        "string.gsub('x', 'x', function() while true do end end)",
         "table.sort({1, 2, 3}, function() while true do end end)",
         "local s = ('x'):rep(3e3) while true do pcall(string.find, s, 'x*y') end",
     ] {

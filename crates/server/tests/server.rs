@@ -84,6 +84,7 @@ mod restored;
 mod room_ahead;
 mod secrets;
 mod sections;
+mod several_keys;
 mod size_matrix;
 mod socket_users;
 mod startup_errors;
