@@ -11,6 +11,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use rapidhash::RapidHashMap;
 use sha1::{Digest as _, Sha1};
 
 use super::any_keys::AnyKeys;
@@ -88,7 +89,7 @@ pub enum Origin {
 
 #[derive(Debug, Default)]
 struct Kept {
-    by_digest: HashMap<SourceDigest, CachedScript>,
+    by_digest: RapidHashMap<SourceDigest, CachedScript>,
     /// What each user holds who has sent a source.
     shelves: HashMap<(Arc<str>, Origin), Shelf>,
     uses: u64,

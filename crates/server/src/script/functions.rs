@@ -7,8 +7,10 @@
 //! Invariant: names of libraries differ, and so do names of functions, in any case.
 //! Source: redis.io/docs/latest/develop/interact/programmability/functions-intro.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rapidhash::RapidHashMap;
 
 use super::any_keys::AnyKeys;
 
@@ -119,7 +121,8 @@ pub struct FoundFunction {
     pub library: Arc<FunctionLibrary>,
     /// Its number among all that there ever were.
     pub id: u64,
-    place: usize,
+    /// Which one of the library's functions it is.
+    pub(super) place: usize,
 }
 
 impl FoundFunction {
@@ -140,7 +143,7 @@ pub struct Functions {
 struct KeptLibraries {
     by_name: BTreeMap<String, KeptLibrary>,
     /// Functions by their names in lower case.
-    by_function: HashMap<String, FoundFunction>,
+    by_function: RapidHashMap<String, FoundFunction>,
     bytes: usize,
     last_id: u64,
     /// Counts the changes.

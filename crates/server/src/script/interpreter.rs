@@ -4,21 +4,22 @@
 //! it raises is passed on by protected calls. Memory is bounded by the state's own allocator. A
 //! state that holds much after a run is thrown away.
 
+mod calls; // `redis.call`: from a script to the host that runs its commands
 mod libraries; // libraries of functions that a state has loaded
 
-use std::collections::HashMap;
+use std::cell::Cell;
 use std::rc::Rc;
 
 use cellar_protocol::resp::Proto;
-use mlua::{BString, Function, Lua, LuaOptions, Result, StdLib, Table, Value, Variadic};
-use smallvec::SmallVec;
+use mlua::{BString, Either, Function, Lua, LuaOptions, Result, StdLib, Table, Value};
+use rapidhash::RapidHashMap;
 
 use self::libraries::Libraries;
 use super::cache::{Script, SourceDigest};
-use super::convert::{Answer, COUNTED, from_reply};
+use super::convert::{Answer, COUNTED};
 use super::functions::{FoundFunction, Functions, LibraryFunction};
-use super::library::{self, ONLY_CHECK, SCRIPT_CHUNK, compile};
-use super::shared::{ErrorReply, MEMORY_BYTES_MAX, Raised, Shared, Unlimited};
+use super::library::{self, SCRIPT_CHUNK, compile};
+use super::shared::{MEMORY_BYTES_MAX, Shared, Unlimited};
 
 /// Memory from which a state is thrown away after a run.
 const MEMORY_BYTES_KEPT_MAX: usize = 8 << 20;
@@ -26,10 +27,6 @@ const MEMORY_BYTES_KEPT_MAX: usize = 8 << 20;
 const COMPILED_MAX: usize = 1_000;
 /// Longest text of an error that is kept.
 const ERROR_BYTES_MAX: usize = 64 << 10;
-/// Up to this many arguments of a command are passed on without an allocation.
-const WORDS_FEW: usize = 8;
-/// Most bytes of a command's arguments together.
-const ARGS_BYTES_MAX: usize = 64 << 20;
 
 /// What runs the commands of a script.
 pub trait Host {
@@ -132,10 +129,11 @@ struct Machine {
     /// What the prelude was called with.
     host: Table,
     environment: Table,
-    redis: Table,
+    /// Whether `host` has the environment of functions or that of scripts; none before the first
+    /// run.
+    sees_functions: Cell<Option<bool>>,
     run: Function,
-    format: Function,
-    compiled: HashMap<SourceDigest, Function>,
+    compiled: RapidHashMap<SourceDigest, Function>,
     generation: u64,
     libraries: Libraries,
 }
@@ -227,17 +225,20 @@ impl Machine {
         let format = lua.globals().get::<Table>("string")?.get("format")?;
         let prelude = lua.load(include_str!("prelude.lua")).set_name("=cellar");
         let made = prelude.call::<Table>(&host)?;
+        let call = calls::function(&lua, &shared, format)?;
+        for redis in ["redis", "redis_of_functions"] {
+            made.get::<Table>(redis)?.raw_set("call", &call)?;
+        }
         shared.keep_pace(&lua)?;
         Ok(Machine {
             environment: made.get("environment")?,
-            redis: made.get("redis")?,
             run: made.get("run")?,
             libraries: Libraries::of(&lua, &made)?,
             lua,
             shared,
             host,
-            format,
-            compiled: HashMap::new(),
+            sees_functions: Cell::new(None),
+            compiled: RapidHashMap::default(),
             generation: 0,
         })
     }
@@ -250,12 +251,11 @@ impl Machine {
                 generation,
             } => {
                 let function = self.script(script, body, generation)?;
-                self.call((&self.environment, &self.redis), function, run, host)?
+                self.call(function, run, host)?
             }
             Program::Function { found, kept } => {
                 let function = self.function(found, kept)?;
-                let seen = (&self.libraries.environment, &self.libraries.redis);
-                self.call(seen, function, run, host)?
+                self.call(function, run, host)?
             }
         };
         if is_done {
@@ -316,84 +316,41 @@ impl Machine {
     /// A Lua table that lists strings.
     fn list(&self, values: &[&[u8]]) -> Result<Table> {
         let limit = &self.shared.limit;
-        let text = |&value: &&[u8]| limit.tick().is_ok().then(|| BString::from(value));
-        let list = self
-            .lua
-            .create_sequence_from(values.iter().map_while(text))?;
+        // The binding copies a `str` to Lua's stack directly; any other bytes go by a `BString`.
+        let texts = values.iter().map_while(|&value| {
+            limit.tick().ok()?;
+            let text = std::str::from_utf8(value);
+            Some(text.map_or_else(|_| Either::Right(BString::from(value)), Either::Left))
+        });
+        let list = self.lua.create_sequence_from(texts)?;
         limit.check()?;
         Ok(list)
     }
 
-    /// Calls a program with its arguments, with `call` of `redis` leading to `host`.
-    fn call(
-        &self,
-        (environment, redis): (&Table, &Table),
-        program: Function,
-        run: &Run<'_>,
-        host: &mut dyn Host,
-    ) -> Result<(bool, Value)> {
-        let (lua, shared) = (&self.lua, &self.shared);
-        let mut words = Words::default();
-        lua.scope(|scope| {
-            let unlimited = Unlimited::begin(lua)?;
-            let call = scope.create_function_mut(|lua, args: Variadic<Value>| {
-                let unlimited = Unlimited::begin(lua)?;
-                let reply = self.call_host(lua, &args, &mut words, host)?;
-                drop(unlimited);
-                shared.limit.check()?;
-                shared.keep_pace(lua)?;
-                Ok(reply)
-            })?;
-            redis.raw_set("call", call)?;
-            self.host.raw_set("environment", environment)?;
-            shared.keep_pace(lua)?;
-            let (keys, args) = (self.list(run.keys)?, self.list(run.args)?);
-            let is_function = matches!(run.program, Program::Function { .. });
-            drop(unlimited);
-            self.run.call((program, keys, args, is_function))
-        })
+    /// Calls a program with its arguments, with `redis.call` leading to `host`.
+    fn call(&self, program: Function, run: &Run<'_>, host: &mut dyn Host) -> Result<(bool, Value)> {
+        let is_function = matches!(run.program, Program::Function { .. });
+        let unlimited = Unlimited::begin(&self.lua)?;
+        self.choose_environment(is_function)?;
+        self.shared.keep_pace(&self.lua)?;
+        let (keys, args) = (self.list(run.keys)?, self.list(run.args)?);
+        drop(unlimited);
+        calls::with_host(host, || self.run.call((program, keys, args, is_function)))
     }
 
-    /// What `call` returns to a script: a command's reply, or whether the command may be run.
-    fn call_host(
-        &self,
-        lua: &Lua,
-        args: &[Value],
-        words: &mut Words,
-        host: &mut dyn Host,
-    ) -> Result<Value> {
-        let (shared, limit) = (&self.shared, &self.shared.limit);
-        let raise = |text: Vec<u8>, is_counted| {
-            shared.raise(Raised::Reply(ErrorReply { text, is_counted }))
+    /// Sets what code sees that `loadstring` compiles: the environment of functions or of scripts.
+    fn choose_environment(&self, of_functions: bool) -> Result<()> {
+        if self.sees_functions.get() == Some(of_functions) {
+            return Ok(());
+        }
+        let environment = if of_functions {
+            &self.libraries.environment
+        } else {
+            &self.environment
         };
-        let (only_checks, args) = match args {
-            [first, args @ ..] if *first == ONLY_CHECK => (true, args),
-            args => (false, args),
-        };
-        words
-            .fill(args, &self.format)
-            .map_err(|text| raise(text.into(), false))?;
-        limit.check()?;
-        let proto = shared.proto.get();
-        let mut reply = Ok(Value::Nil);
-        words.with(|words| {
-            if only_checks {
-                let may_run = host.may_run(words).map(Value::Boolean);
-                reply = may_run.map_err(|text| raise(text.into(), false));
-                return;
-            }
-            host.call(words, proto, &|| limit.is_over(), &mut |bytes| {
-                reply = match bytes.strip_prefix(b"-") {
-                    None => from_reply(lua, shared, bytes, proto),
-                    Some(text) => Err(raise(text.trim_ascii_end().to_vec(), true)),
-                };
-            });
-            if host.is_given_up() {
-                limit.end();
-                reply = limit.check().map(|()| Value::Nil);
-            }
-        });
-        reply
+        self.host.raw_set("environment", environment)?;
+        self.sees_functions.set(Some(of_functions));
+        Ok(())
     }
 }
 
@@ -413,54 +370,5 @@ fn failure(value: &Value) -> RunError {
     match RunError::failed(text.unwrap_or_default(), line) {
         RunError::Failed(text, line) if is_counted => RunError::Passed(text, line),
         error => error,
-    }
-}
-
-/// The words of one command, one behind the other.
-#[derive(Debug, Default)]
-struct Words {
-    bytes: Vec<u8>,
-    ends: Vec<usize>,
-}
-
-impl Words {
-    /// Takes the arguments of `redis.call`; the error is the failure's text.
-    fn fill(&mut self, args: &[Value], format: &Function) -> std::result::Result<(), &'static str> {
-        self.bytes.clear();
-        self.ends.clear();
-        for arg in args {
-            match arg {
-                Value::String(text) => self.bytes.extend_from_slice(&text.as_bytes()),
-                Value::Integer(number) => {
-                    let mut buffer = itoa::Buffer::new();
-                    self.bytes
-                        .extend_from_slice(buffer.format(*number).as_bytes());
-                }
-                Value::Number(number) => {
-                    let text = format.call::<mlua::LuaString>(("%.17g", *number));
-                    let text = text.map_err(|_| "ERR not enough memory")?;
-                    self.bytes.extend_from_slice(&text.as_bytes());
-                }
-                _ => return Err("ERR Lua redis lib command arguments must be strings or integers"),
-            }
-            if self.bytes.len() > ARGS_BYTES_MAX {
-                return Err("ERR the arguments of a command are too long");
-            }
-            self.ends.push(self.bytes.len());
-        }
-        if args.is_empty() {
-            return Err("ERR Please specify at least one argument for this redis lib call");
-        }
-        Ok(())
-    }
-
-    fn with(&self, run: impl FnOnce(&[&[u8]])) {
-        let mut start = 0;
-        let words = self.ends.iter().map(|&end| {
-            let word = &self.bytes[start..end];
-            start = end;
-            word
-        });
-        run(&words.collect::<SmallVec<[&[u8]; WORDS_FEW]>>());
     }
 }

@@ -114,7 +114,7 @@ local redis = {
   SERVER_VERSION_NUM = host.version_number,
 }
 
--- Each run sets `call` in each table. With `ONLY_CHECK` as its first argument, `call` only returns
+-- The host adds `call` to each table. With `ONLY_CHECK` as its first argument, `call` only returns
 -- whether the command may be run.
 local ONLY_CHECK = host.only_check
 
@@ -472,14 +472,20 @@ local function failed(message)
   return { err = "ERR " .. text_of(message), line = line }
 end
 
+-- The function that is called, and its arguments. They stand here because a closure over them for
+-- each call would be garbage.
+local called, called_keys, called_args
+local function call_function()
+  return called(called_keys, called_args)
+end
+
 local function run(script, keys, args, is_function)
   if named > 0 then
     names, named = setmetatable({}, { __mode = "k" }), 0
   end
   if is_function then
-    return xpcall(function()
-      return script(keys, args)
-    end, failed)
+    called, called_keys, called_args = script, keys, args
+    return xpcall(call_function, failed)
   end
   globals.KEYS, globals.ARGV = keys, args
   return xpcall(script, failed)

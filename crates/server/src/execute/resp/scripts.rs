@@ -43,9 +43,9 @@ pub(super) fn eval(call: &mut Call<'_>) -> Outcome {
     let source = call.args[1];
     check_length(source)?;
     // What is not run is not kept either.
-    lists(call.args)?;
+    let lists = lists(call.args)?;
     let script = keep(call, source, Origin::Evaluated);
-    run(call, &script)
+    run(call, &script, lists)
 }
 
 pub(super) fn evalsha(call: &mut Call<'_>) -> Outcome {
@@ -53,10 +53,10 @@ pub(super) fn evalsha(call: &mut Call<'_>) -> Outcome {
     if call.args[1].len() != DIGEST_BYTES {
         return Err(UNKNOWN);
     }
-    lists(call.args)?;
+    let lists = lists(call.args)?;
     let script = call.context.state.scripts.find(call.args[1]);
     let script = script.ok_or(UNKNOWN)?;
-    run(call, &script)
+    run(call, &script, lists)
 }
 
 /// Whether the script or function that a command asks for says that it writes nothing.
@@ -103,8 +103,7 @@ fn lists<'a>(args: &'a [&'a [u8]]) -> Result<Lists<'a>, Failure> {
     ))
 }
 
-fn run(call: &mut Call<'_>, script: &Arc<Script>) -> Outcome {
-    let (keys, args) = lists(call.args)?;
+fn run(call: &mut Call<'_>, script: &Arc<Script>, (keys, args): Lists<'_>) -> Outcome {
     let header = Header::read(&script.source).map_err(|text| Failure::Text(text.into()))?;
     let asks_to_read = matches!(call.command.verb, Verb::EvalRo | Verb::EvalshaRo);
     if asks_to_read && header.is_present && !header.no_writes {

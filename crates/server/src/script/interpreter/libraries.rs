@@ -6,6 +6,7 @@
 use std::collections::HashSet;
 
 use mlua::{Function, Lua, Result, Table, Value};
+use rapidhash::RapidHashMap;
 
 use super::{Machine, RunError, failure};
 use crate::script::functions::{FoundFunction, Functions};
@@ -13,13 +14,14 @@ use crate::script::header::LibraryHeader;
 use crate::script::library::LIBRARY_CHUNK;
 use crate::script::shared::Registered;
 
+/// Most functions that are found without a look into Lua's tables.
+const CALLED_MAX: usize = 1_000;
+
 /// What a state has of libraries.
 #[derive(Debug)]
 pub(super) struct Libraries {
     /// What functions see.
     pub(super) environment: Table,
-    /// What is there by the name of `redis`.
-    pub(super) redis: Table,
     /// The metatable of the environment, and what leads from fences to their contents.
     seen: Table,
     content_of: Table,
@@ -31,6 +33,8 @@ pub(super) struct Libraries {
     loaded: Table,
     /// These numbers.
     ids: HashSet<u64>,
+    /// Functions that were called, by the numbers of their libraries and their places in them.
+    called: RapidHashMap<(u64, usize), Function>,
     /// Libraries are those of this moment.
     generation: u64,
 }
@@ -40,13 +44,13 @@ impl Libraries {
     pub(super) fn of(lua: &Lua, made: &Table) -> Result<Libraries> {
         Ok(Libraries {
             environment: made.get("environment_of_functions")?,
-            redis: made.get("redis_of_functions")?,
             seen: made.get("seen_by_functions")?,
             content_of: made.get("content_of")?,
             of_functions: made.get("of_functions")?,
             of_loading: made.get("of_loading")?,
             loaded: lua.create_table()?,
             ids: HashSet::new(),
+            called: RapidHashMap::default(),
             generation: 0,
         })
     }
@@ -66,6 +70,7 @@ impl Libraries {
             self.loaded.raw_set(id, Value::Nil)?;
         }
         self.ids.retain(|id| ids.contains(id));
+        self.called.clear();
         self.generation = generation;
         Ok(())
     }
@@ -97,7 +102,10 @@ impl Machine {
         kept: &Functions,
     ) -> std::result::Result<Function, RunError> {
         self.libraries.forget(kept)?;
-        let id = found.id;
+        let (id, place) = (found.id, found.place);
+        if let Some(function) = self.libraries.called.get(&(id, place)) {
+            return Ok(function.clone());
+        }
         let functions = if self.libraries.ids.contains(&id) {
             self.libraries.loaded.raw_get::<Table>(id)?
         } else {
@@ -109,6 +117,13 @@ impl Machine {
             functions
         };
         let function = functions.raw_get::<Option<Function>>(&*found.function().name)?;
-        function.ok_or_else(|| RunError::failed(b"ERR Function not found".to_vec(), None))
+        let function =
+            function.ok_or_else(|| RunError::failed(b"ERR Function not found".to_vec(), None))?;
+        let called = &mut self.libraries.called;
+        if called.len() >= CALLED_MAX {
+            called.clear();
+        }
+        called.insert((id, place), function.clone());
+        Ok(function)
     }
 }
