@@ -306,6 +306,18 @@ impl State {
         Counters::sum(all.map(|counters| &**counters))
     }
 
+    /// Iterations of the event loops since the start, and how many microseconds those took that
+    /// had something to do.
+    #[must_use]
+    pub fn loop_work(&self) -> (u64, u64) {
+        let loops = self.counters.iter();
+        loops.fold((0, 0), |(cycles, busy_us), one| {
+            // An iteration begins and ends.
+            let cycles = cycles + one.pulse.beats() / 2;
+            (cycles, busy_us + one.load.read().busy_us)
+        })
+    }
+
     /// Calls of each command, by `verb as usize`, since the start.
     #[must_use]
     pub fn calls(&self) -> Vec<u64> {
