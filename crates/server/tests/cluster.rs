@@ -183,6 +183,36 @@ fn a_transaction_is_for_keys_of_one_slot_that_is_served_here() {
 }
 
 #[test]
+fn nodes_have_several_databases_if_that_is_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("nodes");
+    std::fs::write(&path, NOBODY).unwrap();
+    let source = format!("file:{}", path.display());
+    let node = Daemon::spawn(&["--cluster", &source, "--node", "n0", "--databases", "4"]);
+    let fresh = folder.path().join("fresh");
+    std::fs::write(&fresh, format!("n0 resp={}\n", node.resp)).unwrap();
+    std::fs::rename(fresh, &path).unwrap();
+    node.log_until("the map of the cluster has changed");
+    let slot = slot_of(b"x");
+    Client::connect(&node).check(&format!(
+        "SET {{x}}1 zero => +OK
+         SELECT 3 => +OK
+         SET {{x}}1 three => +OK
+         SET {{x}}2 three => +OK
+         CLUSTER COUNTKEYSINSLOT {slot} => :2
+         COPY {{x}}2 {{x}}2 DB 1 => :1
+         MOVE {{x}}2 0 => :1
+         SELECT 0 => +OK
+         GET {{x}}1 => zero
+         GET {{x}}2 => three
+         SELECT 1 => +OK
+         CLUSTER GETKEYSINSLOT {slot} 9 => [{{x}}2]
+         SELECT 4 => -ERR DB index is out of range
+         SWAPDB 0 1 => -ERR SWAPDB is not allowed in cluster mode"
+    ));
+}
+
+#[test]
 fn the_forms_of_the_map_agree_with_each_other() {
     let nodes = Nodes::start(3);
     let mut client = nodes.client(1);

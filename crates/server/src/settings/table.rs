@@ -86,7 +86,7 @@ pub const TABLE: &[Row] = &[
         value: "N",
         default: "16",
         help: "Number of databases for SELECT, at most 10000. Unused databases cost nothing. \
-               memcached and HTTP use database 0.",
+               memcached and HTTP use database 0. In a cluster the default is 1.",
         set: |s, v| put(&mut s.databases, number(v, 1, DATABASES_MAX)),
         show: |s| s.databases.to_string(),
     },
