@@ -76,8 +76,8 @@ needs! {
         ObjectHelp PubsubHelp ScriptHelp FunctionHelp ClientHelp AclHelp ClusterHelp CommandHelp
         ConfigHelp LatencyHelp MemoryHelp SlowlogHelp ModuleHelp CommandlogHelp;
     Read: Get Mget Strlen Getrange Substr Lcs Digest Getbit Bitcount Bitpos BitfieldRo Pfcount
-        Exists Touch Ttl Pttl Expiretime Pexpiretime Type Randomkey Keys Scan Dbsize Watch
-        SortRo Dump
+        Exists Touch Ttl Pttl Expiretime Pexpiretime Type Randomkey Keys Scan Clusterscan Dbsize
+        Watch SortRo Dump
         ObjectEncoding ObjectFreq ObjectIdletime ObjectRefcount MemoryUsage
         Hget Hmget Hgetall Hkeys Hvals Hexists Hlen Hstrlen Hrandfield Hscan
         Httl Hpttl Hexpiretime Hpexpiretime

@@ -151,7 +151,7 @@ pub(crate) const RESP: &[Row] = rows! {
     "keys": "one pass over all keys", "a million keys, all wanted",
         "4,096 keys, 64 KiB or 4,096 buckets of the index per step",
         ["KEYS *", "KEYS nothing*x"];
-    "scan": "a stretch of the keys", "COUNT 1000000000",
+    "scan clusterscan": "a stretch of the keys", "COUNT 1000000000",
         "16,384 keys or 1 MiB of them a call, 8,192 buckets of the index",
         ["SCAN 0 COUNT 1000000000", "SCAN 0 MATCH nothing*x COUNT 1000000000"];
     "wait waitaof": "nothing", "none", "replies at once", ["WAIT 0 1000", "WAITAOF 0 0 1000"];

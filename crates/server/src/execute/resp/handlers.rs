@@ -10,7 +10,7 @@ use super::collections::{
     sorted_ranges, sorted_sets,
 };
 use super::dumps::{self, restore};
-use super::keys::{self, deadlines, flush, listing, object, rename, scan, sort};
+use super::keys::{self, cluster_scan, deadlines, flush, listing, object, rename, scan, sort};
 use super::strings::{
     self, bit_counts, bit_fields, bit_operations, bits, digest, getex, increx, lcs, leases, mset,
     numbers, ranges, setex, sketches,
@@ -80,6 +80,7 @@ handlers! {
     Randomkey => scan::randomkey;
     Keys => listing::keys;
     Scan => scan::scan;
+    Clusterscan => cluster_scan::scan;
     Expire => deadlines::expire;
     Pexpire => deadlines::pexpire;
     Expireat => deadlines::expireat;
