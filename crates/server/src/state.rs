@@ -21,6 +21,7 @@ use crate::events::Class;
 use crate::gate::Gates;
 use crate::guesses::Guesses;
 use crate::history::History;
+use crate::hot_keys::HotKeys;
 use crate::latency_events::LatencyEvents;
 use crate::lifetimes::Lifetimes;
 use crate::monitors::Monitors;
@@ -113,6 +114,8 @@ pub struct State {
     pub parameters: Parameters,
     /// The slowest commands.
     pub slow_log: SlowLog,
+    /// Which keys cost most, while somebody wants to know.
+    pub hot_keys: HotKeys,
     /// What took very long, and when.
     pub latency_events: LatencyEvents,
     /// What clients were refused.
@@ -217,6 +220,7 @@ impl State {
             budget,
             parameters: Parameters::new(&settings),
             slow_log: SlowLog::default(),
+            hot_keys: HotKeys::default(),
             latency_events: LatencyEvents::default(),
             monitors: Monitors::default(),
             denials: DenialLog::default(),
@@ -365,6 +369,7 @@ impl State {
         let all = self.slow_log.is_for_quick()
             || self.latency_events.threshold_ms() > 0
             || self.observer.events().has(Class::Miss)
+            || self.hot_keys.is_active()
             || self.monitors.are_there();
         for counters in &self.counters {
             counters.calls.look_at_all(all);

@@ -365,6 +365,9 @@ pub(crate) const RESP: &[Row] = rows! {
         "its entries", "10,000 slow commands", "so many are kept, 128 bytes of 32 arguments each",
         ["SLOWLOG GET -1", "COMMANDLOG GET -1 slow", "LATENCY HISTOGRAM",
          "LATENCY HISTORY command", "LATENCY LATEST"];
+    "hotkeys hotkeys|start hotkeys|stop hotkeys|get hotkeys|reset hotkeys|help":
+        "its entries", "64 keys", "replies at once",
+        ["HOTKEYS START METRICS 2 CPU NET COUNT 64", "HOTKEYS GET", "HOTKEYS STOP"];
     "memory memory|doctor memory|purge memory|stats memory|usage memory|help":
         "sums over the shards", "none", "replies at once", ["MEMORY STATS", "MEMORY USAGE set"];
     "debug shutdown monitor": "what it is told", "DEBUG SLEEP 60",

@@ -587,6 +587,13 @@ commands! {
         CommandlogReset "reset" 3 [ADMIN LOADING STALE] NONE Server "8.1.0" "Deletes the slow log.";
         CommandlogHelp "help" 2 [LOADING STALE] NONE Server "8.1.0" "Lists the subcommands.";
     };
+    Hotkeys "hotkeys" -2 [] NONE Server "8.6.0" "Shows which keys cost most." {
+        HotkeysStart "start" -2 [ADMIN NOSCRIPT] NONE Server "8.6.0" "Measures what keys cost.";
+        HotkeysStop "stop" 2 [ADMIN NOSCRIPT] NONE Server "8.6.0" "Ends the measurement.";
+        HotkeysGet "get" 2 [ADMIN NOSCRIPT] NONE Server "8.6.0" "Shows the measurement.";
+        HotkeysReset "reset" 2 [ADMIN NOSCRIPT] NONE Server "8.6.0" "Deletes the measurement.";
+        HotkeysHelp "help" 2 [LOADING STALE] NONE Server "8.6.0" "Lists the subcommands.";
+    };
     Swapdb "swapdb" 3 [WRITE FAST DANGEROUS] NONE Server "4.0.0" "Swaps two databases.";
     Time "time" 1 [LOADING STALE FAST] NONE Server "2.6.0" "Returns the server's time.";
 }

@@ -268,6 +268,10 @@ handlers! {
     CommandlogGet => admin::slow::get_typed;
     CommandlogLen => admin::slow::len_typed;
     CommandlogReset => admin::slow::reset_typed;
+    HotkeysStart => admin::hot_keys::start;
+    HotkeysStop => admin::hot_keys::stop;
+    HotkeysGet => admin::hot_keys::get;
+    HotkeysReset => admin::hot_keys::reset;
     ModuleList => admin::unsupported::modules;
     Replicaof Slaveof => admin::unsupported::replica_of;
     Failover => admin::unsupported::failover;
@@ -288,9 +292,10 @@ handlers! {
     ClusterGetkeysinslot => admin::cluster::keys;
     Readonly Readwrite Asking => admin::cluster::accepted;
     ObjectHelp PubsubHelp ScriptHelp FunctionHelp ClientHelp AclHelp ClusterHelp CommandHelp
-    ConfigHelp LatencyHelp MemoryHelp SlowlogHelp ModuleHelp CommandlogHelp
+    ConfigHelp LatencyHelp MemoryHelp SlowlogHelp ModuleHelp CommandlogHelp HotkeysHelp
         => help::help;
     Object Pubsub Script Function Client Acl Cluster Config Latency Memory Slowlog Module Commandlog
+    Hotkeys
         => container;
 }
 

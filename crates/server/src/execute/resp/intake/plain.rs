@@ -86,7 +86,7 @@ pub(in crate::execute::resp) fn execute_get(
     }
     if note(Verb::Get, session, context) {
         let args = [b"GET".as_slice(), get.key.bytes()];
-        return look_at(&args, session, context, || {
+        return look_at(&args, session, context, output, |output| {
             read(get, session, context, output)
         });
     }
@@ -114,7 +114,7 @@ pub(in crate::execute::resp) fn execute_set(
     }
     if note(Verb::Set, session, context) {
         let args = [b"SET".as_slice(), set.key.bytes(), set.value];
-        return look_at(&args, session, context, || {
+        return look_at(&args, session, context, output, |output| {
             store(set, session, context, output)
         });
     }
@@ -157,11 +157,13 @@ fn look_at(
     args: &[&[u8]],
     session: &Session,
     context: Context<'_>,
-    run: impl FnOnce() -> Flow,
+    output: &mut Output,
+    run: impl FnOnce(&mut Output) -> Flow,
 ) -> Flow {
     let misses = context.counters.get_misses.read();
+    let before = clocked::reply_bytes(output);
     let stopwatch = Stopwatch::start();
-    let flow = run();
+    let flow = run(output);
     let ns = stopwatch.ns();
     if context.counters.get_misses.read() > misses
         && let Ok(key) = context
@@ -171,6 +173,10 @@ fn look_at(
         context.notify(Class::Miss, "keymiss", key);
     }
     if let Some(command) = find(args[0]) {
+        if context.state.hot_keys.is_active() {
+            let bytes = clocked::reply_bytes(output).saturating_sub(before);
+            clocked::measure((command, args), session, context, (ns, bytes));
+        }
         clocked::show(command, args, session, context);
         clocked::note(command, &session.client, ns, context, || shortened(args));
     }
