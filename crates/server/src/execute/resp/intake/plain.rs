@@ -3,7 +3,7 @@
 //! They skip what a command of any shape needs. A client that has set up something that such a
 //! command has to look at goes through [`execute`] as any other.
 
-use cellar_engine::{Cache, Key, SetOptions, Space};
+use cellar_engine::{Cache, Key, Kind, SetOptions, Space};
 use cellar_protocol::resp::command::find;
 use cellar_protocol::resp::{Reply, Request, Verb};
 
@@ -128,9 +128,11 @@ fn store(set: &PlainSet<'_>, session: &Session, context: Context<'_>, output: &m
         deadline: context.default_deadline(Protocol::Resp, session.database),
         ..SetOptions::default()
     };
+    let replaced = context.replaced_by_store(set.key);
     let stored = context.cache().set(set.key, set.value, &options);
     let outcome = match stored {
         Ok(_) => {
+            context.notify_replaced(replaced, Kind::STRING, set.key);
             let observer = &context.state.observer;
             observer.notify(Class::String, "set", set.key.bytes(), session.database);
             Reply::new(output.bytes(), session.proto).ok();
