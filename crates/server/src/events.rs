@@ -62,6 +62,10 @@ pub enum Class {
     New,
     /// A read found nothing.
     Miss,
+    /// A whole value was stored over another one.
+    Overwritten,
+    /// The same, of another type.
+    TypeChanged,
 }
 
 const KEYSPACE: u32 = 1 << 10;
@@ -80,6 +84,8 @@ impl Class {
             Class::Evicted => 1 << 7,
             Class::Miss => 1 << 12,
             Class::New => 1 << 13,
+            Class::Overwritten => 1 << 14,
+            Class::TypeChanged => 1 << 15,
         }
     }
 }
@@ -190,6 +196,13 @@ impl Events {
         // Relaxed: who changes the flags does not wait for those who read them.
         let flags = self.flags.load(Ordering::Relaxed);
         flags != 0 && flags & class.bit() != 0 && flags & (KEYSPACE | KEYEVENT) != 0
+    }
+
+    /// Whether it is published that a whole value was stored over another one.
+    #[inline]
+    #[must_use]
+    pub fn tells_of_overwrites(&self) -> bool {
+        self.has(Class::Overwritten) || self.has(Class::TypeChanged)
     }
 
     /// Whether something is published that the engine alone knows of.

@@ -26,6 +26,7 @@ pub mod clock; // the time that a whole batch of requests shares, and the wall c
 pub mod counters; // what is counted
 pub mod error_stats; // how many error replies went to clients of Redis, by their first word
 pub mod slow_log; // which commands were slow
+pub mod hot_keys; // which keys cost most
 pub mod latency_events; // what took very long, for LATENCY
 pub mod denials; // what clients were refused, for ACL LOG
 pub mod history; // what the server did in the last 24 hours, and what happened meanwhile

@@ -10,11 +10,12 @@ use crate::deadlines::NAMES_BYTES_MAX as DEADLINE_NAMES_BYTES_MAX;
 use crate::denials::DENIALS_MAX;
 use crate::guesses::PER_CONNECTION_MAX;
 use crate::history::HISTORY_BYTES_MAX;
+use crate::hot_keys::HOT_KEYS_BYTES_MAX;
 use crate::limits::{
     ARENA_BYTES, ARGS_MAX, BATCH_KEYS_MAX, BATCH_VALUE_BYTES_MAX, CHANNEL_BYTES_MAX,
     CHUNKED_VALUE_BYTES_MAX, CLIENT_NAME_BYTES_MAX, COMMAND_ARGS_MAX, COMPILED_BYTES_MAX,
     CONFIG_PATTERNS_MAX, CONNECTION_BYTES, DOCUMENT_BYTES_MAX, FIELDS_BYTES_MAX, FIELDS_MAX,
-    HANDSHAKE_BYTES_MAX, HANDSHAKES_MAX, HANDSHAKES_PER_SOURCE_MAX, LOG_BYTES_MAX,
+    HANDSHAKE_BYTES_MAX, HANDSHAKES_MAX, HANDSHAKES_PER_SOURCE_MAX, HOT_KEYS_MAX, LOG_BYTES_MAX,
     LOG_LINE_BYTES_MAX, LOG_LINES_MAX, MEMCACHED_KEY_BYTES_MAX, MEMCACHED_LINE_BYTES_MAX,
     PATTERN_BYTES_MAX, PREFIX_BYTES_MAX, PREFIX_LENGTH_MAX, PROGRAM_BYTES, REPLY_BYTES_MAX,
     REQUEST_LINE_BYTES_MAX, RESULT_BYTES_MAX, SCRATCH_BYTES, SCRIPT_ARGUMENT_BYTES_MAX,
@@ -150,6 +151,7 @@ pub fn page() -> String {
         ),
         ("pending log lines", LOG_BYTES_MAX, ""),
         ("slow commands (SLOWLOG)", SLOW_LOG_BYTES_MAX, ""),
+        ("keys of a measurement (HOTKEYS)", HOT_KEYS_BYTES_MAX, ""),
         (
             "names of keys whose expiry is published",
             DEADLINE_NAMES_BYTES_MAX,
@@ -222,7 +224,7 @@ const LENGTHS: [(&str, usize); 19] = [
 ];
 
 /// What is counted, and at most how many there are.
-const COUNTS: [(&str, usize); 23] = [
+const COUNTS: [(&str, usize); 24] = [
     ("arguments of a command", ARGS_MAX),
     (
         "arguments of a command that does not run in steps",
@@ -239,6 +241,7 @@ const COUNTS: [(&str, usize); 23] = [
     ("clients blocked on keys (BLPOP and similar)", WAITERS_MAX),
     ("clients in MONITOR", MONITORS_MAX),
     ("entries of SLOWLOG", SLOW_LOG_ENTRIES_MAX),
+    ("keys that HOTKEYS lists", HOT_KEYS_MAX),
     ("entries of ACL LOG", DENIALS_MAX),
     ("pending log lines", LOG_LINES_MAX),
     ("scripts", SCRIPTS_MAX),

@@ -20,6 +20,10 @@ pub struct Sample {
     pub bytes_read: u64,
     /// Bytes sent so far.
     pub bytes_written: u64,
+    /// Iterations of the event loops so far.
+    pub cycles: u64,
+    /// Microseconds that they had something to do so far.
+    pub busy_us: u64,
 }
 
 /// What happens each second.
@@ -31,6 +35,10 @@ pub struct Rates {
     pub bytes_read: u64,
     /// Bytes sent.
     pub bytes_written: u64,
+    /// Iterations of the event loops.
+    pub cycles: u64,
+    /// Microseconds that they had something to do.
+    pub busy_us: u64,
 }
 
 /// The samples.
@@ -61,6 +69,8 @@ impl Pace {
             commands: rate(|sample| sample.commands),
             bytes_read: rate(|sample| sample.bytes_read),
             bytes_written: rate(|sample| sample.bytes_written),
+            cycles: rate(|sample| sample.cycles),
+            busy_us: rate(|sample| sample.busy_us),
         }
     }
 

@@ -545,9 +545,9 @@ fn events(text: &str) -> Result<String, Cow<'static, str>> {
     const MOST: &str = "g$lshzxetd";
     if !text
         .chars()
-        .all(|class| "AKEmn".contains(class) || MOST.contains(class))
+        .all(|class| "AKEmnoc".contains(class) || MOST.contains(class))
     {
-        return Err("Invalid event class character. Use 'Ag$lshzxeKEtmdn'.".into());
+        return Err("Invalid event class character. Use 'Ag$lshzxeKEtmdnoc'.".into());
     }
     let has = |class: char| text.contains(class);
     let mut shown = String::new();
@@ -556,7 +556,7 @@ fn events(text: &str) -> Result<String, Cow<'static, str>> {
     } else {
         shown.extend(MOST.chars().filter(|&class| has(class)));
     }
-    shown.extend("KEmn".chars().filter(|&class| has(class)));
+    shown.extend("KEmnoc".chars().filter(|&class| has(class)));
     Ok(shown)
 }
 

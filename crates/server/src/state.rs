@@ -21,6 +21,7 @@ use crate::events::Class;
 use crate::gate::Gates;
 use crate::guesses::Guesses;
 use crate::history::History;
+use crate::hot_keys::HotKeys;
 use crate::latency_events::LatencyEvents;
 use crate::lifetimes::Lifetimes;
 use crate::monitors::Monitors;
@@ -113,6 +114,8 @@ pub struct State {
     pub parameters: Parameters,
     /// The slowest commands.
     pub slow_log: SlowLog,
+    /// Which keys cost most, while somebody wants to know.
+    pub hot_keys: HotKeys,
     /// What took very long, and when.
     pub latency_events: LatencyEvents,
     /// What clients were refused.
@@ -217,6 +220,7 @@ impl State {
             budget,
             parameters: Parameters::new(&settings),
             slow_log: SlowLog::default(),
+            hot_keys: HotKeys::default(),
             latency_events: LatencyEvents::default(),
             monitors: Monitors::default(),
             denials: DenialLog::default(),
@@ -306,6 +310,18 @@ impl State {
         Counters::sum(all.map(|counters| &**counters))
     }
 
+    /// Iterations of the event loops since the start, and how many microseconds those took that
+    /// had something to do.
+    #[must_use]
+    pub fn loop_work(&self) -> (u64, u64) {
+        let loops = self.counters.iter();
+        loops.fold((0, 0), |(cycles, busy_us), one| {
+            // An iteration begins and ends.
+            let cycles = cycles + one.pulse.beats() / 2;
+            (cycles, busy_us + one.load.read().busy_us)
+        })
+    }
+
     /// Calls of each command, by `verb as usize`, since the start.
     #[must_use]
     pub fn calls(&self) -> Vec<u64> {
@@ -353,6 +369,7 @@ impl State {
         let all = self.slow_log.is_for_quick()
             || self.latency_events.threshold_ms() > 0
             || self.observer.events().has(Class::Miss)
+            || self.hot_keys.is_active()
             || self.monitors.are_there();
         for counters in &self.counters {
             counters.calls.look_at_all(all);

@@ -41,6 +41,7 @@ pub struct Keys {
 struct InForce {
     configs: [Arc<ServerConfig>; Protocol::COUNT],
     certificates: Arc<[Certified]>,
+    authorities_expiry_s: Option<i64>,
     stamps: Vec<Stamp>,
 }
 
@@ -121,6 +122,13 @@ impl Keys {
         certificates.iter().map(expiry).collect()
     }
 
+    /// The Unix time at which the first of the authorities of clients is over; none if no
+    /// certificates of clients are asked for.
+    #[must_use]
+    pub fn authorities_expiry_s(&self) -> Option<i64> {
+        self.lock().authorities_expiry_s
+    }
+
     fn lock(&self) -> std::sync::MutexGuard<'_, InForce> {
         self.in_force.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -135,9 +143,9 @@ fn read(files: &Files) -> Result<InForce, Error> {
     let config = ServerConfig::builder_with_provider(Arc::clone(&provider));
     let config = config.with_protocol_versions(&[&TLS13, &TLS12]);
     let config = config.map_err(impossible)?;
-    let config = match files.verifier(&provider)? {
-        Some(verifier) => config.with_client_cert_verifier(verifier),
-        None => config.with_no_client_auth(),
+    let (config, authorities_expiry_s) = match files.verifier(&provider)? {
+        Some((verifier, end_s)) => (config.with_client_cert_verifier(verifier), end_s),
+        None => (config.with_no_client_auth(), None),
     };
     let mut config = config.with_cert_resolver(Arc::new(Choice(Arc::clone(&certificates))));
     // A key of tickets is as old as the authorities that its sessions were made by.
@@ -153,6 +161,7 @@ fn read(files: &Files) -> Result<InForce, Error> {
     Ok(InForce {
         configs,
         certificates,
+        authorities_expiry_s,
         stamps,
     })
 }

@@ -182,6 +182,122 @@ fn a_transaction_is_for_keys_of_one_slot_that_is_served_here() {
     ));
 }
 
+/// The cursor and the keys of a CLUSTERSCAN.
+fn scanned(reply: Value) -> (String, Vec<String>) {
+    let Value::Array(parts) = reply else {
+        panic!("no array: {}", reply.shown());
+    };
+    let Value::Array(keys) = &parts[1] else {
+        panic!("no keys: {}", parts[1].shown());
+    };
+    (parts[0].shown(), keys.iter().map(Value::shown).collect())
+}
+
+/// The node that serves the slot of a cursor.
+fn node_of(nodes: &Nodes, cursor: &str) -> usize {
+    let list = std::fs::read_to_string(nodes.path()).unwrap();
+    let list = NodeList::parse(&list).unwrap();
+    let owner = Owners::of(&list).node(slot_of(cursor.as_bytes()));
+    let name = &list.nodes()[usize::from(owner)].name;
+    name[1..].parse().unwrap()
+}
+
+#[test]
+fn a_cluster_scan_lists_the_keys_of_all_nodes() {
+    let nodes = Nodes::start(3);
+    let mut stored: Vec<String> = Vec::new();
+    for node in 0..3 {
+        for key in nodes.keys_of(node).take(40) {
+            nodes.client(node).check(&format!("SET {key} 1 => +OK"));
+            stored.push(key);
+        }
+    }
+    // Any node begins it.
+    let (mut cursor, mut found) = scanned(nodes.client(2).run("CLUSTERSCAN 0"));
+    let (mut calls, mut visited) = (0, Vec::new());
+    while cursor != "0" {
+        let node = node_of(&nodes, &cursor);
+        visited.push(node);
+        let other = nodes
+            .client((node + 1) % 3)
+            .run(&format!("CLUSTERSCAN {cursor}"));
+        assert!(other.shown().starts_with("-MOVED "), "{}", other.shown());
+        let request = format!("CLUSTERSCAN {cursor} COUNT 16 TYPE string MATCH key-*");
+        let (next, keys) = scanned(nodes.client(node).run(&request));
+        (cursor, calls) = (next, calls + 1);
+        found.extend(keys);
+        assert!(calls < 100, "{cursor}");
+    }
+    visited.dedup();
+    assert_eq!(visited.len(), 3);
+    found.sort();
+    stored.sort();
+    assert_eq!(found, stored);
+}
+
+#[test]
+fn a_cluster_scan_of_a_slot_lists_its_keys_and_bad_cursors_are_refused() {
+    let nodes = Nodes::start(2);
+    let owner = node_of(&nodes, "{x}");
+    let mut client = nodes.client(owner);
+    client.check("SET {x}1 1 => +OK\nSADD {x}2 1 => :1");
+    let slot = slot_of(b"x");
+    let (cursor, _) = scanned(client.run(&format!("CLUSTERSCAN 0 SLOT {slot}")));
+    let (end, mut keys) = scanned(client.run(&format!("CLUSTERSCAN {cursor} SLOT {slot}")));
+    keys.sort();
+    assert_eq!(
+        (end.as_str(), keys),
+        ("0", vec!["{x}1".to_owned(), "{x}2".to_owned()])
+    );
+    // A cursor of another map begins anew.
+    let (anew, keys) = scanned(client.run("CLUSTERSCAN other-{x}-7"));
+    assert!(anew.ends_with("-{06S}-0") && keys.is_empty(), "{anew}");
+    client.check(&format!(
+        "CLUSTERSCAN 12 => -ERR Invalid cursor
+         CLUSTERSCAN a-{{x}}-y => -ERR Invalid cursor
+         CLUSTERSCAN a-{{}}-1 => -ERR Invalid cursor
+         CLUSTERSCAN {cursor} SLOT 1 => -ERR Cursor slot mismatch with SLOT argument
+         CLUSTERSCAN 0 SLOT 16384 => -ERR Invalid or out of range slot
+         CLUSTERSCAN 0 SLOT 1 SLOT 2 => -ERR SLOT option can only be specified once
+         CLUSTERSCAN 0 COUNT 0 => -ERR syntax error
+         CLUSTERSCAN 0 TYPE foo => -ERR unknown type name 'foo'
+         CLUSTERSCAN 0 MATCH => -ERR syntax error"
+    ));
+    let alone = Daemon::start(&[]);
+    let disabled = "CLUSTERSCAN 0 => -ERR This instance has cluster support disabled";
+    Client::connect(&alone).check(disabled);
+}
+
+#[test]
+fn nodes_have_several_databases_if_that_is_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("nodes");
+    std::fs::write(&path, NOBODY).unwrap();
+    let source = format!("file:{}", path.display());
+    let node = Daemon::spawn(&["--cluster", &source, "--node", "n0", "--databases", "4"]);
+    let fresh = folder.path().join("fresh");
+    std::fs::write(&fresh, format!("n0 resp={}\n", node.resp)).unwrap();
+    std::fs::rename(fresh, &path).unwrap();
+    node.log_until("the map of the cluster has changed");
+    let slot = slot_of(b"x");
+    Client::connect(&node).check(&format!(
+        "SET {{x}}1 zero => +OK
+         SELECT 3 => +OK
+         SET {{x}}1 three => +OK
+         SET {{x}}2 three => +OK
+         CLUSTER COUNTKEYSINSLOT {slot} => :2
+         COPY {{x}}2 {{x}}2 DB 1 => :1
+         MOVE {{x}}2 0 => :1
+         SELECT 0 => +OK
+         GET {{x}}1 => zero
+         GET {{x}}2 => three
+         SELECT 1 => +OK
+         CLUSTER GETKEYSINSLOT {slot} 9 => [{{x}}2]
+         SELECT 4 => -ERR DB index is out of range
+         SWAPDB 0 1 => -ERR SWAPDB is not allowed in cluster mode"
+    ));
+}
+
 #[test]
 fn the_forms_of_the_map_agree_with_each_other() {
     let nodes = Nodes::start(3);

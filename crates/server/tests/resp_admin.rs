@@ -519,7 +519,13 @@ fn info_has_the_fields_of_later_versions() {
     for name in ["eventloop_cycles", "used_memory_peak_time"] {
         assert!(field(&info, name).parse::<u64>().unwrap() > 0, "{name}");
     }
-    for name in ["eventloop_duration_sum", "used_active_time_main_thread"] {
+    for name in [
+        "eventloop_duration_sum",
+        "eventloop_duration_cmd_sum",
+        "instantaneous_eventloop_cycles_per_sec",
+        "instantaneous_eventloop_duration_usec",
+        "used_active_time_main_thread",
+    ] {
         assert!(field(&info, name).parse::<f64>().is_ok(), "{name}");
     }
 }

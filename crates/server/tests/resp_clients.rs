@@ -201,6 +201,11 @@ fn clients_are_listed_by_all_that_is_asked_of_them() {
         ("NOT-LIB-NAME lib".to_owned(), 2),
         ("NOT-LIB-VER 1.2".to_owned(), 2),
         ("NOT-CAPA r".to_owned(), 2),
+        // Nobody has given itself an empty name.
+        ("NAME ".to_owned(), 0),
+        ("LIB-NAME ".to_owned(), 0),
+        ("LIB-VER ".to_owned(), 0),
+        ("NOT-NAME ".to_owned(), 3),
     ] {
         let list = text(clients[2].run(&format!("CLIENT LIST {asked}")));
         assert_eq!(list.lines().count(), count, "{asked}: {list}");

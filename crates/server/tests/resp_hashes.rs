@@ -236,7 +236,7 @@ fn options_stand_before_and_behind_the_fields() {
          HEXPIRETIME h FIELDS 2 a b => [:32503680000, :32503680000]
          HEXPIRE h 1 FIELDS 1 a FIELDS 1 b => -ERR FIELDS keyword specified multiple times
          HEXPIRE h 1 NX XX FIELDS 1 a => -ERR Multiple condition flags specified
-         HEXPIRE h 1 FIELDS 1 a NX NX => -ERR Multiple condition flags specified
+         HEXPIRE h 1 NX NX XX FIELDS 1 a => -ERR Multiple condition flags specified
          HEXPIRE h 1 FIELDS 1 a b => -ERR unknown argument: b
          HEXPIRE h 1 NX NX => -ERR wrong number of arguments for 'hexpire' command
          HEXPIRE h 1 GT FIELDS 2 a => -ERR wrong number of arguments
@@ -253,6 +253,22 @@ fn options_stand_before_and_behind_the_fields() {
          HGETEX h FIELDS 1 a b => -ERR unknown argument: b
          HGETEX h EX FIELDS 1 a => -ERR value is not an integer or out of range
          HGETEX h FIELDS 1 a EX -1 => -ERR invalid expire time, must be >= 0",
+    );
+}
+
+#[test]
+fn an_option_may_be_said_again_and_its_last_operand_counts() {
+    check_alone(
+        "HSETEX h EX 5 EX 100 FNX FNX FIELDS 1 a 1 => :1
+         HTTL h FIELDS 1 a => [:100]
+         HSETEX h NX NX FIELDS 1 a 2 => :0
+         HSETEX h KEEPTTL KEEPTTL FXX FXX XX XX FIELDS 1 a 3 => :1
+         HGETEX h EX 5 EX 60 FIELDS 1 a => [3]
+         HTTL h FIELDS 1 a => [:60]
+         HEXPIRE h 50 FIELDS 1 a NX NX => [:0]
+         HEXPIRE h 70 GT GT FIELDS 1 a => [:1]
+         HGETEX h PERSIST PERSIST FIELDS 1 a => [3]
+         HTTL h FIELDS 1 a => [:-1]",
     );
 }
 

@@ -348,6 +348,62 @@ fn new_keys_and_missed_ones_are_told_of_if_that_is_chosen() {
 }
 
 #[test]
+fn values_that_are_stored_over_others_are_told_of() {
+    let daemon = Daemon::start(&["--threads", "1", "--notify-keyspace-events", "Eoc"]);
+    let mut ears = Client::connect(&daemon);
+    ears.run("PSUBSCRIBE __key*__:*");
+    let mut client = Client::connect(&daemon);
+    // Of each key whether its type changes, too.
+    let mut told = |keys: &[(&str, bool)]| {
+        for &(key, is_of_other_type) in keys {
+            let events = ["overwritten", "type_changed"];
+            for event in &events[..1 + usize::from(is_of_other_type)] {
+                let channel = format!("__keyevent@0__:{event}");
+                let message = ears.read().shown();
+                assert_eq!(message, format!("[pmessage, __key*__:*, {channel}, {key}]"));
+            }
+        }
+    };
+    let steps: [(&str, &[(&str, bool)]); 25] = [
+        ("SET a 1", &[]),
+        ("SET a 2", &[("a", false)]),
+        ("SET a 3 EX 100", &[("a", false)]),
+        ("SET a 4 GET", &[("a", false)]),
+        ("SETEX a 100 5", &[("a", false)]),
+        ("GETSET a 6", &[("a", false)]),
+        ("SET a 7 NX", &[]),
+        ("APPEND a 8", &[]),
+        ("INCR a", &[]),
+        ("LPUSH l x", &[]),
+        ("SET l y", &[("l", true)]),
+        ("SADD s 1 2", &[]),
+        ("SADD s 3", &[]),
+        ("SUNIONSTORE l s", &[("l", true)]),
+        ("SUNIONSTORE l s", &[("l", false)]),
+        ("ZADD z 1 a", &[]),
+        ("ZUNIONSTORE z 1 z", &[("z", false)]),
+        ("MSET a 1 new 2 z 3", &[("a", false), ("z", true)]),
+        ("COPY s a REPLACE", &[("a", true)]),
+        ("COPY s copy", &[]),
+        ("RENAME s l", &[("l", false)]),
+        ("SORT l STORE a", &[("a", true)]),
+        ("BITOP NOT a new", &[("a", true)]),
+        ("DEL a", &[]),
+        ("SET a x", &[]),
+    ];
+    for (request, keys) in steps {
+        client.run(request);
+        told(keys);
+    }
+    let mut memcached = daemon.connect();
+    check(&mut memcached, b"set l 0 0 1\r\nx\r\n", b"STORED\r\n");
+    told(&[("l", true)]);
+    check(&mut memcached, b"append l 0 0 1\r\ny\r\n", b"STORED\r\n");
+    check(&mut memcached, b"set a 0 0 1\r\nx\r\n", b"STORED\r\n");
+    told(&[("a", false)]);
+}
+
+#[test]
 fn patterns_and_channels_that_are_too_long_are_refused() {
     let daemon = Daemon::start(&[]);
     let mut client = Client::connect(&daemon);

@@ -227,6 +227,18 @@ fn a_client_shows_a_certificate_where_one_is_asked_for() {
         let none = both(&authority);
         refused(&daemon, &none);
     }
+    let config = Arc::new(authority.client_called("alice", &VERSIONS));
+    let mut redis = connect(&daemon.resp, "localhost", &config);
+    redis.write_all(b"INFO tls\r\n").unwrap();
+    let mut text = [0; 512];
+    let bytes = redis.read(&mut text).unwrap();
+    let text = String::from_utf8_lossy(&text[..bytes]);
+    for certificate in ["tls_server_cert", "tls_ca_cert"] {
+        assert!(
+            text.contains(&format!("{certificate}_expires_in_seconds:")),
+            "{text}"
+        );
+    }
     authority.issue_for("old", "old", &[], (2020, 2021));
     refused(
         &daemon,

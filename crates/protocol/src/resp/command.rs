@@ -90,7 +90,9 @@ impl Command {
     /// The categories that tell what it is about.
     fn subjects(&self) -> &'static [&'static str] {
         match self.verb {
-            Verb::Dbsize | Verb::Flushall | Verb::Flushdb | Verb::Swapdb => &["keyspace"],
+            Verb::Dbsize | Verb::Flushall | Verb::Flushdb | Verb::Swapdb | Verb::Clusterscan => {
+                &["keyspace"]
+            }
             Verb::Sort | Verb::SortRo => &["set", "sortedset", "list"],
             Verb::Wait | Verb::Waitaof | Verb::Command | Verb::CommandCount => &["connection"],
             Verb::CommandDocs | Verb::CommandGetkeys | Verb::CommandGetkeysandflags => {

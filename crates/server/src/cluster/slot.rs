@@ -49,6 +49,19 @@ pub fn slot_of(key: &[u8]) -> u16 {
     crc % SLOTS
 }
 
+/// Characters of a [hash tag](tag_of).
+const TAG_CHARACTERS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+
+/// A text that is a key of this slot, and so a hash tag for others: each slot has one of three
+/// characters.
+#[must_use]
+pub fn tag_of(slot: u16) -> [u8; 3] {
+    let characters = || TAG_CHARACTERS.iter().copied();
+    let pairs = characters().flat_map(|one| characters().map(move |other| [one, other]));
+    let mut tags = pairs.flat_map(|[one, other]| characters().map(move |last| [one, other, last]));
+    tags.find(|tag| slot_of(tag) == slot).unwrap_or_default()
+}
+
 /// The slot of a key in which a brace opens.
 #[cold]
 fn slot_of_part(key: &[u8]) -> u16 {
@@ -208,6 +221,14 @@ mod tests {
                 "{length} bytes"
             );
         }
+    }
+
+    #[test]
+    fn each_slot_has_a_tag() {
+        for slot in (0..SLOTS).step_by(101) {
+            assert_eq!(slot_of(&tag_of(slot)), slot);
+        }
+        assert_eq!(&tag_of(0), b"06S");
     }
 
     #[test]

@@ -13,6 +13,7 @@ use serde_json::json;
 use super::list::NodeList;
 use super::map::{Owners, SlotRun};
 use super::node::Node;
+use super::slot::SLOTS;
 use crate::protocol::Protocol;
 use crate::settings::announced::Place;
 
@@ -28,9 +29,23 @@ pub struct SlotTable {
     /// The Unix second since which it is in force, at least, and more than the map before it had:
     /// clients that ask several nodes, or one that was started anew, go by the highest.
     pub version: u64,
+    /// The same number on all nodes that have the same map.
+    pub fingerprint: u64,
     ids: Vec<String>,
     plain: Forms,
     tls: Forms,
+}
+
+/// A number made of a map alone: FNV-1a of the nodes and their slots.
+fn fingerprint(ids: &[String], runs: &[SlotRun]) -> u64 {
+    let nodes = ids.iter().flat_map(|id| id.bytes());
+    let slots = runs.iter().flat_map(|run| [run.first, run.last, run.node]);
+    let slots = slots.flat_map(u16::to_le_bytes);
+    nodes
+        .chain(slots)
+        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
+        })
 }
 
 /// What clients of one kind are told.
@@ -65,11 +80,13 @@ impl SlotTable {
             writer.forms()
         };
         let (plain, tls) = (told(false), told(true));
+        let fingerprint = fingerprint(&ids, &runs);
         SlotTable {
             list,
             owners,
             me,
             version,
+            fingerprint,
             ids,
             plain,
             tls,
@@ -128,6 +145,18 @@ impl SlotTable {
     #[must_use]
     pub fn owner(&self, slot: u16) -> &Node {
         &self.list.nodes()[usize::from(self.owners.node(slot))]
+    }
+
+    /// The first slot of the node that comes behind this one in the order of their first slots.
+    #[must_use]
+    pub fn first_slot_behind(&self, node: u16) -> Option<u16> {
+        let mut seen = vec![false; self.list.nodes().len()];
+        let mut first_slots = (0..SLOTS).filter(|&slot| {
+            let owner = usize::from(self.owners.node(slot));
+            !std::mem::replace(&mut seen[owner], true)
+        });
+        first_slots.find(|&slot| self.owners.node(slot) == node)?;
+        first_slots.next()
     }
 
     /// Where clients of a protocol find the node of a slot, unless it is this one or does not speak

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cellar_engine::{Cache, Deadline, Instant, Key};
+use cellar_engine::{Cache, Deadline, Instant, Key, Kind};
 use cellar_protocol::memcached::Meta;
 
 use crate::cluster::Cluster;
@@ -312,6 +312,35 @@ impl<'s> Context<'s> {
             && let Some(database) = self.state.databases.database_of(key.space())
         {
             observer.notify(class, event, key.bytes(), database);
+        }
+    }
+
+    /// What a store of a whole value is about to replace; none also if nobody wants to hear of it.
+    ///
+    /// Another event loop may replace it in between: then the event tells of what was there before.
+    #[inline]
+    pub(in crate::execute) fn replaced_by_store(&self, key: Key<'_>) -> Option<Kind> {
+        if !self.state.observer.events().tells_of_overwrites() {
+            return None;
+        }
+        self.cache().facts(key, |facts| facts.kind)
+    }
+
+    /// Publishes that a whole value of a kind was stored over one of the other kind, if there was
+    /// one.
+    #[inline]
+    pub(in crate::execute) fn notify_replaced(
+        &self,
+        replaced: Option<Kind>,
+        kind: Kind,
+        key: Key<'_>,
+    ) {
+        let Some(replaced) = replaced else {
+            return;
+        };
+        self.notify(Class::Overwritten, "overwritten", key);
+        if replaced != kind {
+            self.notify(Class::TypeChanged, "type_changed", key);
         }
     }
 

@@ -72,12 +72,13 @@ needs! {
         CommandList
         MemoryDoctor MemoryStats
         Object Pubsub Script Function Client Acl Cluster Config Latency Memory Slowlog Module
-        Commandlog
+        Commandlog Hotkeys
         ObjectHelp PubsubHelp ScriptHelp FunctionHelp ClientHelp AclHelp ClusterHelp CommandHelp
-        ConfigHelp LatencyHelp MemoryHelp SlowlogHelp ModuleHelp CommandlogHelp;
+        ConfigHelp LatencyHelp MemoryHelp SlowlogHelp ModuleHelp CommandlogHelp
+        HotkeysHelp;
     Read: Get Mget Strlen Getrange Substr Lcs Digest Getbit Bitcount Bitpos BitfieldRo Pfcount
-        Exists Touch Ttl Pttl Expiretime Pexpiretime Type Randomkey Keys Scan Dbsize Watch
-        SortRo Dump
+        Exists Touch Ttl Pttl Expiretime Pexpiretime Type Randomkey Keys Scan Clusterscan Dbsize
+        Watch SortRo Dump
         ObjectEncoding ObjectFreq ObjectIdletime ObjectRefcount MemoryUsage
         Hget Hmget Hgetall Hkeys Hvals Hexists Hlen Hstrlen Hrandfield Hscan
         Httl Hpttl Hexpiretime Hpexpiretime
@@ -113,7 +114,8 @@ needs! {
         Shutdown ScriptFlush ScriptKill FunctionLoad FunctionDelete FunctionRestore FunctionFlush
         FunctionDump FunctionKill AclLog ClientKill ClientNoEvict ClientPause ClientUnpause
         ClientUnblock MemoryPurge SlowlogGet SlowlogReset LatencyReset
-        CommandlogGet CommandlogReset ScriptShow Replicaof Slaveof Failover;
+        CommandlogGet CommandlogReset HotkeysStart HotkeysStop HotkeysGet HotkeysReset
+        ScriptShow Replicaof Slaveof Failover;
 }
 
 /// What a request of memcached's needs.

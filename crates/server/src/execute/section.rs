@@ -40,7 +40,9 @@ impl Reach {
             Verb::Copy if args.len() > 4 => Reach::Everything,
             Verb::Move => Reach::Everything,
             Verb::Sort | Verb::SortRo if has_patterns(args) => Reach::Everything,
-            Verb::Keys | Verb::Scan | Verb::Randomkey | Verb::Dbsize => Reach::AllKeys,
+            Verb::Keys | Verb::Scan | Verb::Clusterscan | Verb::Randomkey | Verb::Dbsize => {
+                Reach::AllKeys
+            }
             // They may change how all commands work.
             _ if command.flags.has(Flags::ADMIN) => Reach::Everything,
             _ => Reach::Keys,

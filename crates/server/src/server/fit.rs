@@ -22,7 +22,7 @@ pub(super) fn fit(settings: &mut Settings, loaded: &Loaded) -> Result<(), Error>
     fit_open_files(settings, loaded.origin("max-connections"))?;
     fit_memory(settings)?;
     fit_watchdog(settings, loaded.origin("watchdog"))?;
-    fit_databases(settings, loaded.origin("databases"))?;
+    fit_databases(settings, loaded.origin("databases"));
     settings.check()
 }
 
@@ -119,18 +119,10 @@ fn fit_watchdog(settings: &mut Settings, origin: Origin) -> Result<(), Error> {
     Ok(())
 }
 
-/// A node of a cluster has one database: a default gives way, a number that was asked for does not.
-fn fit_databases(settings: &mut Settings, origin: Origin) -> Result<(), Error> {
-    if settings.cluster.is_none() || settings.databases == 1 {
-        return Ok(());
+/// A node of a cluster has one database, unless a number was asked for: clients of a cluster expect
+/// no more.
+fn fit_databases(settings: &mut Settings, origin: Origin) {
+    if settings.cluster.is_some() && origin == Origin::Default {
+        settings.databases = 1;
     }
-    if origin != Origin::Default {
-        return Err(Error::Setting {
-            flag: "databases",
-            origin: String::new(),
-            reason: "a node of a cluster (--cluster) has database 0 alone".to_owned(),
-        });
-    }
-    settings.databases = 1;
-    Ok(())
 }

@@ -4,7 +4,7 @@
 
 /// The letters of all classes and channels, in the order in which they are shown. The classes of
 /// kinds that this server does not have are accepted and never published.
-const LETTERS: &[u8] = b"g$lshzxetdKEmn";
+const LETTERS: &[u8] = b"g$lshzxetdKEmnoc";
 /// The letters that `A` stands for are the first ten.
 const ALL: u32 = (1 << 10) - 1;
 
@@ -49,6 +49,7 @@ mod tests {
             ("KEA", "AKE"),
             ("gKE", "gKE"),
             ("KEnmA", "AKEmn"),
+            ("coKE", "KEoc"),
             ("$lshzxeKE", "$lshzxeKE"),
             ("g$lshzxetdE", "AE"),
         ] {

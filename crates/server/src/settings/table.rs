@@ -86,7 +86,7 @@ pub const TABLE: &[Row] = &[
         value: "N",
         default: "16",
         help: "Number of databases for SELECT, at most 10000. Unused databases cost nothing. \
-               memcached and HTTP use database 0.",
+               memcached and HTTP use database 0. In a cluster the default is 1.",
         set: |s, v| put(&mut s.databases, number(v, 1, DATABASES_MAX)),
         show: |s| s.databases.to_string(),
     },
@@ -180,7 +180,7 @@ pub const TABLE: &[Row] = &[
         value: "LETTERS|off",
         default: "off",
         help: "Keyspace notifications, as in Redis: K (channels by key) or E (channels by event), \
-               and the event flags g $ s h z x e m n, or A for all but m and n.",
+               and the event flags g $ l s h z x e m n o c, or A for all but m, n, o and c.",
         set: |s, v| {
             let letters = if v == "off" { "" } else { v };
             letters::parse(letters)?;

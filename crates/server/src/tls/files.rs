@@ -90,24 +90,28 @@ impl Files {
         pairs.map(|pair| read_pair(pair, provider)).collect()
     }
 
-    /// Who says which certificates of clients are right; nobody if none are asked for.
+    /// Who says which certificates of clients are right, and the Unix time at which the first of
+    /// the authorities is over; nobody if none are asked for.
     pub(super) fn verifier(
         &self,
         provider: &Arc<CryptoProvider>,
-    ) -> Result<Option<Arc<dyn ClientCertVerifier>>, Error> {
+    ) -> Result<Option<(Arc<dyn ClientCertVerifier>, Option<i64>)>, Error> {
         let Some(path) = &self.authorities else {
             return Ok(None);
         };
         let fail = |reason: String| refused("tls-client-ca", path, reason);
-        let mut roots = RootCertStore::empty();
+        let (mut roots, mut first_end_s) = (RootCertStore::empty(), None);
         for certificate in read_certificates("tls-client-ca", path)? {
+            let facts = certificate::facts(&certificate);
+            let end_s = facts.map(|facts| *facts.valid_s.end());
+            first_end_s = first_end_s.into_iter().chain(end_s).min();
             let added = roots.add(certificate);
             added.map_err(|error| fail(error.to_string()))?;
         }
         let verifier =
             WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider));
         let verifier = verifier.build().map_err(|error| fail(error.to_string()))?;
-        Ok(Some(verifier))
+        Ok(Some((verifier, first_end_s)))
     }
 }
 

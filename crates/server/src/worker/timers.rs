@@ -123,11 +123,14 @@ impl Worker {
         }
         let Common { state, .. } = &self.common;
         let totals = state.totals();
+        let (cycles, busy_us) = state.loop_work();
         state.pace.note(Sample {
             at_ms: self.now_ms,
             commands: state.calls().iter().sum(),
             bytes_read: totals.bytes_read,
             bytes_written: totals.bytes_written,
+            cycles,
+            busy_us,
         });
         self.timers.tick_ms = self.now_ms + TICK_MS;
     }

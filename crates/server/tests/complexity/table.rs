@@ -151,7 +151,7 @@ pub(crate) const RESP: &[Row] = rows! {
     "keys": "one pass over all keys", "a million keys, all wanted",
         "4,096 keys, 64 KiB or 4,096 buckets of the index per step",
         ["KEYS *", "KEYS nothing*x"];
-    "scan": "a stretch of the keys", "COUNT 1000000000",
+    "scan clusterscan": "a stretch of the keys", "COUNT 1000000000",
         "16,384 keys or 1 MiB of them a call, 8,192 buckets of the index",
         ["SCAN 0 COUNT 1000000000", "SCAN 0 MATCH nothing*x COUNT 1000000000"];
     "wait waitaof": "nothing", "none", "replies at once", ["WAIT 0 1000", "WAITAOF 0 0 1000"];
@@ -365,6 +365,9 @@ pub(crate) const RESP: &[Row] = rows! {
         "its entries", "10,000 slow commands", "so many are kept, 128 bytes of 32 arguments each",
         ["SLOWLOG GET -1", "COMMANDLOG GET -1 slow", "LATENCY HISTOGRAM",
          "LATENCY HISTORY command", "LATENCY LATEST"];
+    "hotkeys hotkeys|start hotkeys|stop hotkeys|get hotkeys|reset hotkeys|help":
+        "its entries", "64 keys", "replies at once",
+        ["HOTKEYS START METRICS 2 CPU NET COUNT 64", "HOTKEYS GET", "HOTKEYS STOP"];
     "memory memory|doctor memory|purge memory|stats memory|usage memory|help":
         "sums over the shards", "none", "replies at once", ["MEMORY STATS", "MEMORY USAGE set"];
     "debug shutdown monitor": "what it is told", "DEBUG SLEEP 60",

@@ -242,7 +242,7 @@ fn words(name: &str) -> &'static [&'static str] {
         "hscan" => &["hash", "0"],
         "sscan" => &["set", "0"],
         "zscan" => &["zset", "0"],
-        "scan" => &["0"],
+        "scan" | "clusterscan" => &["0"],
         "zrangebylex" | "zlexcount" | "zremrangebylex" => &["zset", "-", "+"],
         "zrevrangebylex" => &["zset", "+", "-"],
         "zadd" => &["zset", "1", "1"],

@@ -6,8 +6,9 @@ use super::{Command, Group, TABLE};
 
 const INTRODUCTION: &str = "## Redis\n\n\
     RESP2 and RESP3. The number of arguments includes the name; a plus sign is \"or more\".\n\
-    \"Since\" is the first version of Redis with the command, of Valkey for `DELIFEQ`, and of\n\
-    Cellar for its own commands. Streams are not implemented.\n";
+    \"Since\" is the first version of Redis with the command, of Valkey for `DELIFEQ`,\n\
+    `SCRIPT SHOW`, `COMMANDLOG` and `CLUSTERSCAN`, and of Cellar for its own commands. Streams\n\
+    are not implemented.\n";
 
 /// The groups in the order of the page, with their headings.
 const GROUPS: [(Group, &str); 15] = [

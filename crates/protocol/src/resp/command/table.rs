@@ -99,8 +99,7 @@ commands! {
         "Reads a string; on a miss one caller wins a lease to fill it.";
     Getbit "getbit" 3 [READONLY FAST] ONE Bitmap "2.2.0" "Reads one bit of a string.";
     Setbit "setbit" 4 [WRITE DENYOOM] ONE Bitmap "2.2.0" "Changes one bit of a string.";
-    Bitcount "bitcount" -2 [READONLY] ONE Bitmap "2.6.0"
-        "Counts the bits of a string that are set.";
+    Bitcount "bitcount" -2 [READONLY] ONE Bitmap "2.6.0" "Counts the set bits of a string.";
     Bitpos "bitpos" -3 [READONLY] ONE Bitmap "2.8.7"
         "Finds the first bit of a string that is set or clear.";
     Bitop "bitop" -4 [WRITE DENYOOM] FROM_SECOND Bitmap "2.6.0"
@@ -150,6 +149,7 @@ commands! {
     Randomkey "randomkey" 1 [READONLY] NONE Generic "1.0.0" "Returns a random key.";
     Keys "keys" 2 [READONLY DANGEROUS] NONE Generic "1.0.0" "Lists the keys that match a pattern.";
     Scan "scan" -2 [READONLY] NONE Generic "2.8.0" "Lists keys in steps.";
+    Clusterscan "clusterscan" -2 [READONLY] NONE Cluster "9.1.0" "Lists a cluster's keys in steps.";
     Wait "wait" 3 [BLOCKING] NONE Generic "3.0.0" "Returns 0; there are no replicas.";
     Waitaof "waitaof" 4 [BLOCKING] NONE Generic "7.2.0"
         "Returns 0 and 0; there is no append-only file and there are no replicas.";
@@ -229,10 +229,8 @@ commands! {
         "Counts the members of the first set only.";
     Lpush "lpush" -3 [WRITE DENYOOM FAST] ONE List "1.0.0" "Prepends elements to a list.";
     Rpush "rpush" -3 [WRITE DENYOOM FAST] ONE List "1.0.0" "Appends elements to a list.";
-    Lpushx "lpushx" -3 [WRITE DENYOOM FAST] ONE List "2.2.0"
-        "Prepends elements to an existing list.";
-    Rpushx "rpushx" -3 [WRITE DENYOOM FAST] ONE List "2.2.0"
-        "Appends elements to an existing list.";
+    Lpushx "lpushx" -3 [WRITE DENYOOM FAST] ONE List "2.2.0" "Prepends to an existing list.";
+    Rpushx "rpushx" -3 [WRITE DENYOOM FAST] ONE List "2.2.0" "Appends to an existing list.";
     Lpop "lpop" -2 [WRITE FAST] ONE List "1.0.0" "Removes and returns the first elements.";
     Rpop "rpop" -2 [WRITE FAST] ONE List "1.0.0" "Removes and returns the last elements.";
     Llen "llen" 2 [READONLY FAST] ONE List "1.0.0" "Counts the elements of a list.";
@@ -240,8 +238,7 @@ commands! {
     Lrange "lrange" 4 [READONLY] ONE List "1.0.0" "Returns the elements between two indexes.";
     Ltrim "ltrim" 4 [WRITE] ONE List "1.0.0" "Trims a list to a range.";
     Lset "lset" 4 [WRITE DENYOOM] ONE List "1.0.0" "Sets the element at an index.";
-    Linsert "linsert" 5 [WRITE DENYOOM] ONE List "2.2.0"
-        "Inserts an element before or after another.";
+    Linsert "linsert" 5 [WRITE DENYOOM] ONE List "2.2.0" "Inserts an element beside another.";
     Lrem "lrem" 4 [WRITE] ONE List "1.0.0" "Removes elements equal to a value.";
     Lpos "lpos" -3 [READONLY] ONE List "6.0.6" "Returns the indexes of elements equal to a value.";
     Lmove "lmove" 5 [WRITE DENYOOM] TWO List "6.2.0" "Moves an element to another list.";
@@ -392,8 +389,7 @@ commands! {
             "Loads a script and returns its SHA1 digest.";
         ScriptExists "exists" -3 [NOSCRIPT] NONE Scripting "2.6.0"
         "Returns which scripts are loaded.";
-        ScriptShow "show" 3 [NOSCRIPT STALE] NONE Scripting "8.0.0"
-            "Returns the source of a script.";
+        ScriptShow "show" 3 [NOSCRIPT STALE] NONE Scripting "8.0.0" "Returns a script's source.";
         ScriptFlush "flush" -2 [NOSCRIPT] NONE Scripting "2.6.0" "Deletes all scripts.";
         ScriptKill "kill" 2 [NOSCRIPT ALLOW_BUSY] NONE Scripting "2.6.0"
             "Stops the running script.";
@@ -535,8 +531,7 @@ commands! {
     Flushall "flushall" -1 [WRITE DANGEROUS] NONE Server "1.0.0"
         "Removes all keys of all databases.";
     Flushdb "flushdb" -1 [WRITE DANGEROUS] NONE Server "1.0.0" "Removes all keys of the database.";
-    Info "info" -1 [LOADING STALE DANGEROUS] NONE Server "1.0.0"
-        "Describes the server in sections.";
+    Info "info" -1 [LOADING STALE DANGEROUS] NONE Server "1.0.0" "Shows the server in sections.";
     Lastsave "lastsave" 1 [LOADING STALE FAST DANGEROUS] NONE Server "1.0.0"
         "Returns the start time of the server; nothing is saved.";
     Latency "latency" -2 [] NONE Server "2.8.13" "Shows slow events." {
@@ -591,6 +586,13 @@ commands! {
             "Counts the entries of the slow log.";
         CommandlogReset "reset" 3 [ADMIN LOADING STALE] NONE Server "8.1.0" "Deletes the slow log.";
         CommandlogHelp "help" 2 [LOADING STALE] NONE Server "8.1.0" "Lists the subcommands.";
+    };
+    Hotkeys "hotkeys" -2 [] NONE Server "8.6.0" "Shows which keys cost most." {
+        HotkeysStart "start" -2 [ADMIN NOSCRIPT] NONE Server "8.6.0" "Measures what keys cost.";
+        HotkeysStop "stop" 2 [ADMIN NOSCRIPT] NONE Server "8.6.0" "Ends the measurement.";
+        HotkeysGet "get" 2 [ADMIN NOSCRIPT] NONE Server "8.6.0" "Shows the measurement.";
+        HotkeysReset "reset" 2 [ADMIN NOSCRIPT] NONE Server "8.6.0" "Deletes the measurement.";
+        HotkeysHelp "help" 2 [LOADING STALE] NONE Server "8.6.0" "Lists the subcommands.";
     };
     Swapdb "swapdb" 3 [WRITE FAST DANGEROUS] NONE Server "4.0.0" "Swaps two databases.";
     Time "time" 1 [LOADING STALE FAST] NONE Server "2.6.0" "Returns the server's time.";

@@ -1,6 +1,6 @@
 //! Writes: PUT and DELETE of a key.
 
-use cellar_engine::{Deadline, DeleteOptions, Deleted, Key, SetOptions, Stored, When};
+use cellar_engine::{Deadline, DeleteOptions, Deleted, Key, Kind, SetOptions, Stored, When};
 use cellar_protocol::http::{Mark, Status};
 
 use super::call::{Call, DONE, Failure, NOT_FOUND, Outcome, PRECONDITION_FAILED};
@@ -87,6 +87,7 @@ pub(super) fn store(
     let options = &order.options;
     let counters = context.counters;
     let cache = context.cache();
+    let replaced = context.replaced_by_store(key);
     let stored = match source {
         ValueSource::Bytes(value) => cache.set(key, value, options),
         ValueSource::Draft(draft) => cache.commit(draft, options),
@@ -103,6 +104,7 @@ pub(super) fn store(
     let Stored::Done { version } = stored else {
         return Err(PRECONDITION_FAILED);
     };
+    context.notify_replaced(replaced, Kind::STRING, key);
     context.notify(Class::String, "set", key);
     if order.names_ttl {
         context.notify(Class::Generic, "expire", key);

@@ -123,6 +123,10 @@ impl Order {
         source: ValueSource<'_>,
         context: Context<'_>,
     ) -> Result<Stored, Error> {
+        let replaced = match self.end() {
+            None => context.replaced_by_store(key),
+            Some(_) => None,
+        };
         let result = match (self.end(), source) {
             (Some(end), ValueSource::Bytes(value)) => self.extend(key, (end, value), None, context),
             (Some(end), ValueSource::Draft(mut draft)) => {
@@ -131,6 +135,9 @@ impl Order {
             (None, ValueSource::Bytes(value)) => context.cache().set(key, value, &self.options),
             (None, ValueSource::Draft(draft)) => context.cache().commit(draft, &self.options),
         };
+        if matches!(result, Ok(Stored::Done { .. })) {
+            context.notify_replaced(replaced, Kind::STRING, key);
+        }
         self.note(key, &result, context);
         result
     }

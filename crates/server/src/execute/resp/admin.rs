@@ -12,6 +12,7 @@ mod tips; // how a cluster's client sends a command
 pub(super) mod commands;
 pub(super) mod memory;
 pub(super) mod slow;
+pub(super) mod hot_keys; // HOTKEYS: which keys cost most
 pub(super) mod unsupported; // modules and replication, of which there are none
 pub(super) mod latency;
 pub(super) mod debug;

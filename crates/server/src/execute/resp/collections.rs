@@ -79,6 +79,11 @@ impl Made {
         }
     }
 
+    /// The kind of collection.
+    pub(super) fn kind(&self) -> Kind {
+        self.kind
+    }
+
     /// How many members it has.
     pub(super) fn count(&self) -> usize {
         self.count
@@ -173,17 +178,17 @@ impl Call<'_> {
     }
 
     /// Stores a whole collection under a key without a time to live, whatever was there; one
-    /// without members removes the key. Whether the key existed.
+    /// without members removes the key. The kind of value that the key had.
     ///
     /// # Errors
     /// What the cache says to the value.
-    pub(super) fn store(&self, key: Key<'_>, made: &Made) -> Result<bool, Failure> {
+    pub(super) fn store(&self, key: Key<'_>, made: &Made) -> Result<Option<Kind>, Failure> {
         if made.value.len() > self.cache().collection_bytes_max() {
             // It would be copied before it is refused.
             return Err(too_long());
         }
         let deadline = made.deadline.min(self.default_deadline());
-        let existed = self.change(key, |old, scratch| {
+        let replaced = self.change(key, |old, scratch| {
             let change = if made.value.is_empty() {
                 Change::Remove
             } else {
@@ -194,9 +199,9 @@ impl Call<'_> {
                     flags: 0,
                 }
             };
-            (old.is_some(), change)
+            (old.map(|item| item.kind), change)
         });
-        existed.map_err(failure_of)
+        replaced.map_err(failure_of)
     }
 }
 

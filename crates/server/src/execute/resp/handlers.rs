@@ -10,7 +10,7 @@ use super::collections::{
     sorted_ranges, sorted_sets,
 };
 use super::dumps::{self, restore};
-use super::keys::{self, deadlines, flush, listing, object, rename, scan, sort};
+use super::keys::{self, cluster_scan, deadlines, flush, listing, object, rename, scan, sort};
 use super::strings::{
     self, bit_counts, bit_fields, bit_operations, bits, digest, getex, increx, lcs, leases, mset,
     numbers, ranges, setex, sketches,
@@ -80,6 +80,7 @@ handlers! {
     Randomkey => scan::randomkey;
     Keys => listing::keys;
     Scan => scan::scan;
+    Clusterscan => cluster_scan::scan;
     Expire => deadlines::expire;
     Pexpire => deadlines::pexpire;
     Expireat => deadlines::expireat;
@@ -267,6 +268,10 @@ handlers! {
     CommandlogGet => admin::slow::get_typed;
     CommandlogLen => admin::slow::len_typed;
     CommandlogReset => admin::slow::reset_typed;
+    HotkeysStart => admin::hot_keys::start;
+    HotkeysStop => admin::hot_keys::stop;
+    HotkeysGet => admin::hot_keys::get;
+    HotkeysReset => admin::hot_keys::reset;
     ModuleList => admin::unsupported::modules;
     Replicaof Slaveof => admin::unsupported::replica_of;
     Failover => admin::unsupported::failover;
@@ -287,9 +292,10 @@ handlers! {
     ClusterGetkeysinslot => admin::cluster::keys;
     Readonly Readwrite Asking => admin::cluster::accepted;
     ObjectHelp PubsubHelp ScriptHelp FunctionHelp ClientHelp AclHelp ClusterHelp CommandHelp
-    ConfigHelp LatencyHelp MemoryHelp SlowlogHelp ModuleHelp CommandlogHelp
+    ConfigHelp LatencyHelp MemoryHelp SlowlogHelp ModuleHelp CommandlogHelp HotkeysHelp
         => help::help;
     Object Pubsub Script Function Client Acl Cluster Config Latency Memory Slowlog Module Commandlog
+    Hotkeys
         => container;
 }
 

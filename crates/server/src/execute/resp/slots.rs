@@ -65,8 +65,12 @@ fn slot_of_request(command: &Command, args: &[&[u8]]) -> Result<Option<u16>, Fai
     Ok(Some(slot))
 }
 
+/// Whether this node serves a slot.
+///
+/// # Errors
+/// Who does.
 #[inline]
-fn check_slot(
+pub(super) fn check_slot(
     cluster: &Cluster,
     slot: u16,
     session: &Session,

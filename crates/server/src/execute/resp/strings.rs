@@ -30,7 +30,6 @@ use super::failure::Failure;
 use self::options::StoreOptions;
 use self::values::{answer_value, append_value, notify_set, store_until, update};
 use super::call::clocked;
-use super::call::notify::Class;
 use super::failed;
 use super::session::Session;
 use crate::clock::Stopwatch;
@@ -88,14 +87,16 @@ pub(super) fn set(call: &mut Call<'_>) -> Outcome {
             deadline: default,
             ..SetOptions::default()
         };
+        let replaced = call.context.replaced_by_store(key);
         call.set(key, value, &options)?;
-        call.notify(Class::String, "set", key.bytes());
+        notify_set(call, key, replaced, false);
         return call.ok();
     }
     let options = StoreOptions::parse(&call.args[3..], "set", call.context)?;
+    let replaced = call.context.replaced_by_store(key);
     if let Some(simple) = options.for_store(default) {
         let stored = call.set(key, value, &simple)?;
-        return answer_stored(call, key, &options, stored);
+        return answer_stored(call, key, &options, (stored, replaced));
     }
     let (is_stored, old_value) = update(call, key, |old, scratch| {
         let old_value = options.old_value(old)?;
@@ -106,29 +107,30 @@ pub(super) fn set(call: &mut Call<'_>) -> Outcome {
         let deadline = options.deadline_after(old.map(own_deadline), default);
         Ok(((true, old_value), store_until(deadline)))
     })?;
-    answer_old(call, key, &options, is_stored, old_value)
+    answer_old(call, key, &options, (is_stored, replaced), old_value)
 }
 
 fn answer_stored(
     call: &mut Call<'_>,
     key: Key<'_>,
     options: &StoreOptions<'_>,
-    stored: Stored,
+    (stored, replaced): (Stored, Option<Kind>),
 ) -> Outcome {
     let is_stored = matches!(stored, Stored::Done { .. });
-    answer_old(call, key, options, is_stored, None)
+    answer_old(call, key, options, (is_stored, replaced), None)
 }
 
-/// Answers SET: with the old value if that is asked for, else with whether it stored.
+/// Answers SET: with the old value if that is asked for, else with whether it stored; tells what
+/// kind of value it replaced.
 fn answer_old(
     call: &mut Call<'_>,
     key: Key<'_>,
     options: &StoreOptions<'_>,
-    is_stored: bool,
+    (is_stored, replaced): (bool, Option<Kind>),
     old_value: Option<Handle>,
 ) -> Outcome {
     if is_stored {
-        notify_set(call, key.bytes(), options.deadline.is_some());
+        notify_set(call, key, replaced, options.deadline.is_some());
     }
     if options.get {
         return answer_value(call, old_value);
@@ -181,9 +183,10 @@ fn set_received(call: &mut Call<'_>, key: &[u8], draft: Draft) -> Outcome {
     let key = call.cache().key_in(call.space(), key)?;
     let options = StoreOptions::parse(call.args, "set", call.context)?;
     let default = call.default_deadline();
+    let replaced = call.context.replaced_by_store(key);
     if let Some(simple) = options.for_store(default) {
         let stored = call.cache().commit(draft, &simple)?;
-        return answer_stored(call, key, &options, stored);
+        return answer_stored(call, key, &options, (stored, replaced));
     }
     call.as_step_on(&[key], |call| {
         let (holds, old_value, deadline) = update(call, key, |old, _| {
@@ -198,6 +201,6 @@ fn set_received(call: &mut Call<'_>, key: &[u8], draft: Draft) -> Outcome {
             };
             call.cache().commit(draft, &simple)?;
         }
-        answer_old(call, key, &options, holds, old_value)
+        answer_old(call, key, &options, (holds, replaced), old_value)
     })
 }

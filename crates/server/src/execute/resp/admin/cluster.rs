@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use cellar_engine::ScanCursor;
+use cellar_engine::{ScanCursor, Space};
 use cellar_protocol::resp::number::parse_integer;
 use cellar_protocol::resp::{Proto, Reply};
 
@@ -125,7 +125,7 @@ fn slot(call: &Call<'_>, bad: Failure) -> Result<u16, Failure> {
 /// CLUSTER COUNTKEYSINSLOT
 pub(in crate::execute::resp) fn count_keys(call: &mut Call<'_>) -> Outcome {
     let slot = slot(call, Failure::text("ERR Invalid slot"))?;
-    call.work_in_steps(SlotKeys::of(slot, usize::MAX, call.session.proto))
+    call.work_in_steps(SlotKeys::of(slot, usize::MAX, call))
 }
 
 /// CLUSTER GETKEYSINSLOT
@@ -135,14 +135,15 @@ pub(in crate::execute::resp) fn keys(call: &mut Call<'_>) -> Outcome {
     let most = parse_integer(call.args[3]).ok_or(Failure::NotInteger)?;
     let slot = slot(call, BAD)?;
     let most = usize::try_from(most).map_err(|_| BAD)?;
-    let mut keys = SlotKeys::of(slot, most.min(KEYS_MAX), call.session.proto);
+    let mut keys = SlotKeys::of(slot, most.min(KEYS_MAX), call);
     keys.names = Some(Vec::new());
     call.work_in_steps(keys)
 }
 
-/// A walk over the cache that looks for the keys of a slot.
+/// A walk over the cache that looks for the keys of a slot in a database.
 struct SlotKeys {
     slot: u16,
+    space: Space,
     most: usize,
     found: usize,
     /// The keys, if they are asked for.
@@ -152,13 +153,14 @@ struct SlotKeys {
 }
 
 impl SlotKeys {
-    fn of(slot: u16, most: usize, proto: Proto) -> SlotKeys {
+    fn of(slot: u16, most: usize, call: &Call<'_>) -> SlotKeys {
         SlotKeys {
             slot,
+            space: call.space(),
             most,
             found: 0,
             names: None,
-            proto,
+            proto: call.session.proto,
             cursor: ScanCursor::START,
         }
     }
@@ -182,7 +184,8 @@ impl Work for SlotKeys {
     fn step(&mut self, context: Context<'_>, output: &mut Output) -> Progress {
         for _ in 0..STRETCHES {
             let next = context.cache().keys(self.cursor, |facts| {
-                if slot_of(facts.key) == self.slot && self.found < self.most {
+                let is_its = facts.space == self.space && slot_of(facts.key) == self.slot;
+                if is_its && self.found < self.most {
                     self.found += 1;
                     if let Some(names) = &mut self.names {
                         names.push(facts.key.into());

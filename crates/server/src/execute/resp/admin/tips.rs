@@ -28,7 +28,7 @@ pub(super) fn of(verb: Verb) -> TipWords {
         Verb::Dbsize => &[ALL_SHARDS, SUM],
         Verb::Keys => &[ALL_SHARDS, VARIES_IN_ORDER],
         Verb::Randomkey => &[ALL_SHARDS, SPECIAL_RESPONSE, VARIES],
-        Verb::Scan => &[VARIES, SPECIAL_REQUEST, SPECIAL_RESPONSE],
+        Verb::Scan | Verb::Clusterscan => &[VARIES, SPECIAL_REQUEST, SPECIAL_RESPONSE],
         Verb::Wait | Verb::Waitaof => &[ALL_SHARDS, "response_policy:agg_min"],
         Verb::Ping
         | Verb::Flushall

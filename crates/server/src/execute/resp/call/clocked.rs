@@ -9,16 +9,20 @@
 use std::sync::Arc;
 
 use cellar_protocol::resp::command::Flags;
+use cellar_protocol::resp::request::key_places;
 use cellar_protocol::resp::{Command, Request, Verb};
+use smallvec::SmallVec;
 
 use crate::client::Client;
 use crate::clock::Stopwatch;
+use crate::cluster::slot::slot_of;
 use crate::execute::context::{Context, Flow, Unfinished};
 use crate::execute::resp::QUICK_ARGS_MAX;
 use crate::execute::resp::call::notify::Class;
 use crate::execute::resp::call::{Call, Outcome};
 use crate::execute::resp::failure::Failure;
 use crate::execute::resp::session::Session;
+use crate::hot_keys::Cost;
 use crate::latency_events::LatencyEvent;
 use crate::monitors::MonitorSource;
 use crate::output::Output;
@@ -54,10 +58,20 @@ pub(in crate::execute::resp) fn run(
     if call.context.state.observer.events().has(Class::Miss) && !call.session.ahead.is_again() {
         tell_misses(call);
     }
+    let before = reply_bytes(call.output);
     let stopwatch = Stopwatch::start();
     let outcome = run(call);
     let ns = stopwatch.ns();
     let is_run_again = matches!(outcome, Ok(Flow::Wait(_)) | Err(Failure::NoRoomYet));
+    if call.context.state.hot_keys.is_active() && !is_run_again {
+        let bytes = reply_bytes(call.output).saturating_sub(before);
+        measure(
+            (call.command, call.args),
+            call.session,
+            call.context,
+            (ns, bytes),
+        );
+    }
     if !is_script && !is_run_again {
         show(call.command, call.args, call.session, call.context);
     }
@@ -76,6 +90,46 @@ pub(in crate::execute::resp) fn run(
             outcome
         }
     }
+}
+
+/// Bytes of replies that wait, pinned values too.
+pub(in crate::execute::resp) fn reply_bytes(output: &mut Output) -> usize {
+    output.bytes().len() + output.pinned_bytes()
+}
+
+/// Measures what a command has cost its keys, for HOTKEYS: so many nanoseconds and bytes of its
+/// reply. Of one that works in steps the first is measured; what a script runs is the script's.
+#[cold]
+pub(in crate::execute::resp) fn measure(
+    (command, args): (&'static Command, &[&[u8]]),
+    session: &Session,
+    context: Context<'_>,
+    (ns, bytes): (u64, usize),
+) {
+    let places = key_places(command.keys, args);
+    let keys: SmallVec<[&[u8]; 4]> = places
+        .filter_map(|place| args.get(place).copied())
+        .collect();
+    let Some(first) = keys.first().filter(|_| !session.is_script) else {
+        return;
+    };
+    let state = context.state;
+    let cost = Cost {
+        us: ns / 1_000,
+        bytes: (frame_bytes(args) + bytes) as u64,
+    };
+    let slot = state.cluster.as_ref().map_or(0, |_| slot_of(first));
+    if state.hot_keys.note(&keys, slot, cost, state.cache.now().0) {
+        state.choose_calls();
+    }
+}
+
+/// Bytes of a request as an array of bulk strings.
+fn frame_bytes(args: &[&[u8]]) -> usize {
+    // A length stands between a sign and the end of its line.
+    let head = |number: usize| 3 + number.checked_ilog10().unwrap_or(0) as usize + 1;
+    let bulks = args.iter().map(|arg| head(arg.len()) + arg.len() + 2);
+    head(args.len()) + bulks.sum::<usize>()
 }
 
 /// Shows a command to those who monitor.
@@ -297,5 +351,17 @@ mod tests {
         );
         check("CONFIG SET requirepass", "CONFIG SET requirepass");
         check("SET auth secret", "SET auth secret");
+    }
+
+    #[test]
+    fn a_request_has_as_many_bytes_as_its_frame() {
+        for args in [
+            &[&b"GET"[..], b""][..],
+            &[b"SET", b"0123456789", &[0; 1_000]],
+        ] {
+            let mut frame = Vec::new();
+            cellar_protocol::resp::request::write_frame(args, &mut frame);
+            assert_eq!(frame_bytes(args), frame.len());
+        }
     }
 }

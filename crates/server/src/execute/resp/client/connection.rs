@@ -44,11 +44,12 @@ pub(in crate::execute::resp) fn select(call: &mut Call<'_>) -> Outcome {
 pub(in crate::execute::resp) fn database(call: &Call<'_>, number: &[u8]) -> Result<u32, Failure> {
     let number = parse_integer(number).ok_or(Failure::NotInteger)?;
     let number = i32::try_from(number).map_err(|_| OUTSIDE_OF_INT)?;
-    if number != 0 && call.context.state.cluster.is_some() {
+    let databases = call.context.state.databases.count();
+    if number != 0 && databases == 1 && call.context.state.cluster.is_some() {
         return Err(Failure::text("ERR SELECT is not allowed in cluster mode"));
     }
     let number = u32::try_from(number).ok();
-    let number = number.filter(|&n| (n as usize) < call.context.state.databases.count());
+    let number = number.filter(|&number| (number as usize) < databases);
     let number = number.ok_or(Failure::text("ERR DB index is out of range"))?;
     match call.session.standing.last_user() {
         Some(user) if !user.may_use_database(number) => {

@@ -141,9 +141,9 @@ impl<'a> Trait<'a> {
                 let facts = client.facts();
                 facts.user().map_or(DEFAULT_USER, |user| user).as_bytes() == wanted
             }
-            Trait::Name(wanted) => client.facts().name == wanted,
-            Trait::Library(wanted) => client.facts().library == wanted,
-            Trait::LibraryVersion(wanted) => client.facts().library_version == wanted,
+            Trait::Name(wanted) => is_given(&client.facts().name, wanted),
+            Trait::Library(wanted) => is_given(&client.facts().library, wanted),
+            Trait::LibraryVersion(wanted) => is_given(&client.facts().library_version, wanted),
             Trait::Ip(wanted) => ip(&client.seat.peer) == wanted,
             Trait::Database(wanted) => client.database.load(order) == wanted,
             Trait::Letters(wanted) => has_all(&letters(client), wanted),
@@ -152,6 +152,11 @@ impl<'a> Trait<'a> {
             Trait::IdleFor(idle_s) => seconds(client.active_ms.load(order)) >= idle_s,
         }
     }
+}
+
+/// Whether a client has given itself this name; as in Valkey, nobody has an empty one.
+fn is_given(name: &[u8], wanted: &[u8]) -> bool {
+    !wanted.is_empty() && name == wanted
 }
 
 /// The number of a client.

@@ -1,7 +1,7 @@
 //! Field options: what stands beside the fields of commands that change their deadlines.
 //!
 //! FIELDS, its number and the fields are one block, which may stand before the options, behind them
-//! or between them.
+//! or between them. As in Valkey an option may be said again: the last operand counts.
 //!
 //! Source: Redis 8.4, redis.io/docs/latest/commands/hexpire, hgetex, hsetex.
 
@@ -75,7 +75,10 @@ pub(super) fn condition_and_fields<'a>(
             continue;
         }
         let parsed = DeadlineCondition::parse(name).ok_or_else(|| unknown(name))?;
-        if condition.replace(parsed).is_some() {
+        if condition
+            .replace(parsed)
+            .is_some_and(|before| before != parsed)
+        {
             return Err(Failure::text("ERR Multiple condition flags specified"));
         }
     }
@@ -160,7 +163,7 @@ enum Presence {
 }
 
 impl Presence {
-    /// Reads `missing` or `there`, unless another condition of its kind stood before.
+    /// Reads `missing` or `there`, unless the other one stood before.
     fn parse(self, name: &[u8], missing: &str, there: &str) -> Result<Option<Presence>, Failure> {
         let is = |other: &str| name.eq_ignore_ascii_case(other.as_bytes());
         let parsed = match (is(missing), is(there)) {
@@ -168,7 +171,7 @@ impl Presence {
             (_, true) => Presence::There,
             _ => return Ok(None),
         };
-        if self != Presence::Any {
+        if self != Presence::Any && self != parsed {
             return Err(Failure::Text(
                 format!("ERR Only one of {there} or {missing} arguments can be specified").into(),
             ));
@@ -180,6 +183,8 @@ impl Presence {
 /// The options and the fields of HGETEX and HSETEX.
 pub(super) struct FieldOptions<'a> {
     pub(super) time: Time,
+    /// The option that said so: a unit, or the one word without an operand.
+    time_option: Option<Option<Unit>>,
     /// NX and XX: whether there is a hash at all.
     hash: Presence,
     /// FNX and FXX: whether none of the fields is there, or all.
@@ -199,6 +204,7 @@ impl<'a> FieldOptions<'a> {
         let each = if takes_conditions { 2 } else { 1 };
         let mut options = FieldOptions {
             time: Time::Unsaid,
+            time_option: None,
             hash: Presence::Any,
             fields: Presence::Any,
             named: &[],
@@ -235,7 +241,8 @@ impl<'a> FieldOptions<'a> {
         if unit.is_none() && !name.eq_ignore_ascii_case(word.as_bytes()) {
             return Err(unknown(name));
         }
-        if self.time != Time::Unsaid {
+        let before = self.time_option.replace(unit);
+        if before.is_some_and(|before| before != unit) {
             return Err(Failure::Text(
                 format!("ERR Only one of EX, PX, EXAT, PXAT or {word} arguments can be specified")
                     .into(),

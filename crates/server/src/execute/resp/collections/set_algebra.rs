@@ -131,10 +131,12 @@ fn store_result(call: &mut Call<'_>, (verb, made): &(Verb, Made)) -> Result<(), 
         Verb::Sinter => "sinterstore",
         _ => "sdiffstore",
     };
-    let existed = call.store(call.key_at(1)?, made)?;
+    let key = call.key_at(1)?;
+    let replaced = call.store(key, made)?;
     if made.count() > 0 {
+        call.context.notify_replaced(replaced, made.kind(), key);
         call.notify(Class::Set, event, call.args[1]);
-    } else if existed {
+    } else if replaced.is_some() {
         call.notify(Class::Generic, "del", call.args[1]);
     }
     call.reply().integer(made.count() as i64);

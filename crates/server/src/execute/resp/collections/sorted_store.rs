@@ -136,10 +136,12 @@ fn store_result(
     made: &Made,
 ) -> Result<(), Failure> {
     let count = made.count();
-    let existed = call.store(call.cache().key_in(call.space(), key)?, made)?;
+    let hashed = call.cache().key_in(call.space(), key)?;
+    let replaced = call.store(hashed, made)?;
     if count > 0 {
+        call.context.notify_replaced(replaced, made.kind(), hashed);
         call.notify(Class::SortedSet, event, key);
-    } else if existed {
+    } else if replaced.is_some() {
         call.notify(Class::Generic, "del", key);
     }
     call.reply().integer(count as i64);

@@ -317,8 +317,10 @@ impl Restoring {
                 inflating,
             });
         }
+        let key = context.cache().key_in(self.space, &self.key)?;
+        let replaced = context.replaced_by_store(key);
         let stored = context.cache().commit(draft, &self.options())?;
-        self.note_stored(context, stored)?;
+        self.note_stored(context, (stored, replaced))?;
         Ok(Stage::Over)
     }
 
@@ -391,15 +393,22 @@ impl Restoring {
 
     fn store(&self, context: Context<'_>, value: &[u8]) -> Result<(), Failure> {
         let key = context.cache().key_in(self.space, &self.key)?;
+        let replaced = context.replaced_by_store(key);
         let stored = context.cache().set(key, value, &self.options())?;
-        self.note_stored(context, stored)
+        self.note_stored(context, (stored, replaced))
     }
 
-    fn note_stored(&self, context: Context<'_>, stored: Stored) -> Result<(), Failure> {
+    fn note_stored(
+        &self,
+        context: Context<'_>,
+        (stored, replaced): (Stored, Option<Kind>),
+    ) -> Result<(), Failure> {
         if !matches!(stored, Stored::Done { .. }) {
             return Err(BUSY_KEY);
         }
         self.notify(context, "restore");
+        let key = context.cache().key_in(self.space, &self.key)?;
+        context.notify_replaced(replaced, self.kind, key);
         Ok(())
     }
 

@@ -3,7 +3,7 @@
 //! They skip what a command of any shape needs. A client that has set up something that such a
 //! command has to look at goes through [`execute`] as any other.
 
-use cellar_engine::{Cache, Key, SetOptions, Space};
+use cellar_engine::{Cache, Key, Kind, SetOptions, Space};
 use cellar_protocol::resp::command::find;
 use cellar_protocol::resp::{Reply, Request, Verb};
 
@@ -86,7 +86,7 @@ pub(in crate::execute::resp) fn execute_get(
     }
     if note(Verb::Get, session, context) {
         let args = [b"GET".as_slice(), get.key.bytes()];
-        return look_at(&args, session, context, || {
+        return look_at(&args, session, context, output, |output| {
             read(get, session, context, output)
         });
     }
@@ -114,7 +114,7 @@ pub(in crate::execute::resp) fn execute_set(
     }
     if note(Verb::Set, session, context) {
         let args = [b"SET".as_slice(), set.key.bytes(), set.value];
-        return look_at(&args, session, context, || {
+        return look_at(&args, session, context, output, |output| {
             store(set, session, context, output)
         });
     }
@@ -128,9 +128,11 @@ fn store(set: &PlainSet<'_>, session: &Session, context: Context<'_>, output: &m
         deadline: context.default_deadline(Protocol::Resp, session.database),
         ..SetOptions::default()
     };
+    let replaced = context.replaced_by_store(set.key);
     let stored = context.cache().set(set.key, set.value, &options);
     let outcome = match stored {
         Ok(_) => {
+            context.notify_replaced(replaced, Kind::STRING, set.key);
             let observer = &context.state.observer;
             observer.notify(Class::String, "set", set.key.bytes(), session.database);
             Reply::new(output.bytes(), session.proto).ok();
@@ -157,11 +159,13 @@ fn look_at(
     args: &[&[u8]],
     session: &Session,
     context: Context<'_>,
-    run: impl FnOnce() -> Flow,
+    output: &mut Output,
+    run: impl FnOnce(&mut Output) -> Flow,
 ) -> Flow {
     let misses = context.counters.get_misses.read();
+    let before = clocked::reply_bytes(output);
     let stopwatch = Stopwatch::start();
-    let flow = run();
+    let flow = run(output);
     let ns = stopwatch.ns();
     if context.counters.get_misses.read() > misses
         && let Ok(key) = context
@@ -171,6 +175,10 @@ fn look_at(
         context.notify(Class::Miss, "keymiss", key);
     }
     if let Some(command) = find(args[0]) {
+        if context.state.hot_keys.is_active() {
+            let bytes = clocked::reply_bytes(output).saturating_sub(before);
+            clocked::measure((command, args), session, context, (ns, bytes));
+        }
         clocked::show(command, args, session, context);
         clocked::note(command, &session.client, ns, context, || shortened(args));
     }

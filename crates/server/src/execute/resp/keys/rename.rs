@@ -66,12 +66,14 @@ fn rename_when(call: &mut Call<'_>, when: When) -> Result<bool, Failure> {
         if from.bytes() == to.bytes() {
             return Ok(when == When::Always);
         }
+        let (replaced, kind) = (call.context.replaced_by_store(to), value.kind());
         if !store(call, to, value, when)? {
             return Ok(false);
         }
         remove(call, from)?;
         call.notify(Class::Generic, "rename_from", from.bytes());
         call.notify(Class::Generic, "rename_to", to.bytes());
+        call.context.notify_replaced(replaced, kind, to);
         Ok(true)
     })
 }
@@ -100,9 +102,11 @@ pub(in crate::execute::resp) fn copy(call: &mut Call<'_>) -> Outcome {
         let Some(value) = value_of(call, from)? else {
             return Ok(false);
         };
+        let (replaced, kind) = (call.context.replaced_by_store(to), value.kind());
         let is_done = store(call, to, value, when)?;
         if is_done {
             call.notify_in(target, Class::Generic, "copy_to", to.bytes());
+            call.context.notify_replaced(replaced, kind, to);
         }
         Ok::<_, Failure>(is_done)
     })?;

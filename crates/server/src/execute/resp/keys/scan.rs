@@ -16,6 +16,7 @@ use cellar_protocol::resp::Reply;
 use cellar_protocol::resp::glob::Pattern;
 use cellar_protocol::resp::number::parse_integer;
 
+use crate::cluster::slot::slot_of;
 use crate::execute::resp::call::{Call, DONE, Outcome};
 use crate::execute::resp::failure::Failure;
 use crate::execute::resp::patterns::pattern;
@@ -38,13 +39,15 @@ const DRAWS_MAX: usize = 64;
 
 /// Which keys are shown.
 #[derive(Clone, Debug)]
-struct KeyFilter<'a> {
+pub(super) struct KeyFilter<'a> {
     space: Space,
     pattern: Option<Pattern>,
     /// The name of a kind.
     kind: Option<&'a [u8]>,
     /// Whose keys alone are shown.
     user: Option<Arc<User>>,
+    /// The one slot whose keys are shown.
+    pub(super) slot: Option<u16>,
 }
 
 impl KeyFilter<'_> {
@@ -56,6 +59,7 @@ impl KeyFilter<'_> {
                 .as_ref()
                 .is_none_or(|user| user.may_use(facts.key))
             && self.kind.is_none_or(is_kind)
+            && self.slot.is_none_or(|slot| slot_of(facts.key) == slot)
             && self
                 .pattern
                 .as_ref()
@@ -63,36 +67,87 @@ impl KeyFilter<'_> {
     }
 }
 
-/// SCAN cursor [MATCH pattern] [COUNT count] [TYPE kind].
-pub(in crate::execute::resp) fn scan(call: &mut Call<'_>) -> Outcome {
-    let cursor = cursor_of(call.args[1])?;
-    let mut count = COUNT;
-    let mut filter = KeyFilter {
-        space: call.space(),
-        pattern: None,
-        kind: None,
-        user: call.session.limited_user(),
-    };
-    for pair in call.args[2..].chunks(2) {
-        let &[name, operand] = pair else {
-            return Err(Failure::Syntax);
+/// What a scan shows, and how much of it in one call.
+pub(super) struct ScanRequest<'a> {
+    pub(super) filter: KeyFilter<'a>,
+    count: usize,
+}
+
+impl<'a> ScanRequest<'a> {
+    /// A scan of the session's database without options.
+    pub(super) fn of(call: &Call<'_>) -> ScanRequest<'a> {
+        let filter = KeyFilter {
+            space: call.space(),
+            pattern: None,
+            kind: None,
+            user: call.session.limited_user(),
+            slot: None,
         };
+        ScanRequest {
+            filter,
+            count: COUNT,
+        }
+    }
+
+    /// Takes the option with this name.
+    pub(super) fn take(&mut self, name: &[u8], operand: &'a [u8]) -> Result<(), Failure> {
         match name.to_ascii_uppercase().as_slice() {
-            b"MATCH" => filter.pattern = Some(pattern(operand)?),
+            b"MATCH" => self.filter.pattern = Some(pattern(operand)?),
             b"TYPE" if !kind::is_name(operand) => {
                 let text = String::from_utf8_lossy(operand);
                 let text = format!("ERR unknown type name '{text}'");
                 return Err(Failure::Text(text.into()));
             }
-            b"TYPE" => filter.kind = Some(operand),
+            b"TYPE" => self.filter.kind = Some(operand),
             b"COUNT" => {
                 let number = parse_integer(operand).ok_or(Failure::NotInteger)?;
                 let number = usize::try_from(number).ok().filter(|number| *number > 0);
-                count = number.ok_or(Failure::Syntax)?;
+                self.count = number.ok_or(Failure::Syntax)?;
             }
             _ => return Err(Failure::Syntax),
         }
+        Ok(())
     }
+}
+
+/// The part of a scan that one call shows.
+pub(super) struct ScanPart {
+    /// How many keys are shown.
+    pub(super) shown: usize,
+    /// They, as they will be sent.
+    pub(super) keys: Vec<u8>,
+    /// Where the next call goes on; none at the end.
+    pub(super) next: Option<ScanCursor>,
+}
+
+/// SCAN cursor [MATCH pattern] [COUNT count] [TYPE kind].
+pub(in crate::execute::resp) fn scan(call: &mut Call<'_>) -> Outcome {
+    let cursor = cursor_of(call.args[1])?;
+    let mut request = ScanRequest::of(call);
+    for pair in call.args[2..].chunks(2) {
+        let &[name, operand] = pair else {
+            return Err(Failure::Syntax);
+        };
+        request.take(name, operand)?;
+    }
+    let part = part_of(call, cursor, &request);
+    let cursor = part.next.map_or(0, |cursor| cursor.0);
+    answer(call, itoa::Buffer::new().format(cursor), &part)
+}
+
+/// Answers a cursor and the keys of a part.
+pub(super) fn answer(call: &mut Call<'_>, cursor: impl AsRef<[u8]>, part: &ScanPart) -> Outcome {
+    let mut reply = call.reply();
+    reply.array(2);
+    reply.bulk(cursor);
+    reply.array(part.shown);
+    reply.out.extend_from_slice(&part.keys);
+    DONE
+}
+
+/// Looks through a part of the cache.
+pub(super) fn part_of(call: &Call<'_>, cursor: ScanCursor, request: &ScanRequest<'_>) -> ScanPart {
+    let (filter, count) = (&request.filter, request.count);
     let mut keys = Vec::new();
     let mut reply = Reply::new(&mut keys, call.session.proto);
     let (mut shown, mut looks, mut bytes) = (0_usize, 0_usize, 0_usize);
@@ -113,13 +168,7 @@ pub(in crate::execute::resp) fn scan(call: &mut Call<'_>) -> Outcome {
             shown < count
         });
     }
-    let mut reply = call.reply();
-    reply.array(2);
-    let cursor = next.map_or(0, |cursor| cursor.0);
-    reply.bulk(itoa::Buffer::new().format(cursor));
-    reply.array(shown);
-    reply.out.extend_from_slice(&keys);
-    DONE
+    ScanPart { shown, keys, next }
 }
 
 /// The cursor that a client sends; nothing is the beginning, as in Redis.

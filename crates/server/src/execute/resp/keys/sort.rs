@@ -531,7 +531,7 @@ fn store(call: &mut Call<'_>, destination: &[u8], list: &Arguments) -> Result<()
     let key = call.cache().key_in(call.space(), destination)?;
     let deadline: Deadline = call.default_deadline();
     let elements: Vec<&[u8]> = list.iter().collect();
-    let existed = call.change(key, |old, scratch| {
+    let replaced = call.change(key, |old, scratch| {
         let change = if elements.is_empty() {
             Change::Remove
         } else {
@@ -543,15 +543,16 @@ fn store(call: &mut Call<'_>, destination: &[u8], list: &Arguments) -> Result<()
                 flags: 0,
             }
         };
-        (old.is_some(), change)
+        (old.map(|item| item.kind), change)
     });
-    let existed = existed.map_err(|error| match error {
+    let replaced = replaced.map_err(|error| match error {
         cellar_engine::Error::TooLarge { .. } => too_long(),
         error => error.into(),
     })?;
     if !elements.is_empty() {
+        call.context.notify_replaced(replaced, LIST, key);
         call.notify(Class::List, "sortstore", destination);
-    } else if existed {
+    } else if replaced.is_some() {
         call.notify(Class::Generic, "del", destination);
     }
     call.reply().integer(elements.len() as i64);

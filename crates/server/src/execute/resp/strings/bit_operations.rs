@@ -5,7 +5,7 @@
 //!
 //! Source: redis.io/docs/latest/commands/bitop.
 
-use cellar_engine::{DeleteOptions, Deleted, Error, Handle, Reserved, SetOptions};
+use cellar_engine::{DeleteOptions, Deleted, Error, Handle, Key, Kind, Reserved, SetOptions};
 use cellar_protocol::resp::Reply;
 
 use crate::execute::context::Context;
@@ -182,6 +182,7 @@ impl Making {
     /// what is to be gone on with, if there is more to do.
     fn go_on(
         &mut self,
+        key: Key<'_>,
         room: Reserved,
         options: &SetOptions,
         context: Context<'_>,
@@ -193,7 +194,10 @@ impl Making {
         if self.step(draft.value_mut()) == Progress::More {
             return Ok(Some(Reserved::Draft(draft)));
         }
-        context.cache().commit(draft, options).map(|_| None)
+        let replaced = context.replaced_by_store(key);
+        context.cache().commit(draft, options)?;
+        context.notify_replaced(replaced, Kind::STRING, key);
+        Ok(None)
     }
 }
 
@@ -219,7 +223,9 @@ pub(in crate::execute::resp) fn bitop(call: &mut Call<'_>) -> Outcome {
                 if making.step(draft.value_mut()) == Progress::More {
                     return Ok(Some((making, Reserved::Draft(draft))));
                 }
+                let replaced = call.context.replaced_by_store(key);
                 call.cache().commit(draft, &options)?;
+                call.context.notify_replaced(replaced, Kind::STRING, key);
             }
             room => return Ok(Some((making, room))),
         }
@@ -233,9 +239,11 @@ pub(in crate::execute::resp) fn bitop(call: &mut Call<'_>) -> Outcome {
     let (space, key) = (call.space(), call.args[2].to_vec());
     let (proto, mut room) = (call.session.proto, Some(room));
     call.in_steps(move |context, output| {
-        let result = room
-            .take()
-            .map(|room| making.go_on(room, &options, context));
+        let hashed = context.cache().key_in(space, &key);
+        let result = room.take().map(|room| {
+            let key = hashed?;
+            making.go_on(key, room, &options, context)
+        });
         match result {
             Some(Ok(Some(more))) => {
                 room = Some(more);

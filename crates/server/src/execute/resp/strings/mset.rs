@@ -251,8 +251,14 @@ fn store_all(
     if !holds {
         return Ok(false);
     }
+    let mut replaced = Vec::new();
     for (stored, &(key, value)) in pairs.iter().enumerate() {
         call.context.counters.cmd_set.add(1);
+        replaced.extend(
+            call.context
+                .replaced_by_store(key)
+                .map(|kind| (stored, kind)),
+        );
         let old = match options.keeps_deadline {
             true => deadline_of(call, key)?,
             false => None,
@@ -269,8 +275,11 @@ fn store_all(
             return Err(error);
         }
     }
-    for (key, _) in pairs {
-        notify_set(call, key.bytes(), options.deadline.is_some());
+    let mut replaced = replaced.into_iter().peekable();
+    for (stored, (key, _)) in pairs.iter().enumerate() {
+        let kind = replaced.next_if(|(place, _)| *place == stored);
+        let kind = kind.map(|(_, kind)| kind);
+        notify_set(call, *key, kind, options.deadline.is_some());
     }
     Ok(true)
 }

@@ -2,7 +2,7 @@
 //!
 //! Source: redis.io/docs/latest/commands/setnx and its neighbours.
 
-use cellar_engine::{SetOptions, Stored, When};
+use cellar_engine::{Handle, SetOptions, Stored, When};
 
 use crate::execute::resp::call::notify::Class;
 use crate::execute::resp::call::{Call, Outcome};
@@ -42,9 +42,10 @@ fn store_for(call: &mut Call<'_>, unit: Unit, command: &'static str) -> Outcome 
         deadline: unit.option_deadline(call.args[2], command, call.context)?,
         ..SetOptions::default()
     };
+    let replaced = call.context.replaced_by_store(key);
     call.set(key, value, &options)?;
     call.context.counters.cmd_set.add(1);
-    notify_set(call, key.bytes(), true);
+    notify_set(call, key, replaced, true);
     call.ok()
 }
 
@@ -56,6 +57,7 @@ pub(in crate::execute::resp) fn getset(call: &mut Call<'_>) -> Outcome {
         Ok((old, store_until(call.default_deadline())))
     })?;
     call.context.counters.cmd_set.add(1);
-    call.notify(Class::String, "set", key.bytes());
+    let replaced = old.as_ref().map(Handle::kind);
+    notify_set(call, key, replaced, false);
     answer_value(call, old)
 }

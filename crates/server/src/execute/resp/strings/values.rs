@@ -122,11 +122,17 @@ pub(in crate::execute::resp) fn deadline_of(
     }
 }
 
-/// Tells of a SET that stored.
-pub(in crate::execute::resp) fn notify_set(call: &mut Call<'_>, key: &[u8], has_deadline: bool) {
-    call.notify(Class::String, "set", key);
+/// Tells of a SET that stored, over a value of the kind that it replaced.
+pub(in crate::execute::resp) fn notify_set(
+    call: &mut Call<'_>,
+    key: Key<'_>,
+    replaced: Option<Kind>,
+    has_deadline: bool,
+) {
+    call.context.notify_replaced(replaced, Kind::STRING, key);
+    call.notify(Class::String, "set", key.bytes());
     if has_deadline {
-        call.notify(Class::Generic, "expire", key);
+        call.notify(Class::Generic, "expire", key.bytes());
     }
 }
 

@@ -24,12 +24,19 @@ pub(super) fn clients(facts: &InfoFacts<'_>, text: &mut InfoText) {
 /// What the section of statistics ends with.
 pub(super) fn stats(facts: &InfoFacts<'_>, text: &mut InfoText) {
     let state = facts.call.context.state;
-    let (cycles, busy_us) = loops(facts);
+    let ((cycles, busy_us), rates) = (state.loop_work(), state.pace.rates());
+    let mut command_us = 0;
+    facts.each_command(|_, calls, times| command_us += times.total_us(calls));
+    // Of the microseconds of a second that were busy, those of one iteration.
+    let iteration_us = rates.busy_us.checked_div(rates.cycles).unwrap_or(0);
     text.fields([
         ("expired_subkeys", state.observer.expired_fields()),
         ("evicted_scripts", state.scripts.evicted()),
         ("eventloop_cycles", cycles),
         ("eventloop_duration_sum", busy_us),
+        ("eventloop_duration_cmd_sum", command_us),
+        ("instantaneous_eventloop_cycles_per_sec", rates.cycles),
+        ("instantaneous_eventloop_duration_usec", iteration_us),
     ]);
     for (name, reason) in [
         ("acl_access_denied_auth", DenialReason::Auth),
@@ -44,29 +51,29 @@ pub(super) fn stats(facts: &InfoFacts<'_>, text: &mut InfoText) {
 
 /// What the section of the processor ends with.
 pub(super) fn cpu(facts: &InfoFacts<'_>, text: &mut InfoText) {
-    let (_, us) = loops(facts);
+    let (_, us) = facts.call.context.state.loop_work();
     let time = format_args!("{}.{:06}", us / 1_000_000, us % 1_000_000);
     text.field("used_active_time_main_thread", time);
 }
 
-/// The section of TLS: when the first certificate ends that servers here show.
+/// The section of TLS: when the first certificate ends that this server shows, and when the first
+/// of the authorities does whose certificates clients show.
 pub(super) fn tls(facts: &InfoFacts<'_>, text: &mut InfoText) {
     let state = facts.call.context.state;
     let Some(keys) = &state.tls else {
         return;
     };
     let now_s = i64::try_from(facts.call.unix_ms(facts.call.now()) / 1_000).unwrap_or(i64::MAX);
-    if let Some(end_s) = keys.expiries_s().into_iter().map(|(_, end_s)| end_s).min() {
-        let left_s = end_s.saturating_sub(now_s).max(0);
-        text.field("tls_server_cert_expires_in_seconds", left_s);
+    let server_s = keys.expiries_s().into_iter().map(|(_, end_s)| end_s).min();
+    for (name, end_s) in [
+        ("tls_server_cert_expires_in_seconds", server_s),
+        (
+            "tls_ca_cert_expires_in_seconds",
+            keys.authorities_expiry_s(),
+        ),
+    ] {
+        if let Some(end_s) = end_s {
+            text.field(name, end_s.saturating_sub(now_s).max(0));
+        }
     }
-}
-
-/// Iterations of the event loops, and how long those took that had something to do.
-fn loops(facts: &InfoFacts<'_>) -> (u64, u64) {
-    let loops = facts.call.context.state.counters.iter();
-    loops.fold((0, 0), |(cycles, busy_us), one| {
-        let cycles = cycles + one.pulse.beats();
-        (cycles, busy_us + one.load.read().busy_us)
-    })
 }
