@@ -41,7 +41,7 @@ _cellar() {
 
     case "${cmd}" in
         cellar)
-            opts="-h -V --config --memory --threads --memcached --resp --databases --keep --state --max-downtime --state-verify --password --users --insecure --notify-keyspace-events --tracking-table-max-keys --http --http-token --http-hosts --console-write --unix --unix-mode --control --takeover --tls-cert --tls-key --tls-client-ca --max-connections --client-memory --max-value --idle-timeout --login-timeout --write-timeout --lame-duck --drain-timeout --release-memory --expire-effort --default-ttl --lease-timeout --enable-debug-commands --script-time-limit --watchdog --otlp --otlp-interval --cluster --node --node-weight --announce-resp --announce-memcached --announce-http --cluster-lease --cluster-ca --cluster-cert --cluster-key --cluster-user --cluster-password-file --log-level --log-format --print-config --help-all --help --version top migrate healthcheck doctor hash-password"
+            opts="-h -V --config --memory --threads --memcached --resp --databases --noeviction-databases --state --max-downtime --state-verify --password --users --insecure --notify-keyspace-events --tracking-table-max-keys --http --http-token --http-hosts --console-write --unix --unix-mode --control --takeover --tls-cert --tls-key --tls-client-ca --max-connections --client-memory --max-value --idle-timeout --login-timeout --write-timeout --lame-duck --drain-timeout --release-memory --expire-effort --default-ttl --lease-timeout --enable-debug-commands --script-time-limit --watchdog --otlp --otlp-interval --cluster --node --node-weight --announce-resp --announce-memcached --announce-http --cluster-lease --cluster-ca --cluster-cert --cluster-key --cluster-user --cluster-password-file --log-level --log-format --print-config --help-all --help --version top migrate healthcheck doctor hash-password"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -71,7 +71,7 @@ _cellar() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --keep)
+                --noeviction-databases)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -283,7 +283,7 @@ _cellar() {
             return 0
             ;;
         cellar__subcmd__doctor)
-            opts="-h --config --memory --threads --memcached --resp --databases --keep --state --max-downtime --state-verify --password --users --insecure --notify-keyspace-events --tracking-table-max-keys --http --http-token --http-hosts --console-write --unix --unix-mode --control --takeover --tls-cert --tls-key --tls-client-ca --max-connections --client-memory --max-value --idle-timeout --login-timeout --write-timeout --lame-duck --drain-timeout --release-memory --expire-effort --default-ttl --lease-timeout --enable-debug-commands --script-time-limit --watchdog --otlp --otlp-interval --cluster --node --node-weight --announce-resp --announce-memcached --announce-http --cluster-lease --cluster-ca --cluster-cert --cluster-key --cluster-user --cluster-password-file --log-level --log-format --help"
+            opts="-h --config --memory --threads --memcached --resp --databases --noeviction-databases --state --max-downtime --state-verify --password --users --insecure --notify-keyspace-events --tracking-table-max-keys --http --http-token --http-hosts --console-write --unix --unix-mode --control --takeover --tls-cert --tls-key --tls-client-ca --max-connections --client-memory --max-value --idle-timeout --login-timeout --write-timeout --lame-duck --drain-timeout --release-memory --expire-effort --default-ttl --lease-timeout --enable-debug-commands --script-time-limit --watchdog --otlp --otlp-interval --cluster --node --node-weight --announce-resp --announce-memcached --announce-http --cluster-lease --cluster-ca --cluster-cert --cluster-key --cluster-user --cluster-password-file --log-level --log-format --help-all --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -313,7 +313,7 @@ _cellar() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --keep)
+                --noeviction-databases)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -525,7 +525,7 @@ _cellar() {
             return 0
             ;;
         cellar__subcmd__hash__subcmd__password)
-            opts="-h --help"
+            opts="-h --help-all --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -539,7 +539,7 @@ _cellar() {
             return 0
             ;;
         cellar__subcmd__healthcheck)
-            opts="-h --config --target --tls-ca --tls-cert --tls-key --help"
+            opts="-h --config --target --tls-ca --tls-cert --tls-key --help-all --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -573,7 +573,7 @@ _cellar() {
             return 0
             ;;
         cellar__subcmd__migrate)
-            opts="-h --help check"
+            opts="-h --help-all --help check"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -587,7 +587,7 @@ _cellar() {
             return 0
             ;;
         cellar__subcmd__migrate__subcmd__check)
-            opts="-h --tls-ca --tls-cert --tls-key --json --help"
+            opts="-h --tls-ca --tls-cert --tls-key --json --help-all --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -613,7 +613,7 @@ _cellar() {
             return 0
             ;;
         cellar__subcmd__top)
-            opts="-h --target --tls-ca --tls-cert --tls-key --user --token --interval --once --help"
+            opts="-h --target --tls-ca --tls-cert --tls-key --user --token --interval --once --help-all --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

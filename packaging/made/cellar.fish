@@ -1,6 +1,6 @@
 # Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
 function __fish_cellar_global_optspecs
-    string join \n config= memory= threads= memcached= resp= databases= keep= state= max-downtime= state-verify= password= users= insecure= notify-keyspace-events= tracking-table-max-keys= http= http-token= http-hosts= console-write= unix= unix-mode= control= takeover= tls-cert= tls-key= tls-client-ca= max-connections= client-memory= max-value= idle-timeout= login-timeout= write-timeout= lame-duck= drain-timeout= release-memory= expire-effort= default-ttl= lease-timeout= enable-debug-commands= script-time-limit= watchdog= otlp= otlp-interval= cluster= node= node-weight= announce-resp= announce-memcached= announce-http= cluster-lease= cluster-ca= cluster-cert= cluster-key= cluster-user= cluster-password-file= log-level= log-format= print-config help-all h/help V/version
+    string join \n config= memory= threads= memcached= resp= databases= noeviction-databases= state= max-downtime= state-verify= password= users= insecure= notify-keyspace-events= tracking-table-max-keys= http= http-token= http-hosts= console-write= unix= unix-mode= control= takeover= tls-cert= tls-key= tls-client-ca= max-connections= client-memory= max-value= idle-timeout= login-timeout= write-timeout= lame-duck= drain-timeout= release-memory= expire-effort= default-ttl= lease-timeout= enable-debug-commands= script-time-limit= watchdog= otlp= otlp-interval= cluster= node= node-weight= announce-resp= announce-memcached= announce-http= cluster-lease= cluster-ca= cluster-cert= cluster-key= cluster-user= cluster-password-file= log-level= log-format= print-config help-all h/help V/version
 end
 
 function __fish_cellar_needs_command
@@ -29,8 +29,8 @@ complete -c cellar -n "__fish_cellar_needs_command" -l memory -d 'Memory limit o
 complete -c cellar -n "__fish_cellar_needs_command" -l threads -d 'Number of event loops. Each serves its own connections, and all share the cache. The default is at most the number of whole processors in the control group\'s CPU quota. [default: one per core]' -r
 complete -c cellar -n "__fish_cellar_needs_command" -l memcached -d 'Addresses for the memcached protocol: host:port, tls:host:port or unix:/path, separated by commas. Port 0 selects a free port. With --users the first command of a client is its login. [default: 127.0.0.1:11211]' -r
 complete -c cellar -n "__fish_cellar_needs_command" -l resp -d 'Addresses for the Redis protocol: host:port, tls:host:port or unix:/path, separated by commas. Port 0 selects a free port. [default: 127.0.0.1:6379]' -r
-complete -c cellar -n "__fish_cellar_needs_command" -l databases -d 'Number of databases for SELECT, at most 10000. Unused databases cost nothing. memcached and HTTP use database 0. In a cluster the default is 1. [default: 16]' -r
-complete -c cellar -n "__fish_cellar_needs_command" -l keep -d 'Databases without eviction and their share of --memory, at least 1MiB. A store that does not fit returns -OOM. 3,4:64MiB gives two databases one share, 3:64MiB,4:1MiB gives each its own. At most 8 shares and half of --memory; not for database 0. [default: none]' -r
+complete -c cellar -n "__fish_cellar_needs_command" -l databases -d 'Number of databases for SELECT, at most 10000. Unused databases cost nothing. memcached and HTTP use database 0. [default: 16]' -r
+complete -c cellar -n "__fish_cellar_needs_command" -l noeviction-databases -d 'Databases without eviction and their share of --memory, at least 1MiB. A store that does not fit returns -OOM. 3,4:64MiB gives two databases one share, 3:64MiB,4:1MiB gives each its own. At most 8 shares and half of --memory; not for database 0. [default: none]' -r
 complete -c cellar -n "__fish_cellar_needs_command" -l state -d 'Directory on a tmpfs for the cache\'s memory. The next server continues with it after a restart, a crash or kill -9. Only the server\'s user may access it. One server at a time. [default: off]' -r
 complete -c cellar -n "__fish_cellar_needs_command" -l max-downtime -d 'With --state: the cache starts empty if no server ran for longer than this. During the downtime it receives no invalidations for changes in the database behind it. [default: 1m]' -r
 complete -c cellar -n "__fish_cellar_needs_command" -l state-verify -d 'With --state: compares checksums after a clean stop, too, and drops items that do not match. It also counts all restored items, and starts empty if a count is wrong. It takes as long as a few reads of each item. [default: off]' -r
@@ -88,7 +88,7 @@ complete -c cellar -n "__fish_cellar_needs_command" -s V -l version -d 'Print ve
 complete -c cellar -n "__fish_cellar_needs_command" -f -a "top" -d 'Shows a running server\'s metrics live in the terminal; q quits'
 complete -c cellar -n "__fish_cellar_needs_command" -f -a "migrate" -d 'Helps to migrate from another server'
 complete -c cellar -n "__fish_cellar_needs_command" -f -a "healthcheck" -d 'Checks whether a running server is ready. Exit status: 0, or 1 with the reason'
-complete -c cellar -n "__fish_cellar_needs_command" -f -a "doctor" -d 'Checks the host configuration for a server with these settings (file limits, huge pages, swap, control groups) and suggests fixes. Exit status: 0, or 1 if there is a problem'
+complete -c cellar -n "__fish_cellar_needs_command" -f -a "doctor" -d 'Checks whether a server with these settings can start (memory, files, addresses) and the host configuration (file limits, huge pages, swap, control groups), and suggests fixes. Exit status: 0, or 1 if there is a problem'
 complete -c cellar -n "__fish_cellar_needs_command" -f -a "hash-password" -d 'Reads a password from standard input and prints its hash for the users file'
 complete -c cellar -n "__fish_cellar_using_subcommand top" -l target -d 'The server\'s HTTP address (--http); also https://... and unix:/path.' -r
 complete -c cellar -n "__fish_cellar_using_subcommand top" -l tls-ca -d 'Certificate authority of the server, in PEM.' -r
@@ -98,27 +98,31 @@ complete -c cellar -n "__fish_cellar_using_subcommand top" -l user -d 'User name
 complete -c cellar -n "__fish_cellar_using_subcommand top" -l token -d 'The server\'s token (--http-token).' -r
 complete -c cellar -n "__fish_cellar_using_subcommand top" -l interval -d 'Interval between updates, 100ms or more.' -r
 complete -c cellar -n "__fish_cellar_using_subcommand top" -l once -d 'Prints the metrics of one interval and exits; the default without a terminal.'
+complete -c cellar -n "__fish_cellar_using_subcommand top" -l help-all -d 'Describes every flag in full, and exits.'
 complete -c cellar -n "__fish_cellar_using_subcommand top" -s h -l help -d 'Print help'
+complete -c cellar -n "__fish_cellar_using_subcommand migrate; and not __fish_seen_subcommand_from check" -l help-all -d 'Describes every flag in full, and exits.'
 complete -c cellar -n "__fish_cellar_using_subcommand migrate; and not __fish_seen_subcommand_from check" -s h -l help -d 'Print help'
 complete -c cellar -n "__fish_cellar_using_subcommand migrate; and not __fish_seen_subcommand_from check" -f -a "check" -d 'Lists the commands that applications use of a running Redis, Valkey or memcached and that Cellar lacks. It only reads. Exit status: 0 nothing is missing, 1 something is missing, 2 no answer'
 complete -c cellar -n "__fish_cellar_using_subcommand migrate; and __fish_seen_subcommand_from check" -l tls-ca -d 'Certificate authority of the server, in PEM.' -r
 complete -c cellar -n "__fish_cellar_using_subcommand migrate; and __fish_seen_subcommand_from check" -l tls-cert -d 'Client certificate, in PEM.' -r
 complete -c cellar -n "__fish_cellar_using_subcommand migrate; and __fish_seen_subcommand_from check" -l tls-key -d 'Private key of the client certificate, in PEM.' -r
 complete -c cellar -n "__fish_cellar_using_subcommand migrate; and __fish_seen_subcommand_from check" -l json -d 'Prints JSON.'
+complete -c cellar -n "__fish_cellar_using_subcommand migrate; and __fish_seen_subcommand_from check" -l help-all -d 'Describes every flag in full, and exits.'
 complete -c cellar -n "__fish_cellar_using_subcommand migrate; and __fish_seen_subcommand_from check" -s h -l help -d 'Print help'
 complete -c cellar -n "__fish_cellar_using_subcommand healthcheck" -l config -d 'Settings file in TOML; its keys are the flags with _ for -. A flag overrides a CELLAR_* variable, and a variable overrides the file.' -r
 complete -c cellar -n "__fish_cellar_using_subcommand healthcheck" -l target -d 'Address to check: http=127.0.0.1:8080, resp=tls:cache.example:6379, memcached=unix:/run/cellar.sock.' -r
 complete -c cellar -n "__fish_cellar_using_subcommand healthcheck" -l tls-ca -d 'Certificate authority of the server, in PEM.' -r
 complete -c cellar -n "__fish_cellar_using_subcommand healthcheck" -l tls-cert -d 'Client certificate, in PEM.' -r
 complete -c cellar -n "__fish_cellar_using_subcommand healthcheck" -l tls-key -d 'Private key of the client certificate, in PEM.' -r
+complete -c cellar -n "__fish_cellar_using_subcommand healthcheck" -l help-all -d 'Describes every flag in full, and exits.'
 complete -c cellar -n "__fish_cellar_using_subcommand healthcheck" -s h -l help -d 'Print help'
 complete -c cellar -n "__fish_cellar_using_subcommand doctor" -l config -d 'Settings file in TOML; its keys are the flags with _ for -. A flag overrides a CELLAR_* variable, and a variable overrides the file.' -r
 complete -c cellar -n "__fish_cellar_using_subcommand doctor" -l memory -d 'Memory limit of the cache: items, index and bookkeeping. auto = the control group\'s limit, minus the program, --max-connections and --client-memory; without such a limit half of the machine\'s memory. [default: 256MiB]' -r
 complete -c cellar -n "__fish_cellar_using_subcommand doctor" -l threads -d 'Number of event loops. Each serves its own connections, and all share the cache. The default is at most the number of whole processors in the control group\'s CPU quota. [default: one per core]' -r
 complete -c cellar -n "__fish_cellar_using_subcommand doctor" -l memcached -d 'Addresses for the memcached protocol: host:port, tls:host:port or unix:/path, separated by commas. Port 0 selects a free port. With --users the first command of a client is its login. [default: 127.0.0.1:11211]' -r
 complete -c cellar -n "__fish_cellar_using_subcommand doctor" -l resp -d 'Addresses for the Redis protocol: host:port, tls:host:port or unix:/path, separated by commas. Port 0 selects a free port. [default: 127.0.0.1:6379]' -r
-complete -c cellar -n "__fish_cellar_using_subcommand doctor" -l databases -d 'Number of databases for SELECT, at most 10000. Unused databases cost nothing. memcached and HTTP use database 0. In a cluster the default is 1. [default: 16]' -r
-complete -c cellar -n "__fish_cellar_using_subcommand doctor" -l keep -d 'Databases without eviction and their share of --memory, at least 1MiB. A store that does not fit returns -OOM. 3,4:64MiB gives two databases one share, 3:64MiB,4:1MiB gives each its own. At most 8 shares and half of --memory; not for database 0. [default: none]' -r
+complete -c cellar -n "__fish_cellar_using_subcommand doctor" -l databases -d 'Number of databases for SELECT, at most 10000. Unused databases cost nothing. memcached and HTTP use database 0. [default: 16]' -r
+complete -c cellar -n "__fish_cellar_using_subcommand doctor" -l noeviction-databases -d 'Databases without eviction and their share of --memory, at least 1MiB. A store that does not fit returns -OOM. 3,4:64MiB gives two databases one share, 3:64MiB,4:1MiB gives each its own. At most 8 shares and half of --memory; not for database 0. [default: none]' -r
 complete -c cellar -n "__fish_cellar_using_subcommand doctor" -l state -d 'Directory on a tmpfs for the cache\'s memory. The next server continues with it after a restart, a crash or kill -9. Only the server\'s user may access it. One server at a time. [default: off]' -r
 complete -c cellar -n "__fish_cellar_using_subcommand doctor" -l max-downtime -d 'With --state: the cache starts empty if no server ran for longer than this. During the downtime it receives no invalidations for changes in the database behind it. [default: 1m]' -r
 complete -c cellar -n "__fish_cellar_using_subcommand doctor" -l state-verify -d 'With --state: compares checksums after a clean stop, too, and drops items that do not match. It also counts all restored items, and starts empty if a count is wrong. It takes as long as a few reads of each item. [default: off]' -r
@@ -169,5 +173,7 @@ complete -c cellar -n "__fish_cellar_using_subcommand doctor" -l cluster-user -d
 complete -c cellar -n "__fish_cellar_using_subcommand doctor" -l cluster-password-file -d 'File whose first line is the password for etcd. The server reads it for each login. [default: off]' -r
 complete -c cellar -n "__fish_cellar_using_subcommand doctor" -l log-level -d 'Minimum severity of log lines: off, error, warn, info, debug, trace. [default: info]' -r
 complete -c cellar -n "__fish_cellar_using_subcommand doctor" -l log-format -d 'Format of log lines on standard error. [default: text]' -r
+complete -c cellar -n "__fish_cellar_using_subcommand doctor" -l help-all -d 'Describes every flag in full, and exits.'
 complete -c cellar -n "__fish_cellar_using_subcommand doctor" -s h -l help -d 'Print help'
+complete -c cellar -n "__fish_cellar_using_subcommand hash-password" -l help-all -d 'Describes every flag in full, and exits.'
 complete -c cellar -n "__fish_cellar_using_subcommand hash-password" -s h -l help -d 'Print help'

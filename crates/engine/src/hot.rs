@@ -142,6 +142,14 @@ impl Hot {
         self.halved.0 += halvings * HALF_LIFE_MS;
     }
 
+    /// Counted reads that surely were this key's.
+    pub(crate) fn sure_of(&mut self, key: Key<'_>, now: Instant) -> u32 {
+        self.age(now);
+        let hash = key.hash();
+        let known = self.keys.iter().find(|known| known.hash == hash);
+        known.map_or(0, KeyCount::sure)
+    }
+
     /// The keys, in no order, with the counted reads of all keys and the milliseconds in which they
     /// came.
     pub(crate) fn list(&mut self, now: Instant) -> (&[KeyCount], u64, u64) {
@@ -189,6 +197,8 @@ mod tests {
         assert_eq!(hot.list(Instant(20_000)).2, 20_000);
         let (keys, total, window_ms) = hot.list(Instant(30_000));
         assert_eq!((keys[0].sure(), total, window_ms), (500, 500, 15_000));
+        assert_eq!(hot.sure_of(key(b"old"), Instant(30_000)), 500);
+        assert_eq!(hot.sure_of(key(b"other"), Instant(30_000)), 0);
         let (keys, total, window_ms) = hot.list(Instant(70_000));
         assert_eq!((keys[0].sure(), total, window_ms), (250, 250, 32_500));
         assert!(hot.list(Instant(10_000_000)).0.is_empty());

@@ -20,8 +20,17 @@ pub fn make(
     pairs: &[(&[u8], &[u8])],
 ) -> Result<Vec<(&'static str, String)>, Refused> {
     let _turn = state.parameters.turn();
+    let before = pairs.iter().map(|(name, _)| {
+        let name = String::from_utf8_lossy(name).to_ascii_lowercase();
+        state.parameters.value(&name)
+    });
+    let before: Vec<String> = before.collect();
     let changed = state.parameters.change(pairs)?;
-    for (name, value) in &changed {
+    for ((name, value), before) in changed.iter().zip(before) {
+        // To set what is set already is no change, and no event.
+        if *value == before {
+            continue;
+        }
         take_effect(name, value, state);
         let told = format!("{name}={value}");
         let now_ms = state.cache.now().0;

@@ -1,8 +1,9 @@
-//! Doctor: what would keep this machine, or its control group, from the server's speed, each with
-//! its remedy.
+//! Doctor: what would keep a server from its start, or this machine and its control group from the
+//! server's speed, each with its remedy.
 //!
 //! It reads what the system says and changes nothing. Where the system says nothing, nothing is
-//! wrong. Tests: at the end of this file, over made-up machines; tests/healthcheck.rs.
+//! wrong. The checks of a start are the server's own ([`try_start`]).
+//! Tests: at the end of this file, over made-up machines; tests/healthcheck.rs.
 
 use std::fs;
 use std::path::Path;
@@ -10,11 +11,11 @@ use std::path::Path;
 use rustix::process::{Resource, getrlimit};
 
 use crate::cgroup;
-use crate::error::Error;
 use crate::listener::BACKLOG;
 use crate::memory;
-use crate::server::open_files;
+use crate::server::{Trial, open_files, try_start};
 use crate::settings::Settings;
+use crate::settings::load::Loaded;
 use crate::settings::units::round_size;
 
 /// What was looked at.
@@ -27,20 +28,35 @@ struct Finding {
     remedy: Option<String>,
 }
 
+/// What helps against an error of a start, whose text names the setting.
+const CANNOT_START: &str =
+    "the server does not start with this setting; change it as the line says";
+
 /// Looks at this machine for a server with these settings; the lines to print, and whether all is
 /// as it should be.
-///
-/// # Errors
-/// [`Error::Memory`] if there is no size for `--memory auto`.
-pub fn run(settings: &Settings) -> Result<(String, bool), Error> {
-    let mut settings = settings.clone();
-    memory::settle(&mut settings)?;
+#[must_use]
+pub fn run(loaded: &Loaded) -> (String, bool) {
+    let mut settings = loaded.settings.clone();
     let most = getrlimit(Resource::Nofile).maximum;
-    let findings = look(Path::new("/"), &settings, most);
-    Ok((
-        report(&findings),
-        findings.iter().all(|one| one.remedy.is_none()),
-    ))
+    let mut findings = look_at_start(&try_start(loaded));
+    // An error of that is among those of a start.
+    let _ = memory::settle(&mut settings);
+    findings.extend(look(Path::new("/"), &settings, most));
+    let is_well = findings.iter().all(|one| one.remedy.is_none());
+    (report(&findings), is_well)
+}
+
+fn look_at_start(trial: &Trial) -> Vec<Finding> {
+    let refused = trial.errors.iter();
+    let refused = refused.map(|it| finding("start", it.to_string(), false, CANNOT_START.into()));
+    let state = match trial.is_running {
+        true => "the server can start once another one has left its addresses",
+        false => "the server can start with these settings",
+    };
+    if trial.errors.is_empty() {
+        return vec![finding("start", state.to_owned(), true, String::new())];
+    }
+    refused.collect()
 }
 
 fn report(findings: &[Finding]) -> String {

@@ -22,10 +22,12 @@ pub enum Error {
         reason: String,
     },
     /// A variable that starts with CELLAR_ is no setting.
-    #[error("environment variable {name}: unknown setting; --help-all lists all flags")]
+    #[error("environment variable {name}: unknown setting{hint}; --help-all lists all flags")]
     UnknownVariable {
         /// The variable.
         name: String,
+        /// What to write instead, behind a semicolon; empty if nothing is similar.
+        hint: String,
     },
     /// The settings file cannot be read or understood.
     #[error("--config {path}: {reason}")]

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::Mode;
+use rustix::fs::{Access, Mode};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrAny, SocketAddrUnix, SocketFlags, SocketType, sockopt};
 
@@ -88,6 +88,37 @@ impl Listener {
                 None => Ok(vec![Listener::unix(protocol, path, mode)?]),
             },
         }
+    }
+
+    /// Tries whether [`Listener::at`] could listen at an address, and leaves nothing behind; the
+    /// addresses that it stands for.
+    ///
+    /// # Errors
+    /// [`Error::Listen`] as there, and whether the reason is that another server listens there.
+    pub fn try_at(protocol: Protocol, address: &Address) -> Result<Vec<Address>, (Error, bool)> {
+        let fail = |reason: String, is_taken: bool| {
+            let error = Error::Listen {
+                flag: protocol.name(),
+                address: address.to_string(),
+                reason,
+            };
+            (error, is_taken)
+        };
+        let (name, show): (_, fn(String) -> Address) = match address {
+            Address::Tcp(name) => (name, Address::Tcp),
+            Address::Tls(name) => (name, Address::Tls),
+            Address::Unix(path) => {
+                let dead = is_dead_socket(path, SocketType::STREAM);
+                dead.map_err(|reason| fail(reason, false))?;
+                check_place(path).map_err(|errno| fail(reason(errno), false))?;
+                return Ok(vec![address.clone()]);
+            }
+        };
+        let resolved = name.to_socket_addrs();
+        let resolved = resolved.map_err(|error| fail(error.to_string(), false))?;
+        let tried = resolved.map(|one| bind_tcp(one).map(|_| show(one.to_string())));
+        let tried: Result<Vec<Address>, Errno> = tried.collect();
+        tried.map_err(|errno| fail(reason(errno), errno == Errno::ADDRINUSE))
     }
 
     /// Listens at `address` by a socket that was open before this process. Its file is whose it
@@ -177,18 +208,7 @@ impl Listener {
         address: SocketAddr,
         show: fn(String) -> Address,
     ) -> Result<Listener, Errno> {
-        let family = if address.is_ipv4() {
-            AddressFamily::INET
-        } else {
-            AddressFamily::INET6
-        };
-        let socket = new_socket(family, SocketType::STREAM)?;
-        sockopt::set_socket_reuseaddr(&socket, true)?;
-        if address.is_ipv6() {
-            sockopt::set_ipv6_v6only(&socket, true)?;
-        }
-        set_tcp_options(&socket)?;
-        rustix::net::bind(&socket, &address)?;
+        let socket = bind_tcp(address)?;
         rustix::net::listen(&socket, BACKLOG)?;
         let bound = SocketAddr::try_from(rustix::net::getsockname(&socket)?)?;
         Ok(Listener {
@@ -239,16 +259,16 @@ impl Listener {
     pub fn is_tls(&self) -> bool {
         self.address.is_tls()
     }
+}
 
-    /// Whether only programs on this machine can reach it.
-    #[must_use]
-    pub fn is_local(&self) -> bool {
-        match &self.address {
-            Address::Unix(_) => true,
-            Address::Tcp(address) | Address::Tls(address) => {
-                let address = address.parse::<SocketAddr>();
-                address.is_ok_and(|address| address.ip().is_loopback())
-            }
+/// Whether only programs on this machine can reach an address whose name is resolved.
+#[must_use]
+pub fn is_local(address: &Address) -> bool {
+    match address {
+        Address::Unix(_) => true,
+        Address::Tcp(address) | Address::Tls(address) => {
+            let address = address.parse::<SocketAddr>();
+            address.is_ok_and(|address| address.ip().is_loopback())
         }
     }
 }
@@ -330,6 +350,23 @@ fn new_socket(family: AddressFamily, kind: SocketType) -> Result<OwnedFd, Errno>
     rustix::net::socket_with(family, kind, flags, None)
 }
 
+/// A socket that has this address and does not listen yet.
+fn bind_tcp(address: SocketAddr) -> Result<OwnedFd, Errno> {
+    let family = if address.is_ipv4() {
+        AddressFamily::INET
+    } else {
+        AddressFamily::INET6
+    };
+    let socket = new_socket(family, SocketType::STREAM)?;
+    sockopt::set_socket_reuseaddr(&socket, true)?;
+    if address.is_ipv6() {
+        sockopt::set_ipv6_v6only(&socket, true)?;
+    }
+    set_tcp_options(&socket)?;
+    rustix::net::bind(&socket, &address)?;
+    Ok(socket)
+}
+
 /// Accepted sockets inherit both. Keep-alive finds clients that went without a word.
 fn set_tcp_options(socket: &OwnedFd) -> Result<(), Errno> {
     sockopt::set_tcp_nodelay(socket, true)?;
@@ -344,7 +381,9 @@ pub(crate) fn listen_on_file(
     mode: u32,
     kind: SocketType,
 ) -> Result<(OwnedFd, SocketFile), String> {
-    remove_dead_socket(path, kind)?;
+    if is_dead_socket(path, kind)? {
+        std::fs::remove_file(path).map_err(|error| error.to_string())?;
+    }
     let bind = || -> Result<(OwnedFd, SocketFile), Errno> {
         let socket = new_socket(AddressFamily::UNIX, kind)?;
         rustix::net::bind(&socket, &SocketAddrUnix::new(path)?)?;
@@ -369,22 +408,34 @@ pub(crate) fn connect_to_file(path: &Path, kind: SocketType) -> Result<OwnedFd, 
     Ok(socket)
 }
 
-/// Removes the socket file of a server that is gone.
-fn remove_dead_socket(path: &Path, kind: SocketType) -> Result<(), String> {
+/// Whether the socket file of a server that is gone has this path; an error if something else has.
+fn is_dead_socket(path: &Path, kind: SocketType) -> Result<bool, String> {
     let Ok(metadata) = std::fs::symlink_metadata(path) else {
-        return Ok(());
+        return Ok(false);
     };
     if !metadata.file_type().is_socket() {
         return Err("a file exists there that is not a socket".to_owned());
     }
     match connect_to_file(path, kind) {
-        Err(Errno::CONNREFUSED) => std::fs::remove_file(path).map_err(|error| error.to_string()),
+        Err(Errno::CONNREFUSED) => Ok(true),
         // A full backlog is somebody's, and so is a socket of another kind.
         Ok(_) | Err(Errno::AGAIN | Errno::PROTOTYPE) => {
             Err("another server uses this socket".to_owned())
         }
         Err(errno) => Err(reason(errno)),
     }
+}
+
+/// Checks that a socket file can be made at this path.
+fn check_place(path: &Path) -> Result<(), Errno> {
+    SocketAddrUnix::new(path)?;
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
+    rustix::fs::access(
+        folder.unwrap_or(Path::new(".")),
+        Access::WRITE_OK | Access::EXEC_OK,
+    )
 }
 
 fn device_and_inode(path: &Path) -> Option<(u64, u64)> {
@@ -399,7 +450,9 @@ fn reason(errno: Errno) -> String {
             "another server uses the address; stop it or choose another address".to_owned()
         }
         Errno::ADDRNOTAVAIL => "the address does not belong to this machine".to_owned(),
-        Errno::ACCESS => "no permission".to_owned(),
+        Errno::ACCESS => "no permission; a port below 1024 needs root or CAP_NET_BIND_SERVICE, a \
+                          socket file a directory that this user may write to"
+            .to_owned(),
         Errno::NOENT => "the directory does not exist".to_owned(),
         Errno::NAMETOOLONG => "the path is too long for a socket (107 bytes)".to_owned(),
         other => std::io::Error::from(other).to_string(),
@@ -415,7 +468,7 @@ mod tests {
         let any = Address::Tcp("127.0.0.1:0".to_owned());
         let mut open = OpenSockets::default();
         let listeners = Listener::at(Protocol::Memcached, &any, 0, &mut open).unwrap();
-        assert!(listeners[0].is_local());
+        assert!(is_local(&listeners[0].address));
         let taken = listeners[0].address.to_string();
         let error =
             Listener::tcp(Protocol::Memcached, &taken, Address::Tls, &mut open).unwrap_err();

@@ -9,7 +9,7 @@ use cellar::{doctor, hash_password, healthcheck, logging, migrate, server, top};
 
 /// Exit status when the server cannot start.
 const REFUSED_STATUS: u8 = 2;
-/// Exit status when there is something that keeps this machine from its speed.
+/// Exit status when something keeps a server from its start or its speed.
 const FOUND_STATUS: u8 = 1;
 /// Exit status when a server is not ready, whatever the reason: other numbers mean something else
 /// to who runs health checks.
@@ -36,13 +36,11 @@ fn main() -> ExitCode {
             Err(error) => Err(error),
         },
         Ok(Action::HashPassword) => hash_password::run(),
-        Ok(Action::Doctor(loaded)) => match doctor::run(&loaded.settings) {
-            Ok((text, is_well)) => {
-                let _ = std::io::stdout().write_all(text.as_bytes());
-                return ExitCode::from(if is_well { 0 } else { FOUND_STATUS });
-            }
-            Err(error) => Err(error),
-        },
+        Ok(Action::Doctor(loaded)) => {
+            let (text, is_well) = doctor::run(&loaded);
+            let _ = std::io::stdout().write_all(text.as_bytes());
+            return ExitCode::from(if is_well { 0 } else { FOUND_STATUS });
+        }
         Ok(Action::Healthcheck(options)) => {
             return healthcheck(options.and_then(|options| healthcheck::run(&options)));
         }

@@ -147,6 +147,7 @@ const TABLE: &[ParameterRow] = &[
     row("active-expire-effort", EFFORT, "?"),
     row("release-memory", Form::Switch, "?"),
     row("default-ttl", Form::DefaultTtl, "?"),
+    row("noeviction-databases", Form::Fixed, "?"),
     row("keep", Form::Fixed, "?"),
     row("lfu-log-factor", Form::Unused, "10"),
     row("lfu-decay-time", Form::Unused, "1"),
@@ -440,7 +441,7 @@ pub fn of_settings(name: &str, settings: &Settings) -> String {
         "active-expire-effort" => settings.expire_effort.to_string(),
         "release-memory" => yes_or_no(settings.release_memory),
         "default-ttl" => settings.default_ttl.to_string(),
-        "keep" => settings.keep.to_string(),
+        "noeviction-databases" | "keep" => settings.keep.to_string(),
         _ => String::new(),
     }
 }
@@ -486,7 +487,7 @@ fn policy(text: &str) -> Result<String, Cow<'static, str>> {
         return Ok(name);
     }
     let reason = if name == "noeviction" || name.starts_with("volatile-") {
-        "any key may be evicted here; --keep names databases from which none is"
+        "any key may be evicted here; --noeviction-databases names databases from which none is"
     } else {
         "argument(s) must be one of the following: allkeys-lru, allkeys-lfu, allkeys-lrm, \
          allkeys-random"

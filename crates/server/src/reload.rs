@@ -127,7 +127,9 @@ impl Rereader {
 
     /// Reads the file anew and does what it says.
     fn read(&mut self) -> Result<Reread, Error> {
-        let wanted = self.started.again()?.settings;
+        let again = self.started.again()?;
+        again.warn_of_old_names();
+        let wanted = again.settings;
         let mut effective = wanted.clone();
         memory::settle(&mut effective)?;
         effective.check()?;

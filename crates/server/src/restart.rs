@@ -79,7 +79,9 @@ impl Ground {
         });
         let refused = match restored {
             Ok(true) => None,
-            Ok(false) => Some("there were other databases (--databases, --keep)".to_owned()),
+            Ok(false) => {
+                Some("there were other databases (--databases, --noeviction-databases)".to_owned())
+            }
             Err(why) => Some(why.clone()),
         };
         let (_, spaces) = databases.noted();

@@ -1,10 +1,12 @@
 //! Server: from settings to serving event loops, and until the drain has ended.
 
 mod fit; // which settings the machine allows
+mod trial; // the checks of a start, without one
 mod helpers; // threads that serve no client
 
 pub use self::fit::open_files;
 use self::helpers::Helpers;
+pub use self::trial::{Trial, try_start};
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -24,7 +26,7 @@ use crate::handover::control::Control;
 use crate::handshakes::Antechamber;
 use crate::inherited::Inherited;
 use crate::limits;
-use crate::listener::Listener;
+use crate::listener::{Listener, is_local};
 use crate::mailbox::Mailbox;
 use crate::memory;
 use crate::notify::{self, Notice};
@@ -92,6 +94,7 @@ impl Server {
     /// # Errors
     /// Why it does not start: one line that names the flag.
     pub fn start(loaded: &Loaded, host: Host) -> Result<Server, Error> {
+        loaded.warn_of_old_names();
         let mut settings = loaded.settings.clone();
         let mut open = OpenSockets::default();
         let inherited = Inherited::take(&mut settings, &mut open)?;
@@ -310,7 +313,7 @@ fn listen(settings: &Settings, open: &mut OpenSockets) -> Result<Vec<Listener>, 
         )?);
     }
     let reason = match listeners.len() {
-        0 => "no listen address; set host:port or unix:/path".to_owned(),
+        0 => return no_address().map(|()| listeners),
         n if n > LISTENERS_MAX => format!("{n} addresses, at most {LISTENERS_MAX} are listened on"),
         _ => return Ok(listeners),
     };
@@ -318,6 +321,15 @@ fn listen(settings: &Settings, open: &mut OpenSockets) -> Result<Vec<Listener>, 
         flag: "memcached",
         origin: String::new(),
         reason,
+    })
+}
+
+/// The answer where no address is set.
+fn no_address() -> Result<(), Error> {
+    Err(Error::Setting {
+        flag: "memcached",
+        origin: String::new(),
+        reason: "no listen address; set host:port or unix:/path".to_owned(),
     })
 }
 
@@ -334,27 +346,38 @@ fn has_users(settings: &Settings, protocol: Protocol) -> bool {
 /// Checks that no listener is open to others by accident; warns of those that are on purpose.
 fn check_exposure(settings: &Settings, listeners: &[Listener]) -> Result<(), Error> {
     for listener in listeners {
-        let exposure = Exposure {
-            protocol: listener.protocol,
-            is_reachable_by_others: !listener.is_local(),
-            has_users: has_users(settings, listener.protocol),
-            has_client_ca: asks_for_certificates(settings, listener),
-        };
-        exposure
-            .check(settings.insecure)
-            .map_err(|reason| Error::Listen {
-                flag: listener.protocol.name(),
-                address: listener.address.to_string(),
-                reason,
-            })?;
-        if exposure.check(false).is_err() {
+        let (protocol, address) = (listener.protocol, &listener.address);
+        exposure_error(settings, protocol, address)?;
+        if exposure_of(settings, protocol, address)
+            .check(false)
+            .is_err()
+        {
             tracing::warn!(
-                address = %listener.address,
+                %address,
                 "--insecure: anyone who reaches this address can read and change the cache"
             );
         }
     }
     Ok(())
+}
+
+/// An error if an address is open to others by accident.
+fn exposure_error(settings: &Settings, protocol: Protocol, address: &Address) -> Result<(), Error> {
+    let checked = exposure_of(settings, protocol, address).check(settings.insecure);
+    checked.map_err(|reason| Error::Listen {
+        flag: protocol.name(),
+        address: address.to_string(),
+        reason,
+    })
+}
+
+fn exposure_of(settings: &Settings, protocol: Protocol, address: &Address) -> Exposure {
+    Exposure {
+        protocol,
+        is_reachable_by_others: !is_local(address),
+        has_users: has_users(settings, protocol),
+        has_client_ca: address.is_tls() && settings.tls_client_ca.is_some(),
+    }
 }
 
 /// Keeps secrets out of core dumps, and other processes of the same user out of the memory.
@@ -466,24 +489,12 @@ fn make_cache(
     observer: &Arc<Observer>,
 ) -> Result<Cache, Error> {
     let config = Config {
-        threads: settings.threads,
-        value_bytes_max: settings.value_bytes_max(),
-        lease_ms: settings.lease_ms,
-        keep: settings
-            .keep
-            .shares()
-            .iter()
-            .map(|share| share.bytes)
-            .collect(),
-        release_memory: settings.release_memory,
-        expire_effort: settings.expire_effort,
         clock: clock.engine(),
         observer: Some(Arc::<Observer>::clone(observer)),
         state: ground.map(|ground| ground.options(settings, clock, observer.databases())),
-        ..Config::with_memory(settings.memory_bytes)
+        ..cache_config(settings)
     };
-    let address_bytes = Cache::address_bytes(&config);
-    memory::check_addresses(settings.memory_bytes, address_bytes, settings.threads)?;
+    let address_bytes = check_addresses_of(settings, &config)?;
     let cache = Cache::new(config).map_err(|error| match error {
         cellar_engine::Error::Reserve { code, .. } => {
             memory::refused(settings.memory_bytes, address_bytes, code)
@@ -499,10 +510,31 @@ fn make_cache(
         tracing::warn!(
             bytes = longest,
             "values are limited to half of the memory that the cache had at its creation, minus \
-             --keep"
+             --noeviction-databases"
         );
     }
     Ok(cache)
+}
+
+/// What the settings say of the cache.
+fn cache_config(settings: &Settings) -> Config {
+    let shares = settings.keep.shares().iter();
+    Config {
+        threads: settings.threads,
+        value_bytes_max: settings.value_bytes_max(),
+        lease_ms: settings.lease_ms,
+        keep: shares.map(|share| share.bytes).collect(),
+        release_memory: settings.release_memory,
+        expire_effort: settings.expire_effort,
+        ..Config::with_memory(settings.memory_bytes)
+    }
+}
+
+/// Checks that this process may have the addresses that the cache reserves; how many that are.
+fn check_addresses_of(settings: &Settings, config: &Config) -> Result<usize, Error> {
+    let bytes = Cache::address_bytes(config);
+    memory::check_addresses(settings.memory_bytes, bytes, settings.threads)?;
+    Ok(bytes)
 }
 
 fn make_common(state: Arc<State>, clock: LoopClock) -> Result<Common, Error> {

@@ -14,13 +14,15 @@ pub mod letters;
 pub mod hosts;
 pub mod collector; // where figures are sent, as an operator writes it
 pub mod default_ttl; // how --default-ttl is written
-pub mod keep; // how --keep is written
+pub mod keep; // how --noeviction-databases is written
 mod secret; // how a password or token is written
 mod values; // how the other values are written
 pub mod row; // what there is to know of one setting
 pub mod table;
 pub mod top;
 pub mod migrate;
+pub mod renamed; // old names that still work
+mod usage; // what is said of names that nothing has
 mod help; // what --help says
 pub mod health; // the flags of `cellar healthcheck`
 pub mod load;
@@ -214,7 +216,7 @@ impl Settings {
         let ttl = self.default_ttl.check(self.databases);
         ttl.map_err(fail("default-ttl"))?;
         let keep = self.keep.check(self.databases, self.memory_bytes);
-        keep.map_err(fail("keep"))?;
+        keep.map_err(fail("noeviction-databases"))?;
         match self.contradiction() {
             Some((flag, reason)) => Err(fail(flag)(reason.to_owned())),
             None => Ok(()),

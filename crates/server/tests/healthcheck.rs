@@ -178,6 +178,83 @@ fn the_doctor_names_each_remedy_and_its_status_says_whether_there_is_one() {
 }
 
 #[test]
+fn the_doctor_finds_whatever_the_server_refuses() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file");
+    std::fs::write(&file, "no socket").unwrap();
+    let file = format!("unix:{}", file.display());
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = taken.local_addr().unwrap().to_string();
+    let (memory, users) = (["--memory", "512TiB"], ["--users", "/nonexistent"]);
+    let tls = ["--tls-cert", "/nonexistent", "--tls-key", "/nonexistent"];
+    let tls = [&["--memcached", "tls:127.0.0.1:0"][..], &tls].concat();
+    let open = ["--http", "0.0.0.0:0"];
+    let off = ["--memcached", "off", "--http", "off", "--resp", "off"];
+    for flags in [
+        &memory[..],
+        &users,
+        &tls,
+        &open,
+        &off,
+        &["--resp", &taken],
+        &["--memcached", &file],
+        &["--memcached", "unix:/nonexistent/socket"],
+        &["--memory", "16MiB", "--noeviction-databases", "3:9MiB"],
+        &["--watchdog", "3s"],
+        &["--node", "a"],
+    ] {
+        let mut all = flags.to_vec();
+        for flag in ["--memcached", "--resp", "--http"] {
+            if !flags.contains(&flag) {
+                all.extend([flag, "127.0.0.1:0"]);
+            }
+        }
+        let (code, refused) = run(&all, &[]);
+        assert_eq!(code, Some(2), "{refused}");
+        // A server that chose a port names it.
+        let reason = refused.trim_end().rsplit(": ").next().unwrap();
+        let (code, text) = run(&[&["doctor"], &all[..]].concat(), &[]);
+        assert_eq!(code, Some(1), "{flags:?}: {text}");
+        assert!(text.contains("!!  start: --"), "{text}");
+        assert!(
+            text.contains(&format!("{reason}\n    -> ")),
+            "{reason}: {text}"
+        );
+    }
+    // All of what is wrong is told at once.
+    let both = [&["doctor", "--http", "0.0.0.0:0"], &memory[..], &tls].concat();
+    let (_, text) = run(&both, &[]);
+    assert!(text.matches("!!  start: ").count() >= 3, "{text}");
+}
+
+#[test]
+fn the_doctor_of_a_server_that_runs_finds_its_addresses_in_use() {
+    let daemon = Daemon::spawn(&[]);
+    let addresses = [
+        ["--memcached", &daemon.address],
+        ["--resp", &daemon.resp],
+        ["--http", &daemon.http],
+    ];
+    let (_, text) = run(&[&["doctor"], &addresses.concat()[..]].concat(), &[]);
+    assert!(
+        text.contains("ok  start: the server can start once another one has left"),
+        "{text}"
+    );
+    let free = [
+        "doctor",
+        "--memcached",
+        "127.0.0.1:0",
+        "--resp",
+        "127.0.0.1:0",
+    ];
+    let (_, text) = run(&[&free[..], &["--http", "127.0.0.1:0"]].concat(), &[]);
+    assert!(
+        text.contains("ok  start: the server can start with these settings\n"),
+        "{text}"
+    );
+}
+
+#[test]
 fn a_log_that_is_no_terminal_is_not_told_what_to_type() {
     let daemon = Daemon::spawn(&[]);
     daemon.signal(Signal::HUP);

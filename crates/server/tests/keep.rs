@@ -1,4 +1,5 @@
-//! `--keep`: databases with a share of memory of their own, in which queues and locks are safe.
+//! `--noeviction-databases`: databases with a share of memory of their own, in which queues and
+//! locks are safe.
 //!
 //! Every command that may store stands below: a new one is missing until it does.
 
@@ -464,7 +465,7 @@ fn a_queue_and_a_lock_survive_a_flood_of_ten_times_the_memory() {
 
 #[test]
 fn who_waits_in_a_database_of_its_own_is_served() {
-    let server = Daemon::start(&["--memory", "16MiB", "--keep", "3:1MiB"]);
+    let server = Daemon::start(&["--memory", "16MiB", "--noeviction-databases", "3:1MiB"]);
     let (mut waits, mut stores) = (server.connect_resp(), server.connect_resp());
     for stream in [&mut waits, &mut stores] {
         check(stream, &words("SELECT 3"), b"+OK\r\n");

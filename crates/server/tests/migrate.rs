@@ -63,18 +63,52 @@ fn cellar_itself_has_all_that_it_is_used_for() {
     let mut stream = daemon.connect();
     check(&mut stream, &set("k", b"v"), b"STORED\r\n");
     check(&mut stream, b"get k\r\n", &hit("k", b"v"));
+    check(&mut stream, b"incr none 1\r\n", b"NOT_FOUND\r\n");
+    check(&mut stream, b"delete k\r\n", b"DELETED\r\n");
     let output = migrate(&[&format!("memcached://{}", daemon.address)]);
     let text = page(&output);
     assert_eq!(output.status.code(), Some(0), "{text}");
     assert!(
-        text.contains("memcached ") && text.contains("--memory 67108864"),
+        text.contains("memcached ") && text.contains("--memory 64MiB\n"),
+        "{text}"
+    );
+    assert!(
+        text.contains("  delete ") && text.contains("  incr "),
         "{text}"
     );
     let mut stream = daemon.connect_resp();
     check(&mut stream, b"PING\r\n", b"+PONG\r\n");
+    check(&mut stream, b"CONFIG SET timeout 0\r\n", b"+OK\r\n");
     let output = migrate(&[&format!("redis://{}", daemon.resp)]);
     assert_eq!(output.status.code(), Some(0), "{}", page(&output));
-    assert!(page(&output).contains("ping"), "{}", page(&output));
+    let text = page(&output);
+    let (_, partly) = text.split_once("\nhere in part\n").unwrap();
+    let (partly, here) = partly.split_once("\nhere\n").unwrap();
+    assert!(
+        partly.contains("config set") && here.contains("ping"),
+        "{text}"
+    );
+}
+
+#[test]
+fn redis_copies_its_items_by_migrate() {
+    let Some(redis) = Redis::start(&[]) else {
+        return;
+    };
+    let daemon = Daemon::start(&[]);
+    let (host, port) = daemon.resp.rsplit_once(':').unwrap();
+    let copy = format!("MIGRATE {host} {port} \"\" 0 5000 COPY REPLACE KEYS text hash list");
+    redis.run(&[
+        "SET text new EX 1000",
+        "HSET hash f v",
+        "RPUSH list a b",
+        &copy,
+    ]);
+    let mut stream = daemon.connect_resp();
+    check(&mut stream, b"GET text\r\n", b"$3\r\nnew\r\n");
+    check(&mut stream, b"HGET hash f\r\n", b"$1\r\nv\r\n");
+    check(&mut stream, b"LLEN list\r\n", b":2\r\n");
+    check(&mut stream, b"TTL text\r\n", b":1000\r\n");
 }
 
 #[test]

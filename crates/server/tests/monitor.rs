@@ -32,6 +32,8 @@ fn commands_are_shown_as_they_run_without_secrets() {
     client.run("CONFIG SET slowlog-max-len 10");
     client.call(&[b"SET", b"a", b"\r\n\"b\""]);
     client.run("GET a");
+    client.call(&[b"get", b"a"]);
+    client.call(&[b"Set", b"a", b"\r\n\"b\""]);
     client.run("Mget a none");
     client.run("GET");
     client.run("NOSUCH");
@@ -48,6 +50,8 @@ fn commands_are_shown_as_they_run_without_secrets() {
         r#"0 client "HELLO" "2" "AUTH" "(redacted)" "(redacted)""#,
         r#"0 client "SET" "a" "\r\n\"b\"""#,
         r#"0 client "GET" "a""#,
+        r#"0 client "get" "a""#,
+        r#"0 client "Set" "a" "\r\n\"b\"""#,
         r#"0 client "Mget" "a" "none""#,
         r#"0 client "LPUSH" "a" "b""#,
         r#"3 client "SELECT" "3""#,

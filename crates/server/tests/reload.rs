@@ -99,8 +99,8 @@ fn a_file_that_cannot_be_used_changes_nothing_and_is_told_in_one_line() {
             "--default-ttl: database 16 does not exist",
         ),
         (
-            "idle_timeout = \"10m\"\nkeep = \"1:1GiB\"\n",
-            "--keep: the shares are 1GiB",
+            "idle_timeout = \"10m\"\nnoeviction_databases = \"1:1GiB\"\n",
+            "--noeviction-databases: the shares are 1GiB",
         ),
     ] {
         let told = server.reload(text, "keeping the old settings");

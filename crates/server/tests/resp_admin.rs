@@ -287,6 +287,39 @@ fn commands_are_counted_listed_and_taken_apart() {
 }
 
 #[test]
+fn command_docs_tell_arguments_as_redis_does() {
+    let daemon = Daemon::start(&[]);
+    let mut client = Client::connect(&daemon);
+    client.run("HELLO 3");
+    let field = |map: &Value, name: &str| {
+        let Value::Map(pairs) = map else {
+            panic!("{map:?} is no map");
+        };
+        let found = pairs.iter().find(|(key, _)| *key == bulk(name));
+        found.map(|(_, value)| value.clone())
+    };
+    let docs = client.run("COMMAND DOCS getex config|set");
+    let getex = field(&docs, "getex").unwrap();
+    let Some(Value::Array(arguments)) = field(&getex, "arguments") else {
+        panic!("{getex:?}");
+    };
+    assert_eq!(field(&arguments[0], "type"), Some(bulk("key")));
+    assert_eq!(
+        field(&arguments[0], "key_spec_index"),
+        Some(Value::Integer(0))
+    );
+    assert_eq!(field(&arguments[1], "type"), Some(bulk("oneof")));
+    let Some(Value::Array(expirations)) = field(&arguments[1], "arguments") else {
+        panic!("{arguments:?}");
+    };
+    assert_eq!(field(&expirations[0], "token"), Some(bulk("EX")));
+    assert_eq!(field(&expirations[0], "name"), Some(bulk("seconds")));
+    assert_eq!(field(&expirations[4], "type"), Some(bulk("pure-token")));
+    let set = field(&docs, "config|set").unwrap();
+    assert!(field(&set, "arguments").is_some(), "{set:?}");
+}
+
+#[test]
 fn every_container_explains_its_subcommands() {
     let daemon = Daemon::start(&[]);
     let mut client = Client::connect(&daemon);
@@ -599,7 +632,7 @@ fn a_policy_that_evicts_any_key_may_be_set_under_each_of_its_names() {
     for policy in ["noeviction", "volatile-lru", "volatile-ttl"] {
         let refused = text_of_error(client.run(&format!("CONFIG SET maxmemory-policy {policy}")));
         assert!(
-            refused.ends_with("--keep names databases from which none is"),
+            refused.ends_with("--noeviction-databases names databases from which none is"),
             "{refused}"
         );
     }

@@ -599,3 +599,21 @@ fn a_few_keys_are_listed_in_one_call() {
         assert_eq!(listed.len(), keys, "{memory}");
     }
 }
+
+#[test]
+fn the_count_of_a_key_that_is_read_very_often_goes_beyond_that_of_eviction() {
+    let daemon = Daemon::start(&["--threads", "1"]);
+    let mut client = Client::connect(&daemon);
+    client.run("SET hot v");
+    client.run("SET cold v");
+    for _ in 0..20_000 {
+        client.run("GET hot");
+    }
+    let count = |client: &mut Client, key: &str| match client.run(&format!("OBJECT FREQ {key}")) {
+        Value::Integer(count) => count,
+        other => panic!("{other:?}"),
+    };
+    // About 5 + sqrt(20,000 / 5), by an estimate.
+    assert!((40..=100).contains(&count(&mut client, "hot")));
+    assert_eq!(count(&mut client, "cold"), 0);
+}

@@ -292,11 +292,11 @@ fn why_a_cache_begins_empty_is_told() {
     begin(&[], "nothing was there");
     begin(&["--memory", "512MiB"], "it has 67108864 bytes of memory");
     begin(&[], "it has 536870912 bytes of memory");
-    begin(&["--keep", "3:1MiB"], "other databases");
+    begin(&["--noeviction-databases", "3:1MiB"], "other databases");
     // paced: the time away is the machine's.
     std::thread::sleep(Duration::from_millis(10));
     begin(
-        &["--keep", "3:1MiB", "--max-downtime", "1ms"],
+        &["--noeviction-databases", "3:1MiB", "--max-downtime", "1ms"],
         "it was away for",
     );
     begin(&[], "other databases");

@@ -54,7 +54,7 @@ impl Settings {
         let mut flags = vec!["--memory", &memory, "--state", state];
         flags.extend(["--threads", self.threads, "--databases", self.databases]);
         if !self.keep.is_empty() {
-            flags.extend(["--keep", self.keep]);
+            flags.extend(["--noeviction-databases", self.keep]);
         }
         if self.max_value != "auto" {
             flags.extend(["--max-value", self.max_value]);

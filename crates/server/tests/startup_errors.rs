@@ -90,7 +90,7 @@ fn a_bad_size_is_told_wherever_it_came_from() {
     check(
         &["--config", path],
         &[],
-        &format!("--memory (from {path}): {reason}"),
+        &format!("--memory (from {path}, line 1): {reason}"),
     );
     check(
         &["--max-value", "1GiB"],
@@ -141,8 +141,12 @@ fn memory_that_cannot_be_kept_is_told() {
         ("3", "\"3\" has no size; write 3,4:64MiB"),
         ("3:1KiB", "1KiB is too small; at least 1MiB"),
     ] {
-        let expected = format!("--keep: {reason}");
-        check(&["--memory", "16MiB", "--keep", value], &[], &expected);
+        let expected = format!("--noeviction-databases: {reason}");
+        check(
+            &["--memory", "16MiB", "--noeviction-databases", value],
+            &[],
+            &expected,
+        );
     }
 }
 
@@ -236,14 +240,30 @@ fn a_node_that_nobody_could_reach_and_an_etcd_that_cannot_be_asked_are_told() {
 
 #[test]
 fn unknown_names_are_told() {
-    let line = refusal(&["--memroy", "1GiB"], &[]);
-    assert!(line.contains("--memroy"), "{line}");
+    check(
+        &["--memroy", "1GiB"],
+        &[],
+        "unexpected argument '--memroy' found; a similar argument exists: '--memory'; --help-all \
+         lists all flags",
+    );
+    check(
+        &["--requirepass", "secret"],
+        &[],
+        "unexpected argument '--requirepass' found; write --password; --help-all lists all flags",
+    );
+    check(
+        &["migrate", "check"],
+        &[],
+        "the following required arguments were not provided: <URL>; cellar migrate check --help \
+         describes its arguments",
+    );
     let line = refusal(&["--memory"], &[]);
     assert!(line.contains("--memory"), "{line}");
     check(
         &[],
         &[("CELLAR_MEMROY", "1GiB")],
-        "environment variable CELLAR_MEMROY: unknown setting; --help-all lists all flags",
+        "environment variable CELLAR_MEMROY: unknown setting; did you mean CELLAR_MEMORY?; \
+         --help-all lists all flags",
     );
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("key.toml");
@@ -252,7 +272,7 @@ fn unknown_names_are_told() {
     check(
         &["--config", path],
         &[],
-        &format!("--config {path}: unknown key \"memroy\""),
+        &format!("--config {path}: line 1: unknown key \"memroy\"; did you mean memory?"),
     );
     check(
         &["--config", "/nonexistent/cellar.toml"],

@@ -588,6 +588,45 @@ fn memcached_begins_with_a_set_of_name_and_password() {
     daemon::check(&mut member(&daemon, "root"), b"flush_all\r\n", b"OK\r\n");
 }
 
+/// Sends requests that want no answer, one at a time, and gives the answer to the last one.
+fn answer_behind(daemon: &Daemon, requests: &[&str]) -> String {
+    let mut stream = TcpStream::connect(&daemon.address).unwrap();
+    for request in requests {
+        stream.write_all(request.as_bytes()).unwrap();
+    }
+    let mut line = String::new();
+    BufReader::new(stream).read_line(&mut line).unwrap();
+    line
+}
+
+#[test]
+fn memcached_answers_nothing_to_a_login_that_wants_no_answer() {
+    let file = UsersFile::of_roles();
+    let daemon = serve(&file);
+    let right = "set login 0 0 16 noreply\r\nwriter writer-pw\r\n";
+    let wrong = "set login 0 0 16 noreply\r\nwriter wr0ng--pw\r\n";
+    let unauthenticated = "CLIENT_ERROR unauthenticated\r\n";
+    for (requests, expected) in [
+        (&[right, "get k\r\n"][..], "END\r\n"),
+        (&[right, "set k 0 0 1\r\nv\r\n"], "STORED\r\n"),
+        (&[wrong, "get k\r\n"], unauthenticated),
+        (&["delete k noreply\r\n", "get k\r\n"], unauthenticated),
+        (&["touch k 0 noreply\r\n", right, "get none\r\n"], "END\r\n"),
+        (&["flush_all noreply\r\n", wrong, "mn\r\n"], unauthenticated),
+    ] {
+        assert_eq!(answer_behind(&daemon, requests), expected, "{requests:?}");
+    }
+    // A value that is too long for a login is skipped, and as silent.
+    let long = format!(
+        "set login 0 0 100000 noreply\r\n{}\r\n",
+        "x".repeat(100_000)
+    );
+    assert_eq!(
+        answer_behind(&daemon, &[&long, right, "get none\r\n"]),
+        "END\r\n"
+    );
+}
+
 #[test]
 fn memcached_tells_whether_it_asks_who_comes() {
     let file = UsersFile::of_roles();

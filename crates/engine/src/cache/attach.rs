@@ -148,7 +148,9 @@ impl Plan {
         }
         let keep: Vec<u64> = config.keep.iter().map(|&bytes| bytes as u64).collect();
         if left.keep != keep {
-            return Err("other databases had memory of their own (--keep)".to_owned());
+            return Err(
+                "other databases had memory of their own (--noeviction-databases)".to_owned(),
+            );
         }
         let memory = left.memory_bytes as usize;
         let kept = config.kept_bytes();

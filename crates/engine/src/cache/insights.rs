@@ -8,6 +8,7 @@ use super::Cache;
 use crate::clock::Instant;
 use crate::hot::GAP_MEAN;
 use crate::insight::Insight;
+use crate::key::Key;
 use crate::stats::{HotKey, MissRatioCurve, MissReasons, Stats};
 
 impl Cache {
@@ -61,6 +62,15 @@ impl Cache {
             key.share /= total.max(1) as f64;
         }
         keys
+    }
+
+    /// Reads of a key in the last minute or so, if it is among those that are read most; else 0.
+    ///
+    /// An estimate as in [`Cache::hottest_keys`]. Cost: a walk over the list of one shard.
+    #[must_use]
+    pub fn recent_gets(&self, key: Key<'_>) -> u64 {
+        let mut hot = self.cell(key).hot.lock();
+        u64::from(hot.sure_of(key, self.now())) * u64::from(GAP_MEAN)
     }
 
     /// Hands over what all shards noted, and sums up their reads and misses.

@@ -257,7 +257,7 @@ pub const FAMILIES: &[Family] = &[
         name: "cellar_kept_memory_bytes",
         kind: MetricType::Gauge,
         labels: "databases",
-        help: "Memory of databases without eviction (--keep).",
+        help: "Memory of databases without eviction (--noeviction-databases).",
         write: |facts, samples| each_kept(facts, samples, |kept| kept.memory_bytes),
     },
     Family {

@@ -14,8 +14,18 @@ pub struct UsedCommand {
     pub command: String,
     /// How often it was called since the server started, or its figures were reset.
     pub calls: u64,
-    /// Why it is not here and what to do; empty if it is.
+    /// Why it is not here, or what of it is not, and what to do; empty if all of it is here.
     pub hint: String,
+}
+
+impl UsedCommand {
+    fn new(command: String, calls: u64, hint: &str) -> UsedCommand {
+        UsedCommand {
+            command,
+            calls,
+            hint: hint.to_owned(),
+        }
+    }
 }
 
 /// All of it.
@@ -25,6 +35,8 @@ pub struct Findings {
     pub server: String,
     /// What it is used for and is not here, most calls first.
     pub missing: Vec<UsedCommand>,
+    /// What it is used for and is here in part: some calls return an error. Most calls first.
+    pub partly: Vec<UsedCommand>,
     /// What it is used for and is here, most calls first.
     pub there: Vec<UsedCommand>,
     /// What else there is to know before the move.
@@ -34,22 +46,22 @@ pub struct Findings {
 impl Findings {
     /// Notes what a server is used for; `hint` is empty for what is here.
     pub fn push(&mut self, command: String, calls: u64, hint: &str) {
-        let hint = hint.to_owned();
         let all = if hint.is_empty() {
             &mut self.there
         } else {
             &mut self.missing
         };
-        all.push(UsedCommand {
-            command,
-            calls,
-            hint,
-        });
+        all.push(UsedCommand::new(command, calls, hint));
+    }
+
+    /// Notes what a server is used for and is here in part; `hint` says which part.
+    pub fn push_partly(&mut self, command: String, calls: u64, hint: &str) {
+        self.partly.push(UsedCommand::new(command, calls, hint));
     }
 
     /// Brings what is called most to the front.
     pub fn sort(&mut self) {
-        for all in [&mut self.missing, &mut self.there] {
+        for all in [&mut self.missing, &mut self.partly, &mut self.there] {
             all.sort_by(|a, b| b.calls.cmp(&a.calls).then(a.command.cmp(&b.command)));
         }
     }
@@ -57,15 +69,19 @@ impl Findings {
     /// All of it as a text.
     #[must_use]
     pub fn page(&self, target: &str) -> String {
-        let all = self.missing.len() + self.there.len();
+        let (missing, partly) = (self.missing.len(), self.partly.len());
         let mut text = format!(
-            "{target}: {}; {all} commands are used, {} of them not here\n",
+            "{target}: {}; {} commands are used, {missing} of them not here, {partly} in part\n",
             self.server,
-            self.missing.len()
+            missing + partly + self.there.len(),
         );
-        let width = self.missing.iter().chain(&self.there);
+        let width = self.missing.iter().chain(&self.partly).chain(&self.there);
         let width = width.map(|row| row.command.len()).max().unwrap_or(0);
-        for (title, rows) in [("not here", &self.missing), ("here", &self.there)] {
+        for (title, rows) in [
+            ("not here", &self.missing),
+            ("here in part", &self.partly),
+            ("here", &self.there),
+        ] {
             if rows.is_empty() {
                 continue;
             }

@@ -5,17 +5,24 @@
 use super::findings::Findings;
 use super::wire::OldLink;
 use crate::logging::printable;
+use crate::settings::units::show_size;
 
 /// Longest text of the other end that is shown.
 const TEXT_LETTERS_MAX: usize = 80;
 
-/// What is counted, and under which name.
-const COUNTED: [(&str, &str); 5] = [
-    ("cmd_get", "get"),
-    ("cmd_set", "set"),
-    ("cmd_touch", "touch"),
-    ("cmd_meta", "meta commands"),
-    ("cmd_flush", "flush_all"),
+/// What is counted, by the sum of which statistics, and under which name. Of deletes, counters and
+/// compare and set memcached counts only the outcomes.
+const COUNTED: [(&[&str], &str); 10] = [
+    (&["cmd_get"], "get"),
+    (&["cmd_set"], "set"),
+    (&["cas_hits", "cas_misses", "cas_badval"], "cas"),
+    (&["delete_hits", "delete_misses"], "delete"),
+    (&["incr_hits", "incr_misses"], "incr"),
+    (&["decr_hits", "decr_misses"], "decr"),
+    (&["cmd_touch"], "touch"),
+    (&["cmd_meta"], "meta commands"),
+    (&["cmd_flush"], "flush_all"),
+    (&["auth_cmds"], "logins"),
 ];
 
 /// Asks all.
@@ -53,8 +60,11 @@ fn judge(version: &[String], stats: &[String], settings: &[String]) -> Findings 
         server: format!("memcached {}", printable(&version)),
         ..Findings::default()
     };
-    for (name, shown) in COUNTED {
-        let calls = stat(stats, name).parse().unwrap_or(0);
+    for (names, shown) in COUNTED {
+        let counts = names
+            .iter()
+            .map(|name| stat(stats, name).parse().unwrap_or(0));
+        let calls = counts.fold(0, u64::saturating_add);
         if calls > 0 {
             found.push(shown.to_owned(), calls, "");
         }
@@ -78,18 +88,17 @@ fn judge(version: &[String], stats: &[String], settings: &[String]) -> Findings 
 
 /// Notes which flags take the place of which.
 fn notes(stats: &[String], settings: &[String], found: &mut Findings) {
-    let number = |all: &[String], name: &str| stat(all, name).parse::<u64>().unwrap_or(0);
+    let number = |all: &[String], name: &str| stat(all, name).parse::<usize>().unwrap_or(0);
     let bytes = number(stats, "limit_maxbytes");
     if bytes > 0 {
-        found
-            .notes
-            .push(format!("it has {bytes} bytes: --memory {bytes}"));
+        let size = show_size(bytes);
+        found.notes.push(format!("it has {size}: --memory {size}"));
     }
     let item = number(settings, "item_size_max");
     if item > 1 << 20 {
-        found
-            .notes
-            .push(format!("items up to {item} bytes: --max-value {item}"));
+        let size = show_size(item);
+        let note = format!("items up to {size}: --max-value {size}");
+        found.notes.push(note);
     }
     if is_set(settings, "memory_file") {
         let note = "-e: --state PATH keeps the items over a restart";
@@ -141,6 +150,25 @@ mod tests {
         assert_eq!(found.server, "memcached 1.6.18");
         assert_eq!(found.there[0].command, "set");
         assert_eq!(found.missing, []);
+        assert_eq!(found.notes, ["it has 64: --memory 64"]);
+        let stats = [
+            "STAT delete_hits 1",
+            "STAT delete_misses 2",
+            "STAT incr_misses 4",
+            "STAT decr_hits 5",
+            "STAT cas_badval 6",
+            "STAT limit_maxbytes 67108864",
+        ];
+        let stats = lines(&stats);
+        let found = judge(&version, &stats, &lines(&["STAT item_size_max 2097152"]));
+        let used = found.there.iter().map(|it| (&*it.command, it.calls));
+        let used: Vec<(&str, u64)> = used.collect();
+        assert_eq!(used, [("cas", 6), ("decr", 5), ("incr", 4), ("delete", 3)]);
+        let notes = [
+            "it has 64MiB: --memory 64MiB",
+            "items up to 2MiB: --max-value 2MiB",
+        ];
+        assert_eq!(found.notes, notes);
         let settings = [
             "STAT udpport 11211",
             "STAT auth_enabled_sasl yes",

@@ -12,6 +12,7 @@ use cellar_protocol::resp::command;
 use super::findings::Findings;
 use super::wire::{OldLink, OldReply, refusal};
 use crate::logging::printable;
+use crate::settings::units::show_size;
 
 /// Most different commands that are told of.
 const COMMANDS_MAX: usize = 1_000;
@@ -79,6 +80,28 @@ const REASONS: &[(&str, &str)] = &[
     ("vrandmember", VECTORS),
 ];
 
+/// What is here in part, by how a command's name begins, and which part; the first that fits.
+const PARTS: &[(&str, &str)] = &[
+    (
+        "config|set",
+        "only the parameters in docs/config.md can be set, others return an error; the counts do \
+         not tell which ones were set",
+    ),
+    ("replicaof", "only NO ONE: there are no replicas"),
+    ("slaveof", "only NO ONE: there are no replicas"),
+    ("failover", "returns an error: there are no replicas"),
+    ("cluster|keyslot", ""),
+    ("cluster", IN_CLUSTER),
+    ("asking", IN_CLUSTER),
+    ("readonly", IN_CLUSTER),
+    ("readwrite", IN_CLUSTER),
+    (
+        "debug",
+        "only with --enable-debug-commands, and fewer subcommands",
+    ),
+];
+
+const IN_CLUSTER: &str = "only in a cluster (--cluster), see many-machines.md";
 const STREAMS: &str = "streams: keep them where they are";
 const CLUSTER: &str = "cluster: clients spread keys over servers, see many-machines.md";
 const REPLICATION: &str = "replication: there are no replicas, see many-machines.md";
@@ -186,6 +209,10 @@ fn commands(info: &str, found: &mut Findings) -> Result<(), String> {
         // What other servers and operators send is no need of the applications.
         if hint == REPLICATION || hint == PERSISTENCE {
             found.notes.push(format!("{shown}, {calls} calls: {hint}"));
+        } else if hint.is_empty()
+            && let Some(part) = part(&name)
+        {
+            found.push_partly(shown, calls, part);
         } else {
             found.push(shown, calls, hint);
         }
@@ -223,6 +250,12 @@ fn hint(name: &str) -> &'static str {
     }
     let row = REASONS.iter().find(|(start, _)| name.starts_with(start));
     row.map_or(UNKNOWN, |row| row.1)
+}
+
+/// Which part of a command is here, if not all of it is.
+fn part(name: &str) -> Option<&'static str> {
+    let row = PARTS.iter().find(|(start, _)| name.starts_with(start))?;
+    (!row.1.is_empty()).then_some(row.1)
 }
 
 /// Notes commands that were refused to users: an application tries them all the same.
@@ -275,12 +308,15 @@ fn settings(link: &mut OldLink, found: &mut Findings) -> Result<(), String> {
 
 /// What a setting means here, if that is worth a line.
 fn setting(name: &str, value: &str) -> Option<String> {
+    let bytes = value.parse().map_or_else(|_| value.to_owned(), show_size);
+    let size = format!("write --memory {bytes}");
     let meaning = match (name, value) {
         (_, "") => return None,
         ("maxmemory", "0") => "no limit: choose --memory, it is reserved at the start",
-        ("maxmemory", _) => "bytes: give --memory as much",
+        ("maxmemory", _) => &size,
         ("maxmemory-policy", "noeviction") => {
-            "writes fail there when memory is full; here items are evicted"
+            "writes fail there when memory is full; here items are evicted, but for databases in \
+             --noeviction-databases"
         }
         ("maxmemory-policy", value) if value.starts_with("volatile") => {
             "only items with a TTL are evicted there; here all may be"
@@ -326,7 +362,7 @@ fn data(facts: &BTreeMap<&str, &str>, found: &mut Findings) {
     if without_ttl > 0 {
         found.notes.push(format!(
             "{without_ttl} keys have no TTL: they may be evicted here when memory is full; \
-             databases that must not lose anything stay where they are"
+             --noeviction-databases names databases without eviction"
         ));
     }
 }
@@ -379,6 +415,25 @@ mod tests {
     }
 
     #[test]
+    fn what_is_here_in_part_is_told_apart() {
+        let info = "cmdstat_config|set:calls=2\r\ncmdstat_replicaof:calls=1\r\n\
+                    cmdstat_cluster|slots:calls=3\r\ncmdstat_cluster|keyslot:calls=1\r\n\
+                    cmdstat_get:calls=1\r\n";
+        let mut found = Findings::default();
+        commands(info, &mut found).unwrap();
+        found.sort();
+        let partly: Vec<&str> = found.partly.iter().map(|it| &*it.command).collect();
+        assert_eq!(partly, ["cluster slots", "config set", "replicaof"]);
+        let there: Vec<&str> = found.there.iter().map(|it| &*it.command).collect();
+        assert_eq!(there, ["cluster keyslot", "get"]);
+        let page = found.page("redis://old");
+        assert!(
+            page.contains("here in part") && page.contains("docs/config.md"),
+            "{page}"
+        );
+    }
+
+    #[test]
     fn names_that_no_command_has_are_left_out() {
         let info = "cmdstat_get:calls=2,usec=1\r\ncmdstat_\u{1b}[2J:calls=1\r\n\
                     cmdstat_xadd:calls=99999999999999999999\r\ncmdstat_set:calls=0\r\n";
@@ -396,7 +451,8 @@ mod tests {
     #[test]
     fn settings_that_mean_something_else_here_are_told() {
         for (name, value, expected) in [
-            ("maxmemory-policy", "noeviction", "writes fail"),
+            ("maxmemory", "67108864", "is 67108864: write --memory 64MiB"),
+            ("maxmemory-policy", "noeviction", "--noeviction-databases"),
             ("maxmemory-policy", "volatile-lru", "only items with a TTL"),
             ("databases", "32", "--databases"),
             ("save", "3600 1", "nothing is on disk"),

@@ -17,13 +17,27 @@ const OTHER_FILES: usize = 128;
 /// Open files of one event loop: its epoll instance and its mailbox.
 const FILES_PER_THREAD: usize = 2;
 
+/// What the settings have to fit to beside the limit of open files, in the order of a start.
+const FITS: [fn(&mut Settings, &Loaded) -> Result<(), Error>; 4] = [
+    |settings, _| fit_memory(settings),
+    |settings, loaded| fit_watchdog(settings, loaded.origin("watchdog")),
+    |settings, loaded| {
+        fit_databases(settings, loaded.origin("databases"));
+        Ok(())
+    },
+    |settings, _| settings.check(),
+];
+
 /// Fits the settings to what the machine and each other let them be.
 pub(super) fn fit(settings: &mut Settings, loaded: &Loaded) -> Result<(), Error> {
     fit_open_files(settings, loaded.origin("max-connections"))?;
-    fit_memory(settings)?;
-    fit_watchdog(settings, loaded.origin("watchdog"))?;
-    fit_databases(settings, loaded.origin("databases"));
-    settings.check()
+    FITS.iter().try_for_each(|fit| fit(settings, loaded))
+}
+
+/// All errors that [`fit`] would return one after the other, but for those about open files.
+pub(super) fn misfits(settings: &mut Settings, loaded: &Loaded) -> Vec<Error> {
+    let results = FITS.iter().map(|fit| fit(settings, loaded));
+    results.filter_map(Result::err).collect()
 }
 
 /// Chooses the size of the cache if that is the server's, and checks that there is so much memory.

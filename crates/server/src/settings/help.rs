@@ -19,7 +19,7 @@ Cache server for many small, expiring items, with the memcached, Redis and HTTP 
 Usage: cellar [FLAGS]           start the server
        cellar top               show a running server's metrics in the terminal
        cellar healthcheck       check whether a running server answers; exit status 0 or 1
-       cellar doctor            check the host configuration and suggest fixes
+       cellar doctor            check settings and host configuration, and suggest fixes
        cellar migrate check     list what applications use of an old server and Cellar lacks
        cellar hash-password     hash a password for the users file
 
@@ -28,7 +28,7 @@ Usage: cellar [FLAGS]           start the server
 const TAIL: &str = "\
 General (--help-all describes every flag, --print-config prints the settings in effect)
   --config FILE             settings in TOML: the flags with _ for -; SIGHUP reloads it
-  --version                 the version
+  --version                 the version; also: cellar version, cellar help SUBCOMMAND
 ";
 
 /// Column at which a flag's words begin.
@@ -46,9 +46,8 @@ const GROUPS: &[Group] = &[
         ],
         more: &[
             "client-memory",
-            "max-value",
             "databases",
-            "keep",
+            "noeviction-databases",
             "release-memory",
             "state-verify",
         ],
@@ -62,6 +61,7 @@ const GROUPS: &[Group] = &[
         ],
         more: &[
             "max-connections",
+            "max-value",
             "unix",
             "unix-mode",
             "console-write",

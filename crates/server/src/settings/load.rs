@@ -11,8 +11,11 @@ use std::sync::Arc;
 
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Command};
+use toml::de::{DeTable, DeValue};
 
-use super::{Row, SWITCH, Settings, TABLE, health, help, migrate, top};
+use super::renamed::{new_flags, new_key, new_variable, warning};
+use super::row::{key_of, variable_of};
+use super::{Row, SWITCH, Settings, TABLE, health, help, migrate, top, usage};
 use crate::error::Error;
 use crate::named_file;
 
@@ -52,6 +55,8 @@ pub struct Loaded {
     pub settings: Settings,
     origins: BTreeMap<&'static str, Origin>,
     given: Arc<Start>,
+    /// What the log says of old names in the settings file.
+    old_keys: Vec<String>,
 }
 
 /// What the process was started with.
@@ -62,6 +67,8 @@ struct Start {
     variables: BTreeMap<String, String>,
     /// The flags by their names.
     flags: BTreeMap<&'static str, String>,
+    /// What the log says of old names among flags and variables.
+    old_names: Vec<String>,
 }
 
 /// How a settings file is read.
@@ -86,6 +93,13 @@ impl Loaded {
         self.given.file.as_deref()
     }
 
+    /// Logs a warning for each setting that has its old name.
+    pub fn warn_of_old_names(&self) {
+        for warning in self.given.old_names.iter().chain(&self.old_keys) {
+            tracing::warn!("{warning}");
+        }
+    }
+
     /// The settings as flags, variables and the file say now: the file is read anew.
     ///
     /// # Errors
@@ -99,6 +113,7 @@ impl Loaded {
             settings: Settings::default(),
             origins: BTreeMap::new(),
             given: Arc::clone(&given),
+            old_keys: Vec::new(),
         };
         if let Some(path) = &given.file {
             read_file(&mut loaded, path, occasion)?;
@@ -165,7 +180,7 @@ pub enum Action {
     MigrateCheck(migrate::MigrateOptions),
     /// Print the hash of a password that comes by standard input.
     HashPassword,
-    /// Tell what keeps this machine from the speed of a server with these settings.
+    /// Tell what keeps a server with these settings from its start or its speed.
     Doctor(Box<Loaded>),
     /// Ask a server whether it is ready; or why there is nobody to ask.
     Healthcheck(Result<health::HealthOptions, String>),
@@ -181,7 +196,9 @@ pub fn load(
     arguments: impl IntoIterator<Item = OsString>,
     variables: impl IntoIterator<Item = (OsString, OsString)>,
 ) -> Result<Action, Error> {
-    let arguments = joined_switches(arguments);
+    let mut old_names = Vec::new();
+    let arguments = new_flags(arguments.into_iter().collect(), &mut old_names);
+    let arguments = words_as_flags(joined_switches(arguments));
     let asked = command().override_help(help::short());
     let matches = match asked.try_get_matches_from(arguments) {
         Ok(matches) => matches,
@@ -211,7 +228,10 @@ pub fn load(
     if matches.get_flag("help-all") {
         return Ok(Action::Print(command().render_long_help().to_string()));
     }
-    let loaded = Loaded::of(Arc::new(given(&matches, variables)?), Occasion::First)?;
+    let mut given = given(&matches, variables)?;
+    old_names.append(&mut given.old_names);
+    given.old_names = old_names;
+    let loaded = Loaded::of(Arc::new(given), Occasion::First)?;
     if matches.get_flag("print-config") {
         return Ok(Action::Print(loaded.print()));
     }
@@ -223,7 +243,7 @@ fn given(
     matches: &ArgMatches,
     variables: impl IntoIterator<Item = (OsString, OsString)>,
 ) -> Result<Start, Error> {
-    let variables = own_variables(variables)?;
+    let (variables, old_names) = own_variables(variables)?;
     let file = matches.get_one::<String>("config");
     let file = file.or_else(|| variables.get("CELLAR_CONFIG")).cloned();
     let flags = TABLE.iter().filter_map(|row| {
@@ -235,6 +255,7 @@ fn given(
         file: file.filter(|path| !path.is_empty()),
         flags: flags.collect(),
         variables,
+        old_names,
     })
 }
 
@@ -257,6 +278,28 @@ fn joined_switches(arguments: impl IntoIterator<Item = OsString>) -> Vec<OsStrin
         }
     }
     joined
+}
+
+/// The arguments, `help` and `version` in the first place as flags: `cellar help top` is
+/// `cellar top --help`.
+fn words_as_flags(mut arguments: Vec<OsString>) -> Vec<OsString> {
+    let flag = match arguments.get(1).and_then(|word| word.to_str()) {
+        Some("help") => "--help",
+        Some("version") => "--version",
+        _ => return arguments,
+    };
+    arguments.remove(1);
+    arguments.push(flag.into());
+    arguments
+}
+
+/// A subcommand and its subcommands, each with a flag that describes its flags in full.
+fn with_help_all(command: Command) -> Command {
+    let help = Arg::new("help-all")
+        .long("help-all")
+        .action(ArgAction::HelpLong)
+        .help("Describes every flag in full, and exits.");
+    command.arg(help).mut_subcommands(with_help_all)
 }
 
 /// The command line, from the table.
@@ -283,9 +326,9 @@ pub fn command() -> Command {
         .subcommand(
             Command::new(DOCTOR)
                 .about(
-                    "Checks the host configuration for a server with these settings (file limits, \
-                     huge pages, swap, control groups) and suggests fixes. Exit status: 0, or 1 \
-                     if there is a problem",
+                    "Checks whether a server with these settings can start (memory, files, \
+                     addresses) and the host configuration (file limits, huge pages, swap, control \
+                     groups), and suggests fixes. Exit status: 0, or 1 if there is a problem",
                 )
                 .arg(config_flag())
                 .args(flags()),
@@ -295,6 +338,7 @@ pub fn command() -> Command {
                 "Reads a password from standard input and prints its hash for the users file",
             ),
         )
+        .mut_subcommands(with_help_all)
         .disable_help_subcommand(true)
         .args_conflicts_with_subcommands(true)
 }
@@ -334,19 +378,14 @@ fn usage(error: &clap::Error) -> Result<Action, Error> {
     ) {
         return Ok(Action::Print(format!("{}\n", text.trim_end())));
     }
-    let line = text
-        .lines()
-        .next()
-        .unwrap_or_default()
-        .trim_start_matches("error: ");
-    Err(Error::Usage(format!("{line}; --help-all lists all flags")))
+    Err(Error::Usage(usage::one_line(error)))
 }
 
-/// The variables that are settings.
+/// The variables that are settings, and what the log says of old names among them.
 fn own_variables(
     all: impl IntoIterator<Item = (OsString, OsString)>,
-) -> Result<BTreeMap<String, String>, Error> {
-    let mut own = BTreeMap::new();
+) -> Result<(BTreeMap<String, String>, Vec<String>), Error> {
+    let (mut own, mut old_names) = (BTreeMap::new(), Vec::new());
     for (name, value) in all {
         let name = name.to_string_lossy().into_owned();
         let foreign = FOREIGN_PREFIXES
@@ -355,12 +394,25 @@ fn own_variables(
         if !name.starts_with("CELLAR_") || foreign {
             continue;
         }
+        let name = match new_variable(&name) {
+            Some(new) => {
+                old_names.push(warning(&name, &new));
+                new
+            }
+            None => name,
+        };
         if name != "CELLAR_CONFIG" && !TABLE.iter().any(|row| row.variable() == name) {
-            return Err(Error::UnknownVariable { name });
+            let names = TABLE.iter().map(Row::variable);
+            let hint = usage::hint(&name, names, variable_of);
+            return Err(Error::UnknownVariable { name, hint });
+        }
+        if own.contains_key(&name) {
+            let hint = "; it is set twice, by its old and its new name".to_owned();
+            return Err(Error::UnknownVariable { name, hint });
         }
         own.insert(name, value.to_string_lossy().into_owned());
     }
-    Ok(own)
+    Ok((own, old_names))
 }
 
 fn read_file(loaded: &mut Loaded, path: &str, occasion: Occasion) -> Result<(), Error> {
@@ -375,31 +427,49 @@ fn read_file(loaded: &mut Loaded, path: &str, occasion: Occasion) -> Result<(), 
     let bytes = file.and_then(|file| named_file::read(file, FILE_BYTES_MAX));
     let text = String::from_utf8(bytes.map_err(|e| fail(e.to_string()))?);
     let text = text.map_err(|_| fail("it is not valid UTF-8".to_owned()))?;
-    let table: toml::Table = text.parse().map_err(|e: toml::de::Error| {
-        let line = e
-            .span()
-            .map_or(1, |span| text[..span.start].matches('\n').count() + 1);
+    let line_at = |place: usize| text[..place].matches('\n').count() + 1;
+    let table = DeTable::parse(&text).map_err(|e: toml::de::Error| {
+        let line = e.span().map_or(1, |span| line_at(span.start));
         fail(format!("line {line}: {}", e.message().replace('\n', " ")))
     })?;
-    for (key, value) in &table {
-        let Some(row) = TABLE.iter().find(|row| row.key() == *key) else {
-            return Err(fail(format!("unknown key {key:?}")));
-        };
-        let text = match value {
-            toml::Value::String(text) => text.clone(),
-            toml::Value::Integer(number) => number.to_string(),
-            toml::Value::Boolean(on) if row.value == SWITCH => {
-                if *on { "on" } else { "off" }.to_owned()
+    for (name, value) in table.get_ref() {
+        let line = line_at(name.span().start);
+        let key: &str = name.get_ref();
+        let new = new_key(key);
+        if let Some(new) = &new {
+            let warned = warning(key, new);
+            if table.get_ref().contains_key(new.as_str()) {
+                return Err(fail(format!("line {line}: {warned}; {new} is set too")));
             }
-            _ => {
-                return Err(fail(format!(
-                    "key {key:?} takes a string or a whole number"
-                )));
-            }
+            loaded
+                .old_keys
+                .push(format!("--config {path}: line {line}: {warned}"));
+        }
+        let key = new.as_deref().unwrap_or(key);
+        let Some(row) = TABLE.iter().find(|row| row.key() == key) else {
+            let hint = usage::hint(key, TABLE.iter().map(Row::key), key_of);
+            return Err(fail(format!("line {line}: unknown key {key:?}{hint}")));
         };
-        loaded.apply(row, &text, Origin::File, path)?;
+        let text = text_of(row, value.get_ref()).ok_or_else(|| {
+            let takes = "takes a string or a whole number";
+            fail(format!("line {line}: key {key:?} {takes}"))
+        })?;
+        loaded.apply(row, &text, Origin::File, &format!("{path}, line {line}"))?;
     }
     Ok(())
+}
+
+/// A value of the file as a flag would have it.
+fn text_of(row: &Row, value: &DeValue<'_>) -> Option<String> {
+    match value {
+        DeValue::String(text) => Some(text.clone().into_owned()),
+        DeValue::Integer(number) => {
+            let number = i64::from_str_radix(number.as_str(), number.radix()).ok()?;
+            Some(number.to_string())
+        }
+        DeValue::Boolean(on) if row.value == SWITCH => Some(if *on { "on" } else { "off" }.into()),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -434,7 +504,7 @@ mod tests {
         file.into_temp_path()
     }
 
-    fn text_of(path: &TempPath) -> &str {
+    fn path_of(path: &TempPath) -> &str {
         path.to_str().unwrap()
     }
 
@@ -443,7 +513,7 @@ mod tests {
         let path = file("memory = \"1MiB\"\nthreads = 3\nmax_value = 2048\n");
         let variables = [("CELLAR_MEMORY", "2MiB"), ("CELLAR_THREADS", "4")];
         let loaded = run(
-            &["--config", text_of(&path), "--memory", "3MiB"],
+            &["--config", path_of(&path), "--memory", "3MiB"],
             &variables,
         )
         .unwrap();
@@ -467,9 +537,9 @@ mod tests {
             (vec!["--release-memory", "on"], true),
             (vec!["--release-memory", "off"], false),
             (vec!["--memory", "3MiB", "--release-memory", "off"], false),
-            (vec!["--config", text_of(&path)], true),
+            (vec!["--config", path_of(&path)], true),
             (
-                vec!["--config", text_of(&path), "--release-memory=off"],
+                vec!["--config", path_of(&path), "--release-memory=off"],
                 false,
             ),
         ] {
@@ -485,7 +555,9 @@ mod tests {
 
     #[test]
     fn every_mistake_is_one_line_that_names_its_place() {
-        let unknown = file("memroy = \"1MiB\"\n");
+        let unknown = file("# A comment.\nmemroy = \"1MiB\"\n");
+        let others = file("maxclients = 10\n");
+        let size = file("threads = 1\nmemory = \"12QB\"\n");
         let broken = file("threads = 1\nmemory = \n");
         let wrong = file("threads = true\n");
         for (arguments, variables, expected) in [
@@ -495,26 +567,74 @@ mod tests {
                 "--memory: \"12QB\" is not a size",
             ),
             (vec!["--memory"], vec![], "--memory <SIZE|auto>"),
-            (vec!["--memroy", "1"], vec![], "--memroy"),
+            (
+                vec!["--memroy", "1"],
+                vec![],
+                "unexpected argument '--memroy' found; a similar argument exists: '--memory'; \
+                 --help-all",
+            ),
             (vec!["stray"], vec![], "stray"),
+            (
+                vec!["docter"],
+                vec![],
+                "a similar subcommand exists: 'doctor'",
+            ),
+            (
+                vec!["-p", "1"],
+                vec![],
+                "'-p' found; write --resp 127.0.0.1:6379",
+            ),
+            (vec!["-m64"], vec![], "'-m' found; write --memory 64MiB"),
+            (
+                vec!["--maxmemory=1g"],
+                vec![],
+                "'--maxmemory' found; write --memory;",
+            ),
+            (
+                vec!["cellar.toml"],
+                vec![],
+                "write --config cellar.toml for a settings file",
+            ),
+            (
+                vec!["migrate", "check"],
+                vec![],
+                "were not provided: <URL>; cellar migrate check --help",
+            ),
+            (vec!["migrate"], vec![], "requires a subcommand"),
+            (vec!["help", "tpo"], vec![], "'tpo'"),
             (
                 vec![],
                 vec![("CELLAR_MEMORY", "x")],
                 "--memory (from CELLAR_MEMORY)",
             ),
-            (vec![], vec![("CELLAR_MEMROY", "1")], "CELLAR_MEMROY"),
+            (
+                vec![],
+                vec![("CELLAR_MEMROY", "1")],
+                "CELLAR_MEMROY: unknown setting; did you mean CELLAR_MEMORY?; --help-all",
+            ),
+            (
+                vec![],
+                vec![("CELLAR_MAXMEMORY", "1")],
+                "unknown setting; write CELLAR_MEMORY;",
+            ),
             (
                 vec!["--config", "/nonexistent"],
                 vec![],
                 "--config /nonexistent",
             ),
             (
-                vec!["--config", text_of(&unknown)],
+                vec!["--config", path_of(&unknown)],
                 vec![],
-                "unknown key \"memroy\"",
+                "line 2: unknown key \"memroy\"; did you mean memory?",
             ),
-            (vec!["--config", text_of(&broken)], vec![], "line 2"),
-            (vec!["--config", text_of(&wrong)], vec![], "\"threads\""),
+            (
+                vec!["--config", path_of(&others)],
+                vec![],
+                "line 1: unknown key \"maxclients\"; write max_connections",
+            ),
+            (vec!["--config", path_of(&size)], vec![], "line 2)"),
+            (vec!["--config", path_of(&broken)], vec![], "line 2"),
+            (vec!["--config", path_of(&wrong)], vec![], "\"threads\""),
             (vec!["--http", "8080"], vec![], "is not an address"),
         ] {
             let message = run(&arguments, &variables).unwrap_err();
@@ -551,8 +671,24 @@ mod tests {
                 row.name
             );
         }
-        let text = run(&["top", "--help"], &[]).unwrap_err();
-        assert!(text.contains("--target"), "{text}");
+        for arguments in [["top", "--help"], ["top", "--help-all"], ["help", "top"]] {
+            let text = run(&arguments, &[]).unwrap_err();
+            assert!(
+                text.contains("--target") && text.contains("Usage:"),
+                "{text}"
+            );
+        }
+        let text = run(&["migrate", "check", "--help-all"], &[]).unwrap_err();
+        assert!(
+            text.contains("memcached://") && text.contains("Usage:"),
+            "{text}"
+        );
+        assert_eq!(
+            run(&["help"], &[]).unwrap_err(),
+            run(&["--help"], &[]).unwrap_err()
+        );
+        let version = run(&["--version"], &[]).unwrap_err();
+        assert_eq!(run(&["version"], &[]).unwrap_err(), version);
     }
 
     #[test]
@@ -564,7 +700,7 @@ mod tests {
         let settings = loaded.unwrap().settings;
         assert_eq!((settings.memory_bytes, settings.threads), (3 << 20, 4));
         let path = file("http = \"off\"\nresp = \"[::1]:7\"\n");
-        let asked = run(&["healthcheck", "--config", text_of(&path)], &[]).unwrap_err();
+        let asked = run(&["healthcheck", "--config", path_of(&path)], &[]).unwrap_err();
         assert!(
             asked.contains("[::1]:7") && asked.contains("Resp"),
             "{asked}"
@@ -587,16 +723,71 @@ mod tests {
     }
 
     #[test]
+    fn an_old_name_works_in_every_form_and_the_log_tells_the_new_one() {
+        let path = file("memory = \"16MiB\"\nkeep = \"3:1MiB\"\n");
+        let (flag, joined) = (["--keep", "3:1MiB"], ["--keep=3:1MiB"]);
+        for (arguments, variables, warned) in [
+            (
+                &flag[..],
+                vec![],
+                "--keep is now --noeviction-databases; the next",
+            ),
+            (
+                &joined,
+                vec![],
+                "--keep is now --noeviction-databases; the next",
+            ),
+            (
+                &[],
+                vec![("CELLAR_KEEP", "3:1MiB")],
+                "CELLAR_KEEP is now CELLAR_NOEVICTION_DATABASES; the next",
+            ),
+            (
+                &["--config", path_of(&path)],
+                vec![],
+                "line 2: keep is now noeviction_databases; the next",
+            ),
+        ] {
+            let loaded = run(arguments, &variables).unwrap();
+            assert_eq!(loaded.settings.keep.to_string(), "3:1MiB");
+            let mut warnings = loaded.given.old_names.iter().chain(&loaded.old_keys);
+            let warning = warnings.next().unwrap();
+            assert!(
+                warning.contains(warned) && warnings.next().is_none(),
+                "{warning}"
+            );
+            assert!(loaded.print().contains("noeviction_databases = \"3:1MiB\""));
+        }
+        let loaded = run(&["--noeviction-databases", "3:1MiB"], &[]).unwrap();
+        assert!(loaded.given.old_names.is_empty() && loaded.old_keys.is_empty());
+        // Both names at once are a mistake.
+        let both = file("keep = \"3:1MiB\"\nnoeviction_databases = \"3:1MiB\"\n");
+        let variables = [
+            ("CELLAR_KEEP", "3:1MiB"),
+            ("CELLAR_NOEVICTION_DATABASES", "none"),
+        ];
+        for message in [
+            run(&["--keep", "none", "--noeviction-databases", "none"], &[]),
+            run(&["--config", path_of(&both)], &[]),
+            run(&[], &variables),
+        ] {
+            let message = message.unwrap_err();
+            assert!(!message.trim_end().contains('\n'), "{message}");
+        }
+    }
+
+    #[test]
     fn every_printed_value_is_read_as_what_it_was() {
         let text = "memory = \"auto\"\nthreads = 3\nusers = \"007\"\nunix = \"/a \\\"b\"\n\
                     unix_mode = \"070\"\nhttp = \"unix:/x,tls:h:1\"\ninsecure = true\n\
-                    lame_duck = \"90s\"\nwatchdog = \"off\"\nmax_value = 7\nkeep = \"3:1MiB\"\n\
+                    lame_duck = \"90s\"\nwatchdog = \"off\"\nmax_value = 7\n\
+                    noeviction_databases = \"3:1MiB\"\n\
                     default_ttl = \"10m,resp:3=1h\"\nhttp_hosts = \"*\"\ntls_cert = \"1\"\n";
         let path = file(text);
-        let one = run(&["--config", text_of(&path)], &[]).unwrap();
-        let printed = run(&["--config", text_of(&path), "--print-config"], &[]).unwrap_err();
+        let one = run(&["--config", path_of(&path)], &[]).unwrap();
+        let printed = run(&["--config", path_of(&path), "--print-config"], &[]).unwrap_err();
         let path = file(&printed);
-        let other = run(&["--config", text_of(&path)], &[]).unwrap();
+        let other = run(&["--config", path_of(&path)], &[]).unwrap();
         for row in TABLE {
             assert!(
                 row.is_same(&one.settings, &other.settings),
@@ -613,7 +804,7 @@ mod tests {
         assert!(text.contains("memory = \"3MiB\" # --memory"), "{text}");
         let path = file(&text);
         assert_eq!(
-            run(&["--config", text_of(&path)], &[])
+            run(&["--config", path_of(&path)], &[])
                 .unwrap()
                 .settings
                 .memory_bytes,

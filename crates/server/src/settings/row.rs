@@ -25,7 +25,7 @@ impl Row {
     /// The environment variable.
     #[must_use]
     pub fn variable(&self) -> String {
-        format!("CELLAR_{}", self.key().to_uppercase())
+        variable_of(self.name)
     }
 
     /// The present value, as an operator would write it; that a secret is set, not the secret.
@@ -53,6 +53,16 @@ impl Row {
     /// The key in the settings file.
     #[must_use]
     pub fn key(&self) -> String {
-        self.name.replace('-', "_")
+        key_of(self.name)
     }
+}
+
+/// The key in the settings file of the flag with this name.
+pub(super) fn key_of(name: &str) -> String {
+    name.replace('-', "_")
+}
+
+/// The environment variable of the flag with this name.
+pub(super) fn variable_of(name: &str) -> String {
+    format!("CELLAR_{}", key_of(name).to_uppercase())
 }

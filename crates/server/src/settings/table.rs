@@ -91,8 +91,8 @@ pub const TABLE: &[Row] = &[
         show: |s| s.databases.to_string(),
     },
     Row {
-        name: "keep",
-        parameter: Some("keep"),
+        name: "noeviction-databases",
+        parameter: Some("noeviction-databases"),
         value: "DATABASES:SIZE",
         default: "none",
         help: "Databases without eviction and their share of --memory, at least 1MiB. A store that \
@@ -618,8 +618,8 @@ mod tests {
             ("memcached", "localhost:99999"),
             ("resp", "6379"),
             ("databases", "10001"),
-            ("keep", "3"),
-            ("keep", "0:64MiB"),
+            ("noeviction-databases", "3"),
+            ("noeviction-databases", "0:64MiB"),
             ("state", ""),
             ("max-downtime", "0"),
             ("state-verify", "1"),

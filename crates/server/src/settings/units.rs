@@ -22,7 +22,15 @@ const DURATION_UNITS: [(&str, u64); 5] = [
     ("ms", 1),
 ];
 
-/// Bytes of `64MiB`, `1GiB`, `500MB` or a plain number; letters in either case.
+/// Short size units, as memcached's `-I 1m` has them: powers of two.
+const SHORT_UNITS: [(&str, usize); 4] = [
+    ("t", 1 << 40),
+    ("g", 1 << 30),
+    ("m", 1 << 20),
+    ("k", 1 << 10),
+];
+
+/// Bytes of `64MiB`, `64m`, `1GiB`, `500MB` or a plain number; letters in either case.
 ///
 /// # Errors
 /// One line that says what a size looks like.
@@ -31,8 +39,8 @@ pub fn parse_size(text: &str) -> Result<usize, String> {
     let factor = if unit.is_empty() {
         Some(1)
     } else {
-        SIZE_UNITS
-            .iter()
+        let mut units = SIZE_UNITS.iter().chain(&SHORT_UNITS);
+        units
             .find(|(name, _)| name.eq_ignore_ascii_case(unit))
             .map(|row| row.1)
     };
@@ -118,6 +126,10 @@ mod tests {
         assert_eq!(parse_size("500MB"), Ok(500_000_000));
         assert_eq!(parse_size("4096"), Ok(4096));
         assert_eq!(parse_size("7b"), Ok(7));
+        for (text, bytes) in [("1k", 1 << 10), ("64m", 64 << 20), ("64M", 64 << 20)] {
+            assert_eq!(parse_size(text), Ok(bytes), "{text}");
+        }
+        assert_eq!(parse_size("1g"), Ok(1 << 30));
     }
 
     #[test]
@@ -130,7 +142,7 @@ mod tests {
             "1 GiB",
             "12QB",
             "99999999999TiB",
-            "1M",
+            "1mi",
         ] {
             assert!(parse_size(text).is_err(), "{text}");
         }

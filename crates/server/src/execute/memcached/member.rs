@@ -3,6 +3,10 @@
 //! The first command is a `set` of any key whose value is a name and a password with a space
 //! between them, as memcached's `-Y` has it; nothing else is understood before.
 //!
+//! A login with `noreply`, which pymemcache sends by default, has no answer, nor has any other
+//! request with it. If it failed, the next request is answered `CLIENT_ERROR unauthenticated`.
+//! memcached answers it, and each later answer is then taken for that of the request before.
+//!
 //! Source: memcached 1.6.45, doc/protocol.txt, "Authentication".
 
 use std::sync::Arc;
@@ -77,10 +81,7 @@ impl Member {
             let is_limited = user.is_limited();
             return Admitted::Runs(is_limited.then(|| Arc::clone(user)));
         }
-        context.counters.protocol_errors.add(1);
-        if !is_silent(request) {
-            reply::text_line(output.bytes(), NOT_PERMITTED);
-        }
+        refuse(NOT_PERMITTED, request, context, output);
         Admitted::Not(Flow::Continue)
     }
 
@@ -103,8 +104,7 @@ impl Member {
             return self.admit(&request, context, output);
         }
         // No name and password are so long.
-        context.counters.protocol_errors.add(1);
-        reply::text_line(output.bytes(), UNAUTHENTICATED);
+        refuse(UNAUTHENTICATED, &request, context, output);
         Admitted::Not(Flow::Continue)
     }
 
@@ -124,7 +124,7 @@ impl Member {
             self.is_new_guest = false;
             return None;
         };
-        let flow = self.compare(users, secrets, context, output);
+        let flow = self.compare(users, secrets, request, context, output);
         self.is_new_guest = matches!(flow, Flow::Wait(_));
         Some(flow)
     }
@@ -140,11 +140,10 @@ impl Member {
             return Flow::Close;
         }
         let Some(secrets) = secrets_of(request) else {
-            context.counters.protocol_errors.add(1);
-            reply::text_line(output.bytes(), UNAUTHENTICATED);
+            refuse(UNAUTHENTICATED, request, context, output);
             return Flow::Continue;
         };
-        self.compare(users, secrets, context, output)
+        self.compare(users, secrets, request, context, output)
     }
 
     /// Compares a name and a password, and answers.
@@ -152,6 +151,7 @@ impl Member {
         &mut self,
         users: &Users,
         secrets: (&[u8], &[u8]),
+        request: &Request<'_>,
         context: Context<'_>,
         output: &mut Output,
     ) -> Flow {
@@ -162,7 +162,9 @@ impl Member {
         let (line, flow) = match result {
             LoginResult::Right(login) => {
                 self.standing = users.standing_of(login);
-                output.bytes().extend_from_slice(reply::line::STORED);
+                if !is_silent(request) {
+                    output.bytes().extend_from_slice(reply::line::STORED);
+                }
                 return Flow::Continue;
             }
             LoginResult::Wrong => (FAILED, Flow::Continue),
@@ -170,9 +172,16 @@ impl Member {
             LoginResult::TooMany { .. } => (FAILED, Flow::Close),
             LoginResult::Busy => (BUSY, Flow::Continue),
         };
-        context.counters.protocol_errors.add(1);
-        reply::text_line(output.bytes(), line);
+        refuse(line, request, context, output);
         flow
+    }
+}
+
+/// Refuses a request, with this line if its client waits for one.
+fn refuse(line: &str, request: &Request<'_>, context: Context<'_>, output: &mut Output) {
+    context.counters.protocol_errors.add(1);
+    if !is_silent(request) {
+        reply::text_line(output.bytes(), line);
     }
 }
 

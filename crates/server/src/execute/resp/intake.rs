@@ -90,6 +90,9 @@ pub struct Codec {
     scan: Scan,
     /// The number of arguments to come that belong to the SET before.
     tail: Option<usize>,
+    /// Whether a client monitors: commands are shown to it with their names as they came, which
+    /// plain requests do not keep.
+    is_shown: bool,
 }
 
 impl Codec {
@@ -103,6 +106,9 @@ impl Codec {
     ) -> Used {
         if let Some(args) = self.tail {
             return self.decode_tail(input, args, found);
+        }
+        if self.is_shown {
+            return self.decode_any(input, cache, found);
         }
         let Some(plain) = wire::decode_plain(input, &self.limits) else {
             return self.decode_any(input, cache, found);
@@ -283,6 +289,7 @@ impl Intake {
             limits: self.session.limits(),
             scan: self.scan,
             tail: self.tail.as_ref().map(Tail::args),
+            is_shown: state.monitors.are_there(),
         }
     }
 

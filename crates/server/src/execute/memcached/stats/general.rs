@@ -217,5 +217,7 @@ pub(super) fn settings(context: Context<'_>, out: &mut Vec<u8>) {
     stat(out, "lease_ms", settings.lease_ms);
     let parameters = &context.state.parameters;
     stat(out, "default_ttl", parameters.value("default-ttl"));
-    stat(out, "keep", parameters.value("keep"));
+    let databases = parameters.value("noeviction-databases");
+    stat(out, "keep", &databases);
+    stat(out, "noeviction_databases", databases);
 }

@@ -1,7 +1,6 @@
 //! COMMAND: what the server can do, in the form in which cluster clients and redis-cli read it.
 //!
-//! Made of the protocol's table and of tips.rs. The arguments of COMMAND DOCS are not kept there,
-//! so they are left out, as Redis does for commands that have none.
+//! Made of the protocol's table, of tips.rs and of arguments.rs.
 
 use cellar_protocol::resp::Reply;
 use cellar_protocol::resp::command::{self, Command, Keys, TABLE};
@@ -9,6 +8,7 @@ use cellar_protocol::resp::number::parse_integer;
 use cellar_protocol::resp::request::stored_place;
 
 use super::acl;
+use super::arguments;
 use super::key_roles::{KeySpec, of_request, specs};
 use super::tips;
 use crate::execute::resp::call::{Call, DONE, Outcome};
@@ -177,7 +177,9 @@ pub(in crate::execute::resp) fn docs(call: &mut Call<'_>) -> Outcome {
 fn document(reply: &mut Reply<'_>, named: Named) {
     let row = named.row;
     reply.bulk(named.name());
-    reply.map(3 + usize::from(!row.subcommands.is_empty()));
+    let arguments = arguments::of(&named.name());
+    let more = [!arguments.is_empty(), !row.subcommands.is_empty()];
+    reply.map(3 + more.iter().filter(|it| **it).count());
     for (name, text) in [
         ("summary", row.summary),
         ("since", row.since),
@@ -185,6 +187,10 @@ fn document(reply: &mut Reply<'_>, named: Named) {
     ] {
         reply.bulk(name);
         reply.bulk(text);
+    }
+    if !arguments.is_empty() {
+        reply.bulk("arguments");
+        arguments::describe(reply, arguments);
     }
     if !row.subcommands.is_empty() {
         reply.bulk("subcommands");

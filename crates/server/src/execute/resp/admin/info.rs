@@ -259,7 +259,9 @@ fn memory_section(facts: &InfoFacts<'_>, text: &mut InfoText) {
     let parameters = &facts.call.context.state.parameters;
     text.field("maxmemory_policy", parameters.value("maxmemory-policy"));
     text.field("default_ttl", parameters.value("default-ttl"));
-    text.field("keep", parameters.value("keep"));
+    let databases = parameters.value("noeviction-databases");
+    text.field("keep", &databases);
+    text.field("noeviction_databases", databases);
     kept(facts, text);
     text.field("mem_fragmentation_ratio", ratio(resident, *used));
     text.field("mem_fragmentation_bytes", resident.saturating_sub(*used));

@@ -79,8 +79,49 @@ pub(in crate::execute::resp) fn refcount(call: &mut Call<'_>) -> Outcome {
     answer(call, count)
 }
 
-/// How often a key was used of late, as eviction counts it: 0 to 3, where Redis counts to 255.
+/// How often a key was used of late, on Redis's scale up to 255.
+///
+/// Eviction counts to 3. Of the keys that are read most the server knows more: their reads of the
+/// last minute or so, which become the count that Redis would have come to, as a rule.
 pub(in crate::execute::resp) fn freq(call: &mut Call<'_>) -> Outcome {
     let frequency = facts(call, |facts| i64::from(facts.frequency))?;
-    answer(call, frequency)
+    let gets = call.cache().recent_gets(call.key_at(2)?);
+    answer(
+        call,
+        frequency.map(|counted| counted.max(redis_count(gets))),
+    )
+}
+
+/// The count of Redis's LFU after so many reads, with its default `lfu-log-factor` of 10.
+///
+/// A count of 5 or more rises with a probability of 1 in `(count - 5) * 10 + 1`, so that it takes
+/// about `5 * (count - 5)^2` reads. Source: redis.io/docs/latest/develop/reference/eviction.
+fn redis_count(gets: u64) -> i64 {
+    const INITIAL: u64 = 5;
+    const MOST: u64 = 255;
+    // One read in 128 is counted: of fewer reads the number is too rough.
+    if gets < 1_024 {
+        return 0;
+    }
+    let count = INITIAL + (gets / 5).isqrt();
+    i64::try_from(count.min(MOST)).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_are_about_those_in_the_table_of_redis() {
+        for (gets, expected) in [
+            (0, 0),
+            (1_023, 0),
+            (1_024, 19),
+            (100_000, 146),
+            (1_000_000, 255),
+            (u64::MAX, 255),
+        ] {
+            assert_eq!(redis_count(gets), expected, "{gets}");
+        }
+    }
 }

@@ -1,0 +1,228 @@
+//! Usage: one line for a command line, a variable or a key that is not understood, with what to
+//! write instead.
+//!
+//! Names that Redis and memcached have lead to the setting that does the same here. Any other
+//! unknown name is compared with all that there are.
+//!
+//! Tests: at the end of this file; tests/startup_errors.rs.
+
+use clap::error::{ContextKind, ContextValue};
+
+use super::TABLE;
+
+/// Where all flags are described.
+const ALL_FLAGS: &str = "--help-all lists all flags";
+
+/// Settings of Redis and flags of memcached that no setting here is named after, and what to do.
+const OF_OTHERS: &[(&[&str], &str)] = &[
+    (
+        &["p", "port", "listen-port"],
+        "write --resp 127.0.0.1:6379 for the Redis protocol, --memcached 127.0.0.1:11211 for the \
+         memcached protocol",
+    ),
+    (
+        &["bind", "l", "listen"],
+        "write --resp ADDR:PORT for the Redis protocol, --memcached ADDR:PORT for the memcached \
+         protocol",
+    ),
+    (&["tls-port"], "write --resp tls:HOST:PORT"),
+    (
+        &["Z", "enable-ssl"],
+        "write --memcached tls:HOST:PORT with --tls-cert and --tls-key",
+    ),
+    (&["unixsocket"], "write --resp unix:/path"),
+    (&["s", "unix-socket"], "write --memcached unix:/path"),
+    (&["a", "unix-mask"], "write --unix-mode MODE"),
+    (
+        &["m", "memory-limit"],
+        "write --memory 64MiB; a number alone is in bytes",
+    ),
+    (&["c", "conn-limit"], "write --max-connections N"),
+    (&["t"], "write --threads N"),
+    (&["I", "max-item-size"], "write --max-value SIZE"),
+    (
+        &["S", "Y", "enable-sasl", "auth-file", "aclfile"],
+        "write --users FILE",
+    ),
+    (&["tls-cert-file"], "write --tls-cert PATH"),
+    (&["tls-key-file"], "write --tls-key PATH"),
+    (&["tls-ca-cert-file"], "write --tls-client-ca PATH"),
+    (&["loglevel", "v", "verbose"], "write --log-level debug"),
+    (
+        &["logfile", "d", "daemon", "daemonize", "pidfile", "P"],
+        "the server runs in the foreground and logs to standard error; a service manager does the \
+         rest",
+    ),
+    (
+        &[
+            "save",
+            "appendonly",
+            "dir",
+            "dbfilename",
+            "e",
+            "memory-file",
+        ],
+        "write --state PATH to keep the cache across restarts",
+    ),
+    (
+        &["maxmemory-policy", "M", "disable-evictions"],
+        "there is one eviction policy; write --noeviction-databases for databases without eviction",
+    ),
+    (
+        &[
+            "replicaof",
+            "slaveof",
+            "cluster-enabled",
+            "cluster-config-file",
+        ],
+        "there are no replicas; write --cluster with --node to share keys among several servers",
+    ),
+    (&["U", "udp-port"], "there is no UDP; use TCP"),
+];
+
+/// What to write for a name that Redis or memcached has, without its dashes; `show` writes the name
+/// of a setting.
+pub(super) fn of_others(name: &str, show: impl Fn(&str) -> String) -> Option<String> {
+    let by_parameter = TABLE.iter().find(|row| row.parameter == Some(name));
+    if let Some(row) = by_parameter.filter(|row| row.name != name) {
+        return Some(format!("write {}", show(row.name)));
+    }
+    let found = OF_OTHERS.iter().find(|(names, _)| names.contains(&name));
+    found.map(|(_, hint)| (*hint).to_owned())
+}
+
+/// What is said behind an unknown variable or key: what to write instead, if that can be told.
+pub(super) fn hint(
+    name: &str,
+    names: impl Iterator<Item = String>,
+    show: impl Fn(&str) -> String,
+) -> String {
+    let plain = name.strip_prefix("CELLAR_").unwrap_or(name);
+    let plain = plain.to_ascii_lowercase().replace('_', "-");
+    if let Some(hint) = of_others(&plain, show) {
+        return format!("; {hint}");
+    }
+    similar(name, names).map_or_else(String::new, |near| format!("; did you mean {near}?"))
+}
+
+/// The name that is least different, if it is not very different.
+fn similar(name: &str, names: impl Iterator<Item = String>) -> Option<String> {
+    let by_steps = names.map(|one| (steps(name, &one), one));
+    let nearest = by_steps.min_by_key(|(steps, _)| *steps)?;
+    (nearest.0 <= name.len().div_ceil(3)).then_some(nearest.1)
+}
+
+/// How many letters have to be put in, taken out or replaced to make one name of the other.
+fn steps(one: &str, other: &str) -> usize {
+    let other = other.as_bytes();
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (count, letter) in one.bytes().enumerate() {
+        let mut before = row[0];
+        row[0] = count + 1;
+        for place in 1..row.len() {
+            let replaced = before + usize::from(other[place - 1] != letter);
+            before = row[place];
+            row[place] = replaced.min(row[place] + 1).min(row[place - 1] + 1);
+        }
+    }
+    row[other.len()]
+}
+
+/// A complaint about the command line as one line.
+pub(super) fn one_line(error: &clap::Error) -> String {
+    let text = error.render().to_string();
+    let instead = instead(error);
+    let (mut said, mut command) = (String::new(), String::new());
+    for line in text.lines().map(str::trim) {
+        if let Some(usage) = line.strip_prefix("Usage: ") {
+            let words = usage
+                .split(' ')
+                .take_while(|word| !word.starts_with(['-', '<', '[']));
+            command = words.collect::<Vec<_>>().join(" ");
+            break;
+        }
+        let (line, is_tip) = match line.strip_prefix("tip: ") {
+            Some(tip) => (tip, true),
+            None => (line.trim_start_matches("error: "), false),
+        };
+        // A known name of another server says more than one that is merely similar.
+        let is_less = is_tip && (instead.is_some() || line.starts_with("to pass "));
+        if line.is_empty() || is_less || line.starts_with("For more information") {
+            continue;
+        }
+        if !said.is_empty() {
+            said.push_str(if is_tip { "; " } else { " " });
+        }
+        said.push_str(line);
+    }
+    if let Some(instead) = instead {
+        said = format!("{said}; {instead}");
+    }
+    match command.as_str() {
+        "" | "cellar" => format!("{said}; {ALL_FLAGS}"),
+        command => format!("{said}; {command} --help describes its arguments"),
+    }
+}
+
+/// What to write in place of an argument that another server understands.
+fn instead(error: &clap::Error) -> Option<String> {
+    let text = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.as_str()),
+        _ => None,
+    };
+    let wrong = text(ContextKind::InvalidArg).or_else(|| text(ContextKind::InvalidSubcommand))?;
+    let flag = wrong.split(['=', ' ']).next().unwrap_or(wrong);
+    if flag.starts_with('-') {
+        return of_others(flag.trim_start_matches('-'), |name| format!("--{name}"));
+    }
+    let is_file = wrong.contains('/') || wrong.ends_with(".conf") || wrong.ends_with(".toml");
+    is_file.then(|| format!("write --config {wrong} for a settings file"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_of_another_server_leads_to_the_setting() {
+        let flag = |name: &str| of_others(name, |name| format!("--{name}"));
+        for (name, expected) in [
+            ("maxmemory", "write --memory"),
+            ("requirepass", "write --password"),
+            ("maxclients", "write --max-connections"),
+            ("io-threads", "write --threads"),
+            ("p", "write --resp 127.0.0.1:6379 for the Redis protocol"),
+            ("m", "write --memory 64MiB"),
+            ("appendonly", "write --state PATH"),
+        ] {
+            let hint = flag(name).unwrap();
+            assert!(hint.starts_with(expected), "{name}: {hint}");
+        }
+        assert_eq!(flag("memroy"), None);
+    }
+
+    #[test]
+    fn every_flag_in_a_hint_is_one() {
+        for (names, hint) in OF_OTHERS {
+            let flags = hint.split("--").skip(1);
+            for flag in flags.map(|rest| rest.split([' ', ';', ',']).next().unwrap_or(rest)) {
+                assert!(
+                    TABLE.iter().any(|row| row.name == flag),
+                    "{names:?}: --{flag}"
+                );
+            }
+            for name in *names {
+                assert!(TABLE.iter().all(|row| row.name != *name), "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_slip_leads_to_the_name_that_was_meant() {
+        let near = |name: &str| similar(name, TABLE.iter().map(|row| row.key()));
+        assert_eq!(near("memroy").as_deref(), Some("memory"));
+        assert_eq!(near("max_connection").as_deref(), Some("max_connections"));
+        assert_eq!(near("wholly_different_thing"), None);
+        assert_eq!(near(""), None);
+    }
+}
