@@ -1,0 +1,13 @@
+"""All rows, in the order of the page."""
+
+import stage
+import web
+
+MODULES = (web,)
+TITLES = tuple(module.TITLE for module in MODULES)
+ALL = []
+for module in MODULES:
+    for found in stage.ROWS:
+        if found.run.__module__ == module.__name__:
+            found.group = module.TITLE
+            ALL.append(found)
