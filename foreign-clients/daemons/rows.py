@@ -1,9 +1,10 @@
 """All rows, in the order of the page."""
 
+import mail
 import stage
 import web
 
-MODULES = (web,)
+MODULES = (web, mail)
 TITLES = tuple(module.TITLE for module in MODULES)
 ALL = []
 for module in MODULES:
