@@ -2,9 +2,10 @@
 
 import mail
 import stage
+import telephony
 import web
 
-MODULES = (web, mail)
+MODULES = (web, mail, telephony)
 TITLES = tuple(module.TITLE for module in MODULES)
 ALL = []
 for module in MODULES:
