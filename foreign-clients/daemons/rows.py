@@ -1,11 +1,12 @@
 """All rows, in the order of the page."""
 
+import logs
 import mail
 import stage
 import telephony
 import web
 
-MODULES = (web, mail, telephony)
+MODULES = (web, mail, telephony, logs)
 TITLES = tuple(module.TITLE for module in MODULES)
 ALL = []
 for module in MODULES:
