@@ -2,11 +2,12 @@
 
 import logs
 import mail
+import monitoring
 import stage
 import telephony
 import web
 
-MODULES = (web, mail, telephony, logs)
+MODULES = (web, mail, telephony, logs, monitoring)
 TITLES = tuple(module.TITLE for module in MODULES)
 ALL = []
 for module in MODULES:
