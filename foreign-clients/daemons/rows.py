@@ -3,11 +3,12 @@
 import logs
 import mail
 import monitoring
+import proxies
 import stage
 import telephony
 import web
 
-MODULES = (web, mail, telephony, logs, monitoring)
+MODULES = (web, mail, telephony, logs, monitoring, proxies)
 TITLES = tuple(module.TITLE for module in MODULES)
 ALL = []
 for module in MODULES:
