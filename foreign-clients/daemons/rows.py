@@ -6,9 +6,10 @@ import monitoring
 import proxies
 import stage
 import telephony
+import tools
 import web
 
-MODULES = (web, mail, telephony, logs, monitoring, proxies)
+MODULES = (web, mail, telephony, logs, monitoring, proxies, tools)
 TITLES = tuple(module.TITLE for module in MODULES)
 ALL = []
 for module in MODULES:
