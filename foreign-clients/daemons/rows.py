@@ -1,5 +1,6 @@
 """All rows, in the order of the page."""
 
+import languages_of_debian
 import logs
 import mail
 import monitoring
@@ -9,7 +10,7 @@ import telephony
 import tools
 import web
 
-MODULES = (web, mail, telephony, logs, monitoring, proxies, tools)
+MODULES = (web, mail, telephony, logs, monitoring, proxies, tools, languages_of_debian)
 TITLES = tuple(module.TITLE for module in MODULES)
 ALL = []
 for module in MODULES:
