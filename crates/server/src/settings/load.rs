@@ -553,93 +553,82 @@ mod tests {
         assert!(run(&[], &[("CELLAR_RELEASE_MEMORY", "on")]).is_ok());
     }
 
+    /// Checks that what is wrong is said in one line that has a text.
+    fn refused(arguments: &[&str], variables: &[(&str, &str)], expected: &str) {
+        let message = run(arguments, variables).unwrap_err();
+        assert!(message.contains(expected), "{arguments:?}: {message}");
+        assert!(!message.trim_end().contains('\n'), "{message}");
+    }
+
     #[test]
-    fn every_mistake_is_one_line_that_names_its_place() {
-        let unknown = file("# A comment.\nmemroy = \"1MiB\"\n");
-        let others = file("maxclients = 10\n");
-        let size = file("threads = 1\nmemory = \"12QB\"\n");
-        let broken = file("threads = 1\nmemory = \n");
-        let wrong = file("threads = true\n");
-        for (arguments, variables, expected) in [
+    fn a_mistake_on_the_command_line_is_one_line_that_names_it() {
+        for (arguments, expected) in [
             (
-                vec!["--memory", "12QB"],
-                vec![],
+                &["--memory", "12QB"][..],
                 "--memory: \"12QB\" is not a size",
             ),
-            (vec!["--memory"], vec![], "--memory <SIZE|auto>"),
+            (&["--memory"], "--memory <SIZE|auto>"),
             (
-                vec!["--memroy", "1"],
-                vec![],
+                &["--memroy", "1"],
                 "unexpected argument '--memroy' found; a similar argument exists: '--memory'; \
                  --help-all",
             ),
-            (vec!["stray"], vec![], "stray"),
+            (&["stray"], "stray"),
+            (&["docter"], "a similar subcommand exists: 'doctor'"),
+            (&["-p", "1"], "'-p' found; write --resp 127.0.0.1:6379"),
+            (&["-m64"], "'-m' found; write --memory 64MiB"),
+            (&["--maxmemory=1g"], "'--maxmemory' found; write --memory;"),
             (
-                vec!["docter"],
-                vec![],
-                "a similar subcommand exists: 'doctor'",
-            ),
-            (
-                vec!["-p", "1"],
-                vec![],
-                "'-p' found; write --resp 127.0.0.1:6379",
-            ),
-            (vec!["-m64"], vec![], "'-m' found; write --memory 64MiB"),
-            (
-                vec!["--maxmemory=1g"],
-                vec![],
-                "'--maxmemory' found; write --memory;",
-            ),
-            (
-                vec!["cellar.toml"],
-                vec![],
+                &["cellar.toml"],
                 "write --config cellar.toml for a settings file",
             ),
             (
-                vec!["migrate", "check"],
-                vec![],
+                &["migrate", "check"],
                 "were not provided: <URL>; cellar migrate check --help",
             ),
-            (vec!["migrate"], vec![], "requires a subcommand"),
-            (vec!["help", "tpo"], vec![], "'tpo'"),
+            (&["migrate"], "requires a subcommand"),
+            (&["help", "tpo"], "'tpo'"),
+            (&["--config", "/nonexistent"], "--config /nonexistent"),
+            (&["--http", "8080"], "is not an address"),
+        ] {
+            refused(arguments, &[], expected);
+        }
+    }
+
+    #[test]
+    fn a_mistake_in_a_variable_is_one_line_that_names_it() {
+        for (variable, expected) in [
+            (("CELLAR_MEMORY", "x"), "--memory (from CELLAR_MEMORY)"),
             (
-                vec![],
-                vec![("CELLAR_MEMORY", "x")],
-                "--memory (from CELLAR_MEMORY)",
-            ),
-            (
-                vec![],
-                vec![("CELLAR_MEMROY", "1")],
+                ("CELLAR_MEMROY", "1"),
                 "CELLAR_MEMROY: unknown setting; did you mean CELLAR_MEMORY?; --help-all",
             ),
             (
-                vec![],
-                vec![("CELLAR_MAXMEMORY", "1")],
+                ("CELLAR_MAXMEMORY", "1"),
                 "unknown setting; write CELLAR_MEMORY;",
             ),
+        ] {
+            refused(&[], &[variable], expected);
+        }
+    }
+
+    #[test]
+    fn a_mistake_in_a_file_is_one_line_that_names_its_line() {
+        for (text, expected) in [
             (
-                vec!["--config", "/nonexistent"],
-                vec![],
-                "--config /nonexistent",
-            ),
-            (
-                vec!["--config", path_of(&unknown)],
-                vec![],
+                "# A comment.\nmemroy = \"1MiB\"\n",
                 "line 2: unknown key \"memroy\"; did you mean memory?",
             ),
             (
-                vec!["--config", path_of(&others)],
-                vec![],
+                "maxclients = 10\n",
                 "line 1: unknown key \"maxclients\"; write max_connections",
             ),
-            (vec!["--config", path_of(&size)], vec![], "line 2)"),
-            (vec!["--config", path_of(&broken)], vec![], "line 2"),
-            (vec!["--config", path_of(&wrong)], vec![], "\"threads\""),
-            (vec!["--http", "8080"], vec![], "is not an address"),
+            ("threads = 1\nmemory = \"12QB\"\n", "line 2)"),
+            ("threads = 1\nmemory = \n", "line 2"),
+            ("threads = true\n", "\"threads\""),
         ] {
-            let message = run(&arguments, &variables).unwrap_err();
-            assert!(message.contains(expected), "{arguments:?}: {message}");
-            assert!(!message.trim_end().contains('\n'), "{message}");
+            let settings = file(text);
+            refused(&["--config", path_of(&settings)], &[], expected);
         }
     }
 

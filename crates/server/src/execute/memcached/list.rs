@@ -57,7 +57,6 @@ pub(super) fn start(
     context: Context<'_>,
     output: &mut Output,
 ) -> Flow {
-    output.bytes().extend_from_slice(reply::line::OK);
     let form = Form::Dump(form);
     if all {
         resume((form, user), ScanCursor::START, context, output)
