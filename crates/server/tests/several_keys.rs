@@ -96,7 +96,7 @@ fn state_of(number: usize, state: char) -> Vec<String> {
         format!("ZADD z:{number} 1 {state}"),
         format!("PFADD p:{number} {state}"),
     ];
-    if (number % 2 == 0) == is_a {
+    if number.is_multiple_of(2) == is_a {
         commands.push(format!("SET e:{number} old"));
     }
     commands

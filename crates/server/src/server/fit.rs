@@ -17,8 +17,11 @@ const OTHER_FILES: usize = 128;
 /// Open files of one event loop: its epoll instance and its mailbox.
 const FILES_PER_THREAD: usize = 2;
 
+/// Fits the settings to one thing.
+type Fit = fn(&mut Settings, &Loaded) -> Result<(), Error>;
+
 /// What the settings have to fit to beside the limit of open files, in the order of a start.
-const FITS: [fn(&mut Settings, &Loaded) -> Result<(), Error>; 4] = [
+const FITS: [Fit; 4] = [
     |settings, _| fit_memory(settings),
     |settings, loaded| fit_watchdog(settings, loaded.origin("watchdog")),
     |settings, loaded| {

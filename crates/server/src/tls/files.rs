@@ -34,6 +34,9 @@ pub(super) struct Files {
     authorities: Option<PathBuf>,
 }
 
+/// What verifies clients, and the Unix time at which the first of its authorities ends.
+pub(super) type Verifier = (Arc<dyn ClientCertVerifier>, Option<i64>);
+
 /// What tells a file from what it was: its inode, its size, when its bytes changed, and when
 /// anything of it did, its mode for one.
 pub(super) type Stamp = Option<(u64, u64, [i64; 4])>;
@@ -90,12 +93,11 @@ impl Files {
         pairs.map(|pair| read_pair(pair, provider)).collect()
     }
 
-    /// Who says which certificates of clients are right, and the Unix time at which the first of
-    /// the authorities is over; nobody if none are asked for.
+    /// Verifies clients by the certificates of authorities; none if clients need no certificate.
     pub(super) fn verifier(
         &self,
         provider: &Arc<CryptoProvider>,
-    ) -> Result<Option<(Arc<dyn ClientCertVerifier>, Option<i64>)>, Error> {
+    ) -> Result<Option<Verifier>, Error> {
         let Some(path) = &self.authorities else {
             return Ok(None);
         };
