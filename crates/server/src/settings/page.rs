@@ -27,8 +27,8 @@ A flag with the values `on|off` means on without a value: `--release-memory`, `-
 and `--release-memory=on` are the same.
 
 Sizes are `64MiB`, `1GiB`, `500MB` or a number of bytes; `64m` and `1g` are `64MiB` and `1GiB`.
-Durations are `500ms`, `30s`, `10m`, `2h`, `1d` or `0`. The server ignores the variables that Kubernetes sets for a service named `cellar`
-(`CELLAR_SERVICE_*`, `CELLAR_PORT*`).
+Durations are `500ms`, `30s`, `10m`, `2h`, `1d` or `0`. The server ignores the variables that
+Kubernetes sets for a service named `cellar` (`CELLAR_SERVICE_*`, `CELLAR_PORT*`).
 
 [Limits](limits.md) lists the memory that the process uses outside of `--memory`.
 
