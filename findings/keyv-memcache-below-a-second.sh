@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # keyv 5.6.0 with @keyv/memcache 2.0.2 (npm) and memcached 1.6.18 (Debian 12: 1.6.18-1).
-# One would guess that a TTL of 900 ms, which memcached cannot have exactly, becomes one second there, or nothing.
+# One would guess that a TTL of 900 ms, which memcached cannot represent, becomes one second there, or nothing.
 # The adapter rounds milliseconds down to whole seconds, and memcached takes 0 for "no expiry": the entry stays for
 # ever. keyv keeps a deadline of its own inside the value, so get() answers undefined and removes the item, but has()
-# asks the server alone and says true, and what nobody reads again is never removed. With 1,100 ms all is well.
+# asks only the server and returns true, and an entry that no client reads again is never removed. 1,100 ms works.
 # For somebody who runs a cache: short-lived keys (locks, de-duplication marks, throttles) with random names fill the
 # memory with items that no crawler reclaims, and push out live ones by LRU: evictions rise while expired_unfetched
 # and reclaimed stay at 0. A check by has() takes a lock of 900 ms for held until the server restarts.

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # memcached 1.6.18 (Debian 12: 1.6.18-1), meta commands and the classic commands on one key.
-# One would guess that mg with N (the meta commands' protection against stampedes) concerns those that use it: the
-# first one to miss gets the token to fill the key, and a client with the classic commands still misses until then.
+# One would guess that mg with N (the meta commands' protection against stampedes) affects only the clients that use
+# it: the first one to miss gets the token to fill the key, and a client with the classic commands still misses until
+# then.
 # That miss stores a placeholder, an item with an empty value, and only meta replies carry the token. To the classic
 # commands it is an item like any other: get is a hit with an empty value, add refuses to store, incr says that the
 # value is not a number, and append adds to it, after which the placeholder counts as filled.
 # For somebody who runs a cache: while clients move from classic to meta commands one service at a time, each key that
-# a new client misses is an empty page for the old ones, for up to the time given to N, and get_hits go up instead of
+# a new client misses is an empty page for the old ones, for up to the time given to N, and get_hits rises instead of
 # get_misses. Keep the keys of the two apart, or let old clients take an empty value for a miss.
 # Exit status: 0 as stated here, 1 it behaves otherwise, 77 it could not be run (says why).
 set -u

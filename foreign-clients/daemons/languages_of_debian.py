@@ -73,7 +73,7 @@ $c->remove("a"); say($c->get("a"));
     "Perl CHI, driver Memcached",
     "libchi-driver-memcached-perl libchi-perl libcache-memcached-perl",
     "memcached",
-    "values made once, structures, many keys, expiration",
+    "values computed once, structures, many keys, expiration",
     configuration='CHI->new(driver => "Memcached", servers => ["127.0.0.1:11211"])',
 )
 def chi_memcached(stage):
@@ -89,7 +89,7 @@ def chi_memcached(stage):
     "Perl CHI, driver Redis",
     "libchi-driver-redis-perl libchi-perl libredis-perl",
     "redis",
-    "values made once, structures, many keys, expiration",
+    "values computed once, structures, many keys, expiration",
     configuration='CHI->new(driver => "Redis", server => "127.0.0.1:6379")',
 )
 def chi_redis(stage):
@@ -285,7 +285,7 @@ for binary in (False, True):
     "python3-dogpile.cache",
     "python3-dogpile.cache python3-redis python3-pymemcache python3",
     "redis memcached",
-    "values made once with a distributed lock, many keys, expiration",
+    "values computed once with a distributed lock, many keys, expiration",
     configuration='region.configure("dogpile.cache.redis", arguments={"port": 6379})',
     # Values have the time at which they were made, and locks random names.
     replaced=((rb"\"ct\": [0-9.]+", b"(time)"), (rb"\$\d+\r\n(?=[^\r\n]*\(time\))", b"(size)"),

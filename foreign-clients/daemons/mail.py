@@ -18,7 +18,7 @@ queue_directory = @folder@
     "Postfix, memcache table",
     "postfix",
     "memcached",
-    "`postmap`: keys that are there and that are not",
+    "`postmap`: existing and missing keys",
     configuration="memcache = inet:127.0.0.1:11211",
 )
 def postmap(stage):
@@ -103,7 +103,7 @@ def dovecot_memcached(stage):
     "OpenDKIM, memcache data set",
     "opendkim",
     "memcached",
-    "`opendkim -Q`: keys that are there and that are not",
+    "`opendkim -Q`: existing and missing keys",
     configuration="SigningTable memcache:127.0.0.1:11211/dkim",
 )
 def opendkim(stage):
