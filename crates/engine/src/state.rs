@@ -133,13 +133,13 @@ impl StateDir {
         let made = DirBuilder::new().mode(0o700).recursive(false).create(path);
         match made {
             Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
-                return Err(failed("cannot be made", error));
+                return Err(failed("cannot be created", error));
             }
             _ => {}
         }
         let metadata = std::fs::metadata(path).map_err(|error| failed("cannot be used", error))?;
         if !metadata.is_dir() {
-            return Err(refused(path, "is no directory"));
+            return Err(refused(path, "is not a directory"));
         }
         check_owner(path, &metadata)?;
         let dir = File::open(path).map_err(|error| failed("cannot be used", error))?;

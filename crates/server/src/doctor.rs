@@ -29,8 +29,7 @@ struct Finding {
 }
 
 /// What helps against an error of a start, whose text names the setting.
-const CANNOT_START: &str =
-    "the server does not start with this setting; change it as the line says";
+const CANNOT_START: &str = "the server cannot start with this setting; change it as the line says";
 
 /// Looks at this machine for a server with these settings; the lines to print, and whether all is
 /// as it should be.
@@ -50,7 +49,7 @@ fn look_at_start(trial: &Trial) -> Vec<Finding> {
     let refused = trial.errors.iter();
     let refused = refused.map(|it| finding("start", it.to_string(), false, CANNOT_START.into()));
     let state = match trial.is_running {
-        true => "the server can start once another one has left its addresses",
+        true => "the server can start after the server that uses its addresses stops",
         false => "the server can start with these settings",
     };
     if trial.errors.is_empty() {

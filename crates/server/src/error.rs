@@ -29,6 +29,12 @@ pub enum Error {
         /// What to write instead, behind a semicolon; empty if nothing is similar.
         hint: String,
     },
+    /// A variable is set by its name and by the one that it had before.
+    #[error("environment variable {name}: its old name is set, too; remove the old one")]
+    SetTwice {
+        /// The variable.
+        name: String,
+    },
     /// The settings file cannot be read or understood.
     #[error("--config {path}: {reason}")]
     File {

@@ -458,7 +458,7 @@ impl Form {
                 return Ok(old.to_owned());
             }
             Form::Fixed => Err("can't set immutable config"),
-            Form::Unused => Err("nothing depends on it here, so it stays what it is"),
+            Form::Unused => Err("Cellar does not implement this parameter"),
             Form::Switch if ["yes", "no"].contains(&text) => Ok(()),
             Form::Switch => Err("argument must be 'yes' or 'no'"),
             Form::Number(least, most) => {
@@ -487,7 +487,7 @@ fn policy(text: &str) -> Result<String, Cow<'static, str>> {
         return Ok(name);
     }
     let reason = if name == "noeviction" || name.starts_with("volatile-") {
-        "any key may be evicted here; --noeviction-databases names databases from which none is"
+        "Cellar can evict every key; use --noeviction-databases for databases without eviction"
     } else {
         "argument(s) must be one of the following: allkeys-lru, allkeys-lfu, allkeys-lrm, \
          allkeys-random"
@@ -526,10 +526,8 @@ fn memory(text: &[u8], reserved: usize, kept: usize) -> Result<String, Cow<'stat
     if (least..=reserved).contains(&bytes) {
         return Ok(bytes.to_string());
     }
-    let text = format!(
-        "--memory has reserved {reserved} bytes at the start; from {least} of them to all can be \
-         used"
-    );
+    let text =
+        format!("maxmemory must be from {least} to {reserved} bytes, the --memory of the start");
     Err(text.into())
 }
 

@@ -42,8 +42,8 @@ impl Ground {
         let dir = dir.map_err(|error| Error::State(error.to_string()))?;
         if !dir.is_memory() {
             tracing::warn!(
-                "--state {}: this is no tmpfs; whatever is stored is written to a disk by and by, \
-                 and requests wait for it",
+                "--state {}: not a tmpfs: the kernel writes the cache to disk, and requests wait \
+                 for these writes",
                 path.display()
             );
         }

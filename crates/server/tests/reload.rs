@@ -150,7 +150,7 @@ fn less_memory_takes_effect_and_more_than_was_reserved_waits() {
     server.parameter("maxmemory", "16777216");
     let told = server.reload("memory = \"64MiB\"\n", "needs a restart");
     assert!(
-        told.contains("needs a restart: --memory (--memory has reserved 33554432 bytes"),
+        told.contains("needs a restart: --memory (maxmemory must be from"),
         "{told}"
     );
     server.parameter("maxmemory", "16777216");

@@ -677,8 +677,8 @@ fn memory_is_changed_while_it_runs() {
         used(&mut client) > 50 << 20
     });
     for wrong in ["0", "65mb", "15mb"] {
-        let refused = "ERR CONFIG SET failed (possibly related to argument 'maxmemory') - --memory \
-            has reserved 67108864 bytes at the start; from 16777216 of them to all can be used";
+        let refused = "ERR CONFIG SET failed (possibly related to argument 'maxmemory') - \
+            maxmemory must be from 16777216 to 67108864 bytes, the --memory of the start";
         assert_eq!(
             client.run(&format!("CONFIG SET maxmemory {wrong}")),
             error(refused)

@@ -367,11 +367,11 @@ fn a_directory_that_is_in_use_or_open_to_others_is_refused_in_one_line() {
     assert!(text.contains("may be used by others (mode 750)"), "{text}");
     let text = refusal("/dev/null");
     assert!(
-        text.starts_with("cellar: --state: /dev/null: is no directory"),
+        text.starts_with("cellar: --state: /dev/null: is not a directory"),
         "{text}"
     );
     let text = refusal("/dev/shm/none/such");
-    assert!(text.contains("cannot be made"), "{text}");
+    assert!(text.contains("cannot be created"), "{text}");
 }
 
 /// A server, not started yet, below a file system of this kind that nobody else sees; `None` if

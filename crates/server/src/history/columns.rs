@@ -75,7 +75,7 @@ columns! {
         |step| step.rate(|one| one.engine.missed_never_stored);
     missed_expired "1/s" "Misses of items whose deadline had passed; an estimate.":
         |step| step.rate(|one| one.engine.missed_expired);
-    missed_evicted "1/s" "Misses of items that had to make room; an estimate.":
+    missed_evicted "1/s" "Misses of evicted items; an estimate.":
         |step| step.rate(|one| one.engine.missed_evicted);
     missed_deleted "1/s" "Misses of items that were deleted or flushed; an estimate.":
         |step| step.rate(|one| one.engine.missed_deleted);

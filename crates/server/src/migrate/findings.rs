@@ -71,22 +71,22 @@ impl Findings {
     pub fn page(&self, target: &str) -> String {
         let (missing, partly) = (self.missing.len(), self.partly.len());
         let mut text = format!(
-            "{target}: {}; {} commands are used, {missing} of them not here, {partly} in part\n",
+            "{target}: {}; {} commands are used, {missing} of them not supported, {partly} in part\n",
             self.server,
             missing + partly + self.there.len(),
         );
         let width = self.missing.iter().chain(&self.partly).chain(&self.there);
         let width = width.map(|row| row.command.len()).max().unwrap_or(0);
         for (title, rows) in [
-            ("not here", &self.missing),
-            ("here in part", &self.partly),
-            ("here", &self.there),
+            ("not supported", &self.missing),
+            ("partly supported", &self.partly),
+            ("supported", &self.there),
         ] {
             if rows.is_empty() {
                 continue;
             }
             let most = match title {
-                "here" => THERE_LINES_MAX,
+                "supported" => THERE_LINES_MAX,
                 _ => rows.len(),
             };
             let _ = write!(text, "\n{title}\n");
@@ -102,7 +102,7 @@ impl Findings {
             }
         }
         if !self.notes.is_empty() {
-            text.push_str("\nto know\n");
+            text.push_str("\nnotes\n");
         }
         for note in &self.notes {
             let _ = writeln!(text, "  {note}");

@@ -92,7 +92,9 @@ fn notes(stats: &[String], settings: &[String], found: &mut Findings) {
     let bytes = number(stats, "limit_maxbytes");
     if bytes > 0 {
         let size = show_size(bytes);
-        found.notes.push(format!("it has {size}: --memory {size}"));
+        found.notes.push(format!(
+            "its memory limit is {size}: start with --memory {size}"
+        ));
     }
     let item = number(settings, "item_size_max");
     if item > 1 << 20 {
@@ -101,7 +103,7 @@ fn notes(stats: &[String], settings: &[String], found: &mut Findings) {
         found.notes.push(note);
     }
     if is_set(settings, "memory_file") {
-        let note = "-e: --state PATH keeps the items over a restart";
+        let note = "-e: --state PATH keeps the items across restarts";
         found.notes.push(note.to_owned());
     }
     let is_on = |name: &str| stat(settings, name) == "yes";
@@ -150,7 +152,10 @@ mod tests {
         assert_eq!(found.server, "memcached 1.6.18");
         assert_eq!(found.there[0].command, "set");
         assert_eq!(found.missing, []);
-        assert_eq!(found.notes, ["it has 64: --memory 64"]);
+        assert_eq!(
+            found.notes,
+            ["its memory limit is 64: start with --memory 64"]
+        );
         let stats = [
             "STAT delete_hits 1",
             "STAT delete_misses 2",
@@ -165,7 +170,7 @@ mod tests {
         let used: Vec<(&str, u64)> = used.collect();
         assert_eq!(used, [("cas", 6), ("decr", 5), ("incr", 4), ("delete", 3)]);
         let notes = [
-            "it has 64MiB: --memory 64MiB",
+            "its memory limit is 64MiB: start with --memory 64MiB",
             "items up to 2MiB: --max-value 2MiB",
         ];
         assert_eq!(found.notes, notes);

@@ -102,12 +102,13 @@ const PARTS: &[(&str, &str)] = &[
 ];
 
 const IN_CLUSTER: &str = "only in a cluster (--cluster), see many-machines.md";
-const STREAMS: &str = "streams: keep them where they are";
+const STREAMS: &str = "streams: keep them on the old server";
 const CLUSTER: &str = "cluster: clients spread keys over servers, see many-machines.md";
 const REPLICATION: &str = "replication: there are no replicas, see many-machines.md";
-const PERSISTENCE: &str = "persistence: nothing is on disk, --state keeps the items over a restart";
-const MODULES: &str = "modules: keep what needs them where it is";
-const VECTORS: &str = "vector sets: keep them where they are";
+const PERSISTENCE: &str =
+    "persistence: nothing is on disk; --state keeps the items across restarts";
+const MODULES: &str = "modules: keep what needs them on the old server";
+const VECTORS: &str = "vector sets: keep them on the old server";
 const UNKNOWN: &str = "unknown here: it will be answered with an error";
 
 /// Asks all.
@@ -325,7 +326,7 @@ fn setting(name: &str, value: &str) -> Option<String> {
         ("databases", "16") | ("appendonly", "no") => return None,
         ("databases", _) => "give --databases as many",
         ("appendonly" | "save", _) => {
-            "nothing is on disk here, --state keeps the items over a restart"
+            "Cellar writes nothing to disk; --state keeps the items across restarts"
         }
         _ => return None,
     };
@@ -428,7 +429,7 @@ mod tests {
         assert_eq!(there, ["cluster keyslot", "get"]);
         let page = found.page("redis://old");
         assert!(
-            page.contains("here in part") && page.contains("docs/config.md"),
+            page.contains("partly supported") && page.contains("docs/config.md"),
             "{page}"
         );
     }

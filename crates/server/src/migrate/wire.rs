@@ -177,7 +177,7 @@ impl OldLink {
             }
             let is_answer = ["STAT ", "VERSION "].iter().any(|it| line.starts_with(it));
             if !is_answer || lines.len() == VALUES_MAX {
-                return Err("its answer is not memcached's".to_owned());
+                return Err("the server does not speak the memcached protocol".to_owned());
             }
             lines.push(line);
             if end.is_empty() {
@@ -237,7 +237,7 @@ fn take(
     let before = *input;
     let Some(value) = value::read(input) else {
         return match is_broken(before) {
-            true => Err("its answer is not Redis's".to_owned()),
+            true => Err("the server does not speak the Redis protocol".to_owned()),
             false => Ok(None),
         };
     };

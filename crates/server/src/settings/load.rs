@@ -407,8 +407,7 @@ fn own_variables(
             return Err(Error::UnknownVariable { name, hint });
         }
         if own.contains_key(&name) {
-            let hint = "; it is set twice, by its old and its new name".to_owned();
-            return Err(Error::UnknownVariable { name, hint });
+            return Err(Error::SetTwice { name });
         }
         own.insert(name, value.to_string_lossy().into_owned());
     }

@@ -35,7 +35,7 @@ const OF_OTHERS: &[(&[&str], &str)] = &[
     (&["a", "unix-mask"], "write --unix-mode MODE"),
     (
         &["m", "memory-limit"],
-        "write --memory 64MiB; a number alone is in bytes",
+        "write --memory NMiB; a number without a unit is in bytes",
     ),
     (&["c", "conn-limit"], "write --max-connections N"),
     (&["t"], "write --threads N"),
@@ -175,7 +175,11 @@ fn instead(error: &clap::Error) -> Option<String> {
     if flag.starts_with('-') {
         return of_others(flag.trim_start_matches('-'), |name| format!("--{name}"));
     }
-    let is_file = wrong.contains('/') || wrong.ends_with(".conf") || wrong.ends_with(".toml");
+    if wrong.ends_with(".conf") {
+        let text = "Cellar reads no redis.conf; write the settings in TOML and give --config FILE";
+        return Some(text.to_owned());
+    }
+    let is_file = wrong.contains('/') || wrong.ends_with(".toml");
     is_file.then(|| format!("write --config {wrong} for a settings file"))
 }
 

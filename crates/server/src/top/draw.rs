@@ -197,7 +197,7 @@ fn memory(look: &Look, area: Rect, buffer: &mut Buffer) {
     let inner = panel(&title, area, buffer);
     let states = [
         ("live", memory.live_bytes, Color::Green),
-        ("dead", memory.dead_bytes, Color::Red),
+        ("reclaimable", memory.dead_bytes, Color::Red),
         ("free", memory.free_bytes, Color::DarkGray),
         ("index", memory.index_bytes, Color::Blue),
         ("overhead", memory.overhead_bytes, Color::Magenta),

@@ -77,7 +77,7 @@ fn ask<T: DeserializeOwned>(options: &TopOptions, path: &str) -> Result<T, Strin
     let asked = carrier.write_all(request.as_bytes());
     asked.and_then(|()| carrier.flush()).map_err(reason)?;
     let answer = read(carrier.as_mut()).map_err(reason)?;
-    let end = memmem::find(&answer, b"\r\n\r\n").ok_or("its answer is no HTTP")?;
+    let end = memmem::find(&answer, b"\r\n\r\n").ok_or("no HTTP; use the address of --http")?;
     let (head, body) = (&answer[..end], &answer[end + 4..]);
     match head.get(9..12) {
         Some(b"200") => {}

@@ -157,7 +157,7 @@ commands! {
         ObjectEncoding "encoding" 3 [READONLY] SECOND Generic "2.2.3"
             "Returns the encoding of a value.";
         ObjectFreq "freq" 3 [READONLY] SECOND Generic "4.0.0"
-            "Returns how often a key was recently accessed: 0 to 3.";
+            "Returns the access frequency of a key, 0 to 255.";
         ObjectIdletime "idletime" 3 [READONLY] SECOND Generic "2.2.3"
             "Returns the seconds since the last access of a key.";
         ObjectRefcount "refcount" 3 [READONLY] SECOND Generic "2.2.3"
@@ -587,8 +587,8 @@ commands! {
         CommandlogReset "reset" 3 [ADMIN LOADING STALE] NONE Server "8.1.0" "Deletes the slow log.";
         CommandlogHelp "help" 2 [LOADING STALE] NONE Server "8.1.0" "Lists the subcommands.";
     };
-    Hotkeys "hotkeys" -2 [] NONE Server "8.6.0" "Shows which keys cost most." {
-        HotkeysStart "start" -2 [ADMIN NOSCRIPT] NONE Server "8.6.0" "Measures what keys cost.";
+    Hotkeys "hotkeys" -2 [] NONE Server "8.6.0" "Finds the keys that cost most." {
+        HotkeysStart "start" -2 [ADMIN NOSCRIPT] NONE Server "8.6.0" "Starts a measurement.";
         HotkeysStop "stop" 2 [ADMIN NOSCRIPT] NONE Server "8.6.0" "Ends the measurement.";
         HotkeysGet "get" 2 [ADMIN NOSCRIPT] NONE Server "8.6.0" "Shows the measurement.";
         HotkeysReset "reset" 2 [ADMIN NOSCRIPT] NONE Server "8.6.0" "Deletes the measurement.";

@@ -16,7 +16,7 @@ pub(super) const CLUSTER: Row = Row {
     value: "SOURCE|off",
     default: "off",
     help: "Makes this server a node of a cluster with the slots of Redis Cluster. Each key has one \
-           owner, and only database 0 exists. etcd:http://HOST:2379,http://HOST:2379/CLUSTER \
+           owner. There is one database unless --databases says more. etcd:http://HOST:2379,http://HOST:2379/CLUSTER \
            registers nodes with leases, so that no key ever has two owners. dns:NAME uses the \
            addresses of a name with this node's ports, resolved each second. dns:_redis._tcp.NAME \
            uses its SRV records with their ports. file:PATH reads a file when it changes: each \

@@ -17,12 +17,12 @@ pub(in crate::execute::resp) fn doctor(call: &mut Call<'_>) -> Outcome {
     let share = |bytes: u64| as_f64(bytes) * 100.0 / as_f64(used.max(1));
     let mut text = if engine.evicted > 0 {
         format!(
-            "{} items had to make room so far. INFO and memcached's `stats mrc` tell what more \
+            "{} items have been evicted so far. INFO and memcached's `stats mrc` tell what more \
              memory would buy.\n",
             engine.evicted
         )
     } else {
-        "No item had to make room so far.\n".to_owned()
+        "No item has been evicted so far.\n".to_owned()
     };
     let (reclaimable, overdue) = (engine.dead_bytes, engine.overdue_bytes);
     // Writing to a string cannot fail.

@@ -80,8 +80,7 @@ pub(in crate::execute::resp) fn swapdb(call: &mut Call<'_>) -> Outcome {
     let (one, other) = (existing(one)?, existing(other)?);
     if !databases.share_memory(one, other) {
         return Err(Failure::text(
-            "ERR databases with memory of their own (--noeviction-databases) change places only \
-             within it",
+            "ERR SWAPDB needs two databases that share their memory (--noeviction-databases)",
         ));
     }
     let mut names = call.alone(Command, |call| {
