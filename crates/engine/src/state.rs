@@ -120,10 +120,34 @@ impl StateDir {
         StateDir::open_with(path, None)
     }
 
-    /// The same, or with the lock that the process before shares with this one: `memory` is what
-    /// that one has open ([`Cache::state_file`](crate::Cache::state_file)), which counts if it is
-    /// this directory's. As long as that one may go on with the memory, this one can take it as it
-    /// is or not at all.
+    /// Checks a directory as [`StateDir::open`] does, but neither makes nor locks it.
+    ///
+    /// # Errors
+    /// [`Error::State`] if it is another user's, if others may use it, or if it cannot be created.
+    pub fn check(path: &Path) -> Result<(), Error> {
+        let failed =
+            |what: &str, source: std::io::Error| refused(path, &format!("{what}: {source}"));
+        let metadata = match std::fs::metadata(path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                let parent = path.parent().filter(|it| !it.as_os_str().is_empty());
+                let parent = std::fs::metadata(parent.unwrap_or(Path::new(".")));
+                return match parent {
+                    Ok(_) => Ok(()),
+                    Err(error) => Err(failed("cannot be created", error)),
+                };
+            }
+            found => found.map_err(|error| failed("cannot be used", error))?,
+        };
+        if !metadata.is_dir() {
+            return Err(refused(path, "is not a directory"));
+        }
+        check_owner(path, &metadata)
+    }
+
+    /// As [`StateDir::open`], or with the lock that the process before shares with this one:
+    /// `memory` is what that one has open ([`Cache::state_file`](crate::Cache::state_file)), which
+    /// counts if it is this directory's. As long as that one may go on with the memory, this one
+    /// can take it as it is or not at all.
     ///
     /// # Errors
     /// As [`StateDir::open`].
@@ -137,11 +161,7 @@ impl StateDir {
             }
             _ => {}
         }
-        let metadata = std::fs::metadata(path).map_err(|error| failed("cannot be used", error))?;
-        if !metadata.is_dir() {
-            return Err(refused(path, "is not a directory"));
-        }
-        check_owner(path, &metadata)?;
+        StateDir::check(path)?;
         let dir = File::open(path).map_err(|error| failed("cannot be used", error))?;
         if file_system(&dir) == HUGE_FILE_SYSTEM {
             let why = "lies on a hugetlbfs, whose files cannot be written: name a directory on a \

@@ -202,6 +202,9 @@ fn the_doctor_finds_whatever_the_server_refuses() {
         &["--memory", "16MiB", "--noeviction-databases", "3:9MiB"],
         &["--watchdog", "3s"],
         &["--node", "a"],
+        &["--memory", "1k"],
+        &["--state", "/dev/null"],
+        &["--state", "/nonexistent/state"],
     ] {
         let mut all = flags.to_vec();
         for flag in ["--memcached", "--resp", "--http"] {

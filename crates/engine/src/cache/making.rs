@@ -53,21 +53,29 @@ struct Making<'c> {
 }
 
 impl Cache {
-    /// Makes a cache; reserves address space but touches no memory yet, save for the insights'.
-    /// With [`Config::state`] it goes on with what a process before this one left there, if it can;
-    /// [`Cache::restored`] tells.
+    /// Checks the sizes that a cache is to have, without making it.
     ///
     /// # Errors
     /// [`Error::MemoryTooSmall`] below 16 KiB, [`Error::Keep`] if the shares of spaces' own are
-    /// none, [`Error::Reserve`] if the system refuses the address space, [`Error::State`] if the
-    /// directory has no room.
-    pub fn new(config: Config) -> Result<Cache, Error> {
+    /// none.
+    pub fn check(config: &Config) -> Result<(), Error> {
         let bytes = config.memory_bytes;
         if bytes < MEMORY_BYTES_MIN {
             let min = MEMORY_BYTES_MIN;
             return Err(Error::MemoryTooSmall { bytes, min });
         }
-        Kept::check(&config)?;
+        Kept::check(config)
+    }
+
+    /// Makes a cache; reserves address space but touches no memory yet, save for the insights'.
+    /// With [`Config::state`] it goes on with what a process before this one left there, if it can;
+    /// [`Cache::restored`] tells.
+    ///
+    /// # Errors
+    /// As [`Cache::check`], [`Error::Reserve`] if the system refuses the address space,
+    /// [`Error::State`] if the directory has no room.
+    pub fn new(config: Config) -> Result<Cache, Error> {
+        Cache::check(&config)?;
         match config.state.clone() {
             Some(options) => Cache::with_state(&config, &options),
             None => {

@@ -5,6 +5,8 @@
 //!
 //! Tests: tests/healthcheck.rs.
 
+use cellar_engine::{Cache, StateDir};
+
 use super::{cache_config, check_addresses_of, exposure_error, fit, make_keys};
 use crate::error::Error;
 use crate::listener::Listener;
@@ -28,8 +30,14 @@ pub struct Trial {
 pub fn try_start(loaded: &Loaded) -> Trial {
     let mut settings = loaded.settings.clone();
     let mut errors = fit::misfits(&mut settings, loaded);
+    let config = cache_config(&settings);
+    let sizes = Cache::check(&config).map_err(|error| Error::Memory(error.to_string()));
+    let state = settings.state.as_deref().map(StateDir::check);
+    let state = state.unwrap_or(Ok(()));
     let files = [
-        check_addresses_of(&settings, &cache_config(&settings)).err(),
+        sizes.err(),
+        state.map_err(|error| Error::State(error.to_string())).err(),
+        check_addresses_of(&settings, &config).err(),
         make_keys(&settings).err(),
         Users::load(&settings).err(),
     ];
