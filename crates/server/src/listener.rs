@@ -109,7 +109,10 @@ impl Listener {
             Address::Tls(name) => (name, Address::Tls),
             Address::Unix(path) => {
                 let dead = is_dead_socket(path, SocketType::STREAM);
-                dead.map_err(|reason| fail(reason, false))?;
+                dead.map_err(|reason| {
+                    let is_taken = reason == SOCKET_IN_USE;
+                    fail(reason, is_taken)
+                })?;
                 check_place(path).map_err(|errno| fail(reason(errno), false))?;
                 return Ok(vec![address.clone()]);
             }
@@ -408,6 +411,9 @@ pub(crate) fn connect_to_file(path: &Path, kind: SocketType) -> Result<OwnedFd, 
     Ok(socket)
 }
 
+/// Why a socket that a server listens at cannot be used.
+const SOCKET_IN_USE: &str = "another server uses this socket";
+
 /// Whether the socket file of a server that is gone has this path; an error if something else has.
 fn is_dead_socket(path: &Path, kind: SocketType) -> Result<bool, String> {
     let Ok(metadata) = std::fs::symlink_metadata(path) else {
@@ -419,9 +425,7 @@ fn is_dead_socket(path: &Path, kind: SocketType) -> Result<bool, String> {
     match connect_to_file(path, kind) {
         Err(Errno::CONNREFUSED) => Ok(true),
         // A full backlog is somebody's, and so is a socket of another kind.
-        Ok(_) | Err(Errno::AGAIN | Errno::PROTOTYPE) => {
-            Err("another server uses this socket".to_owned())
-        }
+        Ok(_) | Err(Errno::AGAIN | Errno::PROTOTYPE) => Err(SOCKET_IN_USE.to_owned()),
         Err(errno) => Err(reason(errno)),
     }
 }

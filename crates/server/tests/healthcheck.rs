@@ -232,15 +232,18 @@ fn the_doctor_finds_whatever_the_server_refuses() {
 
 #[test]
 fn the_doctor_of_a_server_that_runs_finds_its_addresses_in_use() {
-    let daemon = Daemon::spawn(&[]);
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("socket").display().to_string();
+    let daemon = Daemon::spawn(&["--unix", &socket]);
     let addresses = [
         ["--memcached", &daemon.address],
         ["--resp", &daemon.resp],
         ["--http", &daemon.http],
+        ["--unix", &socket],
     ];
     let (_, text) = run(&[&["doctor"], &addresses.concat()[..]].concat(), &[]);
     assert!(
-        text.contains("ok  start: the server can start once another one has left"),
+        text.contains("ok  start: the server can start after the server that uses its addresses"),
         "{text}"
     );
     let free = [

@@ -619,3 +619,21 @@ fn loads_calls_and_flushes_of_many_clients_go_side_by_side() {
     let mut client = client_of(&daemon);
     assert_eq!(client.run("FUNCTION LIST"), bulks(&[]));
 }
+
+#[test]
+fn functions_that_were_called_leave_a_script_its_arguments() {
+    let daemon = Daemon::start(&["--threads", "1"]);
+    let mut client = Client::connect(&daemon);
+    let library = "#!lua name=many\nfor i = 1, 500 do
+        redis.register_function('f' .. i, function() return i end)
+    end";
+    client.call(&[b"FUNCTION", b"LOAD", library.as_bytes()]);
+    for number in 1..=500 {
+        let reply = client.run(&format!("FCALL f{number} 0"));
+        assert_eq!(reply, Value::Integer(number));
+    }
+    let script = "local t = {} for i = 1, 7800 do t[i] = i end
+        return redis.call('RPUSH', KEYS[1], unpack(t))";
+    let reply = client.call(&[b"EVAL", script.as_bytes(), b"1", b"list"]);
+    assert_eq!(reply, Value::Integer(7_800));
+}

@@ -421,7 +421,8 @@ fn find_by_hash(name: &[u8]) -> Option<&'static Command> {
     loop {
         let place = usize::from(PLACES[slot]);
         if *WORDS.get(place)? == word {
-            return Some(&TABLE[place]);
+            // A word ends with zeros; a name that has them itself is no command's.
+            return Some(&TABLE[place]).filter(|row| row.name.len() == name.len());
         }
         slot = (slot + 1) % SLOTS;
     }
@@ -498,7 +499,9 @@ mod tests {
             let found = |name: &str| find(name.as_bytes()).map(|row| row.verb);
             assert_eq!(found(row.name), Some(row.verb));
             assert_eq!(found(&row.name.to_uppercase()), Some(row.verb));
-            assert_ne!(found(&format!("{}x", row.name)), Some(row.verb));
+            for more in ["x", "\0", "\0\0\0\0"] {
+                assert_ne!(found(&format!("{}{more}", row.name)), Some(row.verb));
+            }
             assert_eq!(found(&row.name[1..]).filter(|verb| *verb == row.verb), None);
         }
         for name in [b"".as_slice(), b"xadd", b"g\x05t", &[0; 3], &[b'g'; 17]] {

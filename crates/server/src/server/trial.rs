@@ -34,10 +34,14 @@ pub fn try_start(loaded: &Loaded) -> Trial {
     let sizes = Cache::check(&config).map_err(|error| Error::Memory(error.to_string()));
     let state = settings.state.as_deref().map(StateDir::check);
     let state = state.unwrap_or(Ok(()));
+    // Of memory that no machine has, the addresses cannot be counted.
+    let addresses = sizes.and_then(|()| match errors.is_empty() {
+        true => check_addresses_of(&settings, &config).map(drop),
+        false => Ok(()),
+    });
     let files = [
-        sizes.err(),
+        addresses.err(),
         state.map_err(|error| Error::State(error.to_string())).err(),
-        check_addresses_of(&settings, &config).err(),
         make_keys(&settings).err(),
         Users::load(&settings).err(),
     ];

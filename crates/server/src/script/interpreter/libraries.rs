@@ -14,8 +14,9 @@ use crate::script::header::LibraryHeader;
 use crate::script::library::LIBRARY_CHUNK;
 use crate::script::shared::Registered;
 
-/// Most functions that are found without a look into Lua's tables.
-const CALLED_MAX: usize = 1_000;
+/// Most functions that are found without a look into Lua's tables. Each takes one of the 8,000
+/// places that a script's arguments have, too.
+const CALLED_MAX: usize = 64;
 
 /// What a state has of libraries.
 #[derive(Debug)]
