@@ -71,7 +71,8 @@ impl Findings {
     pub fn page(&self, target: &str) -> String {
         let (missing, partly) = (self.missing.len(), self.partly.len());
         let mut text = format!(
-            "{target}: {}; {} commands are used, {missing} of them not supported, {partly} in part\n",
+            "{target}: {}; {} commands are used, {missing} of them not supported, {partly} in \
+             part\n",
             self.server,
             missing + partly + self.there.len(),
         );

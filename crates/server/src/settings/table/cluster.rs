@@ -15,13 +15,14 @@ pub(super) const CLUSTER: Row = Row {
     parameter: None,
     value: "SOURCE|off",
     default: "off",
-    help: "Makes this server a node of a cluster with the slots of Redis Cluster. Each key has one \
-           owner. There is one database unless --databases says more. etcd:http://HOST:2379,http://HOST:2379/CLUSTER \
-           registers nodes with leases, so that no key ever has two owners. dns:NAME uses the \
-           addresses of a name with this node's ports, resolved each second. dns:_redis._tcp.NAME \
-           uses its SRV records with their ports. file:PATH reads a file when it changes: each \
-           line has a node's name, resp=ADDR memcached=ADDR http=ADDR for its clients (,tls:ADDR \
-           for clients over TLS), and weight=N. See docs/guide/many-machines.md.",
+    help: "Makes this server a node of a cluster with the slots of Redis Cluster. Each key \
+           has one owner. There is one database unless --databases says more. \
+           etcd:http://HOST:2379,http://HOST:2379/CLUSTER registers nodes with leases, so \
+           that no key ever has two owners. dns:NAME uses the addresses of a name with this \
+           node's ports, resolved each second. dns:_redis._tcp.NAME uses its SRV records with \
+           their ports. file:PATH reads a file when it changes: each line has a node's name, \
+           resp=ADDR memcached=ADDR http=ADDR for its clients (,tls:ADDR for clients over \
+           TLS), and weight=N. See docs/guide/many-machines.md.",
     set: |s, v| put(&mut s.cluster, ListSource::parse(v)),
     show: |s| ListSource::show(s.cluster.as_ref()),
 };
