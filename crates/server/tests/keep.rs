@@ -363,7 +363,7 @@ fn what_comes_from_other_databases_has_to_fit_and_what_goes_is_gone() {
     for pair in ["0 3", "3 0", "3 5", "5 4"] {
         let answer = server.send(&format!("SWAPDB {pair}"));
         assert!(
-            answer.starts_with("-ERR databases with memory of their own"),
+            answer.starts_with("-ERR SWAPDB needs two databases that share"),
             "{answer}"
         );
     }
@@ -416,7 +416,10 @@ fn it_is_shown_wherever_settings_are_and_refusals_are_counted() {
     );
     // The least that is left to the cache counts what is kept.
     let answer = server.send("CONFIG SET maxmemory 5505023");
-    assert!(answer.contains("from 5767168 of them"), "{answer}");
+    assert!(
+        answer.contains("from 5767168 to 16777216 bytes"),
+        "{answer}"
+    );
     assert_eq!(server.send("CONFIG SET maxmemory 5767168"), "+OK\r\n");
     let mut http = Session::http();
     let request = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n";

@@ -456,7 +456,7 @@ mod tests {
             ("maxmemory-policy", "noeviction", "--noeviction-databases"),
             ("maxmemory-policy", "volatile-lru", "only items with a TTL"),
             ("databases", "32", "--databases"),
-            ("save", "3600 1", "nothing is on disk"),
+            ("save", "3600 1", "writes nothing to disk"),
         ] {
             let note = setting(name, value).unwrap();
             assert!(note.contains(expected), "{note}");

@@ -575,7 +575,7 @@ mod tests {
             (&["stray"], "stray"),
             (&["docter"], "a similar subcommand exists: 'doctor'"),
             (&["-p", "1"], "'-p' found; write --resp 127.0.0.1:6379"),
-            (&["-m64"], "'-m' found; write --memory 64MiB"),
+            (&["-m64"], "'-m' found; write --memory NMiB"),
             (&["--maxmemory=1g"], "'--maxmemory' found; write --memory;"),
             (
                 &["cellar.toml"],

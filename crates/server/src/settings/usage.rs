@@ -196,7 +196,7 @@ mod tests {
             ("maxclients", "write --max-connections"),
             ("io-threads", "write --threads"),
             ("p", "write --resp 127.0.0.1:6379 for the Redis protocol"),
-            ("m", "write --memory 64MiB"),
+            ("m", "write --memory NMiB"),
             ("appendonly", "write --state PATH"),
         ] {
             let hint = flag(name).unwrap();
