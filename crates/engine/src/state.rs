@@ -125,18 +125,16 @@ impl StateDir {
     /// # Errors
     /// [`Error::State`] if it is another user's, if others may use it, or if it cannot be created.
     pub fn check(path: &Path) -> Result<(), Error> {
-        let failed =
-            |what: &str, source: std::io::Error| refused(path, &format!("{what}: {source}"));
         let metadata = match std::fs::metadata(path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 let parent = path.parent().filter(|it| !it.as_os_str().is_empty());
                 let parent = std::fs::metadata(parent.unwrap_or(Path::new(".")));
                 return match parent {
                     Ok(_) => Ok(()),
-                    Err(error) => Err(failed("cannot be created", error)),
+                    Err(error) => Err(failed(path, "cannot be created", &error)),
                 };
             }
-            found => found.map_err(|error| failed("cannot be used", error))?,
+            found => found.map_err(|error| failed(path, "cannot be used", &error))?,
         };
         if !metadata.is_dir() {
             return Err(refused(path, "is not a directory"));
@@ -152,17 +150,15 @@ impl StateDir {
     /// # Errors
     /// As [`StateDir::open`].
     pub fn open_with(path: &Path, memory: Option<OwnedFd>) -> Result<StateDir, Error> {
-        let failed =
-            |what: &str, source: std::io::Error| refused(path, &format!("{what}: {source}"));
         let made = DirBuilder::new().mode(0o700).recursive(false).create(path);
         match made {
             Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
-                return Err(failed("cannot be created", error));
+                return Err(failed(path, "cannot be created", &error));
             }
             _ => {}
         }
         StateDir::check(path)?;
-        let dir = File::open(path).map_err(|error| failed("cannot be used", error))?;
+        let dir = File::open(path).map_err(|error| failed(path, "cannot be used", &error))?;
         if file_system(&dir) == HUGE_FILE_SYSTEM {
             let why = "lies on a hugetlbfs, whose files cannot be written: name a directory on a \
                        tmpfs, which has huge pages if it is mounted with huge=within_size";
@@ -180,7 +176,7 @@ impl StateDir {
             .map_err(|error| refused(&file_path, &format!("cannot be opened: {error}")))?;
         let metadata = file
             .metadata()
-            .map_err(|error| failed("cannot be used", error))?;
+            .map_err(|error| failed(path, "cannot be used", &error))?;
         if !metadata.is_file() {
             return Err(refused(&file_path, "is no file"));
         }
@@ -202,7 +198,9 @@ impl StateDir {
                     &format!("another server uses it, process {pid}"),
                 ));
             }
-            Err(TryLockError::Error(error)) => return Err(failed("cannot be locked", error)),
+            Err(TryLockError::Error(error)) => {
+                return Err(failed(path, "cannot be locked", &error));
+            }
         }
         let left = FileHeader::read(&file);
         Ok(StateDir {
@@ -348,6 +346,10 @@ pub(crate) const fn header_bytes() -> usize {
 
 fn refused(path: &Path, why: &str) -> Error {
     Error::State(format!("{}: {why}", path.display()))
+}
+
+fn failed(path: &Path, what: &str, source: &std::io::Error) -> Error {
+    refused(path, &format!("{what}: {source}"))
 }
 
 /// Checks that a directory or file is this user's, and nobody else's to use.

@@ -136,5 +136,5 @@ pub const LOOP_STACK_BYTES: usize = 8 << 20;
 /// What one event loop keeps of reply buffers.
 pub const SPARE_BYTES: usize = SPARE_BUFFERS_MAX * KEPT_BUFFER_BYTES_MAX;
 /// What a command may need while it runs: copies of a value it changes, its arguments, its reply. A
-/// part of it is kept for a second, see collection/spare.rs.
+/// part of it is kept for a second.
 pub const SCRATCH_BYTES: usize = 64 << 20;

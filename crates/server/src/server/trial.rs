@@ -21,7 +21,7 @@ use crate::users::Users;
 pub struct Trial {
     /// Why a server with these settings does not start, but for the limit of open files.
     pub errors: Vec<Error>,
-    /// Whether another server listens at every TCP address of the settings.
+    /// Whether another server listens at every address of the settings.
     pub is_running: bool,
 }
 

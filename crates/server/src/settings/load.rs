@@ -581,6 +581,7 @@ mod tests {
                 &["cellar.toml"],
                 "write --config cellar.toml for a settings file",
             ),
+            (&["redis.conf"], "Cellar reads no redis.conf"),
             (
                 &["migrate", "check"],
                 "were not provided: <URL>; cellar migrate check --help",

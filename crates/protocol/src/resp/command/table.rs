@@ -445,7 +445,7 @@ commands! {
         ClientList "list" -2 [ADMIN NOSCRIPT LOADING STALE] NONE Connection "2.4.0"
             "Describes all connections.";
         ClientNoEvict "no-evict" 3 [ADMIN NOSCRIPT LOADING STALE] NONE Connection "7.0.0"
-            "Accepted; connections are not evicted.";
+            "Has the connection closed last when memory for clients is short.";
         ClientNoTouch "no-touch" 3 [NOSCRIPT LOADING STALE] NONE Connection "7.2.0"
             "Sets whether requests update the access time of keys.";
         ClientPause "pause" -3 [ADMIN NOSCRIPT LOADING STALE] NONE Connection "2.9.50"

@@ -58,12 +58,13 @@ pub(in crate::execute::resp) fn run(
     if call.context.state.observer.events().has(Class::Miss) && !call.session.ahead.is_again() {
         tell_misses(call);
     }
-    let before = reply_bytes(call.output);
+    let is_measured = call.context.state.hot_keys.is_active();
+    let before = is_measured.then(|| reply_bytes(call.output));
     let stopwatch = Stopwatch::start();
     let outcome = run(call);
     let ns = stopwatch.ns();
     let is_run_again = matches!(outcome, Ok(Flow::Wait(_)) | Err(Failure::NoRoomYet));
-    if call.context.state.hot_keys.is_active() && !is_run_again {
+    if let Some(before) = before.filter(|_| !is_run_again) {
         let bytes = reply_bytes(call.output).saturating_sub(before);
         measure(
             (call.command, call.args),
