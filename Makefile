@@ -36,8 +36,15 @@ compilers:
 	@command -v cc >/dev/null || { \
 		echo "cc is missing: install a C compiler (on Debian: build-essential)" >&2; exit 1; }
 
-build: compilers ## compile the server and the load generator into target/release
-	$(CARGO) build --release --locked
+build: compilers ## compile the server into target/release
+	$(CARGO) build --release --locked --package cellar
+
+# The load generator and the measurements are a workspace of their own, so that neither building nor
+# testing the product compiles them.
+BENCH := --manifest-path bench/Cargo.toml --locked
+
+build-bench: compilers ## compile the load generator, cellar-bench, into target/release
+	$(CARGO) build --release $(BENCH)
 
 run: compilers ## build the server quickly and start it with its defaults, or with ARGS="--memory 1GiB ..."
 	@[ -x $(QUICKLY) ] || echo "building the server; the first time this takes 2 to 4 minutes on two cores"
@@ -76,7 +83,7 @@ package: compilers ## a release in target/package: tar, .deb, .rpm, image, SBOMs
 	$(FOR_TARGET) packaging/package $(PACKAGED)/cellar $(PACKAGES)
 
 package-bench: compilers ## the load generator alone, in target/package/bench: tar and .deb
-	$(FOR_TARGET) $(CARGO) build --release --locked --package cellar-bench $(STATIC)
+	$(FOR_TARGET) $(CARGO) build --release $(BENCH) --package cellar-bench $(STATIC)
 	$(FOR_TARGET) packaging/package $(PACKAGED)/cellar-bench $(PACKAGES)/bench cellar-bench
 
 package-library: library ## the near cache for C and C++, in target/package/library: .deb and .rpm
@@ -119,14 +126,14 @@ sbom: compilers ## what server and Java client are made of, as CycloneDX, in tar
 tools: ## install what the tests need: Debian and Python packages, if missing
 	.ci/install --all
 
-check: lints ## formatting, lints, dependencies, layers, house rules, pages that agree with raw results
+check: lints ## formatting, lints, dependencies, layers, house rules
 	$(CARGO) test --locked --quiet --package cellar-tidy
-	$(CARGO) test --locked --quiet --package cellar-bench --test pages
 
 # Under the tests' profile build scripts and macros are the same as theirs: what there is of them is
 # taken over by the first run. Links do for what no compiler changes in its place.
 lints:
 	$(CARGO) fmt --all --check
+	$(CARGO) fmt --manifest-path bench/Cargo.toml --all --check
 	@[ -d $(LINTS)/debug ] || [ ! -d $(CARGO_TARGET_DIR)/debug/build ] || { \
 		mkdir -p $(LINTS)/debug; cd $(CARGO_TARGET_DIR)/debug; \
 		find deps -name '*.so' -o -name '*.rlib' -o -name '*.rmeta' | \
@@ -206,7 +213,7 @@ bench: tools build ## all measurements and their pages; PART="threads growth" so
 	PART="$(PART)" QUICK="$(QUICK)" FORCE="$(FORCE)" FULL="$(FULL)" TRACES="$(TRACES)" bench/run.sh $(ARGS)
 
 docs: ## write the generated pages in docs/ anew, then the API pages
-	$(CARGO) run --locked --quiet --package cellar-bench -- pages
+	$(CARGO) run $(BENCH) --quiet --package cellar-bench -- pages
 	CELLAR_BLESS=1 $(CARGO) test --locked --package cellar-protocol --test protocol commands_page::
 	CELLAR_BLESS=1 $(CARGO) test --locked --package cellar --test server -- docs:: complexity::the_page
 	CELLAR_BLESS=1 $(CARGO) test --locked --package cellar-capi --test header

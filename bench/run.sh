@@ -10,7 +10,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-cargo build --release --locked
+cargo build --release --locked --package cellar
+cargo build --release --locked --manifest-path bench/Cargo.toml
 target=$(cd "${CARGO_TARGET_DIR:-target}/release" && pwd)
 bench=$target/cellar-bench
 cellar=(--cellar "$target/cellar")

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-use crate::targets::Target;
+use crate::targets::{Target, Workspace};
 
 /// How far something is, in words; shared with whoever shows it.
 #[derive(Clone, Debug, Default)]
@@ -60,7 +60,7 @@ pub struct Program {
     pub folder: PathBuf,
 }
 
-/// Compiles the test programs of `targets`, or of the whole workspace if there are none.
+/// Compiles the test programs of `targets`, or of the whole `workspace` if there are none.
 ///
 /// The workspace stays selected as a whole, so that each crate has the same features as when all
 /// tests are compiled and nothing is compiled a second time for others. Of libraries all are
@@ -68,8 +68,14 @@ pub struct Program {
 ///
 /// # Errors
 /// What Cargo could not do. The compiler's own messages went to standard error.
-pub fn programs(targets: &[Target], status: &Status) -> Result<Compiled, String> {
-    let mut flags = vec!["--workspace".to_owned()];
+pub fn programs(
+    workspace: Workspace,
+    targets: &[Target],
+    status: &Status,
+) -> Result<Compiled, String> {
+    let mut flags = ["--workspace", "--manifest-path", workspace.manifest()]
+        .map(str::to_owned)
+        .to_vec();
     for name in targets.iter().filter_map(|target| target.program.as_ref()) {
         flags.extend(["--test".to_owned(), name.clone()]);
     }

@@ -7,8 +7,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::thread;
 
+use cellar_runner::compile::{Compiled, Status};
 use cellar_runner::groups::{Counts, Group, Progress, Row, report, run};
 use cellar_runner::process::now;
+use cellar_runner::targets::{Target, Workspace};
 use cellar_runner::{compile, suite, targets, tiers};
 
 /// What installs the tools of the groups below; it runs while Rust is compiled.
@@ -27,7 +29,8 @@ const ALL_TOOLS: Group = Group {
 const TEST_GROUPS: &[Group] = &[
     Group {
         name: "format",
-        command: "cargo fmt --all --check",
+        command: "cargo fmt --all --check &&
+            cargo fmt --manifest-path bench/Cargo.toml --all --check",
         needs: &["rustfmt"],
         shows: None,
     },
@@ -122,7 +125,7 @@ fn all(with_deep: bool) -> Result<bool, String> {
         let tools = if with_deep { &ALL_TOOLS } else { &TOOLS };
         let tools = scope.spawn(|| run(tools, &logs, &progress));
         let compiling = now();
-        let programs = progress.while_running("compile", |status| compile::programs(&[], status));
+        let programs = progress.while_running("compile", |status| all_programs(with_deep, status));
         rows.push(row("compile", programs.is_ok(), compiling));
         if let Ok(compiled) = &programs {
             rows.push(lints(compiled));
@@ -153,12 +156,23 @@ fn all(with_deep: bool) -> Result<bool, String> {
     Ok(report(&rows, start, forbids_skips))
 }
 
+/// Compiles all test programs: the product's, and for the deep tier those of the measurements.
+fn all_programs(with_deep: bool, status: &Status) -> Result<Compiled, String> {
+    let mut compiled = compile::programs(Workspace::Product, &[], status)?;
+    if with_deep {
+        let bench = compile::programs(Workspace::Bench, &[], status)?;
+        compiled.programs.extend(bench.programs);
+        compiled.warnings += bench.warnings;
+    }
+    Ok(compiled)
+}
+
 /// Runs the Rust tests of the tier `test` alone; whether all passed.
 fn rust_alone() -> Result<bool, String> {
     let start = now();
     let table = tiers::read()?;
     let progress = Progress::start();
-    let compiled = progress.while_running("compile", |status| compile::programs(&[], status))?;
+    let compiled = progress.while_running("compile", |status| all_programs(false, status))?;
     let tests = suite::tests(&compiled.programs, |test| suite::is_in(&table, test, false))?;
     let row = rust(tests, &logs()?, &progress)?;
     drop(progress);
@@ -166,7 +180,7 @@ fn rust_alone() -> Result<bool, String> {
 }
 
 /// The row of the lints, which ran with the compiler.
-fn lints(compiled: &compile::Compiled) -> Row {
+fn lints(compiled: &Compiled) -> Row {
     let mut row = row("lints", compiled.warnings == 0, now());
     if compiled.warnings > 0 {
         println!("FAILED lints: {} warnings, shown above", compiled.warnings);
@@ -196,11 +210,18 @@ fn with_word(word: &str) -> Result<bool, String> {
             "no test has {word:?} in its name, its file's name or its text"
         ));
     }
-    let wanted: Vec<_> = found.targets.iter().cloned().collect();
     let progress = Progress::start();
-    let compiled =
-        progress.while_running("compile", |status| compile::programs(&wanted, status))?;
-    let tests = suite::tests(&compiled.programs, |test| found.has(test, word))?;
+    let mut programs = Vec::new();
+    for workspace in Workspace::ALL {
+        let of_it = |target: &&Target| target.workspace == workspace;
+        let wanted: Vec<_> = found.targets.iter().filter(of_it).cloned().collect();
+        if wanted.is_empty() {
+            continue;
+        }
+        let compile = |status: &_| compile::programs(workspace, &wanted, status);
+        programs.extend(progress.while_running("compile", compile)?.programs);
+    }
+    let tests = suite::tests(&programs, |test| found.has(test, word))?;
     let row = rust(tests, &logs()?, &progress)?;
     drop(progress);
     Ok(report(&[row], start, false))

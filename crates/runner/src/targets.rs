@@ -9,10 +9,44 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+/// A workspace of the repository.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Workspace {
+    /// What users run, and what checks it.
+    Product,
+    /// The load generator and the measurements; only the deep tier compiles it.
+    Bench,
+}
+
+impl Workspace {
+    /// All of them.
+    pub const ALL: [Workspace; 2] = [Workspace::Product, Workspace::Bench];
+
+    /// The manifest, from the root of the repository.
+    #[must_use]
+    pub fn manifest(self) -> &'static str {
+        match self {
+            Workspace::Product => "Cargo.toml",
+            Workspace::Bench => "bench/Cargo.toml",
+        }
+    }
+
+    /// The folder of its packages, from the root of the repository.
+    #[must_use]
+    pub fn folder(self) -> &'static str {
+        match self {
+            Workspace::Product => "crates",
+            Workspace::Bench => "bench",
+        }
+    }
+}
+
 /// What Cargo compiles to one test program.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Target {
-    /// The package's folder below `crates/`.
+    /// The workspace of its package.
+    pub workspace: Workspace,
+    /// The package's folder, by its last name.
     pub folder: String,
     /// The name of the test program; none for the library's own tests.
     pub program: Option<String>,
@@ -76,7 +110,12 @@ pub fn with_word(root: &Path, word: &str) -> std::io::Result<Found> {
 
 fn look(root: &Path, word: &str, place: Place) -> std::io::Result<Found> {
     let mut found = Found::default();
-    for folder in subfolders(&root.join("crates"))? {
+    let mut folders = Vec::new();
+    for workspace in Workspace::ALL {
+        let all = subfolders(&root.join(workspace.folder()))?;
+        folders.extend(all.into_iter().map(|folder| (workspace, folder)));
+    }
+    for (workspace, folder) in folders {
         let name = name_of(&folder);
         let mut sources = Vec::new();
         walk(&folder.join("src"), &mut sources)?;
@@ -84,6 +123,7 @@ fn look(root: &Path, word: &str, place: Place) -> std::io::Result<Found> {
         if !functions.is_empty() {
             found.functions.extend(functions);
             found.targets.insert(Target {
+                workspace,
                 folder: name.clone(),
                 program: None,
             });
@@ -100,6 +140,7 @@ fn look(root: &Path, word: &str, place: Place) -> std::io::Result<Found> {
             if is_named || !functions.is_empty() {
                 found.functions.extend(functions);
                 found.targets.insert(Target {
+                    workspace,
                     folder: name.clone(),
                     program: Some(program.name),
                 });
@@ -246,6 +287,7 @@ mod tests {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let found = with_word(&root, "hincrbyfloat").unwrap();
         let server = Target {
+            workspace: Workspace::Product,
             folder: "server".to_owned(),
             program: Some("server".to_owned()),
         };
@@ -259,6 +301,7 @@ mod tests {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let found = with_word(&root, "this_package_is_found").unwrap();
         let own = Target {
+            workspace: Workspace::Product,
             folder: "runner".to_owned(),
             program: None,
         };

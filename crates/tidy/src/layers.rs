@@ -23,7 +23,7 @@ const ARROWS: [(&str, &[&str]); 10] = [
     ("load", &["cellar-protocol"]),
     // The server's own map of a cluster is what a simulation asks.
     (
-        "bench",
+        "measure",
         &[
             "cellar",
             "cellar-engine",
@@ -56,7 +56,7 @@ const UNSAFE_ATTRIBUTES: [(&str, &str); 8] = [
     ("near", "#![forbid(unsafe_code)]"),
     ("capi", "#![deny(unsafe_code)]"),
     ("load", "#![forbid(unsafe_code)]"),
-    ("bench", "#![forbid(unsafe_code)]"),
+    ("measure", "#![forbid(unsafe_code)]"),
     ("runner", "#![forbid(unsafe_code)]"),
     ("tidy", "#![forbid(unsafe_code)]"),
 ];
@@ -69,9 +69,7 @@ pub fn check(tree: &Tree) -> Vec<Finding> {
     findings.extend(loops(tree));
     findings.extend(unsafe_attributes(tree));
     for (name, _) in ARROWS {
-        let folder = format!("crates/{name}/src/");
-        let files = tree.rust().filter(|file| file.path.starts_with(&folder));
-        findings.extend(module_order(&folder, files));
+        findings.extend(module_order(tree.sources_of(name)));
     }
     findings
 }
@@ -79,7 +77,7 @@ pub fn check(tree: &Tree) -> Vec<Finding> {
 fn arrows(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for file in tree.files() {
-        let Some(name) = crate_of_manifest(&file.path) else {
+        let Some((_, name, "Cargo.toml")) = file.package() else {
             continue;
         };
         let Some((_, allowed)) = ARROWS.iter().find(|(known, _)| *known == name) else {
@@ -99,11 +97,6 @@ fn arrows(tree: &Tree) -> Vec<Finding> {
         }
     }
     findings
-}
-
-/// The folder name of the crate whose manifest is at `path`.
-fn crate_of_manifest(path: &str) -> Option<&str> {
-    path.strip_prefix("crates/")?.strip_suffix("/Cargo.toml")
 }
 
 fn meeting_places(tree: &Tree) -> Vec<Finding> {
@@ -145,7 +138,8 @@ fn unsafe_attributes(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (name, attribute) in UNSAFE_ATTRIBUTES {
         for root in ["lib.rs", "main.rs"] {
-            let Some(file) = tree.file(&format!("crates/{name}/src/{root}")) else {
+            let is_root = |file: &&File| file.path.ends_with(&format!("/{name}/src/{root}"));
+            let Some(file) = tree.sources_of(name).find(is_root) else {
                 continue;
             };
             let stricter = attribute.replace("deny", "forbid");
@@ -160,13 +154,13 @@ fn unsafe_attributes(tree: &Tree) -> Vec<Finding> {
 /// A module's place in its crate: `["execute", "storage"]`.
 type ModulePath = Vec<String>;
 
-/// Checks the references between the modules of one crate, whose sources are in `folder`.
-fn module_order<'a>(folder: &str, files: impl Iterator<Item = &'a File>) -> Vec<Finding> {
+/// Checks the references between the modules of one crate.
+fn module_order<'a>(files: impl Iterator<Item = &'a File>) -> Vec<Finding> {
     let mut codes = Vec::new();
     let mut children: BTreeMap<ModulePath, Vec<String>> = BTreeMap::new();
     for file in files {
         let code = Source::cut(&file.text).code;
-        let own = module_path(folder, &file.path);
+        let own = module_path(&file.path);
         children
             .entry(own.clone())
             .or_default()
@@ -186,10 +180,8 @@ fn module_order<'a>(folder: &str, files: impl Iterator<Item = &'a File>) -> Vec<
     findings
 }
 
-fn module_path(folder: &str, path: &str) -> ModulePath {
-    let inner = path
-        .strip_prefix(folder)
-        .expect("the file is in the folder");
+fn module_path(path: &str) -> ModulePath {
+    let (_, inner) = path.split_once("src/").expect("the file is a source");
     let name = inner.strip_suffix(".rs").expect("a Rust file");
     match name {
         "lib" | "main" => Vec::new(),
@@ -316,7 +308,7 @@ mod tests {
                 text: (*text).into(),
             })
             .collect();
-        module_order("src/", files.iter())
+        module_order(files.iter())
             .iter()
             .map(ToString::to_string)
             .collect()

@@ -14,6 +14,7 @@ pub mod layers;
 pub mod atomics;
 pub mod documents;
 pub mod anchors;
+pub mod figures;
 pub mod described;
 pub mod troubleshooting;
 pub mod language;

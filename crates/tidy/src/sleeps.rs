@@ -16,7 +16,7 @@ const HELPERS: [&str; 8] = [
     "foreign-clients/node/waiting.cjs",
     "foreign-clients/servers.py",
     "foreign-clients/node/console_support.cjs",
-    "crates/load/src/process.rs",
+    "bench/load/src/process.rs",
 ];
 
 /// The word that begins a reason.
@@ -37,7 +37,7 @@ fn has_tests(file: &File) -> bool {
     if HELPERS.contains(&path) || path.starts_with("crates/tidy/") {
         return false;
     }
-    let is_rust = path.starts_with("crates/") && path.ends_with(".rs");
+    let is_rust = file.package().is_some() && path.ends_with(".rs");
     let is_java = path.contains("/src/test/") && path.ends_with(".java");
     let is_client = path.starts_with("foreign-clients/")
         && !path.starts_with("foreign-clients/libraries/")

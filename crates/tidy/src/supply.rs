@@ -4,8 +4,12 @@
 //! that they carry, nor Java; these stand in tables in deny/, each row with its version, so that no
 //! version changes without somebody looking up what is known of it.
 
+use std::collections::BTreeSet;
+
 use crate::tree::{File, Finding, Tree};
 
+/// What is built: the product, and its measurements.
+const LOCKS: [&str; 2] = ["Cargo.lock", "bench/Cargo.lock"];
 /// The table of crates that compile C.
 const C_TABLE: &str = "deny/embedded-c.md";
 /// The table of Java's dependencies.
@@ -34,9 +38,11 @@ type Pair = (String, String);
 #[must_use]
 pub fn check(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
-    match (tree.file("Cargo.lock"), tree.file(C_TABLE)) {
-        (Some(lock), Some(table)) => findings.extend(embedded_c(&lock.text, table)),
-        _ => findings.push(missing(C_TABLE)),
+    let locks = LOCKS.iter().filter_map(|path| tree.file(path));
+    let locks: String = locks.map(|lock| lock.text.as_str()).collect();
+    match tree.file(C_TABLE) {
+        Some(table) => findings.extend(embedded_c(&locks, table)),
+        None => findings.push(missing(C_TABLE)),
     }
     let is_ours = |path: &str| path.ends_with("pom.xml") && !path.starts_with(LIBRARIES);
     let poms = tree.files().filter(|file| is_ours(&file.path));
@@ -55,8 +61,8 @@ fn missing(path: &str) -> Finding {
     }
 }
 
-/// The crates of a lock file that compile C, against their table.
-fn embedded_c(lock: &str, table: &File) -> Vec<Finding> {
+/// The crates of lock files that compile C, against their table.
+fn embedded_c(locks: &str, table: &File) -> Vec<Finding> {
     let rows: Vec<Pair> = table
         .text
         .lines()
@@ -66,25 +72,26 @@ fn embedded_c(lock: &str, table: &File) -> Vec<Finding> {
         })
         .filter(|(_, version)| version.starts_with(|c: char| c.is_ascii_digit()))
         .collect();
-    compare(&compiling_c(lock), &rows, table)
+    compare(&compiling_c(locks), &rows, table)
 }
 
-/// The packages of a lock file that depend on the compiler's crate.
-fn compiling_c(lock: &str) -> Vec<Pair> {
+/// The packages of lock files that depend on the compiler's crate, each once.
+fn compiling_c(locks: &str) -> Vec<Pair> {
     let value = |package: &str, name: &str| {
         let line = package.lines().find_map(|line| line.strip_prefix(name))?;
         Some(line.trim_matches('"').to_owned())
     };
-    let packages = lock.split("[[package]]\n").skip(1);
+    let packages = locks.split("[[package]]\n").skip(1);
     let compiling = packages.filter(|package| {
         let dependencies = package.lines().map(str::trim);
         dependencies
             .map(|line| line.trim_matches([' ', ',', '"']))
             .any(|name| name == C_COMPILER || name.starts_with("cc "))
     });
-    compiling
-        .filter_map(|package| Some((value(package, "name = ")?, value(package, "version = ")?)))
-        .collect()
+    let pairs = compiling
+        .filter_map(|package| Some((value(package, "name = ")?, value(package, "version = ")?)));
+    let pairs: BTreeSet<Pair> = pairs.collect();
+    pairs.into_iter().collect()
 }
 
 /// What Java's build names, against the table: artifact, version, licence, the lowest version

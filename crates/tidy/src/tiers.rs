@@ -61,14 +61,14 @@ fn named(tree: &Tree) -> Vec<(&File, String)> {
 }
 
 fn has_rust_tests(file: &File) -> bool {
-    let is_own = file.path.starts_with("crates/");
-    is_own && (file.text.contains("#[test]\n") || file.text.contains("#[tokio::test"))
+    file.package().is_some()
+        && (file.text.contains("#[test]\n") || file.text.contains("#[tokio::test"))
 }
 
 /// The test program of a file and its module there: `server/server::resp_sets`; for sources
 /// `server/lib` or `server/main`.
 fn rust_name(tree: &Tree, file: &File) -> Option<String> {
-    let (package, rest) = file.path.strip_prefix("crates/")?.split_once('/')?;
+    let (home, package, rest) = file.package()?;
     if rest == "src/main.rs" {
         return Some(format!("{package}/main"));
     }
@@ -77,20 +77,20 @@ fn rust_name(tree: &Tree, file: &File) -> Option<String> {
     }
     let path = rest.strip_prefix("tests/")?.strip_suffix(".rs")?;
     let (first, inner) = path.split_once('/').unwrap_or((path, ""));
-    if tree.has(&format!("crates/{package}/tests/{first}/main.rs")) {
+    if tree.has(&format!("{home}tests/{first}/main.rs")) {
         let module = inner
             .strip_suffix("main")
             .unwrap_or(inner)
             .replace('/', "::");
         return Some(join(&format!("{package}/{first}"), &module));
     }
-    let manifest = tree.file(&format!("crates/{package}/Cargo.toml"))?;
+    let manifest = tree.file(&format!("{home}Cargo.toml"))?;
     let is_program = |stem: &str| {
         let is_listed = manifest.text.contains("autotests = false");
         !is_listed || manifest.text.contains(&format!("name = \"{stem}\""))
     };
     let root = tree.rust().find(|root| {
-        let folder = format!("crates/{package}/tests/");
+        let folder = format!("{home}tests/");
         let stem = root.path.strip_prefix(&folder);
         let stem = stem.and_then(|name| name.strip_suffix(".rs"));
         let is_root = stem.is_some_and(|stem| !stem.contains('/') && is_program(stem));

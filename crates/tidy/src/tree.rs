@@ -16,6 +16,9 @@ const OUTPUT_FOLDERS: [&str; 5] = [
     "__pycache__",
 ];
 
+/// Folders of packages.
+const PACKAGES: [&str; 2] = ["crates/", "bench/"];
+
 /// One text file.
 #[derive(Clone, Debug)]
 pub struct File {
@@ -52,8 +55,22 @@ impl File {
     /// The crate whose sources the file is among, if it is.
     #[must_use]
     pub fn crate_name(&self) -> Option<&str> {
-        let (name, rest) = self.path.strip_prefix("crates/")?.split_once('/')?;
+        let (_, name, rest) = self.package()?;
         rest.starts_with("src/").then_some(name)
+    }
+
+    /// The package that the file belongs to: its folder with a `/` at the end, its name, and the
+    /// rest of the path. Packages stand in `crates/`, those of the measurements in `bench/`.
+    #[must_use]
+    pub fn package(&self) -> Option<(&str, &str, &str)> {
+        let inner = PACKAGES
+            .iter()
+            .find_map(|home| self.path.strip_prefix(home))?;
+        let (name, rest) = inner.split_once('/')?;
+        let is_package =
+            rest == "Cargo.toml" || rest.starts_with("src/") || rest.starts_with("tests/");
+        let folder = &self.path[..self.path.len() - rest.len()];
+        is_package.then_some((folder, name, rest))
     }
 
     /// Whether all of it is tests.

@@ -1,8 +1,8 @@
 //! The house rules, applied to the whole repository.
 
 use cellar_tidy::{
-    Finding, Tree, anchors, atomics, described, documents, language, layers, page, programs,
-    sleeps, supply, tiers, troubleshooting,
+    Finding, Tree, anchors, atomics, described, documents, figures, language, layers, page,
+    programs, sleeps, supply, tiers, troubleshooting,
 };
 
 fn assert_none(findings: &[Finding]) {
@@ -35,6 +35,11 @@ fn documents_lead_somewhere_and_mention_nothing_forbidden() {
 #[test]
 fn links_lead_to_headings_and_the_site_has_all_pages() {
     assert_none(&anchors::check(&Tree::of_this_repository()));
+}
+
+#[test]
+fn figures_beside_a_link_to_a_measurement_stand_on_its_page() {
+    assert_none(&figures::check(&Tree::of_this_repository()));
 }
 
 #[test]

@@ -5,7 +5,6 @@
     reason = "a test that cannot be set up has failed"
 )]
 
-use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -96,106 +95,6 @@ fn the_stored_pages_are_what_the_raw_results_give() {
         "{}\n`cellar-bench pages` writes them anew",
         wrong.join("\n")
     );
-}
-
-/// The numbers of a text, as they are written but for the commas of thousands.
-fn numbers(text: &str) -> Vec<String> {
-    let text = text.replace(',', "");
-    let words = text.split(|letter: char| !letter.is_ascii_digit() && letter != '.');
-    let words = words.map(|word| word.trim_matches('.').to_owned());
-    words.filter(|word| !word.is_empty()).collect()
-}
-
-/// The paragraphs, list items and table cells of a page, without its blocks of code.
-fn passages(page: &str) -> Vec<String> {
-    let mut passages = vec![String::new()];
-    let mut is_code = false;
-    for line in page.lines().map(str::trim_start) {
-        let is_fence = line.starts_with("```");
-        is_code ^= is_fence;
-        if is_fence || is_code || line.is_empty() {
-            passages.push(String::new());
-        } else if line.starts_with('|') {
-            passages.extend(line.split('|').map(str::to_owned));
-            passages.push(String::new());
-        } else {
-            if line.starts_with("- ") {
-                passages.push(String::new());
-            }
-            *passages.last_mut().unwrap() += &format!(" {line}");
-        }
-    }
-    passages
-}
-
-/// What a passage says in its own words, and the measurements that it links to: neither code,
-/// nor targets of links, nor the text of links to anything else.
-fn claim(passage: &str) -> (String, Vec<String>) {
-    let prose: Vec<&str> = passage.split('`').step_by(2).collect();
-    let prose = prose.concat();
-    let (mut words, mut pages) = (String::new(), Vec::new());
-    let mut links = prose.split("](");
-    words += links.next().unwrap();
-    for link in links {
-        let (target, rest) = link.split_once(')').unwrap_or((link, ""));
-        match target.split_once("benchmarks/").map(|(_, name)| name) {
-            Some(name) if name.ends_with(".md") => pages.push(name.to_owned()),
-            _ => words.truncate(words.rfind('[').unwrap_or(0)),
-        }
-        words += rest;
-    }
-    (words, pages)
-}
-
-/// The pages that people write, with their names: the readme, docs and the guide.
-fn written(root: &Path) -> Vec<(String, String)> {
-    let mut files = vec![root.join("README.md")];
-    for folder in ["docs", "docs/guide"] {
-        let entries = fs::read_dir(root.join(folder)).unwrap();
-        let entries = entries.map(|entry| entry.unwrap().path());
-        files.extend(entries.filter(|file| file.extension().is_some_and(|it| it == "md")));
-    }
-    let named = |file: &PathBuf| {
-        let name = file.strip_prefix(root).unwrap().display().to_string();
-        (name, fs::read_to_string(file).unwrap())
-    };
-    files.iter().map(named).collect()
-}
-
-#[test]
-fn figures_beside_a_link_to_a_measurement_stand_on_its_page() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let mut claims = Vec::new();
-    for (file, text) in written(&root) {
-        for passage in passages(&text) {
-            let (words, pages) = claim(&passage);
-            claims.push((file.clone(), words, pages));
-        }
-    }
-    let mut wrong = Vec::new();
-    let mut count = 0;
-    for (file, words, pages) in claims.iter().filter(|(_, _, pages)| !pages.is_empty()) {
-        let shown = pages.iter().flat_map(|page| {
-            let page = fs::read_to_string(root.join("docs/benchmarks").join(page)).unwrap();
-            let sections = page.split("\n## ");
-            // Of earlier runs nothing is quoted.
-            let is_newest =
-                |it: &&str| !it.starts_with("Earlier runs") && !it.starts_with("All rounds");
-            sections
-                .filter(is_newest)
-                .flat_map(numbers)
-                .collect::<Vec<_>>()
-        });
-        let shown: HashSet<String> = shown.collect();
-        for number in numbers(words) {
-            count += 1;
-            if !shown.contains(&number) {
-                wrong.push(format!("{file}: no {number} in {pages:?}:{words}"));
-            }
-        }
-    }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert!(count > 90, "{count} figures are compared");
 }
 
 #[test]

@@ -4,7 +4,7 @@
 
 #[path = "support/program.rs"]
 mod program;
-#[path = "../../server/tests/support/wait.rs"]
+#[path = "../../../crates/server/tests/support/wait.rs"]
 mod wait;
 
 mod cluster;
