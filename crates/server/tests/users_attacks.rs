@@ -128,8 +128,8 @@ fn an_answer_under_way_ends_with_its_user() {
     let file = UsersFile::new(&(root.clone() + &wa));
     let daemon = serve(&file, &["--memory", "128MiB"]);
     let mut keys = login(&daemon, "root");
-    // The shortest of the answers has to exceed what the kernel may hold for a connection: here, and
-    // up to 4 MiB of the server's side.
+    // The shortest of the answers has to exceed what the kernel may hold for a connection: the
+    // buffer of this side, and up to 4 MiB of the server's.
     for thousand in 0..100 {
         let pairs = (0..1_000).map(|number| format!(" app:{thousand}.{number}{0:0>80} v", ""));
         keys.run(&format!("MSET{}", pairs.collect::<String>()));
