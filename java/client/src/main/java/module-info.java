@@ -3,7 +3,6 @@
 module cellar.client {
     requires static transitive org.jspecify;
     requires static com.fasterxml.jackson.databind;
-    requires static org.snakeyaml.engine;
     requires static java.naming;
     requires com.github.benmanes.caffeine;
     requires io.netty.buffer;

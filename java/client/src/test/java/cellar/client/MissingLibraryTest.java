@@ -3,11 +3,8 @@ package cellar.client;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import cellar.client.config.CacheConfiguration;
 import cellar.client.internal.net.Loops;
-import java.io.ByteArrayInputStream;
 import java.io.File;
-import java.io.InputStream;
 import java.lang.reflect.Constructor;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
@@ -52,17 +49,6 @@ class MissingLibraryTest {
         assertNames(artifact, "jackson", Codecs.class, "json", Class.class, String.class);
         assertNames(artifact, "jackson", Codecs.class, "jsonList", Class.class, String.class);
         assertNames(artifact, "jackson", Codecs.class, "jsonTypes", Map.class, types);
-    }
-
-    @Test
-    void yamlNamesItsParser() throws Exception {
-        assertNames(
-                "org.snakeyaml:snakeyaml-engine",
-                "snakeyaml",
-                CacheConfiguration.class,
-                "yaml",
-                InputStream.class,
-                new ByteArrayInputStream(new byte[0]));
     }
 
     @Test

@@ -11,8 +11,7 @@ import java.util.Properties;
  * Caches by name, as a file describes them. Immutable.
  *
  * <p>The keys are those of {@link CacheSettings}. In properties they are called {@code
- * cache.NAME.KEY}; in YAML they stand under {@code caches: NAME:}, lists as lists. A key that is
- * not known is an error that names it.
+ * cache.NAME.KEY}. A key that is not known is an error that names it.
  */
 public final class CacheConfiguration {
     private static final String PREFIX = "cache.";
@@ -46,30 +45,6 @@ public final class CacheConfiguration {
     }
 
     /**
-     * The caches of a YAML document; snakeyaml-engine must be on the class path.
-     *
-     * @throws CacheException.Configuration if it is not, or if something is wrong in the document;
-     *     names the artifact, or the line
-     */
-    public static CacheConfiguration yaml(InputStream document) {
-        try {
-            Yaml yaml = Yaml.read(document);
-            Map<String, CacheSettings> caches = new LinkedHashMap<>();
-            yaml.texts()
-                    .forEach(
-                            (name, keys) ->
-                                    caches.put(
-                                            name, CacheSettings.of(name, keys, yaml.lines(name))));
-            return new CacheConfiguration(caches, List.of());
-        } catch (NoClassDefFoundError e) {
-            throw new CacheException.Configuration(
-                    "YAML needs org.snakeyaml:snakeyaml-engine on the class path: no class "
-                            + e.getMessage(),
-                    e);
-        }
-    }
-
-    /**
      * The clients and clusters of a {@code memcached.xml}, as memcache-client-forjava reads it.
      *
      * <p>Values have whalin's flags. A cluster becomes a replicated cache of the servers of its
@@ -84,7 +59,7 @@ public final class CacheConfiguration {
 
     private static CacheConfiguration of(Map<String, Map<String, String>> byName) {
         Map<String, CacheSettings> caches = new LinkedHashMap<>();
-        byName.forEach((name, keys) -> caches.put(name, CacheSettings.of(name, keys, Map.of())));
+        byName.forEach((name, keys) -> caches.put(name, CacheSettings.of(name, keys)));
         return new CacheConfiguration(caches, List.of());
     }
 

@@ -89,12 +89,10 @@ public final class CacheSettings {
 
     private final String name;
     private final Map<String, String> values;
-    private final Map<String, Integer> lines;
 
-    private CacheSettings(String name, Map<String, String> values, Map<String, Integer> lines) {
+    private CacheSettings(String name, Map<String, String> values) {
         this.name = name;
         this.values = Map.copyOf(values);
-        this.lines = Map.copyOf(lines);
     }
 
     private static Map<String, Key> keys() {
@@ -131,12 +129,11 @@ public final class CacheSettings {
         return KEYS.containsKey(key) || JOINED.contains(key);
     }
 
-    /** {@code lines} has where keys stand, as far as that is known. */
-    static CacheSettings of(String name, Map<String, String> values, Map<String, Integer> lines) {
-        CacheSettings settings = new CacheSettings(name, values, lines);
+    static CacheSettings of(String name, Map<String, String> values) {
+        CacheSettings settings = new CacheSettings(name, values);
         for (String key : values.keySet()) {
             if (!isKey(key)) {
-                throw settings.wrong(key, "unknown key " + key, null);
+                throw settings.wrong("unknown key " + key, null);
             }
         }
         if (values.containsKey("nodes") == values.containsKey("discovery")) {
@@ -182,14 +179,12 @@ public final class CacheSettings {
         try {
             reader.run();
         } catch (IllegalArgumentException e) {
-            throw wrong(key, key + ": " + e.getMessage(), e);
+            throw wrong(key + ": " + e.getMessage(), e);
         }
     }
 
-    private CacheException wrong(String key, String what, @Nullable Throwable cause) {
-        Integer line = lines.get(key);
-        String where = line == null ? "" : "line " + line + ": ";
-        return new CacheException.Configuration(where + "cache " + name + ": " + what, cause);
+    private CacheException wrong(String what, @Nullable Throwable cause) {
+        return new CacheException.Configuration("cache " + name + ": " + what, cause);
     }
 
     /**
@@ -202,7 +197,7 @@ public final class CacheSettings {
         String text = values.getOrDefault("codec", "string");
         for (String key : List.of("java-classes", "compress-from-bytes")) {
             if (values.containsKey(key) && !text.equals("whalin")) {
-                throw wrong(key, key + " is for codec whalin, not " + text, null);
+                throw wrong(key + " is for codec whalin, not " + text, null);
             }
         }
         Codec<?> codec =
@@ -234,7 +229,7 @@ public final class CacheSettings {
 
     private Codec<?> json(String text) {
         if (!text.startsWith("json:")) {
-            throw wrong("codec", "no codec " + text, null);
+            throw wrong("no codec " + text, null);
         }
         String types = text.substring(5);
         try {
@@ -252,9 +247,9 @@ public final class CacheSettings {
             }
             return Codecs.jsonTypes(byName);
         } catch (ClassNotFoundException e) {
-            throw wrong("codec", "no class in " + text, e);
+            throw wrong("no class in " + text, e);
         } catch (IllegalArgumentException | CacheException e) {
-            throw wrong("codec", text + ": " + e.getMessage(), e);
+            throw wrong(text + ": " + e.getMessage(), e);
         }
     }
 

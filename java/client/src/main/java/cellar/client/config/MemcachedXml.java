@@ -170,12 +170,11 @@ final class MemcachedXml {
         clients.forEach(
                 (name, client) -> {
                     Map<String, String> keys = keys(name, client);
-                    caches.put(name, CacheSettings.of(name, keys, Map.of()));
+                    caches.put(name, CacheSettings.of(name, keys));
                 });
         clusters.forEach(
                 (name, cluster) ->
-                        caches.put(
-                                name, CacheSettings.of(name, replicated(name, cluster), Map.of())));
+                        caches.put(name, CacheSettings.of(name, replicated(name, cluster))));
         return caches;
     }
 

@@ -19,9 +19,8 @@ import org.jspecify.annotations.Nullable;
 /**
  * JCache over {@link CacheRegistry}.
  *
- * <p>A manager's URI names a properties file or, ending in .yml or .yaml, a YAML file, as {@link
- * CacheConfiguration} reads them; without one, its properties say the same. Each cache of JCache is
- * a cache of that configuration, by name.
+ * <p>A manager's URI names a properties file, as {@link CacheConfiguration} reads it; without one,
+ * its properties say the same. Each cache of JCache is a cache of that configuration, by name.
  */
 @NullMarked
 public final class CellarCachingProvider implements CachingProvider {
@@ -63,9 +62,6 @@ public final class CellarCachingProvider implements CachingProvider {
             return CacheConfiguration.properties(properties);
         }
         try (InputStream file = uri.toURL().openStream()) {
-            if (uri.getPath().endsWith(".yml") || uri.getPath().endsWith(".yaml")) {
-                return CacheConfiguration.yaml(file);
-            }
             Properties read = new Properties();
             read.load(file);
             return CacheConfiguration.properties(read);
