@@ -98,11 +98,11 @@ smoke: ## links the server statically, packs it as .deb, starts both
 	packaging/smoke $(CARGO_TARGET_DIR)/smoke/cellar $(CARGO_TARGET_DIR)/smoke/package
 
 # The server's own tests start hundreds of servers, for which an emulator is too slow: of it the packed
-# program is started, asked and stopped. Where a thread stands, the system says of the emulator.
+# program is started, asked and stopped.
 cross-test: compilers ## for aarch64, by qemu: tests of engine, protocols, near client, server; a package that starts
 	packaging/for $(ARM) $(CARGO) test --locked --target $(ARM) --lib \
 		--package cellar-engine --package cellar-values --package cellar-protocol --package cellar-near \
-		--package cellar -- --skip watchdog::stack
+		--package cellar
 	$(MAKE) package TARGET=$(ARM) PACKAGES=$(CARGO_TARGET_DIR)/$(ARM)/package FORMS="deb tar image"
 	packaging/for $(ARM) packaging/smoke $(CARGO_TARGET_DIR)/$(ARM)/release/cellar \
 		$(CARGO_TARGET_DIR)/$(ARM)/smoke

@@ -9,7 +9,6 @@
 //! Why: docs/decisions/0028. Tests: tests/watchdog.rs, tests/wall_clock.rs.
 
 mod alarm;
-mod stack;
 mod thread;
 mod herald;
 mod stall;

@@ -156,7 +156,6 @@ impl Worker {
     /// # Errors
     /// The system's, when waiting for sockets fails, which it does not.
     pub(crate) fn run(mut self) -> Result<(), Errno> {
-        self.counters.pulse.set_stack(&self);
         mark_waits_in(self.common.state.gates.claim_mark(self.index));
         while !self.is_done() {
             let timeout_ms = self.wait_ms();

@@ -57,7 +57,7 @@ fn a_loop_that_stands_still_is_told_of_and_counted_and_may_go_on() {
 }
 
 #[test]
-fn a_loop_that_hangs_ends_the_process_and_shows_where() {
+fn a_loop_that_hangs_ends_the_process_and_says_what_it_does() {
     let (mut daemon, _home) = start(&["--watchdog", "1s", "--script-time-limit", "500ms"]);
     let _held = hold(&daemon, "50");
     let line = daemon.log_until("--watchdog: aborting").pop().unwrap();
@@ -68,13 +68,6 @@ fn a_loop_that_hangs_ends_the_process_and_shows_where() {
     assert!(line.contains(" state=S"), "{line}");
     let status = daemon.wait();
     assert_eq!(status.signal(), Some(Signal::ABORT.as_raw()), "{status}");
-    let frames: Vec<String> = daemon.log.iter().collect();
-    let has = |words: &str| frames.iter().any(|line| line.contains(words));
-    assert!(has("backtrace  0: "), "{frames:#?}");
-    assert!(
-        has("admin/debug.rs") && has("worker/serve.rs"),
-        "{frames:#?}"
-    );
 }
 
 #[test]

@@ -18,7 +18,6 @@ const RESP: u64 = 3;
 #[derive(Debug, Default)]
 pub struct Pulse {
     turns: Counter,
-    stack: Counter,
     began: Counter,
     stalls: Counter,
     stalled_ms: Counter,
@@ -38,17 +37,6 @@ pub enum Began {
 }
 
 impl Pulse {
-    /// Tells where the stack of the loop's thread begins; only the loop calls this.
-    pub fn set_stack<T>(&self, on_stack: &T) {
-        self.stack.set(std::ptr::from_ref(on_stack).addr() as u64);
-    }
-
-    /// Where the stack of the loop's thread begins; zero while that is not known.
-    #[must_use]
-    pub fn stack(&self) -> u64 {
-        self.stack.read()
-    }
-
     /// A turn begins, or ends; only the loop calls this.
     #[inline]
     pub fn beat(&self) {

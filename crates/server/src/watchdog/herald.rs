@@ -23,8 +23,6 @@ pub(super) struct Stall {
     pub(super) stood_ms: u64,
     /// What it began last.
     pub(super) began: String,
-    /// Where the stack of its thread begins.
-    pub(super) stack: u64,
 }
 
 /// Something to tell.
@@ -120,21 +118,13 @@ impl News {
                     "the event loop is no longer blocked"
                 );
             }
-            News::Hangs(stall) => {
-                tracing::error!(
-                    thread = stall.index,
-                    stood_ms = stall.stood_ms,
-                    began_last = stall.began,
-                    system = thread::facts(stall.index),
-                    "an event loop is blocked for longer than --watchdog: aborting"
-                );
-                for (depth, line) in thread::functions(stall.index, stall.stack)
-                    .iter()
-                    .enumerate()
-                {
-                    tracing::error!(thread = stall.index, "backtrace {depth:2}: {line}");
-                }
-            }
+            News::Hangs(stall) => tracing::error!(
+                thread = stall.index,
+                stood_ms = stall.stood_ms,
+                began_last = stall.began,
+                system = thread::facts(stall.index),
+                "an event loop is blocked for longer than --watchdog: aborting"
+            ),
             News::Stuck { stopping_ms } => tracing::error!(
                 stopping_ms,
                 "an event loop is blocked during shutdown: exiting without a drain"

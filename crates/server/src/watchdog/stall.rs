@@ -116,7 +116,6 @@ impl WatchedLoop {
             index,
             stood_ms: self.stood_ms,
             began,
-            stack: self.counters.pulse.stack(),
         }
     }
 }

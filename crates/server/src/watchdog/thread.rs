@@ -3,8 +3,6 @@
 use std::fs::{read_dir, read_to_string};
 use std::path::{Path, PathBuf};
 
-use super::stack;
-
 /// All threads of this process.
 const THREADS: &str = "/proc/self/task";
 
@@ -25,12 +23,6 @@ pub(super) fn facts(index: usize) -> String {
         }
     }
     facts
-}
-
-/// The functions that the thread of event loop `index` is in; its stack begins at `stack`.
-pub(super) fn functions(index: usize, stack: u64) -> Vec<String> {
-    let folder = folder(&format!("cellar-{index}"));
-    folder.map_or_else(Vec::new, |folder| stack::functions(&folder, stack))
 }
 
 /// The folder of the thread with this name.
