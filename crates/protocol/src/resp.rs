@@ -10,6 +10,7 @@
 //! The modules stand in layer order: a module imports only modules declared above it.
 
 pub mod number;
+pub mod slot; // which slot of a cluster a key is in
 pub mod glob;
 pub mod command;
 pub mod request;

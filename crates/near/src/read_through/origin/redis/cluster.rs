@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
+use cellar_protocol::resp::slot::slot_of;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use redis::{Client, ConnectionAddr, Pipeline, Value};
@@ -22,7 +23,7 @@ use tokio::time::timeout;
 
 use super::node::Node;
 use super::reply::Redirect;
-use super::slots::{self, SlotRange, slot_of};
+use super::slots::{self, SlotRange};
 use super::{RETRY_PAUSE, RedisSettings, reply};
 use crate::read_through::error::Error;
 use crate::read_through::fault::Fault;

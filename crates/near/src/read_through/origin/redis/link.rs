@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::Duration;
 
+use cellar_protocol::resp::slot::slot_of;
 use redis::aio::MultiplexedConnection;
 use redis::{
     AsyncConnectionConfig, Client, Cmd, Pipeline, ProtocolVersion, PushInfo, PushKind, Value,
@@ -16,7 +17,7 @@ use tokio::time::timeout;
 
 use super::dial::dial;
 use super::reply::{self, Failure};
-use super::slots::{self, slot_of};
+use super::slots;
 use super::swaps::swaps;
 use super::{RedisSettings, Tracking, loaded};
 use crate::read_through::error::Error;

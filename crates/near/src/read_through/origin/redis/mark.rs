@@ -12,9 +12,10 @@
 
 use std::time::Duration;
 
+use cellar_protocol::resp::slot::slot_of;
 use redis::{Cmd, Value};
 
-use super::{Redis, life, milliseconds, slots::slot_of};
+use super::{Redis, life, milliseconds};
 use crate::read_through::error::Error;
 use crate::read_through::origin::{ClaimOptions, Claimed, Turn};
 

@@ -1,4 +1,4 @@
-//! Slots: which slot a key has, and what a node says of who has which.
+//! Slots: what a node says of who has which.
 //!
 //! Source: redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec; CLUSTER SLOTS,
 //! CLUSTER INFO.
@@ -18,16 +18,6 @@ pub(super) struct SlotRange {
     pub(super) first: u16,
     pub(super) last: u16,
     pub(super) address: String,
-}
-
-/// The slot of a key: of the part in the first braces, if there is one.
-pub(super) fn slot_of(key: &[u8]) -> u16 {
-    let tag = key.iter().position(|&byte| byte == b'{').and_then(|open| {
-        let inner = &key[open + 1..];
-        let close = inner.iter().position(|&byte| byte == b'}')?;
-        (close > 0).then(|| &inner[..close])
-    });
-    crc16::State::<crc16::XMODEM>::calculate(tag.unwrap_or(key)) % SLOTS
 }
 
 /// Reads the reply to `CLUSTER SLOTS`: first and last slot, then nodes, the one that writes first.
@@ -88,14 +78,6 @@ pub(super) fn is_not_well(info: &Value) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn slots_are_redis_slots_and_braces_choose_the_part_that_counts() {
-        assert_eq!(slot_of(b"123456789"), 0x31c3 % SLOTS);
-        assert_eq!(slot_of(b"{user1000}.following"), slot_of(b"user1000"));
-        assert_eq!(slot_of(b"foo{}{bar}"), 8363);
-        assert_eq!(slot_of(b"foo"), 12182);
-    }
 
     #[test]
     fn the_map_is_read_and_nonsense_is_not() {
