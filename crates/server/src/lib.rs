@@ -68,9 +68,6 @@ pub mod changes; // what CONFIG SET and a settings file that is read anew change
 pub mod metrics; // what Prometheus is shown, by which names
 pub mod limits_page; // docs/limits.md, written from the bounds themselves
 pub mod output; // replies of one connection that wait to be written
-pub mod geo; // where on the earth a member of a sorted set is
-pub mod sketch; // about how many different elements a string was given
-pub mod dump; // values as Redis keeps them in files
 pub mod kind; // which kinds of values there are, the deadline of a key that holds a hash
 pub mod pages; // what is answered over HTTP beside the cache
 pub mod execute; // the one place where requests meet the engine

@@ -1,8 +1,9 @@
 //! DUMP and RESTORE over RESP: values as bytes, from here and from Redis, whole and broken.
 
+use cellar_values::dump::{DumpWriter, FOOTER_BYTES, Holds, checksum, footer};
+
 use crate::support::{daemon, resp};
 
-use cellar::dump::{DumpWriter, FOOTER_BYTES, Holds, checksum, footer};
 use daemon::Daemon;
 use resp::{Client, Value, ok};
 

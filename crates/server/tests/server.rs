@@ -71,7 +71,7 @@ mod resp_script_limits;
 mod resp_script_sandbox;
 mod resp_scripts;
 mod resp_sets;
-mod resp_sketches;
+mod resp_hyperloglog;
 mod resp_sort;
 mod resp_sorted_algebra;
 mod resp_sorted_sets;

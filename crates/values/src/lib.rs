@@ -1,9 +1,9 @@
-//! Data types over bytes: large collections, each in the bytes of one value.
+//! Data types over bytes: collections, [`geo`]graphic positions, the [`hyperloglog`], and the form
+//! in which `DUMP` writes a value ([`dump`]).
 //!
-//! A value is a head and pages of 4 KiB. The pages are the nodes of up to two B+ trees with counts,
-//! and what is too long for a node. A write changes the pages on its path where they lie, so it
-//! costs O(log n), whatever the value's length. Pages have no gaps between them: when one is freed,
-//! the last one takes its place and the value gets shorter.
+//! A large collection is the bytes of one value: a head and pages of 4 KiB, the nodes of up to two
+//! B+ trees. A write changes the pages on its path, so it costs O(log n). When a page is freed, the
+//! last one takes its place and the value gets shorter.
 //!
 //! | type | first tree | second tree |
 //! |---|---|---|
@@ -38,6 +38,9 @@ mod sorted_set;
 mod builder; // sets and sorted sets that are made as a whole
 mod packed_list; // a short list
 pub mod list;
+pub mod geo; // where on the earth a member of a sorted set is
+pub mod hyperloglog; // about how many different elements a string was given
+pub mod dump; // values as Redis keeps them in files
 
 pub use builder::{SetBuilder, SortedSetBuilder};
 pub use collection::{Collection, Family, HASH, LIST, SET, SORTED_SET};

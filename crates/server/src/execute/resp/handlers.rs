@@ -12,8 +12,8 @@ use super::collections::{
 use super::dumps::{self, restore};
 use super::keys::{self, cluster_scan, deadlines, flush, listing, object, rename, scan, sort};
 use super::strings::{
-    self, bit_counts, bit_fields, bit_operations, bits, digest, getex, increx, lcs, leases, mset,
-    numbers, ranges, setex, sketches,
+    self, bit_counts, bit_fields, bit_operations, bits, digest, getex, hyperloglog, increx, lcs,
+    leases, mset, numbers, ranges, setex,
 };
 use super::{admin, channels, pausing, scripts, transaction, waiting};
 
@@ -68,9 +68,9 @@ handlers! {
     Bitpos => bit_counts::bitpos;
     Bitop => bit_operations::bitop;
     Bitfield BitfieldRo => bit_fields::bitfield;
-    Pfadd => sketches::pfadd;
-    Pfcount => sketches::pfcount;
-    Pfmerge => sketches::pfmerge;
+    Pfadd => hyperloglog::pfadd;
+    Pfcount => hyperloglog::pfcount;
+    Pfmerge => hyperloglog::pfmerge;
     Del Unlink => keys::del;
     Exists => keys::exists;
     Touch => keys::touch;

@@ -47,7 +47,7 @@ pub(super) fn effect(
         | Verb::EvalshaRo
         | Verb::Fcall
         | Verb::FcallRo => writes_if(!scripts::is_read_only(command, args, context.state)),
-        // What others are told is not to be taken back; a count may be kept in the sketch.
+        // What others are told is not to be taken back; a count may be kept in the HyperLogLog.
         _ if command.flags.has(Flags::MAY_REPLICATE) => Effect::Writes,
         _ => writes_if(command.flags.has(Flags::WRITE)),
     }

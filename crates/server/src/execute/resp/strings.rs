@@ -18,7 +18,7 @@ pub(super) mod mset;
 pub(super) mod bit_counts;
 pub(super) mod bit_operations;
 pub(super) mod bit_fields;
-pub(super) mod sketches;
+pub(super) mod hyperloglog;
 
 use cellar_engine::{Change, Draft, Handle, Key, Kind, SetOptions, Stored};
 use cellar_protocol::resp::command::find;

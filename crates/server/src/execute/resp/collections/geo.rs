@@ -9,9 +9,9 @@ use crate::execute::resp::call::parts::options_of_geoadd;
 use crate::execute::resp::call::{Call, DONE, Outcome};
 use crate::execute::resp::collections::sorted_sets::{ZaddOptions, add_scored};
 use crate::execute::resp::failure::Failure;
-use crate::geo::Position;
 use crate::kind;
 use cellar_values::SortedSet;
+use cellar_values::geo::Position;
 
 /// Metres of a unit.
 ///

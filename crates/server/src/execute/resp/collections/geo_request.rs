@@ -9,9 +9,9 @@ use cellar_protocol::resp::number::{parse_float, parse_integer};
 use crate::execute::resp::call::Call;
 use crate::execute::resp::collections::geo::{metres_of, position_of};
 use crate::execute::resp::failure::Failure;
-use crate::geo::{Outline, Position, Region, mean};
 use crate::kind;
 use cellar_values::SortedSet;
+use cellar_values::geo::{Outline, Position, Region, mean};
 
 /// In which order members come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -13,10 +13,12 @@ use cellar_engine::{
 };
 use cellar_protocol::resp::number::parse_integer;
 use cellar_protocol::resp::{Proto, Reply};
+use cellar_values::dump::{
+    self, BadDump, Checksum, DumpEntry, DumpReader, FOOTER_BYTES, Inflating,
+};
+use cellar_values::dump::{OpenedDump, is_readable};
 
 use self::builder::Builder;
-use crate::dump::{self, BadDump, Checksum, DumpEntry, DumpReader, FOOTER_BYTES, Inflating};
-use crate::dump::{OpenedDump, is_readable};
 use crate::execute::context::Context;
 use crate::execute::resp::append_failure;
 use crate::execute::resp::call::notify::Class;

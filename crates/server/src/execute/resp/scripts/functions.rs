@@ -11,10 +11,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cellar_protocol::resp::{Proto, Reply, Verb, number};
+use cellar_values::dump::{BadLibraries, read_libraries, write_libraries};
 
 use super::{INTERPRETER, Lists, MAY_WRITE, check_mode, placed, run_to_end};
 use crate::clock::Stopwatch;
-use crate::dump::{BadLibraries, read_libraries, write_libraries};
 use crate::execute::context::Context;
 use crate::execute::resp::append_failure;
 use crate::execute::resp::call::steps::{Progress, Work};

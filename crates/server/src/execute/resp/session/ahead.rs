@@ -14,9 +14,9 @@ use std::cell::{Cell, RefCell};
 use std::ops::Range;
 
 use cellar_engine::{Cache, Draft, Error, Handle, Key, Provision, Reserved, Space, Way};
+use cellar_values::hyperloglog::ElementHash;
 
 use crate::execute::resp::arguments::Arguments;
-use crate::sketch::ElementHash;
 
 /// Values from this length on are made ahead.
 pub(in crate::execute::resp) const AHEAD_BYTES_MIN: usize = 256 << 10;
@@ -162,7 +162,7 @@ impl KeptArguments {
 /// Bytes of elements that one turn hashes.
 const HASHED_BYTES: usize = 8 << 20;
 
-/// The rows of a sketch that arguments raise, as far as they are hashed.
+/// The rows of a HyperLogLog that arguments raise, as far as they are hashed.
 #[derive(Debug)]
 struct ElementRows {
     /// The argument that comes next, and what is hashed of it.
@@ -308,7 +308,7 @@ impl Foresight {
         }))]);
     }
 
-    /// Asks for the rows that the arguments from one on raise in a sketch.
+    /// Asks for the rows that the arguments from one on raise in a HyperLogLog.
     pub(in crate::execute::resp) fn ask_rows(&self, next: usize) {
         self.ask([Chore::Rows(Box::new(ElementRows {
             next,

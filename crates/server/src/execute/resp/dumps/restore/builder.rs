@@ -2,12 +2,12 @@
 
 use cellar_engine::{Change, Deadline, Instant, Kind};
 
-use crate::dump::{BadDump, DumpEntry, Holds};
 use crate::execute::context::Context;
 use crate::execute::resp::arguments::Arguments;
 use crate::execute::resp::call::steps::{Progress, STEP_ITEMS};
 use crate::execute::resp::collections::ranking::{Aggregate, Algebra, Ranking};
 use crate::execute::resp::failure::Failure;
+use cellar_values::dump::{BadDump, DumpEntry, Holds};
 use cellar_values::list::{List, Side};
 use cellar_values::{Collection, HASH, Hash, LIST, SET, SORTED_SET, Set, SortedSetBuilder};
 

@@ -1,12 +1,13 @@
-//! Sketches: PFADD, PFCOUNT and PFMERGE, on strings that count different elements.
+//! HyperLogLog: PFADD, PFCOUNT and PFMERGE, on strings that count different elements.
 //!
-//! Several sketches are taken in one step and stay as they are then; of very many some are merged
+//! Several HyperLogLogs are taken in one step and stay as they are then; of very many some are merged
 //! in each step. What PFMERGE makes in later steps is merged into what its key has then.
 //!
 //! Source: redis.io/docs/latest/commands, group "hyperloglog".
 
 use cellar_engine::{Change, Handle, Item, Key, Splice};
 use cellar_protocol::resp::Reply;
+use cellar_values::hyperloglog::{self, Flaw, HyperLogLog, REGISTERS};
 
 use crate::execute::resp::append_failure;
 use crate::execute::resp::call::notify::Class;
@@ -17,9 +18,8 @@ use crate::execute::resp::strings::values::{
     as_string, count_read, store_keeping, update, write_parts,
 };
 use crate::execute::resp::strings::windows::Windows;
-use crate::sketch::{self, Flaw, REGISTERS, Sketch};
 
-/// Sketches that one step merges.
+/// HyperLogLog that one step merges.
 const MERGED_MAX: usize = 128;
 /// Elements with more bytes are hashed in turns.
 const HASHED_BYTES_MAX: usize = 8 << 20;
@@ -29,17 +29,17 @@ const RAISED_MAX: usize = 512;
 impl From<Flaw> for Failure {
     fn from(flaw: Flaw) -> Failure {
         Failure::text(match flaw {
-            Flaw::NoSketch => "WRONGTYPE Key is not a valid HyperLogLog string value.",
+            Flaw::NotHyperLogLog => "WRONGTYPE Key is not a valid HyperLogLog string value.",
             Flaw::Corrupted => "INVALIDOBJ Corrupted HLL object detected",
         })
     }
 }
 
-/// The string of an item that has the head of a sketch.
-fn as_sketch(old: Option<Item<'_>>) -> Result<Option<Item<'_>>, Failure> {
+/// The string of an item that has the head of a HyperLogLog.
+fn as_hll(old: Option<Item<'_>>) -> Result<Option<Item<'_>>, Failure> {
     let old = as_string(old)?;
     if let Some(item) = old {
-        sketch::check_head(item.value)?;
+        hyperloglog::check_head(item.value)?;
     }
     Ok(old)
 }
@@ -58,7 +58,10 @@ fn rows(call: &Call<'_>) -> Result<Vec<(usize, u8)>, Failure> {
                 ahead.ask_rows(2);
                 return Err(Failure::NoRoomYet);
             }
-            elements.iter().map(|one| sketch::row_of(one)).collect()
+            elements
+                .iter()
+                .map(|one| hyperloglog::row_of(one))
+                .collect()
         }
     };
     Ok(highest_of(rows))
@@ -83,27 +86,27 @@ fn highest_of(mut rows: Vec<(usize, u8)>) -> Vec<(usize, u8)> {
     rows
 }
 
-/// Raises registers of a dense sketch where they lie; whether any was lower.
+/// Raises registers of a dense HyperLogLog where they lie; whether any was lower.
 fn raise_dense(
     call: &Call<'_>,
     value: &[u8],
     rows: impl Iterator<Item = (usize, u8)>,
     scratch: &mut Vec<u8>,
 ) -> (bool, Change) {
-    let is_lower = |&(index, row): &(usize, u8)| sketch::dense_register(value, index) < row;
+    let is_lower = |&(index, row): &(usize, u8)| hyperloglog::dense_register(value, index) < row;
     let raised: Vec<_> = rows.filter(is_lower).collect();
     if raised.is_empty() {
         return (false, Change::Keep);
     }
     let bytes = raised
         .iter()
-        .map(|&(index, _)| sketch::register_bytes(index));
-    let windows = Windows::of(bytes.chain([sketch::STALE_BYTE]), value, scratch);
+        .map(|&(index, _)| hyperloglog::register_bytes(index));
+    let windows = Windows::of(bytes.chain([hyperloglog::STALE_BYTE]), value, scratch);
     for &(index, row) in &raised {
-        let place = windows.place(sketch::register_bytes(index));
-        sketch::raise_register(&mut scratch[place], index, row);
+        let place = windows.place(hyperloglog::register_bytes(index));
+        hyperloglog::raise_register(&mut scratch[place], index, row);
     }
-    sketch::make_stale(&mut scratch[windows.place(sketch::STALE_BYTE)]);
+    hyperloglog::make_stale(&mut scratch[windows.place(hyperloglog::STALE_BYTE)]);
     (true, write_parts(call, windows.parts(value.len()), 0))
 }
 
@@ -111,25 +114,25 @@ pub(in crate::execute::resp) fn pfadd(call: &mut Call<'_>) -> Outcome {
     let key = call.first_key()?;
     let rows = rows(call)?;
     let is_changed = update(call, key, |old, scratch| {
-        let old = as_sketch(old)?;
+        let old = as_hll(old)?;
         if rows.is_empty() && old.is_some() {
             return Ok((false, Change::Keep));
         }
-        let mut sketch = match old {
-            Some(item) if sketch::is_dense(item.value) => {
+        let mut hll = match old {
+            Some(item) if hyperloglog::is_dense(item.value) => {
                 return Ok(raise_dense(call, item.value, rows.iter().copied(), scratch));
             }
-            Some(item) => Sketch::of(item.value)?,
-            None => Sketch::empty(),
+            Some(item) => HyperLogLog::of(item.value)?,
+            None => HyperLogLog::empty(),
         };
         let mut is_changed = old.is_none();
         for &(index, value) in &rows {
-            is_changed |= sketch.raise(index, value)?;
+            is_changed |= hll.raise(index, value)?;
         }
         if !is_changed {
             return Ok((false, Change::Keep));
         }
-        *scratch = sketch.stale();
+        *scratch = hll.stale();
         Ok((true, store_keeping(call, old)))
     })?;
     if is_changed {
@@ -143,14 +146,14 @@ pub(in crate::execute::resp) fn pfcount(call: &mut Call<'_>) -> Outcome {
         return count_many(call);
     }
     let count = update(call, call.first_key()?, |old, scratch| {
-        let Some(item) = as_sketch(old)? else {
+        let Some(item) = as_hll(old)? else {
             return Ok((None, Change::Keep));
         };
-        if let Some(count) = sketch::told(item.value) {
+        if let Some(count) = hyperloglog::told(item.value) {
             return Ok((Some(count), Change::Keep));
         }
-        let count = sketch::count(item.value)?;
-        let (bytes, at) = sketch::telling(count);
+        let count = hyperloglog::count(item.value)?;
+        let (bytes, at) = hyperloglog::telling(count);
         scratch.extend_from_slice(&bytes);
         let splice = Splice {
             at,
@@ -163,34 +166,34 @@ pub(in crate::execute::resp) fn pfcount(call: &mut Call<'_>) -> Outcome {
     call.integer(count.unwrap_or(0) as i64)
 }
 
-/// Sketches that are being merged.
+/// HyperLogLog that are being merged.
 struct Merging {
     sources: Vec<Handle>,
     merged: usize,
-    /// What is merged: a dense sketch.
+    /// What is merged: a dense HyperLogLog.
     dense: Vec<u8>,
     /// Whether one of the sources is dense, so that the result is, too.
     is_dense: bool,
 }
 
 impl Merging {
-    /// Takes the sketches of these arguments.
+    /// Takes the HyperLogLogs of these arguments.
     fn of(call: &Call<'_>, first: usize) -> Result<Merging, Failure> {
         let mut sources = Vec::new();
         for index in first..call.args.len() {
             let key = call.key_at(index)?;
             let found = call.cache().get(key, |item| {
-                let item = as_sketch(Some(item))?;
+                let item = as_hll(Some(item))?;
                 Ok::<_, Failure>(item.map(|item| item.pin()))
             });
             count_read(call, found.is_some());
             sources.extend(found.transpose()?.flatten());
         }
         Ok(Merging {
-            is_dense: sources.iter().any(|source| sketch::is_dense(source)),
+            is_dense: sources.iter().any(|source| hyperloglog::is_dense(source)),
             sources,
             merged: 0,
-            dense: sketch::no_elements(),
+            dense: hyperloglog::no_elements(),
         })
     }
 
@@ -199,10 +202,10 @@ impl Merging {
         let end = self.sources.len().min(self.merged + MERGED_MAX);
         for (at, source) in self.sources.iter().enumerate().take(end).skip(self.merged) {
             // Nothing is merged yet.
-            if at == 0 && sketch::is_dense(source) {
-                sketch::copy_registers(source, &mut self.dense);
+            if at == 0 && hyperloglog::is_dense(source) {
+                hyperloglog::copy_registers(source, &mut self.dense);
             } else {
-                sketch::merge(source, &mut self.dense)?;
+                hyperloglog::merge(source, &mut self.dense)?;
             }
         }
         self.merged = end;
@@ -221,7 +224,7 @@ fn count_many(call: &mut Call<'_>) -> Outcome {
     call.in_steps(move |context, output| {
         match merging.step() {
             Ok(Progress::More) => return Progress::More,
-            Ok(Progress::Last) => match sketch::count(&merging.dense) {
+            Ok(Progress::Last) => match hyperloglog::count(&merging.dense) {
                 Ok(count) => Reply::new(output.bytes(), proto).integer(count as i64),
                 Err(flaw) => append_failure(&flaw.into(), proto, context, output),
             },
@@ -231,29 +234,29 @@ fn count_many(call: &mut Call<'_>) -> Outcome {
     })
 }
 
-/// Raises the registers of a key's sketch to those that were merged.
+/// Raises the registers of a key's HyperLogLog to those that were merged.
 fn store(call: &Call<'_>, key: Key<'_>, merging: &Merging) -> Result<(), Failure> {
     update(call, key, |old, scratch| {
-        let old = as_sketch(old)?;
-        if merging.is_dense || old.is_some_and(|item| sketch::is_dense(item.value)) {
+        let old = as_hll(old)?;
+        if merging.is_dense || old.is_some_and(|item| hyperloglog::is_dense(item.value)) {
             scratch.extend_from_slice(&merging.dense);
             if let Some(item) = old {
-                sketch::copy_count(item.value, scratch);
-                sketch::merge(item.value, scratch)?;
+                hyperloglog::copy_count(item.value, scratch);
+                hyperloglog::merge(item.value, scratch)?;
             }
             return Ok(((), store_keeping(call, old)));
         }
-        let mut sketch = match old {
-            Some(item) => Sketch::of(item.value)?,
-            None => Sketch::empty(),
+        let mut hll = match old {
+            Some(item) => HyperLogLog::of(item.value)?,
+            None => HyperLogLog::empty(),
         };
         for index in 0..REGISTERS {
-            let value = sketch::dense_register(&merging.dense, index);
+            let value = hyperloglog::dense_register(&merging.dense, index);
             if value > 0 {
-                sketch.raise(index, value)?;
+                hll.raise(index, value)?;
             }
         }
-        *scratch = sketch.stale();
+        *scratch = hll.stale();
         Ok(((), store_keeping(call, old)))
     })
 }

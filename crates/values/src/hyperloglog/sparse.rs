@@ -62,7 +62,7 @@ pub(super) fn push(out: &mut Vec<u8>, run: Stretch) {
     }
 }
 
-/// The runs of a sketch; a failure in the end if they are not as long as all registers, or more
+/// The runs of a HyperLogLog; a failure in the end if they are not as long as all registers, or more
 /// bytes follow. At most as many as there are registers.
 pub(super) fn runs(bytes: &[u8]) -> impl Iterator<Item = Result<Stretch, Flaw>> {
     let (mut bytes, mut left, mut is_over) = (bytes, REGISTERS, false);

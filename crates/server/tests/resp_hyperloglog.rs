@@ -1,4 +1,4 @@
-//! Sketches over RESP: counting different elements, and strings that are no sketches.
+//! HyperLogLog over RESP: counting different elements, and strings that are no HyperLogLogs.
 
 use crate::support::{daemon, resp};
 
@@ -53,7 +53,7 @@ fn different_elements_are_counted_once() {
 }
 
 #[test]
-fn very_many_elements_and_sketches_are_taken_in_parts() {
+fn very_many_elements_and_hyperloglogs_are_taken_in_parts() {
     let daemon = Daemon::start(&[]);
     let mut client = Client::connect(&daemon);
     assert_eq!(add(&mut client, "one", 0..50_000), Value::Integer(1));
@@ -68,7 +68,7 @@ fn very_many_elements_and_sketches_are_taken_in_parts() {
     assert_eq!(client.run(&format!("PFMERGE to {}", many.trim())), ok());
     assert_eq!(count(&mut client, "to"), both);
     client.check("STRLEN to => :12304");
-    // One by one it is the same sketch, the told count included.
+    // One by one it is the same HyperLogLog, the told count included.
     for first in (0..50_000).step_by(100) {
         add(&mut client, "again", first..first + 100);
     }

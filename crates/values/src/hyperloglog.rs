@@ -1,4 +1,4 @@
-//! Sketch: a string that tells about how many different elements were added to it (HyperLogLog).
+//! HyperLogLog: a string that estimates how many different elements were added to it.
 //!
 //! Bytes: `HYLL`; 0 for dense, 1 for sparse; 3 of nothing; 8 for the count as it was last told,
 //! whose top bit says that it is out of date; the registers.
@@ -6,11 +6,11 @@
 //! An element's hash has 14 bits for its register and 50 more, of which the register keeps the
 //! longest row of zeros, plus one. Dense registers have 6 bits each, the lowest first. Sparse ones
 //! are runs ([`sparse`]); what does not fit becomes dense. Format, hash and estimate are Redis's,
-//! so a sketch of either server is one of the other's, and both count the same.
+//! so a HyperLogLog of either server is one of the other's, and both count the same.
 //!
 //! Strings of clients may be malformed: what a command reads of one it checks, as Redis does.
 //! Estimate: O. Ertl, "New cardinality estimation algorithms for HyperLogLog sketches", 2017.
-//! Tests: at the end of this file, tests/resp_sketches.rs.
+//! Tests: at the end of this file, tests/resp_hyperloglog.rs.
 
 mod sparse;
 
@@ -18,7 +18,7 @@ use std::ops::Range;
 
 use sparse::Stretch;
 
-/// Registers of a sketch.
+/// Registers of a HyperLogLog.
 pub const REGISTERS: usize = 1 << INDEX_BITS;
 const INDEX_BITS: u32 = 14;
 /// Bits of a hash beside those of its register.
@@ -27,13 +27,13 @@ const ROW_BITS: usize = 50;
 const HEAD_BYTES: usize = 16;
 /// Bits of a dense register.
 const REGISTER_BITS: usize = 6;
-/// Length of a dense sketch.
+/// Length of a dense HyperLogLog.
 pub const DENSE_BYTES: usize = HEAD_BYTES + REGISTERS * REGISTER_BITS / 8;
-/// Longest sparse sketch that a change leaves sparse.
+/// Longest sparse HyperLogLog that a change leaves sparse.
 const SPARSE_BYTES_MAX: usize = 3_000;
-/// No sparse sketch is longer: a run has one register at least, and takes two bytes at most.
+/// No sparse HyperLogLog is longer: a run has one register at least, and takes two bytes at most.
 const RUNS_BYTES_MAX: usize = 2 * REGISTERS;
-/// A change of a sparse sketch adds no more.
+/// A change of a sparse HyperLogLog adds no more.
 const CHANGE_BYTES: usize = 5;
 const MAGIC: &[u8] = b"HYLL";
 const DENSE: u8 = 0;
@@ -48,16 +48,16 @@ const SEED: u64 = 0xadc8_3b19;
 /// Why a string is not counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flaw {
-    /// It is no sketch.
-    NoSketch,
-    /// It begins as a sketch does, but its registers are no such.
+    /// It is no HyperLogLog.
+    NotHyperLogLog,
+    /// It begins as a HyperLogLog does, but its registers are no such.
     Corrupted,
 }
 
-/// Whether a string begins and is as long as a sketch.
+/// Whether a string begins and is as long as a HyperLogLog.
 ///
 /// # Errors
-/// [`Flaw::NoSketch`].
+/// [`Flaw::NotHyperLogLog`].
 pub fn check_head(bytes: &[u8]) -> Result<(), Flaw> {
     let is_one = bytes.len() >= HEAD_BYTES
         && bytes.starts_with(MAGIC)
@@ -65,22 +65,22 @@ pub fn check_head(bytes: &[u8]) -> Result<(), Flaw> {
             DENSE => bytes.len() == DENSE_BYTES,
             encoding => encoding == SPARSE,
         };
-    is_one.then_some(()).ok_or(Flaw::NoSketch)
+    is_one.then_some(()).ok_or(Flaw::NotHyperLogLog)
 }
 
-/// Whether a string with such a head is a dense sketch.
+/// Whether a string with such a head is a dense HyperLogLog.
 #[must_use]
 pub fn is_dense(bytes: &[u8]) -> bool {
     bytes[4] == DENSE
 }
 
-/// The register of a dense sketch.
+/// The register of a dense HyperLogLog.
 #[must_use]
 pub fn dense_register(bytes: &[u8], index: usize) -> u8 {
     dense_at(bytes, index)
 }
 
-/// The bytes of a dense sketch that have a part of a register.
+/// The bytes of a dense HyperLogLog that have a part of a register.
 #[must_use]
 pub fn register_bytes(index: usize) -> Range<usize> {
     let (at, _) = dense_place(index);
@@ -117,7 +117,7 @@ pub fn telling(count: u64) -> ([u8; 8], usize) {
     (count.to_le_bytes(), COUNT_AT)
 }
 
-/// Raises each register of a dense sketch to that of a string with such a head.
+/// Raises each register of a dense HyperLogLog to that of a string with such a head.
 ///
 /// # Errors
 /// [`Flaw::Corrupted`], and some registers are raised.
@@ -148,19 +148,19 @@ pub fn merge(bytes: &[u8], dense: &mut [u8]) -> Result<(), Flaw> {
     Ok(())
 }
 
-/// Takes over the registers of a dense sketch, but not its count.
+/// Takes over the registers of a dense HyperLogLog, but not its count.
 pub fn copy_registers(bytes: &[u8], dense: &mut [u8]) {
     dense[HEAD_BYTES..].copy_from_slice(&bytes[HEAD_BYTES..]);
 }
 
 /// Takes over the count of a string with such a head, and says that it is out of date: so does a
-/// Redis that changes a sketch.
+/// Redis that changes a HyperLogLog.
 pub fn copy_count(bytes: &[u8], dense: &mut [u8]) {
     dense[COUNT_AT..HEAD_BYTES].copy_from_slice(&bytes[COUNT_AT..HEAD_BYTES]);
     dense[STALE_AT] |= STALE_BIT;
 }
 
-/// A dense sketch without elements, which tells no count.
+/// A dense HyperLogLog without elements, which tells no count.
 #[must_use]
 pub fn no_elements() -> Vec<u8> {
     let mut bytes = MAGIC.to_vec();
@@ -195,14 +195,14 @@ pub fn row_of(element: &[u8]) -> (usize, u8) {
     hash.row(element)
 }
 
-/// A sketch that can be changed.
+/// A HyperLogLog that can be changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sketch(Vec<u8>);
+pub struct HyperLogLog(Vec<u8>);
 
-impl Sketch {
+impl HyperLogLog {
     /// One without elements.
     #[must_use]
-    pub fn empty() -> Sketch {
+    pub fn empty() -> HyperLogLog {
         let mut bytes = MAGIC.to_vec();
         bytes.push(SPARSE);
         bytes.resize(HEAD_BYTES, 0);
@@ -213,21 +213,21 @@ impl Sketch {
                 length: REGISTERS,
             },
         );
-        Sketch(bytes)
+        HyperLogLog(bytes)
     }
 
-    /// A copy of a string that has the head of a sketch, and room for a change.
+    /// A copy of a string that has the head of a HyperLogLog, and room for a change.
     ///
     /// # Errors
-    /// [`Flaw::NoSketch`], and [`Flaw::Corrupted`] if it is longer than any sketch.
-    pub fn of(bytes: &[u8]) -> Result<Sketch, Flaw> {
+    /// [`Flaw::NotHyperLogLog`], and [`Flaw::Corrupted`] if it is longer than any HyperLogLog.
+    pub fn of(bytes: &[u8]) -> Result<HyperLogLog, Flaw> {
         check_head(bytes)?;
         if !is_dense(bytes) && bytes.len() > HEAD_BYTES + RUNS_BYTES_MAX {
             return Err(Flaw::Corrupted);
         }
         let mut copy = Vec::with_capacity(bytes.len() + CHANGE_BYTES);
         copy.extend_from_slice(bytes);
-        Ok(Sketch(copy))
+        Ok(HyperLogLog(copy))
     }
 
     /// Its bytes, which tell no count.
@@ -343,7 +343,7 @@ fn highest_even(one: u64, other: u64) -> u64 {
     one & mask | other & !mask
 }
 
-/// All registers of a dense sketch, eight at a time, each in a byte.
+/// All registers of a dense HyperLogLog, eight at a time, each in a byte.
 fn dense_values(bytes: &[u8]) -> impl Iterator<Item = u64> {
     let (words, _) = bytes[HEAD_BYTES..].as_chunks::<8>();
     words.chunks_exact(3).flat_map(groups).map(|group| {
@@ -496,17 +496,17 @@ mod tests {
 
     use super::*;
 
-    fn registers(sketch: &Sketch) -> Vec<u8> {
+    fn registers(hll: &HyperLogLog) -> Vec<u8> {
         let mut dense = no_elements();
-        merge(sketch.bytes(), &mut dense).unwrap();
+        merge(hll.bytes(), &mut dense).unwrap();
         (0..REGISTERS)
             .map(|index| dense_at(&dense, index))
             .collect()
     }
 
-    fn add(sketch: &mut Sketch, element: &str) -> bool {
+    fn add(hll: &mut HyperLogLog, element: &str) -> bool {
         let (index, value) = row_of(element.as_bytes());
-        sketch.raise(index, value).unwrap()
+        hll.raise(index, value).unwrap()
     }
 
     #[test]
@@ -528,8 +528,8 @@ mod tests {
     }
 
     #[test]
-    fn sparse_and_dense_sketches_count_the_same() {
-        let (mut sparse, mut dense) = (Sketch::empty(), Sketch::empty());
+    fn sparse_and_dense_hyperloglogs_count_the_same() {
+        let (mut sparse, mut dense) = (HyperLogLog::empty(), HyperLogLog::empty());
         dense.make_dense().unwrap();
         for number in 0..20_000_u64 {
             let element = format!("element:{number}");
@@ -547,26 +547,26 @@ mod tests {
 
     #[test]
     fn the_last_register_is_kept_as_any_other() {
-        let mut sketch = Sketch::empty();
-        assert_eq!(sketch.raise(REGISTERS - 1, 7), Ok(true));
-        assert_eq!(sketch.raise(REGISTERS - 1, 6), Ok(false));
-        sketch.make_dense().unwrap();
-        assert_eq!(dense_at(sketch.bytes(), REGISTERS - 1), 7);
-        assert_eq!(sketch.raise(REGISTERS - 1, 51), Ok(true));
-        assert_eq!(sketch.raise(0, 33), Ok(true));
-        assert_eq!(dense_at(sketch.bytes(), REGISTERS - 1), 51);
-        assert_eq!(registers(&sketch)[REGISTERS - 1], 51);
+        let mut hll = HyperLogLog::empty();
+        assert_eq!(hll.raise(REGISTERS - 1, 7), Ok(true));
+        assert_eq!(hll.raise(REGISTERS - 1, 6), Ok(false));
+        hll.make_dense().unwrap();
+        assert_eq!(dense_at(hll.bytes(), REGISTERS - 1), 7);
+        assert_eq!(hll.raise(REGISTERS - 1, 51), Ok(true));
+        assert_eq!(hll.raise(0, 33), Ok(true));
+        assert_eq!(dense_at(hll.bytes(), REGISTERS - 1), 51);
+        assert_eq!(registers(&hll)[REGISTERS - 1], 51);
     }
 
     #[test]
-    fn dense_sketches_merge_register_by_register() {
+    fn dense_hyperloglogs_merge_register_by_register() {
         let raised = |factor: usize| {
-            let mut sketch = Sketch::empty();
-            sketch.make_dense().unwrap();
+            let mut hll = HyperLogLog::empty();
+            hll.make_dense().unwrap();
             for index in 0..REGISTERS {
-                sketch.raise(index, (index * factor % 64) as u8).unwrap();
+                hll.raise(index, (index * factor % 64) as u8).unwrap();
             }
-            sketch
+            hll
         };
         let (one, other) = (raised(7), raised(11));
         let mut merged = one.bytes().to_vec();
@@ -586,14 +586,14 @@ mod tests {
 
     #[test]
     fn extreme_registers_have_counts() {
-        let mut full = Sketch::empty().stale();
+        let mut full = HyperLogLog::empty().stale();
         full[4] = DENSE;
         full.resize(DENSE_BYTES, 0xff);
         full[HEAD_BYTES..].fill(0xff);
         assert_eq!(told(&full), None);
         assert!(count(&full).unwrap() > 1 << 50);
-        assert_eq!(count(Sketch::empty().bytes()), Ok(0));
-        assert_eq!(told(Sketch::empty().bytes()), Some(0));
+        assert_eq!(count(HyperLogLog::empty().bytes()), Ok(0));
+        assert_eq!(told(HyperLogLog::empty().bytes()), Some(0));
     }
 
     proptest! {
@@ -617,25 +617,25 @@ mod tests {
             }
             let mut dense = no_elements();
             if check_head(&bytes).is_ok() && merge(&bytes, &mut dense).is_ok() {
-                let mut sketch = Sketch::of(&bytes).unwrap();
+                let mut hll = HyperLogLog::of(&bytes).unwrap();
                 prop_assert_eq!(count(&bytes), count(&dense));
                 for index in (0..REGISTERS).step_by(37) {
                     let value = dense_at(&dense, index);
-                    prop_assert_eq!(sketch.raise(index, value), Ok(false));
-                    prop_assert_eq!(sketch.clone().raise(index, value + 1), Ok(true));
+                    prop_assert_eq!(hll.raise(index, value), Ok(false));
+                    prop_assert_eq!(hll.clone().raise(index, value + 1), Ok(true));
                 }
                 for number in 0..50 {
-                    add(&mut sketch, &number.to_string());
+                    add(&mut hll, &number.to_string());
                 }
-                prop_assert!(count(sketch.bytes()).is_ok());
+                prop_assert!(count(hll.bytes()).is_ok());
             } else if check_head(&bytes).is_ok() {
-                let mut sketch = Sketch::of(&bytes).unwrap();
+                let mut hll = HyperLogLog::of(&bytes).unwrap();
                 for number in 0..50 {
                     let (index, value) = row_of(number.to_string().as_bytes());
                     // Some are raised before the flaw; none behind it.
-                    let _ = sketch.raise(index, value);
+                    let _ = hll.raise(index, value);
                 }
-                prop_assert_eq!(sketch.make_dense(), Err(Flaw::Corrupted));
+                prop_assert_eq!(hll.make_dense(), Err(Flaw::Corrupted));
                 prop_assert_eq!(count(&bytes), Err(Flaw::Corrupted));
                 prop_assert_eq!(merge(&bytes, &mut dense), Err(Flaw::Corrupted));
             }
@@ -646,14 +646,14 @@ mod tests {
             raises in proptest::collection::vec((0_usize..600, 1_u8..40), 0..900),
             spread in 1_usize..27,
         ) {
-            let (mut sketch, mut model) = (Sketch::empty(), vec![0; REGISTERS]);
+            let (mut hll, mut model) = (HyperLogLog::empty(), vec![0; REGISTERS]);
             for (index, value) in raises {
                 let index = index * spread;
-                prop_assert_eq!(sketch.raise(index, value), Ok(model[index] < value));
+                prop_assert_eq!(hll.raise(index, value), Ok(model[index] < value));
                 model[index] = model[index].max(value);
             }
-            prop_assert!(count(sketch.bytes()).is_ok());
-            prop_assert!(registers(&sketch) == model);
+            prop_assert!(count(hll.bytes()).is_ok());
+            prop_assert!(registers(&hll) == model);
         }
     }
 }
