@@ -279,6 +279,37 @@ pub(crate) fn thread_number() -> usize {
     })
 }
 
+/// Measures how long something takes.
+#[derive(Clone, Copy, Debug)]
+pub struct Stopwatch(std::time::Instant);
+
+impl Stopwatch {
+    /// Starts now.
+    #[inline]
+    #[must_use]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "clocks count whole milliseconds and may stand still"
+    )]
+    pub fn start() -> Stopwatch {
+        Stopwatch(std::time::Instant::now())
+    }
+
+    /// Microseconds since the start.
+    #[inline]
+    #[must_use]
+    pub fn us(self) -> u64 {
+        self.ns() / 1_000
+    }
+
+    /// Nanoseconds since the start.
+    #[inline]
+    #[must_use]
+    pub fn ns(self) -> u64 {
+        u64::try_from(self.0.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -18,6 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+pub use cellar_engine::clock::Stopwatch;
 use cellar_engine::{Clock, Instant, ManualClock, SystemClock};
 
 thread_local! {
@@ -328,37 +329,6 @@ pub fn date(unix_s: i64) -> String {
     const UNIX_S_MAX: u64 = 253_402_300_799;
     let unix_s = u64::try_from(unix_s).unwrap_or(0).min(UNIX_S_MAX);
     httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(unix_s))
-}
-
-/// Measures how long something takes.
-#[derive(Clone, Copy, Debug)]
-pub struct Stopwatch(std::time::Instant);
-
-impl Stopwatch {
-    /// Starts now.
-    #[inline]
-    #[must_use]
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the engine's clock counts whole milliseconds and stands still in a batch"
-    )]
-    pub fn start() -> Stopwatch {
-        Stopwatch(std::time::Instant::now())
-    }
-
-    /// Microseconds since the start.
-    #[inline]
-    #[must_use]
-    pub fn us(self) -> u64 {
-        self.ns() / 1_000
-    }
-
-    /// Nanoseconds since the start.
-    #[inline]
-    #[must_use]
-    pub fn ns(self) -> u64 {
-        u64::try_from(self.0.elapsed().as_nanos()).unwrap_or(u64::MAX)
-    }
 }
 
 #[cfg(test)]

@@ -59,7 +59,6 @@ pub mod watching; // watched keys
 mod deadlines; // when keys are looked at whose expiry somebody wants to hear of
 pub mod waiters; // clients whose command waits for a value
 pub mod observer; // who is told what happens to items, whatever protocol it came by
-pub mod script; // what a script may do, its limits
 pub mod content_types; // where a Content-Type is kept
 pub mod strangers; // who speaks another protocol than its port
 pub mod lifetimes; // how long an item lives that is stored without a time to live

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cellar_engine::{Cache, Instant, Key, Space};
+use cellar_script::{Functions, Scripts};
 
 use crate::budget::Budget;
 use crate::client::Clients;
@@ -29,7 +30,6 @@ use crate::observer::Observer;
 use crate::pace::Pace;
 use crate::parameters::Parameters;
 use crate::pause::Pause;
-use crate::script::{Functions, Scripts};
 use crate::settings::Settings;
 use crate::slow_log::SlowLog;
 use crate::strangers::Strangers;

@@ -96,8 +96,11 @@ fn test_references(tree: &Tree, file: &File) -> Vec<Finding> {
     for (index, line) in header {
         for word in line.split([' ', ',', ';', '(', ')', '`']) {
             let path = word.trim_end_matches('.');
-            let is_test = path.starts_with("tests/") && path.ends_with(".rs");
-            if is_test && !tree.has(path) && !tree.has(&format!("{own}/{path}")) {
+            let is_test =
+                path.ends_with(".rs") && (path.starts_with("tests/") || path.contains("/tests/"));
+            // Its own test, another crate's (`server/tests/a.rs`), or a path from the root.
+            let places = [path, &format!("{own}/{path}"), &format!("crates/{path}")];
+            if is_test && !places.iter().any(|place| tree.has(place)) {
                 findings.push(Finding::new(file, index + 1, format!("there is no {path}")));
             }
         }
@@ -302,10 +305,12 @@ mod tests {
     #[test]
     fn a_header_that_names_a_missing_test_is_found() {
         let tree = Tree::of_this_repository();
-        let text = "//! A. Tests: tests/house.rs, tests/nothing.rs.\nfn a() {} // tests/no.rs\n";
+        let text = "//! A. Tests: tests/house.rs, tests/nothing.rs, tidy/tests/house.rs,\n\
+                    //! tidy/tests/none.rs.\nfn a() {} // tests/no.rs\n";
         let found = test_references(&tree, &file("crates/tidy/src/a.rs", text));
-        assert_eq!(found.len(), 1);
-        assert_eq!(found[0].what, "there is no tests/nothing.rs");
+        let found: Vec<&str> = found.iter().map(|one| one.what.as_str()).collect();
+        let missing = ["tests/nothing.rs", "tidy/tests/none.rs"];
+        assert_eq!(found, missing.map(|path| format!("there is no {path}")));
     }
 
     #[test]

@@ -10,13 +10,19 @@ use crate::source::{Source, line_at, words};
 use crate::tree::{File, Finding, Tree};
 
 /// Every crate and the crates of the project it may depend on.
-const ARROWS: [(&str, &[&str]); 10] = [
+const ARROWS: [(&str, &[&str]); 11] = [
     ("engine", &[]),
     ("protocol", &[]),
     ("values", &["cellar-engine"]),
+    ("script", &["cellar-engine", "cellar-protocol"]),
     (
         "server",
-        &["cellar-engine", "cellar-protocol", "cellar-values"],
+        &[
+            "cellar-engine",
+            "cellar-protocol",
+            "cellar-script",
+            "cellar-values",
+        ],
     ),
     ("near", &["cellar-protocol"]),
     ("capi", &["cellar-near"]),
@@ -50,7 +56,9 @@ const LOOPS: [&str; 3] = [
 ];
 
 /// What a crate's root files say about `unsafe`; the engine may use it.
-const UNSAFE_ATTRIBUTES: [(&str, &str); 8] = [
+const UNSAFE_ATTRIBUTES: [(&str, &str); 10] = [
+    ("values", "#![forbid(unsafe_code)]"),
+    ("script", "#![forbid(unsafe_code)]"),
     ("protocol", "#![forbid(unsafe_code)]"),
     ("server", "#![deny(unsafe_code)]"),
     ("near", "#![forbid(unsafe_code)]"),

@@ -10,7 +10,7 @@ const PAGE: &str = "docs/guide/troubleshooting.md";
 /// Fewest rows that the page has.
 const ROWS_MIN: usize = 20;
 /// Crates whose texts users see.
-const CRATES: [&str; 4] = ["server", "engine", "protocol", "values"];
+const CRATES: [&str; 5] = ["server", "engine", "protocol", "script", "values"];
 
 /// Quoted texts that no source has.
 #[must_use]

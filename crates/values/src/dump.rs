@@ -7,7 +7,7 @@
 //!
 //! Invariant: what others have made of a dump is found out before it is believed: no length is
 //! taken for memory that its bytes do not fill.
-//! Why: docs/decisions/0048. Tests: at the end of the children, tests/resp_dump.rs.
+//! Why: docs/decisions/0048. Tests: at the end of the children, server/tests/resp_dump.rs.
 
 mod lzf; // strings that are compressed
 mod bytes; // lengths and strings of a dump

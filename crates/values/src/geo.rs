@@ -6,7 +6,7 @@
 //! of any larger cell are those of one range of scores. Cells, radius of the earth and bounds are
 //! Redis's, and so are the scores.
 //!
-//! Tests: at the end of this file, tests/resp_geo.rs, foreign-clients/differential.py.
+//! Tests: at the end of this file, server/tests/resp_geo.rs, foreign-clients/differential.py.
 
 mod region;
 

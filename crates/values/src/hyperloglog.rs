@@ -10,7 +10,7 @@
 //!
 //! Strings of clients may be malformed: what a command reads of one it checks, as Redis does.
 //! Estimate: O. Ertl, "New cardinality estimation algorithms for HyperLogLog sketches", 2017.
-//! Tests: at the end of this file, tests/resp_hyperloglog.rs.
+//! Tests: at the end of this file, server/tests/resp_hyperloglog.rs.
 
 mod sparse;
 

@@ -62,8 +62,8 @@ pub(super) fn push(out: &mut Vec<u8>, run: Stretch) {
     }
 }
 
-/// The runs of a HyperLogLog; a failure in the end if they are not as long as all registers, or more
-/// bytes follow. At most as many as there are registers.
+/// The runs of a HyperLogLog, at most as many as there are registers. An error at the end if they
+/// are not as long as all registers, or if more bytes follow.
 pub(super) fn runs(bytes: &[u8]) -> impl Iterator<Item = Result<Stretch, Flaw>> {
     let (mut bytes, mut left, mut is_over) = (bytes, REGISTERS, false);
     std::iter::from_fn(move || {

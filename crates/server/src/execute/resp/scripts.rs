@@ -14,6 +14,9 @@ use std::sync::Arc;
 
 use cellar_engine::Intent;
 use cellar_protocol::resp::{Command, Reply, Verb, number};
+use cellar_script::{
+    AnyKeys, Header, Interpreter, Origin, PROGRAM_BYTES_MAX, Program, Run, RunError, Script,
+};
 
 use super::call::{Call, DONE, Outcome};
 use super::failure::Failure;
@@ -24,9 +27,6 @@ use crate::execute::section::{KeySection, Wish};
 use crate::gate::ExclusiveReason;
 use crate::limits::SCRIPT_ARGUMENT_BYTES_MAX;
 use crate::parameters::REDIS_VERSION;
-use crate::script::{
-    AnyKeys, Header, Interpreter, Origin, PROGRAM_BYTES_MAX, Program, Run, RunError, Script,
-};
 use crate::state::State;
 
 const MAY_WRITE: Failure =

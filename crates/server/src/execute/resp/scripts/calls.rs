@@ -7,14 +7,13 @@ use std::borrow::Cow;
 
 use cellar_protocol::resp::command::{Flags, find, of};
 use cellar_protocol::resp::{Command, Proto, Reply};
+use cellar_script::{Host, SCRIPT_REPLY_BYTES_MAX};
 
 use crate::execute::context::{Context, Flow};
 use crate::execute::resp::session::Session;
 use crate::execute::resp::{REPEATED_BYTES_MAX, repeated, run};
 use crate::execute::section::KeySection;
-use crate::limits::SCRIPT_REPLY_BYTES_MAX;
 use crate::output::Output;
-use crate::script::Host;
 
 /// Runs commands for a script.
 pub(in crate::execute::resp) struct Caller<'c> {

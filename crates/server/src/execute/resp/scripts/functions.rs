@@ -11,6 +11,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cellar_protocol::resp::{Proto, Reply, Verb, number};
+use cellar_script::{
+    AnyKeys, FunctionLibrary, LIBRARIES_MAX, LIBRARY_BYTES_MAX, LibraryArrival, LibraryHeader,
+    PROGRAM_BYTES_MAX, Program, Run, RunError,
+};
 use cellar_values::dump::{BadLibraries, read_libraries, write_libraries};
 
 use super::{INTERPRETER, Lists, MAY_WRITE, check_mode, placed, run_to_end};
@@ -22,10 +26,6 @@ use crate::execute::resp::call::{Call, DONE, Outcome, check_length};
 use crate::execute::resp::failure::Failure;
 use crate::execute::resp::patterns::pattern_of_any_case;
 use crate::output::Output;
-use crate::script::{
-    AnyKeys, FunctionLibrary, LIBRARIES_MAX, LIBRARY_BYTES_MAX, LibraryArrival, LibraryHeader,
-    PROGRAM_BYTES_MAX, Program, Run, RunError,
-};
 
 /// Longest time in which a library is run when it comes, in milliseconds, if scripts may run as
 /// long.

@@ -1,7 +1,7 @@
 //! HyperLogLog: PFADD, PFCOUNT and PFMERGE, on strings that count different elements.
 //!
-//! Several HyperLogLogs are taken in one step and stay as they are then; of very many some are merged
-//! in each step. What PFMERGE makes in later steps is merged into what its key has then.
+//! A command on several HyperLogLogs takes all of them in one step, and merges very many of them in
+//! further steps. What PFMERGE makes in later steps is merged into what its key has then.
 //!
 //! Source: redis.io/docs/latest/commands, group "hyperloglog".
 
@@ -19,7 +19,7 @@ use crate::execute::resp::strings::values::{
 };
 use crate::execute::resp::strings::windows::Windows;
 
-/// HyperLogLog that one step merges.
+/// HyperLogLogs that one step merges.
 const MERGED_MAX: usize = 128;
 /// Elements with more bytes are hashed in turns.
 const HASHED_BYTES_MAX: usize = 8 << 20;

@@ -2,8 +2,8 @@
 
 use mlua::{LuaString, Result, Table, Value};
 
-use crate::script::choices::{Choices, NESTING_MAX};
-use crate::script::given::Given;
+use crate::choices::{Choices, NESTING_MAX};
+use crate::given::Given;
 
 /// Bytes of a string that are read between two looks at the clock.
 const PIECE_BYTES: usize = 4_096;
@@ -51,7 +51,7 @@ struct OpenValue {
 }
 
 /// `cjson.decode(text)`
-pub(in crate::script) fn decode(given: &Given<'_>, choices: Choices) -> Result<Value> {
+pub(crate) fn decode(given: &Given<'_>, choices: Choices) -> Result<Value> {
     if given.values.len() != 1 {
         return given.wrong(1, "expected 1 argument");
     }

@@ -20,7 +20,7 @@ use mlua::{Error, Lua, Result, Table, Value};
 use super::given::cut;
 use super::limit::Limit;
 use super::shared::Shared;
-use crate::limits::SCRIPT_REPLY_BYTES_MAX;
+use crate::shared::SCRIPT_REPLY_BYTES_MAX;
 
 /// The field of an error that was counted where it happened, by Redis's name for it.
 pub(super) const COUNTED: &str = "ignore_error_stats_update";

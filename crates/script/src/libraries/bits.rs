@@ -4,7 +4,7 @@
 
 use mlua::Result;
 
-use crate::script::given::Given;
+use crate::given::Given;
 
 /// Added to a number so that its low 32 bits stand in the low bits of the sum: 2^52 + 2^51.
 const SHIFTED: f64 = 6_755_399_441_055_744.0;

@@ -16,6 +16,8 @@ use super::functions::{LIBRARY_BYTES_MAX, LIBRARY_FUNCTIONS_MAX, LibraryFunction
 use super::limit::Limit;
 use super::random::Random;
 
+/// Longest reply that a script is given, or makes.
+pub const SCRIPT_REPLY_BYTES_MAX: usize = 64 << 20;
 /// Most memory that the scripts of one event loop may hold.
 pub const MEMORY_BYTES_MAX: usize = 64 << 20;
 /// Instructions between two looks at the clock.

@@ -5,8 +5,8 @@
 
 use mlua::{LuaString, MultiValue, Result, Table, Value};
 
-use crate::script::given::{Given, cut};
-use crate::script::shared::Raised;
+use crate::given::{Given, cut};
+use crate::shared::Raised;
 
 /// Deepest nesting of tables that is packed.
 const PACKED_DEPTH_MAX: usize = 16;

@@ -9,7 +9,8 @@
 //! in local variables: all tables that scripts share are read-only to them. Time, memory, depth and
 //! size of what it does are bounded.
 //!
-//! Why: docs/decisions/0019-lua-in-a-sandbox.md. Tests: tests/resp_scripts.rs.
+//! Why: docs/decisions/0019-lua-in-a-sandbox.md. Tests: server/tests/resp_scripts.rs.
+#![forbid(unsafe_code)]
 
 mod any_keys; // which scripts may touch keys that are not known before they run
 mod cache;
@@ -39,4 +40,4 @@ pub use functions::{
 };
 pub use header::{Header, LibraryHeader};
 pub use interpreter::{Host, Interpreter, Program, Run, RunError};
-pub use shared::MEMORY_BYTES_MAX;
+pub use shared::{MEMORY_BYTES_MAX, SCRIPT_REPLY_BYTES_MAX};

@@ -1,7 +1,7 @@
 //! Libraries: `struct`, `cmsgpack`, `bit` and `cjson`, as Redis's scripts have them.
 //!
 //! Each function looks at the clock in proportion to its work and knows the size of what it makes.
-//! Tests: tests/resp_script_libraries.rs; foreign-clients/libraries.py compares with redis-server.
+//! Tests: server/tests/resp_script_libraries.rs; foreign-clients/libraries.py beside redis-server.
 
 mod bits;
 mod json;

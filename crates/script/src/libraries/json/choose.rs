@@ -5,8 +5,8 @@ use std::rc::Rc;
 
 use mlua::{MultiValue, Result, Value};
 
-use crate::script::choices::Choices;
-use crate::script::given::Given;
+use crate::choices::Choices;
+use crate::given::Given;
 
 /// Words that choose a switch.
 const SWITCH: [&str; 2] = ["off", "on"];
@@ -17,7 +17,7 @@ const INVALID: [&str; 3] = ["off", "on", "null"];
 type Chosen = fn(&Given<'_>, &mut Choices) -> Result<MultiValue>;
 
 /// The functions of choices, by their names.
-pub(in crate::script) const FUNCTIONS: [(&str, Chosen); 7] = [
+pub(crate) const FUNCTIONS: [(&str, Chosen); 7] = [
     ("encode_sparse_array", |given, choices| {
         check_count(given, 3)?;
         let convert = choose_switch(given, 1, &mut choices.converts_sparse)?;
@@ -62,7 +62,7 @@ pub(in crate::script) const FUNCTIONS: [(&str, Chosen); 7] = [
 ];
 
 /// Runs a function of choices on those of an instance.
-pub(in crate::script) fn choose(
+pub(crate) fn choose(
     given: &Given<'_>,
     choices: &Rc<Cell<Choices>>,
     run: Chosen,

@@ -2,8 +2,8 @@
 
 use mlua::{Function, LuaString, Result, Table, Value};
 
-use crate::script::choices::{Choices, NESTING_MAX};
-use crate::script::given::{Given, cut, kind_of};
+use crate::choices::{Choices, NESTING_MAX};
+use crate::given::{Given, cut, kind_of};
 
 /// Longest text that is made of a value.
 const TEXT_BYTES_MAX: usize = 64 << 20;
@@ -12,9 +12,9 @@ const PIECE_BYTES: usize = 4_096;
 
 /// What encoding takes from Lua: `string.format` and `next`.
 #[derive(Clone, Debug)]
-pub(in crate::script) struct Tools {
-    pub(in crate::script) format: Function,
-    pub(in crate::script) next: Function,
+pub(crate) struct Tools {
+    pub(crate) format: Function,
+    pub(crate) next: Function,
 }
 
 /// A table of which a part is written.
@@ -31,11 +31,7 @@ enum OpenTable {
 }
 
 /// `cjson.encode(value)`
-pub(in crate::script) fn encode(
-    given: &Given<'_>,
-    choices: Choices,
-    tools: &Tools,
-) -> Result<LuaString> {
+pub(crate) fn encode(given: &Given<'_>, choices: Choices, tools: &Tools) -> Result<LuaString> {
     let [value] = given.values else {
         return given.wrong(1, "expected 1 argument");
     };

@@ -11,9 +11,9 @@ use scoped_tls_hkt::scoped_thread_local;
 use smallvec::SmallVec;
 
 use super::Host;
-use crate::script::convert::from_reply;
-use crate::script::library::ONLY_CHECK;
-use crate::script::shared::{ErrorReply, Raised, Shared, Unlimited};
+use crate::convert::from_reply;
+use crate::library::ONLY_CHECK;
+use crate::shared::{ErrorReply, Raised, Shared, Unlimited};
 
 /// Up to this many arguments of a command are passed on without an allocation.
 const WORDS_FEW: usize = 8;

@@ -5,7 +5,7 @@
 
 use mlua::{LuaString, MultiValue, Result, Value};
 
-use crate::script::given::{Given, cut};
+use crate::given::{Given, cut};
 
 /// Largest size of an integer.
 const INTEGER_BYTES_MAX: usize = 32;

@@ -13,7 +13,7 @@ use super::random::Random;
 use super::registering;
 use super::shared::{MEMORY_BYTES_MAX, Raised, Shared, fail};
 use super::texts;
-use crate::logging::printable;
+use cellar_protocol::printable;
 
 /// The names that scripts and libraries have in errors.
 pub(super) const SCRIPT_CHUNK: &str = "@user_script";

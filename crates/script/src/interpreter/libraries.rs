@@ -9,10 +9,10 @@ use mlua::{Function, Lua, Result, Table, Value};
 use rapidhash::RapidHashMap;
 
 use super::{Machine, RunError, failure};
-use crate::script::functions::{FoundFunction, Functions};
-use crate::script::header::LibraryHeader;
-use crate::script::library::LIBRARY_CHUNK;
-use crate::script::shared::Registered;
+use crate::functions::{FoundFunction, Functions};
+use crate::header::LibraryHeader;
+use crate::library::LIBRARY_CHUNK;
+use crate::shared::Registered;
 
 /// Most functions that are found without a look into Lua's tables. Each takes one of the 8,000
 /// places that a script's arguments have, too.
