@@ -187,11 +187,11 @@ describe('under load', { concurrency: 4 }, () => {
     open({}, async (page) => {
       await waitForText(page, '#memory-note', /16\sMiB allowed, .* resident/u);
       const legend = await waitForText(page, '#memory .legend', /live\s+[1-9]/u);
-      for (const state of ['dead', 'index', 'bookkeeping', 'buffers', 'free']) {
+      for (const state of ['reclaimable', 'index', 'overhead', 'buffers', 'free']) {
         assert.match(legend, new RegExp(`${state}\\s+\\d`));
       }
       await isDrawn(page, 'memory', 'live');
-      await waitForText(page, '#memory-words', /dead item/u);
+      await waitForText(page, '#memory-words', /reclaimable/u);
     }));
 
   test('what other memory would miss, asked with the keyboard', () =>
@@ -221,7 +221,7 @@ describe('under load', { concurrency: 4 }, () => {
       await waitForText(page, '#hot-keys tbody tr', /hot:key\s+0\s+\d/u);
       await page.click('#hot-keys .key-link >> nth=0');
       await waitForText(page, '#look-up-result', /Kind\s+string[^]*the hottest of all/u);
-      await waitForText(page, '#look-up-result .facts', /Leaves in\s+1[0-9]\smin/u);
+      await waitForText(page, '#look-up-result .facts', /Expires in\s+1[0-9]\smin/u);
     }));
 
   test('connections and threads', () =>
@@ -316,13 +316,7 @@ describe('a page that opens', () => {
         events: document.querySelector('#event-list').innerText,
         misses: document.querySelector('#hits tbody').innerText,
         latency: document.querySelector('#latency tbody').innerText,
-        // Whatever came in the last three seconds: there may have been no reads, and on a busy
-        // machine nothing at all.
-        figures: [
-          ...document.querySelectorAll(
-            '.figure:not(#figure-hits, #figure-latency) .figure-value',
-          ),
-        ].map((node) => node.innerText),
+        figures: [...document.querySelectorAll('.figure-value')].map((node) => node.innerText),
         peak: document.querySelector('#throughput .chart').getAttribute('aria-label'),
       }));
       for (const words of [/changed: timeout=77/u, /Flushed/u, /started, version/u]) {
@@ -341,6 +335,84 @@ describe('a page that opens', () => {
   });
 });
 
+describe('the figures of a page', () => {
+  let server;
+  before(async () => {
+    server = await Server.start();
+  });
+  after(() => server?.stop());
+
+  /** What the server counted by then: reads of which `hits` were found, and how long they took. */
+  function countedAt(status, uptime_ms, { gets, hits, bins }) {
+    const copy = structuredClone(status);
+    copy.server.uptime_ms = uptime_ms;
+    copy.operations = { ...copy.operations, gets, hits, misses: gets - hits, sets: 0 };
+    for (const name of ['memcached', 'http']) {
+      copy.requests[name] = 0;
+      copy.latency_us[name].counts.fill(0);
+    }
+    copy.requests.resp = gets;
+    copy.latency_us.resp.counts = copy.latency_us.resp.counts.map((_, bin) => bins[bin] ?? 0);
+    copy.curve = copy.curve.map((point) => ({ ...point, gets, misses: gets - hits, miss_ratio: 0.5 }));
+    copy.memory.limit_bytes = 200 * 2 ** 20;
+    copy.curve.forEach((point) => (point.memory_bytes = point.factor * 256 * 2 ** 20));
+    return copy;
+  }
+
+  /** A page whose server answers with these counts of before, and then with those of now. */
+  async function answer(page, earlier, now) {
+    const status = await (await fetch(`${server.url}v1/console/status`)).json();
+    const remembered = await (await fetch(`${server.url}v1/console/history?step=1s`)).json();
+    remembered.earlier = earlier.map(([at_ms, counts]) => countedAt(status, at_ms, counts));
+    for (const name of Object.keys(remembered.columns)) remembered.columns[name] = [];
+    await page.route('**/history?step=1s', (route) => route.fulfill({ json: remembered }));
+    let at_ms = 100_000;
+    await page.route('**/v1/console/status', (route) => {
+      at_ms += 1;
+      const answer = countedAt(status, at_ms, now);
+      answer.server.now_unix_ms = status.server.now_unix_ms + at_ms;
+      return route.fulfill({ json: answer });
+    });
+  }
+  const textOf = (page, where) => page.locator(where).first().innerText();
+
+  test('are all of the last minute, though the load of its parts differs', () => {
+    // Of a million reads before the minute nearly all hit. In the minute 6,000 reads take 10 us
+    // and hit, and 100 in its last second take seconds and miss.
+    const before = { gets: 1_000_000, hits: 990_000, bins: [1_000_000] };
+    const later = { gets: 1_006_000, hits: 996_000, bins: [1_006_000] };
+    const now = { gets: 1_006_100, hits: 996_000, bins: [...later.bins, ...Array(12).fill(0), 100] };
+    const prepare = (page) => answer(page, [[40_100, before], [99_000, later]], now);
+    return browser.with(server, { prepare }, async (page) => {
+      await waitForText(page, '#figure-requests .figure-value', /^102$/u);
+      await waitForText(page, '#figure-requests .figure-note', /^102\/s gets, 0\/s sets$/u);
+      await waitForText(page, '#figure-hits .figure-value', /^98\.4\s%$/u);
+      await waitForText(page, '#what-if-words', /about 1\.6\s% of reads would miss instead of 1\.6/u);
+      await waitForText(page, '#what-if-memory', /2\s×, 512\sMiB/u);
+      // Percentiles come from one histogram, so they cannot be out of order.
+      const [p50, p99, p999] = await page.evaluate(() =>
+        [...document.querySelectorAll('#latency tbody tr:nth-child(2) td')].map((td) => td.innerText),
+      );
+      assert.equal(await textOf(page, '#figure-latency .figure-value'), p99);
+      assert.equal(await textOf(page, '#figure-latency .figure-note'), `p50 ${p50}, p99.9 ${p999}`);
+      const busiest = await textOf(page, '#figure-connections .figure-note');
+      assert.match(busiest, /^busiest thread 0\s% busy$/u);
+    });
+  });
+
+  test('without reads there is neither a hit ratio nor a miss ratio', () => {
+    const same = { gets: 1_000_000, hits: 860_000, bins: [1_000_000] };
+    const prepare = (page) => answer(page, [[40_100, same]], same);
+    return browser.with(server, { prepare }, async (page) => {
+      await waitForText(page, '#figure-hits .figure-note', /^no reads$/u);
+      assert.equal(await textOf(page, '#figure-hits .figure-value'), '–');
+      await waitForText(page, '#what-if .empty', /No reads in the last minute/u);
+      const lines = await page.getAttribute('#figure-hits .sparkline .line', 'd');
+      assert.equal(lines, '');
+    });
+  });
+});
+
 describe('an empty server', () => {
   let server;
   before(async () => {
@@ -354,13 +426,13 @@ describe('an empty server', () => {
       const port = server.resp.split(':')[1];
       const hint = new RegExp(`No traffic yet[^]*-p ${port} `, 'u');
       await waitForText(page, '#throughput .empty', hint);
-      await waitForText(page, '#hits .empty', /Nobody has read yet/u);
-      await waitForText(page, '#what-if .empty', /Too few reads/u);
+      await waitForText(page, '#hits .empty', /No reads yet/u);
+      await waitForText(page, '#what-if .empty', /No reads in the last minute/u);
       await waitForText(page, '#expiry .empty', /Nothing is stored/u);
       await waitForText(page, '#hot-keys .empty', /No key stands out/u);
       await waitForText(page, '#figure-hits .figure-value', /^–$/u);
       await waitForText(page, '#figure-items .figure-value', /^0$/u);
-      await waitForText(page, '#memory-words', /is free\. No dead item/u);
+      await waitForText(page, '#memory-words', /is free\. Nothing is reclaimable/u);
       await waitForText(page, '#settings', /memory\s+16MiB/u);
       assert.deepEqual(await tooWide(page), []);
       assert.deepEqual(await tooFaint(page), []);
@@ -386,7 +458,7 @@ describe('an empty server', () => {
       await page.fill(`${form} [name=database]`, '3');
       await page.press(`${form} [name=key]`, 'Enter');
       await waitForText(page, '#look-up-result', /hash[^]*field: its value\nother: 2/u);
-      await waitForText(page, '#look-up-result', /Leaves in\s+never by itself/u);
+      await waitForText(page, '#look-up-result', /Expires in\s+no TTL/u);
       await page.fill(`${form} [name=key]`, 'bytes');
       await page.press(`${form} [name=key]`, 'Enter');
       await waitForText(page, '#look-up-result', /base64[^]*AP8H/u);
@@ -443,7 +515,7 @@ describe('a server that allows changes', () => {
       assert.equal(await client.get('doomed'), 'value');
       await page.click('#look-up-result .is-risky');
       await page.click('#delete-dialog [value=delete]');
-      await waitForText(page, '#look-up-result', /“doomed” is deleted/u);
+      await waitForText(page, '#look-up-result', /“doomed” deleted/u);
       assert.equal(await client.get('doomed'), null);
     }));
 
@@ -497,7 +569,7 @@ describe('a server that allows changes', () => {
       await lookUpHotKey(page, keys[3].shown);
       await page.click('#look-up-result .is-risky');
       await dialog.locator('[value=delete]').click();
-      await waitForText(page, '#look-up-result', /“right %E2%80%AE.* is deleted\./u);
+      await waitForText(page, '#look-up-result', /“right %E2%80%AE.* deleted\./u);
       assert.equal(await client.get(keys[3].key), null);
       assert.equal(await page.evaluate(() => window.ran), undefined);
       assert.equal(await page.locator('main script, main img, main [onload]').count(), 0);
@@ -549,7 +621,7 @@ test('a user and a password are asked for, and kept until the tab is closed', as
       await page.fill('#user-input', 'ann');
       await page.fill('#token-input', 'wrong');
       await page.keyboard.press('Enter');
-      await waitForText(page, '#token-problem', /did not take this/u);
+      await waitForText(page, '#token-problem', /did not accept this/u);
       await page.fill('#token-input', 'pässword');
       await page.keyboard.press('Enter');
       await waitForState(page, 'live');
@@ -569,7 +641,7 @@ test('a token is asked for, and kept until the tab is closed', async () => {
       await waitForState(page, 'token');
       await page.fill('#token-input', 'wrong');
       await page.keyboard.press('Enter');
-      await waitForText(page, '#token-problem', /did not take this/u);
+      await waitForText(page, '#token-problem', /did not accept this/u);
       await page.keyboard.press('Escape');
       await page.fill('#token-input', 's3cret');
       await page.keyboard.press('Enter');

@@ -88,7 +88,7 @@ complete -c cellar -n "__fish_cellar_needs_command" -s V -l version -d 'Print ve
 complete -c cellar -n "__fish_cellar_needs_command" -f -a "top" -d 'Shows a running server\'s metrics live in the terminal; q quits'
 complete -c cellar -n "__fish_cellar_needs_command" -f -a "migrate" -d 'Helps to migrate from another server'
 complete -c cellar -n "__fish_cellar_needs_command" -f -a "healthcheck" -d 'Checks whether a running server is ready. Exit status: 0, or 1 with the reason'
-complete -c cellar -n "__fish_cellar_needs_command" -f -a "doctor" -d 'Checks whether a server with these settings can start (memory, files, addresses) and the host configuration (file limits, huge pages, swap, control groups), and suggests fixes. Exit status: 0, or 1 if there is a problem'
+complete -c cellar -n "__fish_cellar_needs_command" -f -a "doctor" -d 'Checks whether a server with these settings can start (memory, files, addresses), the source of a cluster\'s nodes, and the host configuration (file limits, huge pages, swap, control groups). Suggests fixes. Exit status: 0, or 1 if there is a problem'
 complete -c cellar -n "__fish_cellar_needs_command" -f -a "hash-password" -d 'Reads a password from standard input and prints its hash for the users file'
 complete -c cellar -n "__fish_cellar_using_subcommand top" -l target -d 'The server\'s HTTP address (--http); also https://... and unix:/path.' -r
 complete -c cellar -n "__fish_cellar_using_subcommand top" -l tls-ca -d 'Certificate authority of the server, in PEM.' -r

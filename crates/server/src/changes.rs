@@ -75,7 +75,7 @@ fn take_effect(name: &str, value: &str, state: &State) {
         "maxmemory-policy" => {
             tracing::info!(
                 policy = value,
-                "one eviction policy serves all names of policies for all keys"
+                "Cellar has one eviction policy; every policy name selects it"
             );
         }
         "timeout" => {

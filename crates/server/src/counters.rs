@@ -178,8 +178,8 @@ counters! {
     cmd_flush "cmd_flush": "flush_all commands.";
     cmd_touch "cmd_touch": "Touches: touch, gat and meta T.";
     cmd_meta "cmd_meta": "`me` commands, as memcached counts them.";
-    get_hits "get_hits": "Keys found by reads.";
-    get_misses "get_misses": "Keys not found by reads.";
+    get_hits "get_hits": "Strings that read commands found; cellar_gets_total counts all types.";
+    get_misses "get_misses": "Strings that read commands did not find.";
     delete_hits "delete_hits": "Deletes that found an item.";
     delete_misses "delete_misses": "Deletes that found no item.";
     incr_hits "incr_hits": "Increments that found a number.";

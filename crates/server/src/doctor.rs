@@ -1,5 +1,6 @@
 //! Doctor: what would keep a server from its start, or this machine and its control group from the
-//! server's speed, each with its remedy.
+//! server's speed, each with its remedy; also a cluster's source that does not answer, and old
+//! names of settings.
 //!
 //! It reads what the system says and changes nothing. Where the system says nothing, nothing is
 //! wrong. The checks of a start are the server's own ([`try_start`]).
@@ -12,10 +13,12 @@ use rustix::process::{Resource, getrlimit};
 
 use crate::cgroup;
 use crate::listener::BACKLOG;
+use crate::membership;
 use crate::memory;
 use crate::server::{Trial, open_files, try_start};
 use crate::settings::Settings;
 use crate::settings::load::Loaded;
+use crate::settings::source::ListSource;
 use crate::settings::units::round_size;
 
 /// What was looked at.
@@ -38,6 +41,8 @@ pub fn run(loaded: &Loaded) -> (String, bool) {
     let mut settings = loaded.settings.clone();
     let most = getrlimit(Resource::Nofile).maximum;
     let mut findings = look_at_start(&try_start(loaded));
+    findings.extend(look_at_old_names(loaded));
+    findings.extend(look_at_cluster(&settings));
     // An error of that is among those of a start.
     let _ = memory::settle(&mut settings);
     findings.extend(look(Path::new("/"), &settings, most));
@@ -56,6 +61,35 @@ fn look_at_start(trial: &Trial) -> Vec<Finding> {
         return vec![finding("start", state.to_owned(), true, String::new())];
     }
     refused.collect()
+}
+
+/// A finding for each setting that has its old name.
+fn look_at_old_names(loaded: &Loaded) -> Vec<Finding> {
+    let remedy = || "use the new name".to_owned();
+    let old = |text: &str| finding("old name", text.to_owned(), false, remedy());
+    loaded.old_names().map(old).collect()
+}
+
+/// Whether the list of the cluster's nodes can be read.
+fn look_at_cluster(settings: &Settings) -> Option<Finding> {
+    let source = settings.cluster.as_ref()?;
+    let outcome = membership::check(source, settings);
+    let remedy = match source {
+        ListSource::File(_) => CANNOT_START,
+        ListSource::Dns(_) | ListSource::Etcd(_) => {
+            "until the source answers the node serves nothing; check --cluster and the network"
+        }
+    };
+    let state = match &outcome {
+        Ok(()) => format!("{source} can be read"),
+        Err(reason) => format!("{source}: {reason}"),
+    };
+    Some(finding(
+        "cluster",
+        state,
+        outcome.is_ok(),
+        remedy.to_owned(),
+    ))
 }
 
 fn report(findings: &[Finding]) -> String {

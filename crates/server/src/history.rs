@@ -36,18 +36,16 @@ pub const STEP_MS: u64 = 1_000;
 const MINUTE_MS: u64 = 60_000;
 /// Readings that are kept, for what is told of the last minute.
 const SNAPSHOTS_MAX: usize = 62;
-/// Of those, the newest that have the event loops' own counts.
-const LOOPS_SNAPSHOTS_MAX: usize = 5;
-/// How much older than the newest the snapshots are that a page begins with, in seconds: less than
-/// the minute, the ten and the three seconds of which it tells, because the newest is a second old
-/// itself, and the page's own answer comes later still. As the page grows older the next one begins
-/// its minute, so that it is never five seconds too short.
+/// How much older than the newest the snapshots are that a page begins with, in seconds. The oldest
+/// is less than a minute older, because the newest is a second old itself and the page's own answer
+/// comes later still. As the page grows older the next one begins its minute, so that the minute is
+/// never five seconds too short.
 const EARLIER_S: [u64; 13] = [58, 53, 48, 43, 38, 33, 28, 23, 18, 13, 8, 2, 1];
 
 const _: () = assert!(
     (SECONDS_MAX + MINUTES_MAX) * size_of::<Moment>()
         + (SNAPSHOTS_MAX + 1) * size_of::<Snapshot>()
-        + (LOOPS_SNAPSHOTS_MAX + 1) * THREADS_MAX * size_of::<LoopSnapshot>()
+        + (SNAPSHOTS_MAX + 1) * THREADS_MAX * size_of::<LoopSnapshot>()
         + EVENTS_BYTES_MAX
         + size_of::<History>()
         <= HISTORY_BYTES_MAX,
@@ -61,7 +59,7 @@ pub struct Snapshot {
     pub at_ms: u64,
     /// The event loops' load.
     pub load: LoadTotals,
-    /// Each event loop's own; empty where that is long ago.
+    /// Each event loop's own.
     pub loops: Vec<LoopSnapshot>,
     /// The counters.
     pub totals: Totals,
@@ -222,10 +220,6 @@ impl Rows {
             }
         }
         push(&mut self.snapshots, snapshot, SNAPSHOTS_MAX);
-        let many = self.snapshots.len();
-        if let Some(old) = many.checked_sub(LOOPS_SNAPSHOTS_MAX + 1) {
-            self.snapshots[old].loops = Vec::new();
-        }
     }
 }
 
@@ -267,7 +261,7 @@ mod tests {
             ..Snapshot::default()
         };
         snapshot.load.latency[0].bins[2] = requests;
-        snapshot.totals.get_hits = requests;
+        snapshot.engine.gets = requests;
         snapshot.loops = vec![LoopSnapshot {
             busy_us: at_ms * 500,
             requests,
@@ -308,8 +302,6 @@ mod tests {
         assert_eq!(rows.seconds.capacity(), SECONDS_MAX);
         assert_eq!(rows.minutes.capacity(), MINUTES_MAX);
         assert_eq!(rows.snapshots.capacity(), SNAPSHOTS_MAX);
-        let with_loops = rows.snapshots.iter().filter(|one| !one.loops.is_empty());
-        assert_eq!(with_loops.count(), LOOPS_SNAPSHOTS_MAX);
         assert!(
             rows.minutes
                 .iter()

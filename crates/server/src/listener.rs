@@ -108,12 +108,8 @@ impl Listener {
             Address::Tcp(name) => (name, Address::Tcp),
             Address::Tls(name) => (name, Address::Tls),
             Address::Unix(path) => {
-                let dead = is_dead_socket(path, SocketType::STREAM);
-                dead.map_err(|reason| {
-                    let is_taken = reason == SOCKET_IN_USE;
-                    fail(reason, is_taken)
-                })?;
-                check_place(path).map_err(|errno| fail(reason(errno), false))?;
+                let tried = try_file(path, SocketType::STREAM);
+                tried.map_err(|(reason, is_taken)| fail(reason, is_taken))?;
                 return Ok(vec![address.clone()]);
             }
         };
@@ -413,6 +409,18 @@ pub(crate) fn connect_to_file(path: &Path, kind: SocketType) -> Result<OwnedFd, 
 
 /// Why a socket that a server listens at cannot be used.
 const SOCKET_IN_USE: &str = "another server uses this socket";
+
+/// Whether a socket file could be made at this path.
+///
+/// # Errors
+/// Why not, and whether the reason is that another server listens there.
+pub(crate) fn try_file(path: &Path, kind: SocketType) -> Result<(), (String, bool)> {
+    is_dead_socket(path, kind).map_err(|reason| {
+        let is_taken = reason == SOCKET_IN_USE;
+        (reason, is_taken)
+    })?;
+    check_place(path).map_err(|errno| (reason(errno), false))
+}
 
 /// Whether the socket file of a server that is gone has this path; an error if something else has.
 fn is_dead_socket(path: &Path, kind: SocketType) -> Result<bool, String> {

@@ -16,6 +16,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
 
 use self::dns::NamedList;
 use self::etcd::Registrar;
@@ -26,8 +27,12 @@ use crate::carrier::Trust;
 use crate::cluster::list::NodeList;
 use crate::cluster::node::Node;
 use crate::error::Error;
+use crate::settings::Settings;
 use crate::settings::source::{EtcdPlace, ListSource};
 use crate::state::State;
+
+/// How long a check waits for a member of etcd.
+const CHECK_PATIENCE: Duration = Duration::from_secs(2);
 
 /// What the thread that hears of lists is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,6 +111,21 @@ impl Membership {
     }
 }
 
+/// Checks that the source of the cluster's list can be read now, and changes nothing.
+///
+/// # Errors
+/// Why it cannot.
+pub(crate) fn check(source: &ListSource, settings: &Settings) -> Result<(), String> {
+    match source {
+        ListSource::File(path) => ListFile::at(path).check(),
+        ListSource::Dns(name) => NamedList::of(name, settings.announced())?.look().map(drop),
+        ListSource::Etcd(place) => {
+            let (trust, login) = identity(settings);
+            Registrar::check(place, (&trust, login), CHECK_PATIENCE)
+        }
+    }
+}
+
 /// Who registers this node in etcd.
 fn registrar(keeper: &Arc<Keeper>, place: &EtcdPlace) -> Result<Arc<Registrar>, String> {
     let settings = &keeper.state.settings;
@@ -118,18 +138,20 @@ fn registrar(keeper: &Arc<Keeper>, place: &EtcdPlace) -> Result<Arc<Registrar>, 
     NodeList::of(vec![me.clone()]).map_err(|reason| {
         format!("{reason}; set --announce-resp, --announce-memcached or --announce-http")
     })?;
-    let identity = settings
-        .cluster_cert
-        .clone()
-        .zip(settings.cluster_key.clone());
+    let (trust, login) = identity(settings);
+    Registrar::of(Arc::clone(keeper), me, place, (&trust, login)).map(Arc::new)
+}
+
+/// What this node trusts and shows in its connections to etcd, and as whom it logs in.
+fn identity(settings: &Settings) -> (Trust, Option<EtcdLogin>) {
+    let certificate = settings.cluster_cert.clone();
     let trust = Trust {
         ca: settings.cluster_ca.clone(),
-        identity,
+        identity: certificate.zip(settings.cluster_key.clone()),
     };
     let user = settings.cluster_user.clone();
     let login = user.zip(settings.cluster_password_file.clone());
-    let login = login.map(|(user, file)| EtcdLogin::of(user, file));
-    Registrar::of(Arc::clone(keeper), me, place, (&trust, login)).map(Arc::new)
+    (trust, login.map(|(user, file)| EtcdLogin::of(user, file)))
 }
 
 /// Starts the threads that follow what is registered. Nobody waits for the one that watches: it

@@ -8,6 +8,7 @@
 
 pub mod facts;
 pub mod text;
+pub mod deprecated; // old names, shown beside the new ones
 pub mod tables;
 pub mod own;
 pub mod cluster;
@@ -16,8 +17,9 @@ pub mod redis;
 pub mod page;
 pub mod otlp; // the same for collectors of OpenTelemetry
 
+use self::deprecated::Deprecated;
 use self::facts::Facts;
-use self::text::{Family, Text};
+use self::text::{Family, Samples, Text};
 use crate::state::State;
 
 /// What the text is, as HTTP says it.
@@ -39,6 +41,10 @@ pub fn exposition(state: &State) -> String {
     tables::write(&facts, &mut text);
     for family in FAMILIES.into_iter().flatten() {
         text.family(family, &facts);
+        if let Some(old) = Deprecated::by_name(family.name) {
+            let write = |samples: &mut Samples<'_>| (family.write)(&facts, samples);
+            text.samples(old.old, family.kind, &old.help(), write);
+        }
     }
     text.into_string()
 }

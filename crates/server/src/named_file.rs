@@ -16,7 +16,7 @@ use rustix::fs::OFlags;
 /// its name.
 ///
 /// # Errors
-/// The system's; one that says so if it is no regular file.
+/// The system's; one that says so if it is not a regular file.
 pub(crate) fn open(path: &Path) -> io::Result<(File, Metadata)> {
     let flags = i32::try_from(OFlags::NONBLOCK.bits()).map_err(io::Error::other)?;
     let file = OpenOptions::new()
@@ -27,7 +27,7 @@ pub(crate) fn open(path: &Path) -> io::Result<(File, Metadata)> {
     if facts.is_file() {
         Ok((file, facts))
     } else {
-        Err(io::Error::other("it is no regular file"))
+        Err(io::Error::other("it is not a regular file"))
     }
 }
 
@@ -57,7 +57,7 @@ mod tests {
         mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
         for path in [&pipe, folder.path(), Path::new("/dev/zero")] {
             let error = open(path).unwrap_err();
-            assert_eq!(error.to_string(), "it is no regular file", "{path:?}");
+            assert_eq!(error.to_string(), "it is not a regular file", "{path:?}");
         }
         std::fs::write(&file, "four").unwrap();
         assert_eq!(read(open(&file).unwrap().0, 4).unwrap(), b"four");

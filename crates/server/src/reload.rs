@@ -104,8 +104,7 @@ impl Rereader {
         if self.started.file().is_none() {
             if self.state.tls.is_none() && self.state.users.is_none() {
                 tracing::info!(
-                    "SIGHUP: there are no settings, no certificates and no users in \
-                                files to read anew"
+                    "SIGHUP: the server has no settings file, certificates or users file to reload"
                 );
             }
             return;
@@ -114,7 +113,7 @@ impl Rereader {
             Err(error) => tracing::error!("keeping the old settings: {error}"),
             Ok(Reread { changed, waiting }) => {
                 let changed = match changed.len() {
-                    0 => "nothing that can change at run time".to_owned(),
+                    0 => "no setting that can change at run time".to_owned(),
                     _ => changed.join(" "),
                 };
                 tracing::info!(changed, "reloaded the settings");
@@ -128,7 +127,9 @@ impl Rereader {
     /// Reads the file anew and does what it says.
     fn read(&mut self) -> Result<Reread, Error> {
         let again = self.started.again()?;
-        again.warn_of_old_names();
+        again
+            .old_names()
+            .for_each(|warning| tracing::warn!("{warning}"));
         let wanted = again.settings;
         let mut effective = wanted.clone();
         memory::settle(&mut effective)?;

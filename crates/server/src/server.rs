@@ -94,7 +94,9 @@ impl Server {
     /// # Errors
     /// Why it does not start: one line that names the flag.
     pub fn start(loaded: &Loaded, host: Host) -> Result<Server, Error> {
-        loaded.warn_of_old_names();
+        loaded
+            .old_names()
+            .for_each(|warning| tracing::warn!("{warning}"));
         let mut settings = loaded.settings.clone();
         let mut open = OpenSockets::default();
         let inherited = Inherited::take(&mut settings, &mut open)?;
@@ -314,7 +316,9 @@ fn listen(settings: &Settings, open: &mut OpenSockets) -> Result<Vec<Listener>, 
     }
     let reason = match listeners.len() {
         0 => return no_address().map(|()| listeners),
-        n if n > LISTENERS_MAX => format!("{n} addresses, at most {LISTENERS_MAX} are listened on"),
+        n if n > LISTENERS_MAX => {
+            format!("{n} listen addresses; at most {LISTENERS_MAX} are possible")
+        }
         _ => return Ok(listeners),
     };
     Err(Error::Setting {

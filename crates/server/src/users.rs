@@ -165,8 +165,8 @@ impl Users {
         if let Some(user) = &self.short_form {
             if users.iter().any(|other| other.name == user.name) {
                 return Err(FileError(format!(
-                    "the user {DEFAULT_USER} is that of --password and --http-token, too; leave \
-                     one of them out"
+                    "the user {DEFAULT_USER} is also defined by --password and --http-token; \
+                     remove one of them"
                 )));
             }
             users.push(User::clone(user));

@@ -697,15 +697,15 @@ fn a_list_that_cannot_be_used_is_told_and_the_last_map_stays() {
     client.check(&format!("SET {own} v => +OK"));
     let good = nodes.text(&[0, 1]);
     for (list, reason) in [
-        (good.repeat(2), "two nodes are called n0"),
-        (String::new(), "there is no node in it"),
+        (good.repeat(2), "two nodes have the name n0"),
+        (String::new(), "the list has no nodes"),
         (
             good.replacen('\n', " weight=0\n", 1),
             "a weight is a number",
         ),
         (
             good.replace("n1", "n3").replace("n0", "n1"),
-            "is where this node listens",
+            "is an address of this node",
         ),
         (
             "n0 resp=0.0.0.0:1\n".to_owned(),
@@ -713,7 +713,7 @@ fn a_list_that_cannot_be_used_is_told_and_the_last_map_stays() {
         ),
     ] {
         nodes.write(&list);
-        let told = nodes.daemons[0].log_until("keeping the last map");
+        let told = nodes.daemons[0].log_until("keeping the previous map");
         let line = told.last().unwrap();
         assert!(line.contains(reason) && line.contains("ERROR"), "{line}");
         client.check(&format!("GET {own} => v"));

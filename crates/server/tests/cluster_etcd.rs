@@ -159,7 +159,7 @@ fn a_name_or_an_address_that_is_taken_is_told_and_changes_nothing() {
         &first.resp,
     ];
     let third = Daemon::spawn(&flags);
-    third.log_until("is the address of one and of other");
+    third.log_until("is the address of both one and other");
     assert_eq!(first.served(), 16_384);
     drop(third);
     // The name is free again when its owner has gone.
@@ -188,7 +188,7 @@ fn etcd_is_asked_over_tls_and_shown_a_certificate() {
     let source = format!("etcd:https://{}", etcd.address());
     let flags = ["--cluster", &source, "--node", "a", "--cluster-ca", &ca];
     let stranger = Daemon::spawn(&flags);
-    stranger.log_until("keeping the last map");
+    stranger.log_until("keeping the previous map");
     let shown = ["--cluster-cert", &pem, "--cluster-key", &key];
     let node = Daemon::spawn(&[&flags[..], &shown].concat());
     node.log_until("all nodes use this map");
@@ -210,7 +210,11 @@ fn what_somebody_else_registers_is_told_and_the_last_map_stays() {
     let served = alpha.served();
     let own = alpha.resp.clone();
     for (name, value, reason) in [
-        ("odd", "no record".to_owned(), "what odd has registered: "),
+        (
+            "odd",
+            "no record".to_owned(),
+            "the registration of odd is not valid: ",
+        ),
         (
             "odd",
             record(0, "127.0.0.1:1"),
@@ -224,7 +228,11 @@ fn what_somebody_else_registers_is_told_and_the_last_map_stays() {
         ("odd", record(1, "off"), "node odd: it has no address"),
         ("an odd one", record(1, "127.0.0.1:1"), "is not a node name"),
         // Alpha is told that it is another one.
-        ("odd", record(1, &own), "is the address of alpha and of odd"),
+        (
+            "odd",
+            record(1, &own),
+            "is the address of both alpha and odd",
+        ),
     ] {
         let key = STANDARD.encode(format!("/cellar/test/{name}"));
         let pair = format!(
@@ -232,7 +240,7 @@ fn what_somebody_else_registers_is_told_and_the_last_map_stays() {
             STANDARD.encode(value)
         );
         etcd.ask("kv/put", &pair);
-        let told = alpha.running().log_until("keeping the last map");
+        let told = alpha.running().log_until("keeping the previous map");
         let line = told.last().unwrap();
         assert!(line.contains(reason) && line.contains("ERROR"), "{line}");
         assert!(is_bad(alpha, 1), "{reason}");

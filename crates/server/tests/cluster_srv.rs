@@ -197,7 +197,7 @@ impl Pair {
     fn check_told(&self, reason: &str) {
         let told = self.nodes[0].log_until(reason);
         let line = told.last().unwrap();
-        assert!(line.contains("keeping the last map"), "{line}");
+        assert!(line.contains("keeping the previous map"), "{line}");
         let metrics = Http::to(&self.nodes[0]).get("/metrics");
         assert!(metrics.text().contains("\ncellar_cluster_list_is_bad 1\n"));
     }
@@ -235,7 +235,7 @@ fn records_of_a_service_are_the_nodes_each_at_its_own_port() {
     pair.set("h0.test", HERE);
     pair.wait_until_told(0, HERE);
     pair.set("h9.test", HERE);
-    pair.check_told("is where this node listens");
+    pair.check_told("is an address of this node");
     pair.wait_until_told(0, HERE);
     // An answer that no datagram holds; then none at all, which changes nothing.
     let many = (0..60_u16).map(|number| (format!("h{number}.test"), pair.ports[0] + number));

@@ -78,7 +78,7 @@ fn a_node_speaks_to_etcd_as_a_user_whose_tokens_end() {
     assert_eq!(one.lost_leases(), 0);
     // Somebody without a name, and one without the right password, are told in one line.
     let mut nobody = EtcdNode::of("nobody", &etcd.address());
-    let line = nobody.start_until("keeping the last map");
+    let line = nobody.start_until("keeping the previous map");
     assert!(
         line.contains("set --cluster-user and --cluster-password-file"),
         "{line}"
@@ -86,7 +86,7 @@ fn a_node_speaks_to_etcd_as_a_user_whose_tokens_end() {
     std::fs::write(&file, "node's mistake\n").unwrap();
     let mut wrong = EtcdNode::of("wrong", &etcd.address());
     wrong.more = login("node").to_vec();
-    let line = wrong.start_until("keeping the last map");
+    let line = wrong.start_until("keeping the previous map");
     assert!(line.contains("--cluster-user node: etcd says: ") && line.contains("password"));
     assert!(!line.contains("mistake"), "{line}");
     is_refused(wrong.running());
@@ -128,7 +128,7 @@ fn a_password_that_is_not_right_any_more_ends_with_the_lease() {
     let key = "\"key\":\"L2NlbGxhci90ZXN0L3p6\"";
     etcd.ask_as(token, "kv/put", &format!("{{{key},\"value\":\"\"}}"));
     etcd.ask_as(token, "kv/deleterange", &format!("{{{key}}}"));
-    let told = node.running().log_until("keeping the last map");
+    let told = node.running().log_until("keeping the previous map");
     let line = told.last().unwrap();
     assert!(line.contains("--cluster-user node: etcd says: "), "{line}");
     node.running()

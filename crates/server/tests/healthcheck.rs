@@ -230,6 +230,116 @@ fn the_doctor_finds_whatever_the_server_refuses() {
     assert!(text.matches("!!  start: ").count() >= 3, "{text}");
 }
 
+/// What the doctor says to these flags, on addresses that are free.
+fn doctor(flags: &[&str]) -> (Option<i32>, String) {
+    let mut all = vec!["doctor"];
+    for flag in ["--memcached", "--resp", "--http"] {
+        if !flags.contains(&flag) {
+            all.extend([flag, "127.0.0.1:0"]);
+        }
+    }
+    run(&[&all[..], flags].concat(), &[])
+}
+
+#[test]
+fn the_doctor_finds_a_control_socket_that_cannot_be_used() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    std::fs::write(path("file"), "no socket").unwrap();
+    for (flags, expected) in [
+        (
+            &["--control", &path("file")][..],
+            "file: a file exists there that is not a socket\n",
+        ),
+        (
+            &["--control", "/nonexistent/control"],
+            "!!  start: --control /nonexistent/control: ",
+        ),
+        (
+            &["--control", &path("none"), "--takeover"],
+            "!!  start: --takeover: no server listens on ",
+        ),
+    ] {
+        let (code, text) = doctor(flags);
+        assert_eq!(code, Some(1), "{text}");
+        assert!(text.contains(expected), "{expected}: {text}");
+    }
+    let (_, text) = doctor(&["--control", &path("new")]);
+    assert!(text.contains("ok  start: "), "{text}");
+    assert!(!folder.path().join("new").exists());
+}
+
+#[test]
+fn the_doctor_finds_an_address_that_is_given_twice() {
+    let free = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = free.local_addr().unwrap().to_string();
+    drop(free);
+    for flags in [
+        &["--resp", &address, "--memcached", &address][..],
+        &["--resp", &format!("{address},{address}")],
+        &[
+            "--unix",
+            "/tmp/cellar-twice",
+            "--resp",
+            "unix:/tmp/cellar-twice",
+        ],
+    ] {
+        let (code, text) = doctor(flags);
+        assert_eq!(code, Some(1), "{text}");
+        assert!(
+            text.contains(" has the same address\n"),
+            "{flags:?}: {text}"
+        );
+    }
+}
+
+#[test]
+fn the_doctor_asks_the_source_of_a_clusters_list() {
+    let folder = tempfile::tempdir().unwrap();
+    let list = folder.path().join("nodes.toml");
+    let source = format!("file:{}", list.display());
+    let flags = |source| {
+        [
+            "--cluster",
+            source,
+            "--node",
+            "a",
+            "--announce-resp",
+            "127.0.0.1:1",
+        ]
+    };
+    let (code, text) = doctor(&flags(&source));
+    assert_eq!(code, Some(1), "{text}");
+    assert!(
+        text.contains("!!  cluster: file:") && text.contains("No such file"),
+        "{text}"
+    );
+    std::fs::write(&list, "a resp=127.0.0.1:1\n").unwrap();
+    let (_, text) = doctor(&flags(&source));
+    assert!(text.contains("ok  cluster: file:"), "{text}");
+    for source in ["etcd:http://127.0.0.1:1", "dns:nothing.invalid"] {
+        let (code, text) = doctor(&flags(source));
+        assert_eq!(code, Some(1), "{text}");
+        assert!(text.contains(&format!("!!  cluster: {source}")), "{text}");
+        assert!(text.contains("until the source answers"), "{text}");
+    }
+}
+
+#[test]
+fn the_doctor_and_the_printed_settings_warn_of_old_names() {
+    let warning = "--keep is now --noeviction-databases; the next release will not accept";
+    let (code, text) = doctor(&["--keep", "3:1MiB"]);
+    assert_eq!(code, Some(1), "{text}");
+    assert!(text.contains(&format!("!!  old name: {warning}")), "{text}");
+    let (code, text) = run(&["--keep", "3:1MiB", "--print-config"], &[]);
+    assert_eq!(code, Some(0), "{text}");
+    assert!(text.starts_with(&format!("# warning: {warning}")), "{text}");
+    assert!(
+        text.contains("noeviction_databases = \"3:1MiB\" # --noeviction"),
+        "{text}"
+    );
+}
+
 #[test]
 fn the_doctor_of_a_server_that_runs_finds_its_addresses_in_use() {
     let folder = tempfile::tempdir().unwrap();

@@ -96,6 +96,14 @@ fn what_happened_is_in_rows_of_a_second() {
     let earlier = found["earlier"].as_array().unwrap();
     assert!(!earlier.is_empty(), "{found}");
     assert!(earlier[0]["server"]["uptime_ms"].as_u64() < found["uptime_ms"].as_u64());
+    // The console subtracts these from a status: of each kind there have to be as many.
+    let status: Value = serde_json::from_slice(&http.get("/v1/console/status").body).unwrap();
+    for one in earlier {
+        for part in ["curve", "threads"] {
+            let length = |of: &Value| of[part].as_array().unwrap().len();
+            assert_eq!(length(one), length(&status), "{part}");
+        }
+    }
     let minutes = history(&mut http, "?step=1m");
     assert_eq!(
         (&minutes["step_ms"], &found["step_ms"]),
@@ -160,7 +168,7 @@ fn the_document_names_all_columns() {
     let columns = columns["properties"].as_object().unwrap();
     assert_eq!(columns.len(), COLUMNS.len() + 1);
     for column in COLUMNS {
-        let words = format!("{} In {}.", column.help, column.unit);
+        let words = format!("{} Unit: {}.", column.help, column.unit);
         assert_eq!(
             columns[column.name]["description"],
             words.trim_start(),

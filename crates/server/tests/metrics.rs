@@ -1,7 +1,7 @@
 //! The text for Prometheus, and what in deploy/ reads it: promtool takes all of it, and every name
 //! that a dashboard or an alert uses is there.
 
-use crate::support::tls;
+use crate::support::{daemon, http, tls};
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -9,12 +9,16 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use cellar::metrics::exposition;
+use cellar::metrics::deprecated::DEPRECATED;
+use cellar::metrics::text::MetricType;
+use cellar::metrics::{FAMILIES, exposition};
 use cellar::protocol::Protocol;
 use cellar::settings::Settings;
 use cellar::state::State;
 use cellar::tls::Keys;
 use cellar_engine::{Cache, Config, SetOptions};
+use daemon::Daemon;
+use http::Http;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -169,6 +173,137 @@ fn the_text_tells_what_was_counted() {
     }
 }
 
+/// What breaks Prometheus's rules in a name of ours.
+///
+/// Source: prometheus.io/docs/practices/naming.
+fn naming_problem(name: &str, kind: &str, help: &str) -> Option<&'static str> {
+    // Suffixes of samples, and units that are no base units.
+    const TAKEN: [&str; 4] = ["_count", "_sum", "_bucket", "_total"];
+    const NO_BASE_UNIT: [&str; 7] = ["percent", "ppm", "share", "ms", "us", "kb", "minutes"];
+    const UNITS: [&str; 3] = ["seconds", "bytes", "ratio"];
+    let base = name.strip_suffix("_total").unwrap_or(name);
+    let words: Vec<&str> = base.split('_').collect();
+    let is_time = help.contains("Unix time");
+    let is_named_as_time =
+        name.ends_with("_timestamp_seconds") || name == "process_start_time_seconds";
+    if kind == "counter" && base == name {
+        Some("a counter without _total")
+    } else if kind != "counter" && TAKEN.iter().any(|suffix| name.ends_with(suffix)) {
+        Some("the suffix of a counter or of a histogram's samples")
+    } else if words.iter().any(|word| NO_BASE_UNIT.contains(word)) {
+        Some("a unit that is no base unit")
+    } else if words[..words.len() - 1]
+        .iter()
+        .any(|word| UNITS.contains(word))
+    {
+        Some("a unit that is not the last word")
+    } else if is_time != is_named_as_time {
+        Some("a Unix time without _timestamp_seconds, or the reverse")
+    } else {
+        None
+    }
+}
+
+/// Name, type and help of each family.
+fn families(text: &str) -> Vec<(&str, &str, &str)> {
+    let families = text.split("# HELP ").skip(1);
+    let parts = families.map(|family| {
+        let (head, rest) = family.split_once('\n').unwrap();
+        let (name, help) = head.split_once(' ').unwrap();
+        let (kind, _) = rest.split_once('\n').unwrap();
+        (name, kind.rsplit(' ').next().unwrap(), help)
+    });
+    parts.collect()
+}
+
+/// The problems of all names of ours that are not deprecated.
+fn naming_problems<'t>(families: &[(&'t str, &str, &str)]) -> Vec<(&'t str, &'static str)> {
+    let names: BTreeSet<&str> = families.iter().map(|(name, ..)| *name).collect();
+    let ours = families.iter().filter(|(name, _, help)| {
+        (name.starts_with("cellar_") || name.starts_with("process_"))
+            && !help.starts_with("Deprecated: ")
+    });
+    let problems = ours.filter_map(|&(name, kind, help)| {
+        let base = name
+            .strip_suffix("_total")
+            .filter(|base| names.contains(base));
+        let clash = base.map(|_| "a counter with the name of another metric");
+        Some((name, naming_problem(name, kind, help).or(clash)?))
+    });
+    problems.collect()
+}
+
+#[test]
+fn a_running_server_names_its_metrics_by_the_rules_of_prometheus() {
+    let authority = tls::Authority::new();
+    authority.issue("server", "localhost", &["localhost"]);
+    let files = ["server.pem", "server.key"].map(|file| authority.path(file));
+    let flags = [
+        "--memcached",
+        "tls:127.0.0.1:0",
+        "--tls-cert",
+        &files[0],
+        "--tls-key",
+        &files[1],
+    ];
+    let daemon = Daemon::start(&flags);
+    let answer = Http::to(&daemon).get("/metrics");
+    let families = families(answer.text());
+    assert!(families.len() > 150, "{}", families.len());
+    assert_eq!(naming_problems(&families), []);
+    // Those of a cluster's node, too.
+    let rows = FAMILIES.into_iter().flatten().map(|family| {
+        let kind = match family.kind {
+            MetricType::Count => "counter",
+            MetricType::Gauge => "gauge",
+            MetricType::Histogram => "histogram",
+        };
+        (family.name, kind, family.help)
+    });
+    assert_eq!(naming_problems(&rows.collect::<Vec<_>>()), []);
+}
+
+#[test]
+fn an_old_name_is_shown_with_the_new_one_and_says_so() {
+    let text = exposition(&state());
+    let first = |name: &str| {
+        let lines = text.lines().filter(|line| !line.starts_with('#'));
+        let mut samples = lines.filter(|line| line.split(['{', ' ']).next() == Some(name));
+        let value = samples.next().and_then(|line| line.rsplit(' ').next());
+        value.map(|value| value.parse::<f64>().unwrap())
+    };
+    for old in DEPRECATED
+        .iter()
+        .filter(|old| !old.name.starts_with("cellar_cluster_"))
+    {
+        let help = format!(
+            "# HELP {} Deprecated: use {}. Removed in 0.2.\n",
+            old.old, old.name
+        );
+        assert!(text.contains(&help), "{help}");
+        let (now, before) = (first(old.name).unwrap(), first(old.old).unwrap());
+        let scaled = now * f64::from(old.per_unit);
+        assert!(
+            (scaled - before).abs() < 1e-6 * before.max(1.0),
+            "{}",
+            old.old
+        );
+    }
+}
+
+#[test]
+fn no_dashboard_and_no_alert_reads_an_old_name() {
+    for file in ["grafana/cellar.json", "prometheus/cellar.rules.yml"] {
+        let text = deploy(file);
+        for name in names_in(&text) {
+            assert!(
+                DEPRECATED.iter().all(|old| old.old != name),
+                "{file}: {name}"
+            );
+        }
+    }
+}
+
 #[test]
 fn dashboards_of_the_usual_exporters_find_their_names() {
     // Sources: memcached-mixin and redis-mixin of grafana/jsonnet-libs, dashboards 37, 763 and
@@ -284,7 +419,7 @@ fn the_dashboard_can_be_imported_and_has_all_its_panels() {
     }
     for name in [
         "cellar_requests_total",
-        "cellar_get_hits_total",
+        "cellar_gets_total",
         "cellar_miss_reasons_total",
         "cellar_request_duration_seconds_bucket",
         "cellar_memory_state_bytes",

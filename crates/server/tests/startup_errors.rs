@@ -547,7 +547,7 @@ fn a_bad_file_of_users_is_told_with_its_line() {
     file.write(&text);
     let line = refusal(&["--users", &path, "--password", "x"], &[]);
     assert!(
-        line.contains("the user default is that of --password"),
+        line.contains("the user default is also defined by --password"),
         "{line}"
     );
 }

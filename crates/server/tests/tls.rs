@@ -320,7 +320,7 @@ fn certificates_are_read_anew_when_they_change_and_when_it_is_told_to() {
     assert_eq!(
         figure(
             &daemon,
-            "cellar_tls_certificate_expiry_seconds{certificate="
+            "cellar_tls_certificate_expiry_timestamp_seconds{certificate="
         ),
         "3786912000"
     );
@@ -328,7 +328,7 @@ fn certificates_are_read_anew_when_they_change_and_when_it_is_told_to() {
     have_files_looked_at(&daemon);
     wait_for(
         &daemon,
-        "cellar_tls_certificate_expiry_seconds{",
+        "cellar_tls_certificate_expiry_timestamp_seconds{",
         "3471292800",
     );
     assert!(shows(&fresh(), "second-one") && !shows(&old, "second-one"));
@@ -357,7 +357,7 @@ fn certificates_are_read_anew_when_they_change_and_when_it_is_told_to() {
     have_files_looked_at(&daemon);
     wait_for(
         &daemon,
-        "cellar_tls_certificate_expiry_seconds{",
+        "cellar_tls_certificate_expiry_timestamp_seconds{",
         "3786912000",
     );
     check(&mut old, b"mn\r\n", b"MN\r\n");
@@ -442,7 +442,7 @@ fn a_key_that_was_refused_for_its_mode_is_read_when_that_is_right() {
     assert!(!shows(&fresh(), "second-one"));
     set_mode(0o600);
     have_files_looked_at(&daemon);
-    let expiry = "cellar_tls_certificate_expiry_seconds{";
+    let expiry = "cellar_tls_certificate_expiry_timestamp_seconds{";
     wait_for(&daemon, expiry, "3471292800");
     assert!(shows(&fresh(), "second-one"));
 }

@@ -115,14 +115,14 @@ fn every_panel_shows_its_figures() {
         "hit ratio",
         "75.0 %",
         "memcached    50 us    99 us   100 us",
-        "500 misses/s, why",
+        "500 misses/s by reason",
         "memory of 64.0 MiB",
         "32.0 MiB",
-        "miss ratio with this memory",
+        "miss ratio by memory size",
         "256 MiB",
         "6.2 %",
         "cellar-0",
-        "never 7.00 KiB",
+        "no TTL 7.00 KiB",
         "next minute: 600 items, 179 KiB",
         "next day: 240 items",
         "12.5 %",
@@ -146,7 +146,76 @@ fn the_number_of_misses_is_the_sum_of_its_reasons() {
     second.misses.never_stored = 3_000;
     let look = Look::first(first).next(second);
     let shown = screen(&scene(Some(&look), None), 120, 40);
-    assert!(shown.contains("2.00 k misses/s, why"), "{shown}");
+    assert!(shown.contains("2.00 k misses/s by reason"), "{shown}");
+}
+
+/// What the lines of a panel with this name show behind it.
+fn number_of(shown: &str, name: &str) -> String {
+    let line = shown.lines().find(|line| line.contains(name));
+    let line = line.unwrap_or_else(|| panic!("no {name} in\n{shown}"));
+    let behind = &line[line.find(name).unwrap() + name.len()..];
+    let panel = behind.split('\u{2502}').next().unwrap();
+    panel
+        .trim_matches(|c| c == ' ' || ('\u{2588}'..='\u{258f}').contains(&c))
+        .to_owned()
+}
+
+#[test]
+fn without_reads_there_is_neither_a_hit_ratio_nor_a_miss_ratio() {
+    let (first, mut second) = (status(10, 10), status(10, 12));
+    for point in &mut second.curve {
+        point.miss_ratio = Some(0.14);
+    }
+    let look = Look::first(first).next(second);
+    let shown = screen(&scene(Some(&look), None), 120, 40);
+    assert_eq!(number_of(&shown, "hit ratio"), "no reads");
+    assert_eq!(number_of(&shown, "128 MiB"), "-");
+}
+
+#[test]
+fn the_miss_ratio_of_the_present_memory_is_what_the_hit_ratio_leaves() {
+    // Ten thousand reads that mostly hit, and then two thousand of which a quarter misses.
+    let (mut first, second) = (status(10, 10), status(12, 14));
+    for (point, later) in first.curve.iter_mut().zip(&second.curve) {
+        point.misses = later.misses - 500;
+    }
+    (first.operations.hits, first.operations.misses) = (7_500, 2_500);
+    let shown = screen(
+        &scene(Some(&Look::first(first).next(second)), None),
+        120,
+        40,
+    );
+    assert_eq!(number_of(&shown, "hit ratio"), "75.0 %");
+    assert_eq!(number_of(&shown, "64.0 MiB  "), "25.0 %");
+}
+
+#[test]
+fn what_memory_holds_and_what_is_free_make_up_the_limit() {
+    let mut status = status(10, 10);
+    let memory = &mut status.memory;
+    (memory.index_bytes, memory.overhead_bytes) = (2 << 20, 1 << 20);
+    // Most of what is free was never touched, and is not resident.
+    memory.free_bytes = 12 << 20;
+    let shown = screen(&scene(Some(&Look::first(status)), None), 120, 40);
+    assert_eq!(number_of(&shown, "free"), "28.0 MiB");
+}
+
+#[test]
+fn a_terminal_of_80_columns_and_24_lines_shows_whole_numbers() {
+    let look = look();
+    let shown = screen(&scene(Some(&look), None), 80, 24);
+    for expected in [
+        "0 items, 0 connections, busiest event loop 40.0 % busy",
+        "memcached    50 us    99 us   100 us",
+        "hit ratio",
+        "memory of 64.0 MiB",
+        "500 misses/s by reason",
+        "miss ratio by memory size",
+        "6.2 %",
+        "cellar-0",
+    ] {
+        assert!(shown.contains(expected), "no {expected:?} in\n{shown}");
+    }
 }
 
 #[test]
@@ -211,7 +280,7 @@ fn one_look_at_a_running_server_is_printed() {
             output.status.success() && output.stderr.is_empty(),
             "{text}"
         );
-        for expected in ["requests/s", "memory of 64.0 MiB", "cellar-1", "never"] {
+        for expected in ["requests/s", "memory of 64.0 MiB", "cellar-1", "no TTL"] {
             assert!(text.contains(expected), "no {expected} in\n{text}");
         }
         assert!(!text.contains('\u{1b}'));
@@ -220,7 +289,7 @@ fn one_look_at_a_running_server_is_printed() {
     let error = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2));
     assert!(
-        error.contains("it asks for its token (--token) or a user"),
+        error.contains("the server requires --token or --user"),
         "{error}"
     );
 }

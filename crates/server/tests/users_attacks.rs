@@ -580,7 +580,7 @@ fn a_hangup_ends_no_server_that_has_nothing_to_read_anew() {
     daemon.signal(Signal::HUP);
     let told = daemon.log_until("SIGHUP").pop().unwrap();
     assert!(
-        told.contains("no settings, no certificates and no users"),
+        told.contains("no settings file, certificates or users file"),
         "{told}"
     );
     Client::connect(&daemon).check("PING => +PONG");

@@ -16,7 +16,7 @@ const PILL = {
 function restored({ restored }) {
   if (!restored) return "";
   const why = restored.empty_because;
-  return why ? ` · began empty: ${why}` : ` · restored ${restored.items.toLocaleString("en")} items`;
+  return why ? ` · started empty: ${why}` : ` · restored ${restored.items.toLocaleString("en")} items`;
 }
 
 /** Shows how the server stands; `askNow` tries at once. */
@@ -61,7 +61,7 @@ export class ConnectionState {
     write(byId("server-facts"), text);
     document.title = `Cellar ${address}`;
     if (server.draining) {
-      this.#banner("The server is shutting down: it ends what is under way.", true);
+      this.#banner("The server is shutting down and finishes running requests.", true);
     }
   }
 
@@ -70,7 +70,7 @@ export class ConnectionState {
     const since =
       this.#seen_unix_s === null
         ? "The server does not answer."
-        : `No answer from the server since ${clock(this.#seen_unix_s)}; the values are of then.`;
+        : `No answer from the server since ${clock(this.#seen_unix_s)}. The values are from then.`;
     const why = code > 0 ? ` It answers with status ${code}.` : "";
     this.#banner(since + why);
     const tick = () => {

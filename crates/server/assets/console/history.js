@@ -1,5 +1,6 @@
 // History: the last 15 minutes, one row of figures for each answer of the server, and 24 hours by
 // the minute.
+// What panels show outside of charts is that of the last minute (`window`).
 //
 // The page begins with what the server remembers (`load`). From then on it goes on by itself: the
 // server counts from its start, and the figures here are differences between two answers. Where
@@ -16,8 +17,8 @@ export const STATES = ["live", "dead", "index", "overhead", "buffer", "free"];
 
 /** Time for which there is a row for each second. */
 export const SECONDS_SPAN_S = 15 * 60;
-/** How far back whole answers are kept, for figures over a stretch of time. */
-const ANSWERS_SPAN_S = 61;
+/** What each rate, ratio and percentile outside the charts covers: the last minute. */
+const WINDOW_S = 60;
 /** Answers further apart than this leave a gap. */
 const GAP_S = 4;
 /** Answers closer to each other than this make no row: rates would be those of a moment. */
@@ -42,6 +43,17 @@ export function memoryByState(memory) {
 
 /** A share, or null where nothing was counted. */
 const shareOf = (part, whole) => (whole > 0 ? part / whole : null);
+
+/** The miss-ratio curve of the reads between two answers; empty without reads. */
+function curveBetween(status, before) {
+  const points = status.curve.map((point, index) => {
+    const earlier = before.curve[index];
+    const gets = point.gets - earlier.gets;
+    const misses = Math.min(gets, Math.max(0, point.misses - earlier.misses));
+    return { ...point, gets, misses, miss_ratio: shareOf(misses, gets) };
+  });
+  return points.filter((point) => point.miss_ratio !== null);
+}
 
 /** The figures that follow from an answer and the one before it. */
 function derive(status, before) {
@@ -188,14 +200,6 @@ export class History {
     return (span_s > SECONDS_SPAN_S ? this.#minutes : this.#seconds).column(name);
   }
 
-  /** The mean of a column's last values; null if there is none. */
-  mean(name, values) {
-    const known = this.column(name)
-      .slice(-values)
-      .filter((value) => value !== null);
-    return known.length === 0 ? null : known.reduce((all, one) => all + one, 0) / known.length;
-  }
-
   /** Takes what the server remembers by the second. */
   load({ columns, earlier }) {
     this.#seconds.take(columns);
@@ -220,16 +224,25 @@ export class History {
       if (silent_ms >= STEP_MS_MIN) this.#push(derive(status, before));
     }
     this.#answers.push(status);
-    const oldest_ms = status.server.uptime_ms - ANSWERS_SPAN_S * 1000;
+    const oldest_ms = status.server.uptime_ms - WINDOW_S * 1000;
     this.#answers = this.#answers.filter((one) => one.server.uptime_ms >= oldest_ms);
   }
 
-  /** The oldest answer of at most so long ago, and how long ago; null if there is none. */
-  since(seconds) {
-    const now_ms = this.status?.server.uptime_ms ?? 0;
-    const found = this.#answers.find((one) => now_ms - one.server.uptime_ms <= seconds * 1000);
-    if (!found || found === this.status) return null;
-    return { status: found, elapsed_s: (now_ms - found.server.uptime_ms) / 1000 };
+  /**
+   * The last minute: the answer it began with, how long ago that was, the figures between that
+   * answer and the last one, and their miss-ratio curve; null before the second answer. Panels
+   * take all that is not a chart from here, so that no two of them contradict each other.
+   */
+  get window() {
+    const now = this.status;
+    const [before] = this.#answers;
+    if (!now || before === now) return null;
+    return {
+      before,
+      elapsed_s: (now.server.uptime_ms - before.server.uptime_ms) / 1000,
+      figures: derive(now, before),
+      curve: curveBetween(now, before),
+    };
   }
 
   #push(figures) {

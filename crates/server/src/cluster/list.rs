@@ -31,11 +31,11 @@ impl NodeList {
     /// Why they form no cluster.
     pub fn of(mut nodes: Vec<Node>) -> Result<NodeList, String> {
         if nodes.is_empty() {
-            return Err("there is no node in it".to_owned());
+            return Err("the list has no nodes".to_owned());
         }
         if nodes.len() > NODES_MAX {
             return Err(format!(
-                "{} nodes, at most {NODES_MAX} are taken",
+                "{} nodes; at most {NODES_MAX} are possible",
                 nodes.len()
             ));
         }
@@ -44,7 +44,7 @@ impl NodeList {
             check(node).map_err(|reason| format!("node {}: {reason}", node.name))?;
         }
         if let Some(twice) = nodes.windows(2).find(|two| two[0].name == two[1].name) {
-            return Err(format!("two nodes are called {}", twice[0].name));
+            return Err(format!("two nodes have the name {}", twice[0].name));
         }
         check_addresses(&nodes)?;
         Ok(NodeList { nodes })
@@ -106,7 +106,7 @@ fn check_addresses(nodes: &[Node]) -> Result<(), String> {
     let twice = all.windows(2).find(|two| two[0].0 == two[1].0);
     twice.map_or(Ok(()), |two| {
         Err(format!(
-            "{} is the address of {} and of {}",
+            "{} is the address of both {} and {}",
             two[0].0, two[0].1, two[1].1
         ))
     })
@@ -122,7 +122,7 @@ fn parse_node(line: &str) -> Result<Node, String> {
         if key == "weight" {
             let number = value
                 .parse()
-                .map_err(|_| format!("{value:?} is no weight"))?;
+                .map_err(|_| format!("{value:?} is not a weight"))?;
             weight = check_weight(number)?;
             continue;
         }
@@ -131,7 +131,7 @@ fn parse_node(line: &str) -> Result<Node, String> {
             .find(|one| one.name() == key)
             .ok_or_else(|| unknown(word))?;
         if !announced.of(protocol).is_empty() {
-            return Err(format!("{key} is there twice"));
+            return Err(format!("{key} appears twice"));
         }
         *announced.of_mut(protocol) = Address::parse_all(value)?;
     }
@@ -143,7 +143,7 @@ fn parse_node(line: &str) -> Result<Node, String> {
 }
 
 fn unknown(word: &str) -> String {
-    format!("{word:?} is none of resp=, memcached=, http= with an address, and weight=")
+    format!("{word:?} is unknown; write resp=, memcached= or http= with an address, or weight=")
 }
 
 #[cfg(test)]
@@ -167,19 +167,22 @@ mod tests {
     #[test]
     fn what_forms_no_cluster_is_told_in_one_line() {
         for (text, reason) in [
-            ("", "there is no node in it"),
-            ("# nobody\n", "there is no node in it"),
-            ("a resp=h:1\na resp=h:2", "two nodes are called a"),
-            ("a resp=h:1\nb resp=h:1", "h:1 is the address of a and of b"),
+            ("", "the list has no nodes"),
+            ("# nobody\n", "the list has no nodes"),
+            ("a resp=h:1\na resp=h:2", "two nodes have the name a"),
+            (
+                "a resp=h:1\nb resp=h:1",
+                "h:1 is the address of both a and b",
+            ),
             (
                 "a resp=h:1 memcached=h:1",
-                "h:1 is the address of a and of a",
+                "h:1 is the address of both a and a",
             ),
             (
                 "a resp=h:1 weight=0",
                 "line 1: a weight is a number from 1 to 10000, not 0",
             ),
-            ("a resp=h:1 weight=-1", "line 1: \"-1\" is no weight"),
+            ("a resp=h:1 weight=-1", "line 1: \"-1\" is not a weight"),
             ("a", "node a: it has no address"),
             (
                 "\na resp=0.0.0.0:1",
@@ -190,16 +193,16 @@ mod tests {
                 "a resp=unix:/s",
                 "node a: unix:/s is not an address that clients can reach",
             ),
-            ("a resp=h:1 resp=h:2", "line 1: resp is there twice"),
+            ("a resp=h:1 resp=h:2", "line 1: resp appears twice"),
             (
                 "a redis=h:1",
-                "line 1: \"redis=h:1\" is none of resp=, memcached=, http= with an \
-                             address, and weight=",
+                "line 1: \"redis=h:1\" is unknown; write resp=, memcached= or http= \
+                 with an address, or weight=",
             ),
             (
                 "a b",
-                "line 1: \"b\" is none of resp=, memcached=, http= with an address, and \
-                     weight=",
+                "line 1: \"b\" is unknown; write resp=, memcached= or http= with an \
+                 address, or weight=",
             ),
             (
                 "a/b resp=h:1",
@@ -213,6 +216,6 @@ mod tests {
             .map(|n| format!("n{n} resp=h{n}:1\n"))
             .collect();
         let error = NodeList::parse(&many).unwrap_err();
-        assert_eq!(error, "1001 nodes, at most 1000 are taken");
+        assert_eq!(error, "1001 nodes; at most 1000 are possible");
     }
 }

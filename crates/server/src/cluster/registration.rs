@@ -111,7 +111,9 @@ impl RegisteredNodes {
     pub fn of(snapshot: &PrefixSnapshot) -> Result<RegisteredNodes, String> {
         let (mut nodes, mut records, mut text) = (Vec::new(), Vec::new(), String::new());
         for entry in &snapshot.entries {
-            let named = |reason: String| format!("what {} has registered: {reason}", entry.name);
+            let named = |reason: String| {
+                format!("the registration of {} is not valid: {reason}", entry.name)
+            };
             let record = serde_json::from_slice::<Registration>(&entry.value);
             let record = record.map_err(|error| named(error.to_string()))?;
             nodes.push(record.node(&entry.name).map_err(named)?);
@@ -194,7 +196,7 @@ mod tests {
         assert!(
             RegisteredNodes::of(&odd)
                 .unwrap_err()
-                .contains("what a has registered")
+                .contains("the registration of a is not valid")
         );
         assert!(RegisteredNodes::of(&PrefixSnapshot::default()).is_err());
     }

@@ -11,7 +11,7 @@ use rustix::net::{SocketFlags, SocketType, accept_with};
 
 use super::wire::Channel;
 use crate::error::Error;
-use crate::listener::{SocketFile, inherited_file, listen_on_file};
+use crate::listener::{SocketFile, inherited_file, listen_on_file, try_file};
 
 /// Permission bits of the file.
 const MODE: u32 = 0o600;
@@ -33,15 +33,20 @@ impl ControlSocket {
     /// [`Error::Setting`] that names the reason; also that a server answers there.
     pub(crate) fn make(path: &Path) -> Result<ControlSocket, Error> {
         let made = listen_on_file(path, MODE, KIND);
-        let (socket, file) = made.map_err(|reason| Error::Setting {
-            flag: "control",
-            origin: format!(" {}", path.display()),
-            reason,
-        })?;
+        let (socket, file) = made.map_err(|reason| unusable(path, reason))?;
         Ok(ControlSocket {
             socket,
             file: Some(file),
         })
+    }
+
+    /// Checks whether the socket of `--control` could be made, and makes none.
+    ///
+    /// # Errors
+    /// As [`ControlSocket::make`], and whether the reason is that a server answers there.
+    pub(crate) fn try_at(path: &Path) -> Result<(), (Error, bool)> {
+        let tried = try_file(path, KIND);
+        tried.map_err(|(reason, is_taken)| (unusable(path, reason), is_taken))
     }
 
     /// The socket of a server that is still there; its file is that server's.
@@ -67,6 +72,14 @@ impl ControlSocket {
         if let Some(file) = self.file.take() {
             file.forget();
         }
+    }
+}
+
+fn unusable(path: &Path, reason: String) -> Error {
+    Error::Setting {
+        flag: "control",
+        origin: format!(" {}", path.display()),
+        reason,
     }
 }
 

@@ -51,60 +51,66 @@ macro_rules! columns {
 }
 
 columns! {
-    requests "1/s" "Requests over all protocols.": |step| step.rate(|one| one.load.requests());
-    memcached "1/s" "Requests over memcached's protocol.": |step| step.requests(MEMCACHED);
-    resp "1/s" "Requests over Redis's.": |step| step.requests(RESP);
-    http "1/s" "Requests over HTTP.": |step| step.requests(HTTP);
-    p50 "us" "What half of all requests stayed within.": |step| step.all_within(0.5);
-    p99 "us" "What 99 of 100 did.": |step| step.all_within(0.99);
-    p999 "us" "What 999 of 1,000 did.": |step| step.all_within(0.999);
-    memcached_p50 "us" "The same of memcached's protocol.": |step| step.within(MEMCACHED, 0.5);
-    memcached_p99 "us" "": |step| step.within(MEMCACHED, 0.99);
-    memcached_p999 "us" "": |step| step.within(MEMCACHED, 0.999);
-    resp_p50 "us" "The same of Redis's.": |step| step.within(RESP, 0.5);
-    resp_p99 "us" "": |step| step.within(RESP, 0.99);
-    resp_p999 "us" "": |step| step.within(RESP, 0.999);
-    http_p50 "us" "The same of HTTP.": |step| step.within(HTTP, 0.5);
-    http_p99 "us" "": |step| step.within(HTTP, 0.99);
-    http_p999 "us" "": |step| step.within(HTTP, 0.999);
-    gets "1/s" "Keys asked for.": |step| step.rate(reads);
-    hits "1/s" "Of those, keys found.": |step| step.rate(|one| one.totals.get_hits);
-    misses "1/s" "And keys not found.": |step| step.rate(|one| one.totals.get_misses);
-    hit_ratio "share" "The share of reads that found their key.": |step| step.hit_ratio();
-    missed_never_stored "1/s" "Misses of keys that nobody stored; an estimate.":
+    requests "1/s" "Requests of all protocols.": |step| step.rate(|one| one.load.requests());
+    memcached "1/s" "Requests of the memcached protocol.": |step| step.requests(MEMCACHED);
+    resp "1/s" "Requests of the Redis protocol.": |step| step.requests(RESP);
+    http "1/s" "Requests of HTTP.": |step| step.requests(HTTP);
+    p50 "us" "Latency that half of all requests did not exceed.": |step| step.all_within(0.5);
+    p99 "us" "Latency that 99 of 100 requests did not exceed.": |step| step.all_within(0.99);
+    p999 "us" "Latency that 999 of 1,000 requests did not exceed.": |step| step.all_within(0.999);
+    memcached_p50 "us" "p50 of the memcached protocol.": |step| step.within(MEMCACHED, 0.5);
+    memcached_p99 "us" "p99 of the memcached protocol.": |step| step.within(MEMCACHED, 0.99);
+    memcached_p999 "us" "p99.9 of the memcached protocol.": |step| step.within(MEMCACHED, 0.999);
+    resp_p50 "us" "p50 of the Redis protocol.": |step| step.within(RESP, 0.5);
+    resp_p99 "us" "p99 of the Redis protocol.": |step| step.within(RESP, 0.99);
+    resp_p999 "us" "p99.9 of the Redis protocol.": |step| step.within(RESP, 0.999);
+    http_p50 "us" "p50 of HTTP.": |step| step.within(HTTP, 0.5);
+    http_p99 "us" "p99 of HTTP.": |step| step.within(HTTP, 0.99);
+    http_p999 "us" "p99.9 of HTTP.": |step| step.within(HTTP, 0.999);
+    gets "1/s" "Keys read.": |step| step.rate(reads);
+    hits "1/s" "Keys that reads found.": |step| step.rate(hits);
+    misses "1/s" "Keys that reads did not find.": |step| step.rate(|one| one.engine.misses);
+    hit_ratio "ratio" "Share of reads that found their key.": |step| step.hit_ratio();
+    missed_never_stored "1/s" "Misses of keys never stored, or not recently; an estimate.":
         |step| step.rate(|one| one.engine.missed_never_stored);
-    missed_expired "1/s" "Misses of items whose deadline had passed; an estimate.":
+    missed_expired "1/s" "Misses of expired items; an estimate.":
         |step| step.rate(|one| one.engine.missed_expired);
     missed_evicted "1/s" "Misses of evicted items; an estimate.":
         |step| step.rate(|one| one.engine.missed_evicted);
-    missed_deleted "1/s" "Misses of items that were deleted or flushed; an estimate.":
+    missed_deleted "1/s" "Misses of deleted or flushed items; an estimate.":
         |step| step.rate(|one| one.engine.missed_deleted);
     sets "1/s" "Storage commands.": |step| step.rate(|one| one.totals.cmd_set);
     stored "1/s" "Items stored.": |step| step.rate(|one| one.engine.items_total);
-    evicted "1/s" "Live items that left because memory was needed.":
+    evicted "1/s" "Live items evicted because memory was needed.":
         |step| step.rate(|one| one.engine.evicted);
-    expired "1/s" "Expired items whose memory was taken back.":
+    expired "1/s" "Expired items whose memory was reclaimed.":
         |step| step.rate(|one| one.engine.expired);
-    items "items" "Items.": |step| level(step.now.engine.items);
-    live_bytes "bytes" "Live items.": |step| level(step.now.engine.live_bytes);
-    dead_bytes "bytes" "Expired, deleted and overwritten items.":
+    items "items" "Current items.": |step| level(step.now.engine.items);
+    live_bytes "bytes" "Memory of live items.": |step| level(step.now.engine.live_bytes);
+    dead_bytes "bytes" "Reclaimable memory (expired, deleted, overwritten).":
         |step| level(step.now.engine.dead_bytes);
-    index_bytes "bytes" "The index.": |step| level(step.now.engine.index_bytes);
-    overhead_bytes "bytes" "Other bookkeeping.": |step| level(step.now.engine.overhead_bytes);
-    buffer_bytes "bytes" "Buffers of connections.": |step| level(step.now.load.buffer_bytes);
-    free_bytes "bytes" "What is left of the configured memory.":
+    index_bytes "bytes" "Memory of the index.": |step| level(step.now.engine.index_bytes);
+    overhead_bytes "bytes" "Memory of all other bookkeeping.":
+        |step| level(step.now.engine.overhead_bytes);
+    buffer_bytes "bytes" "Memory of connection buffers.": |step| level(step.now.load.buffer_bytes);
+    free_bytes "bytes" "Configured memory that is not in use.":
         |step| level(free(&step.now.engine));
     connections "connections" "Open connections.": |step| level(step.clients().iter().sum());
-    memcached_clients "connections" "Of those, over memcached's protocol.":
+    memcached_clients "connections" "Open connections of the memcached protocol.":
         |step| level(step.clients()[MEMCACHED]);
-    resp_clients "connections" "Over Redis's.": |step| level(step.clients()[RESP]);
-    http_clients "connections" "Over HTTP.": |step| level(step.clients()[HTTP]);
-    busiest "share" "The share of its time that the busiest event loop had something to do.":
+    resp_clients "connections" "Open connections of the Redis protocol.":
+        |step| level(step.clients()[RESP]);
+    http_clients "connections" "Open connections of HTTP.": |step| level(step.clients()[HTTP]);
+    busiest "ratio" "Share of time that the busiest event loop spent on work.":
         |step| step.busiest();
 }
 
 fn reads(snapshot: &Snapshot) -> u64 {
-    snapshot.totals.get_hits + snapshot.totals.get_misses
+    snapshot.engine.gets
+}
+
+fn hits(snapshot: &Snapshot) -> u64 {
+    snapshot.engine.gets.saturating_sub(snapshot.engine.misses)
 }
 
 fn free(engine: &Stats) -> u64 {
@@ -157,7 +163,7 @@ impl<'a> Interval<'a> {
 
     fn hit_ratio(&self) -> Option<f64> {
         let all = self.growth(reads);
-        (all > 0.0).then(|| self.growth(|one| one.totals.get_hits) / all)
+        (all > 0.0).then(|| self.growth(hits) / all)
     }
 
     fn clients(&self) -> &PerProtocol {

@@ -45,7 +45,7 @@ impl NamedList {
         };
         // It is to be known at the start.
         let nodes = list.nodes(&[IpAddr::from([192, 0, 2, 1])]);
-        nodes.map_err(|reason| format!("all nodes have this one's ports; {reason}"))?;
+        nodes.map_err(|reason| format!("the nodes have the same ports as this one: {reason}"))?;
         Ok(list)
     }
 
@@ -61,7 +61,11 @@ impl NamedList {
         }
     }
 
-    fn look(&self) -> Result<NodeList, String> {
+    /// What DNS has of the name now.
+    ///
+    /// # Errors
+    /// Why there is nothing of use.
+    pub(super) fn look(&self) -> Result<NodeList, String> {
         if let Some(protocol) = self.service {
             return self.served(&records::look_up(&self.name)?, protocol);
         }

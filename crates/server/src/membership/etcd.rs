@@ -64,6 +64,11 @@ enum Wakeup {
     End,
 }
 
+/// How the keys of a cluster's nodes begin.
+fn prefix_of(place: &EtcdPlace) -> String {
+    format!("/cellar/{}/", place.cluster)
+}
+
 impl Registrar {
     /// Who registers a node in this etcd.
     ///
@@ -84,10 +89,23 @@ impl Registrar {
             lease_ms,
             etcd: Gateway::to(place, (trust, login.clone()), part(2))?,
             renewals: Gateway::to(place, (trust, login), part(MARGIN))?,
-            prefix: format!("/cellar/{}/", place.cluster),
+            prefix: prefix_of(place),
             source: format!("etcd:{}", place.urls.join(",")),
             is_doubted: AtomicBool::new(false),
         })
+    }
+
+    /// Checks that this etcd answers and lets this node read what is registered.
+    ///
+    /// # Errors
+    /// Why not.
+    pub(super) fn check(
+        place: &EtcdPlace,
+        (trust, login): (&Trust, Option<EtcdLogin>),
+        patience: Duration,
+    ) -> Result<(), String> {
+        let etcd = Gateway::to(place, (trust, login.map(Arc::new)), patience)?;
+        etcd.list(&prefix_of(place)).map(drop)
     }
 
     /// Registers and follows, again and again, until the end.

@@ -62,6 +62,12 @@ impl ListStamp {
     }
 }
 
+/// The list that a file has.
+fn list_of(bytes: Vec<u8>) -> Result<NodeList, String> {
+    let text = String::from_utf8(bytes).map_err(|_| "it is not valid UTF-8".to_owned())?;
+    NodeList::parse(&text)
+}
+
 /// The same by the moments, in seconds and nanoseconds, at which the file was put there and at
 /// which this is asked; none if they are those of two clocks that do not agree.
 fn notice_left(changed: (i64, i64), now: (i64, i64)) -> Duration {
@@ -91,8 +97,16 @@ impl ListFile {
             |(facts, _)| Ok(ListStamp::of(facts)),
         );
         let (_, bytes) = read.map_err(|error| error.to_string())?;
-        let text = String::from_utf8(bytes).map_err(|_| "it is no text".to_owned())?;
-        keeper.follow(NodeList::parse(&text)?)
+        keeper.follow(list_of(bytes)?)
+    }
+
+    /// Checks that the list can be read.
+    ///
+    /// # Errors
+    /// Why not.
+    pub(super) fn check(&self) -> Result<(), String> {
+        let (_, bytes) = self.bytes().map_err(|error| error.to_string())?;
+        list_of(bytes).map(drop)
     }
 
     fn bytes(&self) -> io::Result<(Metadata, Vec<u8>)> {

@@ -132,8 +132,7 @@ impl Keeper {
                 let is_own = |address: &&Address| own.contains(address);
                 if let Some(address) = node.announced.of(protocol).iter().find(is_own) {
                     return Err(format!(
-                        "{address} is where this node listens, which is called {}, and {} is said \
-                         to be there",
+                        "{address} is an address of this node, {}, but the list has it for {}",
                         self.cluster.name, node.name
                     ));
                 }
@@ -237,7 +236,7 @@ impl Keeper {
             .store(outcome.is_err().into(), Ordering::Relaxed);
         if let Err(reason) = outcome {
             counts.bad_lists.fetch_add(1, Ordering::Relaxed);
-            tracing::error!("--cluster {source}: {reason}; keeping the last map");
+            tracing::error!("--cluster {source}: {reason}; keeping the previous map");
         }
     }
 

@@ -38,7 +38,7 @@ pub const FAMILIES: &[Family] = &[
         write: |facts, samples| count(facts, samples, |counts| &counts.unswept),
     },
     Family {
-        name: "cellar_cluster_map_version",
+        name: "cellar_cluster_map_timestamp_seconds",
         kind: MetricType::Gauge,
         labels: "",
         help: "Version of the current map: the Unix time in seconds since which this node uses it.",

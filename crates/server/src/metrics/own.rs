@@ -52,8 +52,7 @@ pub const FAMILIES: &[Family] = &[
         name: "cellar_tracking_table_bytes",
         kind: MetricType::Gauge,
         labels: "",
-        help: "Bytes of tracked key names (CLIENT TRACKING), and of forgotten ones that are not \
-               yet freed.",
+        help: "Bytes of tracked key names (CLIENT TRACKING), with those that are not yet freed.",
         write: |facts, samples| samples.one(facts.state.observer.tracking.bytes()),
     },
     Family {
@@ -71,10 +70,9 @@ pub const FAMILIES: &[Family] = &[
         name: "cellar_exclusive_sections_total",
         kind: MetricType::Count,
         labels: "reason",
-        help: "Times that one event loop stopped all others: for a command whose keys are not \
-               known before it runs, or that serves blocked clients (command), for a script or a \
-               transaction with such a command, for a script that touched a key that it did not \
-               declare while another section had its shard (undeclared_key).",
+        help: "Stop-the-world sections by reason. command: its keys are unknown before it runs, or \
+               it serves blocked clients. script, transaction: contains such a command. \
+               undeclared_key: a script used a key that it did not declare.",
         write: |facts, samples| {
             for (reason, name) in ExclusiveReason::ALL {
                 let sections = facts.state.gates.exclusive_sections(reason);
@@ -83,7 +81,7 @@ pub const FAMILIES: &[Family] = &[
         },
     },
     Family {
-        name: "cellar_tls_certificate_expiry_seconds",
+        name: "cellar_tls_certificate_expiry_timestamp_seconds",
         kind: MetricType::Gauge,
         labels: "certificate",
         help: "Unix time at which a certificate expires, by file.",
@@ -139,8 +137,8 @@ pub const FAMILIES: &[Family] = &[
         name: "cellar_memory_state_bytes",
         kind: MetricType::Gauge,
         labels: "state",
-        help: "Memory by use: live, dead (reclaimable), free, index, overhead; and connection \
-               buffers, which are not part of --memory.",
+        help: "Memory by use: live, dead (reclaimable), free (allocated and empty), index, \
+               overhead; and connection buffers, which are not part of --memory.",
         write: |facts, samples| {
             let engine = &facts.engine;
             for (state, bytes) in [
@@ -196,8 +194,8 @@ pub const FAMILIES: &[Family] = &[
         name: "cellar_expiring_items",
         kind: MetricType::Gauge,
         labels: "within",
-        help: "Items that expire within a minute, an hour, a day, later or never, and expired \
-               items that are not yet reclaimed (overdue); estimates. The day includes the hour.",
+        help: "Items by the time until they expire: minute, hour, day, later, never; overdue: \
+               expired, not yet reclaimed. Estimates. The day includes the hour.",
         write: |facts, samples| each_span(facts, samples, |leaving| leaving.0),
     },
     Family {
@@ -211,7 +209,7 @@ pub const FAMILIES: &[Family] = &[
         name: "cellar_default_ttl_seconds",
         kind: MetricType::Gauge,
         labels: "scope",
-        help: "Default TTL by protocol, 0 for none; resp:3 is a database with its own.",
+        help: "Default TTL by protocol, 0 for none. resp:3 is database 3 with its own default.",
         write: |facts, samples| {
             let ttl = facts.state.settings_in_effect().default_ttl;
             for (scope, ttl_ms) in ttl.scopes() {
@@ -286,7 +284,7 @@ pub const FAMILIES: &[Family] = &[
         },
     },
     Family {
-        name: "cellar_hottest_key_share",
+        name: "cellar_hottest_key_ratio",
         kind: MetricType::Gauge,
         labels: "",
         help: "Share of all reads for the most frequently read key, 0 to 1; an estimate.",

@@ -1,6 +1,7 @@
 //! Page: docs/metrics.md, written from the tables.
 
 use super::FAMILIES;
+use super::deprecated::DEPRECATED;
 use super::tables::{ENGINE, GAUGES, prometheus_name};
 use super::text::{Family, MetricType};
 use crate::counters::Counters;
@@ -36,6 +37,15 @@ const HISTOGRAM: &str = "\
 `stats expiry` shows the bins of `cellar_expiry_lag_seconds` as `reclaim_lag_ms:below_<n>`.
 ";
 
+const DEPRECATED_HEAD: &str = "\
+## Deprecated names
+
+`/metrics` also shows these old names until 0.2.
+
+| deprecated | use | value |
+|---|---|---|
+";
+
 const SECTIONS: [(&str, &str); FAMILIES.len()] = [
     ("More of Cellar's own", HISTOGRAM),
     ("Cluster", "Nodes of a cluster have these in addition.\n"),
@@ -66,6 +76,14 @@ pub fn page() -> String {
     for ((title, words), families) in SECTIONS.iter().zip(FAMILIES) {
         text.push_str(&format!("\n## {title}\n\n{words}\n{FAMILY_COLUMNS}"));
         text.extend(families.iter().map(family_line));
+    }
+    text.push_str(&format!("\n{DEPRECATED_HEAD}"));
+    for one in DEPRECATED {
+        let unit = match one.per_unit {
+            1 => String::new(),
+            many => format!("multiplied by {many}"),
+        };
+        text.push_str(&format!("| `{}` | `{}` | {unit} |\n", one.old, one.name));
     }
     text
 }

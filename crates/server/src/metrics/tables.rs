@@ -1,9 +1,11 @@
 //! Tables: what is counted, by the names of this project.
 //!
-//! Prometheus is shown each row as `cellar_<name>`, a count with `_total` behind it.
+//! Prometheus is shown each row as `cellar_<name>`, a count with `_total` behind it, unless
+//! [`super::deprecated`] has a better name.
 
 use cellar_engine::Stats;
 
+use super::deprecated::Deprecated;
 use super::facts::Facts;
 use super::text::{MetricType, Text};
 use crate::counters::Counters;
@@ -65,13 +67,13 @@ engine_rows! {
     segment_bytes "segment_bytes" Gauge: "Bytes in one segment.";
     shards "shards" Gauge: "Shards.";
     small_queue_percent "small_queue_percent" Gauge:
-        "Percentage of memory for the queue of new items, as chosen by simulations.";
+        "Share of memory for the queue of new items, chosen by simulations; in stats a percentage.";
     dead_at_eviction_max_ppm "" Gauge:
-        "Maximum share of reclaimable memory at an eviction, in millionths.";
+        "Maximum share of reclaimable memory at an eviction, 0 to 1.";
     samples_dropped "" Count:
         "Sampled requests that the statistics skipped because they were locked.";
-    gets "" Count: "Reads of the engine, one per requested key.";
-    misses "" Count: "Reads that missed.";
+    gets "" Count: "Keys read, of all types; one per requested key.";
+    misses "" Count: "Keys that reads did not find; hit ratio = 1 - misses / gets.";
     misses_at_quarter "" Count:
         "Reads that would have missed with a quarter of the memory; an estimate.";
     misses_at_half "" Count: "Reads that would have missed with half of the memory; an estimate.";
@@ -131,6 +133,12 @@ pub const GAUGES: &[GaugeRow] = &[
 /// The name that Prometheus is shown.
 #[must_use]
 pub fn prometheus_name(name: &str, kind: MetricType) -> String {
+    let derived = derived_name(name, kind);
+    Deprecated::by_old(&derived).map_or(derived, |old| old.name.to_owned())
+}
+
+/// The name that follows from a row's own.
+fn derived_name(name: &str, kind: MetricType) -> String {
     let suffix = if kind == MetricType::Count && !name.ends_with("_total") {
         "_total"
     } else {
@@ -142,8 +150,13 @@ pub fn prometheus_name(name: &str, kind: MetricType) -> String {
 /// Writes all rows as text for Prometheus.
 pub fn write(facts: &Facts<'_>, text: &mut Text) {
     let mut row = |name: &str, kind: MetricType, help: &str, value: u64| {
-        let name = prometheus_name(name, kind);
-        text.samples(&name, kind, help, |samples| samples.one(value));
+        let name = derived_name(name, kind);
+        let Some(old) = Deprecated::by_old(&name) else {
+            return text.samples(&name, kind, help, |samples| samples.one(value));
+        };
+        let scaled = value as f64 / f64::from(old.per_unit);
+        text.samples(old.name, kind, help, |samples| samples.one(scaled));
+        text.samples(old.old, kind, &old.help(), |samples| samples.one(value));
     };
     for (counter, value) in Counters::TABLE.iter().zip(facts.totals.values()) {
         row(counter.name, MetricType::Count, counter.help, value);

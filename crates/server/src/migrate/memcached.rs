@@ -37,7 +37,7 @@ pub fn ask(link: &mut OldLink, user: Option<&(String, String)>) -> Result<Findin
     }
     let closed = |reason: String| match reason.as_str() {
         "it closed the connection" => {
-            format!("{reason}: with -S or -B binary it takes the binary protocol alone")
+            format!("{reason}; with -S or -B binary memcached accepts only the binary protocol")
         }
         _ => reason,
     };
@@ -70,16 +70,28 @@ fn judge(version: &[String], stats: &[String], settings: &[String]) -> Findings 
         }
     }
     for (name, shown, hint) in [
-        ("udpport", "UDP", "UDP: not here; clients use TCP"),
-        ("ext_path", "extstore", "nothing is on disk"),
-        ("proxy_enabled", "proxy", "the built-in proxy: not here"),
+        ("udpport", "UDP", "UDP is not supported; clients use TCP"),
+        (
+            "ext_path",
+            "extstore",
+            "extstore: Cellar stores nothing on disk",
+        ),
+        (
+            "proxy_enabled",
+            "proxy",
+            "the built-in proxy is not supported",
+        ),
     ] {
         if is_set(settings, name) {
             found.push(shown.to_owned(), 0, hint);
         }
     }
     if !stat(stats, "extstore_limit_maxbytes").is_empty() && !is_set(settings, "ext_path") {
-        found.push("extstore".to_owned(), 0, "nothing is on disk");
+        found.push(
+            "extstore".to_owned(),
+            0,
+            "extstore: Cellar stores nothing on disk",
+        );
     }
     found.sort();
     notes(stats, settings, &mut found);
@@ -116,7 +128,7 @@ fn notes(stats: &[String], settings: &[String], found: &mut Findings) {
         found.notes.push(note.to_owned());
     }
     if stat(settings, "binding_protocol").contains("binary") {
-        let note = "the binary protocol is spoken on the same port, nothing to set";
+        let note = "the binary protocol uses the same port; no setting is needed";
         found.notes.push(note.to_owned());
     }
 }

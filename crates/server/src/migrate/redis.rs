@@ -51,7 +51,7 @@ const REASONS: &[(&str, &str)] = &[
     ("xautoclaim", STREAMS),
     ("xsetid", STREAMS),
     ("xcfgset", STREAMS),
-    ("module", "modules: there are none"),
+    ("module", "modules are not supported"),
     ("cluster", CLUSTER),
     ("asking", CLUSTER),
     ("readonly", CLUSTER),
@@ -66,7 +66,7 @@ const REASONS: &[(&str, &str)] = &[
     ("save", PERSISTENCE),
     ("bgsave", PERSISTENCE),
     ("bgrewriteaof", PERSISTENCE),
-    ("acl|", "users: they come from a file, --users"),
+    ("acl|", "users are defined in a file (--users)"),
     ("vadd", VECTORS),
     ("vsim", VECTORS),
     ("vrem", VECTORS),
@@ -104,12 +104,11 @@ const PARTS: &[(&str, &str)] = &[
 const IN_CLUSTER: &str = "only in a cluster (--cluster), see many-machines.md";
 const STREAMS: &str = "streams: keep them on the old server";
 const CLUSTER: &str = "cluster: clients spread keys over servers, see many-machines.md";
-const REPLICATION: &str = "replication: there are no replicas, see many-machines.md";
-const PERSISTENCE: &str =
-    "persistence: nothing is on disk; --state keeps the items across restarts";
-const MODULES: &str = "modules: keep what needs them on the old server";
+const REPLICATION: &str = "no replication; see many-machines.md";
+const PERSISTENCE: &str = "no persistence on disk; --state keeps the items across restarts";
+const MODULES: &str = "modules: keep applications that need them on the old server";
 const VECTORS: &str = "vector sets: keep them on the old server";
-const UNKNOWN: &str = "unknown here: it will be answered with an error";
+const UNKNOWN: &str = "unknown command: Cellar returns an error";
 
 /// Asks all.
 ///
@@ -128,7 +127,7 @@ pub fn ask(link: &mut OldLink, user: Option<&(String, String)>) -> Result<Findin
     let info = match link.ask(&["INFO", "all"])? {
         OldReply::Text(text) => text,
         OldReply::Refused(text) => return Err(refusal(&text)),
-        _ => return Err("its answer to INFO is no text".to_owned()),
+        _ => return Err("its reply to INFO is not text".to_owned()),
     };
     let facts = facts(&info);
     let mut found = Findings {
@@ -141,10 +140,10 @@ pub fn ask(link: &mut OldLink, user: Option<&(String, String)>) -> Result<Findin
     settings(link, &mut found)?;
     data(&facts, &mut found);
     for (words, title) in [
-        (["MODULE", "LIST"], "modules, which are not here"),
+        (["MODULE", "LIST"], "modules, which Cellar does not support"),
         (
             ["FUNCTION", "LIST"],
-            "libraries of functions, to be loaded here too (FUNCTION DUMP, FUNCTION RESTORE)",
+            "function libraries; copy them with FUNCTION DUMP and FUNCTION RESTORE",
         ),
     ] {
         let names = names(&link.ask(&words)?);
@@ -207,8 +206,7 @@ fn commands(info: &str, found: &mut Findings) -> Result<(), String> {
             scripts += calls;
         }
         let (shown, hint) = (name.replace('|', " "), hint(&name));
-        // What other servers and operators send is no need of the applications.
-        if hint == REPLICATION || hint == PERSISTENCE {
+        if is_of_operators(hint) {
             found.notes.push(format!("{shown}, {calls} calls: {hint}"));
         } else if hint.is_empty()
             && let Some(part) = part(&name)
@@ -219,12 +217,12 @@ fn commands(info: &str, found: &mut Findings) -> Result<(), String> {
         }
     }
     if counted == 0 {
-        return Err("it tells nothing of its commands (INFO commandstats)".to_owned());
+        return Err("INFO commandstats lists no commands".to_owned());
     }
     if scripts > 0 {
         found.notes.push(format!(
-            "scripts were called {scripts} times; what they call is counted above, SLOWLOG GET and \
-             MONITOR of the old server show their text"
+            "scripts ran {scripts} times; the list above counts their commands, too. SLOWLOG GET \
+             and MONITOR on the old server show the scripts"
         ));
     }
     Ok(())
@@ -253,6 +251,12 @@ fn hint(name: &str) -> &'static str {
     row.map_or(UNKNOWN, |row| row.1)
 }
 
+/// Whether other servers and operators send the commands that have this hint: applications do not
+/// need them.
+fn is_of_operators(hint: &str) -> bool {
+    hint == REPLICATION || hint == PERSISTENCE
+}
+
 /// Which part of a command is here, if not all of it is.
 fn part(name: &str) -> Option<&'static str> {
     let row = PARTS.iter().find(|(start, _)| name.starts_with(start))?;
@@ -278,7 +282,9 @@ fn denials(log: &OldReply, found: &mut Findings) {
         if is_command && is_name(&name) && !hint(&name).is_empty() {
             let shown = name.replace('|', " ");
             let why = format!("{}; refused by ACL so far", hint(&name));
-            if !found.missing.iter().any(|row| row.command == shown) {
+            if is_of_operators(hint(&name)) {
+                found.notes.push(format!("{shown}, {count} calls: {why}"));
+            } else if !found.missing.iter().any(|row| row.command == shown) {
                 found.push(shown, count, &why);
             }
         }
@@ -316,11 +322,11 @@ fn setting(name: &str, value: &str) -> Option<String> {
         ("maxmemory", "0") => "no limit: choose --memory, it is reserved at the start",
         ("maxmemory", _) => &size,
         ("maxmemory-policy", "noeviction") => {
-            "writes fail there when memory is full; here items are evicted, but for databases in \
+            "the old server refuses writes when memory is full; Cellar evicts items, except in \
              --noeviction-databases"
         }
         ("maxmemory-policy", value) if value.starts_with("volatile") => {
-            "only items with a TTL are evicted there; here all may be"
+            "the old server evicts only items with a TTL, Cellar evicts any item"
         }
         ("notify-keyspace-events", _) => "give --notify-keyspace-events the same letters",
         ("databases", "16") | ("appendonly", "no") => return None,
@@ -362,8 +368,8 @@ fn data(facts: &BTreeMap<&str, &str>, found: &mut Findings) {
     }
     if without_ttl > 0 {
         found.notes.push(format!(
-            "{without_ttl} keys have no TTL: they may be evicted here when memory is full; \
-             --noeviction-databases names databases without eviction"
+            "{without_ttl} keys have no TTL: Cellar may evict them when memory is full, except in \
+             --noeviction-databases"
         ));
     }
 }
@@ -383,9 +389,9 @@ fn names(told: &OldReply) -> Vec<String> {
 fn users(told: &OldReply, found: &mut Findings) {
     let users = told.list().len();
     if users > 1 {
-        found.notes.push(format!(
-            "{users} users: they become rows of the file of --users"
-        ));
+        found
+            .notes
+            .push(format!("{users} users: add them to the --users file"));
     }
 }
 
@@ -431,6 +437,33 @@ mod tests {
         assert!(
             page.contains("partly supported") && page.contains("docs/config.md"),
             "{page}"
+        );
+    }
+
+    #[test]
+    fn what_operators_send_is_a_note_also_where_acl_refused_it() {
+        let mut found = Findings::default();
+        commands(
+            "cmdstat_bgsave:calls=2\r\ncmdstat_psync:calls=1\r\n",
+            &mut found,
+        )
+        .unwrap();
+        let text = |text: &str| OldReply::Text(text.to_owned());
+        let entry = [
+            ("reason", text("command")),
+            ("object", text("bgrewriteaof")),
+        ];
+        let pairs = entry.into_iter().chain([("count", OldReply::Number(3))]);
+        let pairs = pairs.flat_map(|(name, value)| [text(name), value]);
+        denials(
+            &OldReply::List(vec![OldReply::List(pairs.collect())]),
+            &mut found,
+        );
+        assert_eq!((found.missing.len(), found.notes.len()), (0, 3));
+        assert!(
+            found.notes[2].starts_with("bgrewriteaof, 3 calls: "),
+            "{:?}",
+            found.notes
         );
     }
 

@@ -1,11 +1,11 @@
 //! History page: what the server did in the last 15 minutes or 24 hours, as columns in JSON.
 //!
-//! Beside the columns come some counts of the last minute, so that who opens the console sees at
-//! once what else takes two answers, and what happened.
+//! Beside the columns come some counts of the last minute, so that a console that opens shows the
+//! last minute at once, and the events.
 //!
 //! Tests: at the end of this file, tests/history.rs.
 
-use cellar_engine::Instant;
+use cellar_engine::{Instant, Stats};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -53,7 +53,9 @@ pub struct Earlier {
     pub latency_us: ByProtocol<Latency>,
     /// What became of items.
     pub items: EarlierItems,
-    /// The event loops; none where that is long ago.
+    /// Misses with other memory sizes, in the order of the status.
+    pub curve: Vec<EarlierCurvePoint>,
+    /// The event loops.
     pub threads: Vec<EarlierThread>,
 }
 
@@ -75,6 +77,15 @@ pub struct EarlierItems {
     pub evicted: u64,
     /// Expired items whose memory was taken back.
     pub expired: u64,
+}
+
+/// One memory size of the miss-ratio curve at that moment.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct EarlierCurvePoint {
+    /// Reads.
+    pub gets: u64,
+    /// Reads that would have missed.
+    pub misses: u64,
 }
 
 /// An event loop at that moment.
@@ -183,7 +194,7 @@ fn earlier(snapshot: &Snapshot) -> Earlier {
             uptime_ms: snapshot.at_ms,
         },
         requests: by_protocol(|protocol| load.latency[protocol as usize].count()),
-        operations: operations(&snapshot.totals),
+        operations: operations(&snapshot.totals, &snapshot.engine),
         misses: misses(&snapshot.engine),
         latency_us: by_protocol(|protocol| latency(&load.latency[protocol as usize])),
         items: EarlierItems {
@@ -191,6 +202,7 @@ fn earlier(snapshot: &Snapshot) -> Earlier {
             evicted: snapshot.engine.evicted,
             expired: snapshot.engine.expired,
         },
+        curve: curve(&snapshot.engine),
         threads: threads
             .map(|(index, one)| EarlierThread {
                 name: format!("cellar-{index}"),
@@ -199,6 +211,21 @@ fn earlier(snapshot: &Snapshot) -> Earlier {
             })
             .collect(),
     }
+}
+
+/// The curve's counts, in the order of [`cellar_engine::MissRatioCurve::FACTORS`].
+fn curve(engine: &Stats) -> Vec<EarlierCurvePoint> {
+    let misses = [
+        engine.misses_at_quarter,
+        engine.misses_at_half,
+        engine.misses,
+        engine.misses_at_double,
+        engine.misses_at_fourfold,
+    ];
+    let gets = engine.gets;
+    misses
+        .map(|misses| EarlierCurvePoint { gets, misses })
+        .to_vec()
 }
 
 #[cfg(test)]

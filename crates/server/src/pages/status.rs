@@ -193,7 +193,7 @@ pub struct Memory {
     pub live_bytes: u64,
     /// Expired, deleted and overwritten items.
     pub dead_bytes: u64,
-    /// Resident and empty.
+    /// Resident and empty; what is left of the limit is [`Memory::unused_bytes`].
     pub free_bytes: u64,
     /// The index.
     pub index_bytes: u64,
@@ -203,6 +203,15 @@ pub struct Memory {
     pub buffer_bytes: u64,
     /// The process, as the system sees it.
     pub rss_bytes: u64,
+}
+
+impl Memory {
+    /// What is left of the limit, whether it was ever touched or not.
+    #[must_use]
+    pub fn unused_bytes(&self) -> u64 {
+        let used = self.live_bytes + self.dead_bytes + self.index_bytes + self.overhead_bytes;
+        self.limit_bytes.saturating_sub(used)
+    }
 }
 
 /// Items and what became of them.
@@ -352,7 +361,7 @@ impl Status {
         Status {
             server: server(&facts),
             requests: by_protocol(|protocol| load.latency[protocol as usize].count()),
-            operations: operations(&facts.totals),
+            operations: operations(&facts.totals, &facts.engine),
             misses: misses(&facts.engine),
             latency_us: by_protocol(|protocol| latency(&load.latency[protocol as usize])),
             memory: memory(&facts),
@@ -465,11 +474,13 @@ pub(super) fn misses(engine: &Stats) -> Misses {
     }
 }
 
-pub(super) fn operations(totals: &Totals) -> Operations {
+/// Reads are the engine's, as those of the miss-ratio curve: with reads of hashes, lists and sets,
+/// which the counters of memcached's commands leave out.
+pub(super) fn operations(totals: &Totals, engine: &Stats) -> Operations {
     Operations {
-        gets: totals.get_hits + totals.get_misses,
-        hits: totals.get_hits,
-        misses: totals.get_misses,
+        gets: engine.gets,
+        hits: engine.gets.saturating_sub(engine.misses),
+        misses: engine.misses,
         sets: totals.cmd_set,
         deletes: totals.delete_hits + totals.delete_misses,
         touches: totals.cmd_touch,

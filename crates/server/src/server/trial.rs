@@ -5,10 +5,13 @@
 //!
 //! Tests: tests/healthcheck.rs.
 
+use std::net::SocketAddr;
+
 use cellar_engine::{Cache, StateDir};
 
 use super::{cache_config, check_addresses_of, exposure_error, fit, make_keys};
 use crate::error::Error;
+use crate::handover::control_socket::ControlSocket;
 use crate::listener::Listener;
 use crate::protocol::Protocol;
 use crate::settings::Settings;
@@ -63,10 +66,13 @@ fn try_addresses(settings: &Settings) -> (Vec<Error>, bool) {
     let unix = settings.unix.iter();
     let unix = unix.map(|path| (Protocol::Memcached, Address::Unix(path.clone())));
     let (mut errors, mut taken, mut free) = (Vec::new(), Vec::new(), 0);
+    let mut known: Vec<(Protocol, Address)> = Vec::new();
     for (protocol, address) in all.chain(unix) {
         match Listener::try_at(protocol, &address) {
             Ok(bound) => {
                 free += 1;
+                errors.extend(given_twice(protocol, &bound, &known));
+                known.extend(bound.iter().map(|it| (protocol, it.clone())));
                 let exposed = bound
                     .iter()
                     .map(|it| exposure_error(settings, protocol, it));
@@ -84,5 +90,79 @@ fn try_addresses(settings: &Settings) -> (Vec<Error>, bool) {
     if !is_running && !settings.takeover {
         errors.extend(taken);
     }
+    errors.extend(try_control(settings, is_running));
     (errors, is_running)
+}
+
+/// The errors for those of a setting's bound addresses that are another's too.
+fn given_twice(protocol: Protocol, bound: &[Address], known: &[(Protocol, Address)]) -> Vec<Error> {
+    let same = |one: &Address| known.iter().find(|(_, other)| overlap(one, other));
+    let found = bound.iter().filter_map(|one| same(one).map(|it| (one, it)));
+    let error = |(one, (other, _)): (&Address, &(Protocol, Address))| Error::Listen {
+        flag: protocol.name(),
+        address: one.to_string(),
+        reason: format!("--{} has the same address", other.name()),
+    };
+    found.map(error).collect()
+}
+
+/// Whether two listeners cannot have these addresses at the same time.
+fn overlap(one: &Address, other: &Address) -> bool {
+    if one.file().is_some() || other.file().is_some() {
+        return one.file() == other.file();
+    }
+    let socket = |address: &Address| -> Option<SocketAddr> {
+        let (host, port) = address.host_and_port()?;
+        format!("{host}:{port}").parse().ok()
+    };
+    let (Some(one), Some(other)) = (socket(one), socket(other)) else {
+        return false;
+    };
+    // A free port that the system chooses is another one each time.
+    let has_any = one.ip().is_unspecified() || other.ip().is_unspecified();
+    one.port() == other.port()
+        && one.port() != 0
+        && one.is_ipv4() == other.is_ipv4()
+        && (has_any || one.ip() == other.ip())
+}
+
+/// Why the socket of `--control` cannot be used, if it cannot.
+fn try_control(settings: &Settings, is_running: bool) -> Option<Error> {
+    let path = settings.control.as_deref()?;
+    match ControlSocket::try_at(path) {
+        Err((_, true)) if is_running || settings.takeover => None,
+        Err((error, _)) => Some(error),
+        Ok(()) if settings.takeover => {
+            let shown = path.display();
+            Some(Error::Takeover(format!("no server listens on {shown}")))
+        }
+        Ok(()) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_overlap_that_two_listeners_cannot_have() {
+        let overlap = |one: &str, other: &str| {
+            let parse = |text: &str| Address::parse_all(text).unwrap().remove(0);
+            overlap(&parse(one), &parse(other))
+        };
+        for (one, other, expected) in [
+            ("127.0.0.1:1", "127.0.0.1:1", true),
+            ("127.0.0.1:1", "tls:127.0.0.1:1", true),
+            ("0.0.0.0:1", "127.0.0.1:1", true),
+            ("127.0.0.1:1", "127.0.0.2:1", false),
+            ("127.0.0.1:1", "127.0.0.1:2", false),
+            ("127.0.0.1:0", "127.0.0.1:0", false),
+            ("0.0.0.0:1", "[::]:1", false),
+            ("unix:/a", "unix:/a", true),
+            ("unix:/a", "unix:/b", false),
+            ("unix:/a", "127.0.0.1:1", false),
+        ] {
+            assert_eq!(overlap(one, other), expected, "{one} {other}");
+        }
+    }
 }

@@ -106,7 +106,7 @@ impl Scope {
             (Some(protocol), Ok(None)) => Ok(Scope::Protocol(protocol)),
             (Some(Protocol::Resp), Ok(Some(database))) => Ok(Scope::Database(database)),
             _ => Err(format!(
-                "{text:?} has no time to live of its own; write memcached, resp, http or resp:3 \
+                "{text:?} cannot have a default TTL; write memcached, resp, http or resp:3 \
                  for a database"
             )),
         }

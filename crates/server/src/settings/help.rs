@@ -26,9 +26,8 @@ Usage: cellar [FLAGS]           start the server
 ";
 
 const TAIL: &str = "\
-General (--help-all describes every flag, --print-config prints the settings in effect)
+General: --help-all describes every flag, --print-config prints the settings, --version the version
   --config FILE             settings in TOML: the flags with _ for -; SIGHUP reloads it
-  --version                 the version; also: cellar version, cellar help SUBCOMMAND
 ";
 
 /// Column at which a flag's words begin.
@@ -42,14 +41,19 @@ const GROUPS: &[Group] = &[
         flags: &[
             ("memory", "memory limit of the cache"),
             ("threads", "number of event loops"),
+            ("default-ttl", "TTL of items that are stored without one"),
             ("state", "directory that keeps the cache across restarts"),
         ],
         more: &[
+            "state-verify",
+            "max-downtime",
             "client-memory",
             "databases",
             "noeviction-databases",
+            "max-value",
+            "tracking-table-max-keys",
             "release-memory",
-            "state-verify",
+            "expire-effort",
         ],
     },
     Group {
@@ -59,27 +63,7 @@ const GROUPS: &[Group] = &[
             ("resp", "Redis protocol"),
             ("http", "HTTP: the cache, metrics and the console"),
         ],
-        more: &[
-            "max-connections",
-            "max-value",
-            "unix",
-            "unix-mode",
-            "console-write",
-            "control",
-            "takeover",
-            "cluster",
-            "node",
-            "node-weight",
-            "cluster-lease",
-            "cluster-ca",
-            "cluster-cert",
-            "cluster-key",
-            "cluster-user",
-            "cluster-password-file",
-            "announce-resp",
-            "announce-memcached",
-            "announce-http",
-        ],
+        more: &["max-connections", "unix", "unix-mode"],
     },
     Group {
         title: "Access control",
@@ -96,29 +80,41 @@ const GROUPS: &[Group] = &[
             "tls-key",
             "tls-client-ca",
             "insecure",
-            "login-timeout",
             "http-hosts",
-            "tracking-table-max-keys",
+            "console-write",
+            "enable-debug-commands",
         ],
     },
     Group {
-        title: "Timeouts",
-        flags: &[
-            ("default-ttl", "TTL of items that are stored without one"),
-            ("idle-timeout", "close idle connections after this time"),
-            ("lame-duck", "continue to serve after SIGTERM for this time"),
-            (
-                "drain-timeout",
-                "then answer received requests within this time",
-            ),
-        ],
+        title: "Timeouts and hot restart",
+        flags: &[("idle-timeout", "close idle connections after this time")],
         more: &[
+            "lame-duck",
+            "drain-timeout",
+            "login-timeout",
             "write-timeout",
             "script-time-limit",
             "lease-timeout",
-            "expire-effort",
-            "watchdog",
-            "max-downtime",
+            "control",
+            "takeover",
+        ],
+    },
+    Group {
+        title: "Cluster",
+        flags: &[],
+        more: &[
+            "cluster",
+            "node",
+            "node-weight",
+            "cluster-lease",
+            "cluster-ca",
+            "cluster-cert",
+            "cluster-key",
+            "cluster-user",
+            "cluster-password-file",
+            "announce-resp",
+            "announce-memcached",
+            "announce-http",
         ],
     },
     Group {
@@ -128,8 +124,8 @@ const GROUPS: &[Group] = &[
             "log-format",
             "otlp",
             "otlp-interval",
+            "watchdog",
             "notify-keyspace-events",
-            "enable-debug-commands",
         ],
     },
 ];
@@ -144,20 +140,25 @@ pub(super) fn short() -> String {
                 text.push_str(&line(row, words));
             }
         }
-        text.push_str(&also(group.more));
+        let prefix = if group.flags.is_empty() {
+            " "
+        } else {
+            "  also"
+        };
+        text.push_str(&list(prefix, group.more));
     }
     text.push_str(TAIL);
     text
 }
 
-/// The names alone, in as many lines as they take.
-fn also(names: &[&str]) -> String {
-    let (mut text, mut line) = (String::new(), "  also".to_owned());
+/// The names alone behind a prefix, in as many lines as they take.
+fn list(prefix: &str, names: &[&str]) -> String {
+    let (mut text, mut line) = (String::new(), prefix.to_owned());
     for name in names {
         if line.len() + name.len() + 3 > WIDTH {
             text.push_str(&line);
             text.push('\n');
-            line = "      ".to_owned();
+            line = " ".repeat(prefix.len());
         }
         line.push_str(&format!(" --{name}"));
     }

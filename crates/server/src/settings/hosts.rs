@@ -42,7 +42,7 @@ impl Hosts {
             let is_of_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
             if plain.is_empty() || !plain.bytes().all(is_of_name) {
                 return Err(format!(
-                    "{name:?} is no name of a host; write names without a port, such as \
+                    "{name:?} is not a host name; write names without a port, such as \
                      cache.example or *.cache.example, or * for any"
                 ));
             }

@@ -14,7 +14,6 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 use toml::de::{DeTable, DeValue};
 
 use super::renamed::{new_flags, new_key, new_variable, warning};
-use super::row::{key_of, variable_of};
 use super::{Row, SWITCH, Settings, TABLE, health, help, migrate, top, usage};
 use crate::error::Error;
 use crate::named_file;
@@ -93,11 +92,10 @@ impl Loaded {
         self.given.file.as_deref()
     }
 
-    /// Logs a warning for each setting that has its old name.
-    pub fn warn_of_old_names(&self) {
-        for warning in self.given.old_names.iter().chain(&self.old_keys) {
-            tracing::warn!("{warning}");
-        }
+    /// A warning for each setting that has its old name.
+    pub fn old_names(&self) -> impl Iterator<Item = &str> {
+        let all = self.given.old_names.iter().chain(&self.old_keys);
+        all.map(String::as_str)
     }
 
     /// The settings as flags, variables and the file say now: the file is read anew.
@@ -131,10 +129,13 @@ impl Loaded {
         Ok(loaded)
     }
 
-    /// All settings as a TOML file, each with its origin.
+    /// All settings as a TOML file, each with its origin, after comments about old names.
     #[must_use]
     pub fn print(&self) -> String {
-        let mut text = String::new();
+        let warnings = self
+            .old_names()
+            .map(|warning| format!("# warning: {warning}\n"));
+        let mut text: String = warnings.collect();
         for row in TABLE {
             let origin = match self.origin(row.name) {
                 Origin::Default => "default".to_owned(),
@@ -200,9 +201,9 @@ pub fn load(
     let arguments = new_flags(arguments.into_iter().collect(), &mut old_names);
     let arguments = words_as_flags(joined_switches(arguments));
     let asked = command().override_help(help::short());
-    let matches = match asked.try_get_matches_from(arguments) {
+    let matches = match asked.try_get_matches_from(&arguments) {
         Ok(matches) => matches,
-        Err(error) => return usage(&error),
+        Err(error) => return usage(&error, &arguments),
     };
     if let Some(matches) = matches.subcommand_matches("top") {
         return top::options(matches).map(Action::Top);
@@ -222,20 +223,24 @@ pub fn load(
         return Ok(Action::Healthcheck(health::options(matches, settings)));
     }
     if let Some(matches) = matches.subcommand_matches(DOCTOR) {
-        let loaded = Loaded::of(Arc::new(given(matches, variables)?), Occasion::First)?;
+        let loaded = first(given(matches, variables)?, old_names)?;
         return Ok(Action::Doctor(Box::new(loaded)));
     }
     if matches.get_flag("help-all") {
         return Ok(Action::Print(command().render_long_help().to_string()));
     }
-    let mut given = given(&matches, variables)?;
-    old_names.append(&mut given.old_names);
-    given.old_names = old_names;
-    let loaded = Loaded::of(Arc::new(given), Occasion::First)?;
+    let loaded = first(given(&matches, variables)?, old_names)?;
     if matches.get_flag("print-config") {
         return Ok(Action::Print(loaded.print()));
     }
     Ok(Action::Run(Box::new(loaded)))
+}
+
+/// The settings at the start, with what the log says of old names among the flags.
+fn first(mut given: Start, mut old_flags: Vec<String>) -> Result<Loaded, Error> {
+    old_flags.append(&mut given.old_names);
+    given.old_names = old_flags;
+    Loaded::of(Arc::new(given), Occasion::First)
 }
 
 /// What command line and environment say.
@@ -327,8 +332,9 @@ pub fn command() -> Command {
             Command::new(DOCTOR)
                 .about(
                     "Checks whether a server with these settings can start (memory, files, \
-                     addresses) and the host configuration (file limits, huge pages, swap, control \
-                     groups), and suggests fixes. Exit status: 0, or 1 if there is a problem",
+                     addresses), the source of a cluster's nodes, and the host configuration \
+                     (file limits, huge pages, swap, control groups). Suggests fixes. Exit \
+                     status: 0, or 1 if there is a problem",
                 )
                 .arg(config_flag())
                 .args(flags()),
@@ -370,7 +376,7 @@ fn flags() -> impl Iterator<Item = Arg> {
 }
 
 /// Help and version are text; every other complaint becomes one line.
-fn usage(error: &clap::Error) -> Result<Action, Error> {
+fn usage(error: &clap::Error, arguments: &[OsString]) -> Result<Action, Error> {
     let text = error.render().to_string();
     if matches!(
         error.kind(),
@@ -378,7 +384,7 @@ fn usage(error: &clap::Error) -> Result<Action, Error> {
     ) {
         return Ok(Action::Print(format!("{}\n", text.trim_end())));
     }
-    Err(Error::Usage(usage::one_line(error)))
+    Err(Error::Usage(usage::one_line(error, arguments)))
 }
 
 /// The variables that are settings, and what the log says of old names among them.
@@ -403,7 +409,7 @@ fn own_variables(
         };
         if name != "CELLAR_CONFIG" && !TABLE.iter().any(|row| row.variable() == name) {
             let names = TABLE.iter().map(Row::variable);
-            let hint = usage::hint(&name, names, variable_of);
+            let hint = usage::hint(&name, names, usage::Form::Variable);
             return Err(Error::UnknownVariable { name, hint });
         }
         if own.contains_key(&name) {
@@ -446,7 +452,7 @@ fn read_file(loaded: &mut Loaded, path: &str, occasion: Occasion) -> Result<(), 
         }
         let key = new.as_deref().unwrap_or(key);
         let Some(row) = TABLE.iter().find(|row| row.key() == key) else {
-            let hint = usage::hint(key, TABLE.iter().map(Row::key), key_of);
+            let hint = usage::hint(key, TABLE.iter().map(Row::key), usage::Form::Key);
             return Err(fail(format!("line {line}: unknown key {key:?}{hint}")));
         };
         let text = text_of(row, value.get_ref()).ok_or_else(|| {
@@ -575,7 +581,10 @@ mod tests {
             (&["stray"], "stray"),
             (&["docter"], "a similar subcommand exists: 'doctor'"),
             (&["-p", "1"], "'-p' found; write --resp 127.0.0.1:6379"),
-            (&["-m64"], "'-m' found; write --memory NMiB"),
+            (&["-m64"], "'-m' found; write --memory 64MiB;"),
+            (&["-m", "1024"], "'-m' found; write --memory 1024MiB;"),
+            (&["--memory-limit=64"], "found; write --memory 64MiB;"),
+            (&["-m"], "'-m' found; write --memory NMiB"),
             (&["--maxmemory=1g"], "'--maxmemory' found; write --memory;"),
             (
                 &["cellar.toml"],
@@ -592,6 +601,28 @@ mod tests {
             (&["--http", "8080"], "is not an address"),
         ] {
             refused(arguments, &[], expected);
+        }
+    }
+
+    #[test]
+    fn a_key_of_another_server_leads_to_the_key_of_this_one() {
+        for (text, expected) in [
+            (
+                "maxmemory = \"1gb\"",
+                "unknown key \"maxmemory\"; write memory",
+            ),
+            (
+                "port = 6379",
+                "unknown key \"port\"; write resp = \"127.0.0.1:6379\" for the Redis protocol",
+            ),
+            ("aclfile = \"users\"", "write users = \"FILE\""),
+        ] {
+            let path = file(text);
+            let message = run(&["--config", path.to_str().unwrap()], &[]).unwrap_err();
+            assert!(
+                message.contains(expected) && !message.contains("; write --"),
+                "{message}"
+            );
         }
     }
 

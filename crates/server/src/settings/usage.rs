@@ -6,52 +6,97 @@
 //!
 //! Tests: at the end of this file; tests/startup_errors.rs.
 
+use std::ffi::OsString;
+
 use clap::error::{ContextKind, ContextValue};
 
 use super::TABLE;
+use super::row::{key_of, variable_of};
 
 /// Where all flags are described.
 const ALL_FLAGS: &str = "--help-all lists all flags";
 
-/// Settings of Redis and flags of memcached that no setting here is named after, and what to do.
+/// How the place that has an unknown name writes a setting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// `--max-value 1MiB`
+    Flag,
+    /// `CELLAR_MAX_VALUE=1MiB`
+    Variable,
+    /// `max_value = "1MiB"`
+    Key,
+}
+
+impl Form {
+    /// A setting, with its value if there is one.
+    fn show(self, name: &str, value: Option<&str>) -> String {
+        match (self, value) {
+            (Form::Flag, None) => format!("--{name}"),
+            (Form::Flag, Some(value)) => format!("--{name} {value}"),
+            (Form::Variable, None) => variable_of(name),
+            (Form::Variable, Some(value)) => format!("{}={value}", variable_of(name)),
+            (Form::Key, None) => key_of(name),
+            (Form::Key, Some(value)) => format!("{} = \"{value}\"", key_of(name)),
+        }
+    }
+
+    /// A hint with each `{NAME}` and `{NAME=VALUE}` in this form.
+    fn fill(self, hint: &str) -> String {
+        let mut pieces = hint.split('{');
+        let mut text = pieces.next().unwrap_or_default().to_owned();
+        for piece in pieces {
+            let (setting, rest) = piece.split_once('}').unwrap_or((piece, ""));
+            let (name, value) = match setting.split_once('=') {
+                Some((name, value)) => (name, Some(value)),
+                None => (setting, None),
+            };
+            text.push_str(&self.show(name, value));
+            text.push_str(rest);
+        }
+        text
+    }
+}
+
+/// Settings of Redis and flags of memcached that no setting here is named after, and what to do;
+/// `{NAME=VALUE}` is a setting of this server.
 const OF_OTHERS: &[(&[&str], &str)] = &[
     (
         &["p", "port", "listen-port"],
-        "write --resp 127.0.0.1:6379 for the Redis protocol, --memcached 127.0.0.1:11211 for the \
+        "write {resp=127.0.0.1:6379} for the Redis protocol, {memcached=127.0.0.1:11211} for the \
          memcached protocol",
     ),
     (
         &["bind", "l", "listen"],
-        "write --resp ADDR:PORT for the Redis protocol, --memcached ADDR:PORT for the memcached \
+        "write {resp=ADDR:PORT} for the Redis protocol, {memcached=ADDR:PORT} for the memcached \
          protocol",
     ),
-    (&["tls-port"], "write --resp tls:HOST:PORT"),
+    (&["tls-port"], "write {resp=tls:HOST:PORT}"),
     (
         &["Z", "enable-ssl"],
-        "write --memcached tls:HOST:PORT with --tls-cert and --tls-key",
+        "write {memcached=tls:HOST:PORT} with {tls-cert} and {tls-key}",
     ),
-    (&["unixsocket"], "write --resp unix:/path"),
-    (&["s", "unix-socket"], "write --memcached unix:/path"),
-    (&["a", "unix-mask"], "write --unix-mode MODE"),
+    (&["unixsocket"], "write {resp=unix:/path}"),
+    (&["s", "unix-socket"], "write {memcached=unix:/path}"),
+    (&["a", "unix-mask"], "write {unix-mode=MODE}"),
     (
-        &["m", "memory-limit"],
-        "write --memory NMiB; a number without a unit is in bytes",
+        MEMCACHED_MEMORY,
+        "write {memory=NMiB}; a number without a unit is in bytes",
     ),
-    (&["c", "conn-limit"], "write --max-connections N"),
-    (&["t"], "write --threads N"),
-    (&["I", "max-item-size"], "write --max-value SIZE"),
+    (&["c", "conn-limit"], "write {max-connections=N}"),
+    (&["t"], "write {threads=N}"),
+    (&["I", "max-item-size"], "write {max-value=SIZE}"),
     (
         &["S", "Y", "enable-sasl", "auth-file", "aclfile"],
-        "write --users FILE",
+        "write {users=FILE}",
     ),
-    (&["tls-cert-file"], "write --tls-cert PATH"),
-    (&["tls-key-file"], "write --tls-key PATH"),
-    (&["tls-ca-cert-file"], "write --tls-client-ca PATH"),
-    (&["loglevel", "v", "verbose"], "write --log-level debug"),
+    (&["tls-cert-file"], "write {tls-cert=PATH}"),
+    (&["tls-key-file"], "write {tls-key=PATH}"),
+    (&["tls-ca-cert-file"], "write {tls-client-ca=PATH}"),
+    (&["loglevel", "v", "verbose"], "write {log-level=debug}"),
     (
         &["logfile", "d", "daemon", "daemonize", "pidfile", "P"],
-        "the server runs in the foreground and logs to standard error; a service manager does the \
-         rest",
+        "the server runs in the foreground and logs to standard error; run it under a service \
+         manager",
     ),
     (
         &[
@@ -62,11 +107,11 @@ const OF_OTHERS: &[(&[&str], &str)] = &[
             "e",
             "memory-file",
         ],
-        "write --state PATH to keep the cache across restarts",
+        "write {state=PATH} to keep the cache across restarts",
     ),
     (
         &["maxmemory-policy", "M", "disable-evictions"],
-        "there is one eviction policy; write --noeviction-databases for databases without eviction",
+        "there is one eviction policy; write {noeviction-databases} for databases without eviction",
     ),
     (
         &[
@@ -75,31 +120,29 @@ const OF_OTHERS: &[(&[&str], &str)] = &[
             "cluster-enabled",
             "cluster-config-file",
         ],
-        "there are no replicas; write --cluster with --node to share keys among several servers",
+        "there are no replicas; write {cluster} with {node} to share keys among several servers",
     ),
     (&["U", "udp-port"], "there is no UDP; use TCP"),
 ];
 
-/// What to write for a name that Redis or memcached has, without its dashes; `show` writes the name
-/// of a setting.
-pub(super) fn of_others(name: &str, show: impl Fn(&str) -> String) -> Option<String> {
+/// memcached's flags for its memory, whose number is in MiB.
+const MEMCACHED_MEMORY: &[&str] = &["m", "memory-limit"];
+
+/// What to write for a name that Redis or memcached has, without its dashes.
+fn of_others(name: &str, form: Form) -> Option<String> {
     let by_parameter = TABLE.iter().find(|row| row.parameter == Some(name));
     if let Some(row) = by_parameter.filter(|row| row.name != name) {
-        return Some(format!("write {}", show(row.name)));
+        return Some(format!("write {}", form.show(row.name, None)));
     }
     let found = OF_OTHERS.iter().find(|(names, _)| names.contains(&name));
-    found.map(|(_, hint)| (*hint).to_owned())
+    found.map(|(_, hint)| form.fill(hint))
 }
 
 /// What is said behind an unknown variable or key: what to write instead, if that can be told.
-pub(super) fn hint(
-    name: &str,
-    names: impl Iterator<Item = String>,
-    show: impl Fn(&str) -> String,
-) -> String {
+pub(super) fn hint(name: &str, names: impl Iterator<Item = String>, form: Form) -> String {
     let plain = name.strip_prefix("CELLAR_").unwrap_or(name);
     let plain = plain.to_ascii_lowercase().replace('_', "-");
-    if let Some(hint) = of_others(&plain, show) {
+    if let Some(hint) = of_others(&plain, form) {
         return format!("; {hint}");
     }
     similar(name, names).map_or_else(String::new, |near| format!("; did you mean {near}?"))
@@ -128,10 +171,10 @@ fn steps(one: &str, other: &str) -> usize {
     row[other.len()]
 }
 
-/// A complaint about the command line as one line.
-pub(super) fn one_line(error: &clap::Error) -> String {
+/// A complaint about these arguments as one line.
+pub(super) fn one_line(error: &clap::Error, arguments: &[OsString]) -> String {
     let text = error.render().to_string();
-    let instead = instead(error);
+    let instead = instead(error, arguments);
     let (mut said, mut command) = (String::new(), String::new());
     for line in text.lines().map(str::trim) {
         if let Some(usage) = line.strip_prefix("Usage: ") {
@@ -165,7 +208,7 @@ pub(super) fn one_line(error: &clap::Error) -> String {
 }
 
 /// What to write in place of an argument that another server understands.
-fn instead(error: &clap::Error) -> Option<String> {
+fn instead(error: &clap::Error, arguments: &[OsString]) -> Option<String> {
     let text = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.as_str()),
         _ => None,
@@ -173,7 +216,13 @@ fn instead(error: &clap::Error) -> Option<String> {
     let wrong = text(ContextKind::InvalidArg).or_else(|| text(ContextKind::InvalidSubcommand))?;
     let flag = wrong.split(['=', ' ']).next().unwrap_or(wrong);
     if flag.starts_with('-') {
-        return of_others(flag.trim_start_matches('-'), |name| format!("--{name}"));
+        let name = flag.trim_start_matches('-');
+        if MEMCACHED_MEMORY.contains(&name)
+            && let Some(mib) = number_of(name, arguments)
+        {
+            return Some(format!("write --memory {mib}MiB"));
+        }
+        return of_others(name, Form::Flag);
     }
     if wrong.ends_with(".conf") {
         let text = "Cellar reads no redis.conf; write the settings in TOML and give --config FILE";
@@ -183,13 +232,28 @@ fn instead(error: &clap::Error) -> Option<String> {
     is_file.then(|| format!("write --config {wrong} for a settings file"))
 }
 
+/// The whole number behind a flag: `-m 64`, `-m64`, `--memory-limit=64`.
+fn number_of(name: &str, arguments: &[OsString]) -> Option<u64> {
+    let is_short = name.len() == 1;
+    let dashes = if is_short { "-" } else { "--" };
+    let mut words = arguments.iter().filter_map(|word| word.to_str());
+    let rest = words.find_map(|word| word.strip_prefix(dashes)?.strip_prefix(name))?;
+    let value = match rest.strip_prefix('=') {
+        Some(value) => value,
+        None if rest.is_empty() => words.next()?,
+        None if is_short => rest,
+        None => return None,
+    };
+    value.parse().ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn a_name_of_another_server_leads_to_the_setting() {
-        let flag = |name: &str| of_others(name, |name| format!("--{name}"));
+        let flag = |name: &str| of_others(name, Form::Flag);
         for (name, expected) in [
             ("maxmemory", "write --memory"),
             ("requirepass", "write --password"),
@@ -206,10 +270,35 @@ mod tests {
     }
 
     #[test]
+    fn a_hint_names_settings_as_the_place_that_it_is_for_does() {
+        for (name, form, expected) in [
+            ("maxmemory", Form::Key, "write memory"),
+            ("maxmemory", Form::Variable, "write CELLAR_MEMORY"),
+            ("logfile", Form::Key, "the server runs in the foreground"),
+            ("tls-port", Form::Key, "write resp = \"tls:HOST:PORT\""),
+            ("unix-mask", Form::Variable, "write CELLAR_UNIX_MODE=MODE"),
+            (
+                "enable-ssl",
+                Form::Key,
+                "write memcached = \"tls:HOST:PORT\" with tls_cert and tls_key",
+            ),
+        ] {
+            let hint = of_others(name, form).unwrap();
+            assert!(hint.starts_with(expected), "{name}: {hint}");
+        }
+        for (names, _) in OF_OTHERS {
+            for form in [Form::Key, Form::Variable] {
+                let hint = of_others(names[0], form).unwrap();
+                assert!(!hint.contains("--"), "{names:?}: {hint}");
+            }
+        }
+    }
+
+    #[test]
     fn every_flag_in_a_hint_is_one() {
         for (names, hint) in OF_OTHERS {
-            let flags = hint.split("--").skip(1);
-            for flag in flags.map(|rest| rest.split([' ', ';', ',']).next().unwrap_or(rest)) {
+            let flags = hint.split('{').skip(1);
+            for flag in flags.map(|rest| rest.split(['=', '}']).next().unwrap_or(rest)) {
                 assert!(
                     TABLE.iter().any(|row| row.name == flag),
                     "{names:?}: --{flag}"

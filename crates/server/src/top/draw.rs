@@ -1,7 +1,8 @@
 //! Draw: a look at a server as lines of text, for a terminal and for paper.
 //!
 //! Everything is drawn into a buffer of characters, whatever becomes of it: a terminal shows it,
-//! `--once` prints it, tests read it. A terminal that is too small cuts panels off at the bottom.
+//! `--once` prints it, tests read it. A terminal that is too narrow for three panels side by side
+//! has two; one that is too low cuts panels off at the bottom.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -14,8 +15,14 @@ use super::words::{bytes, count, percent, span, time_us};
 use crate::pages::status::{Status, TimelineStep};
 use crate::protocol::Protocol;
 
-/// Heights of the rows of panels, borders included; the last one takes what is left.
+/// Height of the lines above the panels.
+const HEAD: u16 = 2;
+/// Heights of the rows of three panels, borders included; the last row takes what is left.
 const ROWS: [u16; 3] = [7, 8, 5];
+/// Heights of the rows of two panels. The first three and the head fill 24 lines.
+const NARROW_ROWS: [u16; 4] = [7, 8, 7, 8];
+/// From this width on there are three panels side by side, each as wide as the latency needs.
+const WIDE: u16 = 114;
 /// Width of the names before bars.
 const NAME_WIDTH: usize = 13;
 /// Width of the numbers behind bars.
@@ -36,18 +43,36 @@ pub struct Scene<'a> {
 
 /// Draws all of it.
 pub fn draw(scene: &Scene<'_>, area: Rect, buffer: &mut Buffer) {
-    let rows = [
-        Constraint::Length(1),
-        Constraint::Length(ROWS[0]),
-        Constraint::Length(ROWS[1]),
-        Constraint::Length(ROWS[2]),
-        Constraint::Min(0),
-    ];
-    let [head, first, second, third, last] = Layout::vertical(rows).areas(area);
-    header(scene).render(head, buffer);
+    let parts = [Constraint::Length(HEAD), Constraint::Min(0)];
+    let [head, panels] = Layout::vertical(parts).areas(area);
+    let mut above = vec![header(scene)];
+    above.extend(scene.look.map(summary));
+    lines(above, head, buffer);
     let Some(look) = scene.look else { return };
+    if panels.width >= WIDE {
+        wide(look, scene.history, panels, buffer);
+    } else {
+        narrow(look, scene.history, panels, buffer);
+    }
+}
+
+/// Rows of these heights, those at the bottom cut off where there is no space, and what is left.
+fn rows<const N: usize>(area: Rect, heights: [u16; N]) -> ([Rect; N], Rect) {
+    let mut rest = area;
+    let rows = heights.map(|wanted| {
+        let height = wanted.min(rest.height);
+        let row = Rect { height, ..rest };
+        rest.y += height;
+        rest.height -= height;
+        row
+    });
+    (rows, rest)
+}
+
+fn wide(look: &Look, history: &[u64], area: Rect, buffer: &mut Buffer) {
+    let ([first, second, third], last) = rows(area, ROWS);
     let [left, middle, right] = Layout::horizontal([Constraint::Fill(1); 3]).areas(first);
-    requests(look, scene.history, left, buffer);
+    requests(look, history, left, buffer);
     latency(look, middle, buffer);
     misses(look, right, buffer);
     let [left, middle, right] = Layout::horizontal([Constraint::Fill(1); 3]).areas(second);
@@ -58,6 +83,37 @@ pub fn draw(scene: &Scene<'_>, area: Rect, buffer: &mut Buffer) {
     let [left, right] = Layout::horizontal([Constraint::Fill(2), Constraint::Fill(1)]).areas(last);
     hot_keys(&look.now, left, buffer);
     items(look, right, buffer);
+}
+
+fn narrow(look: &Look, history: &[u64], area: Rect, buffer: &mut Buffer) {
+    let ([first, second, third, fourth], last) = rows(area, NARROW_ROWS);
+    let halves = |row| Layout::horizontal([Constraint::Fill(1); 2]).areas(row);
+    let [left, right] = halves(first);
+    requests(look, history, left, buffer);
+    latency(look, right, buffer);
+    let [left, right] = halves(second);
+    memory(look, left, buffer);
+    threads(look, right, buffer);
+    let [left, right] = halves(third);
+    misses(look, left, buffer);
+    curve(look, right, buffer);
+    let [left, right] = halves(fourth);
+    items(look, left, buffer);
+    hot_keys(&look.now, right, buffer);
+    expiry(&look.now, last, buffer);
+}
+
+/// What a small terminal has no panel for.
+fn summary(look: &Look) -> Line<'static> {
+    let open = &look.now.connections.now;
+    let loops = look.threads();
+    let busiest = loops.iter().map(|(busy, _)| *busy).fold(0.0, f64::max);
+    Line::from(format!(
+        "{} items, {} connections, busiest event loop {} busy",
+        count(look.now.items.now as f64),
+        open.memcached + open.resp + open.http,
+        percent(busiest),
+    ))
 }
 
 fn header(scene: &Scene<'_>) -> Line<'static> {
@@ -178,7 +234,7 @@ fn misses(look: &Look, area: Rect, buffer: &mut Buffer) {
         ("deleted", look.rate(|status| status.misses.deleted)),
     ];
     let sum: f64 = reasons.iter().map(|(_, rate)| rate).sum();
-    let inner = panel(&format!("{} misses/s, why", count(sum)), area, buffer);
+    let inner = panel(&format!("{} misses/s by reason", count(sum)), area, buffer);
     let line = |(name, rate): &(&str, f64)| {
         bar(
             name,
@@ -198,7 +254,7 @@ fn memory(look: &Look, area: Rect, buffer: &mut Buffer) {
     let states = [
         ("live", memory.live_bytes, Color::Green),
         ("reclaimable", memory.dead_bytes, Color::Red),
-        ("free", memory.free_bytes, Color::DarkGray),
+        ("free", memory.unused_bytes(), Color::DarkGray),
         ("index", memory.index_bytes, Color::Blue),
         ("overhead", memory.overhead_bytes, Color::Magenta),
         ("buffers", memory.buffer_bytes, Color::Cyan),
@@ -211,7 +267,7 @@ fn memory(look: &Look, area: Rect, buffer: &mut Buffer) {
 }
 
 fn curve(look: &Look, area: Rect, buffer: &mut Buffer) {
-    let inner = panel("miss ratio with this memory", area, buffer);
+    let inner = panel("miss ratio by memory size", area, buffer);
     let line = |(factor, memory_bytes, ratio): (f64, u64, Option<f64>)| {
         let name = bytes(memory_bytes);
         let color = if factor == 1.0 {
@@ -243,7 +299,7 @@ fn threads(look: &Look, area: Rect, buffer: &mut Buffer) {
 fn expiry(status: &Status, area: Rect, buffer: &mut Buffer) {
     let expiry = &status.expiry;
     let title = format!(
-        "what expires; later {}, never {}, overdue {}",
+        "expiring items; later {}, no TTL {}, overdue {}",
         bytes(expiry.later.bytes),
         bytes(expiry.never.bytes),
         bytes(expiry.overdue.bytes),
@@ -281,7 +337,7 @@ fn span_column(name: &str, steps: &[TimelineStep], area: Rect, buffer: &mut Buff
 }
 
 fn hot_keys(status: &Status, area: Rect, buffer: &mut Buffer) {
-    let inner = panel("hottest keys: share of reads, reads/s", area, buffer);
+    let inner = panel("hottest keys, last minute", area, buffer);
     let room = usize::from(inner.width).saturating_sub(20);
     let line = |hot: &crate::pages::status::HotKey| {
         let key = printable(&hot.key);

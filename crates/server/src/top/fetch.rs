@@ -77,18 +77,19 @@ fn ask<T: DeserializeOwned>(options: &TopOptions, path: &str) -> Result<T, Strin
     let asked = carrier.write_all(request.as_bytes());
     asked.and_then(|()| carrier.flush()).map_err(reason)?;
     let answer = read(carrier.as_mut()).map_err(reason)?;
-    let end = memmem::find(&answer, b"\r\n\r\n").ok_or("no HTTP; use the address of --http")?;
+    let end = memmem::find(&answer, b"\r\n\r\n")
+        .ok_or("the answer is not HTTP; use the address of --http")?;
     let (head, body) = (&answer[..end], &answer[end + 4..]);
     match head.get(9..12) {
         Some(b"200") => {}
-        Some(b"401") => return Err("it asks for its token (--token) or a user (--user)".to_owned()),
+        Some(b"401") => return Err("the server requires --token or --user".to_owned()),
         other => {
             let status = String::from_utf8_lossy(other.unwrap_or_default());
-            return Err(format!("it answers with status {status}"));
+            return Err(format!("the server returns status {status}"));
         }
     }
     serde_json::from_slice(body)
-        .map_err(|error| format!("its answer is no status of a cellar: {error}"))
+        .map_err(|error| format!("the answer is not the status of a Cellar server: {error}"))
 }
 
 /// Connects; also what the server is called in a request.

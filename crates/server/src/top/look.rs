@@ -97,8 +97,8 @@ impl Look {
         (all > 0).then(|| [0.5, 0.99, 0.999].map(|share| quantile(&now.bounds, &counts, share)))
     }
 
-    /// The miss ratio at each memory size: its factor, its bytes, and the ratio. Without reads
-    /// between the statuses those since the start count.
+    /// The miss ratio at each memory size: its factor, its bytes, and the ratio; none without
+    /// reads. It is over the same time as [`Look::hit_ratio`].
     #[must_use]
     pub fn curve(&self) -> Vec<(f64, u64, Option<f64>)> {
         let earlier = self.before.as_ref().map(|status| &status.curve);
@@ -108,7 +108,7 @@ impl Look {
             let gets = point.gets.saturating_sub(gets);
             let misses = point.misses.saturating_sub(misses).min(gets);
             let ratio = (gets > 0).then(|| misses as f64 / gets as f64);
-            (point.factor, point.memory_bytes, ratio.or(point.miss_ratio))
+            (point.factor, point.memory_bytes, ratio)
         });
         points.collect()
     }

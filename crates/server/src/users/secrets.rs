@@ -48,8 +48,7 @@ pub fn hash(password: &[u8]) -> Result<String, String> {
 
 /// Checks that a text is a hash that can be compared with.
 pub(super) fn check(text: &str) -> Result<(), String> {
-    const NO_HASH: &str =
-        "a password stands here as `cellar hash-password` prints it: $argon2id$...";
+    const NO_HASH: &str = "write the hash that `cellar hash-password` prints: $argon2id$...";
     let hash = PasswordHash::new(text).map_err(|_| NO_HASH.to_owned())?;
     let algorithm = Algorithm::try_from(hash.algorithm.as_str());
     if algorithm != Ok(Algorithm::Argon2id) || hash.salt.is_none() || hash.hash.is_none() {

@@ -42,29 +42,29 @@ dns:{{ include "cellar.fullname" . }}-headless.{{ .Release.Namespace }}.svc
 {{- end -}}
 {{- end -}}
 
-{{/* Values that contradict each other are told, each with what helps. */}}
+{{/* Fails for values that contradict each other, and says how to fix them. */}}
 {{- define "cellar.check" -}}
 {{- $auth := .Values.auth -}}
 {{- if and (not $auth.enabled) (not $auth.usersSecret) (not .Values.insecure) -}}
-{{- fail "auth.enabled is false and there is no auth.usersSecret, so anybody could read and change the cache; set insecure to true if that is meant" -}}
+{{- fail "without auth.enabled or auth.usersSecret every client can read and change the cache; set insecure to true to allow this" -}}
 {{- end -}}
 {{- if and .Values.memcached.enabled (not $auth.usersSecret) (not .Values.insecure) -}}
-{{- fail "memcached's protocol has no password of its own: set auth.usersSecret, or insecure to true, or memcached.enabled to false" -}}
+{{- fail "the memcached protocol has no password without users: set auth.usersSecret, or insecure to true, or memcached.enabled to false" -}}
 {{- end -}}
 {{- if and $auth.existingSecret (or $auth.password $auth.httpToken) -}}
-{{- fail "auth.existingSecret and auth.password or auth.httpToken are both set; the password stands in one place" -}}
+{{- fail "auth.existingSecret and auth.password or auth.httpToken are both set; remove one of them" -}}
 {{- end -}}
 {{- if and .Values.tls.enabled (not .Values.tls.certificatesSecret) -}}
 {{- fail "tls.enabled needs tls.certificatesSecret, a secret with tls.crt and tls.key" -}}
 {{- end -}}
 {{- if and (ne (toString .Values.pdb.minAvailable) "") (ne (toString .Values.pdb.maxUnavailable) "") -}}
-{{- fail "pdb.minAvailable and pdb.maxUnavailable are both set; a budget has one of them" -}}
+{{- fail "pdb.minAvailable and pdb.maxUnavailable are both set; remove one of them" -}}
 {{- end -}}
 {{- if and .Values.cluster.etcd (not .Values.cluster.enabled) -}}
-{{- fail "cluster.etcd is set and cluster.enabled is not; the pods register there only as a cluster" -}}
+{{- fail "cluster.etcd needs cluster.enabled" -}}
 {{- end -}}
 {{- if and .Values.cluster.enabled (not .Values.redis.enabled) -}}
-{{- fail "cluster.enabled needs redis.enabled: clients follow the cluster by Redis's protocol" -}}
+{{- fail "cluster.enabled needs redis.enabled: cluster clients use the Redis protocol" -}}
 {{- end -}}
 {{- if and .Values.cluster.etcdUser (not .Values.cluster.etcdSecret) -}}
 {{- fail "cluster.etcdUser needs cluster.etcdSecret, a secret with password" -}}
@@ -76,6 +76,6 @@ dns:{{ include "cellar.fullname" . }}-headless.{{ .Release.Namespace }}.svc
 {{- end -}}
 {{- $stop := add .Values.lameDuckSeconds .Values.drainTimeoutSeconds | int -}}
 {{- if le (int .Values.terminationGracePeriodSeconds) $stop -}}
-{{- fail (printf "terminationGracePeriodSeconds has to be more than lameDuckSeconds and drainTimeoutSeconds together, %d" $stop) -}}
+{{- fail (printf "terminationGracePeriodSeconds must exceed lameDuckSeconds plus drainTimeoutSeconds, %d" $stop) -}}
 {{- end -}}
 {{- end -}}

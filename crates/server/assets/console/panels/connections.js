@@ -5,7 +5,6 @@ import { count, percent, rate } from "../format.js";
 import { busyShares } from "../history.js";
 import { TimeChart } from "../chart.js";
 
-const SPAN_S = 3;
 /** Share of time from which on a thread is near its end. */
 const BUSY = 0.85;
 
@@ -33,20 +32,20 @@ export class Connections {
     const { accepted, refused } = status.connections;
     write(byId("connections-note"), `${count(accepted)} accepted, ${count(refused)} refused`);
     this.chart.update();
-    const before = this.history.since(SPAN_S);
-    const loads = busyShares(status, before?.status, before?.elapsed_s);
+    const minute = this.history.window;
+    const loads = busyShares(status, minute?.before, minute?.elapsed_s);
     const lines = status.threads.map((thread, index) => ({
       thread,
       busy: loads[index],
-      rate: rateOf(thread, before),
+      rate: rateOf(thread, minute),
     }));
     each(this.rows, lines, startRow, updateRow);
   }
 }
 
-function rateOf(thread, before) {
-  const earlier = before?.status.threads.find((one) => one.name === thread.name);
-  return earlier ? (thread.requests - earlier.requests) / before.elapsed_s : null;
+function rateOf(thread, minute) {
+  const earlier = minute?.before.threads.find((one) => one.name === thread.name);
+  return earlier ? (thread.requests - earlier.requests) / minute.elapsed_s : null;
 }
 
 function startRow() {

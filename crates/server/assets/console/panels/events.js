@@ -7,13 +7,13 @@ const SHOWN_MAX = 20;
 
 /** What an event says, by its kind. */
 const WORDS = {
-  started: ({ detail }) => `The server was started, version ${detail}`,
+  started: ({ detail }) => `Server started, version ${detail}`,
   flush: ({ count }) => `Flushed${times(count)}`,
   config: ({ detail, count }) => `Setting changed${times(count)}: ${detail}`,
-  shed: ({ count }) => `${connections(count)} closed: all clients together held too much memory`,
-  slow: ({ count }) => `${connections(count)} closed: the client did not read`,
-  refused: ({ count }) => `${connections(count)} refused: there were as many as there may be`,
-  stalled: ({ count }) => `An event loop stood still${times(count)}`,
+  shed: ({ count }) => `${connections(count)} closed: clients used too much memory`,
+  slow: ({ count }) => `${connections(count)} closed: the client did not read its replies`,
+  refused: ({ count }) => `${connections(count)} refused: --max-connections is reached`,
+  stalled: ({ count }) => `An event loop was blocked${times(count)}`,
 };
 const times = (count) => (count > 1 ? `, ${count} times` : "");
 const connections = (count) => (count === 1 ? "1 connection" : `${count} connections`);

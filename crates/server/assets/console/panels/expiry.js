@@ -27,7 +27,7 @@ export class Expiry {
       this.#show();
     });
     this.legend = legend(this.panel.querySelector(".legend"), [
-      { token: "expired", label: "leaves" },
+      { token: "expired", label: "expires" },
     ]);
     this.chart = draw(this.host, this.#options(), [[], []]);
   }
@@ -92,7 +92,7 @@ export class Expiry {
     const when = step ? `from ${from} to ${span(until_ms)}` : `in ${NAMES[this.reach]}`;
     const text = `about ${count(what.items)} items, ${bytes(what.bytes)} ${when}`;
     this.legend([text]);
-    this.host.setAttribute("aria-label", `Expiry timeline: ${text} leaves.`);
+    this.host.setAttribute("aria-label", `Expiry timeline: ${text} expire.`);
   }
 
   #writeFacts(steps) {
@@ -103,7 +103,7 @@ export class Expiry {
       [`In ${NAMES[this.reach]}`, `${bytes(all)}, ${percent(share)} of all live bytes`],
       ["Later than a day", amount(later)],
       ["Never", amount(never)],
-      ["Over, not yet reclaimed", amount(overdue)],
+      ["Expired, not yet reclaimed", amount(overdue)],
     ];
     each(
       this.facts,

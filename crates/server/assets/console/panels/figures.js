@@ -1,43 +1,45 @@
-// Key figures: the row at the top, each with its last minute as a small line.
+// Key figures: the row at the top, each of the last minute, with that minute as a small line.
+//
+// Rates, ratios and percentiles are those of the whole minute; levels are those of now.
 
 import { byId, colour, element, each, write } from "../dom.js";
 import { bytes, count, micros, percent, rate } from "../format.js";
-import { memoryByState, STATES } from "../history.js";
+import { memoryByState, PROTOCOLS, STATES } from "../history.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 const TREND_VALUES = 60;
-/** Figures are means over so many answers, so that they can be read. */
-const SMOOTH_VALUES = 3;
-
-/** What each figure shows: value, note, the column of its line and the line's colour. */
+/**
+ * What each figure shows: value, note, the column of its line and the line's colour. `minute` has
+ * the figures of the last minute, and nothing before the second answer.
+ */
 const FIGURES = {
-  requests: (history) => ({
-    value: count(history.mean("requests", SMOOTH_VALUES)),
-    note: `${rate(history.last("gets"))} gets, ${rate(history.last("sets"))} sets`,
+  requests: ({ minute }) => ({
+    value: count(minute.requests),
+    note: `${rate(minute.gets)} gets, ${rate(minute.sets)} sets`,
     trend: "requests",
     token: "memcached",
   }),
-  hits: (history) => ({
-    value: percent(history.mean("hit_ratio", SMOOTH_VALUES)),
-    note: `${rate(history.last("misses"))} misses`,
+  hits: ({ minute }) => ({
+    value: percent(minute.hit_ratio),
+    note: minute.gets === 0 ? "no reads" : `${rate(minute.misses)} misses`,
     trend: "hit_ratio",
     token: "good",
   }),
-  latency: (history) => ({
-    value: micros(history.mean("p99", SMOOTH_VALUES)),
-    note: `p50 ${micros(history.last("p50"))}, p99.9 ${micros(history.last("p999"))}`,
+  latency: ({ minute }) => ({
+    value: micros(minute.p99),
+    note: `p50 ${micros(minute.p50)}, p99.9 ${micros(minute.p999)}`,
     trend: "p99",
     token: "http",
   }),
-  items: (history) => ({
-    value: count(history.last("items")),
-    note: `${rate(history.last("evicted"))} evicted, ${rate(history.last("expired"))} expired`,
+  items: ({ status, minute }) => ({
+    value: count(status.items.now),
+    note: `${rate(minute.evicted)} evicted, ${rate(minute.expired)} expired`,
     trend: "items",
     token: "live",
   }),
-  connections: (history) => ({
-    value: count(history.last("connections")),
-    note: `busiest thread ${percent(history.mean("busiest", SMOOTH_VALUES))} busy`,
+  connections: ({ status, minute }) => ({
+    value: count(PROTOCOLS.reduce((sum, name) => sum + status.connections.now[name], 0)),
+    note: `busiest thread ${percent(minute.busiest)} busy`,
     trend: "connections",
     token: "index",
   }),
@@ -58,8 +60,9 @@ export class Figures {
 
   /** Shows the newest answer. */
   update(status) {
+    const minute = this.history.window?.figures ?? {};
     for (const [name, show] of Object.entries(FIGURES)) {
-      const { value, note, trend, token } = show(this.history);
+      const { value, note, trend, token } = show({ status, minute });
       const place = find(name);
       write(place.value, value);
       write(place.note, note);
@@ -112,14 +115,24 @@ function trendLine(host) {
   return (values, token) => {
     colour(picture, token);
     const most = Math.max(0, ...values);
-    const place = (value, index) => {
+    const runs = runsOf(values, (value, index) => {
       const x = TREND_VALUES - values.length + index;
-      return `${x},${(19 - (most > 0 ? value / most : 0) * 17).toFixed(2)}`;
-    };
-    const known = values.map((value) => value ?? 0);
-    const points = known.map(place).join("L");
-    const start = TREND_VALUES - values.length;
-    line.setAttribute("d", points && `M${points}`);
-    area.setAttribute("d", points && `M${start},20L${points}L${TREND_VALUES - 1},20Z`);
+      return [x, (19 - (most > 0 ? value / most : 0) * 17).toFixed(2)];
+    });
+    const along = (run) => run.map((point) => point.join()).join("L");
+    const ends = (run) => [run[0][0], run.at(-1)[0]];
+    line.setAttribute("d", runs.map((run) => `M${along(run)}`).join(""));
+    const filled = (run) => `M${ends(run)[0]},20L${along(run)}L${ends(run)[1]},20Z`;
+    area.setAttribute("d", runs.map(filled).join(""));
   };
+}
+
+/** The points of values, in runs without an unknown value: no reads are no hit ratio of zero. */
+export function runsOf(values, point) {
+  const runs = [[]];
+  values.forEach((value, index) => {
+    if (value === null) runs.push([]);
+    else runs.at(-1).push(point(value, index));
+  });
+  return runs.filter((run) => run.length > 0);
 }

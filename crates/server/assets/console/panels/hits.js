@@ -5,15 +5,14 @@ import { percent, rate } from "../format.js";
 import { REASONS } from "../history.js";
 import { TimeChart } from "../chart.js";
 
-const SPAN_S = 60;
 const WORDS = {
   never_stored: {
     token: "never-stored",
     label: "never stored",
-    meaning: "nobody stored it lately",
+    meaning: "no client stored it lately",
   },
-  expired: { token: "expired", label: "expired", meaning: "its time was over" },
-  evicted: { token: "evicted", label: "evicted", meaning: "more memory would have kept it" },
+  expired: { token: "expired", label: "expired", meaning: "its deadline had passed" },
+  evicted: { token: "evicted", label: "evicted", meaning: "the cache was full" },
   deleted: { token: "deleted", label: "deleted", meaning: "a client deleted or flushed it" },
 };
 
@@ -38,15 +37,15 @@ export class Hits {
     const isEmpty = status.operations.hits + status.operations.misses === 0;
     this.panel.classList.toggle("is-empty", isEmpty);
     this.chart.update();
-    const before = this.history.since(SPAN_S);
+    const minute = this.history.window;
     const counts = REASONS.map((name) =>
-      before ? Math.max(0, status.misses[name] - before.status.misses[name]) : 0,
+      minute ? Math.max(0, status.misses[name] - minute.before.misses[name]) : 0,
     );
     const all = counts.reduce((sum, one) => sum + one, 0);
     const parts = REASONS.map((name, index) => ({
       ...WORDS[name],
       value: counts[index],
-      rate: before ? counts[index] / before.elapsed_s : null,
+      rate: minute ? counts[index] / minute.elapsed_s : null,
       share: all > 0 ? counts[index] / all : null,
       title: WORDS[name].label,
     }));

@@ -7,10 +7,9 @@ import { PROTOCOLS } from "../history.js";
 import { TimeChart } from "../chart.js";
 
 const LABELS = { memcached: "memcached", resp: "RESP", http: "HTTP" };
-const TABLE_SPAN_S = 10;
 const columnsOf = (protocol) => ["p50", "p99", "p999"].map((name) => `${protocol}_${name}`);
 
-/** Percentiles over time for one protocol, and of the last seconds for all. */
+/** Percentiles over time for one protocol, and of the last minute for all. */
 export class Latency {
   #chosenByReader = false;
 
@@ -42,7 +41,7 @@ export class Latency {
     this.panel.classList.toggle("is-empty", counts.every((one) => one === 0));
     this.#chooseBusiest(counts);
     this.chart.update();
-    const before = this.history.since(TABLE_SPAN_S)?.status;
+    const before = this.history.window?.before;
     each(this.rows, PROTOCOLS, startRow, (line, protocol) => {
       const spent = difference(status.latency_us[protocol], before?.latency_us[protocol]);
       const texts = [0.5, 0.99, 0.999].map((q) => micros(quantile(spent, q)));

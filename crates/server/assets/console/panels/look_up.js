@@ -65,7 +65,7 @@ export class LookUp {
       ["Key", element("span", { class: "mono" }, answer.key)],
       ["Kind", answer.kind],
       ["Size", bytes(answer.value_bytes)],
-      ["Leaves in", answer.ttl_ms === null ? "never by itself" : span(answer.ttl_ms)],
+      ["Expires in", answer.ttl_ms === null ? "no TTL" : span(answer.ttl_ms)],
       ["Flags", String(answer.flags)],
     ];
     for (const [name, value] of rows) {
@@ -101,8 +101,8 @@ export class LookUp {
     this.#asked += 1;
     const answer = await ask(wanted, "DELETE");
     if (answer.problem) this.#say(answer.problem, "problem");
-    else if (answer.deleted) this.#say(`“${wanted.key}” is deleted.`);
-    else this.#say(`“${wanted.key}” was gone already.`);
+    else if (answer.deleted) this.#say(`“${wanted.key}” deleted.`);
+    else this.#say(`“${wanted.key}” did not exist.`);
   }
 }
 

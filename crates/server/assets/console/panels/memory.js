@@ -8,9 +8,9 @@ import { TimeChart } from "../chart.js";
 /** What memory holds, from the bottom of the chart. */
 const PARTS = [
   { column: "live_bytes", label: "live", token: "live" },
-  { column: "dead_bytes", label: "dead", token: "dead" },
+  { column: "dead_bytes", label: "reclaimable", token: "dead" },
   { column: "index_bytes", label: "index", token: "index" },
-  { column: "overhead_bytes", label: "bookkeeping", token: "overhead" },
+  { column: "overhead_bytes", label: "overhead", token: "overhead" },
   { column: "buffer_bytes", label: "buffers", token: "buffers" },
   { column: "free_bytes", label: "free", token: "free" },
 ];
@@ -52,8 +52,8 @@ function inWords({ dead_bytes, free_bytes }, limit_bytes) {
   const dead = dead_bytes / limit_bytes;
   const wait =
     dead > 0
-      ? `${percent(dead)} of it holds dead items, which leave before any live one has to.`
-      : "No dead item holds memory.";
+      ? `${percent(dead)} is reclaimable: the server frees it before it evicts live items.`
+      : "Nothing is reclaimable.";
   const free = free_bytes / limit_bytes;
-  return free < 0.02 ? `The memory is in full use. ${wait}` : `${percent(free)} is free. ${wait}`;
+  return free < 0.02 ? `The memory is full. ${wait}` : `${percent(free)} is free. ${wait}`;
 }

@@ -1,4 +1,5 @@
-// What if: the estimated share of reads that miss, by memory, and one question to it.
+// What if: the estimated share of the last minute's reads that miss, by memory, and one question
+// to it.
 
 import { byId, element, write } from "../dom.js";
 import { bytes, count, factor, percent, percentShort } from "../format.js";
@@ -6,12 +7,11 @@ import { axis, draw, line, valueAxis } from "../chart.js";
 
 /** A change of the miss ratio below this is said to be none. */
 const NOTABLE = 0.002;
-const SMOOTH_VALUES = 10;
 
 /** The miss-ratio curve. */
 export class WhatIf {
   #points = [];
-  #limit_bytes = 0;
+  #present_bytes = 0;
   #pointed = null;
 
   constructor(history) {
@@ -25,10 +25,9 @@ export class WhatIf {
 
   /** Shows the newest answer. */
   update(status) {
-    this.#limit_bytes = status.memory.limit_bytes;
-    this.#points = status.curve
-      .filter((point) => point.miss_ratio !== null)
-      .map((point) => ({ ...point, place: Math.log2(point.factor) }));
+    this.#present_bytes = status.curve.find((point) => point.factor === 1)?.memory_bytes;
+    const curve = this.history.window?.curve ?? [];
+    this.#points = curve.map((point) => ({ ...point, place: Math.log2(point.factor) }));
     this.panel.classList.toggle("is-empty", this.#points.length < 2);
     this.#show();
   }
@@ -54,7 +53,12 @@ export class WhatIf {
   }
 
   #labels(places) {
-    return places.map((place) => `${factor(2 ** place)}\n${bytes(this.#limit_bytes * 2 ** place)}`);
+    return places.map((place) => `${factor(2 ** place)}\n${bytes(this.#bytesAt(place))}`);
+  }
+
+  /** The simulated memory at a place: a multiple of what the server was started with. */
+  #bytesAt(place) {
+    return this.#present_bytes * 2 ** place;
   }
 
   /** The pointer asks about the place under it; when it leaves, the slider's question is back. */
@@ -79,7 +83,7 @@ export class WhatIf {
       all.map((one) => missRatioAt(this.#points, one)),
       all.map((one) => (one === place ? asked : null)),
     ]);
-    const memory = `${factor(2 ** place)}, ${bytes(this.#limit_bytes * 2 ** place)}`;
+    const memory = `${factor(2 ** place)}, ${bytes(this.#bytesAt(place))}`;
     write(byId("what-if-memory"), memory);
     this.slider.setAttribute("aria-valuetext", `${memory}: ${percent(asked)} of reads miss`);
     const words = byId("what-if-words");
@@ -89,8 +93,7 @@ export class WhatIf {
   }
 
   #readsPerSecond() {
-    const hits = this.history.mean("hits", SMOOTH_VALUES);
-    return (hits ?? 0) + (this.history.mean("misses", SMOOTH_VALUES) ?? 0);
+    return this.history.window?.figures.gets ?? 0;
   }
 }
 

@@ -43,11 +43,11 @@ pub(super) struct ServiceRecord {
 pub(super) fn look_up(name: &str) -> Result<Vec<ServiceRecord>, String> {
     let text = std::fs::read(CONFIG).map_err(|error| format!("{CONFIG}: {error}"))?;
     let (config, _) = Config::parse_with_errors(&text);
-    let mut failure = "no server of it answers".to_owned();
+    let mut failure = "no DNS server answers".to_owned();
     for full in tried(name, &config) {
         match of_any_server(&full, &config) {
             Ok(records) if !records.is_empty() => return Ok(records),
-            Ok(_) => failure = "there are no SRV records of it".to_owned(),
+            Ok(_) => failure = "the name has no SRV records".to_owned(),
             Err(reason) => failure = reason,
         }
     }
@@ -125,7 +125,7 @@ fn by_datagram(server: SocketAddr, question: &[u8], id: u16) -> io::Result<Vec<u
             return Ok(answer);
         }
     }
-    Err(io::Error::other("its answers are for others"))
+    Err(io::Error::other("the answers are for other requests"))
 }
 
 /// The same by TCP, each message behind its length.
@@ -146,12 +146,12 @@ fn by_stream(server: SocketAddr, question: &[u8]) -> io::Result<Vec<u8>> {
 fn read(answer: &[u8], id: u16) -> Result<Vec<ServiceRecord>, String> {
     let packet = Packet::parse(answer).map_err(told)?;
     if packet.id() != id || !packet.has_flags(PacketFlag::RESPONSE) {
-        return Err("it answers another question".to_owned());
+        return Err("the answer is for another question".to_owned());
     }
     match packet.rcode() {
         RCODE::NoError => {}
         RCODE::NameError => return Ok(Vec::new()),
-        code => return Err(format!("it answers {code:?}")),
+        code => return Err(format!("the DNS server returns {code:?}")),
     }
     let shown = |name: &Name<'_>| {
         let text = name.to_string().to_ascii_lowercase();

@@ -138,7 +138,7 @@ impl Gateway {
         let answer: Streamed = read(&bytes)?;
         let renewal = renewal(&answer.result)?;
         if renewal.lease != lease {
-            return Err("it answers for another lease".to_owned());
+            return Err("etcd's answer is for another lease".to_owned());
         }
         Ok(renewal)
     }
@@ -228,7 +228,7 @@ impl Gateway {
         let versions = self.urls.iter().filter_map(|url| self.version(url).ok());
         let mut versions = versions.peekable();
         if versions.peek().is_none() {
-            return Err("no member of etcd tells its version".to_owned());
+            return Err("no member of etcd returns its version".to_owned());
         }
         Ok(versions.find(|version| is_doubtful(version)))
     }
@@ -334,7 +334,7 @@ impl Gateway {
                 format!("etcd says: {said}; set --cluster-user and --cluster-password-file")
             }
             Some(said) => format!("etcd says: {said}"),
-            None => format!("etcd answers {status}"),
+            None => format!("etcd returns status {status}"),
         })
     }
 
@@ -373,7 +373,7 @@ fn certificates(path: &std::path::Path) -> Result<Vec<Certificate<'static>>, Str
         }
     }
     if all.is_empty() {
-        return Err(failed(&"there is no certificate in it"));
+        return Err(failed(&"the file contains no certificate"));
     }
     Ok(all)
 }
@@ -411,13 +411,14 @@ fn entry(stored: &StoredKey, prefix: &str) -> Result<KeyValue, String> {
 fn number(text: &str) -> Result<i64, String> {
     match text {
         "" => Ok(0),
-        _ => text.parse().map_err(|_| format!("{text:?} is no number")),
+        _ => text
+            .parse()
+            .map_err(|_| format!("{text:?} is not a number")),
     }
 }
 
 fn read<T: for<'a> Deserialize<'a>>(bytes: &[u8]) -> Result<T, String> {
-    serde_json::from_slice(bytes)
-        .map_err(|error| format!("etcd's answer is not understood: {error}"))
+    serde_json::from_slice(bytes).map_err(|error| format!("etcd's answer is not valid: {error}"))
 }
 
 fn told(error: impl std::fmt::Display) -> String {

@@ -69,7 +69,7 @@ impl EtcdLogin {
             format!("--cluster-password-file {}: {reason}", self.file.display())
         };
         let bytes = Zeroizing::new(read.map_err(|error| failed(&error))?);
-        let text = std::str::from_utf8(&bytes).map_err(|_| failed(&"it is no text"))?;
+        let text = std::str::from_utf8(&bytes).map_err(|_| failed(&"it is not valid UTF-8"))?;
         match text.lines().next() {
             Some(password) if !password.is_empty() => Ok(Zeroizing::new(password.to_owned())),
             _ => Err(failed(&"its first line is empty")),
