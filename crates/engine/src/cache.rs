@@ -287,6 +287,23 @@ impl Cache {
         }
     }
 
+    /// Reads an item as [`Cache::get`] does, as part of what `snapshot` is taken of: where the read
+    /// needs the shard's lock, the snapshot knows that nobody else had it.
+    #[inline]
+    pub fn get_in<R>(
+        &self,
+        snapshot: &mut Snapshot<'_>,
+        key: Key<'_>,
+        read: impl FnOnce(Item<'_>) -> R,
+    ) -> Option<R> {
+        let now = self.now();
+        let cell = self.cell(key);
+        match self.glimpse(cell, key, now, read) {
+            Ok(answer) => Some(answer),
+            Err(read) => snapshot.lock_to_read(key, |shard| shard.get(key, now).map(read)),
+        }
+    }
+
     /// A counted handle on a value, readable without any lock; see [`Item::pin`].
     pub fn get_handle(&self, key: Key<'_>) -> Option<Handle> {
         let now = self.now();

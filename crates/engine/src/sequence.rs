@@ -22,6 +22,14 @@ pub(crate) struct Sequence(AtomicU64);
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seen(u64);
 
+impl Seen {
+    /// The count behind one more change that has ended.
+    #[inline]
+    pub(crate) fn next(self) -> Seen {
+        Seen(self.0 + 2)
+    }
+}
+
 impl Default for Sequence {
     fn default() -> Sequence {
         Sequence::new()
@@ -60,6 +68,13 @@ impl Sequence {
     pub(crate) fn is_closed(&self) -> bool {
         // Relaxed: only the holder of the lock writes the count.
         self.0.load(Ordering::Relaxed) & 1 == 1
+    }
+
+    /// Whether the change that the holder of the lock has begun is the first one since.
+    #[inline]
+    pub(crate) fn is_first_since(&self, seen: Seen) -> bool {
+        // Relaxed: only the holder of the lock writes the count.
+        self.0.load(Ordering::Relaxed) == seen.0 | 1
     }
 
     /// The count, unless somebody is at work.

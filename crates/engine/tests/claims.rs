@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use cellar_engine::{
-    Cache, Claims, Config, DeleteOptions, Extended, Intent, Key, SetOptions, mark_waits_in,
+    Cache, Claims, Config, DeleteOptions, Extended, Intent, Item, Key, SetOptions, mark_waits_in,
 };
 
 /// Rounds of threads that meet by chance.
@@ -66,7 +66,7 @@ impl Fixture {
     }
 
     fn get(&self, number: usize) -> u64 {
-        let read = |item: cellar_engine::Item<'_>| item.value.try_into().unwrap();
+        let read = |item: Item<'_>| item.value.try_into().unwrap();
         u64::from_le_bytes(self.cache.get(self.key(number), read).unwrap())
     }
 }
@@ -134,12 +134,17 @@ fn nobody_sees_half_of_a_section() {
         });
         scope.spawn(|| {
             while !is_over.load(Ordering::Relaxed) {
-                let Some(snapshot) = fixture.cache.snapshot(fixture.keys()) else {
+                let Some(mut snapshot) = fixture.cache.snapshot(fixture.keys()) else {
                     continue;
                 };
-                let seen: Vec<u64> = (0..4).map(|number| fixture.get(number)).collect();
+                let mut seen = Vec::new();
+                for number in 0..4 {
+                    let read = |item: Item<'_>| item.value.to_vec();
+                    let key = fixture.key(number);
+                    seen.push(fixture.cache.get_in(&mut snapshot, key, read).unwrap());
+                }
                 if snapshot.is_still() {
-                    assert!(seen.iter().all(|&one| one == seen[0]), "{seen:?}");
+                    assert!(seen.iter().all(|one| *one == seen[0]), "{seen:?}");
                 }
             }
         });
@@ -373,4 +378,38 @@ fn maintenance_waits_for_no_section() {
     });
     drop(claims);
     assert_eq!((fixture.get(0), fixture.get(1)), (2, 1));
+}
+
+#[test]
+fn reads_of_a_snapshot_under_the_lock_leave_it_as_it_is_and_changes_of_others_do_not() {
+    let fixture = Fixture::of(2);
+    let cache = &fixture.cache;
+    let [first, second] = [0, 1].map(|number| fixture.keys().nth(number).unwrap());
+    // A long value and a miss are read under the lock.
+    let long = vec![b'x'; 10_000];
+    cache.set(first, &long, &SetOptions::default()).unwrap();
+    let read = |snapshot: &mut _| {
+        let found = cache.get_in(snapshot, first, |item| item.value.len());
+        let missing = cache.get_in(snapshot, second, |item| item.value.len());
+        assert_eq!((found, missing), (Some(10_000), None));
+    };
+    let mut snapshot = cache.snapshot([first, second]).unwrap();
+    read(&mut snapshot);
+    read(&mut snapshot);
+    assert!(snapshot.is_still());
+    // Another's change before, between and behind the reads of a shard.
+    for place in 0..3 {
+        let mut snapshot = cache.snapshot([first, second]).unwrap();
+        let change = || cache.set(first, &long, &SetOptions::default()).unwrap();
+        for turn in 0..2 {
+            if turn == place {
+                change();
+            }
+            read(&mut snapshot);
+        }
+        if place == 2 {
+            change();
+        }
+        assert!(!snapshot.is_still(), "{place}");
+    }
 }

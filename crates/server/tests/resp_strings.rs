@@ -451,3 +451,32 @@ fn a_digest_is_that_of_redis_and_stands_for_the_value() {
         GET a => b",
     );
 }
+
+#[test]
+fn a_read_of_several_keys_counts_each_of_them_once() {
+    let daemon = Daemon::start(&[]);
+    let mut client = Client::connect(&daemon);
+    // The reads of missing keys and of long values take a lock.
+    let long = vec![b'x'; 10_000];
+    let names: Vec<String> = (0..40).map(|number| format!("key:{number}")).collect();
+    for name in &names[..20] {
+        client.send(&[b"SET", name.as_bytes(), &long]);
+        assert_eq!(client.read(), ok());
+    }
+    let head = |name| format!("VALUE {name} 0 {}\r\n", long.len()).into_bytes();
+    let value = |name| [&head(name), &long[..], b"\r\n"].concat();
+    let mut values: Vec<u8> = names[..20].iter().flat_map(value).collect();
+    values.extend(b"END\r\n");
+    for _ in 0..5 {
+        client.run(&format!("MGET {}", names.join(" ")));
+        let request = format!("get {}\r\n", names.join(" "));
+        daemon::check(&mut daemon.connect(), request.as_bytes(), &values);
+    }
+    let info = client.run("INFO stats").shown();
+    for count in ["keyspace_hits:200", "keyspace_misses:200"] {
+        assert!(
+            info.lines().any(|line| line.trim() == count),
+            "{count}: {info}"
+        );
+    }
+}

@@ -184,8 +184,29 @@ pub struct Snapshot<'c> {
 }
 
 impl Snapshot<'_> {
-    /// Whether nobody has locked any of the shards since: what was read from them since was stored
-    /// at one moment.
+    /// Runs `read` under the lock of the key's shard, which alone is no change of the shard.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn lock_to_read<R>(
+        &mut self,
+        key: Key<'_>,
+        read: impl FnOnce(&mut Shard) -> R,
+    ) -> R {
+        let number = self.cache.number_of(key);
+        let cell = &self.cache.shards[number];
+        let mut shard = cell.lock_to_read();
+        let sequence = &cell.lock.sequence;
+        // If others had it before, the count of then stays, and is not found again.
+        if let Some(seen) = &mut self.shards[number]
+            && sequence.is_first_since(*seen)
+        {
+            *seen = seen.next();
+        }
+        read(&mut shard)
+    }
+
+    /// Whether nobody but reads of this snapshot has locked any of the shards since: what was read
+    /// from them since was stored at one moment.
     #[must_use]
     pub fn is_still(&self) -> bool {
         let mut seen = self.shards.iter().zip(&self.cache.shards);

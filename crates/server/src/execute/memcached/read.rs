@@ -1,6 +1,6 @@
 //! Classic reads: get, gets, gat, gats.
 
-use cellar_engine::{Deadline, Found, Handle, Intent, Item, Key, Kind, Lookup};
+use cellar_engine::{Deadline, Found, Handle, Intent, Item, Key, Kind, Lookup, Snapshot};
 use cellar_protocol::memcached::token::Words;
 use cellar_protocol::memcached::{Get, reply};
 
@@ -31,7 +31,7 @@ struct ReadRest {
 
 impl Unfinished for ReadRest {
     fn resume(self: Box<Self>, context: Context<'_>, output: &mut Output) -> Flow {
-        resume(&self.keys, self.how, context, output)
+        resume(&self.keys, self.how, (context, None), output)
     }
 
     fn waiting_bytes(&self) -> usize {
@@ -55,7 +55,7 @@ pub(super) fn get(
         return as_step(get.keys, how, context, output);
     }
     if get.touch.is_none() && !get.with_version {
-        plain(first, context, output);
+        plain(first, (context, None), output);
     } else {
         let touch = get.touch.map(|exptime| context.deadline(exptime));
         special(
@@ -76,13 +76,13 @@ pub(super) fn get(
 fn as_step(keys: &[u8], how: How, context: Context<'_>, output: &mut Output) -> Flow {
     let (cache, start) = (context.cache(), output.bytes().len());
     if context.is_in_step() || !cache.has_claims() {
-        return resume(keys, how, context, output);
+        return resume(keys, how, (context, None), output);
     }
     let hashed = || Words::of(keys).map(|word| context.key(word));
     let changes = how.touch.is_some() || how.with_version;
     let snapshot = (!changes).then(|| cache.snapshot(hashed())).flatten();
-    if let Some(snapshot) = snapshot {
-        let flow = resume(keys, how, context, output);
+    if let Some(mut snapshot) = snapshot {
+        let flow = resume(keys, how, (context, Some(&mut snapshot)), output);
         if snapshot.is_still() {
             return flow;
         }
@@ -90,15 +90,20 @@ fn as_step(keys: &[u8], how: How, context: Context<'_>, output: &mut Output) -> 
     }
     let mut wish = Wish::of(if changes { Intent::Write } else { Intent::Read });
     hashed().for_each(|key| cache.want(&mut wish.shards, key));
-    context.on_keys(&wish, |context| resume(keys, how, context, output))
+    context.on_keys(&wish, |context| resume(keys, how, (context, None), output))
 }
 
 /// Reads the keys of `keys` until the answer is long enough for one call.
-fn resume(keys: &[u8], how: How, context: Context<'_>, output: &mut Output) -> Flow {
+fn resume(
+    keys: &[u8],
+    how: How,
+    (context, mut snapshot): (Context<'_>, Option<&mut Snapshot<'_>>),
+    output: &mut Output,
+) -> Flow {
     let mut words = Words::of(keys);
     let mut answered = 0;
     loop {
-        answered += read_some(&mut words, how, context, output);
+        answered += read_some(&mut words, how, (context, snapshot.as_deref_mut()), output);
         let mut rest = words;
         if rest.next().is_none() {
             output.bytes().extend_from_slice(reply::line::END);
@@ -112,7 +117,12 @@ fn resume(keys: &[u8], how: How, context: Context<'_>, output: &mut Output) -> F
 }
 
 /// Reads the next few keys; returns the bytes of the answer.
-fn read_some(words: &mut Words<'_>, how: How, context: Context<'_>, output: &mut Output) -> usize {
+fn read_some(
+    words: &mut Words<'_>,
+    how: How,
+    (context, mut snapshot): (Context<'_>, Option<&mut Snapshot<'_>>),
+    output: &mut Output,
+) -> usize {
     let cache = context.cache();
     let mut keys: [Option<Key<'_>>; KEYS_TOGETHER_MAX] = [None; KEYS_TOGETHER_MAX];
     for (slot, word) in keys.iter_mut().zip(words) {
@@ -125,7 +135,7 @@ fn read_some(words: &mut Words<'_>, how: How, context: Context<'_>, output: &mut
     for key in keys.into_iter().flatten() {
         answered += KEY_BYTES_MIN;
         answered += if how.touch.is_none() && !how.with_version {
-            plain(key, context, output)
+            plain(key, (context, snapshot.as_deref_mut()), output)
         } else {
             special(key, how, context, output)
         };
@@ -135,7 +145,11 @@ fn read_some(words: &mut Words<'_>, how: How, context: Context<'_>, output: &mut
 
 /// One key of get; returns the bytes of the answer.
 #[inline]
-fn plain(key: Key<'_>, context: Context<'_>, output: &mut Output) -> usize {
+fn plain(
+    key: Key<'_>,
+    (context, snapshot): (Context<'_>, Option<&mut Snapshot<'_>>),
+    output: &mut Output,
+) -> usize {
     let counters = context.counters;
     counters.cmd_get.add(1);
     if !context.serves(key.bytes()) {
@@ -144,9 +158,11 @@ fn plain(key: Key<'_>, context: Context<'_>, output: &mut Output) -> usize {
     }
     let out = output.bytes();
     // What is no string does not exist for this protocol.
-    let found = context.cache().get(key, |item| {
-        (item.kind == Kind::STRING).then(|| append(out, key, item, None))
-    });
+    let read = |item: Item<'_>| (item.kind == Kind::STRING).then(|| append(out, key, item, None));
+    let found = match snapshot {
+        Some(snapshot) => context.cache().get_in(snapshot, key, read),
+        None => context.cache().get(key, read),
+    };
     let Some((bytes, pinned)) = found.flatten() else {
         counters.get_misses.add(1);
         return 0;

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use cellar_engine::{DeleteOptions, KEY_BYTES_MAX, Key, Kind, SetOptions, Space};
+use cellar_engine::{DeleteOptions, Item, KEY_BYTES_MAX, Key, Kind, SetOptions, Snapshot, Space};
 use cellar_protocol::resp::number::parse_integer;
 use cellar_protocol::resp::{Proto, Reply};
 
@@ -46,7 +46,7 @@ pub(in crate::execute::resp) fn mget(call: &mut Call<'_>) -> Outcome {
     if keys.len() > 1 && !call.context.is_in_step() {
         return mget_as_step(call, &how);
     }
-    answer(call, &how)
+    answer(call, &how, None)
 }
 
 /// Answers what all keys hold at one moment, as far as one step reads them.
@@ -54,24 +54,26 @@ fn mget_as_step(call: &mut Call<'_>, how: &MgetHow) -> Outcome {
     let (cache, start) = (call.cache(), call.output.bytes().len());
     let first = call.args[1..].iter().take(how.step_items());
     let first = first.filter_map(|key| cache.key_in(how.space, key).ok());
-    if let Some(snapshot) = cache.snapshot(first) {
-        let outcome = answer(call, how)?;
+    if let Some(mut snapshot) = cache.snapshot(first) {
+        let outcome = answer(call, how, Some(&mut snapshot))?;
         if snapshot.is_still() {
             return Ok(outcome);
         }
         call.output.truncate(start);
     }
-    call.as_step(|call| answer(call, how))
+    call.as_step(|call| answer(call, how, None))
 }
 
-fn answer(call: &mut Call<'_>, how: &MgetHow) -> Outcome {
+/// Answers all keys, those of the first step as part of a snapshot.
+fn answer(call: &mut Call<'_>, how: &MgetHow, mut snapshot: Option<&mut Snapshot<'_>>) -> Outcome {
     let keys = &call.args[1..];
     let start = call.output.bytes().len();
     let mut read = 0;
     while read < keys.len() {
         let end = keys.len().min(read + how.step_items());
         let next = &keys[read..end];
-        read += read_some(next, how, ANSWER_BYTES_MAX, call.context, call.output)?;
+        let within = (call.context, snapshot.as_deref_mut());
+        read += read_some(next, how, ANSWER_BYTES_MAX, within, call.output)?;
         call.check_reply(start)?;
         if !call.session.answers_whole && read < keys.len() {
             return read_rest(call, how.clone(), &keys[read..]);
@@ -127,7 +129,7 @@ impl Unfinished for MgetRest {
         let keys: Vec<&[u8]> = (self.answered..end)
             .map(|place| self.keys.get(place))
             .collect();
-        let read = read_some(&keys, &self.how, ANSWER_BYTES_MAX, context, output);
+        let read = read_some(&keys, &self.how, ANSWER_BYTES_MAX, (context, None), output);
         // A key that is too long ended the command before the first piece.
         self.answered += read.unwrap_or(keys.len());
         if self.is_silent {
@@ -149,7 +151,7 @@ fn read_some<K: AsRef<[u8]>>(
     keys: &[K],
     how: &MgetHow,
     bytes_max: usize,
-    context: Context<'_>,
+    (context, mut snapshot): (Context<'_>, Option<&mut Snapshot<'_>>),
     output: &mut Output,
 ) -> Result<usize, Failure> {
     let cache = context.cache();
@@ -174,7 +176,7 @@ fn read_some<K: AsRef<[u8]>>(
         let hashed = hashed.into_iter().flatten();
         hashed.clone().for_each(|key| cache.hint_item(key));
         for key in hashed {
-            answered += read_one(key, how.proto, context, output);
+            answered += read_one(key, how.proto, (context, snapshot.as_deref_mut()), output);
         }
         read += group.len();
         if answered >= bytes_max {
@@ -185,13 +187,22 @@ fn read_some<K: AsRef<[u8]>>(
 }
 
 /// Answers one key's value, null for another kind too; returns its bytes.
-fn read_one(key: Key<'_>, proto: Proto, context: Context<'_>, output: &mut Output) -> usize {
+fn read_one(
+    key: Key<'_>,
+    proto: Proto,
+    (context, snapshot): (Context<'_>, Option<&mut Snapshot<'_>>),
+    output: &mut Output,
+) -> usize {
     let counters = context.counters;
     counters.cmd_get.add(1);
     let mut reply = Reply::new(output.bytes(), proto);
-    let found = context.cache().get(key, |item| {
+    let read = |item: Item<'_>| {
         (item.kind == Kind::STRING).then(|| (item.value.len(), append_value(&mut reply, item)))
-    });
+    };
+    let found = match snapshot {
+        Some(snapshot) => context.cache().get_in(snapshot, key, read),
+        None => context.cache().get(key, read),
+    };
     match found.flatten() {
         Some((bytes, pinned)) => {
             counters.get_hits.add(1);
