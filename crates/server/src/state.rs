@@ -10,6 +10,7 @@ use crate::budget::Budget;
 use crate::client::Clients;
 use crate::clock::{LoopClock, WallClock};
 use crate::cluster::Cluster;
+use crate::command_log::CommandLog;
 use crate::content_types::ContentTypes;
 use crate::counters::times::{Times, TimesByCommand};
 use crate::counters::{Calls, Counters, Totals};
@@ -31,7 +32,6 @@ use crate::parameters::Parameters;
 use crate::pause::Pause;
 use crate::script::{Functions, Scripts};
 use crate::settings::Settings;
-use crate::slow_log::SlowLog;
 use crate::strangers::Strangers;
 use crate::tls::Keys;
 use crate::users::Users;
@@ -113,7 +113,7 @@ pub struct State {
     /// What CONFIG GET shows.
     pub parameters: Parameters,
     /// The slowest commands.
-    pub slow_log: SlowLog,
+    pub slow_log: CommandLog,
     /// Which keys cost most, while somebody wants to know.
     pub hot_keys: HotKeys,
     /// What took very long, and when.
@@ -219,7 +219,7 @@ impl State {
             clients: Clients::new(Arc::clone(&budget)),
             budget,
             parameters: Parameters::new(&settings),
-            slow_log: SlowLog::default(),
+            slow_log: CommandLog::default(),
             hot_keys: HotKeys::default(),
             latency_events: LatencyEvents::default(),
             monitors: Monitors::default(),

@@ -33,10 +33,10 @@ use super::call::clocked;
 use super::failed;
 use super::session::Session;
 use crate::clock::Stopwatch;
+use crate::command_log::shortened;
 use crate::execute::context::Context;
 use crate::kind::own_deadline;
 use crate::output::Output;
-use crate::slow_log::shortened;
 
 /// GET.
 pub(super) fn get(call: &mut Call<'_>) -> Outcome {

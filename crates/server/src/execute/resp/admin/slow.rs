@@ -1,14 +1,14 @@
-//! SLOWLOG and COMMANDLOG: which commands took long ([`crate::slow_log`]).
+//! SLOWLOG and COMMANDLOG: which commands took long ([`crate::command_log`]).
 //!
 //! Of COMMANDLOG's three logs there is the one of slow commands alone.
 
 use cellar_protocol::resp::Reply;
 use cellar_protocol::resp::number::parse_integer;
 
+use crate::command_log::LoggedCommand;
 use crate::execute::resp::call::steps::{Progress, STEP_BYTES};
 use crate::execute::resp::call::{Call, Outcome};
 use crate::execute::resp::failure::Failure;
-use crate::slow_log::SlowCommand;
 
 /// Entries of SLOWLOG GET if no number is given.
 const ENTRIES: usize = 10;
@@ -82,7 +82,7 @@ fn list(call: &mut Call<'_>, count: usize) -> Outcome {
     })
 }
 
-fn write(reply: &mut Reply<'_>, entry: &SlowCommand) {
+fn write(reply: &mut Reply<'_>, entry: &LoggedCommand) {
     reply.array(6);
     reply.integer(entry.id);
     reply.integer(i64::try_from(entry.unix_s).unwrap_or(i64::MAX));

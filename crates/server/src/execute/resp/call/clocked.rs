@@ -16,6 +16,7 @@ use smallvec::SmallVec;
 use crate::client::Client;
 use crate::clock::Stopwatch;
 use crate::cluster::slot::slot_of;
+use crate::command_log::{LoggedCommand, ShownArgs, shortened};
 use crate::execute::context::{Context, Flow, Unfinished};
 use crate::execute::resp::QUICK_ARGS_MAX;
 use crate::execute::resp::call::notify::Class;
@@ -26,7 +27,6 @@ use crate::hot_keys::Cost;
 use crate::latency_events::LatencyEvent;
 use crate::monitors::MonitorSource;
 use crate::output::Output;
-use crate::slow_log::{ShownArgs, SlowCommand, shortened};
 
 /// What stands in listings in the place of a secret.
 const REDACTED: &[u8] = b"(redacted)";
@@ -208,7 +208,7 @@ pub(in crate::execute::resp) fn note(
     };
     state.latency_events.note(event, us, unix_s);
     if state.slow_log.is_slow(us) && !command.flags.has(Flags::SKIP_SLOWLOG) {
-        state.slow_log.add(SlowCommand {
+        state.slow_log.add(LoggedCommand {
             id: 0,
             unix_s: unix_s(),
             us,

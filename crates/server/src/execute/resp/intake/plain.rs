@@ -8,6 +8,7 @@ use cellar_protocol::resp::command::find;
 use cellar_protocol::resp::{Reply, Request, Verb};
 
 use crate::clock::Stopwatch;
+use crate::command_log::shortened;
 use crate::execute::context::{Context, Flow};
 use crate::execute::permission::Need;
 use crate::execute::resp::call::notify::Class;
@@ -16,7 +17,6 @@ use crate::execute::resp::session::Session;
 use crate::execute::resp::{execute, failed, prepare, strings};
 use crate::output::Output;
 use crate::protocol::Protocol;
-use crate::slow_log::shortened;
 use crate::tracking::begin_request;
 
 /// Why the key of a plain request can be hashed.

@@ -3,7 +3,7 @@
 //! A list behind a lock that only slow commands take, bounded in entries and, by
 //! [`SLOW_LOG_BYTES_MAX`], in bytes. Commands of constant time are timed
 //! by sample, and each of them if the threshold is below what they could reach
-//! ([`SlowLog::is_for_quick`]).
+//! ([`CommandLog::is_for_quick`]).
 //!
 //! Tests: tests/resp_admin.rs, tests/resp_times.rs.
 
@@ -22,7 +22,7 @@ const ARG_BYTES_MAX: usize = 128;
 
 /// One slow command.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SlowCommand {
+pub struct LoggedCommand {
     /// Its number, never used twice.
     pub id: i64,
     /// When it ran, as a Unix time in seconds.
@@ -77,17 +77,17 @@ impl ShownArgs {
     }
 }
 
-impl SlowCommand {
+impl LoggedCommand {
     /// What it takes, in bytes.
     fn bytes(&self) -> usize {
-        size_of::<SlowCommand>() + self.args.held_bytes() + self.peer.len() + self.name.len()
+        size_of::<LoggedCommand>() + self.args.held_bytes() + self.peer.len() + self.name.len()
     }
 }
 
 #[derive(Debug, Default)]
 struct Entries {
     last: i64,
-    newest_first: VecDeque<Arc<SlowCommand>>,
+    newest_first: VecDeque<Arc<LoggedCommand>>,
     most: usize,
     /// Bytes of all of them.
     bytes: usize,
@@ -107,26 +107,26 @@ impl Entries {
 
 /// The log.
 #[derive(Debug)]
-pub struct SlowLog {
+pub struct CommandLog {
     // Relaxed: a setting that orders nothing.
     threshold_us: AtomicI64,
     entries: Mutex<Entries>,
 }
 
-impl Default for SlowLog {
-    fn default() -> SlowLog {
+impl Default for CommandLog {
+    fn default() -> CommandLog {
         let entries = Entries {
             most: 128,
             ..Entries::default()
         };
-        SlowLog {
+        CommandLog {
             threshold_us: AtomicI64::new(10_000),
             entries: Mutex::new(entries),
         }
     }
 }
 
-impl SlowLog {
+impl CommandLog {
     /// The shortest time, in microseconds, that is slow; negative if nothing is.
     #[inline]
     pub fn threshold_us(&self) -> i64 {
@@ -160,9 +160,9 @@ impl SlowLog {
     }
 
     /// Adds a command, which gets its number here.
-    pub fn add(&self, entry: SlowCommand) {
+    pub fn add(&self, entry: LoggedCommand) {
         let mut entries = self.lock();
-        let entry = SlowCommand {
+        let entry = LoggedCommand {
             id: entries.last,
             ..entry
         };
@@ -173,7 +173,7 @@ impl SlowLog {
     }
 
     /// The newest entries, at most `count`.
-    pub fn newest(&self, count: usize) -> Vec<Arc<SlowCommand>> {
+    pub fn newest(&self, count: usize) -> Vec<Arc<LoggedCommand>> {
         self.lock()
             .newest_first
             .iter()
@@ -236,8 +236,8 @@ pub fn shortened(args: &[&[u8]]) -> ShownArgs {
 mod tests {
     use super::*;
 
-    fn entry(name: &[u8]) -> SlowCommand {
-        SlowCommand {
+    fn entry(name: &[u8]) -> LoggedCommand {
+        LoggedCommand {
             id: 0,
             unix_s: 1,
             us: 2,
@@ -249,7 +249,7 @@ mod tests {
 
     #[test]
     fn the_log_keeps_the_newest() {
-        let log = SlowLog::default();
+        let log = CommandLog::default();
         log.set_most(2);
         for name in [b"one".as_slice(), b"two", b"three"] {
             log.add(entry(name));
@@ -262,12 +262,12 @@ mod tests {
 
     #[test]
     fn entries_are_bounded_in_bytes_and_the_oldest_go_first() {
-        let log = SlowLog::default();
+        let log = CommandLog::default();
         log.set_most(usize::MAX);
         let wide = [b'y'; 300];
         let added = 10_000;
         for _ in 0..added {
-            log.add(SlowCommand {
+            log.add(LoggedCommand {
                 args: shortened(&[wide.as_slice(); 40]),
                 ..entry(b"")
             });
