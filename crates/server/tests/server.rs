@@ -60,6 +60,7 @@ mod resp_expiry;
 mod resp_functions;
 mod resp_geo;
 mod resp_hashes;
+mod resp_command_log;
 mod resp_hot_keys;
 mod resp_keys;
 mod resp_leases;

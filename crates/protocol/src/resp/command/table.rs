@@ -580,11 +580,10 @@ commands! {
         SlowlogReset "reset" 2 [ADMIN LOADING STALE] NONE Server "2.2.12" "Deletes the slow log.";
         SlowlogHelp "help" 2 [LOADING STALE] NONE Server "6.2.0" "Lists the subcommands.";
     };
-    Commandlog "commandlog" -2 [] NONE Server "8.1.0" "Shows slow requests." {
-        CommandlogGet "get" 4 [ADMIN LOADING STALE] NONE Server "8.1.0" "Lists the slow log.";
-        CommandlogLen "len" 3 [ADMIN LOADING STALE] NONE Server "8.1.0"
-            "Counts the entries of the slow log.";
-        CommandlogReset "reset" 3 [ADMIN LOADING STALE] NONE Server "8.1.0" "Deletes the slow log.";
+    Commandlog "commandlog" -2 [] NONE Server "8.1.0" "Shows slow and large requests." {
+        CommandlogGet "get" 4 [ADMIN LOADING STALE] NONE Server "8.1.0" "Lists one of the logs.";
+        CommandlogLen "len" 3 [ADMIN LOADING STALE] NONE Server "8.1.0" "Counts a log's entries.";
+        CommandlogReset "reset" 3 [ADMIN LOADING STALE] NONE Server "8.1.0" "Deletes one log.";
         CommandlogHelp "help" 2 [LOADING STALE] NONE Server "8.1.0" "Lists the subcommands.";
     };
     Hotkeys "hotkeys" -2 [] NONE Server "8.6.0" "Finds the keys that cost most." {
