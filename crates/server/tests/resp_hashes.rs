@@ -188,7 +188,7 @@ fn wrong_arguments_of_deadlines_are_named() {
                 error("ERR invalid expire time, must be >= 0"),
             ),
             (
-                "HEXPIRE h 99999999999999 FIELDS 1 a",
+                "HEXPIRE h 9223372036854775 FIELDS 1 a",
                 error("ERR invalid expire time in 'hexpire' command"),
             ),
             (
@@ -253,6 +253,42 @@ fn options_stand_before_and_behind_the_fields() {
          HGETEX h FIELDS 1 a b => -ERR unknown argument: b
          HGETEX h EX FIELDS 1 a => -ERR value is not an integer or out of range
          HGETEX h FIELDS 1 a EX -1 => -ERR invalid expire time, must be >= 0",
+    );
+}
+
+#[test]
+fn a_condition_may_ask_for_a_deadline_that_is_there_and_for_an_order() {
+    check_alone(
+        "HSET h a 1 => :1
+         HEXPIRE h 100 XX GT FIELDS 1 a => [:0]
+         HEXPIRE h 100 LT XX FIELDS 1 a => [:0]
+         HEXPIRE h 100 NX FIELDS 1 a => [:1]
+         HEXPIRE h 90 GT XX FIELDS 1 a => [:0]
+         HEXPIRE h 200 XX GT FIELDS 1 a => [:1]
+         HEXPIRE h 300 XX LT FIELDS 1 a => [:0]
+         HEXPIRE h 150 XX LT XX FIELDS 1 a => [:1]
+         HTTL h FIELDS 1 a => [:150]
+         HEXPIRE h 1 XX GT LT FIELDS 1 a => -ERR Multiple condition flags specified
+         HEXPIRE h 1 GT LT FIELDS 1 a => -ERR Multiple condition flags specified
+         HEXPIRE h 1 NX LT FIELDS 1 a => -ERR Multiple condition flags specified",
+    );
+}
+
+#[test]
+fn a_deadline_may_be_any_time_in_64_bits_of_milliseconds() {
+    check_alone(
+        "HSET h a 1 => :1
+         HEXPIREAT h 99999999999 FIELDS 1 a => [:1]
+         HEXPIRETIME h FIELDS 1 a => [:99999999999]
+         HPEXPIREAT h 281474976710656 FIELDS 1 a => [:1]
+         HPEXPIRETIME h FIELDS 1 a => [:281474976710656]
+         HSETEX h EXAT 99999999999 FIELDS 1 b 2 => :1
+         HGETEX h EXAT 99999999998 FIELDS 1 b => [2]
+         HEXPIRETIME h FIELDS 1 b => [:99999999998]
+         HEXPIREAT h 9223372036854776 FIELDS 1 a => \
+          -ERR invalid expire time in 'hexpireat' command
+         HPEXPIREAT h 9223372036854775807 FIELDS 1 a => [:1]
+         HLEN h => :2",
     );
 }
 

@@ -17,8 +17,6 @@ use crate::execute::resp::{REPEATED_BYTES_MAX, repeated};
 
 const NO_FIELDS: Failure = Failure::text("ERR missing FIELDS argument");
 
-/// Latest Unix time of a field in milliseconds, as in Redis.
-const UNIX_MS_MAX: i64 = (1 << 46) - 1;
 /// Most fields that a number behind FIELDS may name.
 const FIELDS_MAX: usize = i32::MAX as usize;
 
@@ -34,6 +32,8 @@ pub(super) enum DeadlineCondition {
     Later,
     /// The new one is earlier: LT.
     Earlier,
+    /// It has one, and the new one is earlier: XX LT.
+    SetAndEarlier,
 }
 
 impl DeadlineCondition {
@@ -57,6 +57,19 @@ impl DeadlineCondition {
             DeadlineCondition::Set => old != Deadline::NEVER,
             DeadlineCondition::Later => new > old,
             DeadlineCondition::Earlier => new < old,
+            DeadlineCondition::SetAndEarlier => new < old && old != Deadline::NEVER,
+        }
+    }
+
+    /// This condition and another one; none if no deadline meets both. As in Valkey, XX may stand
+    /// beside GT, which it adds nothing to, or LT.
+    fn and(self, other: DeadlineCondition) -> Option<DeadlineCondition> {
+        use DeadlineCondition::{Always, Earlier, Later, Set, SetAndEarlier};
+        match (self, other) {
+            (Always, other) => Some(other),
+            (Set, Later) | (Later, Set) => Some(Later),
+            (Set | SetAndEarlier, Earlier) | (Earlier | SetAndEarlier, Set) => Some(SetAndEarlier),
+            (one, other) => (one == other).then_some(one),
         }
     }
 }
@@ -65,7 +78,7 @@ impl DeadlineCondition {
 pub(super) fn condition_and_fields<'a>(
     call: &Call<'a>,
 ) -> Result<(DeadlineCondition, &'a [&'a [u8]]), Failure> {
-    let (mut condition, mut names) = (None, &[][..]);
+    let (mut condition, mut names) = (DeadlineCondition::Always, &[][..]);
     let mut rest = &call.args[3..];
     while let [name, behind @ ..] = rest {
         rest = behind;
@@ -75,17 +88,13 @@ pub(super) fn condition_and_fields<'a>(
             continue;
         }
         let parsed = DeadlineCondition::parse(name).ok_or_else(|| unknown(name))?;
-        if condition
-            .replace(parsed)
-            .is_some_and(|before| before != parsed)
-        {
-            return Err(Failure::text("ERR Multiple condition flags specified"));
-        }
+        let both = condition.and(parsed);
+        condition = both.ok_or(Failure::text("ERR Multiple condition flags specified"))?;
     }
     if names.is_empty() {
         return Err(NO_FIELDS);
     }
-    Ok((condition.unwrap_or(DeadlineCondition::Always), names))
+    Ok((condition, names))
 }
 
 fn unknown(word: &[u8]) -> Failure {
@@ -128,17 +137,6 @@ pub(super) fn deadline_in(
     let number = parse_integer(number).ok_or(Failure::NotInteger)?;
     if number < 0 {
         return Err(Failure::text("ERR invalid expire time, must be >= 0"));
-    }
-    let base_ms = match unit {
-        Unit::Ex | Unit::Px => i64::try_from(call.unix_ms(call.now())).unwrap_or(0),
-        Unit::ExAt | Unit::PxAt => 0,
-    };
-    let ms = match unit {
-        Unit::Ex | Unit::ExAt => number.saturating_mul(1_000),
-        Unit::Px | Unit::PxAt => number,
-    };
-    if ms > UNIX_MS_MAX - base_ms {
-        return Err(Failure::BadExpire(command));
     }
     unit.deadline(number, command, call.context)
 }
