@@ -115,6 +115,23 @@ impl Observer {
         }
     }
 
+    /// Publishes an event about fields of a hash if such events are.
+    #[inline]
+    pub fn notify_fields<F: AsRef<[u8]>>(
+        &self,
+        event: &str,
+        key: &[u8],
+        fields: impl Iterator<Item = F>,
+        database: u32,
+    ) {
+        if self.events.has_subkeys(Class::Hash) {
+            let fields: Vec<F> = fields.collect();
+            let fields: Vec<&[u8]> = fields.iter().map(AsRef::as_ref).collect();
+            self.events
+                .publish_subkeys(&self.pubsub, (event, key), &fields, database);
+        }
+    }
+
     /// Begins to tell a client of changes to keys that it reads; see [`Tracking::start`].
     pub fn track(
         &self,
@@ -234,14 +251,14 @@ impl Observer {
     /// Removes the fields of a hash that have expired, and tells; whether others are left.
     fn drop_expired_fields(&self, key: Key<'_>, cache: &Cache) -> bool {
         let now = cache.now();
-        let (mut dropped, mut next) = (0, Deadline::NEVER);
+        let (mut dropped, mut next) = (Vec::new(), Deadline::NEVER);
         let changed = cache.update(key, &mut Vec::new(), |item, scratch| {
             let Some(item) = item.filter(|item| item.kind == HASH) else {
                 return (true, Change::Keep);
             };
             let (expired, change) = hash::without_expired(item.value, item.deadline, now, scratch);
             // Of very many that have expired together, the others go next.
-            next = match expired < hash::DROPPED_MAX {
+            next = match expired.len() < hash::DROPPED_MAX {
                 true => hash::first_living(item.value, now),
                 false => Deadline::at(now),
             };
@@ -264,12 +281,19 @@ impl Observer {
             return true;
         };
         self.note_deadline(key, Deadline::NEVER, next);
-        self.note_expired_fields(key, dropped, is_left);
+        self.note_expired_fields(key, dropped.len(), dropped, is_left);
         is_left
     }
 
-    /// Counts fields of a hash that were removed because they had expired, and publishes it.
-    pub fn note_expired_fields(&self, key: Key<'_>, count: usize, is_left: bool) {
+    /// Counts fields of a hash that were removed because they had expired, and publishes it with
+    /// their names.
+    pub fn note_expired_fields(
+        &self,
+        key: Key<'_>,
+        count: usize,
+        names: impl IntoIterator<Item = Vec<u8>>,
+        is_left: bool,
+    ) {
         if count == 0 {
             return;
         }
@@ -280,6 +304,7 @@ impl Observer {
             return;
         };
         self.notify(Class::Hash, "hexpired", key.bytes(), database);
+        self.notify_fields("hexpired", key.bytes(), names.into_iter(), database);
         if !is_left {
             self.notify(Class::Generic, "del", key.bytes(), database);
         }
@@ -423,7 +448,7 @@ impl cellar_engine::Observer for Observer {
             && let Some(item) = item.filter(|item| item.kind == HASH)
         {
             let fields = hash::expired_with(item.value, item.deadline);
-            self.note_expired_fields(key, fields, false);
+            self.note_expired_fields(key, fields, hash::names(item.value), false);
             if fields > 0 {
                 return;
             }

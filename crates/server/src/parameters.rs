@@ -17,6 +17,7 @@ use cellar_protocol::resp::number::parse_integer;
 use crate::limits::COMMAND_LOG_ENTRIES_MAX;
 use crate::settings::address::Address;
 use crate::settings::default_ttl::DefaultTtl;
+use crate::settings::letters;
 use crate::settings::{EXPIRE_EFFORT_MAX, Settings, least_memory_bytes};
 
 /// The version of Redis that clients are told: near caches ask for 7.4 or later.
@@ -550,23 +551,10 @@ fn default_ttl(text: &str, databases: usize) -> Result<String, Cow<'static, str>
 
 /// Classes of events in the order in which Redis shows them.
 fn events(text: &str) -> Result<String, Cow<'static, str>> {
-    /// What `A` stands for.
-    const MOST: &str = "g$lshzxetd";
-    if !text
-        .chars()
-        .all(|class| "AKEmnoc".contains(class) || MOST.contains(class))
-    {
-        return Err("Invalid event class character. Use 'Ag$lshzxeKEtmdnoc'.".into());
+    match letters::parse(text) {
+        Ok(flags) => Ok(letters::show(flags)),
+        Err(_) => Err("Invalid event class character. Use 'Ag$lshzxeKEtmdnocSTIV'.".into()),
     }
-    let has = |class: char| text.contains(class);
-    let mut shown = String::new();
-    if has('A') || MOST.chars().all(has) {
-        shown.push('A');
-    } else {
-        shown.extend(MOST.chars().filter(|&class| has(class)));
-    }
-    shown.extend("KEmnoc".chars().filter(|&class| has(class)));
-    Ok(shown)
 }
 
 #[cfg(test)]

@@ -62,9 +62,9 @@ pub trait Collection<'v>: Sized {
     /// Whether it is other than it was.
     fn is_changed(&self) -> bool;
 
-    /// How many of its members were left out because they had expired.
-    fn expired(&self) -> usize {
-        0
+    /// Takes the names of those of its members that were left out because they had expired.
+    fn take_expired(&mut self) -> Vec<Vec<u8>> {
+        Vec::new()
     }
 
     /// Whether it has no members.

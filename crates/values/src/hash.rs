@@ -56,6 +56,8 @@ pub struct Hash<'v> {
     is_changed: bool,
     /// Fields that were dropped when it was opened: they had expired.
     expired: usize,
+    /// Their names, until somebody takes them.
+    expired_names: Vec<Vec<u8>>,
     members: Members<'v, Fields>,
 }
 
@@ -78,6 +80,7 @@ impl<'v> Hash<'v> {
             now,
             is_changed: false,
             expired: 0,
+            expired_names: Vec::new(),
             members: Members::read(value, &value[start..]),
         }
     }
@@ -372,9 +375,10 @@ impl<'v> Hash<'v> {
             _ => Vec::new(),
         };
         self.expired = over.len();
-        for name in over {
-            self.members.remove(&name);
+        for name in &over {
+            self.members.remove(name);
         }
+        self.expired_names = over;
         if let Members::Packed(packed) = &self.members {
             self.earliest = span_of(packed).0;
         }
@@ -442,6 +446,7 @@ impl<'v> Collection<'v> for Hash<'v> {
             now,
             is_changed: false,
             expired: 0,
+            expired_names: Vec::new(),
             members: Members::empty(),
         }
     }
@@ -456,8 +461,8 @@ impl<'v> Collection<'v> for Hash<'v> {
         self.is_changed
     }
 
-    fn expired(&self) -> usize {
-        self.expired
+    fn take_expired(&mut self) -> Vec<Vec<u8>> {
+        std::mem::take(&mut self.expired_names)
     }
 
     fn is_empty(&self) -> bool {
@@ -532,17 +537,27 @@ pub fn expired_with(value: &[u8], item: Deadline) -> usize {
     Hash::view(value, Instant(0)).members.len()
 }
 
-/// Drops fields that have expired at `now`: what the cache is to do, and how many were dropped.
+/// The names of all fields, expired or not.
+pub fn names(value: &[u8]) -> impl Iterator<Item = Vec<u8>> {
+    let (hash, mut at) = (Hash::view(value, Instant(0)), 0);
+    std::iter::from_fn(move || {
+        let (field, next) = hash.field_at(at)?;
+        at = next;
+        Some(field.name.into_owned())
+    })
+}
+
+/// Drops fields that have expired at `now`: what the cache is to do, and which were dropped.
 /// Some may be left of a large hash.
 pub fn without_expired(
     value: &[u8],
     deadline: Deadline,
     now: Instant,
     scratch: &mut Vec<u8>,
-) -> (usize, Change) {
-    let hash = Hash::open(value, deadline, now);
-    let expired = hash.expired;
-    let change = if expired == 0 {
+) -> (Vec<Vec<u8>>, Change) {
+    let mut hash = Hash::open(value, deadline, now);
+    let expired = hash.take_expired();
+    let change = if expired.is_empty() {
         Change::Keep
     } else if hash.is_empty() {
         Change::Remove

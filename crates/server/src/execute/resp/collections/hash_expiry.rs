@@ -9,6 +9,7 @@
 use cellar_engine::Deadline;
 use cellar_protocol::resp::Verb;
 use cellar_protocol::resp::number::parse_integer;
+use smallvec::SmallVec;
 
 use crate::execute::resp::call::notify::Class;
 use crate::execute::resp::call::{Call, DONE, Outcome};
@@ -97,10 +98,15 @@ pub(in crate::execute::resp) fn hexpire(call: &mut Call<'_>) -> Outcome {
         Ok(names.iter().map(retime).collect::<Vec<i64>>())
     })?;
     let answers = edited.answer;
+    let answered = |answer| {
+        let each = names.iter().zip(&answers);
+        each.filter(move |(_, other)| **other == answer)
+            .map(|(name, _)| *name)
+    };
     if answers.contains(&CHANGED) {
-        call.notify(Class::Hash, "hexpire", call.args[1]);
+        call.notify_fields("hexpire", answered(CHANGED));
     }
-    notify_removed(call, answers.contains(&REMOVED), edited.is_gone);
+    notify_removed(call, answered(REMOVED), edited.is_gone);
     answer_each(call, &answers)
 }
 
@@ -144,7 +150,9 @@ pub(in crate::execute::resp) fn hpersist(call: &mut Call<'_>) -> Outcome {
         Ok(names.iter().map(persist).collect::<Vec<i64>>())
     })?;
     if edited.is_changed {
-        call.notify(Class::Hash, "hpersist", call.args[1]);
+        let each = names.iter().zip(&edited.answer);
+        let persisted = each.filter(|(_, answer)| **answer == CHANGED);
+        call.notify_fields("hpersist", persisted.map(|(name, _)| *name));
     }
     answer_each(call, &edited.answer)
 }
@@ -167,27 +175,34 @@ pub(in crate::execute::resp) fn hgetex(call: &mut Call<'_>) -> Outcome {
         Time::At(deadline) => deadline,
         _ => Deadline::NEVER,
     };
-    let is_over = deadline.has_passed(now);
+    let (is_over, is_persist) = (deadline.has_passed(now), deadline == Deadline::NEVER);
     let edited = call.edit::<Hashes, _>(call.first_key()?, |hash| {
+        let mut touched: SmallVec<[&[u8]; 4]> = SmallVec::new();
         let values = names.iter().map(|name| {
-            let value = hash.get(name)?.value.into_owned();
+            let field = hash.get(name)?;
+            let (value, old) = (field.value.into_owned(), field.deadline);
             if is_over {
                 hash.remove(name);
             } else {
                 hash.retime(name, deadline);
             }
+            if !is_persist || old != Deadline::NEVER {
+                touched.push(name);
+            }
             Some(value)
         });
-        Ok(values.collect::<Vec<_>>())
+        let values: Vec<_> = values.collect();
+        Ok((values, touched))
     })?;
+    let (values, touched) = edited.answer;
+    let touched = touched.iter().copied();
     if is_over {
-        notify_removed(call, edited.is_changed, edited.is_gone);
+        notify_removed(call, touched, edited.is_gone);
     } else if edited.is_changed {
-        let is_persist = deadline == Deadline::NEVER;
         let event = if is_persist { "hpersist" } else { "hexpire" };
-        call.notify(Class::Hash, event, call.args[1]);
+        call.notify_fields(event, touched);
     }
-    answer_values(call, &edited.answer)
+    answer_values(call, &values)
 }
 
 pub(in crate::execute::resp) fn hgetdel(call: &mut Call<'_>) -> Outcome {
@@ -200,7 +215,9 @@ pub(in crate::execute::resp) fn hgetdel(call: &mut Call<'_>) -> Outcome {
         });
         Ok(values.collect::<Vec<_>>())
     })?;
-    notify_removed(call, edited.is_changed, edited.is_gone);
+    let each = names.iter().zip(&edited.answer);
+    let removed = each.filter(|(_, value)| value.is_some());
+    notify_removed(call, removed.map(|(name, _)| *name), edited.is_gone);
     answer_values(call, &edited.answer)
 }
 
@@ -245,11 +262,12 @@ pub(in crate::execute::resp) fn hsetex(call: &mut Call<'_>) -> Outcome {
     let (is_set, is_empty) = edited.answer;
     if is_set {
         // Of a time that has passed, too: there they were set and deleted.
-        call.notify(Class::Hash, "hset", call.args[1]);
+        let names = pairs.chunks_exact(2).map(|pair| pair[0]);
+        call.notify_fields("hset", names.clone());
         if let Time::At(deadline) = options.time {
             let is_over = deadline.has_passed(now);
             let event = if is_over { "hdel" } else { "hexpire" };
-            call.notify(Class::Hash, event, call.args[1]);
+            call.notify_fields(event, names);
         }
     }
     if is_empty {
