@@ -222,8 +222,14 @@ impl Events {
     /// Whether something is published that the engine alone knows of.
     #[must_use]
     pub fn needs_engine(&self) -> bool {
-        // A hash may expire with the last of its fields.
-        let known = [Class::Expired, Class::Evicted, Class::New, Class::Hash];
+        // A hash may expire with the last of its fields, and a set with its members.
+        let known = [
+            Class::Expired,
+            Class::Evicted,
+            Class::New,
+            Class::Hash,
+            Class::Set,
+        ];
         known.into_iter().any(|class| self.has(class)) || self.has_subkeys(Class::Hash)
     }
 

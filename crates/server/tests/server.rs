@@ -71,6 +71,7 @@ mod resp_script_libraries;
 mod resp_script_limits;
 mod resp_script_sandbox;
 mod resp_scripts;
+mod resp_set_expiry;
 mod resp_sets;
 mod resp_sketches;
 mod resp_sort;

@@ -8,6 +8,7 @@ pub(super) mod hashes;
 mod gathered; // members of several collections, each once
 pub(super) mod set_algebra;
 pub(super) mod sets;
+pub(super) mod set_expiry;
 pub(super) mod sorted_members;
 pub(super) mod ranking; // members of several sorted sets, in order
 pub(super) mod sorted_ranges;
@@ -162,7 +163,7 @@ impl Call<'_> {
         if matches!(edited, Ok(Ok(_))) {
             let observer = &self.context.state.observer;
             observer.note_deadline(key, Deadline::NEVER, next);
-            observer.note_expired_fields(key, expired.len(), expired, true);
+            observer.note_expired_fields((key, kind), expired.len(), expired, true);
         }
         edited.map_err(failure_of)?
     }
