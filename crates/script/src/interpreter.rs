@@ -222,10 +222,9 @@ impl Machine {
         library::add_compiler(&lua, &host, &shared)?;
         let tables = lua.load(include_str!("tables.lua")).set_name("=cellar");
         host.raw_set("tables", tables.into_function()?)?;
-        let format = lua.globals().get::<Table>("string")?.get("format")?;
         let prelude = lua.load(include_str!("prelude.lua")).set_name("=cellar");
         let made = prelude.call::<Table>(&host)?;
-        let call = calls::function(&lua, &shared, format)?;
+        let call = calls::function(&lua, &shared)?;
         for redis in ["redis", "redis_of_functions"] {
             made.get::<Table>(redis)?.raw_set("call", &call)?;
         }

@@ -6,6 +6,7 @@
 
 use std::sync::atomic::Ordering;
 
+use crate::command_log::LogKind;
 use crate::history::events::EventKind;
 use crate::parameters::Refused;
 use crate::settings::default_ttl::DefaultTtl;
@@ -43,18 +44,10 @@ pub fn make(
 fn take_effect(name: &str, value: &str, state: &State) {
     let number = || value.parse::<i64>().unwrap_or(i64::MAX);
     match name {
-        "slowlog-log-slower-than" => {
-            state.slow_log.set_threshold_us(number());
-            state.choose_calls();
-        }
         "latency-monitor-threshold" => {
             let ms = u64::try_from(number()).unwrap_or(0);
             state.latency_events.set_threshold_ms(ms);
             state.choose_calls();
-        }
-        "slowlog-max-len" => {
-            let most = usize::try_from(number()).unwrap_or(usize::MAX);
-            state.slow_log.set_most(most);
         }
         "active-expire-effort" => {
             state
@@ -94,6 +87,28 @@ fn take_effect(name: &str, value: &str, state: &State) {
             let most = if most == 0 { usize::MAX } else { most };
             state.observer.tracking.set_keys_max(most);
         }
-        _ => {}
+        _ => change_log(name, number(), state),
     }
+}
+
+/// Does the same for the parameters of SLOWLOG and COMMANDLOG.
+fn change_log(name: &str, number: i64, state: &State) {
+    let threshold_of = match name {
+        "slowlog-log-slower-than" | "commandlog-execution-slower-than" => Some(LogKind::Slow),
+        "commandlog-request-larger-than" => Some(LogKind::LargeRequest),
+        "commandlog-reply-larger-than" => Some(LogKind::LargeReply),
+        _ => None,
+    };
+    if let Some(kind) = threshold_of {
+        state.command_logs.of(kind).set_threshold(number);
+        return state.choose_calls();
+    }
+    let length_of = match name {
+        "slowlog-max-len" | "commandlog-slow-execution-max-len" => LogKind::Slow,
+        "commandlog-large-request-max-len" => LogKind::LargeRequest,
+        "commandlog-large-reply-max-len" => LogKind::LargeReply,
+        _ => return,
+    };
+    let most = usize::try_from(number).unwrap_or(usize::MAX);
+    state.command_logs.of(length_of).set_most(most);
 }

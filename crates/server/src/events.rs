@@ -10,8 +10,11 @@
 //! While somebody has much to read, the list is worked off as fast as that is read, so that a burst
 //! (many keys that expire together) closes no connection; but nobody holds the others up for long.
 //!
+//! Fields of hashes: subkeys.rs.
 //! Source: redis.io/docs/latest/develop/pubsub/keyspace-notifications. Tests: at the end of this
 //! file; tests/resp_pubsub.rs.
+
+mod subkeys; // events that name the fields of a hash
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -70,6 +73,8 @@ pub enum Class {
 
 const KEYSPACE: u32 = 1 << 10;
 const KEYEVENT: u32 = 1 << 11;
+/// Channels of events that name fields, in subkeys.rs.
+const SUBKEYS: u32 = 0b1111 << 16;
 
 impl Class {
     const fn bit(self) -> u32 {
@@ -198,6 +203,15 @@ impl Events {
         flags != 0 && flags & class.bit() != 0 && flags & (KEYSPACE | KEYEVENT) != 0
     }
 
+    /// Whether events of this class are published with the fields that they are about.
+    #[inline]
+    #[must_use]
+    pub fn has_subkeys(&self, class: Class) -> bool {
+        // Relaxed: who changes the flags does not wait for those who read them.
+        let flags = self.flags.load(Ordering::Relaxed);
+        flags & SUBKEYS != 0 && flags & class.bit() != 0
+    }
+
     /// Whether it is published that a whole value was stored over another one.
     #[inline]
     #[must_use]
@@ -208,8 +222,15 @@ impl Events {
     /// Whether something is published that the engine alone knows of.
     #[must_use]
     pub fn needs_engine(&self) -> bool {
-        let known = [Class::Expired, Class::Evicted, Class::New];
-        known.into_iter().any(|class| self.has(class))
+        // A hash may expire with the last of its fields, and a set with its members.
+        let known = [
+            Class::Expired,
+            Class::Evicted,
+            Class::New,
+            Class::Hash,
+            Class::Set,
+        ];
+        known.into_iter().any(|class| self.has(class)) || self.has_subkeys(Class::Hash)
     }
 
     /// The flags as letters.

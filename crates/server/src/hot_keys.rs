@@ -13,7 +13,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::cluster::slot::SlotSet;
 use crate::limits::HOT_KEYS_MAX;
@@ -24,7 +24,7 @@ const KEY_BYTES_MAX: usize = 1 << 10;
 /// Entries for each key that is shown.
 const ENTRIES_EACH: usize = 10;
 /// What an entry takes beside its key, in bytes.
-const ENTRY_BYTES: usize = 64;
+const ENTRY_BYTES: usize = 128;
 /// Bytes that the entries of a measurement take at most: one list by time, one by bytes.
 pub const HOT_KEYS_BYTES_MAX: usize =
     2 * HOT_KEYS_MAX * ENTRIES_EACH * (KEY_BYTES_MAX + ENTRY_BYTES);
@@ -77,13 +77,31 @@ impl Cost {
     }
 }
 
+/// A key and what it weighs.
+#[derive(Clone, Debug)]
+struct Entry {
+    key: Arc<[u8]>,
+    weight: u64,
+    /// Where `HeavyKeys::heap` names the entry.
+    place: u32,
+}
+
 /// The heaviest keys.
+///
+/// The heap has the lightest entry in front, so a key costs one look-up and at most as many steps
+/// as the heap has levels, whether it is listed or takes the place of the lightest.
 #[derive(Clone, Debug, Default)]
 pub struct HeavyKeys {
-    weights: HashMap<Box<[u8]>, u64>,
+    entries: Vec<Entry>,
+    /// Numbers of entries; none weighs more than its two children, `2 n + 1` and `2 n + 2`.
+    heap: Vec<u32>,
+    by_key: HashMap<Arc<[u8]>, u32>,
     entries_max: usize,
     /// What all keys weigh together.
     total: u64,
+    /// Levels of the heap that entries have passed.
+    #[cfg(test)]
+    steps: usize,
 }
 
 impl HeavyKeys {
@@ -96,31 +114,97 @@ impl HeavyKeys {
 
     fn add(&mut self, key: &[u8], weight: u64) {
         self.total += weight;
-        if weight == 0 || key.len() > KEY_BYTES_MAX {
+        if weight == 0 || key.len() > KEY_BYTES_MAX || self.entries_max == 0 {
             return;
         }
-        if let Some(before) = self.weights.get_mut(key) {
-            *before += weight;
-            return;
+        if let Some(&number) = self.by_key.get(key) {
+            self.grow(number, weight);
+        } else if self.entries.len() < self.entries_max {
+            self.append(key.into(), weight);
+        } else {
+            self.replace_lightest(key.into(), weight);
         }
-        let mut inherited = 0;
-        if self.weights.len() >= self.entries_max {
-            let lightest = self.weights.iter().min_by_key(|(_, weight)| **weight);
-            let Some((lightest, &weight)) = lightest else {
+    }
+
+    /// Adds to the weight of an entry.
+    fn grow(&mut self, number: u32, weight: u64) {
+        let entry = &mut self.entries[number as usize];
+        entry.weight += weight;
+        let place = entry.place as usize;
+        self.move_back(place);
+    }
+
+    fn append(&mut self, key: Arc<[u8]>, weight: u64) {
+        // At most `entries_max`, which is far below 2^32.
+        let number = self.entries.len() as u32;
+        self.by_key.insert(Arc::clone(&key), number);
+        self.entries.push(Entry {
+            key,
+            weight,
+            place: number,
+        });
+        self.heap.push(number);
+        self.move_front(number as usize);
+    }
+
+    /// Gives the lightest entry, and its weight, to another key.
+    fn replace_lightest(&mut self, key: Arc<[u8]>, weight: u64) {
+        let number = self.heap[0];
+        let entry = &mut self.entries[number as usize];
+        self.by_key.remove(&entry.key);
+        entry.key = Arc::clone(&key);
+        self.by_key.insert(key, number);
+        self.grow(number, weight);
+    }
+
+    fn weight_at(&self, place: usize) -> u64 {
+        self.entries[self.heap[place] as usize].weight
+    }
+
+    /// Moves an entry behind lighter ones.
+    fn move_back(&mut self, mut place: usize) {
+        loop {
+            let children = 2 * place + 1..(2 * place + 3).min(self.heap.len());
+            let Some(lighter) = children.min_by_key(|&child| self.weight_at(child)) else {
                 return;
             };
-            let lightest = lightest.clone();
-            self.weights.remove(&lightest);
-            inherited = weight;
+            if self.weight_at(place) <= self.weight_at(lighter) {
+                return;
+            }
+            self.swap(place, lighter);
+            place = lighter;
         }
-        self.weights.insert(key.into(), inherited + weight);
+    }
+
+    /// Moves an entry in front of heavier ones.
+    fn move_front(&mut self, mut place: usize) {
+        while place > 0 {
+            let parent = (place - 1) / 2;
+            if self.weight_at(parent) <= self.weight_at(place) {
+                return;
+            }
+            self.swap(place, parent);
+            place = parent;
+        }
+    }
+
+    fn swap(&mut self, one: usize, other: usize) {
+        #[cfg(test)]
+        {
+            self.steps += 1;
+        }
+        self.heap.swap(one, other);
+        for place in [one, other] {
+            self.entries[self.heap[place] as usize].place = place as u32;
+        }
     }
 
     /// The heaviest keys and their weights, at most so many, the heaviest first.
     #[must_use]
     pub fn heaviest(&self, most: usize) -> Vec<(&[u8], u64)> {
-        let weights = self.weights.iter();
-        let mut keys: Vec<(&[u8], u64)> = weights.map(|(key, weight)| (&**key, *weight)).collect();
+        let entries = self.entries.iter();
+        let mut keys: Vec<(&[u8], u64)> =
+            entries.map(|entry| (&*entry.key, entry.weight)).collect();
         keys.sort_unstable_by(|one, other| other.1.cmp(&one.1).then(one.0.cmp(other.0)));
         keys.truncate(most);
         keys
@@ -311,7 +395,45 @@ mod tests {
         assert!((50_000..50_100).contains(&found[0].1), "{found:?}");
         assert!((20_000..20_100).contains(&found[1].1), "{found:?}");
         assert_eq!(keys.total(), 71_000);
-        assert_eq!(keys.weights.len(), 20);
+        assert_eq!(keys.entries.len(), 20);
+    }
+
+    /// The lightest entry is in front of the heap, and each entry knows its place there.
+    fn check_heap(keys: &HeavyKeys) {
+        for place in 0..keys.heap.len() {
+            assert_eq!(
+                keys.entries[keys.heap[place] as usize].place as usize,
+                place
+            );
+            assert!(place == 0 || keys.weight_at((place - 1) / 2) <= keys.weight_at(place));
+        }
+        assert_eq!(keys.by_key.len(), keys.entries.len());
+        for (number, entry) in keys.entries.iter().enumerate() {
+            assert_eq!(keys.by_key[&entry.key] as usize, number);
+        }
+    }
+
+    #[test]
+    fn a_key_costs_at_most_the_levels_of_the_heap() {
+        let entries_max: usize = 640;
+        let levels = entries_max.ilog2() as usize;
+        let mut keys = HeavyKeys::of(entries_max);
+        let mut total = 0;
+        for number in 0..20_000_u64 {
+            let before = keys.steps;
+            // Of a few keys again and again, and of ever other ones between them.
+            let key = match number % 3 {
+                0 => number % 50,
+                _ => number,
+            };
+            let weight = 1 + number * 7_919 % 101;
+            keys.add(&key.to_le_bytes(), weight);
+            total += weight;
+            assert!(keys.steps - before <= levels);
+        }
+        check_heap(&keys);
+        let listed: u64 = keys.entries.iter().map(|entry| entry.weight).sum();
+        assert_eq!((listed, keys.total()), (total, total));
     }
 
     #[test]

@@ -1,15 +1,15 @@
 //! Kind: what a value is to Redis: its names, and the deadline of a key that holds it.
 //!
 //! The deadline that the engine knows can be earlier than the key's own one: a hash whose fields
-//! all have deadlines goes with the last of them. What tells or changes the deadline of a key asks
-//! [`own_deadline`] and [`with_own_deadline`].
+//! all have deadlines goes with the last of them, and so does a set with its members. What tells or
+//! changes the deadline of a key asks [`own_deadline`] and [`with_own_deadline`].
 
 use cellar_engine::{Change, Deadline, Item, Kind};
 
 pub use cellar_values::{HASH, LIST, SET, SORTED_SET};
 
 use crate::parameters::Encodings;
-use cellar_values::{Hash, Set, SortedSet, hash, is_paged, set};
+use cellar_values::{Hash, Set, SortedSet, has_member_deadlines, hash, is_paged, set};
 
 /// Bytes.
 pub const STRING: Kind = Kind::STRING;
@@ -52,7 +52,7 @@ pub fn encoding(item: Item<'_>, encodings: &Encodings) -> &'static str {
                     .all(|field| is_short(&field.name) && is_short(&field.value));
             if fits { "listpack" } else { "hashtable" }
         }
-        SET => encoding_of_set(&Set::view(value), encodings),
+        SET => encoding_of_set(&Set::view(value, cellar_engine::Instant(0)), encodings),
         // Redis 7.0 keeps all lists alike.
         LIST => "quicklist",
         SORTED_SET => {
@@ -85,20 +85,19 @@ fn encoding_of_set(set: &Set<'_>, encodings: &Encodings) -> &'static str {
 /// The key's own deadline: what TTL and its like answer, and what a copy gets.
 #[must_use]
 pub fn own_deadline(item: Item<'_>) -> Deadline {
-    match item.kind {
-        HASH => hash::own_deadline(item.value, item.deadline),
-        _ => item.deadline,
+    if has_member_deadlines(item.kind, item.value) {
+        return hash::own_deadline(item.value, item.deadline);
     }
+    item.deadline
 }
 
 /// What gives a key its own deadline: EXPIRE, PERSIST and their like. For a
 /// [`Cache::update`](cellar_engine::Cache::update), whose scratch buffer this may fill.
 #[must_use]
 pub fn with_own_deadline(item: Item<'_>, own: Deadline, scratch: &mut Vec<u8>) -> Change {
-    let place = match item.kind {
-        HASH => hash::own_deadline_place(item.value),
-        _ => None,
-    };
+    let has_place = has_member_deadlines(item.kind, item.value);
+    let place = has_place.then(|| hash::own_deadline_place(item.value));
+    let place = place.flatten();
     let Some(place) = place else {
         return Change::Retime(own);
     };

@@ -25,7 +25,7 @@ mod ticker; // a thread that does a little from time to time
 pub mod clock; // the time that a whole batch of requests shares, and the wall clock by it
 pub mod counters; // what is counted
 pub mod error_stats; // how many error replies went to clients of Redis, by their first word
-pub mod slow_log; // which commands were slow
+pub mod command_log; // which commands were slow or large
 pub mod hot_keys; // which keys cost most
 pub mod latency_events; // what took very long, for LATENCY
 pub mod denials; // what clients were refused, for ACL LOG

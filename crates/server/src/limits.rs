@@ -101,12 +101,12 @@ pub const CHUNKED_VALUE_BYTES_MAX: usize = 16 << 20;
 /// milliseconds for so many bytes.
 pub const DOCUMENT_BYTES_MAX: usize = 2 << 20;
 
-/// Bytes that the entries of SLOWLOG may take together: the oldest go first.
-pub const SLOW_LOG_BYTES_MAX: usize = 4 << 20;
+/// Bytes that the entries of each log of COMMANDLOG may take together: the oldest go first.
+pub const COMMAND_LOG_BYTES_MAX: usize = 4 << 20;
 /// Most keys that HOTKEYS lists.
 pub const HOT_KEYS_MAX: usize = 64;
-/// Most entries of SLOWLOG, whatever their length: the highest `slowlog-max-len`.
-pub const SLOW_LOG_ENTRIES_MAX: usize = 10_000;
+/// Most entries of each log of COMMANDLOG, whatever their length: the highest `slowlog-max-len`.
+pub const COMMAND_LOG_ENTRIES_MAX: usize = 10_000;
 /// Log lines that may wait to be written; further ones are dropped and counted.
 pub const LOG_LINES_MAX: usize = 1_024;
 /// Bytes that they may have together.

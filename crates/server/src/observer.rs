@@ -9,7 +9,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use cellar_engine::{Cache, Change, Deadline, Happened, Item, Key, Space};
+use cellar_engine::{Cache, Change, Deadline, Happened, Item, Key, Kind, Space};
 
 use crate::client::Client;
 use crate::databases::Databases;
@@ -20,7 +20,7 @@ use crate::settings::Settings;
 use crate::tracking::{Mode, Tracking};
 use crate::waiters::{MarkedKey, WaitEnd, WaitRequest, Waiter, Waiters};
 use crate::watching::{Mark, Watching};
-use cellar_values::{HASH, hash};
+use cellar_values::{HASH, Hash, Set, has_member_deadlines, hash, without_expired};
 
 /// One who waits for a value, among the reasons to hear of changes: the other ones are fewer.
 const ONE_WAITER: u64 = 1 << 32;
@@ -30,11 +30,15 @@ const DUE_MAX: usize = 1_000;
 
 /// When an item goes, and when the first of its fields does.
 fn deadlines_of(item: Item<'_>) -> (Deadline, Deadline) {
-    let field = match item.kind {
-        HASH => hash::first_deadline(item.value),
-        _ => Deadline::NEVER,
-    };
-    (item.deadline, field)
+    (item.deadline, first_deadline_of(item))
+}
+
+/// When the first field or member of an item goes, expired or not.
+fn first_deadline_of(item: Item<'_>) -> Deadline {
+    match has_member_deadlines(item.kind, item.value) {
+        true => hash::first_deadline(item.value),
+        false => Deadline::NEVER,
+    }
 }
 
 /// Everything that hears of changes.
@@ -112,6 +116,23 @@ impl Observer {
     pub fn notify(&self, class: Class, event: &str, key: &[u8], database: u32) {
         if self.events.has(class) {
             self.events.publish(&self.pubsub, event, key, database);
+        }
+    }
+
+    /// Publishes an event about fields of a hash if such events are.
+    #[inline]
+    pub fn notify_fields<F: AsRef<[u8]>>(
+        &self,
+        event: &str,
+        key: &[u8],
+        fields: impl Iterator<Item = F>,
+        database: u32,
+    ) {
+        if self.events.has_subkeys(Class::Hash) {
+            let fields: Vec<F> = fields.collect();
+            let fields: Vec<&[u8]> = fields.iter().map(AsRef::as_ref).collect();
+            self.events
+                .publish_subkeys(&self.pubsub, (event, key), &fields, database);
         }
     }
 
@@ -222,8 +243,7 @@ impl Observer {
 
     fn meet_key(&self, key: Key<'_>, cache: &Cache) -> bool {
         let now = cache.now();
-        let is_overdue =
-            |item: Item<'_>| item.kind == HASH && hash::first_deadline(item.value).has_passed(now);
+        let is_overdue = |item: Item<'_>| first_deadline_of(item).has_passed(now);
         match cache.meet(key, is_overdue) {
             None => false,
             Some(false) => true,
@@ -231,17 +251,24 @@ impl Observer {
         }
     }
 
-    /// Removes the fields of a hash that have expired, and tells; whether others are left.
+    /// Removes the fields of a hash, or members of a set, that have expired, and tells; whether
+    /// others are left.
     fn drop_expired_fields(&self, key: Key<'_>, cache: &Cache) -> bool {
         let now = cache.now();
-        let (mut dropped, mut next) = (0, Deadline::NEVER);
+        let (mut kind, mut dropped, mut next) = (HASH, Vec::new(), Deadline::NEVER);
         let changed = cache.update(key, &mut Vec::new(), |item, scratch| {
-            let Some(item) = item.filter(|item| item.kind == HASH) else {
+            let has_some = |item: &Item<'_>| has_member_deadlines(item.kind, item.value);
+            let Some(item) = item.filter(has_some) else {
                 return (true, Change::Keep);
             };
-            let (expired, change) = hash::without_expired(item.value, item.deadline, now, scratch);
+            let drop_expired = match item.kind {
+                HASH => without_expired::<Hash<'_>>,
+                _ => without_expired::<Set<'_>>,
+            };
+            let (expired, change) = drop_expired(item.value, item.deadline, now, scratch);
+            kind = item.kind;
             // Of very many that have expired together, the others go next.
-            next = match expired < hash::DROPPED_MAX {
+            next = match expired.len() < hash::DROPPED_MAX {
                 true => hash::first_living(item.value, now),
                 false => Deadline::at(now),
             };
@@ -264,12 +291,19 @@ impl Observer {
             return true;
         };
         self.note_deadline(key, Deadline::NEVER, next);
-        self.note_expired_fields(key, dropped, is_left);
+        self.note_expired_fields((key, kind), dropped.len(), dropped, is_left);
         is_left
     }
 
-    /// Counts fields of a hash that were removed because they had expired, and publishes it.
-    pub fn note_expired_fields(&self, key: Key<'_>, count: usize, is_left: bool) {
+    /// Counts fields of a hash, or members of a set, that were removed because they had expired,
+    /// and publishes it; of a hash with their names.
+    pub fn note_expired_fields(
+        &self,
+        (key, kind): (Key<'_>, Kind),
+        count: usize,
+        names: impl IntoIterator<Item = Vec<u8>>,
+        is_left: bool,
+    ) {
         if count == 0 {
             return;
         }
@@ -279,7 +313,12 @@ impl Observer {
         let Some(database) = self.databases.database_of(key.space()) else {
             return;
         };
-        self.notify(Class::Hash, "hexpired", key.bytes(), database);
+        if kind == HASH {
+            self.notify(Class::Hash, "hexpired", key.bytes(), database);
+            self.notify_fields("hexpired", key.bytes(), names.into_iter(), database);
+        } else {
+            self.notify(Class::Set, "sexpired", key.bytes(), database);
+        }
         if !is_left {
             self.notify(Class::Generic, "del", key.bytes(), database);
         }
@@ -420,10 +459,11 @@ impl cellar_engine::Observer for Observer {
             return self.note_stored(key, item);
         };
         if happened == Happened::Expired
-            && let Some(item) = item.filter(|item| item.kind == HASH)
+            && let Some(item) = item
+            && has_member_deadlines(item.kind, item.value)
         {
             let fields = hash::expired_with(item.value, item.deadline);
-            self.note_expired_fields(key, fields, false);
+            self.note_expired_fields((key, item.kind), fields, hash::names(item.value), false);
             if fields > 0 {
                 return;
             }

@@ -14,9 +14,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use cellar_protocol::resp::glob::Pattern;
 use cellar_protocol::resp::number::parse_integer;
 
-use crate::limits::SLOW_LOG_ENTRIES_MAX;
+use crate::limits::COMMAND_LOG_ENTRIES_MAX;
 use crate::settings::address::Address;
 use crate::settings::default_ttl::DefaultTtl;
+use crate::settings::letters;
 use crate::settings::{EXPIRE_EFFORT_MAX, Settings, least_memory_bytes};
 
 /// The version of Redis that clients are told: near caches ask for 7.4 or later.
@@ -65,8 +66,11 @@ const fn row(name: &'static str, form: Form, initial: &'static str) -> Parameter
 /// A number that is not negative.
 const NATURAL: Form = Form::Number(0, i64::MAX);
 
-/// Entries of the slow log.
-const SLOW_ENTRIES: Form = Form::Number(0, SLOW_LOG_ENTRIES_MAX as i64);
+/// Entries of a log of commands.
+const LOG_ENTRIES: Form = Form::Number(0, COMMAND_LOG_ENTRIES_MAX as i64);
+
+/// An amount from which something is logged; -1 for never.
+const THRESHOLD: Form = Form::Number(-1, i64::MAX);
 
 /// Seconds after which idle connections are closed; zero for never.
 const TIMEOUT: Form = Form::Number(0, i32::MAX as i64);
@@ -126,12 +130,14 @@ const TABLE: &[ParameterRow] = &[
         Form::Unused,
         "normal 0 0 0 slave 268435456 67108864 60 pubsub 33554432 8388608 60",
     ),
-    row(
-        "slowlog-log-slower-than",
-        Form::Number(-1, i64::MAX),
-        "10000",
-    ),
-    row("slowlog-max-len", SLOW_ENTRIES, "128"),
+    row("slowlog-log-slower-than", THRESHOLD, "10000"),
+    row("commandlog-execution-slower-than", THRESHOLD, "10000"),
+    row("slowlog-max-len", LOG_ENTRIES, "128"),
+    row("commandlog-slow-execution-max-len", LOG_ENTRIES, "128"),
+    row("commandlog-request-larger-than", THRESHOLD, "1048576"),
+    row("commandlog-large-request-max-len", LOG_ENTRIES, "128"),
+    row("commandlog-reply-larger-than", THRESHOLD, "1048576"),
+    row("commandlog-large-reply-max-len", LOG_ENTRIES, "128"),
     row("latency-monitor-threshold", NATURAL, "0"),
     row("latency-tracking", Form::Unused, "yes"),
     row(
@@ -204,12 +210,17 @@ pub fn can_change(name: &str) -> bool {
     row.is_some_and(|row| !matches!(row.form, Form::Fixed | Form::Unused))
 }
 
-/// The place of the same parameter under its other name: Redis 7 calls listpack what was ziplist.
+/// The place of the same parameter under its other name: Redis 7 calls listpack what was ziplist,
+/// and Valkey has a name of its own for each parameter of the slow log.
 fn twin(place: usize) -> Option<usize> {
     let name = TABLE[place].name;
-    let other = match name.split_once("-listpack-") {
-        Some((before, after)) => format!("{before}-ziplist-{after}"),
-        None => name.replacen("-ziplist-", "-listpack-", 1),
+    let other = match name {
+        "slowlog-log-slower-than" => "commandlog-execution-slower-than".to_owned(),
+        "commandlog-execution-slower-than" => "slowlog-log-slower-than".to_owned(),
+        "slowlog-max-len" => "commandlog-slow-execution-max-len".to_owned(),
+        "commandlog-slow-execution-max-len" => "slowlog-max-len".to_owned(),
+        name if name.contains("-listpack-") => name.replacen("-listpack-", "-ziplist-", 1),
+        name => name.replacen("-ziplist-", "-listpack-", 1),
     };
     TABLE
         .iter()
@@ -540,23 +551,10 @@ fn default_ttl(text: &str, databases: usize) -> Result<String, Cow<'static, str>
 
 /// Classes of events in the order in which Redis shows them.
 fn events(text: &str) -> Result<String, Cow<'static, str>> {
-    /// What `A` stands for.
-    const MOST: &str = "g$lshzxetd";
-    if !text
-        .chars()
-        .all(|class| "AKEmnoc".contains(class) || MOST.contains(class))
-    {
-        return Err("Invalid event class character. Use 'Ag$lshzxeKEtmdnoc'.".into());
+    match letters::parse(text) {
+        Ok(flags) => Ok(letters::show(flags)),
+        Err(_) => Err("Invalid event class character. Use 'Ag$lshzxeKEtmdnocSTIV'.".into()),
     }
-    let has = |class: char| text.contains(class);
-    let mut shown = String::new();
-    if has('A') || MOST.chars().all(has) {
-        shown.push('A');
-    } else {
-        shown.extend(MOST.chars().filter(|&class| has(class)));
-    }
-    shown.extend("KEmnoc".chars().filter(|&class| has(class)));
-    Ok(shown)
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use crate::budget::Budget;
 use crate::client::Clients;
 use crate::clock::{LoopClock, WallClock};
 use crate::cluster::Cluster;
+use crate::command_log::CommandLogs;
 use crate::content_types::ContentTypes;
 use crate::counters::times::{Times, TimesByCommand};
 use crate::counters::{Calls, Counters, Totals};
@@ -31,7 +32,6 @@ use crate::pace::Pace;
 use crate::parameters::Parameters;
 use crate::pause::Pause;
 use crate::settings::Settings;
-use crate::slow_log::SlowLog;
 use crate::strangers::Strangers;
 use crate::tls::Keys;
 use crate::users::Users;
@@ -113,7 +113,7 @@ pub struct State {
     /// What CONFIG GET shows.
     pub parameters: Parameters,
     /// The slowest commands.
-    pub slow_log: SlowLog,
+    pub command_logs: CommandLogs,
     /// Which keys cost most, while somebody wants to know.
     pub hot_keys: HotKeys,
     /// What took very long, and when.
@@ -219,7 +219,7 @@ impl State {
             clients: Clients::new(Arc::clone(&budget)),
             budget,
             parameters: Parameters::new(&settings),
-            slow_log: SlowLog::default(),
+            command_logs: CommandLogs::default(),
             hot_keys: HotKeys::default(),
             latency_events: LatencyEvents::default(),
             monitors: Monitors::default(),
@@ -366,7 +366,7 @@ impl State {
     pub fn choose_calls(&self) {
         // Held so that who asks last is heard last.
         let _turn = self.zero();
-        let all = self.slow_log.is_for_quick()
+        let all = self.command_logs.are_for_quick()
             || self.latency_events.threshold_ms() > 0
             || self.observer.events().has(Class::Miss)
             || self.hot_keys.is_active()

@@ -188,7 +188,7 @@ fn wrong_arguments_of_deadlines_are_named() {
                 error("ERR invalid expire time, must be >= 0"),
             ),
             (
-                "HEXPIRE h 99999999999999 FIELDS 1 a",
+                "HEXPIRE h 9223372036854775 FIELDS 1 a",
                 error("ERR invalid expire time in 'hexpire' command"),
             ),
             (
@@ -253,6 +253,42 @@ fn options_stand_before_and_behind_the_fields() {
          HGETEX h FIELDS 1 a b => -ERR unknown argument: b
          HGETEX h EX FIELDS 1 a => -ERR value is not an integer or out of range
          HGETEX h FIELDS 1 a EX -1 => -ERR invalid expire time, must be >= 0",
+    );
+}
+
+#[test]
+fn a_condition_may_ask_for_a_deadline_that_is_there_and_for_an_order() {
+    check_alone(
+        "HSET h a 1 => :1
+         HEXPIRE h 100 XX GT FIELDS 1 a => [:0]
+         HEXPIRE h 100 LT XX FIELDS 1 a => [:0]
+         HEXPIRE h 100 NX FIELDS 1 a => [:1]
+         HEXPIRE h 90 GT XX FIELDS 1 a => [:0]
+         HEXPIRE h 200 XX GT FIELDS 1 a => [:1]
+         HEXPIRE h 300 XX LT FIELDS 1 a => [:0]
+         HEXPIRE h 150 XX LT XX FIELDS 1 a => [:1]
+         HTTL h FIELDS 1 a => [:150]
+         HEXPIRE h 1 XX GT LT FIELDS 1 a => -ERR Multiple condition flags specified
+         HEXPIRE h 1 GT LT FIELDS 1 a => -ERR Multiple condition flags specified
+         HEXPIRE h 1 NX LT FIELDS 1 a => -ERR Multiple condition flags specified",
+    );
+}
+
+#[test]
+fn a_deadline_may_be_any_time_in_64_bits_of_milliseconds() {
+    check_alone(
+        "HSET h a 1 => :1
+         HEXPIREAT h 99999999999 FIELDS 1 a => [:1]
+         HEXPIRETIME h FIELDS 1 a => [:99999999999]
+         HPEXPIREAT h 281474976710656 FIELDS 1 a => [:1]
+         HPEXPIRETIME h FIELDS 1 a => [:281474976710656]
+         HSETEX h EXAT 99999999999 FIELDS 1 b 2 => :1
+         HGETEX h EXAT 99999999998 FIELDS 1 b => [2]
+         HEXPIRETIME h FIELDS 1 b => [:99999999998]
+         HEXPIREAT h 9223372036854776 FIELDS 1 a => \
+          -ERR invalid expire time in 'hexpireat' command
+         HPEXPIREAT h 9223372036854775807 FIELDS 1 a => [:1]
+         HLEN h => :2",
     );
 }
 
@@ -516,6 +552,79 @@ fn changes_of_collections_are_told_by_name() {
             assert_eq!(message[2], bulk(&channel), "{command}");
         }
     }
+}
+
+/// Reads so many messages of events that name fields: their channels, without prefix and database,
+/// and what they say.
+fn subkeys(listener: &mut Client, count: usize) -> String {
+    let mut told = Vec::new();
+    for _ in 0..count {
+        let Value::Array(parts) = listener.read() else {
+            panic!("no message");
+        };
+        let channel = parts[2].shown();
+        let channel = channel.strip_prefix("__subkey").unwrap();
+        told.push(format!(
+            "{} {}",
+            channel.replace("@0__", ""),
+            parts[3].shown()
+        ));
+    }
+    told.join("\n")
+}
+
+#[test]
+fn events_name_the_fields_that_they_are_about() {
+    let daemon = Daemon::start(&["--notify-keyspace-events", "STIVh"]);
+    let (mut listener, mut client) = (Client::connect(&daemon), Client::connect(&daemon));
+    listener.run("PSUBSCRIBE __*");
+    client.run("HSET h a 1 bc 2");
+    assert_eq!(
+        subkeys(&mut listener, 5),
+        "space:h hset|1:a,2:bc\nevent:hset 1:h|1:a,2:bc\nspaceitem:h\na hset\n\
+         spaceitem:h\nbc hset\nspaceevent:hset|h 1:a,2:bc"
+    );
+    client.run("CONFIG SET notify-keyspace-events hS");
+    let mut told = |request: &str, expected: &str| {
+        client.run(request);
+        let lines: Vec<&str> = expected.split(' ').collect();
+        let expected: Vec<String> = lines.iter().map(|line| format!("space:h {line}")).collect();
+        assert_eq!(
+            subkeys(&mut listener, lines.len()),
+            expected.join("\n"),
+            "{request}"
+        );
+    };
+    told("HSETNX h c 3", "hset|1:c");
+    told("HINCRBY h c 3", "hincrby|1:c");
+    told("HINCRBYFLOAT h c 0.5", "hincrbyfloat|1:c");
+    told("HDEL h no c c", "hdel|1:c");
+    told("HEXPIRE h 100 FIELDS 3 a no bc", "hexpire|1:a,2:bc");
+    told("HPERSIST h FIELDS 3 a no a", "hpersist|1:a");
+    told(
+        "HSETEX h EX 100 FIELDS 2 d 1 e 2",
+        "hset|1:d,1:e hexpire|1:d,1:e",
+    );
+    told("HGETEX h EX 50 FIELDS 2 d no", "hexpire|1:d");
+    told("HGETEX h PERSIST FIELDS 2 a d", "hpersist|1:d");
+    told("HEXPIREAT h 1 FIELDS 2 d no", "hdel|1:d");
+    told("HGETEX h EXAT 1 FIELDS 1 e", "hdel|1:e");
+    told("HGETDEL h FIELDS 3 a no a", "hdel|1:a");
+    told("HSET h x 1 y 2 z 3", "hset|1:x,1:y,1:z");
+    told("HPEXPIRE h 100 FIELDS 3 x y z", "hexpire|1:x,1:y,1:z");
+    daemon.advance(Duration::from_millis(100));
+    let expired = subkeys(&mut listener, 1);
+    let mut names: Vec<&str> = expired
+        .strip_prefix("space:h hexpired|")
+        .unwrap()
+        .split(',')
+        .collect();
+    names.sort_unstable();
+    assert_eq!(names, ["1:x", "1:y", "1:z"]);
+    client.run("HPEXPIRE h 100 FIELDS 1 bc");
+    assert_eq!(subkeys(&mut listener, 1), "space:h hexpire|2:bc");
+    daemon.advance(Duration::from_millis(100));
+    assert_eq!(subkeys(&mut listener, 1), "space:h hexpired|2:bc");
 }
 
 #[test]

@@ -204,6 +204,16 @@ fn replies_of_commands_and_libraries_are_converted_too() {
             bulk("1e+19"),
         ),
         (
+            "return redis.call('mset','a',0.1,'b',1/3,'c',-0.0,'d',1e-7) and \
+             redis.call('mget','a','b','c','d')",
+            bulks(&["0.1", "0.3333333333333333", "0", "1e-7"]),
+        ),
+        (
+            "redis.call('mset','a',1/0,'b',0/0,'c',123456.789,'d',5e-324) \
+             return redis.call('mget','a','b','c','d')",
+            bulks(&["inf", "-nan", "123456.789", "5e-324"]),
+        ),
+        (
             "redis.setresp(3) return type(redis.call('get','nothing'))",
             bulk("nil"),
         ),

@@ -38,7 +38,7 @@ fn pages<S: Rules>(
 /// Makes a set of members that come in the order of their hashes, each of them once.
 #[derive(Debug)]
 pub struct SetBuilder {
-    set: Set<'static>,
+    members: Members<'static, Bare>,
     /// Where the next one is added.
     end: Spot,
 }
@@ -48,12 +48,9 @@ impl SetBuilder {
     /// hash.
     #[must_use]
     pub fn new(hasher: Hasher, members: usize, bytes: usize) -> SetBuilder {
-        let mut set = Set::empty(Deadline::NEVER, Instant(0));
-        if let Some(pages) = pages(hasher, members, bytes, 0) {
-            set.members = pages;
-        }
+        let pages = pages(hasher, members, bytes, 0);
         SetBuilder {
-            set,
+            members: pages.unwrap_or_else(Members::empty),
             end: Spot::at(NONE, 0),
         }
     }
@@ -61,13 +58,13 @@ impl SetBuilder {
     /// Whether its members are few, and may come in any order, which they keep.
     #[must_use]
     pub fn is_packed(&self) -> bool {
-        matches!(self.set.members, Members::Packed(_))
+        matches!(self.members, Members::Packed(_))
     }
 
     /// Adds a member that is not there yet, whose hash is not before that of any other. Cost: O(1)
     /// amortised.
     pub fn push(&mut self, member: &[u8], hash: u64) {
-        let value = match &mut self.set.members {
+        let value = match &mut self.members {
             Members::Built(value) => value,
             Members::Packed(packed) => return packed.push(member, &[&[]; 3]),
             Members::Paged(..) => return,
@@ -78,7 +75,7 @@ impl SetBuilder {
     /// The set.
     #[must_use]
     pub fn finish(self) -> Set<'static> {
-        self.set
+        Set::of_members(self.members)
     }
 }
 

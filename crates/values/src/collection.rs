@@ -12,7 +12,7 @@ use crate::entry::Form;
 use crate::packed::{Packed, Shape};
 use crate::pending::{Op, Pending};
 use crate::table::Place;
-use crate::view::{Tree, View, is_paged};
+use crate::view::{IS_TIMED_AT, Tree, View, is_paged};
 
 /// A hash.
 pub const HASH: Kind = Kind(1);
@@ -62,9 +62,9 @@ pub trait Collection<'v>: Sized {
     /// Whether it is other than it was.
     fn is_changed(&self) -> bool;
 
-    /// How many of its members were left out because they had expired.
-    fn expired(&self) -> usize {
-        0
+    /// Takes the names of those of its members that were left out because they had expired.
+    fn take_expired(&mut self) -> Vec<Vec<u8>> {
+        Vec::new()
     }
 
     /// Whether it has no members.
@@ -80,6 +80,26 @@ pub trait Collection<'v>: Sized {
 
     /// What the cache is to do, with what is put into the scratch buffer.
     fn finish(self, scratch: &mut Vec<u8>) -> Change;
+}
+
+/// Drops members that have expired at `now`: what the cache is to do, and which were dropped. Some
+/// may be left of a large collection.
+pub fn without_expired<'v, C: Collection<'v>>(
+    value: &'v [u8],
+    deadline: Deadline,
+    now: Instant,
+    scratch: &mut Vec<u8>,
+) -> (Vec<Vec<u8>>, Change) {
+    let mut collection = C::open(value, deadline, now);
+    let expired = collection.take_expired();
+    let change = if expired.is_empty() {
+        Change::Keep
+    } else if collection.is_empty() {
+        Change::Remove
+    } else {
+        collection.finish(scratch)
+    };
+    (expired, change)
 }
 
 /// A kind of collection, whatever value one of it is in.
@@ -107,6 +127,11 @@ pub(crate) trait Rules: Shape {
     const FORMS: [Form; 2];
     const APPLY: Apply;
 
+    /// What the trees of a value in pages are made of.
+    fn forms(_value: &[u8]) -> [Form; 2] {
+        Self::FORMS
+    }
+
     /// The key of a tail in the second tree.
     fn key_of(tail: u64) -> [u8; 8];
 
@@ -121,7 +146,7 @@ impl<'v, S: Rules> Members<'v, S> {
     /// The members in the bytes of a value, or of the part of it that has them.
     pub(crate) fn read(value: &'v [u8], packed: &'v [u8]) -> Members<'v, S> {
         if is_paged(value) {
-            return Members::Paged(View::of(value, S::FORMS), Pending::default());
+            return Members::Paged(View::of(value, S::forms(value)), Pending::default());
         }
         Members::Packed(Packed::read(packed))
     }
@@ -131,7 +156,7 @@ impl<'v, S: Rules> Members<'v, S> {
         match self {
             Members::Packed(_) => None,
             Members::Paged(view, _) => Some(*view),
-            Members::Built(value) => Some(View::of(value, S::FORMS)),
+            Members::Built(value) => Some(View::of(value, S::forms(value))),
         }
     }
 
@@ -185,8 +210,9 @@ impl<'v, S: Rules> Members<'v, S> {
             Members::Packed(_) => {}
             Members::Paged(_, pending) => pending.push(op),
             Members::Built(value) => {
+                let forms = S::forms(value);
                 let value: &mut dyn cellar_engine::ValueBytes = value;
-                S::apply(&mut Edit::of(value, S::FORMS), op);
+                S::apply(&mut Edit::of(value, forms), op);
             }
         }
     }
@@ -201,10 +227,12 @@ impl<'v, S: Rules> Members<'v, S> {
         }
     }
 
-    /// Has pages of its own if the members have become too many or too long to be packed.
+    /// Has pages of its own, of these forms, if the members have become too many or too long to be
+    /// packed.
     pub(crate) fn unpack_if_large(
         &mut self,
         more: usize,
+        forms: [Form; 2],
         op_of: impl Fn(&mut Vec<u8>, &crate::packed::Entry<'_>),
     ) {
         let Members::Packed(packed) = &*self else {
@@ -214,14 +242,14 @@ impl<'v, S: Rules> Members<'v, S> {
             return;
         }
         let mut value = Vec::new();
-        Edit::create(&mut value, S::FORMS, fastrand::u64(..));
+        Edit::create(&mut value, forms, fastrand::u64(..));
         let mut op = Vec::new();
         for entry in packed.iter() {
             op.clear();
             op_of(&mut op, &entry);
             let (op, _) = Op::read(&op);
             let value: &mut dyn cellar_engine::ValueBytes = &mut value;
-            S::apply(&mut Edit::of(value, S::FORMS), &op);
+            S::apply(&mut Edit::of(value, forms), &op);
         }
         *self = Members::Built(value);
     }
@@ -235,6 +263,8 @@ impl<'v, S: Rules> Members<'v, S> {
             return None;
         }
         let (mut copy, mut ops) = (view.bytes.to_vec(), Vec::new());
+        // The value itself may not say it yet.
+        copy[IS_TIMED_AT] |= u8::from(view.forms != S::FORMS);
         pending.write(&mut ops);
         apply_all::<S>(&mut copy, &ops);
         Some(copy)
@@ -278,7 +308,8 @@ pub(crate) fn apply_all<S: Rules>(value: &mut dyn cellar_engine::ValueBytes, ops
             // What came before it may have moved it.
             op.place = None;
         }
-        S::apply(&mut Edit::of(value, S::FORMS), &op);
+        let forms = S::forms(value.bytes());
+        S::apply(&mut Edit::of(value, forms), &op);
         rest = behind;
     }
 }

@@ -159,6 +159,11 @@ impl<'a> Entry<'a> {
         Text::read(self.bytes, TextHead::read(self.bytes, self.form.lead))
     }
 
+    /// Whether there is a second text.
+    pub(crate) fn has_second(&self) -> bool {
+        self.form.texts == 2
+    }
+
     /// The second text: a field's value.
     #[must_use]
     pub fn second(&self) -> Text<'a> {

@@ -10,10 +10,13 @@ use crate::edit::Edit;
 use crate::entry::{self, Form};
 use crate::packed::{self, Packed, Shape};
 use crate::pending::{Op, OpKind};
-use crate::view::{Tree, View};
+use crate::view::{IS_TIMED_AT, Tree, View};
 
 /// [`Deadline::NEVER`] in a value.
 const NEVER: u64 = u64::MAX;
+/// The trees of a set whose members may have deadlines: fields without values.
+pub(crate) const SET_FORMS: [Form; 2] = [Form::MEMBERS, Form::KEYED];
+
 /// A value, and its deadline if it has one.
 #[derive(Debug)]
 pub(crate) struct Fields;
@@ -29,6 +32,13 @@ impl Shape for Fields {
 impl Rules for Fields {
     const FORMS: [Form; 2] = [Form::FIELDS, Form::KEYED];
     const APPLY: Apply = Apply(apply_all::<Fields>);
+
+    fn forms(value: &[u8]) -> [Form; 2] {
+        match value[IS_TIMED_AT] {
+            1 => SET_FORMS,
+            _ => Fields::FORMS,
+        }
+    }
 
     fn key_of(tail: u64) -> [u8; 8] {
         tail.to_be_bytes()
@@ -89,7 +99,10 @@ impl<'a> Field<'a> {
     pub(crate) fn of_paged(view: &View<'a>, entry: entry::Entry<'a>) -> Field<'a> {
         Field {
             name: view.bytes_of(entry.text()),
-            value: view.bytes_of(entry.second()),
+            value: match entry.has_second() {
+                true => view.bytes_of(entry.second()),
+                false => Cow::Borrowed(&[]),
+            },
             deadline: deadline_of(entry.tail()),
         }
     }

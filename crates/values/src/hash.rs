@@ -13,24 +13,31 @@
 //! each field has a deadline, the item goes with the last of them or at the key's own deadline,
 //! whichever comes first.
 
+mod stored; // what a value says without being opened
+
 use std::borrow::Cow;
-use std::ops::Range;
 
 use cellar_engine::{Apply, Change, Deadline, Instant, Kind};
 
+pub use self::stored::{
+    expired_with, first_deadline, first_living, item_deadline, names, own_deadline,
+    own_deadline_place,
+};
 use crate::collection::{Collection, Family, HASH, Members, Rules, store};
+use crate::entry::Form;
 pub use crate::field::{Field, raw};
 use crate::field::{
-    Fields, Wrapping, deadline_at, deadline_of, deadline_of_key, first_of, span_of, tail_of,
+    Fields, SET_FORMS, Wrapping, deadline_at, deadline_of, deadline_of_key, first_of, span_of,
+    tail_of,
 };
 use crate::packed::Packed;
-use crate::pending::{Op, OpKind};
-use crate::view::{Spot, Tree, View, WORDS_AT, is_paged};
+use crate::pending::{Op, OpKind, Pending};
+use crate::view::{IS_TIMED_AT, Spot, Tree, View, WORDS_AT, is_paged};
 
 /// Bytes before the members of a packed hash with deadlines.
 const TIMES_BYTES: usize = 17;
 /// Where the head keeps the key's own deadline.
-const OWN_AT: usize = WORDS_AT;
+pub(crate) const OWN_AT: usize = WORDS_AT;
 /// Puts a deadline in bytes where a hash in pages keeps the key's own one.
 pub const SET_OWN_DEADLINE: Apply = Apply(|value, raw| value.write(OWN_AT, raw));
 
@@ -56,6 +63,10 @@ pub struct Hash<'v> {
     is_changed: bool,
     /// Fields that were dropped when it was opened: they had expired.
     expired: usize,
+    /// Their names, until somebody takes them.
+    expired_names: Vec<Vec<u8>>,
+    /// What its trees are made of, once it has some: those of a set's members have no values.
+    forms: [Form; 2],
     members: Members<'v, Fields>,
 }
 
@@ -78,8 +89,36 @@ impl<'v> Hash<'v> {
             now,
             is_changed: false,
             expired: 0,
+            expired_names: Vec::new(),
+            forms: Fields::FORMS,
             members: Members::read(value, &value[start..]),
         }
+    }
+
+    /// The same as the members of a set, which have no values.
+    pub(crate) fn of_set(self) -> Hash<'v> {
+        Hash {
+            forms: SET_FORMS,
+            ..self
+        }
+    }
+
+    /// Members of a set in pages, with what is pending of them, which get deadlines now.
+    pub(crate) fn of_pages(
+        (view, pending): (View<'v>, Pending),
+        own: Deadline,
+        now: Instant,
+    ) -> Hash<'v> {
+        let hash = Hash {
+            members: Members::Paged(view, pending),
+            ..Hash::empty(own, now)
+        };
+        hash.of_set()
+    }
+
+    /// The key's own deadline.
+    pub(crate) fn own(&self) -> Deadline {
+        self.own
     }
 
     fn is_over(&self, deadline: Deadline) -> bool {
@@ -308,12 +347,14 @@ impl<'v> Hash<'v> {
 
     fn unpack_if_large(&mut self, more: usize) {
         let was_packed = matches!(self.members, Members::Packed(_));
-        self.members.unpack_if_large(more, |out, entry| {
-            let field = Field::of(*entry);
-            Op::put(entry.member, &field.value, tail_of(field.deadline), true).write(out);
-        });
+        self.members
+            .unpack_if_large(more, self.forms, |out, entry| {
+                let field = Field::of(*entry);
+                Op::put(entry.member, &field.value, tail_of(field.deadline), true).write(out);
+            });
         if was_packed && let Members::Built(value) = &mut self.members {
             value[OWN_AT..OWN_AT + 8].copy_from_slice(&raw(self.own).to_le_bytes());
+            value[IS_TIMED_AT] = u8::from(self.forms == SET_FORMS);
         }
     }
 
@@ -372,9 +413,10 @@ impl<'v> Hash<'v> {
             _ => Vec::new(),
         };
         self.expired = over.len();
-        for name in over {
-            self.members.remove(&name);
+        for name in &over {
+            self.members.remove(name);
         }
+        self.expired_names = over;
         if let Members::Packed(packed) = &self.members {
             self.earliest = span_of(packed).0;
         }
@@ -421,7 +463,7 @@ impl<'v> Hash<'v> {
     /// The packed form of it, with what is pending.
     fn repacked(&self) -> Option<Packed<'static, Fields>> {
         let copy = self.members.bytes_to_repack()?;
-        let copy = View::of(&copy, Fields::FORMS);
+        let copy = View::of(&copy, Fields::forms(&copy));
         let mut packed = Packed::empty();
         for entry in copy.iter(Tree::First) {
             let field = Field::of_paged(&copy, entry);
@@ -442,6 +484,8 @@ impl<'v> Collection<'v> for Hash<'v> {
             now,
             is_changed: false,
             expired: 0,
+            expired_names: Vec::new(),
+            forms: Fields::FORMS,
             members: Members::empty(),
         }
     }
@@ -456,8 +500,8 @@ impl<'v> Collection<'v> for Hash<'v> {
         self.is_changed
     }
 
-    fn expired(&self) -> usize {
-        self.expired
+    fn take_expired(&mut self) -> Vec<Vec<u8>> {
+        std::mem::take(&mut self.expired_names)
     }
 
     fn is_empty(&self) -> bool {
@@ -495,86 +539,4 @@ impl<'v> Collection<'v> for Hash<'v> {
         packed.write(scratch);
         store(HASH, self.own.min(latest))
     }
-}
-
-/// The key's own deadline, where the item's one may be that of its last field.
-#[must_use]
-pub fn own_deadline(value: &[u8], deadline: Deadline) -> Deadline {
-    match own_deadline_place(value) {
-        Some(place) => deadline_at(value, place.start),
-        None => deadline,
-    }
-}
-
-/// When the first field goes, expired or not.
-#[must_use]
-pub fn first_deadline(value: &[u8]) -> Deadline {
-    match value.first() {
-        Some(_) if is_paged(value) => first_of(&View::of(value, Fields::FORMS)),
-        Some(1) => deadline_at(value, 9),
-        _ => Deadline::NEVER,
-    }
-}
-
-/// When the first field goes that has not expired yet at `now`. Cost: O(log n).
-#[must_use]
-pub fn first_living(value: &[u8], now: Instant) -> Deadline {
-    Hash::view(value, now).next_deadline()
-}
-
-/// How many fields go with a hash that has expired: all, if it goes with the last of them, and none
-/// if it goes by the key's own deadline.
-#[must_use]
-pub fn expired_with(value: &[u8], item: Deadline) -> usize {
-    if own_deadline(value, item) == item {
-        return 0;
-    }
-    Hash::view(value, Instant(0)).members.len()
-}
-
-/// Drops fields that have expired at `now`: what the cache is to do, and how many were dropped.
-/// Some may be left of a large hash.
-pub fn without_expired(
-    value: &[u8],
-    deadline: Deadline,
-    now: Instant,
-    scratch: &mut Vec<u8>,
-) -> (usize, Change) {
-    let hash = Hash::open(value, deadline, now);
-    let expired = hash.expired;
-    let change = if expired == 0 {
-        Change::Keep
-    } else if hash.is_empty() {
-        Change::Remove
-    } else {
-        hash.finish(scratch)
-    };
-    (expired, change)
-}
-
-/// Where in the value the key's own deadline stands, if it does.
-#[must_use]
-pub fn own_deadline_place(value: &[u8]) -> Option<Range<usize>> {
-    match value.first() {
-        Some(_) if is_paged(value) => Some(OWN_AT..OWN_AT + 8),
-        Some(1) => Some(1..9),
-        _ => None,
-    }
-}
-
-/// The item's deadline once the key's own one is `own`.
-#[must_use]
-pub fn item_deadline(value: &[u8], own: Deadline) -> Deadline {
-    if is_paged(value) {
-        let view = View::of(value, Fields::FORMS);
-        if view.len(Tree::Second) < view.len(Tree::First) {
-            return own;
-        }
-        let last = view.before(view.end(Tree::Second));
-        return last.map_or(own, |last| own.min(deadline_of_key(view.entry(last))));
-    }
-    if value.first() != Some(&1) {
-        return own;
-    }
-    own.min(span_of(&Packed::read(&value[TIMES_BYTES..])).1)
 }

@@ -8,7 +8,7 @@
 //! | type | first tree | second tree |
 //! |---|---|---|
 //! | hash | fields by a secret hash | fields with a deadline, by deadline |
-//! | set | members by a secret hash | |
+//! | set | members by a secret hash, or as a hash without values | members with a deadline |
 //! | sorted set | members by a secret hash, with their scores | members by score, then bytes |
 //! | list | elements by position | |
 //!
@@ -43,7 +43,7 @@ pub mod hyperloglog; // about how many different elements a string was given
 pub mod dump; // values as Redis keeps them in files
 
 pub use builder::{SetBuilder, SortedSetBuilder};
-pub use collection::{Collection, Family, HASH, LIST, SET, SORTED_SET};
+pub use collection::{Collection, Family, HASH, LIST, SET, SORTED_SET, without_expired};
 pub use digest::Hasher;
 pub use edit::{Collision, Edit};
 pub use entry::{Entry, Form, Text};
@@ -51,7 +51,7 @@ pub use hash::{Hash, Hashes};
 pub use list::List;
 pub use ordered::score_key;
 pub use plan::Plan;
-pub use set::{Lookups, Set, Sets};
+pub use set::{Lookups, Set, Sets, has_member_deadlines};
 pub use sorted_set::{SortedSet, SortedSets};
 pub use table::Place;
 pub use view::{Spot, Tree, View, is_paged};

@@ -1,16 +1,23 @@
-//! Set: members without anything else.
+//! Set: members without anything else, or with a deadline.
+//!
+//! A set whose members never had deadlines has nothing beside them. The first deadline makes a hash
+//! without values of it: a small one is written anew, and pages stay as they are. A small set of
+//! whose deadlines none is left becomes a plain set again.
 
 use std::borrow::Cow;
 
 use cellar_engine::{Apply, Change, Deadline, Instant, Kind, ValueBytes};
 
-use crate::collection::{Collection, Family, Members, Rules, SET, apply_all, store};
+use crate::collection::{Collection, Family, HASH, Members, Rules, SET, apply_all, store};
 use crate::digest::Hasher;
 use crate::edit::Edit;
 use crate::entry::Form;
+use crate::field::Fields;
+use crate::hash::{Hash, OWN_AT, raw};
 use crate::packed::{Packed, Shape};
 use crate::pending::{Op, OpKind};
-use crate::view::{Tree, View, is_paged};
+use crate::table::Place;
+use crate::view::{IS_TIMED_AT, Tree, View, is_paged};
 
 /// Nothing belongs to a member.
 #[derive(Debug)]
@@ -48,35 +55,63 @@ impl Family for Sets {
     type Of<'v> = Set<'v>;
 }
 
-/// A set.
+/// A set, as it is at a moment.
 #[derive(Debug)]
 pub struct Set<'v> {
+    /// The key's own deadline.
     own: Deadline,
+    now: Instant,
     is_changed: bool,
-    pub(crate) members: Members<'v, Bare>,
+    held: Held<'v>,
+}
+
+/// How a set has its members.
+#[derive(Debug)]
+enum Held<'v> {
+    Plain(Members<'v, Bare>),
+    /// Fields of a hash, without values: the members may have deadlines.
+    Timed(Hash<'v>),
+}
+
+/// Whether members of the set that a value contains may have deadlines: such a set is a hash
+/// without values.
+#[must_use]
+pub fn is_timed(value: &[u8]) -> bool {
+    match value.first() {
+        Some(_) if is_paged(value) => value[IS_TIMED_AT] == 1,
+        first => first == Some(&1),
+    }
+}
+
+/// Whether fields or members of a value may have deadlines: then it is a hash, or like one.
+#[must_use]
+pub fn has_member_deadlines(kind: Kind, value: &[u8]) -> bool {
+    kind == HASH || kind == SET && is_timed(value)
 }
 
 /// A stored set for many look-ups, with the hash function that they share.
 #[derive(Clone, Copy, Debug)]
 pub struct Lookups<'v> {
     value: &'v [u8],
-    /// None for a packed set.
+    now: Instant,
+    /// None for a packed set, and for one whose members may have deadlines.
     hasher: Option<Hasher>,
 }
 
 impl<'v> Lookups<'v> {
-    /// Prepares look-ups in the set that a value contains.
+    /// Prepares look-ups in the set that a value contains, as it is at `now`.
     #[must_use]
-    pub fn of(value: &'v [u8]) -> Lookups<'v> {
-        let hasher = is_paged(value).then(|| Hasher::of(View::of(value, Bare::FORMS).seed()));
-        Lookups { value, hasher }
+    pub fn of(value: &'v [u8], now: Instant) -> Lookups<'v> {
+        let is_plain = is_paged(value) && !is_timed(value);
+        let hasher = is_plain.then(|| Hasher::of(View::of(value, Bare::FORMS).seed()));
+        Lookups { value, now, hasher }
     }
 
     /// Whether the set has a member. Cost: O(log n).
     #[must_use]
     pub fn has(&self, member: &[u8]) -> bool {
         let Some(hasher) = &self.hasher else {
-            return Packed::<Bare>::read(self.value).find(member).is_some();
+            return Set::view(self.value, self.now).has(member);
         };
         let view = View::of(self.value, Bare::FORMS);
         view.find_hashed(member, hasher.hash(member))
@@ -86,23 +121,42 @@ impl<'v> Lookups<'v> {
 }
 
 impl<'v> Set<'v> {
-    /// The set in the bytes of a value. Cost: none that depends on its length.
+    /// The set in the bytes of a value, as it is at `now`. Cost: none that depends on its length.
     #[must_use]
-    pub fn view(value: &'v [u8]) -> Set<'v> {
+    pub fn view(value: &'v [u8], now: Instant) -> Set<'v> {
+        let held = if is_timed(value) {
+            Held::Timed(Hash::view(value, now))
+        } else {
+            Held::Plain(Members::read(value, value))
+        };
         Set {
             own: Deadline::NEVER,
+            now,
             is_changed: false,
-            members: Members::read(value, value),
+            held,
+        }
+    }
+
+    /// A set with these members, which no key has yet.
+    pub(crate) fn of_members(members: Members<'v, Bare>) -> Set<'v> {
+        Set {
+            own: Deadline::NEVER,
+            now: Instant(0),
+            is_changed: false,
+            held: Held::Plain(members),
         }
     }
 
     /// How many members there are.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.members.len()
+        match &self.held {
+            Held::Plain(members) => members.len(),
+            Held::Timed(hash) => hash.len(),
+        }
     }
 
-    /// Whether there are none; of a value that is never so.
+    /// Whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -112,18 +166,27 @@ impl<'v> Set<'v> {
     #[inline]
     #[must_use]
     pub fn has(&self, member: &[u8]) -> bool {
-        if let Some(op) = self
-            .members
-            .pending()
-            .and_then(|pending| pending.find(member))
-        {
+        let members = match &self.held {
+            Held::Plain(members) => members,
+            Held::Timed(hash) => return hash.deadline(member).is_some(),
+        };
+        if let Some(op) = members.pending().and_then(|pending| pending.find(member)) {
             return op.kind == OpKind::Put;
         }
-        match &self.members {
+        match members {
             Members::Packed(packed) => packed.find(member).is_some(),
             members => members
                 .look_up(member)
                 .is_some_and(|place| place.found.is_some()),
+        }
+    }
+
+    /// The deadline of a member that is there. Cost: O(log n).
+    #[must_use]
+    pub fn deadline(&self, member: &[u8]) -> Option<Deadline> {
+        match &self.held {
+            Held::Plain(_) => self.has(member).then_some(Deadline::NEVER),
+            Held::Timed(hash) => hash.deadline(member),
         }
     }
 
@@ -143,16 +206,23 @@ impl<'v> Set<'v> {
     }
 
     /// The member at a position and the position after it; the first position is zero. Cost: does
-    /// not depend on the number of members.
+    /// not depend on the number of members, but on how many expired ones stand there.
     #[must_use]
     pub fn member_at(&self, at: usize) -> Option<(Cow<'_, [u8]>, usize)> {
-        if let Members::Packed(packed) = &self.members {
+        let members = match &self.held {
+            Held::Plain(members) => members,
+            Held::Timed(hash) => {
+                let (field, next) = hash.iter_from(at).next()?;
+                return Some((field.name, next));
+            }
+        };
+        if let Members::Packed(packed) = members {
             return (at < packed.bytes()).then(|| {
                 let entry = packed.entry(at);
                 (Cow::Borrowed(entry.member), entry.end)
             });
         }
-        let view = self.members.view()?;
+        let view = members.view()?;
         let (entry, next) = view.entry_at(Tree::First, at)?;
         Some((view.bytes_of(entry.text()), next))
     }
@@ -160,7 +230,11 @@ impl<'v> Set<'v> {
     /// Shows about `count` members whose hashes are not before `cursor`, and says where to go on;
     /// zero at the end. A small set is shown at once.
     pub fn scan(&self, cursor: u64, count: usize, mut show: impl FnMut(&[u8])) -> u64 {
-        match (&self.members, self.members.view()) {
+        let members = match &self.held {
+            Held::Plain(members) => members,
+            Held::Timed(hash) => return hash.scan(cursor, count, |field| show(&field.name)),
+        };
+        match (members, members.view()) {
             (Members::Packed(packed), _) => {
                 packed.iter().for_each(|entry| show(entry.member));
                 0
@@ -172,16 +246,21 @@ impl<'v> Set<'v> {
         }
     }
 
-    /// The member of a rank in the order of [`Set::iter`]. Cost: O(log n).
+    /// The member of a rank in the order of [`Set::iter`]. Cost: O(log n), more if members have
+    /// expired that are still stored.
     #[must_use]
     pub fn nth(&self, rank: usize) -> Option<Cow<'_, [u8]>> {
-        if let Members::Packed(packed) = &self.members {
+        let members = match &self.held {
+            Held::Plain(members) => members,
+            Held::Timed(hash) => return hash.nth(rank).map(|field| field.name),
+        };
+        if let Members::Packed(packed) = members {
             return packed
                 .iter()
                 .nth(rank)
                 .map(|entry| Cow::Borrowed(entry.member));
         }
-        let view = self.members.view()?;
+        let view = members.view()?;
         let spot = view.settled(view.at(Tree::First, rank))?;
         Some(view.bytes_of(view.entry(spot).text()))
     }
@@ -203,9 +282,9 @@ impl<'v> Set<'v> {
         self.iter().all(|member| is_integer(&member))
     }
 
-    /// Adds a member; whether it is new.
+    /// Adds a member; whether it is new. One that is there keeps its deadline.
     pub fn add(&mut self, member: &[u8]) -> bool {
-        let built = self.members.look_up_built(member);
+        let built = self.place_built(member);
         let is_there = match built {
             Some(place) => place.found.is_some(),
             None => self.has(member),
@@ -214,11 +293,14 @@ impl<'v> Set<'v> {
             return false;
         }
         self.is_changed = true;
-        let more = member.len();
-        self.members.unpack_if_large(more, |out, entry| {
+        let members = match &mut self.held {
+            Held::Plain(members) => members,
+            Held::Timed(hash) => return hash.set(member, &[], Deadline::NEVER),
+        };
+        members.unpack_if_large(member.len(), Bare::FORMS, |out, entry| {
             Op::put(entry.member, &[], None, true).write(out);
         });
-        match &mut self.members {
+        match members {
             Members::Packed(packed) => packed.push(member, &[&[]; 3]),
             members => members.apply(&Op {
                 place: built,
@@ -228,13 +310,69 @@ impl<'v> Set<'v> {
         true
     }
 
+    /// Where a member is, or would be, in pages that are made anew.
+    fn place_built(&self, member: &[u8]) -> Option<Place> {
+        match &self.held {
+            Held::Plain(members) => members.look_up_built(member),
+            Held::Timed(_) => None,
+        }
+    }
+
+    /// Adds a member with this deadline, or gives it to one that is there.
+    pub fn put(&mut self, member: &[u8], deadline: Deadline) {
+        if deadline == Deadline::NEVER && matches!(self.held, Held::Plain(_)) {
+            self.add(member);
+            return;
+        }
+        self.is_changed = true;
+        self.as_timed().set(member, &[], deadline);
+    }
+
+    /// Gives a member that is there another deadline.
+    pub fn retime(&mut self, member: &[u8], deadline: Deadline) {
+        if self.deadline(member).is_none_or(|old| old == deadline) {
+            return;
+        }
+        self.is_changed = true;
+        self.as_timed().retime(member, deadline);
+    }
+
+    /// A copy of few members, or of those that are in no value yet.
+    fn copied(&self) -> Hash<'v> {
+        let mut hash = Hash::empty(self.own, self.now).of_set();
+        for member in self.iter() {
+            hash.set(&member, &[], Deadline::NEVER);
+        }
+        hash
+    }
+
+    /// The set as a hash without values, which it becomes if it is none.
+    fn as_timed(&mut self) -> &mut Hash<'v> {
+        if let Held::Plain(members) = &mut self.held {
+            let hash = match members {
+                Members::Paged(view, pending) => {
+                    Hash::of_pages((*view, std::mem::take(pending)), self.own, self.now)
+                }
+                _ => self.copied(),
+            };
+            self.held = Held::Timed(hash);
+        }
+        match &mut self.held {
+            Held::Timed(hash) => hash,
+            Held::Plain(_) => unreachable!("it has become one"),
+        }
+    }
+
     /// Removes a member; whether it was there.
     pub fn remove(&mut self, member: &[u8]) -> bool {
         if !self.has(member) {
             return false;
         }
         self.is_changed = true;
-        self.members.remove(member);
+        match &mut self.held {
+            Held::Plain(members) => members.remove(member),
+            Held::Timed(hash) => _ = hash.remove(member),
+        }
         true
     }
 
@@ -269,18 +407,25 @@ pub fn is_integer(text: &[u8]) -> bool {
 impl<'v> Collection<'v> for Set<'v> {
     const KIND: Kind = SET;
 
-    fn empty(deadline: Deadline, _now: Instant) -> Set<'v> {
+    fn empty(deadline: Deadline, now: Instant) -> Set<'v> {
         Set {
             own: deadline,
-            is_changed: false,
-            members: Members::empty(),
+            now,
+            ..Set::of_members(Members::empty())
         }
     }
 
-    fn open(value: &'v [u8], deadline: Deadline, _now: Instant) -> Set<'v> {
+    fn open(value: &'v [u8], deadline: Deadline, now: Instant) -> Set<'v> {
+        let held = if is_timed(value) {
+            Held::Timed(Hash::open(value, deadline, now).of_set())
+        } else {
+            Held::Plain(Members::read(value, value))
+        };
         Set {
             own: deadline,
-            ..Set::view(value)
+            now,
+            is_changed: false,
+            held,
         }
     }
 
@@ -288,24 +433,81 @@ impl<'v> Collection<'v> for Set<'v> {
         self.is_changed
     }
 
+    fn take_expired(&mut self) -> Vec<Vec<u8>> {
+        match &mut self.held {
+            Held::Plain(_) => Vec::new(),
+            Held::Timed(hash) => hash.take_expired(),
+        }
+    }
+
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
+    fn next_deadline(&self) -> Deadline {
+        match &self.held {
+            Held::Plain(_) => Deadline::NEVER,
+            Held::Timed(hash) => hash.next_deadline(),
+        }
+    }
+
     fn is_heavy(&self) -> bool {
-        self.members.is_heavy()
+        match &self.held {
+            Held::Plain(members) => members.is_heavy(),
+            Held::Timed(hash) => hash.is_heavy(),
+        }
     }
 
     fn finish(self, scratch: &mut Vec<u8>) -> Change {
-        if let Some(copy) = self.members.bytes_to_repack() {
+        let members = match self.held {
+            Held::Plain(members) => members,
+            Held::Timed(hash) => return finish_timed(hash, scratch),
+        };
+        if let Some(copy) = members.bytes_to_repack() {
             let copy = View::of(&copy, Bare::FORMS);
-            let mut packed: Packed<'_, Bare> = Packed::empty();
-            for entry in copy.iter(Tree::First) {
-                packed.push(&copy.bytes_of(entry.text()), &[&[]; 3]);
-            }
-            packed.write(scratch);
+            let members = copy.iter(Tree::First);
+            pack(members.map(|entry| copy.bytes_of(entry.text())), scratch);
             return store(SET, self.own);
         }
-        self.members.finish_paged(SET, self.own, scratch)
+        members.finish_paged(SET, self.own, scratch)
     }
+}
+
+/// Makes pages those of a set whose members may have deadlines, with the key's own deadline, which
+/// comes first, and applies operations.
+const APPLY_TIMED: Apply = Apply(|value, bytes| {
+    let (own, ops) = bytes.split_at(8);
+    value.write(OWN_AT, own);
+    value.write(IS_TIMED_AT, &[1]);
+    apply_all::<Fields>(value, ops);
+});
+
+/// Writes a plain set of few members.
+fn pack<'m>(members: impl Iterator<Item = Cow<'m, [u8]>>, scratch: &mut Vec<u8>) {
+    let mut packed: Packed<'_, Bare> = Packed::empty();
+    members.for_each(|member| packed.push(&member, &[&[]; 3]));
+    packed.write(scratch);
+}
+
+/// What the cache is to do with a set that is a hash.
+fn finish_timed(hash: Hash<'_>, scratch: &mut Vec<u8>) -> Change {
+    let own = raw(hash.own()).to_le_bytes();
+    let deadline = match hash.finish(scratch) {
+        Change::Store { deadline, .. } => deadline,
+        Change::Edit { more, deadline, .. } => {
+            scratch.splice(0..0, own);
+            return Change::Edit {
+                more,
+                deadline,
+                apply: APPLY_TIMED,
+            };
+        }
+        other => return other,
+    };
+    if !is_timed(scratch) {
+        let untimed = std::mem::take(scratch);
+        let hash = Hash::view(&untimed, Instant(0));
+        pack(hash.iter().map(|field| field.name), scratch);
+    }
+    store(SET, deadline)
 }

@@ -277,10 +277,11 @@ impl<'v> SortedSet<'v> {
     }
 
     fn unpack_if_large(&mut self, more: usize) {
-        self.members.unpack_if_large(more, |out, entry| {
-            let tail = u64_at(entry.payload, 0);
-            Op::put(entry.member, &[], Some(tail), true).write(out);
-        });
+        self.members
+            .unpack_if_large(more, Scored::FORMS, |out, entry| {
+                let tail = u64_at(entry.payload, 0);
+                Op::put(entry.member, &[], Some(tail), true).write(out);
+            });
     }
 
     /// Removes a member; whether it was there.

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! head   [255 4][pages 4][roots 4 + 4][elements of the trees 8 + 8][seed 8][words of the type 16]
-//!        [1 once there was a long text][0 7]
+//!        [1 once there was a long text][1 if members of a set may have deadlines][0 6]
 //! ```
 
 use std::borrow::Cow;
@@ -21,6 +21,9 @@ pub(crate) const SEED_AT: usize = 32;
 pub(crate) const WORDS_AT: usize = 40;
 /// Offset in the head of the flag that the value has, or has had, long texts.
 pub(crate) const HAS_PARTS_AT: usize = 56;
+
+/// Offset in the head of the flag that members of a set may have deadlines.
+pub(crate) const IS_TIMED_AT: usize = 57;
 
 /// Whether a value of a collection is made of pages; that of a packed one begins with other bytes.
 #[must_use]

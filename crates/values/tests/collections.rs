@@ -5,7 +5,9 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use cellar_engine::{Change, Deadline, Instant};
-use cellar_values::{Collection, Family, Hash, Hashes, Set, Sets, SortedSet, SortedSets};
+use cellar_values::{
+    Collection, Family, Hash, Hashes, Lookups, Set, Sets, SortedSet, SortedSets, is_paged, set,
+};
 use fastrand::Rng;
 
 /// Names of different lengths; the larger `names` is, the larger the collection becomes.
@@ -152,6 +154,79 @@ fn check_hash(value: Option<&[u8]>, now: Instant, model: &HashMap<Vec<u8>, (Vec<
 }
 
 #[test]
+fn a_set_is_a_set_whose_members_expire() {
+    for seed in 0..4 {
+        let mut rng = Rng::with_seed(seed);
+        let names = [5, 140, 300, 3_000][seed as usize];
+        let mut model: HashMap<Vec<u8>, Deadline> = HashMap::new();
+        let (mut value, mut now) = (None, Instant(1_000));
+        for step in 0..3_000 {
+            let is_timed = step / 500 % 2 == 1;
+            let deadline = if is_timed {
+                now.plus_ms(rng.u64(1..2_000))
+            } else {
+                Deadline::NEVER
+            };
+            let adds = if step / 1_000 % 2 == 0 { 8 } else { 3 };
+            let member = name(&mut rng, names);
+            change::<Sets>(&mut value, now, |set| match rng.u32(..12) {
+                draw if draw < adds && is_timed => {
+                    set.put(&member, deadline);
+                    model.insert(member, deadline);
+                }
+                draw if draw < adds => {
+                    assert_eq!(set.add(&member), !model.contains_key(&member));
+                    model.entry(member).or_insert(Deadline::NEVER);
+                }
+                9.. => {
+                    set.retime(&member, deadline);
+                    model.entry(member).and_modify(|its| *its = deadline);
+                }
+                _ => assert_eq!(set.remove(&member), model.remove(&member).is_some()),
+            });
+            now = Instant(now.0 + rng.u64(..20));
+            model.retain(|_, deadline| !deadline.has_passed(now));
+            let Some((bytes, deadline)) = &value else {
+                assert!(model.is_empty());
+                continue;
+            };
+            // It goes with the last of its members.
+            let last = model.values().max().copied();
+            assert!(last.is_none_or(|last| last == *deadline), "{last:?}");
+            let set = Set::view(bytes, now);
+            assert_eq!(set.len(), model.len());
+            assert!(
+                model
+                    .iter()
+                    .all(|(member, its)| set.deadline(member) == Some(*its))
+            );
+            let shown: HashSet<_> = set.iter().map(|member| member.into_owned()).collect();
+            assert_eq!(shown, model.keys().cloned().collect());
+            let mut scanned = HashSet::new();
+            set.scan(0, usize::MAX, |member| _ = scanned.insert(member.to_vec()));
+            assert_eq!(scanned, shown);
+            let lookups = Lookups::of(bytes, now);
+            let asked = name(&mut rng, names);
+            assert_eq!(lookups.has(&asked), shown.contains(&asked));
+            if let Some(drawn) = set.random() {
+                assert!(shown.contains(&*drawn));
+            }
+            if is_timed && model.values().all(|its| *its == Deadline::NEVER) && model.len() < 20 {
+                let name = model.keys().next().cloned().unwrap_or_default();
+                change::<Sets>(&mut value, now, |set| _ = set.remove(&name));
+                model.remove(&name);
+                if let Some((bytes, _)) = &value {
+                    assert!(
+                        is_paged(bytes) || !set::is_timed(bytes),
+                        "it is plain again"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn a_set_is_a_set() {
     for seed in 0..4 {
         let mut rng = Rng::with_seed(seed);
@@ -182,7 +257,7 @@ fn a_set_is_a_set() {
                 assert!(model.is_empty());
                 continue;
             };
-            let set = Set::view(bytes);
+            let set = Set::view(bytes, Instant(0));
             assert_eq!(set.len(), model.len());
             assert!(model.iter().all(|member| set.has(member)));
             assert_eq!(
@@ -278,7 +353,7 @@ fn a_scan_shows_what_is_there_all_the_time() {
             let (bytes, _) = value.as_ref().unwrap();
             let count = rng.usize(1..40);
             let mut seen = 0;
-            cursor = Set::view(bytes).scan(cursor, count, |member| {
+            cursor = Set::view(bytes, Instant(0)).scan(cursor, count, |member| {
                 shown.insert(member.to_vec());
                 seen += 1;
             });
@@ -314,7 +389,8 @@ fn a_scan_that_began_in_a_large_set_ends_in_a_small_one() {
     });
     let mut shown = HashSet::new();
     let bytes = &value.as_ref().unwrap().0;
-    let cursor = Set::view(bytes).scan(0, 300, |member| _ = shown.insert(member.to_vec()));
+    let cursor =
+        Set::view(bytes, Instant(0)).scan(0, 300, |member| _ = shown.insert(member.to_vec()));
     assert_ne!(cursor, 0);
     change::<Sets>(&mut value, Instant(0), |set| {
         for number in 20..1_000 {
@@ -324,7 +400,8 @@ fn a_scan_that_began_in_a_large_set_ends_in_a_small_one() {
     let bytes = &value.as_ref().unwrap().0;
     let mut cursor = cursor;
     while cursor != 0 {
-        cursor = Set::view(bytes).scan(cursor, 10, |member| _ = shown.insert(member.to_vec()));
+        cursor = Set::view(bytes, Instant(0))
+            .scan(cursor, 10, |member| _ = shown.insert(member.to_vec()));
     }
     for number in 0..20 {
         assert!(shown.contains(format!("{number}").as_bytes()));
@@ -342,7 +419,7 @@ fn set_of<'a>(members: impl IntoIterator<Item = &'a [u8]>) -> Vec<u8> {
 
 /// The cursor at which a scan with COUNT 1 shows each member.
 fn cursors(bytes: &[u8]) -> Vec<(u64, Vec<u8>)> {
-    let set = Set::view(bytes);
+    let set = Set::view(bytes, Instant(0));
     let mut seen = Vec::new();
     let mut cursor = 0;
     loop {
@@ -363,7 +440,7 @@ fn members_chosen_by_their_cursors_do_not_collide_in_another_set() {
     let shown = cursors(&set_of(names.iter().map(Vec::as_slice)));
     for chosen in [0..1_500, 30_000..31_500, 58_500..60_000] {
         let chosen = set_of(shown[chosen].iter().map(|(_, member)| member.as_slice()));
-        let set = Set::view(&chosen);
+        let set = Set::view(&chosen, Instant(0));
         assert_eq!(set.len(), 1_500);
         assert!(chosen.len() <= BYTES_MAX, "{}", chosen.len());
     }
@@ -384,7 +461,7 @@ fn members_that_stay_of_a_set_by_their_cursors_do_not_collide_in_it() {
         }
     });
     let bytes = &value.as_ref().unwrap().0;
-    let set = Set::view(bytes);
+    let set = Set::view(bytes, Instant(0));
     assert_eq!(set.len(), 1_500);
     assert!(bytes.len() <= BYTES_MAX, "{}", bytes.len());
     assert!(shown[..1_500].iter().all(|(_, member)| set.has(member)));
@@ -395,7 +472,7 @@ fn a_cursor_out_of_nowhere_does_no_harm() {
     let names: Vec<Vec<u8>> = (0..1_000).map(|n| format!("m{n}").into_bytes()).collect();
     for count in [1, 100, 1_000] {
         let bytes = set_of(names[..count].iter().map(Vec::as_slice));
-        let set = Set::view(&bytes);
+        let set = Set::view(&bytes, Instant(0));
         let mut rng = Rng::with_seed(3);
         let extremes = (0..64).flat_map(|bit| [1_u64 << bit, u64::MAX >> bit, !(1 << bit)]);
         let random = std::iter::repeat_with(|| rng.u64(..)).take(1_000);

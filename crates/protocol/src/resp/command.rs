@@ -7,6 +7,8 @@
 //! Why `since` is the version of Redis (of Valkey for DELIFEQ): clients read it in COMMAND DOCS to
 //! learn what a server can do. Commands of our own carry the version of this server.
 
+#[macro_use]
+mod rows; // how a row of the table is written
 mod table; // which commands of Redis there are, their arity, flags and keys
 mod section;
 

@@ -6,7 +6,8 @@
 
 use std::rc::Rc;
 
-use mlua::{Error, Function, Lua, LuaString, Result, Value, Variadic};
+use cellar_protocol::resp::number::write_float;
+use mlua::{Error, Function, Lua, Result, Value, Variadic};
 use scoped_tls_hkt::scoped_thread_local;
 use smallvec::SmallVec;
 
@@ -35,8 +36,8 @@ pub(super) fn with_host<R>(host: &mut dyn Host, run: impl FnOnce() -> R) -> R {
 }
 
 /// The function `call` of the tables `redis`. With [`ONLY_CHECK`] as its first argument it returns
-/// whether the command may be run. `format` is `string.format`.
-pub(super) fn function(lua: &Lua, shared: &Rc<Shared>, format: Function) -> Result<Function> {
+/// whether the command may be run.
+pub(super) fn function(lua: &Lua, shared: &Rc<Shared>) -> Result<Function> {
     let (shared, mut words) = (Rc::clone(shared), Words::default());
     lua.create_function_mut(move |lua, args: Variadic<Value>| {
         let unlimited = Unlimited::begin(lua)?;
@@ -44,7 +45,7 @@ pub(super) fn function(lua: &Lua, shared: &Rc<Shared>, format: Function) -> Resu
             lua,
             shared: &shared,
         };
-        let reply = call.run(&args, &mut words, &format);
+        let reply = call.run(&args, &mut words);
         words.shrink();
         let reply = reply?;
         drop(unlimited);
@@ -67,13 +68,13 @@ impl Call<'_> {
     }
 
     /// What `call` returns to a script: a command's reply, or whether the command may be run.
-    fn run(&self, args: &[Value], words: &mut Words, format: &Function) -> Result<Value> {
+    fn run(&self, args: &[Value], words: &mut Words) -> Result<Value> {
         let (only_checks, args) = match args {
             [first, args @ ..] if *first == ONLY_CHECK => (true, args),
             args => (false, args),
         };
         words
-            .fill(args, format)
+            .fill(args)
             .map_err(|text| self.raise(text.into(), false))?;
         self.shared.limit.check()?;
         if !HOST.is_set() {
@@ -109,6 +110,21 @@ impl Call<'_> {
     }
 }
 
+/// Appends a number as an argument, as short as it can be read back exactly.
+///
+/// Source: Valkey 9.1.
+fn write_number(number: f64, bytes: &mut Vec<u8>) {
+    if number == 0.0 {
+        // Also of zero with a sign.
+        bytes.push(b'0');
+        return;
+    }
+    if number.is_nan() && number.is_sign_negative() {
+        bytes.push(b'-');
+    }
+    write_float(number, bytes);
+}
+
 /// The words of one command, one behind the other.
 #[derive(Debug, Default)]
 struct Words {
@@ -118,7 +134,7 @@ struct Words {
 
 impl Words {
     /// Takes the arguments of `redis.call`; the error is the failure's text.
-    fn fill(&mut self, args: &[Value], format: &Function) -> std::result::Result<(), &'static str> {
+    fn fill(&mut self, args: &[Value]) -> std::result::Result<(), &'static str> {
         self.bytes.clear();
         self.ends.clear();
         for arg in args {
@@ -129,11 +145,7 @@ impl Words {
                     self.bytes
                         .extend_from_slice(buffer.format(*number).as_bytes());
                 }
-                Value::Number(number) => {
-                    let text = format.call::<LuaString>(("%.17g", *number));
-                    let text = text.map_err(|_| "ERR not enough memory")?;
-                    self.bytes.extend_from_slice(&text.as_bytes());
-                }
+                Value::Number(number) => write_number(*number, &mut self.bytes),
                 _ => return Err("ERR Lua redis lib command arguments must be strings or integers"),
             }
             if self.bytes.len() > ARGS_BYTES_MAX {

@@ -83,7 +83,7 @@ needs! {
         Hget Hmget Hgetall Hkeys Hvals Hexists Hlen Hstrlen Hrandfield Hscan
         Httl Hpttl Hexpiretime Hpexpiretime
         Smembers Sismember Smismember Scard Srandmember Sscan Sunion Sinter Sdiff Sintercard
-        Sunioncard Sdiffcard
+        Sunioncard Sdiffcard Sttl Spttl Sexpiretime Spexpiretime
         Llen Lindex Lrange Lpos
         Zscore Zmscore Zcard Zcount Zrank Zrevrank Zrange Zrevrange Zrangebyscore
         Zrevrangebyscore Zrangebylex Zrevrangebylex Zlexcount Zrandmember Zscan
@@ -99,6 +99,7 @@ needs! {
         Lpush Rpush Lpushx Rpushx Lpop Rpop Ltrim Lset Linsert Lrem Lmove Lmovem Rpoplpush Lmpop
         Blpop Brpop Blmove Blmovem Brpoplpush Blmpop Bzpopmin Bzpopmax Bzmpop
         Sadd Srem Spop Smove Sunionstore Sinterstore Sdiffstore
+        Sexpire Spexpire Sexpireat Spexpireat Spersist Saddex
         Zadd Zrem Zincrby Zremrangebyscore Zremrangebyrank Zremrangebylex Zpopmin Zpopmax
         Zmpop Zrangestore Zunionstore Zinterstore Zdiffstore
         Geoadd Geosearchstore Georadius Georadiusbymember;

@@ -301,9 +301,9 @@ fn call_handler(call: &mut Call<'_>) -> Outcome {
         return clocked::run(call, handlers::of(verb));
     }
     match verb {
-        Verb::Get => strings::get(call),
+        Verb::Get => clocked::run_quick(call, strings::get),
         Verb::Set => strings::set(call),
-        _ => handlers::of(verb)(call),
+        _ => clocked::run_quick(call, handlers::of(verb)),
     }
 }
 

@@ -152,7 +152,7 @@ fn lines_of(kind: cellar_engine::Kind, value: &[u8], now: Instant) -> Option<Vec
             }
         }
         SET => {
-            for member in Set::view(value).iter() {
+            for member in Set::view(value, now).iter() {
                 let _ = writeln!(lines, "{}", text_of(head(&member)));
                 if is_enough(&lines) {
                     break;

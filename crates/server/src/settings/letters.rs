@@ -1,10 +1,10 @@
 //! Letters: the keyspace events that are published, as operators write them.
 //!
-//! Source: redis.io/docs/latest/develop/pubsub/keyspace-notifications.
+//! Source: redis.io/docs/latest/develop/pubsub/keyspace-notifications, subkeyspace-notifications.
 
 /// The letters of all classes and channels, in the order in which they are shown. The classes of
 /// kinds that this server does not have are accepted and never published.
-const LETTERS: &[u8] = b"g$lshzxetdKEmnoc";
+const LETTERS: &[u8] = b"g$lshzxetdKEmnocSTIV";
 /// The letters that `A` stands for are the first ten.
 const ALL: u32 = (1 << 10) - 1;
 
@@ -50,6 +50,7 @@ mod tests {
             ("gKE", "gKE"),
             ("KEnmA", "AKEmn"),
             ("coKE", "KEoc"),
+            ("hVITSK", "hKSTIV"),
             ("$lshzxeKE", "$lshzxeKE"),
             ("g$lshzxetdE", "AE"),
         ] {

@@ -180,7 +180,8 @@ pub const TABLE: &[Row] = &[
         value: "LETTERS|off",
         default: "off",
         help: "Keyspace notifications, as in Redis: K (channels by key) or E (channels by event), \
-               and the event flags g $ l s h z x e m n o c, or A for all but m, n, o and c.",
+               and the event flags g $ l s h z x e m n o c, or A for all but m, n, o and c. S, T, \
+               I and V are channels that name the fields of hashes.",
         set: |s, v| {
             let letters = if v == "off" { "" } else { v };
             letters::parse(letters)?;

@@ -155,7 +155,8 @@ pub(crate) const RESP: &[Row] = rows! {
         "16,384 keys or 1 MiB of them a call, 8,192 buckets of the index",
         ["SCAN 0 COUNT 1000000000", "SCAN 0 MATCH nothing*x COUNT 1000000000"];
     "wait waitaof": "nothing", "none", "replies at once", ["WAIT 0 1000", "WAITAOF 0 0 1000"];
-    "hget hexists hstrlen hlen httl hpttl hexpiretime hpexpiretime":
+    "hget hexists hstrlen hlen httl hpttl hexpiretime hpexpiretime \
+     sttl spttl sexpiretime spexpiretime":
         "one lookup per field", "16,380 fields", "at most 16,384 arguments",
         ["HLEN hash", "HGET hash m1"];
     "hmget smismember zmscore": "one lookup per member", "262,142 members",
@@ -181,6 +182,9 @@ pub(crate) const RESP: &[Row] = rows! {
          "COPY hash timed REPLACE ; HPEXPIRE timed 1000000 FIELDS 16000 {fields16k}",
          "COPY hash timed REPLACE ; HSETEX timed EX 1000 FIELDS 8000 {fields8k}",
          "COPY hash timed REPLACE ; HGETDEL timed FIELDS 16000 {fields16k}"];
+    "sexpire spexpire sexpireat spexpireat spersist saddex":
+        "O(log n) for each member", "16,380 members", "at most 16,384 arguments",
+        ["COPY set timed REPLACE ; SEXPIRE timed 1000 MEMBERS 2 m1 m2"];
     "hrandfield srandmember zrandmember": "O(log n) for each that is drawn",
         "a count of -1,048,576",
         "more are refused; 4,096 members per step",

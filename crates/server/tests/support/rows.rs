@@ -196,6 +196,10 @@ fn words(name: &str) -> &'static [&'static str] {
             &["hash", "FIELDS", "1", "1"]
         }
         "hsetex" => &["hash", "FIELDS", "1", "1", "1"],
+        "sexpire" | "spexpire" | "sexpireat" | "spexpireat" => &["set", "100", "MEMBERS", "1", "1"],
+        "sttl" | "spttl" | "sexpiretime" | "spexpiretime" | "spersist" | "saddex" => {
+            &["set", "MEMBERS", "1", "1"]
+        }
         "eval" | "eval_ro" => &["return {KEYS[1], ARGV[1]}", "1", "string", "1"],
         "evalsha" | "evalsha_ro" => &["e0e1f9fabfc9d4800c877a703b823ac0578ff8db", "1", "string"],
         "script load" => &["return 1"],

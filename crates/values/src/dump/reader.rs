@@ -4,8 +4,8 @@ use super::bytes::{DumpCursor, DumpText, number_of};
 use super::packed::{Pack, PackLayout};
 use super::{BadDump, DumpEntry, FOOTER_BYTES, Holds};
 
-/// Milliseconds that a field's deadline can be, as in Redis.
-const EXPIRES_MS_MAX: u64 = (1 << 46) - 1;
+/// Milliseconds that a field's deadline can be, as in Valkey.
+const EXPIRES_MS_MAX: u64 = i64::MAX as u64;
 
 /// What a dump turned out to be.
 #[derive(Debug)]

@@ -1,60 +1,9 @@
 //! The rows of the table of commands.
 //!
-//! A row: verb, name, arity, flags, keys, group, version, what it does; a command with subcommands
-//! has their rows in braces. Arity, flags and keys are those that Redis 7.4 reports; commands that
-//! only later versions, Valkey or this server have follow the same rules.
+//! What a row is made of: rows.rs. Arity, flags and keys are those that Redis 7.4 reports; commands
+//! that only later versions, Valkey or this server have follow the same rules.
 
 use super::{Command, Flags, Group, Keys};
-
-macro_rules! row {
-    ($verb:ident $name:literal $arity:literal [$($flag:ident)*] $keys:ident $group:ident
-        $since:literal $summary:literal $subcommands:expr) => {
-        Command {
-            verb: Verb::$verb,
-            name: $name,
-            arity: $arity,
-            flags: Flags::NONE$(.and(Flags::$flag))*,
-            keys: Keys::$keys,
-            group: Group::$group,
-            since: $since,
-            summary: $summary,
-            subcommands: $subcommands,
-        }
-    };
-}
-
-macro_rules! commands {
-    ($(
-        $verb:ident $name:literal $arity:literal $flags:tt $keys:ident $group:ident
-            $since:literal $summary:literal
-        $({$(
-            $sub_verb:ident $sub_name:literal $sub_arity:literal $sub_flags:tt $sub_keys:ident
-                $sub_group:ident $sub_since:literal $sub_summary:literal;
-        )*})?;
-    )*) => {
-        /// What a request asks for: one variant for each row of the table.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        pub enum Verb {
-            $(
-                #[doc = $summary]
-                $verb,
-                $($(#[doc = $sub_summary] $sub_verb,)*)?
-            )*
-        }
-
-        impl Verb {
-            /// How many there are; `verb as usize` is below it.
-            pub const COUNT: usize = [$(Verb::$verb, $($(Verb::$sub_verb,)*)?)*].len();
-        }
-
-        /// Every command that is understood; GET and SET first.
-        pub const TABLE: &[Command] = &[$(
-            row!($verb $name $arity $flags $keys $group $since $summary
-                &[$($(row!($sub_verb $sub_name $sub_arity $sub_flags $sub_keys $sub_group
-                    $sub_since $sub_summary &[]),)*)?]),
-        )*];
-    };
-}
 
 commands! {
     Get "get" 2 [READONLY FAST] ONE String "1.0.0" "Reads a string.";
@@ -211,6 +160,20 @@ commands! {
     Spop "spop" -2 [WRITE FAST] ONE Set "1.0.0" "Removes and returns random members.";
     Srandmember "srandmember" -2 [READONLY] ONE Set "1.0.0" "Returns random members.";
     Smove "smove" 4 [WRITE FAST] TWO Set "1.0.0" "Moves a member to another set.";
+    Saddex "saddex" -5 [WRITE DENYOOM FAST] ONE Set "8.12.0" "Adds members with a TTL.";
+    Sexpire "sexpire" -6 [WRITE FAST] ONE Set "8.12.0" "Sets the TTL of members in seconds.";
+    Spexpire "spexpire" -6 [WRITE FAST] ONE Set "8.12.0" "Sets the TTL of members in milliseconds.";
+    Sexpireat "sexpireat" -6 [WRITE FAST] ONE Set "8.12.0"
+        "Sets when members expire, as a Unix time in seconds.";
+    Spexpireat "spexpireat" -6 [WRITE FAST] ONE Set "8.12.0"
+        "Sets when members expire, as a Unix time in milliseconds.";
+    Sttl "sttl" -5 [READONLY FAST] ONE Set "8.12.0" "Returns the TTL of members in seconds.";
+    Spttl "spttl" -5 [READONLY FAST] ONE Set "8.12.0" "Returns the TTL of members in milliseconds.";
+    Sexpiretime "sexpiretime" -5 [READONLY FAST] ONE Set "8.12.0"
+        "Returns when members expire, as a Unix time in seconds.";
+    Spexpiretime "spexpiretime" -5 [READONLY FAST] ONE Set "8.12.0"
+        "Returns when members expire, as a Unix time in milliseconds.";
+    Spersist "spersist" -5 [WRITE FAST] ONE Set "8.12.0" "Removes the deadlines of members.";
     Sscan "sscan" -3 [READONLY] ONE Set "2.8.0" "Lists the members of a set in steps.";
     Sunion "sunion" -2 [READONLY] ALL Set "1.0.0" "Lists the members of any of the sets.";
     Sinter "sinter" -2 [READONLY] ALL Set "1.0.0" "Lists the members of all of the sets.";
@@ -580,11 +543,10 @@ commands! {
         SlowlogReset "reset" 2 [ADMIN LOADING STALE] NONE Server "2.2.12" "Deletes the slow log.";
         SlowlogHelp "help" 2 [LOADING STALE] NONE Server "6.2.0" "Lists the subcommands.";
     };
-    Commandlog "commandlog" -2 [] NONE Server "8.1.0" "Shows slow requests." {
-        CommandlogGet "get" 4 [ADMIN LOADING STALE] NONE Server "8.1.0" "Lists the slow log.";
-        CommandlogLen "len" 3 [ADMIN LOADING STALE] NONE Server "8.1.0"
-            "Counts the entries of the slow log.";
-        CommandlogReset "reset" 3 [ADMIN LOADING STALE] NONE Server "8.1.0" "Deletes the slow log.";
+    Commandlog "commandlog" -2 [] NONE Server "8.1.0" "Shows slow and large requests." {
+        CommandlogGet "get" 4 [ADMIN LOADING STALE] NONE Server "8.1.0" "Lists one of the logs.";
+        CommandlogLen "len" 3 [ADMIN LOADING STALE] NONE Server "8.1.0" "Counts a log's entries.";
+        CommandlogReset "reset" 3 [ADMIN LOADING STALE] NONE Server "8.1.0" "Deletes one log.";
         CommandlogHelp "help" 2 [LOADING STALE] NONE Server "8.1.0" "Lists the subcommands.";
     };
     Hotkeys "hotkeys" -2 [] NONE Server "8.6.0" "Finds the keys that cost most." {

@@ -8,6 +8,7 @@ pub(super) mod hashes;
 mod gathered; // members of several collections, each once
 pub(super) mod set_algebra;
 pub(super) mod sets;
+pub(super) mod set_expiry;
 pub(super) mod sorted_members;
 pub(super) mod ranking; // members of several sorted sets, in order
 pub(super) mod sorted_ranges;
@@ -120,8 +121,8 @@ impl Call<'_> {
     ) -> Result<Edited<R>, Failure> {
         let (now, default) = (self.now(), self.default_deadline());
         let (kind, pass) = (F::Of::KIND, self.context.pass);
-        // Of what is stored: how many members had expired, and when the next one does.
-        let (mut expired, mut next) = (0, Deadline::NEVER);
+        // Of what is stored: which members had expired, and when the next one does.
+        let (mut expired, mut next) = (Vec::new(), Deadline::NEVER);
         let edited = self.change(key, |old, scratch| {
             let mut collection = match old {
                 Some(item) if item.kind != kind => {
@@ -130,7 +131,7 @@ impl Call<'_> {
                 Some(item) => F::Of::open(item.value, item.deadline, now),
                 None => F::Of::empty(default, now),
             };
-            (expired, next) = (collection.expired(), Deadline::NEVER);
+            (expired, next) = (collection.take_expired(), Deadline::NEVER);
             let had_members = old.is_some() && !collection.is_empty();
             if !had_members {
                 collection = F::Of::empty(default, now);
@@ -154,7 +155,7 @@ impl Call<'_> {
                 next = collection.next_deadline();
                 collection.finish(scratch)
             } else {
-                expired = 0;
+                expired.clear();
                 Change::Keep
             };
             (Ok(edited), change)
@@ -162,7 +163,7 @@ impl Call<'_> {
         if matches!(edited, Ok(Ok(_))) {
             let observer = &self.context.state.observer;
             observer.note_deadline(key, Deadline::NEVER, next);
-            observer.note_expired_fields(key, expired, true);
+            observer.note_expired_fields((key, kind), expired.len(), expired, true);
         }
         edited.map_err(failure_of)?
     }

@@ -27,7 +27,11 @@ pub(super) fn dump(call: &mut Call<'_>) -> Outcome {
     let key = call.first_key()?;
     let (now, proto) = (call.now(), call.session.proto);
     let value = call.cache().get(key, |item| item.pin());
-    let value = value.filter(|value| value.kind() != HASH || !Hash::view(value, now).is_empty());
+    let value = value.filter(|value| match value.kind() {
+        HASH => !Hash::view(value, now).is_empty(),
+        SET => !Set::view(value, now).is_empty(),
+        _ => true,
+    });
     let Some(value) = value else {
         call.reply().null();
         return DONE;
@@ -110,7 +114,7 @@ impl OfCollection {
         let (mut count, mut first_ms) = (0, None);
         match holds {
             Holds::List => count = List::view(&value).len(),
-            Holds::Set => count = Set::view(&value).len(),
+            Holds::Set => count = Set::view(&value, now).len(),
             Holds::SortedSet => count = SortedSet::view(&value).len(),
             Holds::Hash => {
                 let hash = Hash::view(&value, now);
@@ -149,7 +153,7 @@ impl OfCollection {
                         next
                     })
                 }
-                SET => Set::view(&self.value)
+                SET => Set::view(&self.value, self.now)
                     .iter_from(self.at)
                     .next()
                     .map(|(member, next)| {

@@ -6,8 +6,8 @@ use super::call::help;
 use super::call::{Call, Outcome};
 use super::client::{self, connection, echo, tracking};
 use super::collections::{
-    geo, geo_search, hash_expiry, hashes, list_moves, lists, set_algebra, sets, sorted_algebra,
-    sorted_ranges, sorted_sets,
+    geo, geo_search, hash_expiry, hashes, list_moves, lists, set_algebra, set_expiry, sets,
+    sorted_algebra, sorted_ranges, sorted_sets,
 };
 use super::dumps::{self, restore};
 use super::keys::{self, cluster_scan, deadlines, flush, listing, object, rename, scan, sort};
@@ -130,6 +130,10 @@ handlers! {
     Spop => sets::spop;
     Srandmember => sets::srandmember;
     Smove => sets::smove;
+    Sexpire Spexpire Sexpireat Spexpireat => set_expiry::sexpire;
+    Sttl Spttl Sexpiretime Spexpiretime => set_expiry::sttl;
+    Spersist => set_expiry::spersist;
+    Saddex => set_expiry::saddex;
     Sscan => sets::sscan;
     Sunion Sinter Sdiff => set_algebra::answer;
     Sunionstore Sinterstore Sdiffstore => set_algebra::store;

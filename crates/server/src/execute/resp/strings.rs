@@ -29,14 +29,14 @@ use super::failure::Failure;
 
 use self::options::StoreOptions;
 use self::values::{answer_value, append_value, notify_set, store_until, update};
-use super::call::clocked;
+use super::call::clocked::{self, Spent};
 use super::failed;
 use super::session::Session;
 use crate::clock::Stopwatch;
+use crate::command_log::shortened;
 use crate::execute::context::Context;
 use crate::kind::own_deadline;
 use crate::output::Output;
-use crate::slow_log::shortened;
 
 /// GET.
 pub(super) fn get(call: &mut Call<'_>) -> Outcome {
@@ -145,7 +145,7 @@ fn answer_old(
 
 /// SET with a value that was received into the engine's memory.
 pub(super) fn set_draft(
-    key: &[u8],
+    (key, value_bytes): (&[u8], usize),
     draft: Draft,
     args: &[&[u8]],
     session: &mut Session,
@@ -155,6 +155,7 @@ pub(super) fn set_draft(
     context.counters.cmd_set.add(1);
     context.counters.calls.add(Verb::Set);
     let start = output.bytes().len();
+    let before = clocked::reply_bytes(output);
     let command = find(b"set").expect("SET is in the table");
     let mut call = Call {
         command,
@@ -175,7 +176,16 @@ pub(super) fn set_draft(
     // The value is not at hand any more.
     let shown = [&[&b"SET"[..], key, b"..."], args].concat();
     clocked::show(command, &shown, session, context);
-    clocked::note(command, client, ns, context, || shortened(&shown));
+    let lengths = (0..shown.len()).map(|place| match place {
+        2 => value_bytes,
+        _ => shown[place].len(),
+    });
+    let spent = Spent {
+        ns,
+        request_bytes: Some(clocked::frame_bytes(lengths)),
+        reply_bytes: clocked::reply_bytes(output).saturating_sub(before),
+    };
+    clocked::note(command, client, spent, context, || shortened(&shown));
 }
 
 /// SET whose arguments are its options alone.

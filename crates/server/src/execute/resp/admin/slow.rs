@@ -1,14 +1,14 @@
-//! SLOWLOG and COMMANDLOG: which commands took long ([`crate::slow_log`]).
+//! SLOWLOG and COMMANDLOG: which commands took long or were large ([`crate::command_log`]).
 //!
-//! Of COMMANDLOG's three logs there is the one of slow commands alone.
+//! Tests: tests/resp_admin.rs, tests/resp_command_log.rs.
 
 use cellar_protocol::resp::Reply;
 use cellar_protocol::resp::number::parse_integer;
 
+use crate::command_log::{CommandLog, LogKind, LoggedCommand};
 use crate::execute::resp::call::steps::{Progress, STEP_BYTES};
 use crate::execute::resp::call::{Call, Outcome};
 use crate::execute::resp::failure::Failure;
-use crate::slow_log::SlowCommand;
 
 /// Entries of SLOWLOG GET if no number is given.
 const ENTRIES: usize = 10;
@@ -27,14 +27,14 @@ pub(in crate::execute::resp) fn get(call: &mut Call<'_>) -> Outcome {
             return Err(Failure::Text(text.into()));
         }
     };
-    list(call, count)
+    list(call, LogKind::Slow, count)
 }
 
 /// COMMANDLOG GET
 pub(in crate::execute::resp) fn get_typed(call: &mut Call<'_>) -> Outcome {
-    check_type(call.args[3])?;
+    let kind = kind_of(call.args[3])?;
     let count = count_of(call.args[2])?;
-    list(call, count)
+    list(call, kind, count)
 }
 
 /// How many entries are asked for.
@@ -48,25 +48,28 @@ fn count_of(text: &[u8]) -> Result<usize, Failure> {
     }
 }
 
-/// Whether a log of COMMANDLOG is the one that there is.
-fn check_type(name: &[u8]) -> Result<(), Failure> {
-    let is = |other: &[u8]| name.eq_ignore_ascii_case(other);
-    if is(b"slow") {
-        Ok(())
-    } else if is(b"large-request") || is(b"large-reply") {
-        Err(Failure::text(
-            "ERR large requests and replies are not logged here, only slow commands",
-        ))
-    } else {
-        Err(Failure::text(
-            "ERR type should be one of the following: slow, large-request, large-reply",
-        ))
-    }
+/// The log of this name.
+fn kind_of(name: &[u8]) -> Result<LogKind, Failure> {
+    let named = [
+        (&b"slow"[..], LogKind::Slow),
+        (b"large-request", LogKind::LargeRequest),
+        (b"large-reply", LogKind::LargeReply),
+    ];
+    let found = named
+        .iter()
+        .find(|(other, _)| name.eq_ignore_ascii_case(other));
+    found.map(|(_, kind)| *kind).ok_or(Failure::text(
+        "ERR type should be one of the following: slow, large-request, large-reply",
+    ))
+}
+
+fn log<'c>(call: &Call<'c>, kind: LogKind) -> &'c CommandLog {
+    call.context.state.command_logs.of(kind)
 }
 
 /// Answers the newest entries.
-fn list(call: &mut Call<'_>, count: usize) -> Outcome {
-    let entries = call.context.state.slow_log.newest(count);
+fn list(call: &mut Call<'_>, kind: LogKind, count: usize) -> Outcome {
+    let entries = log(call, kind).newest(count);
     let proto = call.session.proto;
     call.reply().array(entries.len());
     let mut entries = entries.into_iter();
@@ -82,11 +85,11 @@ fn list(call: &mut Call<'_>, count: usize) -> Outcome {
     })
 }
 
-fn write(reply: &mut Reply<'_>, entry: &SlowCommand) {
+fn write(reply: &mut Reply<'_>, entry: &LoggedCommand) {
     reply.array(6);
     reply.integer(entry.id);
     reply.integer(i64::try_from(entry.unix_s).unwrap_or(i64::MAX));
-    reply.integer(i64::try_from(entry.us).unwrap_or(i64::MAX));
+    reply.integer(i64::try_from(entry.amount).unwrap_or(i64::MAX));
     reply.array(entry.args.len());
     entry.args.iter().for_each(|arg| reply.bulk(arg));
     reply.bulk(&entry.peer);
@@ -95,24 +98,32 @@ fn write(reply: &mut Reply<'_>, entry: &SlowCommand) {
 
 /// SLOWLOG LEN
 pub(in crate::execute::resp) fn len(call: &mut Call<'_>) -> Outcome {
-    let count = call.context.state.slow_log.len();
-    call.integer(i64::try_from(count).unwrap_or(i64::MAX))
+    count(call, LogKind::Slow)
 }
 
 /// SLOWLOG RESET
 pub(in crate::execute::resp) fn reset(call: &mut Call<'_>) -> Outcome {
-    call.context.state.slow_log.clear();
-    call.ok()
+    clear(call, LogKind::Slow)
 }
 
 /// COMMANDLOG LEN
 pub(in crate::execute::resp) fn len_typed(call: &mut Call<'_>) -> Outcome {
-    check_type(call.args[2])?;
-    len(call)
+    let kind = kind_of(call.args[2])?;
+    count(call, kind)
 }
 
 /// COMMANDLOG RESET
 pub(in crate::execute::resp) fn reset_typed(call: &mut Call<'_>) -> Outcome {
-    check_type(call.args[2])?;
-    reset(call)
+    let kind = kind_of(call.args[2])?;
+    clear(call, kind)
+}
+
+fn count(call: &mut Call<'_>, kind: LogKind) -> Outcome {
+    let count = log(call, kind).len();
+    call.integer(i64::try_from(count).unwrap_or(i64::MAX))
+}
+
+fn clear(call: &mut Call<'_>, kind: LogKind) -> Outcome {
+    log(call, kind).clear();
+    call.ok()
 }

@@ -2,7 +2,7 @@
 //!
 //! Those of constant time come here by sample ([`Calls::add`](crate::counters::Calls::add)), all
 //! others each time. One that works in steps is told of when its last step is done, with the time
-//! of all.
+//! and the reply of all.
 //!
 //! Why: docs/decisions/0049. Tests: tests/resp_times.rs.
 
@@ -16,6 +16,7 @@ use smallvec::SmallVec;
 use crate::client::Client;
 use crate::clock::Stopwatch;
 use crate::cluster::slot::slot_of;
+use crate::command_log::{LARGE_BYTES_MIN, LogKind, LoggedCommand, ShownArgs, shortened};
 use crate::execute::context::{Context, Flow, Unfinished};
 use crate::execute::resp::QUICK_ARGS_MAX;
 use crate::execute::resp::call::notify::Class;
@@ -26,15 +27,87 @@ use crate::hot_keys::Cost;
 use crate::latency_events::LatencyEvent;
 use crate::monitors::MonitorSource;
 use crate::output::Output;
-use crate::slow_log::{ShownArgs, SlowCommand, shortened};
 
 /// What stands in listings in the place of a secret.
 const REDACTED: &[u8] = b"(redacted)";
 
-/// Whether a command takes constant time.
+/// What a command has taken.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::execute::resp) struct Spent {
+    /// Nanoseconds.
+    pub(in crate::execute::resp) ns: u64,
+    /// Bytes of its request; none if that came earlier, in a script or a transaction.
+    pub(in crate::execute::resp) request_bytes: Option<usize>,
+    /// Bytes of its reply.
+    pub(in crate::execute::resp) reply_bytes: usize,
+}
+
+impl Spent {
+    /// What a log of this kind compares with its threshold.
+    fn amount(&self, kind: LogKind) -> Option<u64> {
+        match kind {
+            LogKind::Slow => Some(self.ns / 1_000),
+            LogKind::LargeRequest => self.request_bytes.map(|bytes| bytes as u64),
+            LogKind::LargeReply => Some(self.reply_bytes as u64),
+        }
+    }
+}
+
+/// Whether a command takes constant time, and its request is short.
 #[inline]
 pub(in crate::execute::resp) fn is_quick(call: &Call<'_>) -> bool {
-    is_constant(call.command) && call.args.len() <= QUICK_ARGS_MAX
+    let is_short = |args: &[&[u8]]| {
+        args.len() <= QUICK_ARGS_MAX && args.iter().all(|arg| arg.len() < LARGE_BYTES_MIN)
+    };
+    is_constant(call.command) && is_short(call.args)
+}
+
+/// Runs a command of constant time that is not looked at; its reply may be large all the same.
+#[inline]
+pub(in crate::execute::resp) fn run_quick(
+    call: &mut Call<'_>,
+    run: impl FnOnce(&mut Call<'_>) -> Outcome,
+) -> Outcome {
+    let before = reply_bytes(call.output);
+    let outcome = run(call);
+    let bytes = reply_bytes(call.output).saturating_sub(before);
+    if bytes >= LARGE_BYTES_MIN {
+        note_reply(
+            call.command,
+            call.args,
+            &call.session.client,
+            call.context,
+            bytes,
+        );
+    }
+    outcome
+}
+
+/// Logs the reply of a command that was not looked at otherwise, if it is large.
+#[cold]
+pub(in crate::execute::resp) fn note_reply(
+    command: &Command,
+    args: &[&[u8]],
+    client: &Client,
+    context: Context<'_>,
+    bytes: usize,
+) {
+    let amount = bytes as u64;
+    if context
+        .state
+        .command_logs
+        .of(LogKind::LargeReply)
+        .takes(amount)
+    {
+        let args = shortened(&redacted(command, args));
+        log(
+            command,
+            client,
+            context,
+            (LogKind::LargeReply, amount),
+            args,
+        );
+    }
 }
 
 fn is_constant(command: &Command) -> bool {
@@ -58,36 +131,42 @@ pub(in crate::execute::resp) fn run(
     if call.context.state.observer.events().has(Class::Miss) && !call.session.ahead.is_again() {
         tell_misses(call);
     }
-    let is_measured = call.context.state.hot_keys.is_active();
-    let before = is_measured.then(|| reply_bytes(call.output));
+    let before = reply_bytes(call.output);
     let stopwatch = Stopwatch::start();
     let outcome = run(call);
     let ns = stopwatch.ns();
     let is_run_again = matches!(outcome, Ok(Flow::Wait(_)) | Err(Failure::NoRoomYet));
-    if let Some(before) = before.filter(|_| !is_run_again) {
-        let bytes = reply_bytes(call.output).saturating_sub(before);
-        measure(
-            (call.command, call.args),
-            call.session,
-            call.context,
-            (ns, bytes),
-        );
+    if is_run_again {
+        return outcome;
     }
-    if !is_script && !is_run_again {
+    let spent = Spent {
+        ns,
+        request_bytes: request_bytes(call.args, call.session),
+        reply_bytes: reply_bytes(call.output).saturating_sub(before),
+    };
+    if call.context.state.hot_keys.is_active() {
+        measure((call.command, call.args), call.session, call.context, spent);
+    }
+    if !is_script {
         show(call.command, call.args, call.session, call.context);
     }
     match outcome {
-        _ if is_run_again => outcome,
         Ok(Flow::Unfinished(rest)) => Ok(Flow::Unfinished(Box::new(ClockedRest {
             rest,
-            ns,
+            spent,
             command: call.command,
             args: shortened(&redacted(call.command, call.args)),
             client: Arc::clone(&call.session.client),
         }))),
         _ => {
             let args = || shortened(&redacted(call.command, call.args));
-            note(call.command, &call.session.client, ns, call.context, args);
+            note(
+                call.command,
+                &call.session.client,
+                spent,
+                call.context,
+                args,
+            );
             outcome
         }
     }
@@ -98,14 +177,20 @@ pub(in crate::execute::resp) fn reply_bytes(output: &mut Output) -> usize {
     output.bytes().len() + output.pinned_bytes()
 }
 
-/// Measures what a command has cost its keys, for HOTKEYS: so many nanoseconds and bytes of its
-/// reply. Of one that works in steps the first is measured; what a script runs is the script's.
+/// Bytes of a request that came by itself.
+pub(in crate::execute::resp) fn request_bytes(args: &[&[u8]], session: &Session) -> Option<usize> {
+    let came = !session.is_script && session.in_exec.is_none();
+    came.then(|| frame_bytes(args.iter().map(|arg| arg.len())))
+}
+
+/// Measures what a command has cost its keys, for HOTKEYS. Of one that works in steps the first is
+/// measured; what a script runs is the script's.
 #[cold]
 pub(in crate::execute::resp) fn measure(
     (command, args): (&'static Command, &[&[u8]]),
     session: &Session,
     context: Context<'_>,
-    (ns, bytes): (u64, usize),
+    spent: Spent,
 ) {
     let places = key_places(command.keys, args);
     let keys: SmallVec<[&[u8]; 4]> = places
@@ -116,8 +201,8 @@ pub(in crate::execute::resp) fn measure(
     };
     let state = context.state;
     let cost = Cost {
-        us: ns / 1_000,
-        bytes: (frame_bytes(args) + bytes) as u64,
+        us: spent.ns / 1_000,
+        bytes: (frame_bytes(args.iter().map(|arg| arg.len())) + spent.reply_bytes) as u64,
     };
     let slot = state.cluster.as_ref().map_or(0, |_| slot_of(first));
     if state.hot_keys.note(&keys, slot, cost, state.cache.now().0) {
@@ -125,12 +210,14 @@ pub(in crate::execute::resp) fn measure(
     }
 }
 
-/// Bytes of a request as an array of bulk strings.
-fn frame_bytes(args: &[&[u8]]) -> usize {
+/// Bytes of a request as an array of bulk strings of these lengths.
+pub(in crate::execute::resp) fn frame_bytes(
+    lengths: impl ExactSizeIterator<Item = usize>,
+) -> usize {
     // A length stands between a sign and the end of its line.
     let head = |number: usize| 3 + number.checked_ilog10().unwrap_or(0) as usize + 1;
-    let bulks = args.iter().map(|arg| head(arg.len()) + arg.len() + 2);
-    head(args.len()) + bulks.sum::<usize>()
+    let count = head(lengths.len());
+    count + lengths.map(|bytes| head(bytes) + bytes + 2).sum::<usize>()
 }
 
 /// Shows a command to those who monitor.
@@ -190,16 +277,16 @@ fn tell_misses(call: &Call<'_>) {
     }
 }
 
-/// Tells how long a command took.
+/// Tells how long a command took, and logs it if it was slow or large.
 pub(in crate::execute::resp) fn note(
     command: &Command,
     client: &Client,
-    ns: u64,
+    spent: Spent,
     context: Context<'_>,
-    args: impl FnOnce() -> ShownArgs,
+    args: impl Fn() -> ShownArgs,
 ) {
-    let (state, us) = (context.state, ns / 1_000);
-    context.counters.times.note(command.verb, ns);
+    let (state, us) = (context.state, spent.ns / 1_000);
+    context.counters.times.note(command.verb, spent.ns);
     let unix_s = || state.wall.unix_ms(state.cache.now()) / 1_000;
     let event = if is_constant(command) {
         LatencyEvent::FastCommand
@@ -207,16 +294,36 @@ pub(in crate::execute::resp) fn note(
         LatencyEvent::Command
     };
     state.latency_events.note(event, us, unix_s);
-    if state.slow_log.is_slow(us) && !command.flags.has(Flags::SKIP_SLOWLOG) {
-        state.slow_log.add(SlowCommand {
-            id: 0,
-            unix_s: unix_s(),
-            us,
-            args: args(),
-            peer: client.seat.peer.clone(),
-            name: client.facts().name.clone(),
-        });
+    for kind in LogKind::ALL {
+        let amount = spent.amount(kind);
+        let amount = amount.filter(|amount| state.command_logs.of(kind).takes(*amount));
+        if let Some(amount) = amount {
+            log(command, client, context, (kind, amount), args());
+        }
     }
+}
+
+/// Adds a command to a log.
+#[cold]
+fn log(
+    command: &Command,
+    client: &Client,
+    context: Context<'_>,
+    (kind, amount): (LogKind, u64),
+    args: ShownArgs,
+) {
+    if command.flags.has(Flags::SKIP_SLOWLOG) {
+        return;
+    }
+    let state = context.state;
+    state.command_logs.of(kind).add(LoggedCommand {
+        id: 0,
+        unix_s: state.wall.unix_ms(state.cache.now()) / 1_000,
+        amount,
+        args,
+        peer: client.seat.peer.clone(),
+        name: client.facts().name.clone(),
+    });
 }
 
 /// The arguments of a command without what is secret.
@@ -269,7 +376,7 @@ fn is_secret(parameter: &[u8]) -> bool {
 struct ClockedRest {
     rest: Box<dyn Unfinished>,
     /// What it took so far.
-    ns: u64,
+    spent: Spent,
     command: &'static Command,
     args: ShownArgs,
     client: Arc<Client>,
@@ -279,25 +386,27 @@ impl Unfinished for ClockedRest {
     fn resume(self: Box<Self>, context: Context<'_>, output: &mut Output) -> Flow {
         let ClockedRest {
             rest,
-            ns,
+            mut spent,
             command,
             args,
             client,
         } = *self;
         let failures = context.counters.protocol_errors.read();
+        let before = reply_bytes(output);
         let stopwatch = Stopwatch::start();
         let flow = rest.resume(context, output);
-        let ns = ns + stopwatch.ns();
+        spent.ns += stopwatch.ns();
+        spent.reply_bytes += reply_bytes(output).saturating_sub(before);
         if context.counters.protocol_errors.read() > failures {
             context.counters.times.note_failed(command.verb);
         }
         let Flow::Unfinished(rest) = flow else {
-            note(command, &client, ns, context, || args);
+            note(command, &client, spent, context, || args.clone());
             return flow;
         };
         Flow::Unfinished(Box::new(ClockedRest {
             rest,
-            ns,
+            spent,
             command,
             args,
             client,
@@ -362,7 +471,7 @@ mod tests {
         ] {
             let mut frame = Vec::new();
             cellar_protocol::resp::request::write_frame(args, &mut frame);
-            assert_eq!(frame_bytes(args), frame.len());
+            assert_eq!(frame_bytes(args.iter().map(|arg| arg.len())), frame.len());
         }
     }
 }

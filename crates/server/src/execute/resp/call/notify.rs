@@ -17,7 +17,20 @@ impl Call<'_> {
         observer.notify(class, event, key, self.session.database);
     }
 
-    /// The same for another database.
+    /// Tells that `event` happened to these fields of the first key, a hash.
+    #[inline]
+    pub(in crate::execute::resp) fn notify_fields<'f>(
+        &mut self,
+        event: &'static str,
+        fields: impl Iterator<Item = &'f [u8]>,
+    ) {
+        let key = self.args[1];
+        self.notify(Class::Hash, event, key);
+        let observer = &self.context.state.observer;
+        observer.notify_fields(event, key, fields, self.session.database);
+    }
+
+    /// The same as [`Call::notify`] for another database.
     #[inline]
     pub(in crate::execute::resp) fn notify_in(
         &mut self,

@@ -1,24 +1,52 @@
-//! Field options: what stands beside the fields of commands that change their deadlines.
+//! Field options: what stands beside the fields or members of commands that change their deadlines.
 //!
-//! FIELDS, its number and the fields are one block, which may stand before the options, behind them
-//! or between them. As in Valkey an option may be said again: the last operand counts.
+//! FIELDS or MEMBERS, its number and the fields are one block, which may stand before the options,
+//! behind them or between them. As in Valkey an option may be said again: the last operand counts.
 //!
-//! Source: Redis 8.4, redis.io/docs/latest/commands/hexpire, hgetex, hsetex.
+//! Source: Redis 8.4 and 8.12, redis.io/docs/latest/commands/hexpire, hgetex, hsetex, sexpire and
+//! saddex.
 
 use cellar_engine::Deadline;
 use cellar_protocol::resp::Verb;
 use cellar_protocol::resp::number::parse_integer;
-use cellar_values::Hash;
 
 use crate::execute::resp::call::Call;
 use crate::execute::resp::expiry::Unit;
 use crate::execute::resp::failure::Failure;
 use crate::execute::resp::{REPEATED_BYTES_MAX, repeated};
 
-const NO_FIELDS: Failure = Failure::text("ERR missing FIELDS argument");
+/// How a command calls what has deadlines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Parts {
+    /// Fields of a hash.
+    Fields,
+    /// Members of a set.
+    Members,
+}
 
-/// Latest Unix time of a field in milliseconds, as in Redis.
-const UNIX_MS_MAX: i64 = (1 << 46) - 1;
+impl Parts {
+    /// Those of a command.
+    pub(super) fn of(verb: Verb) -> Parts {
+        use Verb::{Saddex, Sexpire, Sexpireat, Spexpire, Spexpireat};
+        match verb {
+            Sexpire | Spexpire | Sexpireat | Spexpireat | Saddex => Parts::Members,
+            _ => Parts::Fields,
+        }
+    }
+
+    /// The word in front of their number.
+    fn word(self) -> &'static str {
+        match self {
+            Parts::Fields => "FIELDS",
+            Parts::Members => "MEMBERS",
+        }
+    }
+
+    fn missing(self) -> Failure {
+        Failure::Text(format!("ERR missing {} argument", self.word()).into())
+    }
+}
+
 /// Most fields that a number behind FIELDS may name.
 const FIELDS_MAX: usize = i32::MAX as usize;
 
@@ -34,6 +62,8 @@ pub(super) enum DeadlineCondition {
     Later,
     /// The new one is earlier: LT.
     Earlier,
+    /// It has one, and the new one is earlier: XX LT.
+    SetAndEarlier,
 }
 
 impl DeadlineCondition {
@@ -57,35 +87,47 @@ impl DeadlineCondition {
             DeadlineCondition::Set => old != Deadline::NEVER,
             DeadlineCondition::Later => new > old,
             DeadlineCondition::Earlier => new < old,
+            DeadlineCondition::SetAndEarlier => new < old && old != Deadline::NEVER,
+        }
+    }
+
+    /// This condition and another one; none if no deadline meets both. As in Valkey, XX may stand
+    /// beside GT, which it adds nothing to, or LT.
+    fn and(self, other: DeadlineCondition) -> Option<DeadlineCondition> {
+        use DeadlineCondition::{Always, Earlier, Later, Set, SetAndEarlier};
+        match (self, other) {
+            (Always, other) => Some(other),
+            (Set, Later) | (Later, Set) => Some(Later),
+            (Set | SetAndEarlier, Earlier) | (Earlier | SetAndEarlier, Set) => Some(SetAndEarlier),
+            (one, other) => (one == other).then_some(one),
         }
     }
 }
 
-/// The condition and the names of HEXPIRE and its like.
+/// The condition and the names of HEXPIRE, SEXPIRE and their like.
 pub(super) fn condition_and_fields<'a>(
     call: &Call<'a>,
 ) -> Result<(DeadlineCondition, &'a [&'a [u8]]), Failure> {
-    let (mut condition, mut names) = (None, &[][..]);
-    let mut rest = &call.args[3..];
+    let (mut condition, mut names) = (DeadlineCondition::Always, &[][..]);
+    let (parts, mut rest) = (Parts::of(call.command.verb), &call.args[3..]);
     while let [name, behind @ ..] = rest {
         rest = behind;
-        if name.eq_ignore_ascii_case(b"FIELDS") {
-            const BAD_NUMBER: &str = "ERR Parameter `numFields` should be greater than 0";
-            take_fields(&mut names, &mut rest, 1, BAD_NUMBER)?;
+        if name.eq_ignore_ascii_case(parts.word().as_bytes()) {
+            let bad_number = match parts {
+                Parts::Fields => "ERR Parameter `numFields` should be greater than 0",
+                Parts::Members => "ERR Parameter `numMembers` should be greater than 0",
+            };
+            take_fields(parts, &mut names, &mut rest, (1, bad_number))?;
             continue;
         }
         let parsed = DeadlineCondition::parse(name).ok_or_else(|| unknown(name))?;
-        if condition
-            .replace(parsed)
-            .is_some_and(|before| before != parsed)
-        {
-            return Err(Failure::text("ERR Multiple condition flags specified"));
-        }
+        let both = condition.and(parsed);
+        condition = both.ok_or(Failure::text("ERR Multiple condition flags specified"))?;
     }
     if names.is_empty() {
-        return Err(NO_FIELDS);
+        return Err(parts.missing());
     }
-    Ok((condition.unwrap_or(DeadlineCondition::Always), names))
+    Ok((condition, names))
 }
 
 fn unknown(word: &[u8]) -> Failure {
@@ -93,21 +135,22 @@ fn unknown(word: &[u8]) -> Failure {
     Failure::Text(format!("ERR unknown argument: {word}").into())
 }
 
-/// Takes the number behind FIELDS and the fields, each of so many arguments, from the arguments
-/// that are left.
+/// Takes the number of parts and them, each of so many arguments, from the arguments that are left.
 fn take_fields<'a>(
+    parts: Parts,
     named: &mut &'a [&'a [u8]],
     rest: &mut &'a [&'a [u8]],
-    each: usize,
-    bad_number: &'static str,
+    (each, bad_number): (usize, &'static str),
 ) -> Result<(), Failure> {
     if !named.is_empty() {
-        return Err(Failure::text("ERR FIELDS keyword specified multiple times"));
+        let text = format!("ERR {} keyword specified multiple times", parts.word());
+        return Err(Failure::Text(text.into()));
     }
     let [number, behind @ ..] = *rest else {
-        return Err(Failure::text(
-            "ERR FIELDS requires at least numfields and one field argument",
-        ));
+        return Err(Failure::text(match parts {
+            Parts::Fields => "ERR FIELDS requires at least numfields and one field argument",
+            Parts::Members => "ERR MEMBERS requires at least nummembers and one member argument",
+        }));
     };
     let number = parse_integer(number).and_then(|number| usize::try_from(number).ok());
     let number = number.filter(|number| (1..=FIELDS_MAX).contains(number));
@@ -129,21 +172,10 @@ pub(super) fn deadline_in(
     if number < 0 {
         return Err(Failure::text("ERR invalid expire time, must be >= 0"));
     }
-    let base_ms = match unit {
-        Unit::Ex | Unit::Px => i64::try_from(call.unix_ms(call.now())).unwrap_or(0),
-        Unit::ExAt | Unit::PxAt => 0,
-    };
-    let ms = match unit {
-        Unit::Ex | Unit::ExAt => number.saturating_mul(1_000),
-        Unit::Px | Unit::PxAt => number,
-    };
-    if ms > UNIX_MS_MAX - base_ms {
-        return Err(Failure::BadExpire(command));
-    }
     unit.deadline(number, command, call.context)
 }
 
-/// What HGETEX and HSETEX do with the deadlines of the fields.
+/// What HGETEX, HSETEX and SADDEX do with the deadlines of the fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Time {
     /// As the command does without options.
@@ -180,14 +212,14 @@ impl Presence {
     }
 }
 
-/// The options and the fields of HGETEX and HSETEX.
+/// The options and the fields of HGETEX and HSETEX, and the members of SADDEX.
 pub(super) struct FieldOptions<'a> {
     pub(super) time: Time,
     /// The option that said so: a unit, or the one word without an operand.
     time_option: Option<Option<Unit>>,
     /// NX and XX: whether there is a hash at all.
     hash: Presence,
-    /// FNX and FXX: whether none of the fields is there, or all.
+    /// FNX and FXX, MNX and MXX: whether none of the fields is there, or all.
     fields: Presence,
     /// The names behind FIELDS and their number, in HSETEX each with its value.
     pub(super) named: &'a [&'a [u8]],
@@ -200,8 +232,13 @@ impl<'a> FieldOptions<'a> {
         word: &str,
         command: &'static str,
     ) -> Result<FieldOptions<'a>, Failure> {
-        let takes_conditions = call.command.verb == Verb::Hsetex;
-        let each = if takes_conditions { 2 } else { 1 };
+        let (verb, parts) = (call.command.verb, Parts::of(call.command.verb));
+        let takes_conditions = matches!(verb, Verb::Hsetex | Verb::Saddex);
+        let each = if verb == Verb::Hsetex { 2 } else { 1 };
+        let bad_number = match parts {
+            Parts::Fields => "ERR invalid number of fields",
+            Parts::Members => "ERR invalid number of members",
+        };
         let mut options = FieldOptions {
             time: Time::Unsaid,
             time_option: None,
@@ -212,19 +249,14 @@ impl<'a> FieldOptions<'a> {
         let mut rest = &call.args[2..];
         while let [name, behind @ ..] = rest {
             rest = behind;
-            if name.eq_ignore_ascii_case(b"FIELDS") {
-                take_fields(
-                    &mut options.named,
-                    &mut rest,
-                    each,
-                    "ERR invalid number of fields",
-                )?;
-            } else if !(takes_conditions && options.takes_condition(name)?) {
+            if name.eq_ignore_ascii_case(parts.word().as_bytes()) {
+                take_fields(parts, &mut options.named, &mut rest, (each, bad_number))?;
+            } else if !(takes_conditions && options.takes_condition(parts, name)?) {
                 options.take_time(call, name, &mut rest, (word, command))?;
             }
         }
         if options.named.is_empty() {
-            return Err(NO_FIELDS);
+            return Err(parts.missing());
         }
         Ok(options)
     }
@@ -261,10 +293,16 @@ impl<'a> FieldOptions<'a> {
         Ok(())
     }
 
-    /// Takes one of the conditions of HSETEX; whether it is one.
-    fn takes_condition(&mut self, name: &[u8]) -> Result<bool, Failure> {
-        if let Some(presence) = self.fields.parse(name, "FNX", "FXX")? {
+    /// Takes one of the conditions of HSETEX or SADDEX; whether it is one.
+    fn takes_condition(&mut self, parts: Parts, name: &[u8]) -> Result<bool, Failure> {
+        let (missing, there) = match parts {
+            Parts::Fields => ("FNX", "FXX"),
+            Parts::Members => ("MNX", "MXX"),
+        };
+        if let Some(presence) = self.fields.parse(name, missing, there)? {
             self.fields = presence;
+        } else if parts == Parts::Members {
+            return Ok(false);
         } else if let Some(presence) = self.hash.parse(name, "NX", "XX")? {
             self.hash = presence;
         } else {
@@ -273,22 +311,24 @@ impl<'a> FieldOptions<'a> {
         Ok(true)
     }
 
-    /// Whether HSETEX may store fields of these names.
+    /// Whether HSETEX or SADDEX may store fields of these names, in a collection that has none or
+    /// some.
     pub(super) fn hold<'n>(
         &self,
-        hash: &Hash<'_>,
+        is_empty: bool,
+        has: impl Fn(&[u8]) -> bool,
         mut names: impl Iterator<Item = &'n [u8]>,
     ) -> bool {
         let of_hash = match self.hash {
             Presence::Any => true,
-            Presence::Missing => hash.is_empty(),
-            Presence::There => !hash.is_empty(),
+            Presence::Missing => is_empty,
+            Presence::There => !is_empty,
         };
         of_hash
             && match self.fields {
                 Presence::Any => true,
-                Presence::Missing => names.all(|name| hash.get(name).is_none()),
-                Presence::There => names.all(|name| hash.get(name).is_some()),
+                Presence::Missing => names.all(|name| !has(name)),
+                Presence::There => names.all(has),
             }
     }
 }

@@ -22,10 +22,15 @@ pub(in crate::execute::resp) fn append_field(reply: &mut Reply<'_>, field: Optio
     }
 }
 
-/// Tells that fields were removed, and perhaps the key.
-pub(in crate::execute::resp) fn notify_removed(call: &mut Call<'_>, is_less: bool, is_gone: bool) {
-    if is_less {
-        call.notify(Class::Hash, "hdel", call.args[1]);
+/// Tells that fields were removed, if some were, and perhaps the key.
+pub(in crate::execute::resp) fn notify_removed<'f>(
+    call: &mut Call<'_>,
+    fields: impl Iterator<Item = &'f [u8]>,
+    is_gone: bool,
+) {
+    let mut fields = fields.peekable();
+    if fields.peek().is_some() {
+        call.notify_fields("hdel", fields);
     }
     if is_gone {
         call.notify(Class::Generic, "del", call.args[1]);

@@ -9,6 +9,7 @@
 use cellar_engine::Deadline;
 use cellar_protocol::resp::Verb;
 use cellar_protocol::resp::number::parse_integer;
+use smallvec::SmallVec;
 
 use crate::execute::resp::call::notify::Class;
 use crate::execute::resp::call::{Call, DONE, Outcome};
@@ -18,19 +19,18 @@ use crate::execute::resp::collections::field_options::{
 use crate::execute::resp::collections::fields::{append_field, first_hash, notify_removed};
 use crate::execute::resp::expiry::Unit;
 use crate::execute::resp::failure::Failure;
-use cellar_values::hash::Field;
 use cellar_values::{Hash, Hashes};
 
 /// There is no such field.
-const NO_FIELD: i64 = -2;
+pub(super) const NO_FIELD: i64 = -2;
 /// The field has no deadline.
-const NO_DEADLINE: i64 = -1;
+pub(super) const NO_DEADLINE: i64 = -1;
 /// The condition was not met.
-const NOT_MET: i64 = 0;
+pub(super) const NOT_MET: i64 = 0;
 /// Done.
-const CHANGED: i64 = 1;
+pub(super) const CHANGED: i64 = 1;
 /// The time has passed, so the field was removed.
-const REMOVED: i64 = 2;
+pub(super) const REMOVED: i64 = 2;
 const NO_FIELDS: Failure =
     Failure::text("ERR Mandatory argument FIELDS is missing or not at the right position");
 
@@ -54,19 +54,34 @@ fn fields<'a>(args: &'a [&'a [u8]]) -> Result<&'a [&'a [u8]], Failure> {
     Ok(names)
 }
 
-/// The field's new deadline for HEXPIRE and its like.
-fn deadline(call: &Call<'_>) -> Result<Deadline, Failure> {
-    let (unit, command) = match call.command.verb {
-        Verb::Hexpire => (Unit::Ex, "hexpire"),
-        Verb::Hpexpire => (Unit::Px, "hpexpire"),
-        Verb::Hexpireat => (Unit::ExAt, "hexpireat"),
-        _ => (Unit::PxAt, "hpexpireat"),
+/// The new deadline for HEXPIRE, SEXPIRE and their like.
+pub(super) fn deadline(call: &Call<'_>) -> Result<Deadline, Failure> {
+    let unit = match call.command.verb {
+        Verb::Hexpire | Verb::Sexpire => Unit::Ex,
+        Verb::Hpexpire | Verb::Spexpire => Unit::Px,
+        Verb::Hexpireat | Verb::Sexpireat => Unit::ExAt,
+        _ => Unit::PxAt,
     };
-    deadline_in(call, call.args[2], unit, command)
+    deadline_in(call, call.args[2], unit, call.command.name)
+}
+
+/// What HTTL, STTL and their like answer of a field with this deadline.
+pub(super) fn time_of(call: &Call<'_>, deadline: Deadline) -> i64 {
+    let Some(at) = deadline.instant() else {
+        return NO_DEADLINE;
+    };
+    let (left, unix) = (at.0.saturating_sub(call.now().0), call.unix_ms(at));
+    let time = match call.command.verb {
+        Verb::Httl | Verb::Sttl => left.div_ceil(1_000),
+        Verb::Hpttl | Verb::Spttl => left,
+        Verb::Hexpiretime | Verb::Sexpiretime => unix.div_ceil(1_000),
+        _ => unix,
+    };
+    i64::try_from(time).unwrap_or(i64::MAX)
 }
 
 /// Answers each of some fields with an integer.
-fn answer_each(call: &mut Call<'_>, answers: &[i64]) -> Outcome {
+pub(super) fn answer_each(call: &mut Call<'_>, answers: &[i64]) -> Outcome {
     let mut reply = call.reply();
     reply.array(answers.len());
     for &answer in answers {
@@ -97,10 +112,15 @@ pub(in crate::execute::resp) fn hexpire(call: &mut Call<'_>) -> Outcome {
         Ok(names.iter().map(retime).collect::<Vec<i64>>())
     })?;
     let answers = edited.answer;
+    let answered = |answer| {
+        let each = names.iter().zip(&answers);
+        each.filter(move |(_, other)| **other == answer)
+            .map(|(name, _)| *name)
+    };
     if answers.contains(&CHANGED) {
-        call.notify(Class::Hash, "hexpire", call.args[1]);
+        call.notify_fields("hexpire", answered(CHANGED));
     }
-    notify_removed(call, answers.contains(&REMOVED), edited.is_gone);
+    notify_removed(call, answered(REMOVED), edited.is_gone);
     answer_each(call, &answers)
 }
 
@@ -110,20 +130,7 @@ pub(in crate::execute::resp) fn httl(call: &mut Call<'_>) -> Outcome {
     let names = fields(call.args)?;
     let now = call.now();
     let hash = value.as_ref().map(|value| Hash::view(value, now));
-    let of_field = |field: Field<'_>| {
-        let Some(at) = field.deadline.instant() else {
-            return NO_DEADLINE;
-        };
-        let (left, unix) = (at.0.saturating_sub(now.0), call.unix_ms(at));
-        let time = match call.command.verb {
-            Verb::Httl => left.div_ceil(1_000),
-            Verb::Hpttl => left,
-            Verb::Hexpiretime => unix.div_ceil(1_000),
-            _ => unix,
-        };
-        i64::try_from(time).unwrap_or(i64::MAX)
-    };
-    let of_name = |name: &&[u8]| hash.as_ref()?.get(name).map(of_field);
+    let of_name = |name: &&[u8]| Some(time_of(call, hash.as_ref()?.deadline(name)?));
     let answers = names.iter().map(|name| of_name(name).unwrap_or(NO_FIELD));
     let answers: Vec<i64> = answers.collect();
     answer_each(call, &answers)
@@ -144,7 +151,9 @@ pub(in crate::execute::resp) fn hpersist(call: &mut Call<'_>) -> Outcome {
         Ok(names.iter().map(persist).collect::<Vec<i64>>())
     })?;
     if edited.is_changed {
-        call.notify(Class::Hash, "hpersist", call.args[1]);
+        let each = names.iter().zip(&edited.answer);
+        let persisted = each.filter(|(_, answer)| **answer == CHANGED);
+        call.notify_fields("hpersist", persisted.map(|(name, _)| *name));
     }
     answer_each(call, &edited.answer)
 }
@@ -167,27 +176,34 @@ pub(in crate::execute::resp) fn hgetex(call: &mut Call<'_>) -> Outcome {
         Time::At(deadline) => deadline,
         _ => Deadline::NEVER,
     };
-    let is_over = deadline.has_passed(now);
+    let (is_over, is_persist) = (deadline.has_passed(now), deadline == Deadline::NEVER);
     let edited = call.edit::<Hashes, _>(call.first_key()?, |hash| {
+        let mut touched: SmallVec<[&[u8]; 4]> = SmallVec::new();
         let values = names.iter().map(|name| {
-            let value = hash.get(name)?.value.into_owned();
+            let field = hash.get(name)?;
+            let (value, old) = (field.value.into_owned(), field.deadline);
             if is_over {
                 hash.remove(name);
             } else {
                 hash.retime(name, deadline);
             }
+            if !is_persist || old != Deadline::NEVER {
+                touched.push(name);
+            }
             Some(value)
         });
-        Ok(values.collect::<Vec<_>>())
+        let values: Vec<_> = values.collect();
+        Ok((values, touched))
     })?;
+    let (values, touched) = edited.answer;
+    let touched = touched.iter().copied();
     if is_over {
-        notify_removed(call, edited.is_changed, edited.is_gone);
+        notify_removed(call, touched, edited.is_gone);
     } else if edited.is_changed {
-        let is_persist = deadline == Deadline::NEVER;
         let event = if is_persist { "hpersist" } else { "hexpire" };
-        call.notify(Class::Hash, event, call.args[1]);
+        call.notify_fields(event, touched);
     }
-    answer_values(call, &edited.answer)
+    answer_values(call, &values)
 }
 
 pub(in crate::execute::resp) fn hgetdel(call: &mut Call<'_>) -> Outcome {
@@ -200,7 +216,9 @@ pub(in crate::execute::resp) fn hgetdel(call: &mut Call<'_>) -> Outcome {
         });
         Ok(values.collect::<Vec<_>>())
     })?;
-    notify_removed(call, edited.is_changed, edited.is_gone);
+    let each = names.iter().zip(&edited.answer);
+    let removed = each.filter(|(_, value)| value.is_some());
+    notify_removed(call, removed.map(|(name, _)| *name), edited.is_gone);
     answer_values(call, &edited.answer)
 }
 
@@ -222,7 +240,8 @@ pub(in crate::execute::resp) fn hsetex(call: &mut Call<'_>) -> Outcome {
     let (now, longest) = (call.now(), call.longest());
     let edited = call.edit::<Hashes, _>(call.first_key()?, |hash| {
         let pairs = pairs.chunks_exact(2);
-        if !options.hold(hash, pairs.clone().map(|pair| pair[0])) {
+        let has = |name: &[u8]| hash.get(name).is_some();
+        if !options.hold(hash.is_empty(), has, pairs.clone().map(|pair| pair[0])) {
             return Ok((false, false));
         }
         for pair in pairs {
@@ -245,11 +264,12 @@ pub(in crate::execute::resp) fn hsetex(call: &mut Call<'_>) -> Outcome {
     let (is_set, is_empty) = edited.answer;
     if is_set {
         // Of a time that has passed, too: there they were set and deleted.
-        call.notify(Class::Hash, "hset", call.args[1]);
+        let names = pairs.chunks_exact(2).map(|pair| pair[0]);
+        call.notify_fields("hset", names.clone());
         if let Time::At(deadline) = options.time {
             let is_over = deadline.has_passed(now);
             let event = if is_over { "hdel" } else { "hexpire" };
-            call.notify(Class::Hash, event, call.args[1]);
+            call.notify_fields(event, names);
         }
     }
     if is_empty {

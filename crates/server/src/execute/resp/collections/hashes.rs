@@ -5,12 +5,12 @@
 use cellar_engine::Deadline;
 use cellar_protocol::resp::number::{Decimal, parse_float, parse_integer};
 use cellar_protocol::resp::{Proto, Reply, Verb};
+use smallvec::SmallVec;
 
 use crate::execute::resp::call::{Call, DONE, Outcome};
 use crate::execute::resp::collections::fields::{append_field, first_hash, notify_removed};
 use crate::execute::resp::failure::Failure;
 
-use crate::execute::resp::call::notify::Class;
 use crate::execute::resp::call::steps::{Progress, STEP_BYTES};
 use crate::execute::resp::collections::member_scan;
 use crate::execute::resp::wrong_arity;
@@ -31,7 +31,7 @@ pub(in crate::execute::resp) fn hset(call: &mut Call<'_>) -> Outcome {
         }
         Ok(new)
     })?;
-    call.notify(Class::Hash, "hset", call.args[1]);
+    call.notify_fields("hset", pairs.chunks_exact(2).map(|pair| pair[0]));
     if call.command.verb == Verb::Hmset {
         return call.ok();
     }
@@ -48,7 +48,7 @@ pub(in crate::execute::resp) fn hsetnx(call: &mut Call<'_>) -> Outcome {
         Ok(hash.set(name, value, Deadline::NEVER))
     })?;
     if edited.answer {
-        call.notify(Class::Hash, "hset", call.args[1]);
+        call.notify_fields("hset", std::iter::once(name));
     }
     call.integer(edited.answer.into())
 }
@@ -122,10 +122,11 @@ pub(in crate::execute::resp) fn hgetall(call: &mut Call<'_>) -> Outcome {
 pub(in crate::execute::resp) fn hdel(call: &mut Call<'_>) -> Outcome {
     let names = &call.args[2..];
     let edited = call.edit::<Hashes, _>(call.first_key()?, |hash| {
-        Ok(names.iter().filter(|name| hash.remove(name)).count())
+        let removed = names.iter().filter(|name| hash.remove(name));
+        Ok(removed.copied().collect::<SmallVec<[&[u8]; 4]>>())
     })?;
-    notify_removed(call, edited.answer > 0, edited.is_gone);
-    call.integer(edited.answer as i64)
+    notify_removed(call, edited.answer.iter().copied(), edited.is_gone);
+    call.integer(edited.answer.len() as i64)
 }
 
 pub(in crate::execute::resp) fn hexists(call: &mut Call<'_>) -> Outcome {
@@ -164,7 +165,7 @@ pub(in crate::execute::resp) fn hincrby(call: &mut Call<'_>) -> Outcome {
         hash.set(name, itoa::Buffer::new().format(sum).as_bytes(), deadline);
         Ok(sum)
     })?;
-    call.notify(Class::Hash, "hincrby", call.args[1]);
+    call.notify_fields("hincrby", std::iter::once(name));
     call.integer(edited.answer)
 }
 
@@ -188,7 +189,7 @@ pub(in crate::execute::resp) fn hincrbyfloat(call: &mut Call<'_>) -> Outcome {
         hash.set(name, &text, deadline);
         Ok(text)
     })?;
-    call.notify(Class::Hash, "hincrbyfloat", call.args[1]);
+    call.notify_fields("hincrbyfloat", std::iter::once(name));
     call.reply().bulk(edited.answer);
     DONE
 }

@@ -6,7 +6,7 @@
 use std::cmp::Ordering;
 use std::ops::Range;
 
-use cellar_engine::{Handle, Item};
+use cellar_engine::{Handle, Instant, Item};
 
 use crate::execute::resp::call::steps::Progress;
 use crate::execute::resp::collections::gathered::{Added, Gathered, Place};
@@ -77,18 +77,18 @@ impl Aggregate {
 pub(in crate::execute::resp) enum Operand {
     Nothing,
     /// All its members have the score 1.
-    Set(Handle),
+    Set(Handle, Instant),
     Sorted(Handle),
 }
 
 impl Operand {
-    /// The members of an item.
+    /// The members of an item at a moment.
     ///
     /// # Errors
     /// [`Failure::WrongType`].
-    pub(in crate::execute::resp) fn of(item: Item<'_>) -> Result<Operand, Failure> {
+    pub(in crate::execute::resp) fn of(item: Item<'_>, now: Instant) -> Result<Operand, Failure> {
         match item.kind {
-            kind::SET => Ok(Operand::Set(item.pin())),
+            kind::SET => Ok(Operand::Set(item.pin(), now)),
             kind::SORTED_SET => Ok(Operand::Sorted(item.pin())),
             _ => Err(Failure::WrongType),
         }
@@ -97,7 +97,7 @@ impl Operand {
     fn view(&self) -> OperandView<'_> {
         match self {
             Operand::Nothing => OperandView::Nothing,
-            Operand::Set(value) => OperandView::Set(Set::view(value)),
+            Operand::Set(value, now) => OperandView::Set(Set::view(value, *now)),
             Operand::Sorted(value) => OperandView::Sorted(SortedSet::view(value)),
         }
     }

@@ -7,7 +7,7 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
-use cellar_engine::Handle;
+use cellar_engine::{Handle, Instant};
 use cellar_protocol::resp::number::parse_integer;
 use cellar_protocol::resp::{Reply, Verb};
 
@@ -215,6 +215,8 @@ fn sets(call: &Call<'_>, keys: Range<usize>) -> Result<Vec<Option<Handle>>, Fail
 /// A result that is being made.
 struct Combining {
     verb: Verb,
+    /// When the sets were taken.
+    now: Instant,
     sets: Vec<Option<Handle>>,
     /// Those that are asked about each member: for a union none, else the shortest first where
     /// all have to have it, and the longest first where none may.
@@ -236,10 +238,10 @@ struct Combining {
 
 impl Combining {
     fn of(call: &mut Call<'_>, verb: Verb, keys: Range<usize>) -> Result<Combining, Failure> {
-        let sets = sets(call, keys)?;
+        let (sets, now) = (sets(call, keys)?, call.now());
         let length = |&index: &usize| {
             let set: Option<&Handle> = sets[index].as_ref();
-            set.map_or(0, |value| Set::view(value).len())
+            set.map_or(0, |value| Set::view(value, now).len())
         };
         let sources = match verb {
             Verb::Sunion => 0..sets.len(),
@@ -262,6 +264,7 @@ impl Combining {
         let most = sources.clone().map(|index| length(&index)).sum();
         Ok(Combining {
             verb,
+            now,
             gathered: Gathered::new(most),
             sets,
             others,
@@ -312,13 +315,19 @@ impl Combining {
     /// Looks at some members more.
     fn gather(&mut self) -> Progress {
         let others: Vec<Option<Lookups<'_>>> = (self.others.iter())
-            .map(|&index| self.sets[index].as_ref().map(|value| Lookups::of(value)))
+            .map(|&index| {
+                self.sets[index]
+                    .as_ref()
+                    .map(|value| Lookups::of(value, self.now))
+            })
             .collect();
         // However many sets there are, each step gets some members further.
         let mut lookups = 0;
         while let Some(source) = self.sources.clone().next() {
             let from = self.at;
-            let view = self.sets[source].as_ref().map(|value| Set::view(value));
+            let view = self.sets[source]
+                .as_ref()
+                .map(|value| Set::view(value, self.now));
             let members = view.iter().flat_map(|set| set.iter_from(from));
             for (member, next) in members {
                 if lookups >= LOOKUPS_MAX {

@@ -1,6 +1,7 @@
 //! Sets: members without values.
 //!
 //! Source: redis.io/docs/latest/commands, group "set". Several sets at once: set_algebra.rs.
+//! Deadlines of members: set_expiry.rs.
 
 use std::borrow::Cow;
 
@@ -19,7 +20,7 @@ use crate::kind;
 use cellar_values::{Set, Sets};
 
 /// The set of the first key.
-fn first_set(call: &Call<'_>) -> Result<Option<Handle>, Failure> {
+pub(super) fn first_set(call: &Call<'_>) -> Result<Option<Handle>, Failure> {
     call.value(call.first_key()?, kind::SET)
 }
 
@@ -52,7 +53,12 @@ pub(in crate::execute::resp) fn srem(call: &mut Call<'_>) -> Outcome {
 }
 
 /// Tells that members of the first key's set were removed, and perhaps the key.
-fn notify_removed(call: &mut Call<'_>, event: &'static str, is_less: bool, is_gone: bool) {
+pub(super) fn notify_removed(
+    call: &mut Call<'_>,
+    event: &'static str,
+    is_less: bool,
+    is_gone: bool,
+) {
     if is_less {
         call.notify(Class::Set, event, call.args[1]);
     }
@@ -66,12 +72,12 @@ pub(in crate::execute::resp) fn smembers(call: &mut Call<'_>) -> Outcome {
         call.reply().set(0);
         return DONE;
     };
-    call.reply().set(Set::view(&value).len());
-    let (proto, mut at) = (call.session.proto, 0);
+    let (now, proto, mut at) = (call.now(), call.session.proto, 0);
+    call.reply().set(Set::view(&value, now).len());
     call.in_steps(move |_, output| {
         let mut reply = Reply::new(output.bytes(), proto);
         let full = reply.out.len() + STEP_BYTES;
-        for (member, next) in Set::view(&value).iter_from(at) {
+        for (member, next) in Set::view(&value, now).iter_from(at) {
             reply.bulk(member);
             at = next;
             if reply.out.len() >= full {
@@ -84,13 +90,14 @@ pub(in crate::execute::resp) fn smembers(call: &mut Call<'_>) -> Outcome {
 
 pub(in crate::execute::resp) fn sismember(call: &mut Call<'_>) -> Outcome {
     let value = first_set(call)?;
-    let has = value.is_some_and(|value| Set::view(&value).has(call.args[2]));
+    let now = call.now();
+    let has = value.is_some_and(|value| Set::view(&value, now).has(call.args[2]));
     call.integer(has.into())
 }
 
 pub(in crate::execute::resp) fn smismember(call: &mut Call<'_>) -> Outcome {
     let value = first_set(call)?;
-    let set = value.as_ref().map(|value| Set::view(value));
+    let set = value.as_ref().map(|value| Set::view(value, call.now()));
     let members = &call.args[2..];
     let mut reply = call.reply();
     reply.array(members.len());
@@ -103,7 +110,8 @@ pub(in crate::execute::resp) fn smismember(call: &mut Call<'_>) -> Outcome {
 
 pub(in crate::execute::resp) fn scard(call: &mut Call<'_>) -> Outcome {
     let value = first_set(call)?;
-    call.integer(value.map_or(0, |value| Set::view(&value).len()) as i64)
+    let length = value.map_or(0, |value| Set::view(&value, call.now()).len());
+    call.integer(length as i64)
 }
 
 pub(in crate::execute::resp) fn spop(call: &mut Call<'_>) -> Outcome {
@@ -149,7 +157,7 @@ pub(in crate::execute::resp) fn positive(count: &[u8]) -> Result<usize, Failure>
 pub(in crate::execute::resp) fn srandmember(call: &mut Call<'_>) -> Outcome {
     if call.args.len() == 2 {
         let value = first_set(call)?;
-        let set = value.as_ref().map(|value| Set::view(value));
+        let set = value.as_ref().map(|value| Set::view(value, call.now()));
         match set.as_ref().and_then(|set| set.random()) {
             Some(member) => call.reply().bulk(member),
             None => call.reply().null(),
@@ -161,11 +169,11 @@ pub(in crate::execute::resp) fn srandmember(call: &mut Call<'_>) -> Outcome {
     }
     let count = member_scan::count(call.args[2], false)?;
     let value = first_set(call)?;
-    let set = value.as_ref().map(|value| Set::view(value));
+    let (now, proto) = (call.now(), call.session.proto);
+    let set = value.as_ref().map(|value| Set::view(value, now));
     let places = member_scan::draw(set.as_ref().map_or(0, Set::len), count)?;
-    let proto = call.session.proto;
     member_scan::answer_drawn(call, places, 1, move |output, place| {
-        let set = value.as_ref().map(|value| Set::view(value));
+        let set = value.as_ref().map(|value| Set::view(value, now));
         if let Some(member) = set.as_ref().and_then(|set| set.nth(place)) {
             Reply::new(output.bytes(), proto).bulk(member);
         }
@@ -179,7 +187,7 @@ pub(in crate::execute::resp) fn smove(call: &mut Call<'_>) -> Outcome {
             return Ok(false);
         };
         call.value(to, kind::SET)?;
-        let has = Set::view(&source).has(member);
+        let has = Set::view(&source, call.now()).has(member);
         drop(source);
         if !has || call.args[1] == call.args[2] {
             return Ok(has);
@@ -198,10 +206,11 @@ pub(in crate::execute::resp) fn smove(call: &mut Call<'_>) -> Outcome {
 }
 
 pub(in crate::execute::resp) fn sscan(call: &mut Call<'_>) -> Outcome {
+    let now = call.now();
     member_scan::answer(call, kind::SET, |call, value, options| {
         let mut reply = call.reply();
         let mut shown = 0;
-        let cursor = Set::view(value).scan(options.cursor, options.count, |member| {
+        let cursor = Set::view(value, now).scan(options.cursor, options.count, |member| {
             if options.wants(member) {
                 reply.bulk(member);
                 shown += 1;

@@ -107,10 +107,10 @@ impl Wish {
 /// Takes the values that a request names and reads the rest of it; `at` is its number of keys.
 fn begin(call: &Call<'_>, at: usize) -> Result<(Wish, Ranking), Failure> {
     let mut wish = Wish::of_keys(call, at)?;
-    let mut sources = Vec::with_capacity(wish.keys);
+    let (mut sources, now) = (Vec::with_capacity(wish.keys), call.now());
     for index in wish.first..wish.first + wish.keys {
         let key = call.key_at(index)?;
-        let found = call.cache().get(key, Operand::of);
+        let found = call.cache().get(key, |item| Operand::of(item, now));
         sources.push(found.transpose()?.unwrap_or(Operand::Nothing));
     }
     wish.parse_options(call)?;

@@ -8,15 +8,16 @@ use cellar_protocol::resp::command::find;
 use cellar_protocol::resp::{Reply, Request, Verb};
 
 use crate::clock::Stopwatch;
+use crate::command_log::{LARGE_BYTES_MIN, shortened};
 use crate::execute::context::{Context, Flow};
 use crate::execute::permission::Need;
+use crate::execute::resp::call::clocked::{self, Spent};
 use crate::execute::resp::call::notify::Class;
-use crate::execute::resp::call::{DONE, Outcome, clocked};
+use crate::execute::resp::call::{DONE, Outcome};
 use crate::execute::resp::session::Session;
 use crate::execute::resp::{execute, failed, prepare, strings};
 use crate::output::Output;
 use crate::protocol::Protocol;
-use crate::slow_log::shortened;
 use crate::tracking::begin_request;
 
 /// Why the key of a plain request can be hashed.
@@ -90,7 +91,22 @@ pub(in crate::execute::resp) fn execute_get(
             read(get, session, context, output)
         });
     }
-    read(get, session, context, output)
+    let before = clocked::reply_bytes(output);
+    let flow = read(get, session, context, output);
+    let bytes = clocked::reply_bytes(output) - before;
+    if bytes >= LARGE_BYTES_MIN {
+        note_large(get, session, context, bytes);
+    }
+    flow
+}
+
+/// Logs a GET of a value that is sent from the engine's memory.
+#[cold]
+fn note_large(get: &PlainGet<'_>, session: &Session, context: Context<'_>, bytes: usize) {
+    if let Some(command) = find(b"get") {
+        let args = [b"GET".as_slice(), get.key.bytes()];
+        clocked::note_reply(command, &args, &session.client, context, bytes);
+    }
 }
 
 #[inline]
@@ -175,12 +191,16 @@ fn look_at(
         context.notify(Class::Miss, "keymiss", key);
     }
     if let Some(command) = find(args[0]) {
+        let spent = Spent {
+            ns,
+            request_bytes: clocked::request_bytes(args, session),
+            reply_bytes: clocked::reply_bytes(output).saturating_sub(before),
+        };
         if context.state.hot_keys.is_active() {
-            let bytes = clocked::reply_bytes(output).saturating_sub(before);
-            clocked::measure((command, args), session, context, (ns, bytes));
+            clocked::measure((command, args), session, context, spent);
         }
         clocked::show(command, args, session, context);
-        clocked::note(command, &session.client, ns, context, || shortened(args));
+        clocked::note(command, &session.client, spent, context, || shortened(args));
     }
     flow
 }

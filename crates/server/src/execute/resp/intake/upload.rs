@@ -143,7 +143,7 @@ impl Tail {
         context: Context<'_>,
         output: &mut Output,
     ) {
-        if let Some((key, draft, _)) = self.value {
+        if let Some((key, draft, value_bytes)) = self.value {
             // The slot may have become another node's while the value came.
             if let Err(failure) = may_set(&key, session, context) {
                 context.counters.times.note_rejected(Verb::Set);
@@ -152,7 +152,14 @@ impl Tail {
             }
             let client = Arc::clone(&session.client);
             write_as(&client, || {
-                strings::set_draft(&key, draft, options, session, context, output);
+                strings::set_draft(
+                    (&key, value_bytes),
+                    draft,
+                    options,
+                    session,
+                    context,
+                    output,
+                );
             });
         }
         session.tracked.end_command(None, false);

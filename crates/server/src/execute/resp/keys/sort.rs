@@ -12,7 +12,7 @@ mod elements; // the elements of a value, by their places
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
-use cellar_engine::{Change, Deadline, Handle, Space};
+use cellar_engine::{Change, Deadline, Handle, Instant, Space};
 use cellar_protocol::resp::{Proto, Reply};
 
 use self::elements::Elements;
@@ -113,6 +113,8 @@ struct Sorting {
     value: Option<Handle>,
     asking: Asking,
     space: Space,
+    /// When the value was taken.
+    now: Instant,
     /// Where the elements begin that are not weighed, and how many are.
     at: Option<usize>,
     count: usize,
@@ -143,7 +145,10 @@ fn refer<R>(
 
 impl Sorting {
     fn of(call: &Call<'_>, asking: Asking, value: Option<Handle>) -> Sorting {
-        let count = value.as_ref().map_or(0, |value| Elements::of(value).len());
+        let now = call.now();
+        let count = value
+            .as_ref()
+            .map_or(0, |value| Elements::of(value, now).len());
         let start = usize::try_from(asking.limit.0).unwrap_or(0).min(count);
         let most = usize::try_from(asking.limit.1).unwrap_or(usize::MAX);
         Sorting {
@@ -151,6 +156,7 @@ impl Sorting {
             value,
             asking,
             space: call.space(),
+            now,
             count: 0,
             runs: Vec::new(),
             coming: BinaryHeap::new(),
@@ -195,7 +201,7 @@ impl Sorting {
         let Some(value) = self.value.take() else {
             return Ok(Progress::Last);
         };
-        let elements = Elements::of(&value);
+        let elements = Elements::of(&value, self.now);
         let most = match self.asking.by {
             SortBy::Other(_) => LOOKUPS_MAX,
             _ => STEP_ITEMS,
@@ -270,7 +276,7 @@ impl Sorting {
         let Some(value) = self.value.take() else {
             return Progress::Last;
         };
-        let elements = Elements::of(&value);
+        let elements = Elements::of(&value, self.now);
         let most = match self.asking.gets.len() {
             0 => STEP_ITEMS,
             gets => (LOOKUPS_MAX / gets).max(1),

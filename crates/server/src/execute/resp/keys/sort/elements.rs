@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use cellar_engine::{Handle, Kind};
+use cellar_engine::{Handle, Instant, Kind};
 
 use cellar_values::{LIST, List, SET, SORTED_SET, Set, SortedSet};
 
@@ -24,11 +24,11 @@ pub(super) fn is_set(kind: Kind) -> bool {
 }
 
 impl<'a> Elements<'a> {
-    /// The elements of a value that has some.
-    pub(super) fn of(value: &'a Handle) -> Elements<'a> {
+    /// The elements that a value has at a moment.
+    pub(super) fn of(value: &'a Handle, now: Instant) -> Elements<'a> {
         match value.kind() {
             LIST => Elements::List(List::view(value)),
-            SET => Elements::Set(Set::view(value)),
+            SET => Elements::Set(Set::view(value, now)),
             _ => Elements::Sorted(SortedSet::view(value)),
         }
     }

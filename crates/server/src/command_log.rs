@@ -1,34 +1,57 @@
-//! Slow log: the commands that took longest, for SLOWLOG.
+//! Command logs: the commands that took longest, and those with large requests or replies, for
+//! SLOWLOG and COMMANDLOG.
 //!
-//! A list behind a lock that only slow commands take, bounded in entries and, by
-//! [`SLOW_LOG_BYTES_MAX`], in bytes. Commands of constant time are timed
-//! by sample, and each of them if the threshold is below what they could reach
-//! ([`SlowLog::is_for_quick`]).
+//! Each log is a list behind a lock that only its commands take, bounded in entries and, by
+//! [`COMMAND_LOG_BYTES_MAX`], in bytes. Commands of constant time are timed by sample, and each of
+//! them if a threshold is below what they could reach ([`CommandLogs::are_for_quick`]).
 //!
-//! Tests: tests/resp_admin.rs, tests/resp_times.rs.
+//! Source: redis.io/docs/latest/commands/slowlog-get; valkey.io/commands/commandlog-get.
+//!
+//! Tests: tests/resp_admin.rs, tests/resp_command_log.rs, tests/resp_times.rs.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::limits::{SLOW_LOG_BYTES_MAX, SLOW_LOG_ENTRIES_MAX};
+use crate::limits::{COMMAND_LOG_BYTES_MAX, COMMAND_LOG_ENTRIES_MAX};
 
 /// A threshold, in microseconds, that commands of constant time do not reach.
 const QUICK_US_MAX: i64 = 1_000;
+/// A command of constant time is looked at if one of its arguments is as long as this, and else its
+/// reply is, if that is.
+pub(crate) const LARGE_BYTES_MIN: usize = 32 << 10;
+/// A threshold, in bytes, that the few arguments of other commands of constant time do not reach.
+const QUICK_REQUEST_BYTES_MAX: i64 = 1 << 20;
 /// Arguments that an entry keeps.
 const ARGS_MAX: usize = 32;
 /// Bytes of an argument that an entry keeps.
 const ARG_BYTES_MAX: usize = 128;
 
-/// One slow command.
+/// What a log lists, as its place among the logs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogKind {
+    /// Commands that took long, by microseconds.
+    Slow,
+    /// Commands whose requests were large, by bytes.
+    LargeRequest,
+    /// Commands whose replies were large, by bytes.
+    LargeReply,
+}
+
+impl LogKind {
+    /// All of them.
+    pub const ALL: [LogKind; 3] = [LogKind::Slow, LogKind::LargeRequest, LogKind::LargeReply];
+}
+
+/// One command in a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SlowCommand {
+pub struct LoggedCommand {
     /// Its number, never used twice.
     pub id: i64,
     /// When it ran, as a Unix time in seconds.
     pub unix_s: u64,
-    /// How long it took, in microseconds.
-    pub us: u64,
+    /// How long it took, in microseconds, or how large it was, in bytes.
+    pub amount: u64,
     /// Its arguments, long and further ones cut off.
     pub args: ShownArgs,
     /// Who sent it.
@@ -77,17 +100,17 @@ impl ShownArgs {
     }
 }
 
-impl SlowCommand {
+impl LoggedCommand {
     /// What it takes, in bytes.
     fn bytes(&self) -> usize {
-        size_of::<SlowCommand>() + self.args.held_bytes() + self.peer.len() + self.name.len()
+        size_of::<LoggedCommand>() + self.args.held_bytes() + self.peer.len() + self.name.len()
     }
 }
 
 #[derive(Debug, Default)]
 struct Entries {
     last: i64,
-    newest_first: VecDeque<Arc<SlowCommand>>,
+    newest_first: VecDeque<Arc<LoggedCommand>>,
     most: usize,
     /// Bytes of all of them.
     bytes: usize,
@@ -96,7 +119,7 @@ struct Entries {
 impl Entries {
     /// Lets the oldest go until the bounds are kept.
     fn shrink(&mut self) {
-        while self.newest_first.len() > self.most || self.bytes > SLOW_LOG_BYTES_MAX {
+        while self.newest_first.len() > self.most || self.bytes > COMMAND_LOG_BYTES_MAX {
             let Some(oldest) = self.newest_first.pop_back() else {
                 return;
             };
@@ -105,64 +128,57 @@ impl Entries {
     }
 }
 
-/// The log.
+/// A log of commands.
 #[derive(Debug)]
-pub struct SlowLog {
+pub struct CommandLog {
     // Relaxed: a setting that orders nothing.
-    threshold_us: AtomicI64,
+    threshold: AtomicI64,
     entries: Mutex<Entries>,
 }
 
-impl Default for SlowLog {
-    fn default() -> SlowLog {
+impl CommandLog {
+    fn of(threshold: i64) -> CommandLog {
         let entries = Entries {
             most: 128,
             ..Entries::default()
         };
-        SlowLog {
-            threshold_us: AtomicI64::new(10_000),
+        CommandLog {
+            threshold: AtomicI64::new(threshold),
             entries: Mutex::new(entries),
         }
     }
-}
 
-impl SlowLog {
-    /// The shortest time, in microseconds, that is slow; negative if nothing is.
+    /// The smallest amount that is logged; negative if nothing is.
     #[inline]
-    pub fn threshold_us(&self) -> i64 {
+    fn threshold(&self) -> i64 {
         // Relaxed: a setting that orders nothing.
-        self.threshold_us.load(Ordering::Relaxed)
+        self.threshold.load(Ordering::Relaxed)
     }
 
-    /// Whether commands of constant time may count as slow.
-    #[must_use]
-    pub fn is_for_quick(&self) -> bool {
-        (0..QUICK_US_MAX).contains(&self.threshold_us())
-    }
-
-    /// Whether a command that took so long is slow.
+    /// Whether a command with this amount is logged.
     #[inline]
     #[must_use]
-    pub fn is_slow(&self, us: u64) -> bool {
-        u64::try_from(self.threshold_us()).is_ok_and(|threshold_us| us >= threshold_us)
+    pub fn takes(&self, amount: u64) -> bool {
+        u64::try_from(self.threshold()).is_ok_and(|threshold| amount >= threshold)
     }
 
-    /// Changes what counts as slow.
-    pub fn set_threshold_us(&self, threshold_us: i64) {
-        self.threshold_us.store(threshold_us, Ordering::Relaxed);
+    /// Changes the smallest amount that is logged; negative for nothing.
+    pub fn set_threshold(&self, threshold: i64) {
+        // Relaxed: a setting that orders nothing.
+        self.threshold.store(threshold, Ordering::Relaxed);
     }
 
     /// Changes how many entries are kept.
     pub fn set_most(&self, most: usize) {
         let mut entries = self.lock();
-        entries.most = most.min(SLOW_LOG_ENTRIES_MAX);
+        entries.most = most.min(COMMAND_LOG_ENTRIES_MAX);
         entries.shrink();
     }
 
     /// Adds a command, which gets its number here.
-    pub fn add(&self, entry: SlowCommand) {
+    pub fn add(&self, entry: LoggedCommand) {
         let mut entries = self.lock();
-        let entry = SlowCommand {
+        let entry = LoggedCommand {
             id: entries.last,
             ..entry
         };
@@ -173,7 +189,7 @@ impl SlowLog {
     }
 
     /// The newest entries, at most `count`.
-    pub fn newest(&self, count: usize) -> Vec<Arc<SlowCommand>> {
+    pub fn newest(&self, count: usize) -> Vec<Arc<LoggedCommand>> {
         self.lock()
             .newest_first
             .iter()
@@ -204,7 +220,38 @@ impl SlowLog {
     }
 }
 
-/// Arguments as the log shows them.
+/// The logs, one of each kind.
+#[derive(Debug)]
+pub struct CommandLogs([CommandLog; 3]);
+
+impl Default for CommandLogs {
+    fn default() -> CommandLogs {
+        CommandLogs([10_000, 1 << 20, 1 << 20].map(CommandLog::of))
+    }
+}
+
+impl CommandLogs {
+    /// The log of a kind.
+    #[inline]
+    #[must_use]
+    pub fn of(&self, kind: LogKind) -> &CommandLog {
+        &self.0[kind as usize]
+    }
+
+    /// Whether commands of constant time may be logged that are usually not looked at.
+    #[must_use]
+    pub fn are_for_quick(&self) -> bool {
+        let reaches = [
+            QUICK_US_MAX,
+            QUICK_REQUEST_BYTES_MAX,
+            LARGE_BYTES_MIN as i64,
+        ];
+        let mut logs = self.0.iter().zip(reaches);
+        logs.any(|(log, reach)| (0..reach).contains(&log.threshold()))
+    }
+}
+
+/// Arguments as a log shows them.
 ///
 /// Source: Redis 7, `slowlogCreateEntry`.
 #[must_use]
@@ -236,11 +283,11 @@ pub fn shortened(args: &[&[u8]]) -> ShownArgs {
 mod tests {
     use super::*;
 
-    fn entry(name: &[u8]) -> SlowCommand {
-        SlowCommand {
+    fn entry(name: &[u8]) -> LoggedCommand {
+        LoggedCommand {
             id: 0,
             unix_s: 1,
-            us: 2,
+            amount: 2,
             args: shortened(&[name]),
             peer: String::new(),
             name: Vec::new(),
@@ -249,7 +296,7 @@ mod tests {
 
     #[test]
     fn the_log_keeps_the_newest() {
-        let log = SlowLog::default();
+        let log = CommandLog::of(0);
         log.set_most(2);
         for name in [b"one".as_slice(), b"two", b"three"] {
             log.add(entry(name));
@@ -262,19 +309,19 @@ mod tests {
 
     #[test]
     fn entries_are_bounded_in_bytes_and_the_oldest_go_first() {
-        let log = SlowLog::default();
+        let log = CommandLog::of(0);
         log.set_most(usize::MAX);
         let wide = [b'y'; 300];
         let added = 10_000;
         for _ in 0..added {
-            log.add(SlowCommand {
+            log.add(LoggedCommand {
                 args: shortened(&[wide.as_slice(); 40]),
                 ..entry(b"")
             });
         }
         let kept = log.newest(usize::MAX);
         let bytes: usize = kept.iter().map(|entry| entry.bytes()).sum();
-        assert!(bytes <= SLOW_LOG_BYTES_MAX && bytes > SLOW_LOG_BYTES_MAX / 10 * 9);
+        assert!(bytes <= COMMAND_LOG_BYTES_MAX && bytes > COMMAND_LOG_BYTES_MAX / 10 * 9);
         assert_eq!(log.lock().bytes, bytes);
         assert_eq!(kept[0].id, added - 1);
         assert!(kept.windows(2).all(|pair| pair[0].id == pair[1].id + 1));
@@ -282,6 +329,22 @@ mod tests {
         assert_eq!(log.lock().bytes, 0);
         log.add(entry(b"one"));
         assert_eq!(log.len(), 1);
+    }
+
+    #[test]
+    fn quick_commands_are_looked_at_if_a_threshold_is_below_what_they_reach() {
+        let logs = CommandLogs::default();
+        assert!(!logs.are_for_quick());
+        for (kind, threshold) in [
+            (LogKind::Slow, 500),
+            (LogKind::LargeRequest, QUICK_REQUEST_BYTES_MAX - 1),
+            (LogKind::LargeReply, 0),
+        ] {
+            logs.of(kind).set_threshold(threshold);
+            assert!(logs.are_for_quick(), "{kind:?}");
+            logs.of(kind).set_threshold(-1);
+            assert!(!logs.are_for_quick() && !logs.of(kind).takes(u64::MAX));
+        }
     }
 
     #[test]
