@@ -17,8 +17,9 @@ const REFUSED: &str =
 const FLAGS: [&str; 6] = [
     "--threads",
     "1",
+    // Several times what is stored, so that nothing is evicted.
     "--memory",
-    "256MiB",
+    "1GiB",
     "--client-memory",
     "8MiB",
 ];
@@ -124,7 +125,8 @@ fn check_command(client: &mut Client, row: &Command, key: &str) -> bool {
     let mut was_refused = false;
     for form in FORMS {
         if row.flags.has(Flags::WRITE) {
-            client.run(&format!("COPY spare:{key} {key} REPLACE"));
+            let copied = client.run(&format!("COPY spare:{key} {key} REPLACE"));
+            assert_eq!(copied, Value::Integer(1), "spare:{key} is gone");
             client.run("DEL to none");
         }
         let words = format!("{} {}", row.name, form.replace("KEY", key));
