@@ -49,6 +49,7 @@ const GROUPS: &[Group] = &[
             "databases",
             "noeviction-databases",
             "release-memory",
+            "compress",
             "state-verify",
         ],
     },
