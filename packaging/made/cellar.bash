@@ -41,7 +41,7 @@ _cellar() {
 
     case "${cmd}" in
         cellar)
-            opts="-h -V --config --memory --threads --memcached --resp --databases --noeviction-databases --state --max-downtime --state-verify --password --users --insecure --notify-keyspace-events --tracking-table-max-keys --http --http-token --http-hosts --console-write --unix --unix-mode --control --takeover --tls-cert --tls-key --tls-client-ca --max-connections --client-memory --max-value --idle-timeout --login-timeout --write-timeout --lame-duck --drain-timeout --release-memory --expire-effort --default-ttl --lease-timeout --enable-debug-commands --script-time-limit --watchdog --otlp --otlp-interval --cluster --node --node-weight --announce-resp --announce-memcached --announce-http --cluster-lease --cluster-ca --cluster-cert --cluster-key --cluster-user --cluster-password-file --log-level --log-format --print-config --help-all --help --version top migrate healthcheck doctor hash-password"
+            opts="-h -V --config --memory --threads --memcached --resp --databases --noeviction-databases --state --max-downtime --state-verify --password --users --insecure --notify-keyspace-events --tracking-table-max-keys --http --http-token --http-hosts --console-write --unix --unix-mode --control --takeover --tls-cert --tls-key --tls-client-ca --max-connections --client-memory --max-value --idle-timeout --login-timeout --write-timeout --lame-duck --drain-timeout --release-memory --compress --expire-effort --default-ttl --lease-timeout --enable-debug-commands --script-time-limit --watchdog --otlp --otlp-interval --cluster --node --node-weight --announce-resp --announce-memcached --announce-http --cluster-lease --cluster-ca --cluster-cert --cluster-key --cluster-user --cluster-password-file --log-level --log-format --print-config --help-all --help --version top migrate healthcheck doctor hash-password"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -187,6 +187,10 @@ _cellar() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --compress)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --expire-effort)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -283,7 +287,7 @@ _cellar() {
             return 0
             ;;
         cellar__subcmd__doctor)
-            opts="-h --config --memory --threads --memcached --resp --databases --noeviction-databases --state --max-downtime --state-verify --password --users --insecure --notify-keyspace-events --tracking-table-max-keys --http --http-token --http-hosts --console-write --unix --unix-mode --control --takeover --tls-cert --tls-key --tls-client-ca --max-connections --client-memory --max-value --idle-timeout --login-timeout --write-timeout --lame-duck --drain-timeout --release-memory --expire-effort --default-ttl --lease-timeout --enable-debug-commands --script-time-limit --watchdog --otlp --otlp-interval --cluster --node --node-weight --announce-resp --announce-memcached --announce-http --cluster-lease --cluster-ca --cluster-cert --cluster-key --cluster-user --cluster-password-file --log-level --log-format --help-all --help"
+            opts="-h --config --memory --threads --memcached --resp --databases --noeviction-databases --state --max-downtime --state-verify --password --users --insecure --notify-keyspace-events --tracking-table-max-keys --http --http-token --http-hosts --console-write --unix --unix-mode --control --takeover --tls-cert --tls-key --tls-client-ca --max-connections --client-memory --max-value --idle-timeout --login-timeout --write-timeout --lame-duck --drain-timeout --release-memory --compress --expire-effort --default-ttl --lease-timeout --enable-debug-commands --script-time-limit --watchdog --otlp --otlp-interval --cluster --node --node-weight --announce-resp --announce-memcached --announce-http --cluster-lease --cluster-ca --cluster-cert --cluster-key --cluster-user --cluster-password-file --log-level --log-format --help-all --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -426,6 +430,10 @@ _cellar() {
                     return 0
                     ;;
                 --release-memory)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --compress)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -23,6 +23,7 @@ mod way; // room for many short values
 mod timeline; // what will expire when
 mod resize; // how much of its memory a cache uses
 mod upkeep; // what is done besides requests
+mod training; // which families of values are compressed
 mod optimistic; // reads that take no lock
 mod attach; // how a cache goes on with what another process left
 mod seal; // how it leaves its memory to another process
@@ -63,6 +64,7 @@ use cell::{Locked, ShardCell};
 use kept::Kept;
 use optimistic::Hits;
 use resize::Ballast;
+use training::Training;
 use upkeep::Wishes;
 
 /// Bytes that the smallest item takes with its index slot: sets the index's reserved range.
@@ -93,6 +95,7 @@ pub struct Cache {
     hits: Hits,
     footing: Option<Footing>,
     extender: Extender,
+    training: Training,
 }
 
 impl Cache {
@@ -283,7 +286,38 @@ impl Cache {
         let cell = self.cell(key);
         match self.glimpse(cell, key, now, read) {
             Ok(answer) => Some(answer),
-            Err(read) => cell.lock_to_read().get(key, now).map(read),
+            Err(read) => self.get_locked(cell, key, now, read),
+        }
+    }
+
+    /// Reads an item under the shard's lock. Said to be cold for the sake of reads without it.
+    #[cold]
+    #[inline(never)]
+    fn get_locked<R>(
+        &self,
+        cell: &ShardCell,
+        key: Key<'_>,
+        now: Instant,
+        read: impl FnOnce(Item<'_>) -> R,
+    ) -> Option<R> {
+        let mut shard = cell.lock_to_read();
+        let answer = shard.get(key, now, read);
+        if shard.store.take_hot() {
+            drop(shard);
+            self.unpack(key);
+        }
+        answer
+    }
+
+    /// Stores an item plain that is read often.
+    #[cold]
+    #[inline(never)]
+    fn unpack(&self, key: Key<'_>) {
+        // As for upkeep: what a section still sees does not expire under its eyes.
+        let now = self.config.clock.settled();
+        if let Some(mut shard) = self.lock_own(self.cell(key)) {
+            shard.unpack(key, now);
+            shard.end(now);
         }
     }
 
@@ -300,7 +334,7 @@ impl Cache {
         let cell = self.cell(key);
         match self.glimpse(cell, key, now, read) {
             Ok(answer) => Some(answer),
-            Err(read) => snapshot.lock_to_read(key, |shard| shard.get(key, now).map(read)),
+            Err(read) => snapshot.lock_to_read(key, |shard| shard.get(key, now, read)),
         }
     }
 
@@ -308,7 +342,7 @@ impl Cache {
     pub fn get_handle(&self, key: Key<'_>) -> Option<Handle> {
         let now = self.now();
         let mut shard = self.cell(key).lock_to_read();
-        shard.get(key, now).map(|item| item.pin())
+        shard.get(key, now, |item| item.pin())
     }
 
     /// Reads many items; `each` gets a key's position and its item, or `None` for a miss, in no
@@ -355,14 +389,24 @@ impl Cache {
         while left != 0 {
             let number = self.number_of(keys[left.trailing_zeros() as usize]);
             let mut shard = self.shards[number].lock_to_read();
-            let mut unseen = left;
+            let (mut unseen, mut hot) = (left, None);
             while unseen != 0 {
                 let position = unseen.trailing_zeros() as usize;
                 unseen &= unseen - 1;
                 if self.number_of(keys[position]) == number {
                     left &= !(1 << position);
-                    each(position, shard.get(keys[position], now));
+                    let found = shard.get(keys[position], now, |item| each(position, Some(item)));
+                    if found.is_none() {
+                        each(position, None);
+                    }
+                    if shard.store.take_hot() {
+                        hot = Some(keys[position]);
+                    }
                 }
+            }
+            drop(shard);
+            if let Some(key) = hot {
+                self.unpack(key);
             }
         }
     }
@@ -504,6 +548,7 @@ impl Cache {
         for cell in &self.shards {
             self.lock_beside_claims(cell).add_to(&mut stats, now);
         }
+        self.add_training_to(&mut stats);
         self.add_insights_to(&mut stats);
         stats
     }

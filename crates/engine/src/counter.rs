@@ -27,14 +27,17 @@ impl Shard {
         increment: &Increment,
         now: Instant,
     ) -> Result<Counted, Error> {
-        let Some(located) = self.store.find(key, now) else {
+        let Some(mut located) = self.store.find(key, now) else {
             return self.create_counter(key, increment, now);
         };
+        if located.layout.is_packed() {
+            located = self.unpacked(key, &located, now)?;
+        }
         let mut spec = self.store.spec_of(&located);
         if increment.when_version.is_some() && spec.version != increment.when_version {
             return Ok(Counted::Exists);
         }
-        let old = number_in(self.store.item(&located).value);
+        let old = self.store.with_item(&located, |item| number_in(item.value));
         let Some(old) = old.filter(|_| spec.kind == Kind::STRING) else {
             return Ok(Counted::NotANumber);
         };

@@ -14,6 +14,7 @@
 //! Why: docs/decisions/0005 and 0012. Tests: tests/evict.rs.
 
 mod stowed; // what a clean stop leaves of it
+mod packing; // which segments are compressed before anything leaves
 pub(crate) mod beside; // what upkeep does while nobody waits
 mod won; // room where nothing may leave for it
 pub(crate) mod room; // what is won for a long value, some in each call
@@ -53,6 +54,8 @@ enum Purpose {
     Compact,
     /// To win back what nobody needs: the same, but left to upkeep while insertions have room.
     Expire,
+    /// To compress what lives in it, which stays in its queue.
+    Pack,
     /// To make room: live items leave unless they were read.
     Evict,
 }
@@ -129,6 +132,10 @@ pub(crate) struct Reclaimer {
     nothing_dead_until: Instant,
     /// When upkeep next looks for what is reclaimable between live items.
     reclaim_at: Instant,
+    /// When upkeep compresses the next segment.
+    pack_at: Instant,
+    /// Whether what moves may be compressed: nobody waits for it.
+    may_pack: bool,
 }
 
 impl Reclaimer {
@@ -145,6 +152,8 @@ impl Reclaimer {
             is_tidying: false,
             nothing_dead_until: Instant(0),
             reclaim_at: Instant(0),
+            pack_at: Instant(0),
+            may_pack: false,
         }
     }
 
@@ -179,6 +188,7 @@ impl Reclaimer {
         if self.leaves_to_upkeep(store) {
             return;
         }
+        self.may_pack = true;
         if self.victim.is_none() {
             let wanted = self.free_wanted(store);
             if store.available_segments(wanted) < wanted {
@@ -201,6 +211,7 @@ impl Reclaimer {
             };
             self.process(store, &mut allowance, now);
         }
+        self.may_pack = false;
     }
 
     /// Whether the victim is upkeep's, and insertions need nothing of it. If they do, they go on
@@ -234,6 +245,7 @@ impl Reclaimer {
         spec: &Spec,
         now: Instant,
     ) -> Option<Room> {
+        self.leave_packing();
         // For all victims together: copies beyond it would fill what they are to free, and the
         // caller waits.
         let mut copy_bytes = copies_for(spec.key_bytes + spec.value_bytes, store);
@@ -266,6 +278,7 @@ impl Reclaimer {
         if store.keeps() || !store.can_extend(located, more) {
             return false;
         }
+        self.leave_packing();
         // It must not leave for itself.
         let _pin = store.pin(located);
         let mut copy_bytes = copies_for(more, store);
@@ -312,39 +325,10 @@ impl Reclaimer {
         is_there
     }
 
-    /// Gives up to `bytes` of this shard's memory back to the shared budget, but keeps `floor`.
-    pub(crate) fn give_up_memory(
-        &mut self,
-        store: &mut Store,
-        bytes: usize,
-        floor: usize,
-        now: Instant,
-    ) {
-        let target = store.resident_bytes().saturating_sub(bytes).max(floor);
-        self.newest = if floor == 0 {
-            Newest::MayLeave
-        } else {
-            Newest::Stays
-        };
-        while store.resident_bytes() > target {
-            if store.release_free() {
-                continue;
-            }
-            if self.victim.is_none() {
-                self.choose(store, now);
-            }
-            let mut copy_bytes = store.segment_bytes();
-            if !self.finish_victim(store, &mut copy_bytes, now) {
-                break;
-            }
-        }
-        self.newest = Newest::Stays;
-    }
-
     /// Makes the segment the victim that should go first.
     fn choose(&mut self, store: &mut Store, now: Instant) {
         let survey = Survey::of(store, None, now);
-        if !self.compact(store, &survey) && !store.keeps() {
+        if !self.compact(store, &survey) && !self.pack(store) && !store.keeps() {
             self.choose_to_evict(store, &survey, now);
         }
     }
@@ -553,7 +537,7 @@ impl Reclaimer {
         let (memory, bytes) = (store.resident_bytes(), located.layout.total_bytes());
         let reads_needed = reads_needed(queue, bytes, memory, store.items());
         let (queue, frequency) = match (victim.purpose, queue) {
-            (Purpose::Compact | Purpose::Expire, queue) => (queue, frequency),
+            (Purpose::Compact | Purpose::Expire | Purpose::Pack, queue) => (queue, frequency),
             (Purpose::Evict, _) if frequency < reads_needed => {
                 if queue == Queue::Small {
                     self.ghosts.insert(hash);
@@ -575,7 +559,10 @@ impl Reclaimer {
         let bytes = located.layout.total_bytes();
         // Without room for the copy the item leaves, whatever it is worth: to keep it would take
         // the very memory that is being won.
-        if bytes > allowance.copy_bytes || !store.move_to(located, queue.into(), frequency, now) {
+        let stream = self.stream_of(victim.purpose, queue);
+        if bytes > allowance.copy_bytes
+            || !store.move_to(located, stream, frequency, self.form(), now)
+        {
             if store.keeps() {
                 return true;
             }

@@ -37,9 +37,12 @@ impl Shard {
         value_bytes_max: usize,
         now: Instant,
     ) -> Result<Stored, Error> {
-        let Some(old) = self.store.find(key, now) else {
+        let Some(mut old) = self.store.find(key, now) else {
             return Ok(Stored::NotStored);
         };
+        if old.layout.is_packed() {
+            old = self.unpacked(key, &old, now)?;
+        }
         let before = self.store.spec_of(&old);
         if before.kind != Kind::STRING {
             return Ok(Stored::NotStored);

@@ -3,6 +3,7 @@
 //! ```text
 //! plain     [key bytes 1][value bytes 1-5][deadline 0|3|4|5][key][value]
 //! extended  [255][fields 1][key bytes 1|2][value bytes 1-5][deadline][fields...][key][value]
+//! packed    [254]... an extended item whose value is compressed, see `compress.rs`
 //! hole      [252][hole bytes 1-5]...          hole of one byte  [251]
 //! draft     [253][draft bytes 1-5]...         a value still being received
 //! ```
@@ -10,7 +11,6 @@
 //! Lengths are little-endian base-128 numbers. A deadline is milliseconds from the base of the
 //! item's segment, which says how wide it is; all ones means never. What few items have (flags,
 //! version, lease, access, own deadline, space) costs only those. Whatever is dead is a hole.
-//!
 //! Invariant: a segment is a gapless row of items and holes up to its written bytes.
 //! Tests: at the end of this file.
 
@@ -31,6 +31,7 @@ const PLAIN_KEY_BYTES_MAX: usize = 250;
 const HOLE_OF_ONE: u8 = 251;
 const HOLE: u8 = 252;
 const DRAFT: u8 = 253;
+const PACKED: u8 = 254;
 const EXTENDED: u8 = 255;
 
 const FIELD_FLAGS_8: u8 = 1;
@@ -42,6 +43,9 @@ const FIELD_DEADLINE: u8 = 1 << 5;
 const FIELD_KEY_16: u8 = 1 << 6;
 /// Space and kind, for items of which not both are the default.
 const FIELD_SPACE: u8 = 1 << 7;
+
+/// Beside the fields of a layout: the value is compressed.
+const PACKED_VALUE: u16 = 1 << 8;
 
 /// Bytes of the fields, indexed by bit; the key's wide length is no field behind the deadline.
 const FIELD_BYTES: [usize; 8] = [1, 4, 8, 8, 4, 8, 0, 5];
@@ -105,6 +109,7 @@ impl LeaseState {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Spec {
     pub(crate) key_bytes: usize,
+    /// Bytes of the value as it is stored.
     pub(crate) value_bytes: usize,
     pub(crate) deadline: Deadline,
     pub(crate) flags: u32,
@@ -116,6 +121,8 @@ pub(crate) struct Spec {
     pub(crate) kind: Kind,
     /// The value will be edited: its length is written in as many bytes as any length needs.
     pub(crate) is_edited: bool,
+    /// The value is compressed.
+    pub(crate) is_packed: bool,
 }
 
 /// A header, ready to be written.
@@ -183,6 +190,7 @@ impl Spec {
             space: Space::MAIN,
             kind: Kind::STRING,
             is_edited: false,
+            is_packed: false,
         }
     }
 
@@ -208,10 +216,10 @@ impl Spec {
         };
         let deadline = scale.encode(self.deadline);
         let fields = self.fields(deadline.is_none());
-        if fields == 0 {
+        if fields == 0 && !self.is_packed {
             header.push(self.key_bytes as u8);
         } else {
-            header.push(EXTENDED);
+            header.push(if self.is_packed { PACKED } else { EXTENDED });
             header.push(fields);
             header.push_le(self.key_bytes as u64, key_length_bytes(fields));
         }
@@ -233,7 +241,7 @@ impl Spec {
             && self.version.is_none()
             && self.lease.is_default()
             && self.access_s.is_none()
-            && !self.is_edited;
+            && !(self.is_edited | self.is_packed);
         // An empty key has no short header either.
         let has_long_key = self.key_bytes.wrapping_sub(1) >= PLAIN_KEY_BYTES_MAX;
         if !is_plain || has_long_key || self.value_bytes >= 1 << 14 {
@@ -264,8 +272,8 @@ impl Spec {
     fn long_header_bytes(&self, scale: Timescale) -> usize {
         let own_deadline = scale.encode(self.deadline).is_none();
         let fields = self.fields(own_deadline);
-        let begin = match fields {
-            0 => 1,
+        let begin = match (fields, self.is_packed) {
+            (0, false) => 1,
             _ => 2 + key_length_bytes(fields),
         };
         let width = if own_deadline { 0 } else { scale.width };
@@ -422,7 +430,7 @@ pub(crate) fn read_flagged(
         key_word: u64::from(key_bytes),
         value_bytes,
         deadline: scale.decode(bytes_from(deadline_from) as u64 & never(scale.width)),
-        fields,
+        fields: u16::from(fields),
         deadline_at: offset + deadline_from,
         fields_at: offset + fields_from,
     };
@@ -453,8 +461,16 @@ fn read_slowly(arena: &Arena, offset: usize, scale: Timescale) -> Entry {
         HOLE => Entry::Hole(read_base_128(arena, offset + 1).0),
         DRAFT => Entry::Draft(read_base_128(arena, offset + 1).0),
         EXTENDED => Entry::Item(read_extended(arena, offset, scale)),
+        PACKED => Entry::Item(read_packed(arena, offset, scale)),
         other => unreachable!("no entry begins with {other}"),
     }
+}
+
+#[inline(never)]
+fn read_packed(arena: &Arena, offset: usize, scale: Timescale) -> Layout {
+    let mut layout = read_extended(arena, offset, scale);
+    layout.fields |= PACKED_VALUE;
+    layout
 }
 
 #[inline(never)]
@@ -482,7 +498,7 @@ fn read_extended(arena: &Arena, offset: usize, scale: Timescale) -> Layout {
         key_word: key_bytes | space << 32,
         value_bytes,
         deadline: Deadline::NEVER,
-        fields,
+        fields: u16::from(fields),
         deadline_at,
         fields_at,
     };
@@ -566,6 +582,7 @@ mod tests {
         space: Space::MAIN,
         kind: Kind::STRING,
         is_edited: false,
+        is_packed: false,
     };
 
     fn check_round_trip(spec: Spec, scale: Timescale) -> usize {
@@ -596,6 +613,7 @@ mod tests {
             == Spec::plain(spec.key_bytes, spec.value_bytes, spec.deadline)
             && keys.contains(&spec.key_bytes)
             && spec.value_bytes < 1 << 14
+            && !spec.is_packed
             && scale.encode(spec.deadline).is_some();
         assert_eq!(seen.is_some(), is_told, "{spec:?} {scale:?}");
         if let Some((layout, flags)) = seen {
@@ -616,7 +634,7 @@ mod tests {
 
     #[test]
     fn every_combination_of_fields_is_read_back() {
-        for bits in 0..512_u32 {
+        for bits in 0..1_024_u32 {
             let spec = Spec {
                 key_bytes: [16, 250, 251, 255, 256, 65_535, 0][bits as usize % 7],
                 value_bytes: [0, 127, 128, 16_384, 512 << 20][bits as usize % 5],
@@ -628,13 +646,14 @@ mod tests {
                 },
                 access_s: (bits & 8 != 0).then_some(77),
                 space: [Space::MAIN, Space(3), Space(u32::MAX)][(bits >> 6) as usize % 3],
-                kind: Kind([0, 5][(bits >> 8) as usize]),
+                kind: Kind([0, 5][(bits >> 8) as usize % 2]),
                 deadline: [
                     Deadline::NEVER,
                     Deadline::at(Instant(9_000)),
                     Deadline::FARTHEST,
                 ][(bits >> 4) as usize % 3],
                 is_edited: false,
+                is_packed: bits >> 9 == 1,
             };
             for width in Timescale::WIDTHS {
                 check_round_trip(spec, Timescale::new(4_000, width));

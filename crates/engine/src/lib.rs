@@ -25,6 +25,7 @@ pub mod config; // how a cache is made
 pub mod options; // what a caller may ask of the cache
 pub mod stats; // what a cache tells of itself as a whole
 mod item; // what bytes an item is
+mod compress; // values that are kept compressed
 mod table; // the index's memory, which may be read without the shard's lock
 mod index; // how a key is found, how the index grows
 mod deaths; // when the bytes of a segment die
@@ -50,6 +51,7 @@ mod expire; // how an item expires
 mod survey; // how much is dead, what is compacted for it
 mod evict; // what leaves when memory is full
 mod shard; // one complete cache, single-threaded
+mod unpack; // compressed items that are stored plain
 mod lookup; // leases, versions, reads that change something
 mod counter; // numbers that count
 mod extend; // values that get longer at one end
@@ -77,5 +79,7 @@ pub use options::{
 pub use outcome::{Counted, Deleted, Found, Item, KeyFacts, Lease, Stored, Uses};
 pub use space::{Kind, Space};
 pub use state::{Restored, StateDir, StateOptions};
-pub use stats::{CurvePoint, HotKey, MissRatioCurve, MissReasons, ReclaimLag, SpaceStats, Stats};
+pub use stats::{
+    CurvePoint, FamilyStats, HotKey, MissRatioCurve, MissReasons, ReclaimLag, SpaceStats, Stats,
+};
 pub use store::{Audit, Inconsistency};

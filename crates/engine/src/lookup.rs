@@ -83,24 +83,24 @@ impl Shard {
         if !lookup.quiet {
             self.store.mark_used(&located, now);
         }
-        Ok(Some(read(Found {
-            item: self.store.item(&located),
-            deadline_before: before.deadline,
-            version: if lookup.version {
-                after.version.unwrap_or(0)
-            } else {
-                0
-            },
-            lease: Lease {
-                won,
-                stale: before.lease.stale,
-                taken,
-            },
-            created: false,
-            fetched,
-            idle_s,
-            stored_bytes: located.layout.total_bytes(),
-        })))
+        let lease = Lease {
+            won,
+            stale: before.lease.stale,
+            taken,
+        };
+        let answer = self.show(key, &located, now, |item| {
+            read(Found {
+                item,
+                deadline_before: before.deadline,
+                version: after.version.filter(|_| lookup.version).unwrap_or(0),
+                lease,
+                created: false,
+                fetched,
+                idle_s,
+                stored_bytes: located.layout.total_bytes(),
+            })
+        });
+        Ok(Some(answer))
     }
 
     /// Notes the second of each use of an item from now on.
@@ -171,19 +171,21 @@ impl Shard {
         self.store.counts.stored += 1;
         let happened = Happened::Created;
         self.store.report_kept(key, happened, &located, deadline);
-        Ok(read(Found {
-            item: self.store.item(&located),
-            deadline_before: deadline,
-            version: version.unwrap_or(0),
-            lease: Lease {
-                won: true,
-                stale: false,
-                taken: false,
-            },
-            created: true,
-            fetched: false,
-            idle_s: 0,
-            stored_bytes: located.layout.total_bytes(),
+        Ok(self.store.with_item(&located, |item| {
+            read(Found {
+                item,
+                deadline_before: deadline,
+                version: version.unwrap_or(0),
+                lease: Lease {
+                    won: true,
+                    stale: false,
+                    taken: false,
+                },
+                created: true,
+                fetched: false,
+                idle_s: 0,
+                stored_bytes: located.layout.total_bytes(),
+            })
         }))
     }
 }

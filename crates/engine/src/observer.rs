@@ -73,6 +73,12 @@ impl Report {
         Report(observer)
     }
 
+    /// Whether there is an observer, who may want to hear.
+    #[inline]
+    pub(crate) fn is_any(&self) -> bool {
+        self.0.is_some()
+    }
+
     /// Whether somebody wants to hear.
     #[inline]
     pub(crate) fn is_wanted(&self) -> bool {

@@ -175,11 +175,17 @@ impl Shard {
 
     /// Finds a live item and counts the use: a whole operation, it needs no `begin` and no `end`.
     #[inline]
-    pub(crate) fn get(&mut self, key: Key<'_>, now: Instant) -> Option<Item<'_>> {
+    pub(crate) fn get<R>(
+        &mut self,
+        key: Key<'_>,
+        now: Instant,
+        read: impl FnOnce(Item<'_>) -> R,
+    ) -> Option<R> {
         self.begin(now);
         let located = self.find_to_read(key, now)?;
         self.store.mark_used(&located, now);
-        Some(self.store.item(&located))
+        self.store.count_read(&located);
+        Some(self.store.with_item(&located, read))
     }
 
     /// Finds a live item for a read, which is counted as a hit or a miss.
@@ -483,6 +489,7 @@ impl Shard {
         let mut spec = before;
         if options.drop_value {
             (spec.value_bytes, spec.flags, spec.lease) = (0, 0, LeaseState::default());
+            spec.is_packed = false;
             spec.kind = Kind::STRING;
             spec.version = options.new_version.or(spec.version);
         }

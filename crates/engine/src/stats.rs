@@ -44,6 +44,21 @@ impl ReclaimLag {
     }
 }
 
+/// A family of values that was looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FamilyStats {
+    /// The space that its keys lie in.
+    pub space: Space,
+    /// What stands before the first `:` or `/` of its keys.
+    pub prefix: Vec<u8>,
+    /// Whether its values are compressed.
+    pub is_packed: bool,
+    /// Bytes of the values that showed what compression saves; zero if there were too few.
+    pub sample_bytes: u64,
+    /// Bytes that compression left of them.
+    pub packed_bytes: u64,
+}
+
 /// Counts and byte sums over all shards; monotonic counts since start unless said otherwise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
@@ -86,6 +101,20 @@ pub struct Stats {
     pub copied: u64,
     /// Bytes of the items that were copied.
     pub copied_bytes: u64,
+    /// Values that were compressed.
+    pub compressed: u64,
+    /// Their bytes before.
+    pub compressed_from_bytes: u64,
+    /// Their bytes after.
+    pub compressed_to_bytes: u64,
+    /// Compressed values that were stored plain again: they are read often, or were changed.
+    pub decompressed: u64,
+    /// Reads of compressed values.
+    pub compressed_gets: u64,
+    /// Dictionaries now.
+    pub dictionaries: u64,
+    /// Bytes of memory that they take now, with their bookkeeping; a part of `overhead_bytes`.
+    pub dictionary_bytes: u64,
     /// Segments freed.
     pub segments_freed: u64,
     /// Segments in use now.

@@ -23,9 +23,12 @@ mod stowed; // what it knows of its items, as a clean stop leaves it
 mod keep; // a store of which nothing may leave for want of room
 mod in_place; // items that are written over where they lie
 mod grow; // values that are edited, and grow, where they lie
+mod packing; // values that are compressed
+mod telling; // what the observer hears of items
 mod audit; // what a cache holds, counted entry by entry
 
 pub use self::audit::{Audit, Inconsistency};
+pub(crate) use self::packing::Form;
 pub(crate) use self::{audit::equal, rebuild::Rebuilt, sums::SumBudget};
 
 use std::sync::Arc;
@@ -115,6 +118,8 @@ pub(crate) struct Store {
     no_wave_until: Instant,
     /// Whether nothing may leave for want of room.
     keeps: bool,
+    /// None until there are dictionaries.
+    packing: Option<Box<packing::Packing>>,
 }
 
 impl Store {
@@ -132,6 +137,7 @@ impl Store {
             no_wave_until: Instant(0),
             purge_at: 0,
             keeps: false,
+            packing: None,
         }
     }
 
@@ -239,9 +245,9 @@ impl Store {
         }
     }
 
-    /// The item as its readers see it.
+    /// The item with its value as it is stored; readers see it by [`Store::with_item`].
     #[inline]
-    pub(crate) fn item(&self, located: &Located) -> Item<'_> {
+    fn item(&self, located: &Located) -> Item<'_> {
         let arena = self.log.arena();
         Item {
             value: self
@@ -289,32 +295,6 @@ impl Store {
         self.counts.evicted_bytes += located.layout.total_bytes() as u64;
         self.report_gone(located, Happened::Evicted);
         self.remove(located);
-    }
-
-    /// Tells what happens to an item that goes, whose key is at hand only where it is stored.
-    pub(crate) fn report_gone(&self, located: &Located, happened: Happened) {
-        if self.report.is_wanted() {
-            let key = self.hashed_key_of(&located.layout);
-            let item = || Some(self.item(located));
-            self.report.tell(key, happened, item);
-        }
-    }
-
-    /// Tells what was done with an item that goes at `deadline`.
-    #[inline]
-    pub(crate) fn report_kept(
-        &self,
-        key: Key<'_>,
-        happened: Happened,
-        located: &Located,
-        deadline: Deadline,
-    ) {
-        self.report.tell(key, happened, || {
-            Some(Item {
-                deadline,
-                ..self.item(located)
-            })
-        });
     }
 
     /// Writes header and key into room; returns where everything lies.
@@ -412,7 +392,12 @@ impl Store {
         let old = old.map(|old| (old.layout.value_at(), old.layout.value_bytes));
         match (content, old) {
             (Content::Bytes(value), _) => self.log.write(to, value),
-            (Content::Old, Some((from, len))) => self.log.copy(from, to, len),
+            (Content::Old, Some((from, len))) => {
+                self.log.copy(from, to, len);
+                if layout.is_packed() {
+                    self.mark_packed(self.log.segment_of(to), to);
+                }
+            }
             (Content::Extended(End::Back, bytes), Some((from, len))) => {
                 self.log.copy(from, to, len);
                 self.log.write(to + len, bytes);
@@ -468,9 +453,15 @@ impl Store {
         located: &Located,
         stream: Stream,
         frequency: u8,
+        form: Form,
         now: Instant,
     ) -> bool {
         let spec = located.layout.spec(self.log.arena());
+        let packed = match form {
+            Form::Kept => None,
+            Form::Packed => self.pack_moved(located, &spec),
+        };
+        let spec = packed.unwrap_or(spec);
         let spared = self.log.spare(0);
         let room = self.take_room(stream, &spec, now);
         self.log.spare(spared);
@@ -479,8 +470,16 @@ impl Store {
         };
         let old = located.layout;
         let new = self.write_header(room, &spec);
-        self.log
-            .copy(old.key_at, new.key_at, old.key_bytes() + old.value_bytes);
+        if packed.is_some() {
+            self.log.copy(old.key_at, new.key_at, old.key_bytes());
+            self.write_packed(new.value_at());
+        } else {
+            let bytes = old.key_bytes() + old.value_bytes;
+            self.log.copy(old.key_at, new.key_at, bytes);
+        }
+        if new.is_packed() {
+            self.mark_packed(room.segment, new.value_at());
+        }
         self.count_in(room.segment, &new, &spec);
         self.replace(located, &new, frequency);
         self.counts.copied += 1;

@@ -16,7 +16,7 @@ use crate::space::Space;
 
 /// Which fields are written in which order; raised whenever something that is stowed gets other
 /// fields. A reader of another form walks through the memory instead.
-pub(crate) const FORM: u64 = 4;
+pub(crate) const FORM: u64 = 5;
 
 /// Where it is written to.
 #[derive(Debug, Default)]

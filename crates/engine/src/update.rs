@@ -85,11 +85,13 @@ impl Shard {
         now: Instant,
     ) -> Result<R, Error> {
         let old = self.store.find(key, now);
-        if let Some(old) = &old {
-            self.store.mark_used(old, now);
-        }
         scratch.clear();
-        let (result, change) = decide(old.as_ref().map(|old| self.store.item(old)), scratch);
+        let (result, change) = match &old {
+            None => decide(None, scratch),
+            Some(old) => self
+                .store
+                .with_used(old, now, |item| decide(Some(item), scratch)),
+        };
         match (change, old) {
             (Change::Keep, _)
             | (Change::Remove | Change::Retime(_) | Change::Edit { .. }, None) => {}
@@ -166,6 +168,8 @@ impl Shard {
         wanted_bytes: &Cell<usize>,
         now: Instant,
     ) -> Result<bool, Error> {
+        let plain = self.plain(key, Some(*old), now)?;
+        let old = plain.as_ref().unwrap_or(old);
         let Some(old) = self.editable(key, old, space, limits, wanted_bytes, now)? else {
             return Ok(false);
         };
@@ -242,6 +246,8 @@ impl Shard {
         wanted_bytes: &Cell<usize>,
         now: Instant,
     ) -> Result<bool, Error> {
+        let old = self.plain(key, old.copied(), now)?;
+        let old = old.as_ref();
         let before = old.map(|old| self.store.spec_of(old));
         let old_bytes = before.map_or(0, |before| before.value_bytes);
         let value_bytes = old_bytes.max(edit.bytes_min);

@@ -6,6 +6,8 @@ mod support;
 
 mod claims;
 mod collisions;
+#[cfg(not(miri))]
+mod compress;
 mod copies;
 mod counter;
 mod counting;

@@ -82,6 +82,7 @@ mod doorkeeper; // who compares passwords with their hashes, and looks at the fi
 mod exporter; // who sends the figures to a collector of OpenTelemetry
 mod recorder; // who keeps the history, on a thread that serves nobody
 mod upkeep; // what the cache needs besides requests, on a thread that serves nobody
+mod trainer; // who finds the values that are worth compressing
 mod watchdog; // who notices that the wall clock was set, or that a loop stands still
 mod membership; // who keeps the map of the cluster in force
 mod reload; // who reads the settings file anew at SIGHUP

@@ -45,6 +45,8 @@ enum Form {
     Events,
     /// What items live that are stored without a time to live.
     DefaultTtl,
+    /// `auto` or `off`: whether values are compressed.
+    Compress,
 }
 
 /// One parameter.
@@ -152,6 +154,7 @@ const TABLE: &[ParameterRow] = &[
     row("activedefrag", Form::Unused, "no"),
     row("active-expire-effort", EFFORT, "?"),
     row("release-memory", Form::Switch, "?"),
+    row("compress", Form::Compress, "?"),
     row("default-ttl", Form::DefaultTtl, "?"),
     row("noeviction-databases", Form::Fixed, "?"),
     row("keep", Form::Fixed, "?"),
@@ -274,6 +277,8 @@ pub struct Parameters {
     memory_bytes: usize,
     /// What of it is databases' own.
     kept_bytes: usize,
+    /// Whether the memory outlives the process.
+    has_state: bool,
 }
 
 impl Parameters {
@@ -290,6 +295,7 @@ impl Parameters {
             databases: settings.databases,
             kept_bytes: settings.keep.bytes(),
             memory_bytes: settings.memory_bytes,
+            has_state: settings.state.is_some(),
         }
     }
 
@@ -349,6 +355,7 @@ impl Parameters {
                     settings.expire_effort = value.parse().unwrap_or(EXPIRE_EFFORT_MAX);
                 }
                 "release-memory" => settings.release_memory = value == "yes",
+                "compress" => settings.compress = value == "auto",
                 "maxmemory" => {
                     settings.memory_bytes = value.parse().unwrap_or(settings.memory_bytes);
                 }
@@ -388,6 +395,9 @@ impl Parameters {
             let row = &TABLE[place];
             let value = match row.form {
                 Form::Memory => memory(text, self.memory_bytes, self.kept_bytes),
+                Form::Compress if text == b"auto" && self.has_state => {
+                    Err("values are not compressed with --state".into())
+                }
                 form => form.read(text, &values[place], self.databases),
             };
             let value = value.map_err(|reason| refused(row.name, reason))?;
@@ -451,6 +461,10 @@ pub fn of_settings(name: &str, settings: &Settings) -> String {
         "io-threads" => settings.threads.to_string(),
         "active-expire-effort" => settings.expire_effort.to_string(),
         "release-memory" => yes_or_no(settings.release_memory),
+        "compress" => {
+            let compresses = settings.compress && settings.state.is_none();
+            if compresses { "auto" } else { "off" }.to_owned()
+        }
         "default-ttl" => settings.default_ttl.to_string(),
         "noeviction-databases" | "keep" => settings.keep.to_string(),
         _ => String::new(),
@@ -472,6 +486,8 @@ impl Form {
             Form::Unused => Err("Cellar does not implement this parameter"),
             Form::Switch if ["yes", "no"].contains(&text) => Ok(()),
             Form::Switch => Err("argument must be 'yes' or 'no'"),
+            Form::Compress if ["auto", "off"].contains(&text) => Ok(()),
+            Form::Compress => Err("argument must be 'auto' or 'off'"),
             Form::Number(least, most) => {
                 return number(text, least, most);
             }
@@ -590,6 +606,19 @@ mod tests {
     }
 
     #[test]
+    fn values_that_outlive_the_process_are_not_compressed() {
+        let settings = Settings {
+            state: Some("/state".into()),
+            compress: true,
+            ..Settings::default()
+        };
+        let parameters = Parameters::new(&settings);
+        assert_eq!(parameters.value("compress"), "off");
+        assert!(parameters.change(&[(b"compress", b"auto")]).is_err());
+        assert!(parameters.change(&[(b"compress", b"off")]).is_ok());
+    }
+
+    #[test]
     fn a_parameter_with_two_names_has_one_value() {
         let parameters = Parameters::new(&Settings::default());
         let (old, new): (&[u8], &[u8]) =
@@ -620,6 +649,8 @@ mod tests {
         check(Form::Number(1, 5), "6", None);
         check(Form::Unused, "OLD", Some("old"));
         check(Form::Unused, "new", None);
+        check(Form::Compress, "auto", Some("auto"));
+        check(Form::Compress, "on", None);
         check(Form::Switch, "on", None);
         check(Form::Switch, "no", Some("no"));
         check(Form::Switch, "No", None);

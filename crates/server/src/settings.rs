@@ -152,6 +152,8 @@ pub struct Settings {
     pub otlp_interval_ms: u64,
     /// Whether memory that holds nothing live goes back to the system.
     pub release_memory: bool,
+    /// Whether values that look alike are compressed.
+    pub compress: bool,
     /// How hard upkeep looks for what is overdue, 1 to 10.
     pub expire_effort: u8,
     /// How long items live that are stored without a time to live.
@@ -394,6 +396,7 @@ impl Default for Settings {
             otlp: None,
             otlp_interval_ms: 60_000,
             release_memory: false,
+            compress: false,
             expire_effort: 1,
             default_ttl: DefaultTtl::default(),
             lease_ms: 30_000,

@@ -17,6 +17,7 @@ mod cluster_network;
 mod cluster_srv;
 mod cluster_users;
 mod complexity;
+mod compress;
 mod conformance;
 mod connections;
 mod console;

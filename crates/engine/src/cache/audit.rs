@@ -42,7 +42,7 @@ impl Cache {
         let sharing = self.config.memory_bytes - self.kept_bytes();
         let own = self.kept.iter().map(|kept| kept.geometry.fixed_bytes);
         let fixed = Geometry::of(&self.config, sharing).fixed_bytes + own.sum::<usize>();
-        audit.check_memory(fixed as u64)?;
+        audit.check_memory((fixed + self.training_bytes()) as u64)?;
         Ok(audit)
     }
 }

@@ -179,7 +179,7 @@ impl Cache {
     pub fn peek<R>(&self, key: Key<'_>, read: impl FnOnce(Item<'_>) -> R) -> Option<R> {
         self.write(key, |shard, now| {
             let located = shard.store.find(key, now)?;
-            Some(read(shard.store.item(&located)))
+            Some(shard.store.with_item(&located, read))
         })
     }
 
@@ -192,7 +192,7 @@ impl Cache {
                 store.remove_expired(&located, now);
                 return None;
             }
-            Some(read(store.item(&located)))
+            Some(store.with_item(&located, read))
         })
     }
 

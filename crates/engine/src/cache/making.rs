@@ -13,6 +13,7 @@ use super::geometry::Geometry;
 use super::kept::Kept;
 use super::optimistic::Hits;
 use super::resize::Ballast;
+use super::training::Training;
 use super::upkeep::Wishes;
 use crate::arena::{Arena, DraftShare};
 use crate::claim::section::Extender;
@@ -187,23 +188,21 @@ impl Cache {
             shard_cell
         });
         let shards: Box<[ShardCell]> = shards.collect();
-        let Making {
-            hasher, insight, ..
-        } = making;
         Ok(Ok(Cache {
             shards,
             kept,
             shard_shift: 64 - geometry.shards.ilog2(),
-            hasher,
+            hasher: making.hasher,
             wishes: Wishes::of(&config),
             ballast: Ballast::default(),
             budget,
             drafts: Arc::new(DraftShare::of(memory)),
             segment_bytes: 1 << geometry.segment_shift,
-            insight,
+            insight: making.insight,
             hits: Hits::of(config.threads),
             footing,
             extender: Extender::default(),
+            training: Training::default(),
             config,
         }))
     }

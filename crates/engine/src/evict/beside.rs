@@ -38,6 +38,14 @@ impl Reclaimer {
     /// more is overdue or reclaimable than may be; if memory is to be released, those that are
     /// largely dead for any reason; shrinks the index. Whether some of it is left.
     pub(crate) fn tick(&mut self, store: &mut Store, effort: Effort, now: Instant) -> bool {
+        self.may_pack = true;
+        let is_left = self.tick_packing(store, effort, now);
+        self.may_pack = false;
+        is_left
+    }
+
+    /// The same, while what moves is compressed.
+    fn tick_packing(&mut self, store: &mut Store, effort: Effort, now: Instant) -> bool {
         store.tidy(now);
         if store.step_wave(BUCKETS_PER_TICK) {
             return true;
@@ -68,7 +76,8 @@ impl Reclaimer {
                     break;
                 }
                 let is_chosen = is_chosen || self.expire(store, effort, now);
-                if !is_chosen && !self.reclaim(store, now) {
+                let is_chosen = is_chosen || self.reclaim(store, now);
+                if !is_chosen && !self.pack_beside(store, effort, now) {
                     let next = Instant(now.0 + SCAN_MS);
                     let pauses = self.reclaim_at > now;
                     self.nothing_dead_until = match pauses {
@@ -85,7 +94,8 @@ impl Reclaimer {
 
     /// Whether upkeep is in the midst of a segment and has room to go on at once.
     pub(crate) fn is_emptying(&self, now: Instant) -> bool {
-        let is_upkeeps = |victim: &Victim| victim.purpose != Purpose::Evict;
+        let is_upkeeps =
+            |victim: &Victim| !matches!(victim.purpose, Purpose::Evict | Purpose::Pack);
         self.victim.as_ref().is_some_and(is_upkeeps) && now >= self.nothing_dead_until
     }
 
@@ -193,7 +203,8 @@ impl Reclaimer {
             true => Flow::Fresh,
             false => flow_of(&located.layout, store.segment(located.segment), now),
         };
-        let is_moved = store.move_to(located, Stream { queue, flow }, frequency, now);
+        let stream = Stream { queue, flow };
+        let is_moved = store.move_to(located, stream, frequency, self.form(), now);
         if is_moved {
             let bytes = located.layout.total_bytes();
             allowance.copy_bytes = allowance.copy_bytes.saturating_sub(bytes);

@@ -7,7 +7,7 @@
 //! Why: docs/decisions/0053. Tests: tests/room.rs.
 
 use super::won::emptiest_of;
-use super::{Allowance, Purpose, RESERVE, Reclaimer};
+use super::{Allowance, Newest, Purpose, RESERVE, Reclaimer};
 use crate::clock::Instant;
 use crate::store::Store;
 
@@ -77,6 +77,7 @@ impl Reclaimer {
         copy_bytes: &mut usize,
         now: Instant,
     ) -> Won {
+        self.leave_packing();
         let mut allowance = Allowance::for_room(*copy_bytes);
         let mut won = Won::default();
         while won.bytes < bytes {
@@ -117,6 +118,7 @@ impl Reclaimer {
         copy_bytes: &mut usize,
         now: Instant,
     ) -> Won {
+        self.leave_packing();
         let mut allowance = Allowance::for_room(*copy_bytes);
         let mut won = Won::default();
         while store.available_segments(segments) < segments && !allowance.is_used_up(0) {
@@ -130,6 +132,36 @@ impl Reclaimer {
         *copy_bytes = allowance.copy_bytes;
         won.walked_bytes = STEP_BYTES - allowance.walk_bytes;
         won
+    }
+
+    /// Gives up to `bytes` of this shard's memory back to the shared budget, but keeps `floor`.
+    pub(crate) fn give_up_memory(
+        &mut self,
+        store: &mut Store,
+        bytes: usize,
+        floor: usize,
+        now: Instant,
+    ) {
+        self.leave_packing();
+        let target = store.resident_bytes().saturating_sub(bytes).max(floor);
+        self.newest = if floor == 0 {
+            Newest::MayLeave
+        } else {
+            Newest::Stays
+        };
+        while store.resident_bytes() > target {
+            if store.release_free() {
+                continue;
+            }
+            if self.victim.is_none() {
+                self.choose(store, now);
+            }
+            let mut copy_bytes = store.segment_bytes();
+            if !self.finish_victim(store, &mut copy_bytes, now) {
+                break;
+            }
+        }
+        self.newest = Newest::Stays;
     }
 
     /// Whether there is a segment to be emptied for room.

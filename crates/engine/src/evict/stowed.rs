@@ -6,7 +6,7 @@
 use super::{Newest, Purpose, Reclaimer, Victim};
 use crate::stow::{stow, stow_cases};
 
-stow_cases!(Purpose { 0 => Compact, 1 => Expire, 2 => Evict });
+stow_cases!(Purpose { 0 => Compact, 1 => Expire, 2 => Evict, 3 => Pack });
 stow_cases!(Newest { 0 => Stays, 1 => MayLeave });
 stow!(Victim {
     segment,
@@ -24,6 +24,8 @@ stow!(Reclaimer {
     is_tidying,
     nothing_dead_until,
     reclaim_at,
+    pack_at,
+    may_pack,
     waits_for_room,
     offered,
 });

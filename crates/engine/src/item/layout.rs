@@ -4,7 +4,7 @@
 
 use super::{
     FIELD_ACCESS, FIELD_DEADLINE, FIELD_FLAGS_8, FIELD_FLAGS_32, FIELD_LEASE, FIELD_SPACE,
-    FIELD_VERSION, FIELDS_BYTES, LeaseState, Spec, key_length_bytes, read_le,
+    FIELD_VERSION, FIELDS_BYTES, LeaseState, PACKED_VALUE, Spec, key_length_bytes, read_le,
 };
 use crate::arena::Arena;
 use crate::clock::Deadline;
@@ -19,9 +19,11 @@ pub(crate) struct Layout {
     pub(crate) key_at: usize,
     /// Length of the key and its space, to be compared at once; see `Key::word`.
     pub(crate) key_word: u64,
+    /// Bytes of the value as it is stored.
     pub(crate) value_bytes: usize,
     pub(crate) deadline: Deadline,
-    pub(super) fields: u8,
+    /// The fields that it has, and [`PACKED_VALUE`].
+    pub(super) fields: u16,
     pub(super) deadline_at: usize,
     pub(super) fields_at: usize,
 }
@@ -51,31 +53,37 @@ impl Layout {
         self.value_at() + self.value_bytes - self.offset
     }
 
-    /// Whether the item has any of the rare fields.
+    /// Whether the item has any of the rare fields, or is compressed.
     #[inline]
     pub(crate) fn is_extended(&self) -> bool {
         self.fields != 0
     }
 
+    /// Whether the value is compressed.
+    #[inline]
+    pub(crate) fn is_packed(&self) -> bool {
+        self.fields & PACKED_VALUE != 0
+    }
+
     /// Whether the item is not a string of the main space.
     #[inline]
     pub(crate) fn has_space_field(&self) -> bool {
-        self.fields & FIELD_SPACE != 0
+        self.fields & u16::from(FIELD_SPACE) != 0
     }
 
     #[inline]
     pub(super) fn field_at(&self, field: u8) -> Option<usize> {
-        if self.fields & field == 0 {
+        if self.fields & u16::from(field) == 0 {
             return None;
         }
-        let before = self.fields & (field - 1);
+        let before = self.fields as u8 & (field - 1);
         Some(self.fields_at + FIELDS_BYTES[usize::from(before)])
     }
 
     /// The client's flags.
     #[inline]
     pub(crate) fn flags(&self, arena: &Arena) -> u32 {
-        if self.fields & (FIELD_FLAGS_8 | FIELD_FLAGS_32) == 0 {
+        if self.fields & u16::from(FIELD_FLAGS_8 | FIELD_FLAGS_32) == 0 {
             return 0;
         }
         match self.field_at(FIELD_FLAGS_8) {
@@ -143,6 +151,7 @@ impl Layout {
             access_s: self.access_s(arena),
             space: self.space(),
             kind: self.kind(arena),
+            is_packed: self.is_packed(),
             ..plain
         }
     }
@@ -188,9 +197,9 @@ impl Layout {
 
     /// The bytes that change the value's length, if it can be written in as many as it is now.
     pub(crate) fn patch_value_bytes(&self, value_bytes: usize) -> Option<Patch> {
-        let at = match self.fields {
-            0 => self.offset + 1,
-            fields => self.offset + 2 + key_length_bytes(fields),
+        let at = match self.is_extended() {
+            false => self.offset + 1,
+            true => self.offset + 2 + key_length_bytes(self.fields as u8),
         };
         let len = self.deadline_at - at;
         if value_bytes >> (7 * len) != 0 {

@@ -54,7 +54,7 @@ impl Store {
             key: self.key_of(layout),
             space: layout.space(),
             kind: layout.kind(arena),
-            value_bytes: layout.value_bytes,
+            value_bytes: self.plain_bytes(located),
             stored_bytes: layout.total_bytes(),
             flags: layout.flags(arena),
             deadline: layout.deadline,
@@ -95,6 +95,7 @@ impl Store {
             overdue += segment.all_overdue_bytes(now);
             stats.segments += 1;
         }
+        self.add_packing_to(stats);
         stats.items += self.live_items(now);
         stats.items_total += counts.stored;
         stats.live_bytes += (written - dead) as u64;

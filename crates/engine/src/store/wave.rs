@@ -149,6 +149,7 @@ impl Store {
         // Those that are left were of items that were flushed.
         self.index.forget_unlinked(segment);
         self.log.retire(segment);
+        self.unmark(segment);
         self.counts.segments_freed += 1;
     }
 }

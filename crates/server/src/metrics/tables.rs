@@ -62,6 +62,17 @@ engine_rows! {
     copied "items_copied" Count:
         "Items copied by promotion, second chance and compaction.";
     copied_bytes "item_bytes_copied" Count: "Bytes of the items that were copied.";
+    compressed "values_compressed" Count: "Values compressed.";
+    compressed_from_bytes "value_bytes_before_compression" Count:
+        "Bytes of the values that were compressed, before it.";
+    compressed_to_bytes "value_bytes_after_compression" Count:
+        "Bytes of the values that were compressed, after it.";
+    decompressed "values_decompressed" Count:
+        "Compressed values that were stored plain again: often read, or changed.";
+    compressed_gets "get_compressed" Count: "Reads of compressed values.";
+    dictionaries "dictionaries" Gauge: "Compression dictionaries.";
+    dictionary_bytes "dictionary_bytes" Gauge:
+        "Bytes of compression dictionaries; a part of the other bookkeeping.";
     segments_freed "" Count: "Segments freed.";
     segments "segments" Gauge: "Segments in use.";
     segment_bytes "segment_bytes" Gauge: "Bytes in one segment.";

@@ -13,12 +13,13 @@ use crate::settings::load::Loaded;
 use crate::ticker::Ticker;
 use crate::watchdog::Watchdog;
 use crate::worker::Common;
-use crate::{exporter, recorder, upkeep};
+use crate::{exporter, recorder, trainer, upkeep};
 
 /// Threads that serve nobody.
 pub(super) struct Helpers {
     upkeep: Ticker,
     recorder: Ticker,
+    trainer: Ticker,
     exporter: Option<Ticker>,
     doorkeeper: Option<Doorkeeper>,
     watchdog: Watchdog,
@@ -41,6 +42,7 @@ impl Helpers {
             Ok(Helpers {
                 upkeep: upkeep::start(Arc::clone(state), clock.clone(), old)?,
                 recorder: recorder::start(Arc::clone(state), clock.clone())?,
+                trainer: trainer::start(Arc::clone(state))?,
                 exporter: exporter::start(state)?,
                 doorkeeper: Doorkeeper::start(state, clock.clone())?,
                 watchdog: Watchdog::start(Arc::clone(state), told)?,
@@ -53,7 +55,7 @@ impl Helpers {
 
     /// Has those that act from time to time act now, and waits until they have.
     pub(super) fn tick_now(&self) {
-        for ticker in [&self.upkeep, &self.recorder]
+        for ticker in [&self.upkeep, &self.recorder, &self.trainer]
             .into_iter()
             .chain(&self.exporter)
         {
@@ -65,6 +67,7 @@ impl Helpers {
     pub(super) fn stop(self) {
         self.upkeep.stop();
         self.recorder.stop();
+        self.trainer.stop();
         if let Some(doorkeeper) = self.doorkeeper {
             doorkeeper.stop();
         }

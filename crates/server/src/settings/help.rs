@@ -54,6 +54,7 @@ const GROUPS: &[Group] = &[
             "tracking-table-max-keys",
             "release-memory",
             "expire-effort",
+            "compress",
         ],
     },
     Group {

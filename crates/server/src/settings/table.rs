@@ -14,8 +14,8 @@ use super::keep::Keep;
 use super::secret::{password, show_secret, token};
 use super::units::{parse_duration_ms, parse_size, show_duration_ms, show_size};
 use super::values::{
-    client_memory, effort, level, log_format, mode, non_zero_duration, number, path, paths,
-    show_path, show_paths, switch, value_limit,
+    automatic, client_memory, effort, level, log_format, mode, non_zero_duration, number, path,
+    paths, show_path, show_paths, switch, value_limit,
 };
 use super::{CONNECTIONS_MAX, DATABASES_MAX, LogFormat, SWITCH, THREADS_MAX, letters};
 
@@ -439,6 +439,18 @@ pub const TABLE: &[Row] = &[
                release-memory changes it, MEMORY PURGE does it once.",
         set: |s, v| put(&mut s.release_memory, switch(v)),
         show: |s| if s.release_memory { "on" } else { "off" }.to_owned(),
+    },
+    Row {
+        name: "compress",
+        parameter: Some("compress"),
+        value: "auto|off",
+        default: "off",
+        help: "Compresses values of 128 B to 16 KiB that look alike, while memory is short. Keys \
+               with the same database and the same text before the first : or / share a \
+               dictionary, which the server trains. Values that are read often, and those that \
+               do not compress, stay plain. Not with --state. CONFIG SET compress changes it.",
+        set: |s, v| put(&mut s.compress, automatic(v)),
+        show: |s| if s.compress { "auto" } else { "off" }.to_owned(),
     },
     Row {
         name: "expire-effort",

@@ -103,6 +103,15 @@ pub(super) fn effort(text: &str) -> Result<u8, String> {
     Ok(effort as u8)
 }
 
+/// `auto` or `off`.
+pub(super) fn automatic(text: &str) -> Result<bool, String> {
+    match text {
+        "auto" => Ok(true),
+        "off" => Ok(false),
+        _ => Err("auto or off is expected".to_owned()),
+    }
+}
+
 /// `on` or `off`.
 pub(super) fn switch(text: &str) -> Result<bool, String> {
     match text {

@@ -242,6 +242,13 @@ fn memory_section(facts: &InfoFacts<'_>, text: &mut InfoText) {
     );
     text.field("used_memory_reclaimable", engine.dead_bytes);
     text.field("used_memory_overdue", engine.overdue_bytes);
+    text.field("compressed_values_total", engine.compressed);
+    text.field("compressed_from_bytes_total", engine.compressed_from_bytes);
+    text.field("compressed_to_bytes_total", engine.compressed_to_bytes);
+    text.field("compressed_reads_total", engine.compressed_gets);
+    text.field("decompressed_values_total", engine.decompressed);
+    text.field("used_memory_dictionaries", engine.dictionary_bytes);
+    text.field("number_of_dictionaries", engine.dictionaries);
     text.field("allocator_allocated", used);
     text.field("allocator_active", used + engine.free_bytes);
     text.field("allocator_resident", resident);

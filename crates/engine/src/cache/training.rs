@@ -1,0 +1,505 @@
+//! Training: which families of values get a dictionary, and when dictionaries come and go.
+//!
+//! A step looks at some items of a few shards. A survey of many of them finds the family with most
+//! plain bytes. Values of that family are then gathered until they are a sample, and a dictionary
+//! is made of it. If it saves too little, the family is left alone for a time. A dictionary that no
+//! family uses any more goes when no segment of any shard is marked with it.
+//!
+//! Dictionaries are part of the cache's memory. What a training takes besides, some megabytes, is
+//! not, and is given back when it ends.
+//!
+//! Why: docs/decisions/0084. Tests: tests/compress.rs.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::{COLLECTIONS_MAX, Cache};
+use crate::clock::Instant;
+use crate::compress::{
+    Codecs, DICTIONARIES_MAX, Dictionary, SAMPLE_BYTES, SAMPLE_BYTES_MIN, SAVED_PERCENT_MIN,
+    Trained, train,
+};
+use crate::space::Space;
+use crate::stats::{FamilyStats, Stats};
+
+/// Dictionaries take at most this part of a cache's memory.
+const MEMORY_SHARE: usize = 64;
+/// Shards that a step looks at, entries of each, and bytes of values that it copies of each.
+const SHARDS_PER_STEP: usize = 4;
+const ENTRIES_PER_SHARD: usize = 512;
+const COPY_BYTES_PER_SHARD: usize = 64 << 10;
+/// Values that a survey looks at, and steps that it takes at most.
+const SURVEYED_VALUES: usize = 2_048;
+const SURVEY_STEPS: u32 = 64;
+/// Steps in which a family's sample is gathered.
+const GATHER_STEPS: u32 = 256;
+/// The part of what was surveyed that a family must have for a dictionary.
+const FAMILY_SHARE: usize = 64;
+/// Families that are surveyed, and remembered, at most.
+const SURVEYED_MAX: usize = 1_024;
+const FAMILIES_MAX: usize = 1_024;
+/// Time until a family is looked at again: one with too few values, one that saves too little, for
+/// which it doubles up to a bound, and one with a dictionary.
+const FEW_MS: u64 = 60_000;
+const PLAIN_MS: u64 = 600_000;
+const PLAIN_MS_MAX: u64 = 24 * 3_600_000;
+const REVIEW_MS: u64 = 600_000;
+/// A new dictionary replaces one that leaves this part more of a fresh sample, in percent.
+const REPLACED_PERCENT: usize = 10;
+
+/// What is known of families and dictionaries.
+#[derive(Debug, Default)]
+pub(super) struct Training {
+    // Relaxed: a step hears of a change a moment later, and nothing else hangs on it.
+    is_on: AtomicBool,
+    /// Held while a dictionary is made; who asks for figures has those of the last step.
+    state: Mutex<State>,
+    shown: Mutex<Shown>,
+}
+
+/// What is told of the state after a step.
+#[derive(Debug, Default)]
+struct Shown {
+    dictionaries: usize,
+    bytes: usize,
+    families: Vec<FamilyStats>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// By number, at most [`DICTIONARIES_MAX`].
+    slots: Vec<Option<Slot>>,
+    families: HashMap<u64, Family>,
+    survey: Survey,
+    gathering: Option<Gathering>,
+    /// By shard: the segment that was looked at last.
+    places: Vec<Option<u32>>,
+    next_shard: usize,
+    generation: u32,
+    /// Bytes of the shards' marks, once there are dictionaries.
+    marks_bytes: usize,
+    /// Whether the shards are to hear of new families.
+    is_changed: bool,
+}
+
+/// A dictionary.
+#[derive(Debug)]
+struct Slot {
+    dictionary: Arc<Dictionary>,
+    bytes: usize,
+}
+
+#[derive(Debug)]
+struct Family {
+    space: Space,
+    prefix: Box<[u8]>,
+    /// The number of its dictionary.
+    number: Option<u8>,
+    look_at: Instant,
+    /// How long it is left alone the next time.
+    pause_ms: u64,
+    /// What its last sample had, plain and packed.
+    sample: (usize, usize),
+}
+
+/// Plain bytes that were seen, by family.
+#[derive(Debug, Default)]
+struct Survey {
+    families: HashMap<u64, Seen>,
+    values: usize,
+    bytes: usize,
+    steps: u32,
+}
+
+#[derive(Debug)]
+struct Seen {
+    space: Space,
+    prefix: Box<[u8]>,
+    bytes: usize,
+}
+
+/// The sample of a family.
+#[derive(Debug)]
+struct Gathering {
+    family: u64,
+    values: Vec<Vec<u8>>,
+    bytes: usize,
+    steps: u32,
+}
+
+impl Training {
+    fn is_on(&self) -> bool {
+        // Relaxed: as it says where it is declared.
+        self.is_on.load(Ordering::Relaxed)
+    }
+
+    fn shown(&self) -> MutexGuard<'_, Shown> {
+        self.shown.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Cache {
+    /// Has values be compressed from here on, or no more; what is compressed is read either way.
+    /// `false`, and nothing has changed, for a cache whose memory outlives the process.
+    pub fn set_compress(&self, is_on: bool) -> bool {
+        let is_possible = self.footing.is_none() || !is_on;
+        if is_possible {
+            // Relaxed: as it says where it is declared.
+            self.training.is_on.store(is_on, Ordering::Relaxed);
+        }
+        is_possible
+    }
+
+    /// Whether values are compressed.
+    #[must_use]
+    pub fn compresses(&self) -> bool {
+        self.training.is_on()
+    }
+
+    /// A piece of the search for families that are worth compressing; whether more of it is
+    /// waiting.
+    ///
+    /// To be called by a thread that serves nobody, once a second, and after some milliseconds
+    /// while more is waiting. Holds a shard's lock for a look at 512 items; a step that makes a
+    /// dictionary takes some 30 ms without any lock.
+    pub fn train(&self) -> bool {
+        let state = self.training.state.lock();
+        let mut state = state.unwrap_or_else(PoisonError::into_inner);
+        let now = self.now();
+        self.free_dictionaries(&mut state);
+        if !self.compresses() {
+            state.leave_all();
+            self.publish(&mut state);
+            return false;
+        }
+        let is_waiting = match state.gathering.take() {
+            Some(gathering) => self.go_on_gathering(&mut state, gathering, now),
+            None => self.survey(&mut state, now),
+        };
+        self.publish(&mut state);
+        is_waiting
+    }
+
+    /// Looks at some values; chooses a family when enough were seen. Whether to go on at once.
+    fn survey(&self, state: &mut State, now: Instant) -> bool {
+        let mut survey = std::mem::take(&mut state.survey);
+        self.look(state, |space, prefix, family, value| {
+            survey.note(space, prefix, family, value.len());
+            0
+        });
+        survey.steps += 1;
+        if survey.values < SURVEYED_VALUES && survey.steps < SURVEY_STEPS {
+            let is_empty = survey.values == 0;
+            state.survey = survey;
+            return !is_empty;
+        }
+        let Some(family) = state.choose(survey, now) else {
+            return false;
+        };
+        state.gathering = Some(Gathering {
+            family,
+            values: Vec::new(),
+            bytes: 0,
+            steps: 0,
+        });
+        true
+    }
+
+    /// Copies some values of the chosen family; trains when there are enough. Whether to go on at
+    /// once.
+    fn go_on_gathering(&self, state: &mut State, mut gathering: Gathering, now: Instant) -> bool {
+        self.look(state, |_, _, family, value| {
+            if family != gathering.family || gathering.bytes >= SAMPLE_BYTES {
+                return 0;
+            }
+            gathering.bytes += value.len();
+            gathering.values.push(value.to_vec());
+            value.len()
+        });
+        gathering.steps += 1;
+        if gathering.bytes < SAMPLE_BYTES && gathering.steps < GATHER_STEPS {
+            state.gathering = Some(gathering);
+            return true;
+        }
+        self.judge(state, &gathering, now);
+        true
+    }
+
+    /// Shows values of some shards to `each`, which says how many bytes it copies.
+    fn look(&self, state: &mut State, mut each: impl FnMut(Space, &[u8], u64, &[u8]) -> usize) {
+        state.places.resize(self.shards.len(), None);
+        for _ in 0..SHARDS_PER_STEP.min(self.shards.len()) {
+            let number = state.next_shard % self.shards.len();
+            state.next_shard = number + 1;
+            let Some(shard) = self.lock_own(&self.shards[number]) else {
+                return;
+            };
+            let segment = shard.store.next_sampled(state.places[number]);
+            state.places[number] = segment;
+            let mut copied = 0;
+            if let Some(segment) = segment {
+                shard.store.sample_values(
+                    segment,
+                    ENTRIES_PER_SHARD,
+                    |space, prefix, family, value| {
+                        if copied < COPY_BYTES_PER_SHARD {
+                            copied += each(space, prefix, family, value);
+                        }
+                    },
+                );
+            }
+        }
+    }
+
+    /// Makes a dictionary of a sample, if that is worth it.
+    fn judge(&self, state: &mut State, gathering: &Gathering, now: Instant) {
+        let number = state
+            .families
+            .get(&gathering.family)
+            .and_then(|one| one.number);
+        let before = number.and_then(|number| state.slots[usize::from(number)].as_ref());
+        let before = before.map(|slot| Arc::clone(&slot.dictionary));
+        let trained = match gathering.bytes >= SAMPLE_BYTES_MIN {
+            true => train(&gathering.values, before.as_deref()),
+            false => None,
+        };
+        let Some(family) = state.families.get_mut(&gathering.family) else {
+            return;
+        };
+        let Some(trained) = trained else {
+            family.look_at = Instant(now.0 + FEW_MS);
+            return;
+        };
+        family.sample = (trained.plain_bytes, trained.packed_bytes);
+        if !saves_enough(trained.packed_bytes, trained.plain_bytes) {
+            family.leave(now);
+            state.is_changed |= number.is_some();
+            return;
+        }
+        family.look_at = Instant(now.0 + REVIEW_MS);
+        family.pause_ms = PLAIN_MS;
+        if before.is_some() && !is_better(&trained) {
+            family.sample.1 = trained.before_bytes;
+            return;
+        }
+        if let Some(number) = self.take_dictionary(state, trained.dictionary)
+            && let Some(family) = state.families.get_mut(&gathering.family)
+        {
+            family.number = Some(number);
+            state.is_changed = true;
+        }
+    }
+
+    /// Pays for a dictionary out of the cache's memory; its number, if there is one left.
+    fn take_dictionary(&self, state: &mut State, dictionary: Dictionary) -> Option<u8> {
+        let unused = state.slots.iter().position(Option::is_none);
+        let number = unused.unwrap_or(state.slots.len());
+        if number >= DICTIONARIES_MAX {
+            return None;
+        }
+        let bytes = dictionary.bytes();
+        let marks_bytes = match state.marks_bytes {
+            0 => self.marks_bytes(),
+            _ => 0,
+        };
+        let held_bytes = state.bytes() - state.marks_bytes;
+        if held_bytes + bytes > self.memory_bytes() / MEMORY_SHARE {
+            return None;
+        }
+        // Others may take what was collected: then it is tried again.
+        let is_taken = (0..COLLECTIONS_MAX).any(|_| {
+            self.collect_memory(None, bytes + marks_bytes);
+            self.budget.take(bytes + marks_bytes)
+        });
+        if !is_taken {
+            return None;
+        }
+        state.marks_bytes += marks_bytes;
+        state
+            .slots
+            .resize_with(state.slots.len().max(number + 1), || None);
+        state.slots[number] = Some(Slot {
+            dictionary: Arc::new(dictionary),
+            bytes,
+        });
+        u8::try_from(number).ok()
+    }
+
+    /// Bytes of the marks of all shards.
+    fn marks_bytes(&self) -> usize {
+        let cells = self.shards.iter();
+        cells
+            .map(|cell| self.lock_beside_claims(cell).store.packing_bytes())
+            .sum()
+    }
+
+    /// Frees dictionaries that no family uses and no item needs.
+    fn free_dictionaries(&self, state: &mut State) {
+        let active = state.active();
+        let mut slots = state.slots.iter().enumerate();
+        if !slots.any(|(number, slot)| slot.is_some() && active & 1 << number == 0) {
+            return;
+        }
+        let cells = self.shards.iter();
+        let used = cells.fold(active, |used, cell| {
+            used | self.lock_beside_claims(cell).store.dictionaries_in_use()
+        });
+        for (number, slot) in state.slots.iter_mut().enumerate() {
+            if used & 1 << number == 0
+                && let Some(slot) = slot.take()
+            {
+                self.budget.give(slot.bytes);
+                state.is_changed = true;
+            }
+        }
+    }
+
+    /// Tells the shards of the dictionaries and the families that there are.
+    fn publish(&self, state: &mut State) {
+        *self.training.shown() = Shown {
+            dictionaries: state.slots.iter().flatten().count(),
+            bytes: state.bytes(),
+            families: state.families.values().map(Family::stats).collect(),
+        };
+        if !std::mem::take(&mut state.is_changed) {
+            return;
+        }
+        state.generation += 1;
+        let codecs = Arc::new(state.codecs());
+        for cell in &self.shards {
+            self.lock_beside_claims(cell).store.set_codecs(&codecs);
+        }
+    }
+
+    /// Bytes of dictionaries and marks, which are part of the cache's memory.
+    pub(super) fn training_bytes(&self) -> usize {
+        self.training.shown().bytes
+    }
+
+    /// Adds how many dictionaries there are, and their bytes.
+    pub(super) fn add_training_to(&self, stats: &mut Stats) {
+        let shown = self.training.shown();
+        stats.dictionaries = shown.dictionaries as u64;
+        stats.dictionary_bytes = shown.bytes as u64;
+        stats.overhead_bytes += shown.bytes as u64;
+    }
+
+    /// The families that were looked at.
+    #[must_use]
+    pub fn families(&self) -> Vec<FamilyStats> {
+        self.training.shown().families.clone()
+    }
+}
+
+/// Whether compression leaves little enough of a sample.
+fn saves_enough(packed_bytes: usize, plain_bytes: usize) -> bool {
+    packed_bytes * 100 <= plain_bytes * (100 - SAVED_PERCENT_MIN)
+}
+
+/// Whether a dictionary is so much better than the one before that it takes its place.
+fn is_better(trained: &Trained) -> bool {
+    trained.packed_bytes * 100 <= trained.before_bytes * (100 - REPLACED_PERCENT)
+}
+
+impl State {
+    /// Dictionaries that new values are compressed with, a bit each.
+    fn active(&self) -> u64 {
+        let numbers = self.families.values().filter_map(|family| family.number);
+        numbers.fold(0, |active, number| active | 1 << number)
+    }
+
+    /// Bytes of the dictionaries and the marks.
+    fn bytes(&self) -> usize {
+        let slots = self.slots.iter().flatten();
+        slots.map(|slot| slot.bytes).sum::<usize>() + self.marks_bytes
+    }
+
+    /// Compresses no family any more.
+    fn leave_all(&mut self) {
+        self.gathering = None;
+        self.survey = Survey::default();
+        self.is_changed |= self.active() != 0;
+        self.families.clear();
+    }
+
+    fn codecs(&self) -> Codecs {
+        let mut codecs = Codecs {
+            generation: self.generation,
+            ..Codecs::default()
+        };
+        for (to, slot) in codecs.dictionaries.iter_mut().zip(&self.slots) {
+            *to = slot.as_ref().map(|slot| Arc::clone(&slot.dictionary));
+        }
+        let families = self.families.iter();
+        let packed = families.filter_map(|(&hash, family)| Some((hash, family.number?)));
+        codecs.families = packed.collect();
+        codecs.families.sort_unstable();
+        codecs
+    }
+
+    /// The family of which most was seen among those that are to be looked at.
+    fn choose(&mut self, survey: Survey, now: Instant) -> Option<u64> {
+        let least = survey.bytes / FAMILY_SHARE;
+        let is_due = |hash: &u64| {
+            let known = self.families.get(hash);
+            known.is_none_or(|family| family.look_at <= now)
+        };
+        let due = survey
+            .families
+            .into_iter()
+            .filter(|(hash, seen)| seen.bytes >= least.max(1) && is_due(hash));
+        let (hash, seen) = due.max_by_key(|(hash, seen)| (seen.bytes, *hash))?;
+        if !self.families.contains_key(&hash) && self.families.len() >= FAMILIES_MAX {
+            self.families.retain(|_, family| family.number.is_some());
+        }
+        self.families.entry(hash).or_insert(Family {
+            space: seen.space,
+            prefix: seen.prefix,
+            number: None,
+            look_at: now,
+            pause_ms: PLAIN_MS,
+            sample: (0, 0),
+        });
+        Some(hash)
+    }
+}
+
+impl Family {
+    fn stats(&self) -> FamilyStats {
+        FamilyStats {
+            space: self.space,
+            prefix: self.prefix.to_vec(),
+            is_packed: self.number.is_some(),
+            sample_bytes: self.sample.0 as u64,
+            packed_bytes: self.sample.1 as u64,
+        }
+    }
+
+    /// Leaves the family plain for a time, which is longer the next time.
+    fn leave(&mut self, now: Instant) {
+        self.number = None;
+        self.look_at = Instant(now.0 + self.pause_ms);
+        self.pause_ms = (2 * self.pause_ms).min(PLAIN_MS_MAX);
+    }
+}
+
+impl Survey {
+    fn note(&mut self, space: Space, prefix: &[u8], family: u64, bytes: usize) {
+        self.values += 1;
+        self.bytes += bytes;
+        if let Some(seen) = self.families.get_mut(&family) {
+            seen.bytes += bytes;
+        } else if self.families.len() < SURVEYED_MAX {
+            let prefix = prefix.into();
+            self.families.insert(
+                family,
+                Seen {
+                    space,
+                    prefix,
+                    bytes,
+                },
+            );
+        }
+    }
+}

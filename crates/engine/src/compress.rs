@@ -1,0 +1,329 @@
+//! Compress: values that are kept compressed, each by itself, with the dictionary of its family.
+//!
+//! ```text
+//! [dictionary 1][value bytes 2][check 2][zstd frame without its magic number]
+//! ```
+//!
+//! A family is the database and the key's prefix, up to the first `:` or `/`. [`Codecs`] says
+//! which dictionary a family has, and holds all dictionaries that some item still needs.
+//!
+//! Invariant: zstd decompresses what [`pack`] wrote and nothing else: the check is a hash of all
+//! that follows it, and of what stands before it.
+//! Why: docs/decisions/0084. Tests: at the end of this file, tests/compress.rs.
+
+mod train; // how a dictionary is made of sampled values
+
+pub(crate) use self::train::{SAMPLE_BYTES, SAMPLE_BYTES_MIN, Trained, train};
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use zstd_safe::{CCtx, CDict, DCtx, DDict};
+
+use crate::key::Hasher;
+use crate::space::Space;
+
+/// Values that are compressed: shorter ones save too little, longer ones are sent to clients from
+/// where they lie.
+pub(crate) const VALUE_BYTES: std::ops::Range<usize> = 128..16 << 10;
+/// What compression must save of a value, and of a family's sample, in percent.
+pub(crate) const SAVED_PERCENT_MIN: usize = 15;
+/// Dictionaries of a cache at a time.
+pub(crate) const DICTIONARIES_MAX: usize = 64;
+/// Longest prefix that makes a family.
+const PREFIX_BYTES_MAX: usize = 64;
+const LEVEL: i32 = 1;
+/// What stands before the frame; its last four bytes take the place of the frame's magic number.
+const FRONT_BYTES: usize = 5;
+const MAGIC: [u8; 4] = 0xfd2f_b528_u32.to_le_bytes();
+
+const _: () = assert!(
+    VALUE_BYTES.end <= 1 << 16,
+    "two bytes have a value's length"
+);
+
+/// A dictionary, ready for use in both directions.
+pub(crate) struct Dictionary {
+    packs: CDict<'static>,
+    unpacks: DDict<'static>,
+}
+
+impl Dictionary {
+    /// Of bytes as they are trained.
+    fn of(bytes: &[u8]) -> Option<Dictionary> {
+        Some(Dictionary {
+            packs: CDict::try_create(bytes, LEVEL)?,
+            unpacks: DDict::try_create(bytes)?,
+        })
+    }
+
+    /// Bytes of memory that it takes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.packs.sizeof() + self.unpacks.sizeof()
+    }
+}
+
+impl std::fmt::Debug for Dictionary {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Dictionary")
+            .field("bytes", &self.bytes())
+            .finish_non_exhaustive()
+    }
+}
+
+/// The prefix that makes a key's family; empty for a key without one.
+pub(crate) fn prefix_of(key: &[u8]) -> &[u8] {
+    let front = &key[..key.len().min(PREFIX_BYTES_MAX)];
+    let end = front.iter().position(|byte| matches!(byte, b':' | b'/'));
+    &front[..end.unwrap_or(0)]
+}
+
+/// The number of a key's family.
+pub(crate) fn family_of(hasher: &Hasher, space: Space, key: &[u8]) -> u64 {
+    hasher.known(space, prefix_of(key)).hash()
+}
+
+/// Whether a value of so many bytes may be compressed.
+pub(crate) fn may_pack(value_bytes: usize) -> bool {
+    VALUE_BYTES.contains(&value_bytes)
+}
+
+/// The dictionaries of a cache, and which of them new values of a family are compressed with.
+#[derive(Clone, Debug)]
+pub(crate) struct Codecs {
+    /// By number; none where no item needs one.
+    pub(crate) dictionaries: [Option<Arc<Dictionary>>; DICTIONARIES_MAX],
+    /// Families with the number of their dictionary, in order.
+    pub(crate) families: Vec<(u64, u8)>,
+    /// Grows with each change of the families.
+    pub(crate) generation: u32,
+}
+
+impl Default for Codecs {
+    fn default() -> Codecs {
+        Codecs {
+            dictionaries: [const { None }; DICTIONARIES_MAX],
+            families: Vec::new(),
+            generation: 0,
+        }
+    }
+}
+
+impl Codecs {
+    /// The dictionary for new values of a family, and its number.
+    pub(crate) fn of_family(&self, family: u64) -> Option<(u8, &Dictionary)> {
+        let at = self.families.binary_search_by_key(&family, |one| one.0);
+        let number = self.families[at.ok()?].1;
+        Some((number, self.numbered(number)))
+    }
+
+    /// The dictionary of an item.
+    ///
+    /// # Panics
+    /// If there is none: dictionaries stay while an item needs them.
+    fn numbered(&self, number: u8) -> &Dictionary {
+        let dictionary = self.dictionaries.get(usize::from(number));
+        let dictionary = dictionary.and_then(Option::as_deref);
+        dictionary.expect("a dictionary stays while an item needs it")
+    }
+}
+
+/// What a thread needs to compress and decompress.
+struct Contexts {
+    packs: CCtx<'static>,
+    unpacks: DCtx<'static>,
+    /// A packed value with the magic number in place.
+    frame: Vec<u8>,
+    /// A plain value; taken away while somebody reads it.
+    plain: Vec<u8>,
+}
+
+thread_local! {
+    static CONTEXTS: RefCell<Contexts> = RefCell::new(Contexts {
+        packs: CCtx::create(),
+        unpacks: DCtx::create(),
+        frame: Vec::new(),
+        plain: Vec::new(),
+    });
+}
+
+/// Compresses a value into `packed`; `false` if that does not save enough.
+pub(crate) fn pack(
+    number: u8,
+    dictionary: &Dictionary,
+    value: &[u8],
+    packed: &mut Vec<u8>,
+) -> bool {
+    let bytes_max = value.len() * (100 - SAVED_PERCENT_MIN) / 100;
+    packed.clear();
+    packed.resize(bytes_max.max(FRONT_BYTES), 0);
+    packed[0] = number;
+    let frame = &mut packed[1..];
+    let written = CONTEXTS.with_borrow_mut(|contexts| {
+        let packs = &mut contexts.packs;
+        packs.compress_using_cdict(frame, value, &dictionary.packs)
+    });
+    // An error says that the frame is longer than it may be.
+    let Ok(frame_bytes) = written else {
+        return false;
+    };
+    packed.truncate(1 + frame_bytes);
+    let length = (value.len() as u16).to_le_bytes();
+    packed[1..3].copy_from_slice(&length);
+    let check = check_of(packed);
+    packed[3..FRONT_BYTES].copy_from_slice(&check);
+    true
+}
+
+/// The check of a packed value.
+fn check_of(packed: &[u8]) -> [u8; 2] {
+    let [number, low, high, ..] = *packed else {
+        return [0; 2];
+    };
+    let front = u64::from_le_bytes([number, low, high, 0, 0, 0, 0, 0]);
+    let hash = rapidhash::v3::rapidhash_v3(&packed[FRONT_BYTES..]);
+    let mixed = (hash ^ front).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48;
+    (mixed as u16).to_le_bytes()
+}
+
+/// Bytes of the value that a packed one holds.
+pub(crate) fn plain_bytes(packed: &[u8]) -> usize {
+    usize::from(u16::from_le_bytes([packed[1], packed[2]]))
+}
+
+/// Shows `read` the value that a packed one holds.
+///
+/// # Panics
+/// If it is not what [`pack`] wrote.
+pub(crate) fn unpack<R>(codecs: &Codecs, packed: &[u8], read: impl FnOnce(&[u8]) -> R) -> R {
+    assert!(
+        packed.len() > FRONT_BYTES && packed[3..FRONT_BYTES] == check_of(packed),
+        "a compressed value is as it was written"
+    );
+    let dictionary = codecs.numbered(packed[0]);
+    let plain = CONTEXTS.with_borrow_mut(|contexts| {
+        contexts.frame.clear();
+        contexts.frame.extend_from_slice(&MAGIC);
+        contexts.frame.extend_from_slice(&packed[FRONT_BYTES..]);
+        let mut plain = std::mem::take(&mut contexts.plain);
+        plain.resize(plain_bytes(packed), 0);
+        let (frame, unpacks) = (&contexts.frame, &mut contexts.unpacks);
+        let bytes = unpacks.decompress_using_ddict(&mut plain[..], frame, &dictionary.unpacks);
+        assert_eq!(
+            bytes,
+            Ok(plain.len()),
+            "a frame has the value it was made of"
+        );
+        plain
+    });
+    let result = read(&plain);
+    CONTEXTS.with_borrow_mut(|contexts| contexts.plain = plain);
+    result
+}
+
+#[cfg(all(test, not(miri)))]
+mod tests {
+    use super::*;
+
+    fn values() -> Vec<Vec<u8>> {
+        let value = |n: u32| {
+            let mixed = n.wrapping_mul(0x9e37_79b9);
+            let text = format!(
+                "{{\"id\":{n},\"name\":\"user {mixed}\",\"active\":{}}}",
+                n % 2
+            );
+            text.repeat(1 + (n % 5) as usize * 3).into_bytes()
+        };
+        (0..4_000).map(value).collect()
+    }
+
+    fn codecs() -> Codecs {
+        let trained = train(&values(), None).expect("documents have much in common");
+        let mut codecs = Codecs::default();
+        codecs.dictionaries[7] = Some(Arc::new(trained.dictionary));
+        codecs.families = vec![(3, 7)];
+        codecs
+    }
+
+    #[test]
+    fn a_packed_value_is_shorter_and_comes_back() {
+        let codecs = codecs();
+        let (number, dictionary) = codecs.of_family(3).expect("it has a dictionary");
+        let (mut packed, mut bytes, mut packed_bytes) = (Vec::new(), 0, 0);
+        for value in values() {
+            if pack(number, dictionary, &value, &mut packed) {
+                assert_eq!(plain_bytes(&packed), value.len());
+                unpack(&codecs, &packed, |plain| assert_eq!(plain, value));
+                packed_bytes += packed.len();
+            } else {
+                packed_bytes += value.len();
+            }
+            bytes += value.len();
+        }
+        assert!(packed_bytes * 3 < bytes, "{packed_bytes} of {bytes}");
+        assert!(codecs.of_family(4).is_none());
+    }
+
+    #[test]
+    fn a_value_within_a_value_is_read_while_the_other_is() {
+        let codecs = codecs();
+        let (number, dictionary) = codecs.of_family(3).expect("it has a dictionary");
+        let values = values();
+        let packed = |value: &[u8]| {
+            let mut packed = Vec::new();
+            assert!(pack(number, dictionary, value, &mut packed));
+            packed
+        };
+        let (one, other) = (packed(&values[101]), packed(&values[202]));
+        unpack(&codecs, &one, |first| {
+            unpack(&codecs, &other, |second| assert_eq!(second, values[202]));
+            assert_eq!(first, values[101]);
+        });
+    }
+
+    #[test]
+    fn each_changed_byte_is_noticed_before_zstd_sees_it() {
+        let codecs = codecs();
+        let (number, dictionary) = codecs.of_family(3).expect("it has a dictionary");
+        let mut packed = Vec::new();
+        assert!(pack(number, dictionary, &values()[77], &mut packed));
+        for at in 0..packed.len() {
+            let mut changed = packed.clone();
+            changed[at] ^= 0x10;
+            assert_ne!(changed[3..FRONT_BYTES], check_of(&changed), "byte {at}");
+        }
+    }
+
+    #[test]
+    fn random_bytes_stay_plain() {
+        let codecs = codecs();
+        let (number, dictionary) = codecs.of_family(3).expect("it has a dictionary");
+        let mut state = 1_u64;
+        let mut random = || {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            (state >> 33) as u8
+        };
+        let mut packed = Vec::new();
+        for bytes in [128, 200, 1_000, 16_383] {
+            let value: Vec<u8> = (0..bytes).map(|_| random()).collect();
+            assert!(!pack(number, dictionary, &value, &mut packed));
+        }
+    }
+
+    #[test]
+    fn a_prefix_ends_at_the_first_separator() {
+        for (key, prefix) in [
+            ("user:1", "user"),
+            ("page/a:b", "page"),
+            ("a:", "a"),
+            (":a", ""),
+            ("plain", ""),
+            ("", ""),
+        ] {
+            assert_eq!(prefix_of(key.as_bytes()), prefix.as_bytes(), "{key}");
+        }
+        assert_eq!(prefix_of(&[b'a'; 100]), b"");
+    }
+}

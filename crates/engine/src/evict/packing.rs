@@ -1,0 +1,95 @@
+//! Packing: which items are compressed when they move, and which segments are emptied for that.
+//!
+//! Values are compressed in the share of an insertion's work and by upkeep, never while somebody
+//! waits for room: an operation finds an item in the form in which it first met it.
+//!
+//! Why: docs/decisions/0084. Tests: tests/compress.rs.
+
+use super::{Purpose, Reclaimer};
+use crate::clock::Instant;
+use crate::config::Effort;
+use crate::policy::small_bytes;
+use crate::segment::{Flow, Queue, Stream};
+use crate::store::{Form, Store};
+
+/// Segments that one call looks at for plain values.
+const LOOKS_MAX: usize = 8;
+/// The small queue is compressed beyond so many times its share: what is in the rest soon leaves
+/// or moves.
+const SMALL_SHARES: usize = 2;
+/// Free segments that upkeep leaves to insertions.
+const FREE_BESIDE: usize = 4;
+/// Pause between two segments that upkeep compresses in a shard.
+const PAUSE_MS: u64 = 20;
+
+impl Reclaimer {
+    /// What an item becomes that moves.
+    pub(super) fn form(&self) -> Form {
+        match self.may_pack {
+            true => Form::Packed,
+            false => Form::Kept,
+        }
+    }
+
+    /// Where the items of a victim go that stay in their queue.
+    pub(super) fn stream_of(&self, purpose: Purpose, queue: Queue) -> Stream {
+        let flow = match purpose {
+            Purpose::Pack => Flow::Lasting,
+            _ => Flow::Fresh,
+        };
+        Stream { queue, flow }
+    }
+
+    /// Makes the segment the victim whose plain values are to be compressed before any live item
+    /// leaves, if there is one; whether there was.
+    pub(super) fn pack(&mut self, store: &mut Store) -> bool {
+        if !self.may_pack || !store.packs() {
+            return false;
+        }
+        let all = store.queue_bytes(Queue::Small).0 + store.queue_bytes(Queue::Main).0;
+        let share = small_bytes(all, store.small_percent(), store.few_items_bytes());
+        let is_much = store.queue_bytes(Queue::Small).1 > SMALL_SHARES * share;
+        let queues: &[Queue] = match is_much {
+            true => &[Queue::Main, Queue::Small],
+            false => &[Queue::Main],
+        };
+        self.pack_of(store, queues)
+    }
+
+    /// The same by upkeep, while memory is short or is to go back to the system.
+    pub(super) fn pack_beside(&mut self, store: &mut Store, effort: Effort, now: Instant) -> bool {
+        let is_wanted = store.packs() && (effort.release || store.is_memory_short());
+        if !is_wanted || now < self.pack_at || store.available_segments(FREE_BESIDE) < FREE_BESIDE {
+            return false;
+        }
+        self.pack_at = Instant(now.0 + PAUSE_MS);
+        self.pack_of(store, &[Queue::Main, Queue::Small])
+    }
+
+    fn pack_of(&mut self, store: &mut Store, queues: &[Queue]) -> bool {
+        let mut looks = 0;
+        for &queue in queues {
+            for at in 0..store.sealed(queue).len() {
+                let segment = store.sealed(queue)[at];
+                if store.is_extent(segment) || store.is_pinned(segment) || store.is_looked(segment)
+                {
+                    continue;
+                }
+                if store.is_worth_packing(segment) {
+                    self.set_victim(store, segment, Purpose::Pack, 0);
+                    return true;
+                }
+                looks += 1;
+                if looks == LOOKS_MAX {
+                    return false;
+                }
+            }
+        }
+        false
+    }
+
+    /// Leaves a segment as far as it is compressed: somebody waits for room.
+    pub(super) fn leave_packing(&mut self) {
+        self.victim = self.victim.filter(|one| one.purpose != Purpose::Pack);
+    }
+}

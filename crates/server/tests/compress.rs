@@ -1,0 +1,152 @@
+//! Compression as clients and operators meet it: nobody sees it in a value, everybody in the
+//! figures.
+
+use crate::support::{daemon, resp};
+
+use std::time::Duration;
+
+use daemon::Daemon;
+use resp::{Client, Value, bulks, error, ok};
+
+const KEYS: u64 = 30_000;
+const STEP: Duration = Duration::from_secs(1);
+
+/// A document of some 600 bytes; no other has its text.
+fn document(number: u64) -> String {
+    let mixed = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mut text = format!(
+        "{{\"id\":{number},\"owner\":\"user{}\",\"tags\":[",
+        mixed >> 52
+    );
+    for place in 0..mixed >> 61 {
+        text += &format!(
+            "{{\"tag\":\"tag{}\",\"weight\":{place}}},",
+            mixed >> (place + 40) & 63
+        );
+    }
+    text += "null],\"comments\":null,\"language\":\"en\",\"visibility\":\"public\",";
+    let pad = "\"description\":\"a document as services cache it, longer than a line\",";
+    text + &pad.repeat(4) + "\"end\":true}"
+}
+
+/// A server whose memory is full of documents, some of them compressed.
+fn compressed(memory: &str) -> (Daemon, Client) {
+    let daemon = Daemon::start(&["--memory", memory, "--compress", "auto"]);
+    let mut client = Client::connect(&daemon);
+    for number in 0..KEYS {
+        let (key, value) = (format!("doc:{number}"), document(number));
+        let stored = client.call(&[b"SET", key.as_bytes(), value.as_bytes()]);
+        assert_eq!(stored, ok());
+    }
+    daemon.advance_until("a dictionary is there", STEP, || {
+        daemon.stat("dictionaries") == 1
+    });
+    daemon.advance_until("values are compressed", STEP, || {
+        daemon.stat("values_compressed") > 1_000
+    });
+    (daemon, client)
+}
+
+/// Keys of items that take less memory than their values have bytes.
+fn compressed_keys(client: &mut Client) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    for number in 0..KEYS {
+        let (key, value) = (format!("doc:{number}"), document(number));
+        if let Value::Integer(bytes) = client.run(&format!("MEMORY USAGE {key}"))
+            && (bytes as usize) < value.len()
+        {
+            found.push((key, value));
+            if found.len() == 8 {
+                break;
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn clients_see_plain_values_in_every_command() {
+    let (daemon, mut client) = compressed("16MiB");
+    let keys = compressed_keys(&mut client);
+    assert_eq!(keys.len(), 8);
+    let text = |text: &str| Value::Bulk(text.as_bytes().to_vec());
+    let length = |value: &str| Value::Integer(value.len() as i64);
+    for (key, value) in &keys {
+        assert_eq!(client.run(&format!("STRLEN {key}")), length(value));
+        assert_eq!(client.run(&format!("GET {key}")), text(value));
+        assert_eq!(
+            client.run(&format!("GETRANGE {key} 5 40")),
+            text(&value[5..=40])
+        );
+    }
+    let (key, value) = &keys[0];
+    let longer = format!("{value}more");
+    assert_eq!(client.run(&format!("APPEND {key} more")), length(&longer));
+    assert_eq!(client.run(&format!("GET {key}")), text(&longer));
+    let (key, value) = &keys[1];
+    assert_eq!(client.run(&format!("SETRANGE {key} 3 XYZ")), length(value));
+    let changed = format!("{}XYZ{}", &value[..3], &value[6..]);
+    assert_eq!(client.run(&format!("GET {key}")), text(&changed));
+    let (key, value) = &keys[2];
+    assert_eq!(client.run(&format!("EXPIRE {key} 1000")), Value::Integer(1));
+    assert_eq!(client.run(&format!("RENAME {key} doc:other")), ok());
+    assert_eq!(client.run("GET doc:other"), text(value));
+    let (key, value) = &keys[3];
+    assert_eq!(client.run(&format!("COPY {key} copy")), Value::Integer(1));
+    assert_eq!(client.run("GET copy"), text(value));
+    let (key, value) = &keys[4];
+    let mut stream = daemon.connect();
+    let hit = daemon::hit(key, value.as_bytes());
+    daemon::check(&mut stream, format!("get {key}\r\n").as_bytes(), &hit);
+    let (key, value) = &keys[5];
+    assert_eq!(client.run(&format!("GETDEL {key}")), text(value));
+    assert_eq!(client.run(&format!("GET {key}")), Value::Null);
+    let (key, _) = &keys[6];
+    assert_eq!(client.run(&format!("SETBIT {key} 7 1")), Value::Integer(1));
+}
+
+#[test]
+fn operators_see_what_compression_saves_and_switch_it_off() {
+    let (daemon, mut client) = compressed("16MiB");
+    let (before, after) = (
+        daemon.stat("value_bytes_before_compression"),
+        daemon.stat("value_bytes_after_compression"),
+    );
+    assert!(after * 2 < before, "{after} of {before}");
+    assert!(daemon.stat("dictionary_bytes") > 0);
+    let Value::Bulk(info) = client.run("INFO memory") else {
+        panic!("no text");
+    };
+    let info = String::from_utf8(info).unwrap();
+    assert!(info.contains("number_of_dictionaries:1\r\n"), "{info}");
+    assert_eq!(
+        client.run("CONFIG GET compress"),
+        bulks(&["compress", "auto"])
+    );
+    assert_eq!(client.run("CONFIG SET compress off"), ok());
+    assert_eq!(client.run("FLUSHALL"), ok());
+    daemon.advance_until("the dictionary is gone", STEP, || {
+        daemon.stat("dictionaries") == 0
+    });
+    let compressed = daemon.stat("values_compressed");
+    daemon.advance(STEP);
+    assert_eq!(daemon.stat("values_compressed"), compressed);
+}
+
+#[test]
+fn compression_is_off_unless_it_is_asked_for() {
+    let daemon = Daemon::start(&[]);
+    let mut client = Client::connect(&daemon);
+    assert_eq!(
+        client.run("CONFIG GET compress"),
+        bulks(&["compress", "off"])
+    );
+    assert_eq!(client.run("CONFIG SET compress auto"), ok());
+    assert_eq!(
+        client.run("CONFIG GET compress"),
+        bulks(&["compress", "auto"])
+    );
+    let wrong = "ERR CONFIG SET failed (possibly related to argument 'compress') - argument must \
+                 be 'auto' or 'off'";
+    assert_eq!(client.run("CONFIG SET compress yes"), error(wrong));
+}
