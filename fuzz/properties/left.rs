@@ -11,7 +11,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
-use cellar::names::{KnownNames, Names};
+use cellar::keyspace::names::{KnownNames, Names};
 use cellar_engine::{Cache, Config, DeleteOptions, SetOptions, StateDir, StateOptions};
 
 const PAGE: usize = 4096;

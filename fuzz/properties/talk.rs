@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use cellar::settings::Settings;
+use cellar::config::settings::Settings;
 use cellar::state::State;
 use cellar_engine::{Cache, Clock, Config, Instant, ManualClock};
 

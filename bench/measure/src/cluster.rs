@@ -11,7 +11,7 @@ mod cost; // what a request costs
 mod change; // what clients notice
 
 use cellar::cluster::registration::{LOOK, MARGIN, RENEWALS};
-use cellar::settings::Settings;
+use cellar::config::settings::Settings;
 use clap::Args;
 use serde::Serialize;
 use serde_json::{Value, json};

@@ -10,13 +10,14 @@ use std::sync::atomic::Ordering;
 
 use serde::Serialize;
 
+use crate::auth::users::User;
 use crate::state::State;
-use crate::users::User;
 
+pub mod limits_page; // docs/limits.md, generated from the limits themselves
 mod query;
 pub mod metrics;
 pub mod status; // what the console's figures are, as JSON
-pub mod history; // what it did and what happened before, as JSON
+pub mod history; // the last 24 hours: figures and events
 mod console; // how the console's files are served, who may see them
 mod access;
 mod key;
@@ -226,9 +227,9 @@ mod tests {
 
     fn status(path: &str, token: &str, peer_is_loopback: bool, bears_token: bool) -> u16 {
         let cache = cellar_engine::Cache::new(cellar_engine::Config::with_memory(1 << 20));
-        let settings = crate::settings::Settings {
+        let settings = crate::config::settings::Settings {
             http_token: token.to_owned(),
-            ..crate::settings::Settings::default()
+            ..crate::config::settings::Settings::default()
         };
         let request = PageRequest {
             method: "GET",

@@ -1,5 +1,14 @@
 //! Server: from settings to serving event loops, and until the drain has ended.
 
+pub(crate) mod doorkeeper; // compares passwords with hashes, reads the users file
+pub(crate) mod exporter; // sends metrics to an OpenTelemetry collector
+pub(crate) mod recorder; // records the history
+pub(crate) mod upkeep; // background maintenance of the cache
+pub(crate) mod trainer; // trains dictionaries of compressed values
+pub(crate) mod watchdog; // finds event loops that are blocked, and changes of the wall clock
+pub(crate) mod membership; // keeps the cluster's map up to date
+pub(crate) mod reload; // reads the settings file again at SIGHUP
+pub(crate) mod welcome; // what a terminal shows when the server is ready
 mod fit; // which settings the machine allows
 mod trial; // the checks of a start, without one
 mod helpers; // threads that serve no client
@@ -15,36 +24,35 @@ use std::thread;
 use cellar_engine::{Cache, Config};
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 
-use crate::acceptor::succeed::Ceremony;
-use crate::acceptor::{Acceptor, LISTENERS_MAX};
-use crate::clock::LoopClock;
-use crate::counters::pulse::Pulse;
-use crate::entrance::Entrance;
-use crate::error::Error;
-use crate::exposure::Exposure;
-use crate::handover::control::Control;
-use crate::handshakes::Antechamber;
-use crate::inherited::Inherited;
-use crate::limits;
-use crate::listener::{Listener, is_local};
-use crate::mailbox::Mailbox;
-use crate::memory;
-use crate::notify::{self, Notice};
-use crate::observer::Observer;
-use crate::open_sockets::OpenSockets;
-use crate::poller::Waker;
-use crate::protocol::Protocol;
-use crate::restart::{self, Ground};
-use crate::settings::Settings;
-use crate::settings::address::Address;
-use crate::settings::load::Loaded;
-use crate::signals::Signals;
+use crate::auth::users::Users;
+use crate::config::error::Error;
+use crate::config::limits;
+use crate::config::memory;
+use crate::config::protocol::Protocol;
+use crate::config::settings::Settings;
+use crate::config::settings::address::Address;
+use crate::config::settings::load::Loaded;
+use crate::event_loop::acceptor::succeed::Ceremony;
+use crate::event_loop::acceptor::{Acceptor, LISTENERS_MAX};
+use crate::event_loop::entrance::Entrance;
+use crate::event_loop::handshakes::Antechamber;
+use crate::event_loop::worker::{Common, Worker};
+use crate::keyspace::observer::Observer;
+use crate::net::exposure::Exposure;
+use crate::net::listener::{Listener, is_local};
+use crate::net::mailbox::Mailbox;
+use crate::net::open_sockets::OpenSockets;
+use crate::net::stream::Transport;
+use crate::net::tls::Keys;
+use crate::observe::counters::pulse::Pulse;
 use crate::state::State;
-use crate::stream::Transport;
-use crate::tls::Keys;
-use crate::users::Users;
-use crate::welcome;
-use crate::worker::{Common, Worker};
+use crate::system::clock::LoopClock;
+use crate::system::poller::Waker;
+use crate::system::signals::Signals;
+use crate::upgrade::handover::control::Control;
+use crate::upgrade::inherited::Inherited;
+use crate::upgrade::notify::{self, Notice};
+use crate::upgrade::restart::{self, Ground};
 
 /// Serves until SIGTERM or SIGINT, and drains.
 ///

@@ -1,5 +1,7 @@
 //! State: what all event loops share.
 
+pub mod changes; // what CONFIG SET and a reloaded settings file change
+
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,34 +9,34 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use cellar_engine::{Cache, Instant, Key, Space};
 use cellar_script::{Functions, Scripts};
 
-use crate::budget::Budget;
-use crate::client::Clients;
-use crate::clock::{LoopClock, WallClock};
+use crate::auth::doorstep::Doorstep;
+use crate::auth::guesses::Guesses;
+use crate::auth::strangers::Strangers;
+use crate::auth::users::Users;
+use crate::clients::budget::Budget;
+use crate::clients::client::Clients;
+use crate::clients::events::Class;
+use crate::clients::gate::Gates;
+use crate::clients::monitors::Monitors;
+use crate::clients::pause::Pause;
 use crate::cluster::Cluster;
-use crate::command_log::CommandLogs;
-use crate::content_types::ContentTypes;
-use crate::counters::times::{Times, TimesByCommand};
-use crate::counters::{Calls, Counters, Totals};
-use crate::databases::Databases;
-use crate::denials::DenialLog;
-use crate::doorstep::Doorstep;
-use crate::error_stats::Errors;
-use crate::events::Class;
-use crate::gate::Gates;
-use crate::guesses::Guesses;
-use crate::history::History;
-use crate::hot_keys::HotKeys;
-use crate::latency_events::LatencyEvents;
-use crate::lifetimes::Lifetimes;
-use crate::monitors::Monitors;
-use crate::observer::Observer;
-use crate::pace::Pace;
-use crate::parameters::Parameters;
-use crate::pause::Pause;
-use crate::settings::Settings;
-use crate::strangers::Strangers;
-use crate::tls::Keys;
-use crate::users::Users;
+use crate::config::parameters::Parameters;
+use crate::config::settings::Settings;
+use crate::keyspace::content_types::ContentTypes;
+use crate::keyspace::databases::Databases;
+use crate::keyspace::lifetimes::Lifetimes;
+use crate::keyspace::observer::Observer;
+use crate::net::tls::Keys;
+use crate::observe::command_log::CommandLogs;
+use crate::observe::counters::times::{Times, TimesByCommand};
+use crate::observe::counters::{Calls, Counters, Totals};
+use crate::observe::denials::DenialLog;
+use crate::observe::error_stats::Errors;
+use crate::observe::history::History;
+use crate::observe::hot_keys::HotKeys;
+use crate::observe::latency_events::LatencyEvents;
+use crate::observe::pace::Pace;
+use crate::system::clock::{LoopClock, WallClock};
 
 /// Share of the cache's memory, as a divisor, that values in transfer may hold before slow clients
 /// lose their patience.

@@ -5,13 +5,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cellar::client::Seat;
+use cellar::clients::client::Seat;
 use cellar::cluster::list::NodeList;
 use cellar::cluster::map::Owners;
 use cellar::cluster::ownership::now_ms;
 use cellar::cluster::slot::{SLOTS, SlotSet, slot_of};
-use cellar::settings::Settings;
-use cellar::settings::source::ListSource;
+use cellar::config::settings::Settings;
+use cellar::config::settings::source::ListSource;
 use cellar_engine::ManualClock;
 use tempfile::TempDir;
 

@@ -10,10 +10,10 @@ use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 
-use cellar::client::Seat;
-use cellar::protocol::Protocol;
-use cellar::settings::Settings;
-use cellar::settings::default_ttl::DefaultTtl;
+use cellar::clients::client::Seat;
+use cellar::config::protocol::Protocol;
+use cellar::config::settings::Settings;
+use cellar::config::settings::default_ttl::DefaultTtl;
 use cellar::state::State;
 use cellar_engine::{Deadline, Instant, ManualClock};
 use cellar_protocol::memcached::command::COMMANDS;

@@ -22,8 +22,11 @@ fn check(name: &str, expected: &str) {
 
 #[test]
 fn the_settings_page_is_what_the_table_says() {
-    let settings = cellar::settings::page::page(cellar::parameters::can_change);
-    check("config.md", &(settings + &cellar::parameters::page()));
+    let settings = cellar::config::settings::page::page(cellar::config::parameters::can_change);
+    check(
+        "config.md",
+        &(settings + &cellar::config::parameters::page()),
+    );
 }
 
 /// Checks a file that packages install.
@@ -35,7 +38,7 @@ fn check_packaged(name: &str, expected: &[u8]) {
 #[test]
 fn the_manual_page_and_the_words_for_shells_are_what_the_flags_say() {
     let mut manual = Vec::new();
-    let command = || cellar::settings::load::command().name("cellar");
+    let command = || cellar::config::settings::load::command().name("cellar");
     clap_mangen::Man::new(command())
         .render(&mut manual)
         .unwrap();
@@ -53,7 +56,7 @@ fn the_manual_page_and_the_words_for_shells_are_what_the_flags_say() {
 
 #[test]
 fn the_limits_page_is_what_the_bounds_say() {
-    check("limits.md", &cellar::limits_page::page());
+    check("limits.md", &cellar::pages::limits_page::page());
 }
 
 /// Public bounds that are not on the page of limits: what they are, and the bounds.
@@ -61,40 +64,40 @@ const NOT_ON_THE_PAGE: [(&str, &[&str]); 4] = [
     (
         "how work is cut into pieces",
         &[
-            "output.rs WRITE_BYTES_MAX",
-            "limits.rs READ_BYTES_MAX",
-            "limits.rs LONG_READ_BYTES_MAX",
-            "limits.rs WAITING_BYTES_MAX",
-            "limits.rs TURN_REPLY_BYTES_MAX",
+            "net/output.rs WRITE_BYTES_MAX",
+            "config/limits.rs READ_BYTES_MAX",
+            "config/limits.rs LONG_READ_BYTES_MAX",
+            "config/limits.rs WAITING_BYTES_MAX",
+            "config/limits.rs TURN_REPLY_BYTES_MAX",
         ],
     ),
     (
         "parts of a bound that is on the page",
         &[
-            "handshakes.rs GUESTS_MAX",
-            "limits.rs KEPT_BUFFER_BYTES_MAX",
-            "limits.rs SPARE_BUFFERS_MAX",
-            "history.rs SECONDS_MAX",
-            "history.rs MINUTES_MAX",
-            "history/events.rs DETAIL_BYTES_MAX",
-            "history/events.rs EVENTS_BYTES_MAX",
+            "event_loop/handshakes.rs GUESTS_MAX",
+            "config/limits.rs KEPT_BUFFER_BYTES_MAX",
+            "config/limits.rs SPARE_BUFFERS_MAX",
+            "observe/history.rs SECONDS_MAX",
+            "observe/history.rs MINUTES_MAX",
+            "observe/history/events.rs DETAIL_BYTES_MAX",
+            "observe/history/events.rs EVENTS_BYTES_MAX",
         ],
     ),
     (
         "on another page, beside what they belong to",
         &[
-            "guesses.rs DELAY_MS_MAX",
-            "settings.rs EXPIRE_EFFORT_MAX",
-            "acceptor.rs LISTENERS_MAX",
+            "auth/guesses.rs DELAY_MS_MAX",
+            "config/settings.rs EXPIRE_EFFORT_MAX",
+            "event_loop/acceptor.rs LISTENERS_MAX",
             "cluster/node.rs WEIGHT_MAX",
         ],
     ),
     (
         "of `cellar migrate check`, not of the server",
         &[
-            "migrate/wire.rs TIME_MAX",
-            "migrate/wire.rs ANSWER_BYTES_MAX",
-            "migrate/wire.rs VALUES_MAX",
+            "subcommands/migrate/wire.rs TIME_MAX",
+            "subcommands/migrate/wire.rs ANSWER_BYTES_MAX",
+            "subcommands/migrate/wire.rs VALUES_MAX",
         ],
     ),
 ];
@@ -123,7 +126,7 @@ fn public_bounds(root: &Path, folder: &Path) -> BTreeSet<String> {
 #[test]
 fn each_public_bound_is_on_the_page_of_limits_or_has_a_reason_not_to_be() {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let page = std::fs::read_to_string(sources.join("limits_page.rs")).unwrap();
+    let page = std::fs::read_to_string(sources.join("pages/limits_page.rs")).unwrap();
     let words = page.split(|letter: char| !letter.is_alphanumeric() && letter != '_');
     let shown: BTreeSet<&str> = words.collect();
     let mut bounds = public_bounds(&sources, &sources);

@@ -5,8 +5,8 @@
 
 use crate::support::{daemon, http};
 
+use cellar::auth::guesses::{BURST, PER_CONNECTION_MAX};
 use cellar::execute::http::route;
-use cellar::guesses::{BURST, PER_CONNECTION_MAX};
 use cellar::pages;
 
 use daemon::{Daemon, check, hit, set};

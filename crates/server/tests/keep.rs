@@ -9,9 +9,9 @@ use std::collections::HashSet;
 use std::io::Write as _;
 use std::sync::Arc;
 
-use cellar::client::Seat;
-use cellar::settings::Settings;
-use cellar::settings::keep::Keep;
+use cellar::clients::client::Seat;
+use cellar::config::settings::Settings;
+use cellar::config::settings::keep::Keep;
 use cellar::state::State;
 use cellar_engine::{Instant, ManualClock};
 use cellar_protocol::resp::command::{Flags, TABLE};

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use cellar::clock::Stopwatch;
+use cellar::system::clock::Stopwatch;
 use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
 
 use daemon::{Daemon, frame, set};
@@ -381,7 +381,7 @@ fn guess_from_many_networks(address: SocketAddr) -> u64 {
 fn right_logins_get_in_soon_while_hundreds_of_networks_guess_passwords() {
     let users: Vec<String> = (0..=RIGHT_LOGINS)
         .map(|number| {
-            let hash = cellar::users::hash(format!("right {number}").as_bytes()).unwrap();
+            let hash = cellar::auth::users::hash(format!("right {number}").as_bytes()).unwrap();
             format!("[[user]]\nname = \"u{number}\"\npasswords = [\"{hash}\"]\nrole = \"read\"\n")
         })
         .collect();

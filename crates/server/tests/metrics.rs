@@ -9,13 +9,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
+use cellar::config::protocol::Protocol;
+use cellar::config::settings::Settings;
 use cellar::metrics::deprecated::DEPRECATED;
 use cellar::metrics::text::MetricType;
 use cellar::metrics::{FAMILIES, exposition};
-use cellar::protocol::Protocol;
-use cellar::settings::Settings;
+use cellar::net::tls::Keys;
 use cellar::state::State;
-use cellar::tls::Keys;
 use cellar_engine::{Cache, Config, SetOptions};
 use daemon::Daemon;
 use http::Http;

@@ -5,9 +5,9 @@ use crate::support::{daemon, resp, session};
 
 use std::sync::Arc;
 
-use cellar::client::Seat;
-use cellar::settings::Settings;
-use cellar::settings::keep::Keep;
+use cellar::clients::client::Seat;
+use cellar::config::settings::Settings;
+use cellar::config::settings::keep::Keep;
 use cellar::state::State;
 use cellar_engine::{Instant, ManualClock};
 

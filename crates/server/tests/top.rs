@@ -9,12 +9,12 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 
-use cellar::carrier::Trust;
+use cellar::config::carrier::Trust;
+use cellar::config::settings::top::{Target, TopOptions};
 use cellar::pages::status::{Amount, HotKey, Status, Thread, TimelineStep};
-use cellar::settings::top::{Target, TopOptions};
-use cellar::top::draw::{Scene, draw, plain};
-use cellar::top::fetch::fetch;
-use cellar::top::look::Look;
+use cellar::subcommands::top::draw::{Scene, draw, plain};
+use cellar::subcommands::top::fetch::fetch;
+use cellar::subcommands::top::look::Look;
 use daemon::{Daemon, check, hit, set};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;

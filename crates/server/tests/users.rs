@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use cellar::users::Role;
+use cellar::auth::users::Role;
 use cellar_protocol::memcached::command::COMMANDS;
 use cellar_protocol::resp::command::{Command, Flags, TABLE};
 

@@ -6,10 +6,10 @@ use crate::support::session;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use cellar::client::Seat;
-use cellar::clock::LoopClock;
+use cellar::clients::client::Seat;
 use cellar::metrics::exposition;
 use cellar::state::State;
+use cellar::system::clock::LoopClock;
 use cellar_engine::{Clock, ManualClock};
 use session::{Session, UNIX_MS_AT_ZERO};
 

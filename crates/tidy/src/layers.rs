@@ -50,9 +50,9 @@ pub(crate) const PROTOCOLS: [&str; 3] = ["memcached", "resp", "http"];
 
 /// The server's event loops, which do not name the protocols.
 const LOOPS: [&str; 3] = [
-    "crates/server/src/connection.rs",
-    "crates/server/src/worker.rs",
-    "crates/server/src/worker/",
+    "crates/server/src/event_loop/connection.rs",
+    "crates/server/src/event_loop/worker.rs",
+    "crates/server/src/event_loop/worker/",
 ];
 
 /// What a crate's root files say about `unsafe`; the engine may use it.
@@ -369,7 +369,7 @@ mod tests {
     fn event_loops_name_no_protocol() {
         let named = |text: &str| {
             let file = File {
-                path: "crates/server/src/worker/steps.rs".into(),
+                path: "crates/server/src/event_loop/worker/steps.rs".into(),
                 text: text.into(),
             };
             in_loop(&file).is_some()

@@ -9,10 +9,10 @@
 //! ```
 
 use super::node::{Node, check_weight};
-use crate::protocol::Protocol;
-use crate::settings::address::Address;
-use crate::settings::announced::Announced;
-use crate::settings::source::check_node_name;
+use crate::config::protocol::Protocol;
+use crate::config::settings::address::Address;
+use crate::config::settings::announced::Announced;
+use crate::config::settings::source::check_node_name;
 
 /// Most nodes of a cluster.
 pub const NODES_MAX: usize = 1_000;

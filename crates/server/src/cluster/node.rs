@@ -1,6 +1,6 @@
 //! Node: what one is called, what it can bear, and where clients find it.
 
-use crate::settings::announced::Announced;
+use crate::config::settings::announced::Announced;
 
 /// Largest weight.
 pub const WEIGHT_MAX: u32 = 10_000;

@@ -15,8 +15,8 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::slot::{SLOTS, SlotSet};
 use super::table::SlotTable;
-use crate::protocol::Protocol;
-use crate::settings::announced::Place;
+use crate::config::protocol::Protocol;
+use crate::config::settings::announced::Place;
 
 /// Words of the bits of all slots.
 const WORDS: usize = SLOTS as usize / 64;

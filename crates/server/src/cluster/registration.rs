@@ -9,9 +9,9 @@ use sha1::{Digest, Sha1};
 
 use super::list::NodeList;
 use super::node::Node;
-use crate::protocol::Protocol;
-use crate::settings::address::Address;
-use crate::settings::announced::Announced;
+use crate::config::protocol::Protocol;
+use crate::config::settings::address::Address;
+use crate::config::settings::announced::Announced;
 
 /// A lease is renewed so often in its length.
 pub const RENEWALS: u64 = 3;

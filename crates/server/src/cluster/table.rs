@@ -14,8 +14,8 @@ use super::list::NodeList;
 use super::map::{Owners, SlotRun};
 use super::node::Node;
 use super::slot::SLOTS;
-use crate::protocol::Protocol;
-use crate::settings::announced::Place;
+use crate::config::protocol::Protocol;
+use crate::config::settings::announced::Place;
 
 /// A map in force, and how it is told.
 #[derive(Debug)]

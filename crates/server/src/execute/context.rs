@@ -5,17 +5,17 @@ use std::sync::Arc;
 use cellar_engine::{Cache, Deadline, Instant, Key, Kind};
 use cellar_protocol::memcached::Meta;
 
+use crate::auth::users::Ticket;
+use crate::clients::events::Class;
+use crate::clients::gate::{ExclusiveReason, Pass};
+use crate::clients::waiters::Waiter;
 use crate::cluster::Cluster;
 use crate::cluster::slot::slot_of;
-use crate::counters::Counters;
-use crate::events::Class;
+use crate::config::protocol::Protocol;
 use crate::execute::section::{KeySection, Wish};
-use crate::gate::{ExclusiveReason, Pass};
-use crate::output::Output;
-use crate::protocol::Protocol;
+use crate::net::output::Output;
+use crate::observe::counters::Counters;
 use crate::state::State;
-use crate::users::Ticket;
-use crate::waiters::Waiter;
 
 /// Longest exptime that counts from now, in seconds: 30 days. Longer ones are Unix times.
 const RELATIVE_EXPTIME_S_MAX: u64 = 30 * 24 * 60 * 60;

@@ -15,14 +15,14 @@ use cellar_protocol::http::target::decode_percent;
 use cellar_protocol::http::{Mark, Method, Refused, Request, Status};
 
 use super::context::{Context, Flow};
-use crate::guesses::Source;
-use crate::listener::is_of_this_machine;
-use crate::output::Output;
+use crate::auth::guesses::Source;
+use crate::auth::users::Login;
+use crate::clients::pause::Effect;
+use crate::clients::tracking::begin_request;
+use crate::net::listener::is_of_this_machine;
+use crate::net::output::Output;
 use crate::pages::{self, PageRequest};
-use crate::pause::Effect;
 use crate::state::State;
-use crate::tracking::begin_request;
-use crate::users::Login;
 
 mod date;
 mod etag; // ETags and conditions
@@ -73,7 +73,7 @@ struct Peer {
 }
 
 impl Peer {
-    /// The peer with this address, as [`Listener::accept`](crate::listener::Listener::accept)
+    /// The peer with this address, as [`Listener::accept`](crate::net::listener::Listener::accept)
     /// has it.
     fn at(address: &str, has_users: bool) -> Peer {
         Peer {

@@ -24,16 +24,16 @@ use super::context::{Ahead, Context, Flow, Next, Used};
 use super::filling::Transfer;
 use super::memcached::intake::Dialect;
 use super::{http, memcached, resp};
-use crate::client::{Client, Seat};
-use crate::limits::PIPELINE_TOO_LARGE;
-use crate::listener::{local_address, peer_uid, told_of};
-use crate::mailbox::{ClientSetup, Mailbox};
-use crate::output::Output;
-use crate::pause::Effect;
-use crate::protocol::Protocol;
+use crate::clients::client::{Client, Seat};
+use crate::clients::pause::Effect;
+use crate::config::limits::PIPELINE_TOO_LARGE;
+use crate::config::protocol::Protocol;
+use crate::net::listener::{local_address, peer_uid, told_of};
+use crate::net::mailbox::{ClientSetup, Mailbox};
+use crate::net::output::Output;
+use crate::net::stream::Stream;
+use crate::net::tls::owner::Owner;
 use crate::state::State;
-use crate::stream::Stream;
-use crate::tls::owner::Owner;
 
 /// What a connection keeps of its protocol.
 #[derive(Debug)]
@@ -165,8 +165,8 @@ impl Task<'_> {
 
 impl Link {
     /// The link of a connection that just came from `peer`, as
-    /// [`Listener::accept`](crate::listener::Listener::accept) has it, and is served at `home`,
-    /// an event loop and a token there.
+    /// [`Listener::accept`](crate::net::listener::Listener::accept) has it, and is served at
+    /// `home`, an event loop and a token there.
     #[must_use]
     pub fn new(
         protocol: Protocol,

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use super::context::Context;
-use crate::users::{Attempt, LoginResult, Ticket, Users};
+use crate::auth::users::{Attempt, LoginResult, Ticket, Users};
 
 /// The outcome that a connection waits for.
 #[derive(Debug, Default)]

@@ -11,10 +11,10 @@ use cellar_engine::Key;
 use cellar_protocol::memcached::{Refused, Request, Stats, reply};
 
 use super::context::{Context, Flow};
-use crate::output::Output;
+use crate::auth::users::User;
+use crate::clients::tracking::begin_request;
+use crate::net::output::Output;
 use crate::state::State;
-use crate::tracking::begin_request;
-use crate::users::User;
 
 mod elsewhere; // what is answered when another node keeps the key
 mod read;

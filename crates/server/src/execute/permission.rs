@@ -10,8 +10,8 @@ use cellar_protocol::memcached::binary::{Asks, Packet};
 use cellar_protocol::memcached::{self, Meta, Stats};
 use cellar_protocol::resp::{Command, Request, Verb};
 
-use crate::pause::Effect;
-use crate::users::{Role, User};
+use crate::auth::users::{Role, User};
+use crate::clients::pause::Effect;
 
 /// What a command needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

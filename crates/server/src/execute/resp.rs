@@ -40,11 +40,11 @@ use cellar_engine::{Cache, Key, Space};
 use cellar_protocol::resp::command::{Flags, Group};
 use cellar_protocol::resp::{Command, Proto, Reply, Request, Verb};
 
+use crate::clients::pause::Effect;
+use crate::clients::tracking::begin_request;
 use crate::execute::context::{Context, Flow};
 use crate::execute::section::{KeySection, Uncovered};
-use crate::output::Output;
-use crate::pause::Effect;
-use crate::tracking::begin_request;
+use crate::net::output::Output;
 use call::clocked;
 use call::{Call, Outcome};
 use session::{NO_AUTH, ReplyMode, Session, note_queued};

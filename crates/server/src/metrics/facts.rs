@@ -4,10 +4,10 @@ use std::sync::atomic::Ordering;
 
 use cellar_engine::{ExpiryTimeline, HotKey, MissRatioCurve, ReclaimLag, Stats};
 
-use crate::counters::Totals;
-use crate::counters::load::LoadTotals;
-use crate::process::{self, Cpu};
+use crate::observe::counters::Totals;
+use crate::observe::counters::load::LoadTotals;
 use crate::state::State;
+use crate::system::process::{self, Cpu};
 
 /// One database that holds something.
 #[derive(Clone, Copy, Debug)]

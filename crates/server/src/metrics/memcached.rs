@@ -6,7 +6,7 @@
 
 use super::own::seconds;
 use super::text::{Family, MetricType, Samples};
-use crate::counters::Totals;
+use crate::observe::counters::Totals;
 
 macro_rules! families {
     ($($name:literal $kind:ident $help:literal: $value:expr;)*) => {

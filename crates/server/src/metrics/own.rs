@@ -6,12 +6,12 @@ use cellar_engine::{KeptStats, Restored};
 
 use super::facts::{Facts, lag_bounds_ms};
 use super::text::{Family, MetricType, Samples};
-use crate::counters::load::{BOUNDS_US, LoadTotals};
-use crate::counters::pulse::Pulse;
-use crate::gate::ExclusiveReason;
-use crate::logging;
-use crate::protocol::Protocol;
-use crate::users::UserCounts;
+use crate::auth::users::UserCounts;
+use crate::clients::gate::ExclusiveReason;
+use crate::config::logging;
+use crate::config::protocol::Protocol;
+use crate::observe::counters::load::{BOUNDS_US, LoadTotals};
+use crate::observe::counters::pulse::Pulse;
 
 /// The families.
 pub const FAMILIES: &[Family] = &[

@@ -4,7 +4,7 @@ use super::FAMILIES;
 use super::deprecated::DEPRECATED;
 use super::tables::{ENGINE, GAUGES, prometheus_name};
 use super::text::{Family, MetricType};
-use crate::counters::Counters;
+use crate::observe::counters::Counters;
 
 const HEAD: &str = "\
 # Metrics

@@ -10,8 +10,9 @@ use cellar_protocol::resp::command::TABLE;
 use super::facts::Facts;
 use super::own::seconds;
 use super::text::{Family, MetricType, Samples};
-use crate::parameters::REDIS_VERSION;
-use crate::{memory, process};
+use crate::config::memory;
+use crate::config::parameters::REDIS_VERSION;
+use crate::system::process;
 
 macro_rules! families {
     ($($name:literal $kind:ident $help:literal: $value:expr;)*) => {

@@ -8,7 +8,7 @@ use cellar_engine::Stats;
 use super::deprecated::Deprecated;
 use super::facts::Facts;
 use super::text::{MetricType, Text};
-use crate::counters::Counters;
+use crate::observe::counters::Counters;
 
 /// One figure of the engine.
 pub struct EngineRow {

@@ -15,7 +15,7 @@
 //! Tests: at the end of this file; tests/console.rs.
 
 use super::{Page, PageRequest, console, is_open};
-use crate::settings::hosts::{is_address, is_localhost};
+use crate::config::settings::hosts::{is_address, is_localhost};
 
 /// What a request gets instead of the page, if it may not see it.
 pub(super) fn refusal(request: &PageRequest<'_>, token: &str) -> Option<Page> {

@@ -14,10 +14,10 @@ use super::status::{
     misses, operations,
 };
 use super::{Page, PageRequest, query};
-use crate::history::columns::COLUMNS;
-use crate::history::{Moment, Resolution, Snapshot};
+use crate::auth::users::Role;
+use crate::observe::history::columns::COLUMNS;
+use crate::observe::history::{Moment, Resolution, Snapshot};
 use crate::state::State;
-use crate::users::Role;
 
 /// All of it.
 #[derive(Serialize)]
@@ -261,7 +261,9 @@ mod tests {
         let rows: Vec<Moment> = (1..=3_u64)
             .map(|at_ms| Moment {
                 at_ms,
-                figures: crate::history::columns::RowFigures([at_ms as f32; COLUMNS.len()]),
+                figures: crate::observe::history::columns::RowFigures(
+                    [at_ms as f32; COLUMNS.len()],
+                ),
             })
             .collect();
         let all = columns(&rows, |at_ms| at_ms + 10);

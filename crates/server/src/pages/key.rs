@@ -14,12 +14,12 @@ use serde::Serialize;
 
 use super::query::{self, text_of};
 use super::{Page, PageRequest};
+use crate::auth::users::User;
+use crate::clients::events::Class;
 use crate::cluster::Cluster;
 use crate::cluster::slot::slot_of;
-use crate::events::Class;
-use crate::kind::{self, HASH, LIST, SET, SORTED_SET};
+use crate::keyspace::kind::{self, HASH, LIST, SET, SORTED_SET};
 use crate::state::State;
-use crate::users::User;
 use cellar_values::{Hash, List, Set, SortedSet};
 
 /// Bytes of a value that are shown.

@@ -12,15 +12,15 @@ use serde::{Deserialize, Serialize};
 
 use super::Page;
 use super::query::{self, text_of};
-use crate::counters::Totals;
-use crate::counters::load::{BOUNDS_US, Latencies, PerProtocol};
-use crate::history::events::{EventKind, PastEvent};
+use crate::auth::users::{Role, User};
+use crate::config::protocol::Protocol;
+use crate::config::settings::TABLE;
+use crate::config::settings::address::Address;
 use crate::metrics::facts::{Facts, lag_bounds_ms};
-use crate::protocol::Protocol;
-use crate::settings::TABLE;
-use crate::settings::address::Address;
+use crate::observe::counters::Totals;
+use crate::observe::counters::load::{BOUNDS_US, Latencies, PerProtocol};
+use crate::observe::history::events::{EventKind, PastEvent};
 use crate::state::State;
-use crate::users::{Role, User};
 
 /// Hottest keys shown.
 const HOT_KEYS_MAX: usize = 20;
@@ -569,7 +569,7 @@ fn hot_keys(facts: &Facts<'_>) -> Vec<HotKey> {
 }
 
 fn threads(facts: &Facts<'_>) -> Vec<Thread> {
-    let thread = |(index, load): (usize, &crate::counters::load::LoadTotals)| Thread {
+    let thread = |(index, load): (usize, &crate::observe::counters::load::LoadTotals)| Thread {
         name: format!("cellar-{index}"),
         busy_us: load.busy_us,
         requests: load.requests(),
@@ -580,7 +580,7 @@ fn threads(facts: &Facts<'_>) -> Vec<Thread> {
 
 fn settings(state: &State) -> Vec<Setting> {
     let in_effect = state.settings_in_effect();
-    let setting = |row: &crate::settings::Row| Setting {
+    let setting = |row: &crate::config::settings::Row| Setting {
         name: row.name.to_owned(),
         value: row.shown(&in_effect),
     };

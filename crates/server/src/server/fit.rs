@@ -5,12 +5,12 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::error::Error;
-use crate::handshakes::GUESTS_MAX;
-use crate::memory;
-use crate::settings::Settings;
-use crate::settings::load::{Loaded, Origin};
-use crate::settings::units::show_duration_ms;
+use crate::config::error::Error;
+use crate::config::memory;
+use crate::config::settings::Settings;
+use crate::config::settings::load::{Loaded, Origin};
+use crate::config::settings::units::show_duration_ms;
+use crate::event_loop::handshakes::GUESTS_MAX;
 
 /// Open files besides connections and event loops: standard streams, listeners, signals.
 const OTHER_FILES: usize = 128;

@@ -5,15 +5,18 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use super::no_thread;
-use crate::doorkeeper::Doorkeeper;
-use crate::error::Error;
-use crate::membership::Membership;
-use crate::reload::Reload;
-use crate::settings::load::Loaded;
-use crate::ticker::Ticker;
-use crate::watchdog::Watchdog;
-use crate::worker::Common;
-use crate::{exporter, recorder, trainer, upkeep};
+use crate::config::error::Error;
+use crate::config::settings::load::Loaded;
+use crate::event_loop::worker::Common;
+use crate::server::doorkeeper::Doorkeeper;
+use crate::server::exporter;
+use crate::server::membership::Membership;
+use crate::server::recorder;
+use crate::server::reload::Reload;
+use crate::server::trainer;
+use crate::server::upkeep;
+use crate::server::watchdog::Watchdog;
+use crate::system::ticker::Ticker;
 
 /// Threads that serve nobody.
 pub(super) struct Helpers {

@@ -10,14 +10,14 @@ use std::net::SocketAddr;
 use cellar_engine::{Cache, StateDir};
 
 use super::{cache_config, check_addresses_of, exposure_error, fit, make_keys};
-use crate::error::Error;
-use crate::handover::control_socket::ControlSocket;
-use crate::listener::Listener;
-use crate::protocol::Protocol;
-use crate::settings::Settings;
-use crate::settings::address::Address;
-use crate::settings::load::Loaded;
-use crate::users::Users;
+use crate::auth::users::Users;
+use crate::config::error::Error;
+use crate::config::protocol::Protocol;
+use crate::config::settings::Settings;
+use crate::config::settings::address::Address;
+use crate::config::settings::load::Loaded;
+use crate::net::listener::Listener;
+use crate::upgrade::handover::control_socket::ControlSocket;
 
 /// What the checks found.
 #[derive(Debug, Default)]

@@ -9,13 +9,13 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use cellar::client::{Delivery, Seat};
-use cellar::clock::LoopClock;
+use cellar::clients::client::{Delivery, Seat};
+use cellar::config::settings::Settings;
 use cellar::execute::{Context, Flow, Link, Next, Unfinished, http, memcached, resp};
-use cellar::observer::Observer;
-use cellar::output::Output;
-use cellar::settings::Settings;
+use cellar::keyspace::observer::Observer;
+use cellar::net::output::Output;
 use cellar::state::State;
+use cellar::system::clock::LoopClock;
 use cellar_engine::{Cache, Clock, Config};
 
 /// Unix time at engine time zero in tests, in milliseconds.

@@ -1,7 +1,7 @@
 //! A connection of Redis's protocol without a socket, with the server that it talks to.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
-use cellar::client::Seat;
+use cellar::clients::client::Seat;
 use cellar::state::State;
 
 use super::session::Session;

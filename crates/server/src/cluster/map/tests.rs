@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::cluster::node::Node;
-use crate::settings::address::Address;
-use crate::settings::announced::Announced;
+use crate::config::settings::address::Address;
+use crate::config::settings::announced::Announced;
 
 fn named(name: &str, weight: u32) -> Node {
     Node {

@@ -12,9 +12,9 @@ use base64::prelude::BASE64_STANDARD;
 use zeroize::Zeroizing;
 
 use super::call::Call;
+use crate::auth::guesses::is_same;
+use crate::auth::users::{Login, LoginResult, Standing, Ticket, Users};
 use crate::execute::login::Pending;
-use crate::guesses::is_same;
-use crate::users::{Login, LoginResult, Standing, Ticket, Users};
 
 /// Whose a connection is, and where it comes from.
 #[derive(Debug)]

@@ -12,9 +12,9 @@ use serde::Deserialize;
 use super::call::{Call, DONE, Failure, Outcome};
 use super::message::{self, Id, Message, append_failure};
 use super::parameters;
+use crate::config::limits::{BATCH_KEYS_MAX, BATCH_VALUE_BYTES_MAX};
 use crate::execute::context::{Context, Flow, Unfinished};
-use crate::limits::{BATCH_KEYS_MAX, BATCH_VALUE_BYTES_MAX};
-use crate::output::Output;
+use crate::net::output::Output;
 
 /// Bytes after which an answer goes on in the next chunk.
 const PIECE_BYTES: usize = 32 << 10;

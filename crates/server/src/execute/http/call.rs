@@ -8,10 +8,10 @@ use cellar_protocol::http::reply::{DATE_BYTES, Head, Stay};
 use cellar_protocol::http::{Mark, Method, Refused, Request, Status};
 
 use super::date;
+use crate::auth::users::{Login, User};
 use crate::execute::context::{Context, Flow};
 use crate::execute::permission::{Need, check};
-use crate::output::Output;
-use crate::users::{Login, User};
+use crate::net::output::Output;
 
 /// A request that is being answered.
 pub(super) struct Call<'c> {

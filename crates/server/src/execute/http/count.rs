@@ -10,7 +10,7 @@ use cellar_protocol::http::{Mark, Status};
 
 use super::call::{Call, DONE, Failure, NOT_FOUND, Outcome, WRONG_KIND};
 use super::parameters;
-use crate::events::Class;
+use crate::clients::events::Class;
 
 const NOT_A_NUMBER: Failure = Failure::new(
     Status::CONFLICT,

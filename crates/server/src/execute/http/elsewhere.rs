@@ -9,8 +9,8 @@ use cellar_protocol::http::Status;
 
 use super::call::{Call, Failure};
 use crate::cluster::slot::slot_of;
-use crate::protocol::Protocol;
-use crate::settings::announced::Place;
+use crate::config::protocol::Protocol;
+use crate::config::settings::announced::Place;
 
 const NOT_SERVED: Failure = Failure::with(
     Status::UNAVAILABLE,

@@ -12,7 +12,7 @@ use std::sync::LazyLock;
 use cellar_engine::Item;
 use rapidhash::v3::{RapidSecrets, rapidhash_v3_seeded};
 
-use crate::output::PINNED_VALUE_BYTES_MIN;
+use crate::net::output::PINNED_VALUE_BYTES_MIN;
 
 /// What begins the field that tells a tag.
 const NAME: &[u8; 6] = b"ETag: ";

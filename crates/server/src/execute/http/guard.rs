@@ -22,10 +22,10 @@ use super::Peer;
 use super::asker::Claim;
 use super::call::{Call, Failure};
 use super::route::Route;
+use crate::auth::guesses::{Guess, is_same};
+use crate::auth::users::{LoginResult, Ticket, Users};
 use crate::execute::permission::of_path;
-use crate::guesses::{Guess, is_same};
 use crate::pages;
-use crate::users::{LoginResult, Ticket, Users};
 
 /// Longest name of this server that a connection remembers.
 const NOTED_HOST_BYTES_MAX: usize = 64;

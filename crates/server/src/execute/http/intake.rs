@@ -7,13 +7,13 @@ use cellar_protocol::http::{self as codec, Body, Decoded, Limits, Refused, Scan}
 
 use super::upload::{Gathered, Rest, Upload, receive, welcome};
 use super::{Peer, Prepared, execute, prepare, refuse};
+use crate::auth::users::{Login, Standing};
+use crate::clients::pause::Effect;
 use crate::execute::context::{Ahead, Context, Flow, Next, Used};
 use crate::execute::filling::{SMALL_VALUE_BYTES_MAX, Transfer};
 use crate::execute::http::route::Route;
-use crate::output::Output;
-use crate::pause::Effect;
+use crate::net::output::Output;
 use crate::state::State;
-use crate::users::{Login, Standing};
 
 /// What the decoder waits for.
 const LIMITS: Limits = Limits {
@@ -103,7 +103,7 @@ pub(in crate::execute) fn decode<'a>(
 
 impl Intake {
     /// The intake of a client with this address, as
-    /// [`Listener::accept`](crate::listener::Listener::accept) has it.
+    /// [`Listener::accept`](crate::net::listener::Listener::accept) has it.
     #[must_use]
     pub fn new(address: &str, state: &State) -> Intake {
         let mut intake = Intake::of(address, state.users.is_some());

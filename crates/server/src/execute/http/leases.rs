@@ -18,7 +18,7 @@ use super::conditions::Verdict;
 use super::etag::Tag;
 use super::parameters::{self, milliseconds};
 use super::read::{self, Writer};
-use crate::events::Class;
+use crate::clients::events::Class;
 use crate::execute::permission::Need;
 
 /// Longest lease that a client may ask for.

@@ -20,10 +20,10 @@ use serde_json::value::RawValue;
 use super::call::{Call, DONE, Failure, NOT_FOUND, Outcome, WRONG_KIND};
 use super::parameters::{self, BAD_TTL, milliseconds};
 use super::write::{self, LENGTH_REQUIRED, StoreOrder};
-use crate::content_types::{self, JSON_FLAGS, TEXT_FLAGS};
+use crate::config::limits::DOCUMENT_BYTES_MAX;
 use crate::execute::context::Context;
 use crate::execute::filling::ValueSource;
-use crate::limits::DOCUMENT_BYTES_MAX;
+use crate::keyspace::content_types::{self, JSON_FLAGS, TEXT_FLAGS};
 
 /// A message as it is sent.
 #[derive(Debug, serde::Deserialize)]

@@ -10,8 +10,8 @@ use cellar_protocol::http::target::decode_percent;
 use cellar_protocol::http::{Mark, Target};
 
 use super::call::{Call, Failure};
-use crate::protocol::Protocol;
-use crate::settings::units::parse_duration_ms;
+use crate::config::protocol::Protocol;
+use crate::config::settings::units::parse_duration_ms;
 
 pub(super) const BAD_TTL: Failure = Failure::bad(
     "bad_ttl",

@@ -11,9 +11,9 @@ use super::call::{
 use super::conditions::{self, Verdict};
 use super::date;
 use super::etag::Tag;
-use crate::content_types::{self, ContentTypes};
 use crate::execute::context::Context;
-use crate::output::PINNED_VALUE_BYTES_MIN;
+use crate::keyspace::content_types::{self, ContentTypes};
+use crate::net::output::PINNED_VALUE_BYTES_MIN;
 
 /// What a browser must not do with a value whose type it could run.
 const HARMLESS: &[u8] = b"Content-Security-Policy: sandbox\r\n";
@@ -58,7 +58,7 @@ impl<'w> Writer<'w> {
 
     /// Answers with an item as the conditions of the request ask for; `fields` stand in the answer.
     /// Returns a value that is too large to be copied, to be handed to
-    /// [`Output::push_value`](crate::output::Output::push_value).
+    /// [`Output::push_value`](crate::net::output::Output::push_value).
     ///
     /// With [`Verdict::Failed`] nothing was appended.
     #[inline]

@@ -12,11 +12,11 @@ use super::etag::Tag;
 use super::route::Route;
 use super::write::{self, StoreOrder};
 use super::{Peer, Prepared, date, execute, guard, prepare};
+use crate::clients::pause::Effect;
+use crate::config::limits::{CHUNKED_VALUE_BYTES_MAX, DOCUMENT_BYTES_MAX, PIPELINE_TOO_LARGE};
 use crate::execute::context::{Context, Flow, Next};
 use crate::execute::filling::{Filling, ValueSource};
-use crate::limits::{CHUNKED_VALUE_BYTES_MAX, DOCUMENT_BYTES_MAX, PIPELINE_TOO_LARGE};
-use crate::output::Output;
-use crate::pause::Effect;
+use crate::net::output::Output;
 
 /// Longest body of a request that has no use for one.
 const USELESS_BYTES_MAX: usize = 64 << 10;
@@ -235,7 +235,7 @@ impl Upload {
 
 /// The value, as far as its hash can be its tag.
 fn small_part(value: &[u8]) -> &[u8] {
-    if value.len() < crate::output::PINNED_VALUE_BYTES_MIN {
+    if value.len() < crate::net::output::PINNED_VALUE_BYTES_MIN {
         value
     } else {
         &[]

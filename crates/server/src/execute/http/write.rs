@@ -6,11 +6,11 @@ use cellar_protocol::http::{Mark, Status};
 use super::call::{Call, DONE, Failure, NOT_FOUND, Outcome, PRECONDITION_FAILED};
 use super::etag::Tag;
 use super::parameters;
-use crate::content_types::Unknown;
-use crate::events::Class;
+use crate::clients::events::Class;
 use crate::execute::context::Context;
 use crate::execute::filling::ValueSource;
-use crate::output::PINNED_VALUE_BYTES_MIN;
+use crate::keyspace::content_types::Unknown;
+use crate::net::output::PINNED_VALUE_BYTES_MIN;
 
 /// What the engine is asked for.
 #[derive(Clone, Copy, Debug)]

@@ -7,7 +7,7 @@ use cellar_protocol::memcached::{Meta, OwnedMeta, Verb};
 
 use crate::execute::context::Context;
 use crate::execute::filling::LINE_END;
-use crate::output::Output;
+use crate::net::output::Output;
 
 /// How the store is answered.
 #[derive(Debug)]

@@ -20,10 +20,10 @@ use super::member::Member;
 use super::order::Order;
 use super::read::How;
 use super::{VERSION, change, read, stats};
+use crate::auth::users::User;
+use crate::clients::tracking::begin_request;
 use crate::execute::context::{Context, Flow};
-use crate::output::{Output, PINNED_VALUE_BYTES_MIN};
-use crate::tracking::begin_request;
-use crate::users::User;
+use crate::net::output::{Output, PINNED_VALUE_BYTES_MIN};
 
 mod login; // SASL, and what a user may do
 

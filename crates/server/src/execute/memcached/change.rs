@@ -5,10 +5,10 @@ use cellar_protocol::memcached::reply;
 
 use super::answer;
 use super::answers::{failure, failure_or};
-use crate::changes;
-use crate::events::Class;
+use crate::clients::events::Class;
 use crate::execute::context::Context;
-use crate::output::Output;
+use crate::net::output::Output;
+use crate::state::changes;
 
 /// Removes an item, if it has this version where one is asked for, and counts.
 pub(super) fn remove(

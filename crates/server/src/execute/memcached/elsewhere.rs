@@ -15,9 +15,9 @@ use cellar_protocol::memcached::reply::{self, Code};
 use cellar_protocol::memcached::{Meta, Request};
 
 use crate::cluster::slot::slot_of;
+use crate::config::protocol::Protocol;
 use crate::execute::context::Context;
-use crate::output::Output;
-use crate::protocol::Protocol;
+use crate::net::output::Output;
 
 /// Whether a request is to be answered here although its key is another node's, and was.
 #[cold]

@@ -11,7 +11,7 @@ use super::answers::AnswerForm;
 use super::order::Order;
 use crate::execute::context::{Context, Flow, Unfinished};
 use crate::execute::filling::ValueSource;
-use crate::output::Output;
+use crate::net::output::Output;
 
 /// How often room is made for one.
 const ASKED_MAX: u32 = 3;

@@ -13,14 +13,14 @@ use super::binary::{self, PacketAdmitted, PreparedPacket};
 use super::member::{Admitted, Member};
 use super::upload::{Upload, receive, receive_packet};
 use super::{Prepared, execute, execute_limited, prepare, refuse};
+use crate::auth::users::{Login, Standing};
+use crate::clients::pause::Effect;
+use crate::config::limits::PIPELINE_TOO_LARGE;
 use crate::execute::context::{Ahead, Context, Flow, Next, Used};
 use crate::execute::filling::{LINE_END, SMALL_VALUE_BYTES_MAX, Transfer};
 use crate::execute::permission::{of_memcached, of_packet};
-use crate::limits::PIPELINE_TOO_LARGE;
-use crate::output::Output;
-use crate::pause::Effect;
+use crate::net::output::Output;
 use crate::state::State;
-use crate::users::{Login, Standing};
 
 /// Longest line of a read with many keys.
 const KEYS_LINE_BYTES_MAX: usize = 1 << 20;
@@ -203,7 +203,7 @@ pub(in crate::execute) fn decode_packet<'a>(
 
 impl Intake {
     /// The intake of a client with this address, as
-    /// [`Listener::accept`](crate::listener::Listener::accept) has it.
+    /// [`Listener::accept`](crate::net::listener::Listener::accept) has it.
     #[must_use]
     pub fn new(peer: &str, state: &State) -> Intake {
         Intake {

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use cellar_engine::{KeyFacts, Kind, ScanCursor};
 use cellar_protocol::memcached::{Listing, base64, reply};
 
+use crate::auth::users::User;
 use crate::execute::context::{Context, Flow, Unfinished};
-use crate::output::Output;
-use crate::users::User;
+use crate::net::output::Output;
 
 /// The class that holds all items, as there are no slabs.
 pub(super) const CLASS: u32 = 1;

@@ -13,11 +13,11 @@ use std::sync::Arc;
 
 use cellar_protocol::memcached::{Request, Storage, Store, Verb, reply};
 
+use crate::auth::users::{LoginResult, Standing, User, Users};
 use crate::execute::context::{Context, Flow};
 use crate::execute::login::Pending;
 use crate::execute::permission::check_memcached;
-use crate::output::Output;
-use crate::users::{LoginResult, Standing, User, Users};
+use crate::net::output::Output;
 
 const UNAUTHENTICATED: &str = "CLIENT_ERROR unauthenticated";
 const FAILED: &str = "CLIENT_ERROR authentication failure";

@@ -12,10 +12,10 @@ use cellar_protocol::memcached::reply::{self, Code};
 use super::answers::{failure, failure_or};
 use super::change;
 use super::read;
-use crate::events::Class;
+use crate::clients::events::Class;
+use crate::config::protocol::Protocol;
 use crate::execute::context::Context;
-use crate::output::Output;
-use crate::protocol::Protocol;
+use crate::net::output::Output;
 
 /// mg
 pub(super) fn get(

@@ -4,7 +4,7 @@ use cellar_engine::{Deadline, End, Error, Key, Kind, Provision, SetOptions, Stor
 use cellar_protocol::memcached::binary::PacketHead;
 use cellar_protocol::memcached::{Meta, Store, Verb};
 
-use crate::events::Class;
+use crate::clients::events::Class;
 use crate::execute::context::Context;
 use crate::execute::filling::ValueSource;
 

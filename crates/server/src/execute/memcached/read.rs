@@ -6,7 +6,7 @@ use cellar_protocol::memcached::{Get, reply};
 
 use crate::execute::context::{Context, Flow, Unfinished};
 use crate::execute::section::Wish;
-use crate::output::{Output, PINNED_VALUE_BYTES_MIN};
+use crate::net::output::{Output, PINNED_VALUE_BYTES_MIN};
 
 /// Keys that are hinted and read together.
 const KEYS_TOGETHER_MAX: usize = 16;

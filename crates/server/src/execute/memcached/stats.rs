@@ -12,10 +12,10 @@ use cellar_engine::ReclaimLag;
 use cellar_protocol::memcached::{Stats, reply};
 
 use super::list::CLASS;
-use crate::counters::Totals;
+use crate::auth::users::User;
 use crate::execute::context::Context;
-use crate::output::Output;
-use crate::users::User;
+use crate::net::output::Output;
+use crate::observe::counters::Totals;
 
 /// Width of the classes that `stats sizes` speaks of, and the size of a slab page, in bytes.
 const PAGE_BYTES: u64 = 1 << 20;

@@ -7,7 +7,7 @@ use super::answers::{AnswerForm, answer_classic, answer_meta};
 use super::extension::{AddedBytes, Extension};
 use super::order::Order;
 use crate::execute::context::{Context, Flow};
-use crate::output::Output;
+use crate::net::output::Output;
 
 /// set, add, replace, append, prepend, cas.
 #[inline]

@@ -15,7 +15,7 @@ use super::extension::{AddedBytes, Extension};
 use super::order::Order;
 use crate::execute::context::{Context, Flow, Next};
 use crate::execute::filling::{Filling, LINE_END, ValueSource};
-use crate::output::Output;
+use crate::net::output::Output;
 
 /// A storage command whose value is on its way.
 #[derive(Debug)]

@@ -27,8 +27,8 @@ use super::failure::Failure;
 
 use cellar_protocol::resp::number::parse_integer;
 
+use crate::config::parameters::REDIS_VERSION;
 use crate::execute::context::Flow;
-use crate::parameters::REDIS_VERSION;
 
 /// TIME
 pub(super) fn time(call: &mut Call<'_>) -> Outcome {

@@ -13,13 +13,13 @@ use cellar_protocol::resp::{Command, Reply};
 
 use super::failure::Failure;
 use super::session::Session;
+use crate::clients::gate::ExclusiveReason;
+use crate::clients::tracking::as_one_step;
+use crate::config::limits::REPLY_BYTES_MAX;
+use crate::config::protocol::Protocol;
 use crate::execute::context::{Context, Flow};
 use crate::execute::section::{Reach, Wish, keys_of};
-use crate::gate::ExclusiveReason;
-use crate::limits::REPLY_BYTES_MAX;
-use crate::output::Output;
-use crate::protocol::Protocol;
-use crate::tracking::as_one_step;
+use crate::net::output::Output;
 
 /// How a handler ends: with its reply written, or with the failure that is to be the reply.
 pub(super) type Outcome = Result<Flow, Failure>;

@@ -13,11 +13,11 @@ use super::failure::Failure;
 use super::patterns;
 
 use super::call::steps::{Progress, STEP_BYTES, STEP_ITEMS, Work};
+use crate::auth::users::User;
+use crate::clients::pubsub::{Kind, PubSub, Sending};
+use crate::config::limits::COMPILED_BYTES_MAX;
 use crate::execute::context::Context;
-use crate::limits::COMPILED_BYTES_MAX;
-use crate::output::Output;
-use crate::pubsub::{Kind, PubSub, Sending};
-use crate::users::User;
+use crate::net::output::Output;
 
 pub(super) fn subscribe(call: &mut Call<'_>) -> Outcome {
     begin(call, Kind::Channel, "subscribe")

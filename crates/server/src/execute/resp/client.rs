@@ -23,11 +23,11 @@ use super::listing::describe;
 
 use super::call::steps::Progress;
 use super::session::ReplyMode;
-use crate::client::Client;
+use crate::auth::users::DEFAULT_USER;
+use crate::clients::client::Client;
+use crate::clients::waiters::WaitEnd;
+use crate::config::limits::CLIENT_NAME_BYTES_MAX;
 use crate::execute::context::Flow;
-use crate::limits::CLIENT_NAME_BYTES_MAX;
-use crate::users::DEFAULT_USER;
-use crate::waiters::WaitEnd;
 
 pub(super) fn id(call: &mut Call<'_>) -> Outcome {
     let id = call.session.client.id;

@@ -13,7 +13,7 @@ use cellar_protocol::resp::{Proto, Reply};
 use super::call::steps::{Progress, STEP_BYTES, STEP_ITEMS, Work};
 use super::call::{Call, DONE, Outcome};
 use crate::execute::context::Context;
-use crate::output::Output;
+use crate::net::output::Output;
 use cellar_values::dump::{self, Checksum, DumpWriter, Holds};
 use cellar_values::{HASH, Hash, LIST, List, SET, SORTED_SET, Set, SortedSet};
 

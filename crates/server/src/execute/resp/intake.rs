@@ -16,14 +16,14 @@ use self::plain::{PlainGet, PlainSet, execute_get, execute_set};
 use self::upload::{Tail, Upload, receive};
 use super::session::Session;
 use super::{Prepared, execute, prepare, refuse};
-use crate::client::Client;
+use crate::auth::users::{Login, Users};
+use crate::clients::client::Client;
+use crate::clients::pause::Effect;
 use crate::execute::context::{Ahead, Context, Flow, Next, Used};
 use crate::execute::filling::Transfer;
-use crate::mailbox::ClientSetup;
-use crate::output::Output;
-use crate::pause::Effect;
+use crate::net::mailbox::ClientSetup;
+use crate::net::output::Output;
 use crate::state::State;
-use crate::users::{Login, Users};
 
 /// What one piece of input asks for.
 #[derive(Debug)]

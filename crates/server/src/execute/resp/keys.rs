@@ -19,7 +19,7 @@ use super::failure::Failure;
 
 use super::call::notify::Class;
 use super::strings::values::update;
-use crate::kind;
+use crate::keyspace::kind;
 
 /// Answers for how many of the keys `is_one` says yes; a key that is too long is nobody's.
 fn count(

@@ -6,9 +6,9 @@ use std::fmt::Write as _;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
-use crate::client::Client;
-use crate::tracking::Mode;
-use crate::users::DEFAULT_USER;
+use crate::auth::users::DEFAULT_USER;
+use crate::clients::client::Client;
+use crate::clients::tracking::Mode;
 
 /// A client's line in listings.
 pub(super) fn describe(client: &Client, now_ms: u64) -> String {

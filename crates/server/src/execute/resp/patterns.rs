@@ -6,7 +6,7 @@
 use cellar_protocol::resp::glob::Pattern;
 
 use super::failure::Failure;
-use crate::limits::{CHANNEL_BYTES_MAX, PATTERN_BYTES_MAX};
+use crate::config::limits::{CHANNEL_BYTES_MAX, PATTERN_BYTES_MAX};
 
 const _: () = assert!(
     PATTERN_BYTES_MAX == 65_536 && CHANNEL_BYTES_MAX == 65_536,

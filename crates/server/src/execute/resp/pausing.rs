@@ -11,9 +11,9 @@ use super::call::{Call, Outcome};
 use super::failure::Failure;
 use super::scripts;
 use super::session::Session;
+use crate::clients::gate::ExclusiveReason;
+use crate::clients::pause::{Effect, Paused};
 use crate::execute::context::Context;
-use crate::gate::ExclusiveReason;
-use crate::pause::{Effect, Paused};
 
 /// What a command is to a pause.
 pub(super) fn effect(

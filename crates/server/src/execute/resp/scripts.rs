@@ -22,12 +22,12 @@ use super::call::{Call, DONE, Outcome};
 use super::failure::Failure;
 
 use self::calls::Caller;
-use crate::clock::Stopwatch;
+use crate::clients::gate::ExclusiveReason;
+use crate::config::limits::SCRIPT_ARGUMENT_BYTES_MAX;
+use crate::config::parameters::REDIS_VERSION;
 use crate::execute::section::{KeySection, Wish};
-use crate::gate::ExclusiveReason;
-use crate::limits::SCRIPT_ARGUMENT_BYTES_MAX;
-use crate::parameters::REDIS_VERSION;
 use crate::state::State;
+use crate::system::clock::Stopwatch;
 
 const MAY_WRITE: Failure =
     Failure::text("ERR Can not execute a script with write flag using *_ro command.");

@@ -20,16 +20,16 @@ use self::tracked::Tracked;
 use self::watched::Watched;
 use super::failure::Failure;
 use super::listing::describe;
-use crate::client::{Client, Delivery};
-use crate::clock::Stopwatch;
-use crate::denials::{DenialCause, DenialReason};
+use crate::auth::users::{Login, Standing, User, Users};
+use crate::clients::client::{Client, Delivery};
+use crate::clients::waiters::WaitRequest;
 use crate::execute::login::Pending;
 use crate::execute::permission::{Denied, Need, check, check_resp, of_verb};
-use crate::mailbox::ClientSetup;
-use crate::output::Output;
+use crate::net::mailbox::ClientSetup;
+use crate::net::output::Output;
+use crate::observe::denials::{DenialCause, DenialReason};
 use crate::state::State;
-use crate::users::{Login, Standing, User, Users};
-use crate::waiters::WaitRequest;
+use crate::system::clock::Stopwatch;
 
 /// Which replies a client wants.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

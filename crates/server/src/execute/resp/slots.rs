@@ -11,9 +11,9 @@ use super::session::Session;
 use super::session::queue::Transaction;
 use crate::cluster::Cluster;
 use crate::cluster::slot::slot_of;
+use crate::config::protocol::Protocol;
+use crate::config::settings::announced::Place;
 use crate::execute::context::Context;
-use crate::protocol::Protocol;
-use crate::settings::announced::Place;
 
 const CROSS_SLOT: Failure = Failure::text("CROSSSLOT Keys in request don't hash to the same slot");
 /// No node serves the slot now, as far as this one knows.

@@ -32,11 +32,11 @@ use self::values::{answer_value, append_value, notify_set, store_until, update};
 use super::call::clocked::{self, Spent};
 use super::failed;
 use super::session::Session;
-use crate::clock::Stopwatch;
-use crate::command_log::shortened;
 use crate::execute::context::Context;
-use crate::kind::own_deadline;
-use crate::output::Output;
+use crate::keyspace::kind::own_deadline;
+use crate::net::output::Output;
+use crate::observe::command_log::shortened;
+use crate::system::clock::Stopwatch;
 
 /// GET.
 pub(super) fn get(call: &mut Call<'_>) -> Outcome {

@@ -15,10 +15,10 @@ use super::session::note_queued;
 
 use super::session::queue::Transaction;
 use super::{run, scripts, slots};
-use crate::clock::Stopwatch;
+use crate::clients::gate::ExclusiveReason;
+use crate::config::limits::REPLY_BYTES_MAX;
 use crate::execute::section::{Reach, Wish, keys_of};
-use crate::gate::ExclusiveReason;
-use crate::limits::REPLY_BYTES_MAX;
+use crate::system::clock::Stopwatch;
 
 /// Whether a command runs at once, even between MULTI and EXEC.
 pub(super) fn is_for_transaction(verb: Verb) -> bool {

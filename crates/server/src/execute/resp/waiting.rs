@@ -21,9 +21,9 @@ use super::collections::sorted_ranges::{
 };
 use super::failure::Failure;
 use super::session::ReplyMode;
+use crate::clients::waiters::{WaitRequest, Waiter, WantedKind};
+use crate::config::limits::WAITED_BYTES_MAX;
 use crate::execute::context::Flow;
-use crate::limits::WAITED_BYTES_MAX;
-use crate::waiters::{WaitRequest, Waiter, WantedKind};
 use cellar_values::list::Side;
 
 /// What a command takes, from whichever of its keys.

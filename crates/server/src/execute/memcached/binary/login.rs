@@ -10,11 +10,11 @@ use std::sync::Arc;
 
 use cellar_protocol::memcached::binary::{Asks, Packet, PacketStatus, reply};
 
+use crate::auth::users::{LoginResult, Standing, User, Users};
 use crate::execute::context::{Context, Flow};
 use crate::execute::memcached::member::Member;
 use crate::execute::permission::check_packet;
-use crate::output::Output;
-use crate::users::{LoginResult, Standing, User, Users};
+use crate::net::output::Output;
 
 /// The one mechanism.
 const MECHANISM: &[u8] = b"PLAIN";

@@ -7,7 +7,7 @@ use cellar_protocol::memcached::reply::stat;
 use super::Figures;
 use crate::execute::context::Context;
 use crate::execute::memcached::VERSION;
-use crate::process;
+use crate::system::process;
 
 /// stats
 pub(super) fn show(figures: &Figures, context: Context<'_>, out: &mut Vec<u8>) {

@@ -6,8 +6,8 @@ use cellar_engine::{HotKey, MissRatioCurve};
 use cellar_protocol::memcached::reply::{self, stat};
 
 use super::Figures;
+use crate::auth::users::User;
 use crate::execute::context::Context;
-use crate::users::User;
 
 /// Keys that `stats hotkeys` shows.
 const HOT_KEYS_MAX: usize = 20;

@@ -7,12 +7,12 @@ use std::sync::Arc;
 use cellar_protocol::resp::command::{self, Command, TABLE};
 use cellar_protocol::resp::number::parse_integer;
 
+use crate::auth::users::{DEFAULT_USER, Role, User};
 use crate::execute::permission::{Denied, check_resp};
 use crate::execute::resp::call::{Call, DONE, Outcome};
 use crate::execute::resp::failure::Failure;
 use crate::execute::resp::session::full_name;
 use crate::state::State;
-use crate::users::{DEFAULT_USER, Role, User};
 
 /// Categories of Redis, in the order in which ACL CAT shows them; some have no command here.
 const CATEGORIES: [&str; 21] = [

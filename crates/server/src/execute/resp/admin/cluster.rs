@@ -17,7 +17,7 @@ use crate::execute::context::Context;
 use crate::execute::resp::call::steps::{Progress, Work};
 use crate::execute::resp::call::{Call, DONE, Outcome};
 use crate::execute::resp::failure::Failure;
-use crate::output::Output;
+use crate::net::output::Output;
 
 /// The answer of a server that is no node of a cluster.
 const DISABLED: Failure = Failure::text("ERR This instance has cluster support disabled");

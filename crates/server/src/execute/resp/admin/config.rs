@@ -1,12 +1,12 @@
 //! CONFIG: what is shown and changed under Redis's names for settings; what a change does stands in
 //! `changes.rs`.
 
-use crate::changes;
+use crate::config::limits::CONFIG_PATTERNS_MAX;
+use crate::config::parameters::Refused;
 use crate::execute::resp::call::{Call, DONE, Outcome};
 use crate::execute::resp::failure::Failure;
 use crate::execute::resp::patterns::check_patterns;
-use crate::limits::CONFIG_PATTERNS_MAX;
-use crate::parameters::Refused;
+use crate::state::changes;
 
 /// CONFIG GET
 pub(in crate::execute::resp) fn get(call: &mut Call<'_>) -> Outcome {

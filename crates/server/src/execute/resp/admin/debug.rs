@@ -8,7 +8,7 @@ use cellar_protocol::resp::{Proto, Reply};
 
 use crate::execute::resp::call::{Call, DONE, Outcome};
 use crate::execute::resp::failure::Failure;
-use crate::kind;
+use crate::keyspace::kind;
 
 /// Longest time that DEBUG SLEEP keeps an event loop from its clients.
 const SLEEP_S_MAX: f64 = 60.0;

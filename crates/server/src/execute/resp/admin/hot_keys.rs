@@ -1,4 +1,4 @@
-//! HOTKEYS: which keys cost most while it is measured ([`crate::hot_keys`]).
+//! HOTKEYS: which keys cost most while it is measured ([`crate::observe::hot_keys`]).
 //!
 //! Source: redis.io/docs/latest/commands/hotkeys-start and its neighbours, Redis 8.6.
 //! Tests: tests/resp_hot_keys.rs.
@@ -8,11 +8,11 @@ use cellar_protocol::resp::number::parse_integer;
 
 use crate::cluster::Cluster;
 use crate::cluster::slot::{SLOTS, SlotSet};
+use crate::config::limits::HOT_KEYS_MAX;
 use crate::execute::resp::call::{Call, DONE, Outcome};
 use crate::execute::resp::failure::Failure;
-use crate::hot_keys::{HeavyKeys, Measured, Measurement};
-use crate::limits::HOT_KEYS_MAX;
-use crate::process;
+use crate::observe::hot_keys::{HeavyKeys, Measured, Measurement};
+use crate::system::process;
 
 /// Keys that are listed if no number is given.
 const KEYS: usize = 10;

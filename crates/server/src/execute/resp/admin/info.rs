@@ -14,13 +14,14 @@ use cellar_protocol::resp::Verb;
 use cellar_protocol::resp::command::TABLE;
 
 use super::used_bytes;
-use crate::counters::Totals;
-use crate::counters::times::CommandTimes;
+use crate::clients::pause::Paused;
+use crate::config::memory;
+use crate::config::parameters::REDIS_VERSION;
+use crate::config::settings::address::Address;
 use crate::execute::resp::call::{Call, DONE, Outcome};
-use crate::parameters::REDIS_VERSION;
-use crate::pause::Paused;
-use crate::settings::address::Address;
-use crate::{memory, process};
+use crate::observe::counters::Totals;
+use crate::observe::counters::times::CommandTimes;
+use crate::system::process;
 
 /// Most figures that one answer holds space for at first.
 const TEXT_BYTES: usize = 8 << 10;

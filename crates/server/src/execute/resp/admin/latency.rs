@@ -1,15 +1,15 @@
-//! LATENCY: how long commands take ([`crate::counters::times`]), and which events took very long
-//! ([`crate::latency_events`]).
+//! LATENCY: how long commands take ([`crate::observe::counters::times`]), and which events took
+//! very long ([`crate::observe::latency_events`]).
 //!
 //! Source: redis.io/docs/latest/commands/latency-histogram and its neighbours.
 
 use cellar_protocol::resp::command::{self, TABLE};
 use cellar_protocol::resp::{Command, Reply};
 
-use crate::counters::times::CommandTimes;
 use crate::execute::resp::call::{Call, DONE, Outcome};
 use crate::execute::resp::failure::Failure;
-use crate::latency_events::{EVENTS, LatencyEvent, LatencyHistory, LatencySample};
+use crate::observe::counters::times::CommandTimes;
+use crate::observe::latency_events::{EVENTS, LatencyEvent, LatencyHistory, LatencySample};
 
 /// Columns of LATENCY GRAPH: the newest samples.
 const COLUMNS_MAX: usize = 80;

@@ -8,7 +8,7 @@ use cellar_protocol::resp::number::parse_integer;
 use super::used_bytes;
 use crate::execute::resp::call::{Call, DONE, Outcome};
 use crate::execute::resp::failure::Failure;
-use crate::process;
+use crate::system::process;
 
 /// MEMORY DOCTOR
 pub(in crate::execute::resp) fn doctor(call: &mut Call<'_>) -> Outcome {

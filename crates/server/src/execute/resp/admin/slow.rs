@@ -1,14 +1,15 @@
-//! SLOWLOG and COMMANDLOG: which commands took long or were large ([`crate::command_log`]).
+//! SLOWLOG and COMMANDLOG: which commands took long or were large
+//! ([`crate::observe::command_log`]).
 //!
 //! Tests: tests/resp_admin.rs, tests/resp_command_log.rs.
 
 use cellar_protocol::resp::Reply;
 use cellar_protocol::resp::number::parse_integer;
 
-use crate::command_log::{CommandLog, LogKind, LoggedCommand};
 use crate::execute::resp::call::steps::{Progress, STEP_BYTES};
 use crate::execute::resp::call::{Call, Outcome};
 use crate::execute::resp::failure::Failure;
+use crate::observe::command_log::{CommandLog, LogKind, LoggedCommand};
 
 /// Entries of SLOWLOG GET if no number is given.
 const ENTRIES: usize = 10;

@@ -1,8 +1,8 @@
 //! Clocked: commands that run under a look at the clock, and who is told how long they took.
 //!
-//! Those of constant time come here by sample ([`Calls::add`](crate::counters::Calls::add)), all
-//! others each time. One that works in steps is told of when its last step is done, with the time
-//! and the reply of all.
+//! Those of constant time come here by sample
+//! ([`Calls::add`](crate::observe::counters::Calls::add)), all others each time. One that works in
+//! steps is told of when its last step is done, with the time and the reply of all.
 //!
 //! Why: docs/decisions/0049. Tests: tests/resp_times.rs.
 
@@ -13,20 +13,20 @@ use cellar_protocol::resp::request::key_places;
 use cellar_protocol::resp::{Command, Request, Verb};
 use smallvec::SmallVec;
 
-use crate::client::Client;
-use crate::clock::Stopwatch;
+use crate::clients::client::Client;
+use crate::clients::monitors::MonitorSource;
 use crate::cluster::slot::slot_of;
-use crate::command_log::{LARGE_BYTES_MIN, LogKind, LoggedCommand, ShownArgs, shortened};
 use crate::execute::context::{Context, Flow, Unfinished};
 use crate::execute::resp::QUICK_ARGS_MAX;
 use crate::execute::resp::call::notify::Class;
 use crate::execute::resp::call::{Call, Outcome};
 use crate::execute::resp::failure::Failure;
 use crate::execute::resp::session::Session;
-use crate::hot_keys::Cost;
-use crate::latency_events::LatencyEvent;
-use crate::monitors::MonitorSource;
-use crate::output::Output;
+use crate::net::output::Output;
+use crate::observe::command_log::{LARGE_BYTES_MIN, LogKind, LoggedCommand, ShownArgs, shortened};
+use crate::observe::hot_keys::Cost;
+use crate::observe::latency_events::LatencyEvent;
+use crate::system::clock::Stopwatch;
 
 /// What stands in listings in the place of a secret.
 const REDACTED: &[u8] = b"(redacted)";

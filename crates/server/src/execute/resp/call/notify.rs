@@ -2,7 +2,7 @@
 
 use crate::execute::resp::call::Call;
 
-pub(in crate::execute::resp) use crate::events::Class;
+pub(in crate::execute::resp) use crate::clients::events::Class;
 
 impl Call<'_> {
     /// Tells that `event` happened to `key` of the session's database.

@@ -11,14 +11,14 @@
 use cellar_protocol::resp::number::parse_integer;
 use cellar_protocol::resp::{Command, Reply, Verb};
 
+use crate::config::limits::COMMAND_ARGS_MAX;
 use crate::execute::context::{Context, Flow, Unfinished};
 use crate::execute::resp::arguments::Arguments;
 use crate::execute::resp::call::steps::{STEP_ITEMS, TRACKED_STEP_ITEMS};
 use crate::execute::resp::call::{Call, DONE, Outcome};
 use crate::execute::resp::failure::Failure;
 use crate::execute::resp::session::{ReplyMode, Session};
-use crate::limits::COMMAND_ARGS_MAX;
-use crate::output::Output;
+use crate::net::output::Output;
 
 /// A command with so few arguments changes one key, and is one step however many clients track it.
 const FEW_ARGS: usize = 2;

@@ -16,13 +16,13 @@ use std::fmt;
 use cellar_engine::HeldMark;
 use cellar_protocol::resp::Proto;
 
-use crate::clock::Stopwatch;
 use crate::execute::context::{Context, Flow, Unfinished};
 use crate::execute::resp::append_failure;
 use crate::execute::resp::call::{Call, DONE, Outcome};
 use crate::execute::resp::failure::Failure;
 use crate::execute::resp::session::ReplyMode;
-use crate::output::Output;
+use crate::net::output::Output;
+use crate::system::clock::Stopwatch;
 
 /// Bytes of an answer that one step appends.
 pub(in crate::execute::resp) const STEP_BYTES: usize = 64 << 10;

@@ -7,17 +7,17 @@ use std::sync::atomic::Ordering;
 use cellar_protocol::resp::Proto;
 use cellar_protocol::resp::number::parse_integer;
 
-use crate::denials::DenialReason;
 use crate::execute::resp::append_failure;
 use crate::execute::resp::call::{Call, DONE, Outcome};
 use crate::execute::resp::failure::Failure;
+use crate::observe::denials::DenialReason;
 
+use crate::auth::guesses::{Guess, PER_CONNECTION_MAX, Source};
+use crate::auth::users::{DEFAULT_USER, Login, LoginResult, Standing, Users};
+use crate::config::limits::CLIENT_NAME_BYTES_MAX;
+use crate::config::parameters::REDIS_VERSION;
 use crate::execute::context::Flow;
 use crate::execute::resp::session::{ReplyMode, Session};
-use crate::guesses::{Guess, PER_CONNECTION_MAX, Source};
-use crate::limits::CLIENT_NAME_BYTES_MAX;
-use crate::parameters::REDIS_VERSION;
-use crate::users::{DEFAULT_USER, Login, LoginResult, Standing, Users};
 
 /// The answer to a number that Redis would not take for an `int`.
 const OUTSIDE_OF_INT: Failure =

@@ -5,12 +5,12 @@
 //!
 //! Tests: tests/turns.rs, tests/client_memory.rs, tests/complexity.rs.
 
+use crate::config::limits::ARENA_BYTES;
 use crate::execute::context::{Context, Flow, Unfinished};
 use crate::execute::resp::call::{Call, DONE, Outcome};
 use crate::execute::resp::failure::Failure;
 use crate::execute::resp::session::ReplyMode;
-use crate::limits::ARENA_BYTES;
-use crate::output::Output;
+use crate::net::output::Output;
 
 /// A message of more bytes goes back in pieces: no such request was read by way of the arena, so
 /// its bytes are its own.

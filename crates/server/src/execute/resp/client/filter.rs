@@ -6,10 +6,10 @@ use std::sync::atomic::Ordering;
 
 use cellar_protocol::resp::number::parse_integer;
 
-use crate::client::Client;
+use crate::auth::users::DEFAULT_USER;
+use crate::clients::client::Client;
 use crate::execute::resp::failure::Failure;
 use crate::execute::resp::listing::{capabilities, letters};
-use crate::users::DEFAULT_USER;
 
 const BAD_ID: Failure = Failure::text("ERR Invalid client ID");
 

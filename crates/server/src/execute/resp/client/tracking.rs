@@ -14,11 +14,11 @@ use crate::execute::resp::call::{Call, DONE, Outcome};
 use crate::execute::resp::failure::Failure;
 use crate::execute::resp::listing::redirection;
 
-use crate::client::Client;
+use crate::auth::users::{Role, User};
+use crate::clients::client::Client;
+use crate::clients::tracking::{Mode, as_writer};
+use crate::config::limits::{PREFIX_BYTES_MAX, PREFIX_LENGTH_MAX, TRACKED_KEYS_MAX, entry_bytes};
 use crate::execute::resp::session::Session;
-use crate::limits::{PREFIX_BYTES_MAX, PREFIX_LENGTH_MAX, TRACKED_KEYS_MAX, entry_bytes};
-use crate::tracking::{Mode, as_writer};
-use crate::users::{Role, User};
 
 /// Runs a command of a client whose keys are tracked.
 pub(in crate::execute::resp) fn run_tracked(

@@ -6,7 +6,7 @@ use cellar_protocol::resp::Reply;
 use crate::execute::resp::call::Call;
 use crate::execute::resp::call::notify::Class;
 use crate::execute::resp::failure::Failure;
-use crate::kind;
+use crate::keyspace::kind;
 use cellar_values::hash::Field;
 
 /// The hash of the first key.

@@ -9,7 +9,7 @@ use crate::execute::resp::call::parts::options_of_geoadd;
 use crate::execute::resp::call::{Call, DONE, Outcome};
 use crate::execute::resp::collections::sorted_sets::{ZaddOptions, add_scored};
 use crate::execute::resp::failure::Failure;
-use crate::kind;
+use crate::keyspace::kind;
 use cellar_values::SortedSet;
 use cellar_values::geo::Position;
 

@@ -9,7 +9,7 @@ use cellar_protocol::resp::number::{parse_float, parse_integer};
 use crate::execute::resp::call::Call;
 use crate::execute::resp::collections::geo::{metres_of, position_of};
 use crate::execute::resp::failure::Failure;
-use crate::kind;
+use crate::keyspace::kind;
 use cellar_values::SortedSet;
 use cellar_values::geo::{Outline, Position, Region, mean};
 

@@ -19,7 +19,7 @@ use crate::execute::resp::call::{Call, DONE, Outcome};
 use crate::execute::resp::collections::geo::text_of_distance;
 use crate::execute::resp::collections::geo_request::{Sequence, Wants, read};
 use crate::execute::resp::collections::sorted_store::{self, Supply};
-use crate::output::Output;
+use crate::net::output::Output;
 use cellar_values::geo::{Position, Region};
 use cellar_values::{SortedSet, SortedSetBuilder};
 

@@ -14,7 +14,7 @@ use crate::execute::resp::failure::Failure;
 use crate::execute::resp::call::steps::{Progress, STEP_BYTES};
 use crate::execute::resp::collections::member_scan;
 use crate::execute::resp::wrong_arity;
-use crate::kind;
+use crate::keyspace::kind;
 use cellar_values::{Hash, Hashes};
 
 pub(in crate::execute::resp) fn hset(call: &mut Call<'_>) -> Outcome {

@@ -13,7 +13,7 @@ use crate::execute::resp::call::notify::Class;
 use crate::execute::resp::call::{Call, DONE, Outcome};
 use crate::execute::resp::collections::lists::{self, push_event};
 use crate::execute::resp::failure::Failure;
-use crate::kind;
+use crate::keyspace::kind;
 use cellar_values::List;
 use cellar_values::list::{Edit, Side};
 

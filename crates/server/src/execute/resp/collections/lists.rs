@@ -15,7 +15,7 @@ use crate::execute::resp::call::{Call, DONE, Outcome};
 use crate::execute::resp::collections::sets::positive;
 use crate::execute::resp::collections::{HEAVY_BYTES_MIN, failure_of, member_scan};
 use crate::execute::resp::failure::Failure;
-use crate::kind;
+use crate::keyspace::kind;
 use cellar_values::List;
 use cellar_values::list::{Edit, Side};
 

@@ -12,8 +12,8 @@ use crate::execute::resp::call::steps::{Progress, STEP_BYTES, STEP_ITEMS};
 use crate::execute::resp::call::{Call, DONE, Outcome};
 use crate::execute::resp::failure::Failure;
 use crate::execute::resp::patterns::pattern;
-use crate::kind;
-use crate::output::Output;
+use crate::keyspace::kind;
+use crate::net::output::Output;
 
 /// Members looked at in a step if the client does not say how many.
 const COUNT: usize = 10;

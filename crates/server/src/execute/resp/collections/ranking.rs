@@ -8,11 +8,11 @@ use std::ops::Range;
 
 use cellar_engine::{Handle, Instant, Item};
 
+use crate::config::limits::RESULT_BYTES_MAX;
 use crate::execute::resp::call::steps::Progress;
 use crate::execute::resp::collections::gathered::{Added, Gathered, Place};
 use crate::execute::resp::failure::Failure;
-use crate::kind;
-use crate::limits::RESULT_BYTES_MAX;
+use crate::keyspace::kind;
 use cellar_values::{Set, SortedSet, SortedSetBuilder};
 
 /// Which members are in the result.

@@ -11,6 +11,7 @@ use cellar_engine::{Handle, Instant};
 use cellar_protocol::resp::number::parse_integer;
 use cellar_protocol::resp::{Reply, Verb};
 
+use crate::config::limits::RESULT_BYTES_MAX;
 use crate::execute::resp::append_failure;
 use crate::execute::resp::call::notify::Class;
 use crate::execute::resp::call::steps::{Progress, STEP_BYTES, STEP_ITEMS, TRACKED_STEP_ITEMS};
@@ -18,8 +19,7 @@ use crate::execute::resp::call::{Call, DONE, Outcome};
 use crate::execute::resp::collections::gathered::{Added, Gathered, Place};
 use crate::execute::resp::collections::{Made, too_long};
 use crate::execute::resp::failure::Failure;
-use crate::kind;
-use crate::limits::RESULT_BYTES_MAX;
+use crate::keyspace::kind;
 use cellar_values::{Lookups, Set, SetBuilder};
 
 /// Look-ups of members in one step.

@@ -16,7 +16,7 @@ use crate::execute::resp::failure::Failure;
 use crate::execute::resp::call::notify::Class;
 use crate::execute::resp::call::steps::{Progress, STEP_BYTES};
 use crate::execute::resp::collections::member_scan;
-use crate::kind;
+use crate::keyspace::kind;
 use cellar_values::{Set, Sets};
 
 /// The set of the first key.

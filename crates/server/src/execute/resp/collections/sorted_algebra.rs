@@ -11,6 +11,7 @@ use cellar_engine::Handle;
 use cellar_protocol::resp::number::{parse_float, parse_integer};
 use cellar_protocol::resp::{Command, Proto, Reply, Verb};
 
+use crate::config::limits::RESULT_BYTES_MAX;
 use crate::execute::resp::append_failure;
 use crate::execute::resp::call::steps::{Progress, STEP_BYTES, STEP_ITEMS};
 use crate::execute::resp::call::{Call, Outcome};
@@ -19,7 +20,6 @@ use crate::execute::resp::collections::sorted_members::append_member;
 use crate::execute::resp::collections::sorted_ranges::part_to_store;
 use crate::execute::resp::collections::sorted_store::{self, Supply};
 use crate::execute::resp::failure::Failure;
-use crate::limits::RESULT_BYTES_MAX;
 use cellar_values::{SortedSet, SortedSetBuilder};
 
 /// What a request asks for, behind its destination if it has one.

@@ -13,7 +13,7 @@ use crate::execute::resp::call::{Call, DONE, Outcome};
 use crate::execute::resp::collections::member_scan;
 use crate::execute::resp::collections::sorted_members::{append_member, notify_removed};
 use crate::execute::resp::failure::Failure;
-use crate::kind;
+use crate::keyspace::kind;
 use cellar_values::{SortedSet, SortedSets};
 
 /// What a range goes by.

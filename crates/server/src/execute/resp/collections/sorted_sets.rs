@@ -12,7 +12,7 @@ use crate::execute::resp::failure::Failure;
 use crate::execute::resp::call::notify::Class;
 use crate::execute::resp::collections::member_scan;
 use crate::execute::resp::collections::sorted_members::{append_member, notify_removed};
-use crate::kind;
+use crate::keyspace::kind;
 use cellar_values::{SortedSet, SortedSets};
 use smallvec::SmallVec;
 

@@ -3,13 +3,13 @@
 //! What it is made of is taken in one step, while no other event loop executes. A result that one
 //! turn makes is stored in that same step; a later one replaces what was stored meanwhile.
 
-use crate::clock::Stopwatch;
 use crate::execute::resp::append_failure;
 use crate::execute::resp::call::notify::Class;
 use crate::execute::resp::call::steps::{FIRST_TURN_US, Progress, STEP_ITEMS};
 use crate::execute::resp::call::{Call, DONE, Outcome};
 use crate::execute::resp::collections::Made;
 use crate::execute::resp::failure::Failure;
+use crate::system::clock::Stopwatch;
 use cellar_values::SortedSetBuilder;
 
 /// Where the members of a result come from.

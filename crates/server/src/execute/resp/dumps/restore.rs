@@ -27,8 +27,8 @@ use crate::execute::resp::call::{Call, Outcome};
 use crate::execute::resp::expiry::Unit;
 use crate::execute::resp::failure::Failure;
 use crate::execute::resp::session::ahead::AHEAD_BYTES_MIN;
-use crate::kind::STRING;
-use crate::output::Output;
+use crate::keyspace::kind::STRING;
+use crate::net::output::Output;
 
 /// Bytes that one step sums, copies or decompresses.
 const STEP_WORK: usize = 1 << 20;

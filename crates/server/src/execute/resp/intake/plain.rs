@@ -7,8 +7,8 @@ use cellar_engine::{Cache, Key, Kind, SetOptions, Space};
 use cellar_protocol::resp::command::find;
 use cellar_protocol::resp::{Reply, Request, Verb};
 
-use crate::clock::Stopwatch;
-use crate::command_log::{LARGE_BYTES_MIN, shortened};
+use crate::clients::tracking::begin_request;
+use crate::config::protocol::Protocol;
 use crate::execute::context::{Context, Flow};
 use crate::execute::permission::Need;
 use crate::execute::resp::call::clocked::{self, Spent};
@@ -16,9 +16,9 @@ use crate::execute::resp::call::notify::Class;
 use crate::execute::resp::call::{DONE, Outcome};
 use crate::execute::resp::session::Session;
 use crate::execute::resp::{execute, failed, prepare, strings};
-use crate::output::Output;
-use crate::protocol::Protocol;
-use crate::tracking::begin_request;
+use crate::net::output::Output;
+use crate::observe::command_log::{LARGE_BYTES_MIN, shortened};
+use crate::system::clock::Stopwatch;
 
 /// Why the key of a plain request can be hashed.
 const SHORT: &str = "a plain request has a key of at most 999 bytes";

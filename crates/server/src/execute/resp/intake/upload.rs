@@ -14,7 +14,7 @@ use crate::execute::resp::client::tracking::write_as;
 use crate::execute::resp::failure::Failure;
 use crate::execute::resp::session::Session;
 use crate::execute::resp::{append_failure, check_access, strings};
-use crate::output::Output;
+use crate::net::output::Output;
 
 /// A SET whose value is on its way.
 #[derive(Debug)]

@@ -11,7 +11,7 @@ use crate::execute::resp::call::{Call, Outcome};
 use crate::execute::resp::expiry::Unit;
 use crate::execute::resp::failure::Failure;
 use crate::execute::resp::strings::values::{deadline_of, update};
-use crate::kind::{own_deadline, with_own_deadline};
+use crate::keyspace::kind::{own_deadline, with_own_deadline};
 
 /// Answered for a key without a deadline.
 const NEVER: i64 = -1;

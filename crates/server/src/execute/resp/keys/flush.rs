@@ -6,10 +6,10 @@ use cellar_engine::{Intent, Space};
 use cellar_protocol::resp::Reply;
 use cellar_protocol::resp::number::parse_integer;
 
+use crate::clients::gate::ExclusiveReason::Command;
 use crate::execute::resp::call::steps::{Progress, STEP_ITEMS};
 use crate::execute::resp::call::{Call, Outcome};
 use crate::execute::resp::failure::Failure;
-use crate::gate::ExclusiveReason::Command;
 
 pub(in crate::execute::resp) fn dbsize(call: &mut Call<'_>) -> Outcome {
     let stats = match call.context.is_in_step() || !call.cache().has_claims() {

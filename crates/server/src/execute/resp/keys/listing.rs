@@ -13,12 +13,12 @@ use cellar_engine::{ScanCursor, Space};
 use cellar_protocol::resp::glob::Pattern;
 use cellar_protocol::resp::{Proto, Reply};
 
+use crate::auth::users::User;
 use crate::execute::context::Context;
 use crate::execute::resp::call::steps::{Progress, STEP_BYTES, STEP_ITEMS, Work};
 use crate::execute::resp::call::{Call, Outcome};
 use crate::execute::resp::patterns::pattern;
-use crate::output::Output;
-use crate::users::User;
+use crate::net::output::Output;
 
 /// What a stretch of the cache counts for beside the live items in it: there may be hundreds that
 /// are over and have not been swept up yet.

@@ -7,7 +7,7 @@ use cellar_engine::{Change, Item, KeyFacts, Lookup};
 use crate::execute::resp::call::{Call, DONE, Outcome};
 use crate::execute::resp::failure::Failure;
 use crate::execute::resp::strings::values::update;
-use crate::kind;
+use crate::keyspace::kind;
 
 /// Looks without counting as a use.
 const QUIETLY: Lookup = Lookup {

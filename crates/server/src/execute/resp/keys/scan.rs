@@ -16,12 +16,12 @@ use cellar_protocol::resp::Reply;
 use cellar_protocol::resp::glob::Pattern;
 use cellar_protocol::resp::number::parse_integer;
 
+use crate::auth::users::User;
 use crate::cluster::slot::slot_of;
 use crate::execute::resp::call::{Call, DONE, Outcome};
 use crate::execute::resp::failure::Failure;
 use crate::execute::resp::patterns::pattern;
-use crate::kind;
-use crate::users::User;
+use crate::keyspace::kind;
 
 /// Keys that a call wants to show if it is not told.
 const COUNT: usize = 10;

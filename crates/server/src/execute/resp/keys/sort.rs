@@ -17,6 +17,7 @@ use cellar_protocol::resp::{Proto, Reply};
 
 use self::elements::Elements;
 use self::request::{Asking, Reference, SortBy};
+use crate::config::limits::RESULT_BYTES_MAX;
 use crate::execute::context::Context;
 use crate::execute::resp::append_failure;
 use crate::execute::resp::arguments::Arguments;
@@ -25,8 +26,7 @@ use crate::execute::resp::call::steps::{Progress, STEP_BYTES, STEP_ITEMS, Work};
 use crate::execute::resp::call::{Call, DONE, Outcome};
 use crate::execute::resp::failure::Failure;
 use crate::execute::resp::strings::values::append_value;
-use crate::limits::RESULT_BYTES_MAX;
-use crate::output::{Output, PINNED_VALUE_BYTES_MIN};
+use crate::net::output::{Output, PINNED_VALUE_BYTES_MIN};
 use cellar_values::LIST;
 use cellar_values::list::{Edit, List, Side};
 

@@ -13,7 +13,7 @@ use crate::execute::context::{Context, Flow};
 use crate::execute::resp::session::Session;
 use crate::execute::resp::{REPEATED_BYTES_MAX, repeated, run};
 use crate::execute::section::KeySection;
-use crate::output::Output;
+use crate::net::output::Output;
 
 /// Runs commands for a script.
 pub(in crate::execute::resp) struct Caller<'c> {

@@ -18,14 +18,14 @@ use cellar_script::{
 use cellar_values::dump::{BadLibraries, read_libraries, write_libraries};
 
 use super::{INTERPRETER, Lists, MAY_WRITE, check_mode, placed, run_to_end};
-use crate::clock::Stopwatch;
 use crate::execute::context::Context;
 use crate::execute::resp::append_failure;
 use crate::execute::resp::call::steps::{Progress, Work};
 use crate::execute::resp::call::{Call, DONE, Outcome, check_length};
 use crate::execute::resp::failure::Failure;
 use crate::execute::resp::patterns::pattern_of_any_case;
-use crate::output::Output;
+use crate::net::output::Output;
+use crate::system::clock::Stopwatch;
 
 /// Longest time in which a library is run when it comes, in milliseconds, if scripts may run as
 /// long.

@@ -8,11 +8,11 @@ use cellar_protocol::resp::command::find;
 use cellar_protocol::resp::glob::Pattern;
 use cellar_protocol::resp::{Command, Verb};
 
-use crate::client::Client;
+use crate::clients::client::Client;
+use crate::clients::pubsub::Kind;
+use crate::config::limits::{SUBSCRIPTION_BYTES_MAX, entry_bytes};
 use crate::execute::resp::failure::Failure;
 use crate::execute::resp::patterns::{check_channel, pattern};
-use crate::limits::{SUBSCRIPTION_BYTES_MAX, entry_bytes};
-use crate::pubsub::Kind;
 use crate::state::State;
 
 /// Names that are ended under one lock.

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use cellar_protocol::resp::Command;
 use cellar_protocol::resp::command::find;
 
-use crate::client::Client;
-use crate::limits::entry_bytes;
+use crate::clients::client::Client;
+use crate::clients::tracking::Mode;
+use crate::config::limits::entry_bytes;
 use crate::state::State;
-use crate::tracking::Mode;
 
 /// What a session knows of its tracking.
 #[derive(Debug, Default)]

@@ -6,11 +6,11 @@ use std::sync::atomic::Ordering;
 
 use cellar_engine::WantedShards;
 
-use crate::client::Client;
+use crate::clients::client::Client;
+use crate::config::limits::{WATCHED_BYTES_MAX, entry_bytes};
 use crate::execute::resp::failure::Failure;
-use crate::limits::{WATCHED_BYTES_MAX, entry_bytes};
+use crate::keyspace::watching::Mark;
 use crate::state::State;
-use crate::watching::Mark;
 
 /// One client's watched keys, each with its database.
 #[derive(Debug, Default)]

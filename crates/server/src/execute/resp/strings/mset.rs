@@ -10,7 +10,8 @@ use cellar_engine::{DeleteOptions, Item, KEY_BYTES_MAX, Key, Kind, SetOptions, S
 use cellar_protocol::resp::number::parse_integer;
 use cellar_protocol::resp::{Proto, Reply};
 
-use crate::client::Client;
+use crate::clients::client::Client;
+use crate::config::limits::COMMAND_ARGS_MAX;
 use crate::execute::context::{Context, Flow, Unfinished};
 use crate::execute::resp::arguments::Arguments;
 use crate::execute::resp::call::steps::{STEP_ITEMS, TRACKED_STEP_ITEMS};
@@ -20,8 +21,7 @@ use crate::execute::resp::failure::Failure;
 use crate::execute::resp::session::ReplyMode;
 use crate::execute::resp::strings::options::{Condition, StoreOptions};
 use crate::execute::resp::strings::values::{append_value, deadline_of, notify_set};
-use crate::limits::COMMAND_ARGS_MAX;
-use crate::output::Output;
+use crate::net::output::Output;
 
 /// Keys that are hinted and read together.
 const KEYS_TOGETHER_MAX: usize = 16;

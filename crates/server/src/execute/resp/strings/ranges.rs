@@ -14,7 +14,7 @@ use crate::execute::resp::strings::bits::BYTES_MAX;
 use crate::execute::resp::strings::values::{
     as_string, bytes_of, count_read, read, store_keeping, update, write_at,
 };
-use crate::output::PINNED_VALUE_BYTES_MIN;
+use crate::net::output::PINNED_VALUE_BYTES_MIN;
 
 /// The length of a string as it is answered.
 pub(in crate::execute::resp) fn length(bytes: usize) -> i64 {

@@ -6,8 +6,8 @@ use cellar_protocol::resp::Reply;
 use crate::execute::resp::call::notify::Class;
 use crate::execute::resp::call::{Call, DONE, Outcome};
 use crate::execute::resp::failure::Failure;
-use crate::kind::own_deadline;
-use crate::output::PINNED_VALUE_BYTES_MIN;
+use crate::keyspace::kind::own_deadline;
+use crate::net::output::PINNED_VALUE_BYTES_MIN;
 
 /// A string from this length on takes more than constant time to store anew.
 const HEAVY_BYTES_MIN: usize = 16 << 10;

@@ -14,18 +14,18 @@ use cellar_protocol::resp::command::Flags;
 use cellar_protocol::resp::{Command, Request, Verb};
 
 use super::Errand;
-use crate::client::Client;
-use crate::clock::Stopwatch;
+use crate::clients::client::Client;
+use crate::clients::gate::ExclusiveReason;
+use crate::clients::waiters::{MarkedKey, Waiter, WantedKind};
 use crate::execute::context::{Context, Flow};
 use crate::execute::resp::append_failure;
 use crate::execute::resp::call::Call;
 use crate::execute::resp::client::tracking::write_as;
 use crate::execute::resp::failure::Failure;
 use crate::execute::resp::session::Session;
-use crate::gate::ExclusiveReason;
-use crate::kind::{LIST, SORTED_SET};
-use crate::output::Output;
-use crate::waiters::{MarkedKey, Waiter, WantedKind};
+use crate::keyspace::kind::{LIST, SORTED_SET};
+use crate::net::output::Output;
+use crate::system::clock::Stopwatch;
 
 /// Time that serving takes of a turn, in microseconds; the others are served in the next one.
 const SERVE_US: u64 = 2_000;

@@ -4,7 +4,7 @@
 //! The event loops are what the main thread is there: their figures are sums over all of them.
 
 use super::{InfoFacts, InfoText};
-use crate::denials::DenialReason;
+use crate::observe::denials::DenialReason;
 
 /// What the section of clients ends with.
 pub(super) fn clients(facts: &InfoFacts<'_>, text: &mut InfoText) {

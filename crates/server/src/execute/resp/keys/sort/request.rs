@@ -6,7 +6,7 @@ use cellar_protocol::resp::number::parse_integer;
 
 use crate::execute::resp::call::Call;
 use crate::execute::resp::failure::Failure;
-use crate::kind::STRING;
+use crate::keyspace::kind::STRING;
 use cellar_values::{HASH, Hash};
 
 /// What elements are sorted by.

@@ -1,0 +1,94 @@
+//! Crowd: who is there, by where they come from, so that the source with most gives way first.
+//!
+//! Members are numbers, greater ones came later. All but a count takes time that grows with the
+//! logarithm of their number.
+//!
+//! Tests: at the end of this file.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, HashMap};
+
+use crate::auth::guesses::Source;
+
+/// Members by their sources.
+#[derive(Debug, Default)]
+pub struct Crowd {
+    members: HashMap<Source, BTreeSet<u64>>,
+    /// Sources by how many they have; of as many, the one whose oldest came first is last.
+    sizes: BTreeSet<(usize, Reverse<u64>, Source)>,
+}
+
+impl Crowd {
+    /// Adds a member that is not there.
+    pub fn add(&mut self, source: Source, number: u64) {
+        self.change(source, |members| members.insert(number));
+    }
+
+    /// Takes a member out, if it is there.
+    pub fn remove(&mut self, source: Source, number: u64) {
+        self.change(source, |members| members.remove(&number));
+    }
+
+    /// How many members a source has.
+    #[must_use]
+    pub fn count_of(&self, source: Source) -> usize {
+        self.members.get(&source).map_or(0, BTreeSet::len)
+    }
+
+    /// The member of a source that came first.
+    #[must_use]
+    pub fn oldest_of(&self, source: Source) -> Option<u64> {
+        self.members.get(&source)?.first().copied()
+    }
+
+    /// The member that came first of the source that has most of them.
+    #[must_use]
+    pub fn oldest_of_most(&self) -> Option<u64> {
+        self.sizes.last().map(|&(_, Reverse(number), _)| number)
+    }
+
+    fn change(&mut self, source: Source, change: impl FnOnce(&mut BTreeSet<u64>) -> bool) {
+        let members = self.members.entry(source).or_default();
+        if let Some(&oldest) = members.first() {
+            self.sizes.remove(&(members.len(), Reverse(oldest), source));
+        }
+        change(members);
+        match members.first() {
+            Some(&oldest) => {
+                self.sizes.insert((members.len(), Reverse(oldest), source));
+            }
+            None => {
+                self.members.remove(&source);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_source_with_most_gives_way_and_its_oldest_goes() {
+        let (one, two) = (Source::of("192.0.2.1:1"), Source::of("192.0.2.2:1"));
+        let mut crowd = Crowd::default();
+        assert_eq!((crowd.oldest_of_most(), crowd.count_of(one)), (None, 0));
+        crowd.add(one, 1);
+        crowd.add(two, 2);
+        // Of as many, the one that has been there longest.
+        assert_eq!(crowd.oldest_of_most(), Some(1));
+        crowd.add(two, 3);
+        assert_eq!(crowd.oldest_of_most(), Some(2));
+        assert_eq!(crowd.oldest_of(two), Some(2));
+        crowd.remove(two, 2);
+        crowd.remove(two, 2);
+        assert_eq!((crowd.oldest_of_most(), crowd.count_of(two)), (Some(1), 1));
+        crowd.remove(one, 1);
+        assert_eq!(
+            (crowd.oldest_of(one), crowd.oldest_of_most()),
+            (None, Some(3))
+        );
+        crowd.remove(two, 3);
+        assert!(crowd.members.is_empty() && crowd.sizes.is_empty());
+    }
+}

@@ -1,0 +1,404 @@
+//! Strangers: clients that speak another protocol than their port does.
+//!
+//! By the first bytes of a connection it is known what they speak; the log says it, and what is to
+//! be set, once a minute for each port and protocol. It costs a look at one line, once for a
+//! connection. One that begins with an HTTP request's line runs nothing, whatever its method: a
+//! page that a browser has loaded from elsewhere may call it `set`.
+//!
+//! Sources: RFC 8446 (TLS's record), RFC 9113 3.4 (HTTP/2's preface), PostgreSQL's "Message
+//! Formats" (start and SSLRequest), RFC 4253 4.2 (SSH), HAProxy's "PROXY protocol" 2.1 and 2.2,
+//! memcached's doc/protocol.txt and its wiki on the binary protocol.
+//! Tests: below, tests/connections.rs.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::config::protocol::Protocol;
+use crate::system::clock;
+
+/// How often the log tells of the same misunderstanding.
+const TOLD_MS: u64 = 60_000;
+/// How many of the first bytes are looked at for a line's end.
+const LINE_BYTES_MAX: usize = 256;
+/// The first bytes that a version-2 header of the PROXY protocol has.
+const PROXY_SIGNATURE: &[u8] = b"\r\n\r\n\0\r\nQUIT\n";
+/// The number by which a client of PostgreSQL asks for TLS, and that of its protocol.
+const POSTGRES_ASKS_FOR_TLS: [u8; 4] = [0x04, 0xd2, 0x16, 0x2f];
+const POSTGRES_VERSION: [u8; 2] = [0, 3];
+
+/// Makes [`Spoken`] of rows: the variant, what it is called, what is to be set.
+macro_rules! spoken {
+    ($($variant:ident $name:literal $advice:literal;)*) => {
+        /// What a client speaks, when its port does not.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Spoken {
+            $(
+                #[doc = $name]
+                $variant,
+            )*
+        }
+
+        impl Spoken {
+            const COUNT: usize = [$($name,)*].len();
+
+            /// What it is called.
+            #[must_use]
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Spoken::$variant => $name,)*
+                }
+            }
+
+            /// What an operator can do about it.
+            fn advice(self) -> &'static str {
+                match self {
+                    $(Spoken::$variant => $advice,)*
+                }
+            }
+        }
+    };
+}
+
+spoken! {
+    Tls "TLS" "use an address that begins with tls:, with --tls-cert and --tls-key";
+    Plain "a protocol without TLS" "turn on TLS in the client, or add an address without tls:";
+    Memcached "memcached's text protocol" "use the port of --memcached";
+    Binary "memcached's binary protocol" "use the port of --memcached";
+    Resp "RESP" "use the port of --resp";
+    Http "HTTP" "use the port of --http";
+    Http2 "HTTP/2" "use HTTP/1.1, on the port of --http";
+    Proxy "the PROXY protocol" "turn it off in the load balancer: Cellar does not support it";
+    Postgres "PostgreSQL's protocol" "this is a cache: the client has the wrong address";
+    Ssh "SSH" "this is a cache: the client has the wrong address";
+    Unknown "an unknown protocol" "check the address and port of the client";
+}
+
+/// How much is known of what a connection begins with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Beginning {
+    /// Nothing was received yet.
+    #[default]
+    Nothing,
+    /// A line of text that has not ended; it may yet be that of an HTTP request.
+    Line,
+    /// All that there is to know.
+    Known,
+}
+
+impl Beginning {
+    /// Looks at all that a connection has sent so far, of which so many bytes were looked at
+    /// before; what it speaks, if that is not its port's protocol. Each byte of the first line is
+    /// looked at once, and no later one.
+    #[inline]
+    pub fn look(&mut self, protocol: Protocol, so_far: &[u8], looked_at: usize) -> Option<Spoken> {
+        if *self == Beginning::Known {
+            return None;
+        }
+        self.look_closely(protocol, so_far, looked_at)
+    }
+
+    #[cold]
+    fn look_closely(
+        &mut self,
+        protocol: Protocol,
+        so_far: &[u8],
+        looked_at: usize,
+    ) -> Option<Spoken> {
+        let first = *so_far.first()?;
+        let is_new = std::mem::replace(self, Beginning::Known) == Beginning::Nothing;
+        if is_new && let Some(spoken) = Spoken::recognise(protocol, so_far) {
+            return Some(spoken);
+        }
+        let may_be_http = match protocol {
+            Protocol::Memcached => first.is_ascii(),
+            Protocol::Resp => first.is_ascii() && first != b'*',
+            Protocol::Http => false,
+        };
+        if !may_be_http {
+            return None;
+        }
+        let Some(end) = memchr::memchr(b'\n', &so_far[looked_at..]) else {
+            *self = Beginning::Line;
+            return None;
+        };
+        is_http(&so_far[..looked_at + end]).then_some(Spoken::Http)
+    }
+}
+
+/// Whether a line is the first of an HTTP request. Which method it has is up to the page that a
+/// browser sends it for, if the page has made its own name lead here.
+fn is_http(line: &[u8]) -> bool {
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    let mut words = line.split(|byte| *byte == b' ');
+    let last = words.next_back();
+    last.is_some_and(|last| last.starts_with(b"HTTP/1.")) && words.count() == 2
+}
+
+impl Spoken {
+    /// What the first bytes on a port of `protocol` are, if they are none of its own.
+    #[must_use]
+    pub fn recognise(protocol: Protocol, first: &[u8]) -> Option<Spoken> {
+        let byte = *first.first()?;
+        let is_usual = match protocol {
+            Protocol::Memcached => byte.is_ascii_lowercase(),
+            Protocol::Resp => byte == b'*',
+            Protocol::Http => false,
+        };
+        if is_usual {
+            return None;
+        }
+        let spoken = Spoken::of(first)?;
+        let is_own = match protocol {
+            Protocol::Memcached => matches!(spoken, Spoken::Memcached | Spoken::Binary),
+            Protocol::Resp => spoken == Spoken::Resp,
+            Protocol::Http => spoken == Spoken::Http,
+        };
+        (!is_own).then_some(spoken)
+    }
+
+    /// What bytes are that begin a connection, as far as that is certain.
+    fn of(first: &[u8]) -> Option<Spoken> {
+        Some(match first {
+            [0x16, ..] => Spoken::Tls,
+            [0x80, ..] => Spoken::Binary,
+            [_, _, _, _, rest @ ..]
+                if rest.starts_with(&POSTGRES_ASKS_FOR_TLS)
+                    || (first[0] == 0 && rest.starts_with(&POSTGRES_VERSION)) =>
+            {
+                Spoken::Postgres
+            }
+            _ if first.starts_with(PROXY_SIGNATURE) || first.starts_with(b"PROXY ") => {
+                Spoken::Proxy
+            }
+            _ if first.starts_with(b"PRI * HTTP/2") => Spoken::Http2,
+            _ if first.starts_with(b"SSH-") => Spoken::Ssh,
+            [b'*', digit, ..] if digit.is_ascii_digit() => Spoken::Resp,
+            [byte, ..] if byte.is_ascii_graphic() || byte.is_ascii_whitespace() => {
+                return Spoken::of_line(first);
+            }
+            _ => Spoken::Unknown,
+        })
+    }
+
+    /// The same for a line of text.
+    fn of_line(first: &[u8]) -> Option<Spoken> {
+        let within = &first[..first.len().min(LINE_BYTES_MAX)];
+        let line = &within[..memchr::memchr(b'\n', within)?];
+        if is_http(line) {
+            return Some(Spoken::Http);
+        }
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        let words: Vec<&[u8]> = line.split(|byte| *byte == b' ').collect();
+        match *words.as_slice() {
+            [b"stats" | b"version" | b"mn" | b"verbosity", ..] => Some(Spoken::Memcached),
+            [b"gets" | b"mg" | b"ms" | b"md" | b"cas", _, ..] => Some(Spoken::Memcached),
+            [b"set" | b"add" | b"replace", _, flags, seconds, bytes, ..]
+                if [flags, bytes].iter().all(|word| is_number(word))
+                    && is_number(seconds.strip_prefix(b"-").unwrap_or(seconds)) =>
+            {
+                Some(Spoken::Memcached)
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether a connection is ended at once: because nothing that follows can be understood, or,
+    /// of HTTP, because it must not be.
+    #[must_use]
+    pub fn is_hopeless(self) -> bool {
+        matches!(
+            self,
+            Spoken::Tls
+                | Spoken::Plain
+                | Spoken::Binary
+                | Spoken::Http
+                | Spoken::Postgres
+                | Spoken::Ssh
+        )
+    }
+
+    /// What the client is told in the protocol of its port, without encryption.
+    #[must_use]
+    pub fn refusal(self, protocol: Protocol) -> Vec<u8> {
+        let what = match self {
+            Spoken::Plain => "this port speaks TLS only".to_owned(),
+            spoken => format!("this port does not speak {}", spoken.name()),
+        };
+        let text = match protocol {
+            Protocol::Memcached => format!("ERROR {what}\r\n"),
+            Protocol::Resp => format!("-ERR {what}\r\n"),
+            Protocol::Http => {
+                let body =
+                    format!("{{\"error\":{{\"code\":\"wrong_port\",\"message\":\"{what}\"}}}}\n");
+                format!(
+                    "HTTP/1.1 400 Bad Request\r\nConnection: close\r\nDate: {}\r\n\
+                     Content-Type: application/json\r\nContent-Length: {}\r\n\
+                     X-Content-Type-Options: nosniff\r\n\
+                     Cross-Origin-Resource-Policy: same-origin\r\n\r\n{body}",
+                    clock::date(clock::unix_s()),
+                    body.len()
+                )
+            }
+        };
+        text.into_bytes()
+    }
+}
+
+/// Whether a word is a number as memcached's lines have it.
+fn is_number(word: &[u8]) -> bool {
+    !word.is_empty() && word.iter().all(u8::is_ascii_digit)
+}
+
+/// What the log was told of strangers, for all threads.
+#[derive(Debug, Default)]
+pub struct Strangers {
+    /// For each port's protocol and each that was spoken there: when the log may be told next.
+    // Relaxed: whoever moves one on is the one to tell; it orders nothing else.
+    next_ms: [[AtomicU64; Spoken::COUNT]; Protocol::COUNT],
+    /// Clients that were not told of since the last line.
+    // Relaxed: a figure to look at.
+    untold: [[AtomicU64; Spoken::COUNT]; Protocol::COUNT],
+}
+
+impl Strangers {
+    /// Tells the log that a client on a port of `protocol` speaks something else, unless it was
+    /// told within a minute. `peer` is asked for only then.
+    pub fn note(
+        &self,
+        protocol: Protocol,
+        spoken: Spoken,
+        now_ms: u64,
+        peer: impl FnOnce() -> String,
+    ) {
+        let at = (protocol as usize, spoken as usize);
+        let (next, untold) = (&self.next_ms[at.0][at.1], &self.untold[at.0][at.1]);
+        // Relaxed: whoever moves it on is the one to tell; it orders nothing else.
+        let due = next.load(Ordering::Relaxed);
+        let has_moved = due <= now_ms
+            && next
+                .compare_exchange(due, now_ms + TOLD_MS, Ordering::Relaxed, Ordering::Relaxed)
+                .is_ok();
+        if !has_moved {
+            untold.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
+        let more = untold.swap(0, Ordering::Relaxed);
+        let peer = peer();
+        let (port, speaks, remedy) = (protocol.name(), spoken.name(), spoken.advice());
+        tracing::warn!(
+            port,
+            speaks,
+            remedy,
+            peer,
+            more,
+            "a client uses the wrong protocol for the port"
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const POSTGRES_START: &[u8] = b"\0\0\0\x29\0\x03\0\0user\0me\0";
+
+    #[test]
+    fn what_a_port_speaks_is_no_stranger() {
+        for (protocol, first) in [
+            (Protocol::Memcached, b"get k\r\n".as_slice()),
+            (Protocol::Memcached, b"set k 0 0 1\r\n"),
+            (Protocol::Memcached, b"GET k\r\n"),
+            (Protocol::Memcached, b"\x80\x0b\0\0\0\0"),
+            (Protocol::Resp, b"*1\r\n$4\r\nPING\r\n"),
+            (Protocol::Resp, b"PING\r\n"),
+            (Protocol::Resp, b"get k\r\n"),
+            (Protocol::Resp, b"set k v EX 10\r\n"),
+            (Protocol::Resp, b"\r\n"),
+            (Protocol::Http, b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"),
+            (Protocol::Http, b"OPTIONS * HTTP/1.0\r\n"),
+            (Protocol::Http, b"\r\nGET / HTTP/1.1\r\n"),
+            (Protocol::Http, b"P"),
+            (Protocol::Memcached, b""),
+        ] {
+            assert_eq!(Spoken::recognise(protocol, first), None, "{first:?}");
+        }
+    }
+
+    #[test]
+    fn strangers_are_known_by_their_first_bytes() {
+        for (first, spoken) in [
+            (b"\x16\x03\x01\x02\0\x01".as_slice(), Spoken::Tls),
+            (b"\0\0\0\x08\x04\xd2\x16\x2f", Spoken::Postgres),
+            (POSTGRES_START, Spoken::Postgres),
+            (b"SSH-2.0-OpenSSH_9\r\n", Spoken::Ssh),
+            (b"PROXY TCP4 10.0.0.1 10.0.0.2 1 2\r\n", Spoken::Proxy),
+            (b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c", Spoken::Proxy),
+            (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", Spoken::Http2),
+            (b"\x01\x02\x03\x04\x05", Spoken::Unknown),
+        ] {
+            for protocol in Protocol::ALL {
+                assert_eq!(
+                    Spoken::recognise(protocol, first),
+                    Some(spoken),
+                    "{first:?}"
+                );
+            }
+        }
+        for (protocol, first, spoken) in [
+            (
+                Protocol::Resp,
+                b"GET / HTTP/1.1\r\nHost: a\r\n".as_slice(),
+                Spoken::Http,
+            ),
+            (Protocol::Resp, b"\x80\x0b\0\0\0\0", Spoken::Binary),
+            (Protocol::Http, b"\x80", Spoken::Binary),
+            (Protocol::Memcached, b"GET / HTTP/1.1\r\n", Spoken::Http),
+            (Protocol::Memcached, b"*1\r\n$4\r\nPING\r\n", Spoken::Resp),
+            (Protocol::Http, b"*1\r\n$4\r\nPING\r\n", Spoken::Resp),
+            (
+                Protocol::Resp,
+                b"set k 0 -1 3\r\nabc\r\n",
+                Spoken::Memcached,
+            ),
+            (Protocol::Resp, b"version\r\n", Spoken::Memcached),
+            (Protocol::Http, b"mg k v\r\n", Spoken::Memcached),
+        ] {
+            assert_eq!(
+                Spoken::recognise(protocol, first),
+                Some(spoken),
+                "{first:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn each_refusal_says_what_is_not_spoken() {
+        for protocol in Protocol::ALL {
+            let text = String::from_utf8(Spoken::Postgres.refusal(protocol)).unwrap();
+            assert!(
+                text.contains("does not speak PostgreSQL's protocol"),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_log_is_told_once_a_minute() {
+        let strangers = Strangers::default();
+        let told = std::cell::Cell::new(0);
+        let note = |protocol, spoken, now_ms| {
+            strangers.note(protocol, spoken, now_ms, || {
+                told.set(told.get() + 1);
+                "127.0.0.1:1".to_owned()
+            });
+        };
+        for now_ms in [0, 1, 59_999] {
+            note(Protocol::Resp, Spoken::Tls, now_ms);
+        }
+        assert_eq!(told.get(), 1);
+        note(Protocol::Resp, Spoken::Http, 0);
+        note(Protocol::Http, Spoken::Tls, 0);
+        assert_eq!(told.get(), 3);
+        note(Protocol::Resp, Spoken::Tls, 60_000);
+        assert_eq!(told.get(), 4);
+    }
+}

@@ -1,0 +1,858 @@
+//! Attempts: a name and a password, and what they come to.
+//!
+//! ```text
+//! too many wrong from there           TooMany, at once
+//! right before, none wrong from there Right, at once
+//! the same attempt under way          joins it
+//! else                                waits for its hash, and longer if others were wrong
+//! ```
+//!
+//! Who waits holds a [`Ticket`], which calls its event loop when it is settled. Only what is found
+//! wrong slows others from there, so each is looked at anew at its turn. Networks and names take
+//! turns; [`Queue::take`] and [`Queue::make_place`] put back who was wrong of late.
+//!
+//! Invariant: each waiting attempt has a flight, and so has the one that is being compared; at most
+//! [`WAITING_MAX`] wait, [`WAITING_PER_SOURCE_MAX`] of one source. A ticket is a connection's.
+
+use std::collections::{BTreeMap, HashMap};
+use std::hash::Hash;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use zeroize::Zeroizing;
+
+use super::file::NAME_BYTES_MAX;
+use super::secrets::{self, Mac256, PASSWORD_BYTES_MAX};
+use super::standing::{Login, Proof};
+use super::{DEFAULT_USER, Users};
+use crate::auth::guesses::{Guesses, Network, Source, Suspicion, is_same};
+use crate::net::mailbox::Home;
+
+/// Most different attempts that wait.
+pub const WAITING_MAX: usize = 1_024;
+/// Most of them that come from one source: a pool or the people behind one address.
+pub const WAITING_PER_SOURCE_MAX: usize = 64;
+/// The part of the free places that one source may hold: the fuller the queue, the fewer, so that
+/// it takes dozens of sources to fill it.
+const FREE_SHARE: usize = 8;
+/// One turn of so many is anybody's, so that who was wrong of late gets some, too.
+const ALIKE_TURNS: u64 = 4;
+/// Attempts that wait from which on those are not compared whose peers have ended their sides: most
+/// of them are gone, which their systems tell only to who writes to them.
+const LEAVING_MAX: usize = 8;
+/// What a wrong password is compared with where no user has one.
+const NOBODYS_HASH: &str = "$argon2id$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA$\
+    AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
+
+/// What became of a name and a password.
+#[derive(Clone, Debug)]
+pub enum LoginResult {
+    /// They let this user in.
+    Right(Login),
+    /// They are nobody's.
+    Wrong,
+    /// They were not looked at: too many from there were wrong.
+    TooMany {
+        /// Seconds until others are looked at.
+        wait_s: u64,
+    },
+    /// They were not looked at: too many wait.
+    Busy,
+}
+
+/// How an attempt goes on.
+#[derive(Debug)]
+pub enum Attempt {
+    /// It is over.
+    Settled(LoginResult),
+    /// Its outcome comes later.
+    Waits(Arc<Ticket>),
+}
+
+/// An outcome that comes later.
+#[derive(Debug, Default)]
+pub struct Ticket {
+    inner: Mutex<TicketState>,
+    /// Whether the peer sends nothing more.
+    // Relaxed: it orders nothing; it may be seen a turn late.
+    is_leaving: AtomicBool,
+}
+
+#[derive(Debug, Default)]
+struct TicketState {
+    result: Option<LoginResult>,
+    home: Option<Home>,
+}
+
+impl Ticket {
+    /// The outcome, once there is one.
+    #[must_use]
+    pub fn result(&self) -> Option<LoginResult> {
+        self.lock().result.clone()
+    }
+
+    /// Whether there is none yet; then this connection's loop is called when there is.
+    #[must_use]
+    pub fn waits(&self, home: impl FnOnce() -> Home) -> bool {
+        let mut inner = self.lock();
+        if inner.result.is_some() {
+            return false;
+        }
+        inner.home = Some(home());
+        true
+    }
+
+    /// Notes that the peer has ended its side: it may still read, or be gone.
+    pub fn leave(&self) {
+        // Relaxed: as declared.
+        self.is_leaving.store(true, Ordering::Relaxed);
+    }
+
+    fn is_leaving(&self) -> bool {
+        // Relaxed: as declared.
+        self.is_leaving.load(Ordering::Relaxed)
+    }
+
+    fn settle(&self, result: LoginResult) {
+        let mut inner = self.lock();
+        inner.result = Some(result);
+        if let Some(home) = inner.home.take() {
+            home.call();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, TicketState> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// An attempt that waits.
+#[derive(Debug)]
+pub struct WaitingAttempt {
+    flight: Mac256,
+    source: Source,
+    came_ms: u64,
+    peer: String,
+    name: Box<[u8]>,
+    password: Zeroizing<Vec<u8>>,
+    hashes: Vec<Arc<str>>,
+    /// That it is right, if that is known without a hash.
+    known: Option<Proof>,
+    /// Whether it is looked at late.
+    is_slowed: bool,
+    /// Whether others from there or near there were wrong of late.
+    suspicion: Suspicion,
+}
+
+/// The moment of its turn, in engine milliseconds, and its number.
+type WaitingTurn = (u64, u64);
+
+#[derive(Debug, Default)]
+struct Queue {
+    waiting: BTreeMap<WaitingTurn, WaitingAttempt>,
+    /// What waits or is being compared, by where it comes from.
+    lanes: HashMap<Source, Lane>,
+    /// The same by networks, and by the names that are said.
+    networks: HashMap<Network, Group>,
+    names: HashMap<Box<[u8]>, Group>,
+    last: u64,
+    /// How many were taken for their turns.
+    turns: u64,
+}
+
+/// The attempts of one source.
+#[derive(Debug, Default)]
+struct Lane {
+    /// Who waits for the same attempt.
+    flights: HashMap<Mac256, Vec<Weak<Ticket>>>,
+    /// [`Queue::turns`] when it had its last turn, or came.
+    turn: u64,
+}
+
+/// The attempts of one network, or with one name.
+#[derive(Debug)]
+struct Group {
+    flights: usize,
+    /// As that of a lane.
+    turn: u64,
+}
+
+/// Takes an attempt out of its group, and the group away that has no other.
+fn leave<K: Eq + Hash>(groups: &mut HashMap<K, Group>, key: &K) {
+    if let Some(group) = groups.get_mut(key) {
+        group.flights -= 1;
+        if group.flights == 0 {
+            groups.remove(key);
+        }
+    }
+}
+
+impl Queue {
+    /// Whether there is a place for one more from a source.
+    fn has_place(&self, source: Source) -> bool {
+        let free = WAITING_MAX.saturating_sub(self.waiting.len());
+        let places = (free / FREE_SHARE).clamp(1, WAITING_PER_SOURCE_MAX);
+        free > 0 && self.count_of(source) < places
+    }
+
+    fn count_of(&self, source: Source) -> usize {
+        self.lanes.get(&source).map_or(0, |lane| lane.flights.len())
+    }
+
+    fn count_in(&self, network: Network) -> usize {
+        let lane = self.networks.get(&network);
+        lane.map_or(0, |lane| lane.flights)
+    }
+
+    /// Takes out an attempt for one that comes when all places are taken: if that is the only one
+    /// of its source, one that is more suspicious, else as [`of_largest`](Self::of_largest) says.
+    /// Cost: a look at each that waits.
+    fn make_place(&mut self, newcomer: &WaitingAttempt) -> Option<WaitingAttempt> {
+        let own = self.count_of(newcomer.source);
+        if self.waiting.len() < WAITING_MAX || own >= WAITING_PER_SOURCE_MAX {
+            return None;
+        }
+        let of_wrong = match own {
+            0 => self.any_of(|one| one.suspicion > newcomer.suspicion),
+            _ => None,
+        };
+        let leaving = of_wrong.or_else(|| self.of_largest(newcomer))?;
+        self.waiting.remove(&leaving)
+    }
+
+    /// The attempt that leaves for another by numbers alone, if one does: of the network with most
+    /// if that leaves it no fewer than the newcomer's has then, else of the newcomer's own. Of it
+    /// the newest of the source with most; any if each has one, so that none stays for being early.
+    fn of_largest(&self, newcomer: &WaitingAttempt) -> Option<WaitingTurn> {
+        let own = self.count_of(newcomer.source);
+        let home = newcomer.source.network();
+        let at_home = self.count_in(home);
+        let counts = self.networks.iter().map(|(&one, lane)| (lane.flights, one));
+        let (in_largest, largest) = counts.max()?;
+        let is_larger = in_largest >= at_home + 2;
+        // From anywhere, if each network has one and the newcomer's has none.
+        let from = match is_larger {
+            true => Some(largest),
+            false => (at_home > 0).then_some(home),
+        };
+        let is_from = |source: Source| from.is_none_or(|from| source.network() == from);
+        let lanes = self.lanes.iter().filter(|(source, _)| is_from(**source));
+        let counts = lanes.map(|(&one, lane)| (lane.flights.len(), one));
+        let (count, most) = counts.max()?;
+        if count >= own + 2 {
+            let of_it = self.waiting.iter().filter(|(_, one)| one.source == most);
+            return of_it
+                .map(|(&turn, _)| turn)
+                .max_by_key(|&(_, number)| number);
+        }
+        let was_wrong = newcomer.suspicion == Suspicion::Source;
+        let may_come = own == 0 && (is_larger || !was_wrong);
+        may_come.then(|| self.any_of(|one| is_from(one.source)))?
+    }
+
+    /// One of those that wait, by chance.
+    fn any_of(&self, may_leave: impl Fn(&WaitingAttempt) -> bool) -> Option<WaitingTurn> {
+        let those = self.waiting.iter().filter(|(_, one)| may_leave(one));
+        let drawn = those.map(|(&turn, _)| (fastrand::u64(..), turn));
+        drawn.min().map(|(_, turn)| turn)
+    }
+
+    /// Takes the next attempt whose turn has come: of those whose network and name had none for
+    /// longest, that of the network, and in it of the source, that had none for longest; the more
+    /// suspicious only if there is no other, and once in [`ALIKE_TURNS`] like any. So whoever has
+    /// hundreds of networks try one name holds up that name alone.
+    fn take(&mut self, now_ms: u64) -> Option<WaitingAttempt> {
+        let is_alike = self.turns.is_multiple_of(ALIKE_TURNS);
+        let due = self.waiting.range(..=(now_ms, u64::MAX));
+        let turn_in = |network: Network| self.networks.get(&network).map_or(0, |group| group.turn);
+        let turn_with = |name: &[u8]| self.names.get(name).map_or(0, |group| group.turn);
+        let turn_of = |source: Source| self.lanes.get(&source).map_or(0, |lane| lane.turn);
+        let next = due.min_by_key(|(turn, one)| {
+            let suspicion = if is_alike {
+                Suspicion::None
+            } else {
+                one.suspicion
+            };
+            let in_network = turn_in(one.source.network());
+            let turns = (
+                in_network.max(turn_with(&one.name)),
+                in_network,
+                turn_of(one.source),
+            );
+            (suspicion, turns, **turn)
+        });
+        let turn = *next?.0;
+        let attempt = self.waiting.remove(&turn)?;
+        self.turns += 1;
+        if let Some(lane) = self.lanes.get_mut(&attempt.source) {
+            lane.turn = self.turns;
+        }
+        if let Some(group) = self.networks.get_mut(&attempt.source.network()) {
+            group.turn = self.turns;
+        }
+        if let Some(group) = self.names.get_mut(&attempt.name) {
+            group.turn = self.turns;
+        }
+        Some(attempt)
+    }
+
+    /// Enters a flight that there is not, with who waits for it.
+    fn enter(&mut self, attempt: &WaitingAttempt, ticket: &Arc<Ticket>) {
+        let (source, turn) = (attempt.source, self.turns);
+        let new = || Group { flights: 0, turn };
+        let network = self.networks.entry(source.network()).or_insert_with(new);
+        network.flights += 1;
+        let name = self.names.entry(attempt.name.clone()).or_insert_with(new);
+        name.flights += 1;
+        let lane = self.lanes.entry(source).or_insert_with(|| Lane {
+            turn,
+            ..Lane::default()
+        });
+        let tickets = vec![Arc::downgrade(ticket)];
+        lane.flights.insert(attempt.flight, tickets);
+    }
+
+    fn line_up(&mut self, attempt: WaitingAttempt, turn_ms: u64) {
+        self.last += 1;
+        self.waiting.insert((turn_ms, self.last), attempt);
+    }
+
+    /// Takes those who wait for an attempt off, as far as they are still there.
+    fn land(&mut self, attempt: &WaitingAttempt) -> Vec<Arc<Ticket>> {
+        let Some(lane) = self.lanes.get_mut(&attempt.source) else {
+            return Vec::new();
+        };
+        let Some(tickets) = lane.flights.remove(&attempt.flight) else {
+            return Vec::new();
+        };
+        if lane.flights.is_empty() {
+            self.lanes.remove(&attempt.source);
+        }
+        leave(&mut self.networks, &attempt.source.network());
+        leave(&mut self.names, &attempt.name);
+        tickets.iter().filter_map(Weak::upgrade).collect()
+    }
+
+    /// Has what waits of a source, and of its network, be of one that was wrong of late.
+    fn mark_wrong(&mut self, source: Source) {
+        for one in self.waiting.values_mut() {
+            if one.source == source {
+                one.suspicion = Suspicion::Source;
+            } else if one.source.network() == source.network() {
+                one.suspicion = one.suspicion.max(Suspicion::Network);
+            }
+        }
+    }
+
+    /// Whether anybody still waits for an attempt; who has ended its side does while there are few.
+    fn is_awaited(&self, attempt: &WaitingAttempt) -> bool {
+        let lane = self.lanes.get(&attempt.source);
+        let tickets = lane.and_then(|lane| lane.flights.get(&attempt.flight));
+        let are_few = self.waiting.len() < LEAVING_MAX;
+        let waits = |ticket: &Weak<Ticket>| {
+            let ticket = ticket.upgrade();
+            ticket.is_some_and(|ticket| are_few || !ticket.is_leaving())
+        };
+        tickets.is_some_and(|tickets| tickets.iter().any(waits))
+    }
+}
+
+/// All attempts that wait.
+#[derive(Debug, Default)]
+pub(super) struct Attempts {
+    queue: Mutex<Queue>,
+    called: Condvar,
+}
+
+impl Attempts {
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn count(counter: &AtomicU64) {
+    // Relaxed: a count orders nothing.
+    counter.fetch_add(1, Ordering::Relaxed);
+}
+
+impl Users {
+    /// Looks at a name and a password that came from a peer, at this engine millisecond.
+    #[must_use]
+    pub fn attempt(
+        &self,
+        (name, password): (&[u8], &[u8]),
+        peer: &str,
+        guesses: &Guesses,
+        now_ms: u64,
+    ) -> Attempt {
+        let source = Source::of(peer);
+        let delay_ms = match guesses.delay_ms(source, now_ms) {
+            Ok(delay_ms) => delay_ms,
+            Err(wait_s) => {
+                count(&self.counts.refused);
+                return Attempt::Settled(LoginResult::TooMany { wait_s });
+            }
+        };
+        if name.len() > NAME_BYTES_MAX || password.len() > PASSWORD_BYTES_MAX {
+            guesses.blame(source, now_ms);
+            return Attempt::Settled(self.note_wrong(name, peer));
+        }
+        let user = self.by_name(name);
+        let hashes = user.as_ref().map(|user| user.hashes.clone());
+        let hashes = hashes.unwrap_or_default();
+        let known = self.known(name, password, &hashes);
+        if let (Some(proof), Some(user), 0) = (&known, user, delay_ms) {
+            count(&self.counts.right);
+            let login = Login::new(user, proof.clone());
+            return Attempt::Settled(LoginResult::Right(login));
+        }
+        let attempt = WaitingAttempt {
+            flight: self.remembered.digest(name, password, ""),
+            source,
+            came_ms: now_ms,
+            peer: peer.to_owned(),
+            name: name.into(),
+            password: Zeroizing::new(password.to_vec()),
+            hashes,
+            known,
+            is_slowed: delay_ms > 0,
+            suspicion: guesses.suspicion(source, now_ms),
+        };
+        self.line_up(attempt, delay_ms)
+    }
+
+    /// That a password is right, if that is known without a hash. Any other is hashed, even where
+    /// there is nothing that it could be: an answer at once would tell such a name from others.
+    fn known(&self, name: &[u8], password: &[u8], hashes: &[Arc<str>]) -> Option<Proof> {
+        if self.short_form.is_some() && name == DEFAULT_USER.as_bytes() {
+            let secret = self.short_secret.as_bytes();
+            if !secret.is_empty() && is_same(password, secret) {
+                return Some(Proof::Settings);
+            }
+        }
+        let digests = self.remembered.digests(name, password, hashes);
+        let known = digests
+            .iter()
+            .position(|digest| self.remembered.has(digest));
+        known.map(|place| Proof::Password(Arc::clone(&hashes[place])))
+    }
+
+    /// Lets an attempt wait, beside one from there that is the same.
+    fn line_up(&self, attempt: WaitingAttempt, delay_ms: u64) -> Attempt {
+        let ticket = Arc::new(Ticket::default());
+        let mut queue = self.attempts.lock();
+        let lane = queue.lanes.get_mut(&attempt.source);
+        if let Some(tickets) = lane.and_then(|lane| lane.flights.get_mut(&attempt.flight)) {
+            tickets.retain(|ticket| ticket.strong_count() > 0);
+            tickets.push(Arc::downgrade(&ticket));
+            return Attempt::Waits(ticket);
+        }
+        if !queue.has_place(attempt.source) {
+            let Some(leaving) = queue.make_place(&attempt) else {
+                count(&self.counts.refused);
+                return Attempt::Settled(LoginResult::Busy);
+            };
+            for ticket in queue.land(&leaving) {
+                count(&self.counts.refused);
+                ticket.settle(LoginResult::Busy);
+            }
+        }
+        if delay_ms > 0 {
+            count(&self.counts.slowed);
+        }
+        queue.enter(&attempt, &ticket);
+        let turn_ms = attempt.came_ms + delay_ms;
+        queue.line_up(attempt, turn_ms);
+        drop(queue);
+        self.attempts.called.notify_one();
+        Attempt::Waits(ticket)
+    }
+
+    /// The next attempt whose turn has come; none if there is none within some milliseconds.
+    #[must_use]
+    pub fn next_attempt(&self, now_ms: u64, wait_ms_max: u64) -> Option<WaitingAttempt> {
+        let mut queue = self.attempts.lock();
+        let due = |queue: &Queue| queue.waiting.first_key_value().map(|((ms, _), _)| *ms);
+        let is_due = |queue: &Queue| due(queue).is_some_and(|ms| ms <= now_ms);
+        if !is_due(&queue) {
+            let wait_ms = due(&queue).map_or(wait_ms_max, |ms| (ms - now_ms).min(wait_ms_max));
+            let waited = self
+                .attempts
+                .called
+                .wait_timeout(queue, Duration::from_millis(wait_ms));
+            queue = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        // What has become due meanwhile is found by the next call, which knows the time.
+        queue.take(now_ms)
+    }
+
+    /// Settles an attempt whose turn has come, unless its source has become slow since; comparing
+    /// takes tens of milliseconds for each hash.
+    pub fn settle(&self, mut attempt: WaitingAttempt, guesses: &Guesses, now_ms: u64) {
+        let mut queue = self.attempts.lock();
+        if !queue.is_awaited(&attempt) {
+            for ticket in queue.land(&attempt) {
+                count(&self.counts.refused);
+                ticket.settle(LoginResult::Busy);
+            }
+            return;
+        }
+        match guesses.delay_ms(attempt.source, now_ms) {
+            Ok(delay_ms) if attempt.came_ms + delay_ms > now_ms => {
+                if !std::mem::replace(&mut attempt.is_slowed, true) {
+                    count(&self.counts.slowed);
+                }
+                let turn_ms = attempt.came_ms + delay_ms;
+                queue.line_up(attempt, turn_ms);
+            }
+            Ok(_) => {
+                drop(queue);
+                self.settle_now(&attempt, guesses, now_ms);
+            }
+            Err(wait_s) => {
+                for ticket in queue.land(&attempt) {
+                    count(&self.counts.refused);
+                    ticket.settle(LoginResult::TooMany { wait_s });
+                }
+            }
+        }
+    }
+
+    fn settle_now(&self, attempt: &WaitingAttempt, guesses: &Guesses, now_ms: u64) {
+        // The same may have been found right meanwhile, from elsewhere.
+        let found = || self.known(&attempt.name, &attempt.password, &attempt.hashes);
+        let known = attempt.known.clone().or_else(found);
+        let proof = known.or_else(|| self.compare(attempt).map(Proof::Password));
+        // The file may have changed since.
+        let user = self.by_name(&attempt.name);
+        let right = user.zip(proof).filter(|(user, proof)| proof.is_of(user));
+        let right = right.map(|(user, proof)| Login::new(user, proof));
+        if right.is_none() {
+            guesses.blame(attempt.source, now_ms);
+        }
+        let mut queue = self.attempts.lock();
+        if right.is_none() {
+            queue.mark_wrong(attempt.source);
+        }
+        let tickets = queue.land(attempt);
+        drop(queue);
+        for ticket in tickets {
+            let result = match &right {
+                Some(login) => {
+                    count(&self.counts.right);
+                    LoginResult::Right(login.clone())
+                }
+                None => self.note_wrong(&attempt.name, &attempt.peer),
+            };
+            ticket.settle(result);
+        }
+    }
+
+    /// The hash that an attempt's password has.
+    fn compare(&self, attempt: &WaitingAttempt) -> Option<Arc<str>> {
+        let WaitingAttempt {
+            password, hashes, ..
+        } = attempt;
+        let is_right = |hash: &str| {
+            count(&self.counts.hashes);
+            secrets::is_right(password, hash)
+        };
+        let Some(hash) = hashes.iter().find(|hash| is_right(hash)) else {
+            // As many hashes for every name, of a user or not: what is wrong takes the time of the
+            // user who has most of them.
+            let most = self.roster().most_hashes();
+            let most = most.map_or(vec![Arc::from(NOBODYS_HASH)], |user| user.hashes.clone());
+            most.iter().skip(hashes.len()).for_each(|hash| {
+                is_right(hash);
+            });
+            return None;
+        };
+        let digest = self.remembered.digest(&attempt.name, password, hash);
+        self.remembered.add(&digest);
+        Some(Arc::clone(hash))
+    }
+
+    /// Counts and logs an attempt that was wrong; never its password, nor a name that is no user's:
+    /// that may be a password said in the wrong place, or over memcached's protocol a value.
+    fn note_wrong(&self, name: &[u8], peer: &str) -> LoginResult {
+        count(&self.counts.wrong);
+        let user = self.by_name(name);
+        let user = user.as_ref().map_or("(unknown)", |user| &*user.name);
+        tracing::warn!(user, address = peer, "a login failed");
+        LoginResult::Wrong
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::settings::Settings;
+
+    fn users() -> Arc<Users> {
+        let hash = secrets::hash(b"pw").unwrap();
+        users_of(&format!(
+            "[[user]]\nname = \"a\"\npasswords = [\"{hash}\"]\nrole = \"admin\"\n"
+        ))
+    }
+
+    fn users_of(text: &str) -> Arc<Users> {
+        users_with(text, Settings::default())
+    }
+
+    fn users_with(text: &str, settings: Settings) -> Arc<Users> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("users.toml");
+        std::fs::write(&path, text).unwrap();
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+        std::fs::set_permissions(&path, mode).unwrap();
+        let settings = Settings {
+            users: Some(path),
+            ..settings
+        };
+        Users::load(&settings).unwrap().unwrap()
+    }
+
+    /// How many of as many different attempts from a peer find a place.
+    fn places(users: &Users, guesses: &Guesses, peer: &str, attempts: usize) -> usize {
+        let try_one = |number: usize| {
+            let name = format!("u{number}");
+            users.attempt((name.as_bytes(), b"x"), peer, guesses, 1_000)
+        };
+        let waits = |attempt: &Attempt| matches!(attempt, Attempt::Waits(_));
+        (0..attempts).map(try_one).filter(waits).count()
+    }
+
+    #[test]
+    fn one_source_holds_its_share_of_the_queue_and_the_next_finds_a_place() {
+        let (users, guesses) = (users(), Guesses::default());
+        let most = WAITING_PER_SOURCE_MAX;
+        assert_eq!(places(&users, &guesses, "[2001:db8::1]:1", 50), 50);
+        *users.attempts.lock() = Queue::default();
+        assert_eq!(places(&users, &guesses, "[2001:db8::1]:1", 100), most);
+        let again = users.attempt((b"v", b"x"), "[2001:db8::2]:1", &guesses, 1_000);
+        assert!(matches!(again, Attempt::Settled(LoginResult::Busy)));
+        for host in 0..37 {
+            let peer = format!("192.0.2.{host}:1");
+            assert!(places(&users, &guesses, &peer, 100) > 0, "{host}");
+        }
+        assert_eq!(places(&users, &guesses, "198.51.100.1:1", 1), 1);
+    }
+
+    #[test]
+    fn a_name_that_hundreds_of_networks_try_holds_up_that_name_alone() {
+        let (users, guesses) = (users(), Guesses::default());
+        let attempt = |name: &[u8], peer: &str| {
+            let attempt = users.attempt((name, peer.as_bytes()), peer, &guesses, 1_000);
+            let Attempt::Waits(ticket) = attempt else {
+                panic!("it waits: {attempt:?}");
+            };
+            ticket
+        };
+        let from = |network: usize| format!("10.{}.{}.1:1", network / 200, network % 200);
+        let guessed: Vec<_> = (0..400)
+            .map(|network| attempt(b"a", &from(network)))
+            .collect();
+        let next = || users.next_attempt(1_000, 0).unwrap().name;
+        assert_eq!((&*next(), &*next()), (&b"a"[..], &b"a"[..]));
+        let other = attempt(b"b", "192.0.2.1:1");
+        assert!([next(), next()].iter().any(|name| **name == *b"b"));
+        assert_eq!(&*next(), b"a");
+        drop((guessed, other));
+    }
+
+    #[test]
+    fn an_address_with_one_login_gets_its_turn_however_full_the_queue_is() {
+        let (users, guesses) = (users(), Guesses::default());
+        let mut tickets = Vec::new();
+        let mut attempt = |name: String, peer: &str| {
+            let secrets = (name.as_bytes(), b"x".as_slice());
+            match users.attempt(secrets, peer, &guesses, 1_000) {
+                Attempt::Waits(ticket) => {
+                    tickets.push(Arc::clone(&ticket));
+                    Some(ticket)
+                }
+                Attempt::Settled(_) => None,
+            }
+        };
+        for host in 0..80 {
+            for number in 0..20 {
+                attempt(format!("u{number}"), &format!("192.0.2.{host}:1"));
+            }
+        }
+        assert_eq!(users.attempts.lock().waiting.len(), WAITING_MAX);
+        let refused = || users.counts.refused.load(Ordering::Relaxed);
+        let before = refused();
+        let ticket = attempt("v".to_owned(), "198.51.100.1:1").expect("it finds a place");
+        assert_eq!(users.attempts.lock().waiting.len(), WAITING_MAX);
+        // One has left for it; none comes in where all have as many.
+        assert!(attempt("v".to_owned(), "192.0.2.1:1").is_none());
+        assert_eq!(refused() - before, 2);
+        let mut turns = (0..=80).map(|_| users.next_attempt(1_000, 0).unwrap());
+        let turn = turns.position(|attempt| *attempt.name == *b"v");
+        assert!(turn.is_some());
+        assert!(ticket.result().is_none());
+        let is_busy = |ticket: &Arc<Ticket>| matches!(ticket.result(), Some(LoginResult::Busy));
+        assert!(tickets.iter().any(is_busy));
+    }
+
+    /// Fills the queue with one attempt of each of as many networks.
+    fn fill(users: &Users, guesses: &Guesses) {
+        for host in 0..WAITING_MAX {
+            let peer = format!("10.{}.{}.1:1", host / 256, host % 256);
+            assert_eq!(places(users, guesses, &peer, 1), 1, "{host}");
+        }
+    }
+
+    /// How many turns it takes until one of this source has its own.
+    fn turns_until(users: &Users, peer: &str) -> Option<usize> {
+        let source = Source::of(peer);
+        let mut turns = (0..=WAITING_MAX).map_while(|_| users.next_attempt(1_000, 0));
+        turns.position(|attempt| attempt.source == source)
+    }
+
+    const FRESH: &str = "198.51.100.1:1";
+    const OTHER: &str = "203.0.113.1:1";
+
+    #[test]
+    fn a_queue_full_of_sources_that_were_wrong_makes_room_for_one_that_was_not() {
+        let (users, guesses) = (users(), Guesses::default());
+        for host in 0..WAITING_MAX {
+            let peer = format!("10.{}.{}.1:1", host / 256, host % 256);
+            guesses.blame(Source::of(&peer), 1_000);
+        }
+        guesses.blame(Source::of(OTHER), 1_000);
+        fill(&users, &guesses);
+        let wrong = || {
+            let queue = users.attempts.lock();
+            // Of a source that is forgotten, the network may still be known.
+            let was_wrong = |one: &&WaitingAttempt| one.suspicion != Suspicion::None;
+            queue.waiting.values().filter(was_wrong).count()
+        };
+        let before = wrong();
+        // The table of guesses has forgotten a few at most.
+        assert!(before > WAITING_MAX / 2, "{before}");
+        assert_eq!(places(&users, &guesses, FRESH, 1), 1);
+        assert_eq!(wrong(), before - 1);
+        assert_eq!(users.attempts.lock().waiting.len(), WAITING_MAX);
+        assert_eq!(places(&users, &guesses, OTHER, 1), 0);
+        // Before those that were wrong.
+        let turns = turns_until(&users, FRESH).unwrap();
+        let others = (WAITING_MAX - before) * ALIKE_TURNS as usize;
+        assert!(turns <= others + ALIKE_TURNS as usize, "{turns}, {before}");
+    }
+
+    #[test]
+    fn a_queue_full_of_sources_that_were_not_wrong_makes_room_for_one_more() {
+        let (users, guesses) = (users(), Guesses::default());
+        fill(&users, &guesses);
+        guesses.blame(Source::of(OTHER), 1_000);
+        assert_eq!(places(&users, &guesses, OTHER, 1), 0);
+        assert_eq!(places(&users, &guesses, FRESH, 2), 1);
+        assert_eq!(users.attempts.lock().waiting.len(), WAITING_MAX);
+        let queue = users.attempts.lock();
+        assert_eq!(queue.networks.len(), WAITING_MAX);
+        assert_eq!(queue.lanes.len(), WAITING_MAX);
+    }
+
+    #[test]
+    fn the_addresses_of_a_few_networks_keep_nobody_elses_login_waiting() {
+        let (users, guesses) = (users(), Guesses::default());
+        let networks = 8;
+        let hosts = WAITING_MAX / networks;
+        let knock = |host: usize| {
+            for network in 0..networks {
+                places(&users, &guesses, &format!("10.0.{network}.{host}:1"), 1);
+            }
+        };
+        (0..hosts).for_each(knock);
+        assert_eq!(users.attempts.lock().waiting.len(), WAITING_MAX);
+        assert_eq!(places(&users, &guesses, FRESH, 1), 1);
+        // They make room for each other, and not at the cost of another network.
+        (hosts..2 * hosts).for_each(knock);
+        assert_eq!(users.attempts.lock().waiting.len(), WAITING_MAX);
+        assert_eq!(users.attempts.lock().count_of(Source::of(FRESH)), 1);
+        let turns = turns_until(&users, FRESH).unwrap();
+        assert!(turns <= networks, "{turns}");
+    }
+
+    #[test]
+    fn what_is_wrong_costs_as_many_hashes_whoever_is_named() {
+        let hash = secrets::hash(b"pw").unwrap();
+        let rows = [("a", 1), ("b", 3), ("c", 0)].map(|(name, count)| {
+            let hashes = vec![format!("\"{hash}\""); count].join(", ");
+            let rows = format!("passwords = [{hashes}]\nuids = [{count}]\nrole = \"read\"");
+            format!("[[user]]\nname = \"{name}\"\n{rows}\n")
+        });
+        let settings = Settings {
+            http_token: "t0ken".to_owned(),
+            ..Settings::default()
+        };
+        let users = users_with(&rows.concat(), settings);
+        let guesses = Guesses::default();
+        let mut before = 0;
+        let names = ["a", "b", "c", "nobody", DEFAULT_USER];
+        for (host, name) in names.iter().enumerate() {
+            let peer = format!("192.0.2.{host}:1");
+            let secrets = (name.as_bytes(), b"x".as_slice());
+            let Attempt::Waits(ticket) = users.attempt(secrets, &peer, &guesses, 1_000) else {
+                panic!("{name} is known without a hash");
+            };
+            let attempt = users.next_attempt(1_000, 0).unwrap();
+            users.settle(attempt, &guesses, 1_000);
+            assert!(matches!(ticket.result(), Some(LoginResult::Wrong)));
+            let hashes = users.counts.hashes.load(Ordering::Relaxed);
+            assert_eq!(hashes - before, 3, "{name}");
+            before = hashes;
+        }
+    }
+
+    #[test]
+    fn an_attempt_that_nobody_waits_for_is_not_compared() {
+        let (users, guesses) = (users(), Guesses::default());
+        drop(users.attempt((b"a", b"x"), "192.0.2.1:1", &guesses, 1_000));
+        let attempt = users.next_attempt(1_000, 0).unwrap();
+        users.settle(attempt, &guesses, 1_000);
+        assert_eq!(users.counts.hashes.load(Ordering::Relaxed), 0);
+        assert!(users.attempts.lock().lanes.is_empty());
+    }
+
+    #[test]
+    fn an_address_of_a_network_without_failures_comes_before_new_ones_of_others() {
+        let (users, guesses) = (users(), Guesses::default());
+        for network in 0..100 {
+            guesses.blame(Source::of(&format!("10.0.{network}.1:1")), 1_000);
+        }
+        // Each guess comes from an address of its own.
+        for host in 2..12 {
+            for network in 0..100 {
+                places(&users, &guesses, &format!("10.0.{network}.{host}:1"), 1);
+            }
+        }
+        assert!(users.attempts.lock().waiting.len() > WAITING_MAX / 2);
+        assert_eq!(places(&users, &guesses, FRESH, 1), 1);
+        let turns = turns_until(&users, FRESH).unwrap();
+        assert!(turns < ALIKE_TURNS as usize, "{turns}");
+    }
+
+    #[test]
+    fn a_crowd_that_has_ended_its_side_is_told_that_too_many_wait() {
+        let (users, guesses) = (users(), Guesses::default());
+        let tickets: Vec<_> = (0..100)
+            .map(|host| {
+                let peer = format!("192.0.2.{host}:1");
+                match users.attempt((b"a", b"x"), &peer, &guesses, 1_000) {
+                    Attempt::Waits(ticket) => ticket,
+                    Attempt::Settled(result) => panic!("{result:?}"),
+                }
+            })
+            .collect();
+        tickets.iter().for_each(|ticket| ticket.leave());
+        while let Some(attempt) = users.next_attempt(1_000, 0) {
+            users.settle(attempt, &guesses, 1_000);
+        }
+        let hashes = users.counts.hashes.load(Ordering::Relaxed);
+        assert_eq!(hashes, LEAVING_MAX as u64);
+        assert!(tickets.iter().all(|ticket| ticket.result().is_some()));
+    }
+}

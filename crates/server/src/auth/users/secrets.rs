@@ -1,0 +1,180 @@
+//! Secrets: hashes of passwords, and what is remembered of those that were right.
+//!
+//! A hash is an argon2id string in PHC's form and takes tens of milliseconds to compare. A
+//! password that was right is known again by a MAC of it, the user's name and the hash, under a key
+//! that this process has drawn: the table tells nothing to who reads it.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use argon2::password_hash::phc::PasswordHash;
+use argon2::{Algorithm, Argon2, Params, PasswordHasher, PasswordVerifier};
+use blake2::Blake2sMac256;
+use blake2::digest::{KeyInit, Mac};
+use rustix::rand::{GetRandomFlags, getrandom};
+
+use crate::auth::guesses::is_same;
+use crate::config::error::Error;
+
+/// Longest password.
+pub const PASSWORD_BYTES_MAX: usize = 1_024;
+/// Most memory that a hash may take, in KiB; a line of the file decides how much the server takes.
+const HASH_KIB_MAX: u32 = 256 << 10;
+/// The same in bytes: only one is made at a time.
+pub const HASH_BYTES_MAX: usize = (HASH_KIB_MAX as usize) << 10;
+/// What a hash takes that [`hash`] makes.
+pub const OWN_HASH_BYTES: usize = (Params::DEFAULT_M_COST as usize) << 10;
+/// Most rounds and lanes of one.
+const ROUNDS_MAX: u32 = 64;
+/// Sets of remembered MACs.
+const SETS: usize = 1 << 10;
+/// MACs in a set.
+const WAYS: usize = 4;
+
+/// A MAC.
+pub(super) type Mac256 = [u8; 32];
+
+/// The hash of a password, as the file has it.
+///
+/// # Errors
+/// Why there is none.
+pub fn hash(password: &[u8]) -> Result<String, String> {
+    if !(1..=PASSWORD_BYTES_MAX).contains(&password.len()) {
+        return Err(format!("a password has 1 to {PASSWORD_BYTES_MAX} bytes"));
+    }
+    let hash: Result<PasswordHash, _> = Argon2::default().hash_password(password);
+    hash.map(|hash| hash.to_string())
+        .map_err(|error| error.to_string())
+}
+
+/// Checks that a text is a hash that can be compared with.
+pub(super) fn check(text: &str) -> Result<(), String> {
+    const NO_HASH: &str = "write the hash that `cellar hash-password` prints: $argon2id$...";
+    let hash = PasswordHash::new(text).map_err(|_| NO_HASH.to_owned())?;
+    let algorithm = Algorithm::try_from(hash.algorithm.as_str());
+    if algorithm != Ok(Algorithm::Argon2id) || hash.salt.is_none() || hash.hash.is_none() {
+        return Err(NO_HASH.to_owned());
+    }
+    let params = Params::try_from(&hash).map_err(|_| NO_HASH.to_owned())?;
+    let is_small = params.m_cost() <= HASH_KIB_MAX;
+    if is_small && params.t_cost() <= ROUNDS_MAX && params.p_cost() <= ROUNDS_MAX {
+        return Ok(());
+    }
+    Err(format!(
+        "the hash asks for more than {HASH_KIB_MAX} KiB, or more than {ROUNDS_MAX} rounds or lanes"
+    ))
+}
+
+/// Whether a password is that of a hash; tens of milliseconds.
+pub(super) fn is_right(password: &[u8], hash: &str) -> bool {
+    Argon2::default().verify_password(password, hash).is_ok()
+}
+
+/// Passwords that were right.
+pub(super) struct Remembered {
+    key: Mac256,
+    sets: Mutex<Box<[[Mac256; WAYS]]>>,
+}
+
+impl std::fmt::Debug for Remembered {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Remembered").finish_non_exhaustive()
+    }
+}
+
+impl Remembered {
+    /// None yet, under a key that is drawn now.
+    pub(super) fn new() -> Result<Remembered, Error> {
+        let mut key = Mac256::default();
+        let drawn = getrandom(&mut key, GetRandomFlags::empty());
+        drawn.map_err(Error::system("drawing a key"))?;
+        Ok(Remembered {
+            key,
+            sets: Mutex::new(vec![[Mac256::default(); WAYS]; SETS].into_boxed_slice()),
+        })
+    }
+
+    /// The MAC of a user's password and one of the user's hashes.
+    pub(super) fn digest(&self, name: &[u8], password: &[u8], hash: &str) -> Mac256 {
+        let mut mac = Blake2sMac256::new_from_slice(&self.key).expect("keys have 1 to 32 bytes");
+        // Lengths first, so that no two different sets of parts are the same bytes.
+        for part in [name, password, hash.as_bytes()] {
+            mac.update(&(part.len() as u64).to_le_bytes());
+            mac.update(part);
+        }
+        mac.finalize().into_bytes().into()
+    }
+
+    /// Whether it was remembered, compared in a time that does not tell with what.
+    pub(super) fn has(&self, digest: &Mac256) -> bool {
+        let sets = self.sets.lock().unwrap_or_else(PoisonError::into_inner);
+        let ways = &sets[set_of(digest)];
+        ways.iter()
+            .fold(false, |found, way| found | is_same(digest, way))
+    }
+
+    /// Remembers it, and forgets another of its set if there is no room.
+    pub(super) fn add(&self, digest: &Mac256) {
+        let mut sets = self.sets.lock().unwrap_or_else(PoisonError::into_inner);
+        let ways = &mut sets[set_of(digest)];
+        if !ways.contains(digest) {
+            ways.rotate_right(1);
+            ways[0] = *digest;
+        }
+    }
+
+    /// The MACs of a user's password with each of its hashes.
+    pub(super) fn digests(&self, name: &[u8], password: &[u8], hashes: &[Arc<str>]) -> Vec<Mac256> {
+        let digest = |hash: &Arc<str>| self.digest(name, password, hash);
+        hashes.iter().map(digest).collect()
+    }
+}
+
+fn set_of(digest: &Mac256) -> usize {
+    usize::from(u16::from_le_bytes([digest[0], digest[1]])) % SETS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hash_is_right_for_its_password_alone() {
+        let text = hash(b"open sesame").unwrap();
+        assert!(text.starts_with("$argon2id$v=19$") && check(&text) == Ok(()));
+        assert!(is_right(b"open sesame", &text) && !is_right(b"open sesam", &text));
+        assert_ne!(
+            hash(b"open sesame").unwrap(),
+            text,
+            "each has a salt of its own"
+        );
+        assert!(hash(b"").is_err() && hash(&[b'x'; 1_025]).is_err());
+    }
+
+    #[test]
+    fn what_was_right_is_known_again_for_its_user_and_hash() {
+        let remembered = Remembered::new().unwrap();
+        let right = remembered.digest(b"ann", b"secret", "$h");
+        assert!(!remembered.has(&right));
+        remembered.add(&right);
+        assert!(remembered.has(&right));
+        for (name, password, hash) in [
+            ("bob", "secret", "$h"),
+            ("ann", "secre", "t$h"),
+            ("anns", "ecret", "$h"),
+            ("ann", "secret", "$i"),
+        ] {
+            let other = remembered.digest(name.as_bytes(), password.as_bytes(), hash);
+            assert!(!remembered.has(&other));
+        }
+        let other = Remembered::new().unwrap();
+        assert_ne!(
+            other.digest(b"ann", b"secret", "$h"),
+            right,
+            "each process has its key"
+        );
+        for number in 0..100_000_u64 {
+            remembered.add(&remembered.digest(b"u", &number.to_le_bytes(), ""));
+        }
+        assert!(!remembered.has(&right), "the table stays as large as it is");
+    }
+}

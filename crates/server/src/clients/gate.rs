@@ -1,0 +1,575 @@
+//! Gate: how one event loop gets to be the only one that executes.
+//!
+//! What has to look like one step, and may touch anything, runs alone: every other loop stands
+//! outside its gate meanwhile. Steps whose keys are known do not come here: `execute/section.rs`.
+//! A loop is inside while it executes the requests of one turn, which takes two stores; only who
+//! wants to be alone waits. Who was alone for long lets in all that wait to execute, before the
+//! next is alone: a loop waits for one script of others, however many there are. Who wants to be
+//! alone waits for those who came before. A thread that is no loop shuts the [`Door`] in front of
+//! the gates: it waits until each loop has ended its stay, whoever was alone in it.
+//!
+//! Invariant: while `alone` is set and no loop is marked as inside, nobody executes but its setter.
+//! Why: docs/decisions/0016, 0082. Tests: at the end of this file.
+
+use std::cell::Cell;
+use std::hint::spin_loop;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::yield_now;
+
+use cellar_engine::claim_releases;
+
+use crate::system::clock::Stopwatch;
+
+/// Looks at another loop's mark before the processor is given away.
+const SPINS: u32 = 64;
+/// For how long loops may be alone one behind the other before those who wait to execute are let
+/// in. Until they are awake nobody is alone, which would take longer than many an MSET.
+const UNFAIR_US: u64 = 500;
+
+/// Where a loop stands: outside, or alone.
+const OUTSIDE: u8 = 0;
+/// It executes.
+const INSIDE: u8 = 1;
+/// It waits to execute until nobody is alone.
+const WAITING: u8 = 2;
+/// It waits to be alone.
+const QUEUED: u8 = 3;
+
+/// Why a loop is alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExclusiveReason {
+    /// A command whose keys are not known before it runs, or one that somebody waits for.
+    Command,
+    /// A script or function that names such a command, or is known to touch keys that it does not
+    /// declare while others use them.
+    Script,
+    /// A transaction with such a command.
+    Transaction,
+    /// A script that came upon a key that it did not declare, in a shard of another section.
+    UndeclaredKey,
+}
+
+impl ExclusiveReason {
+    /// All of them, with the names that metrics give them.
+    pub const ALL: [(ExclusiveReason, &'static str); 4] = [
+        (ExclusiveReason::Command, "command"),
+        (ExclusiveReason::Script, "script"),
+        (ExclusiveReason::Transaction, "transaction"),
+        (ExclusiveReason::UndeclaredKey, "undeclared_key"),
+    ];
+}
+
+/// Where a loop stands, alone on its cache lines.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+// SeqCst: see `Gates::go_in`.
+struct LoopMark(AtomicU8);
+
+/// The gates of all event loops.
+#[derive(Debug)]
+pub struct Gates {
+    marks: Box<[LoopMark]>,
+    // SeqCst: see `go_in`.
+    alone: AtomicBool,
+    /// How often a loop was alone.
+    // Relaxed: written by who is alone; who looks wants to know whether it moves.
+    turns: AtomicU64,
+    /// The same by reasons.
+    // Relaxed: as above.
+    exclusive: [AtomicU64; ExclusiveReason::ALL.len()],
+    /// Whether each loop waits for another one's claim, which it notes itself.
+    // Relaxed: it is asked now and then, and decides nothing that is executed.
+    claim_waits: Box<[Arc<AtomicBool>]>,
+    /// Held by who is alone, with the time since others were let in. Given to who has waited
+    /// longest, unless it was held for a moment only.
+    turn: parking_lot::Mutex<Stopwatch>,
+    /// Those who wait until nobody is alone sleep here: so many.
+    bench: Mutex<usize>,
+    woken: Condvar,
+    /// What threads shut that are no loops; none if there are no such threads.
+    door: Option<Door>,
+}
+
+/// What keeps all loops out while a thread that is none changes what they go by.
+#[derive(Debug)]
+struct Door {
+    stays: Box<[LoopMark]>,
+    // SeqCst: as `Gates::alone`.
+    is_shut: AtomicBool,
+    /// Held by who has shut it; the loops wait for it.
+    turn: Mutex<()>,
+}
+
+impl Door {
+    #[inline]
+    fn come_in(&self, index: usize) {
+        // SeqCst: as in `Gates::go_in`.
+        self.stays[index].0.store(INSIDE, Ordering::SeqCst);
+        while self.is_shut.load(Ordering::SeqCst) {
+            // Release: as in `leave`.
+            self.stays[index].0.store(WAITING, Ordering::Release);
+            drop(self.turn.lock().unwrap_or_else(PoisonError::into_inner));
+            self.stays[index].0.store(INSIDE, Ordering::SeqCst);
+        }
+    }
+
+    #[inline]
+    fn leave(&self, index: usize) {
+        // Release: who sees the mark gone sees all that was done in the stay.
+        self.stays[index].0.store(OUTSIDE, Ordering::Release);
+    }
+}
+
+/// A loop's stay inside its gate.
+#[derive(Debug)]
+pub struct Pass<'g> {
+    gates: &'g Gates,
+    index: usize,
+    is_alone: Cell<bool>,
+    /// Whether something was done that does not take constant time.
+    is_heavy: Cell<bool>,
+    /// Whether the lease of this node held when the stay began.
+    is_leased: Cell<bool>,
+}
+
+impl Gates {
+    /// Gates for so many event loops.
+    #[must_use]
+    pub fn new(loops: usize) -> Gates {
+        Gates {
+            marks: (0..loops).map(|_| LoopMark::default()).collect(),
+            alone: AtomicBool::new(false),
+            turns: AtomicU64::new(0),
+            exclusive: Default::default(),
+            claim_waits: (0..loops).map(|_| Arc::default()).collect(),
+            turn: parking_lot::Mutex::new(Stopwatch::start()),
+            bench: Mutex::default(),
+            woken: Condvar::new(),
+            door: None,
+        }
+    }
+
+    /// The same with a door in front of them, which other threads may shut.
+    #[must_use]
+    pub fn with_door(loops: usize) -> Gates {
+        let door = Door {
+            stays: (0..loops).map(|_| LoopMark::default()).collect(),
+            is_shut: AtomicBool::new(false),
+            turn: Mutex::default(),
+        };
+        Gates {
+            door: Some(door),
+            ..Gates::new(loops)
+        }
+    }
+
+    /// Runs `run`, on a thread that is no loop, while no loop executes; what it does is done by
+    /// the next stay of each.
+    ///
+    /// # Panics
+    /// If there is no door.
+    pub fn shut_out<R>(&self, run: impl FnOnce() -> R) -> R {
+        let door = self.door.as_ref().expect("the gates were made with a door");
+        let turn = door.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        door.is_shut.store(true, Ordering::SeqCst);
+        wait_until_outside(&door.stays);
+        let result = run();
+        door.is_shut.store(false, Ordering::SeqCst);
+        drop(turn);
+        result
+    }
+
+    /// Goes inside with loop `index`; waits while another loop is alone.
+    #[inline]
+    #[must_use]
+    pub fn enter(&self, index: usize) -> Pass<'_> {
+        if let Some(door) = &self.door {
+            door.come_in(index);
+        }
+        self.go_in(index);
+        Pass {
+            gates: self,
+            index,
+            is_alone: Cell::new(false),
+            is_heavy: Cell::new(false),
+            is_leased: Cell::new(true),
+        }
+    }
+
+    /// How often others ended what loop `index` waits for, at the door and for claims too; none if
+    /// it does not wait. Who waits while this count moves does not stand still by its own doing.
+    #[must_use]
+    pub fn waits_at(&self, index: usize) -> Option<u64> {
+        let waits = |marks: &[LoopMark]| {
+            // Relaxed: it is asked now and then, and decides nothing that is executed.
+            matches!(marks[index].0.load(Ordering::Relaxed), WAITING | QUEUED)
+        };
+        let is_at_door = || self.door.as_ref().is_some_and(|door| waits(&door.stays));
+        let at_claim = self.claim_waits[index].load(Ordering::Relaxed);
+        // Relaxed: as above.
+        let turns = || self.turns.load(Ordering::Relaxed) + claim_releases();
+        (at_claim || waits(&self.marks) || is_at_door()).then(turns)
+    }
+
+    /// Where loop `index` notes that it waits for another one's claim.
+    #[must_use]
+    pub fn claim_mark(&self, index: usize) -> Arc<AtomicBool> {
+        Arc::clone(&self.claim_waits[index])
+    }
+
+    /// How often a loop was alone for this reason while there were others.
+    #[must_use]
+    pub fn exclusive_sections(&self, reason: ExclusiveReason) -> u64 {
+        // Relaxed: as declared.
+        self.exclusive[reason as usize].load(Ordering::Relaxed)
+    }
+
+    #[inline]
+    fn go_in(&self, index: usize) {
+        if self.marks.len() == 1 {
+            return;
+        }
+        // SeqCst: this store and the load behind it against the store of `alone` and the loads
+        // behind that: at least one of the two sides sees the other.
+        self.marks[index].0.store(INSIDE, Ordering::SeqCst);
+        if self.alone.load(Ordering::SeqCst) {
+            self.wait_to_go_in(index);
+        }
+    }
+
+    #[cold]
+    fn wait_to_go_in(&self, index: usize) {
+        let mark = &self.marks[index].0;
+        loop {
+            // SeqCst: this store and the loads of `is_kept_out` against the end of who is alone,
+            // which stores `alone` and then looks at the marks: it sees this one, or it is seen.
+            mark.store(WAITING, Ordering::SeqCst);
+            let is_kept_out =
+                || mark.load(Ordering::SeqCst) == WAITING && self.alone.load(Ordering::SeqCst);
+            let mut spins = 0..SPINS;
+            while spins.next().is_some() && is_kept_out() {
+                spin_loop();
+            }
+            if is_kept_out() {
+                let mut bench = self.take_a_seat();
+                *bench += 1;
+                let bench = self.woken.wait_while(bench, |_| is_kept_out());
+                *bench.unwrap_or_else(PoisonError::into_inner) -= 1;
+            }
+            // Who was let in is inside, and nobody has been alone since. Else it tries as before.
+            // SeqCst: as in `go_in`.
+            let order = Ordering::SeqCst;
+            if mark
+                .compare_exchange(WAITING, INSIDE, order, order)
+                .is_err()
+                || !self.alone.load(Ordering::SeqCst)
+            {
+                return;
+            }
+        }
+    }
+
+    fn take_a_seat(&self) -> MutexGuard<'_, usize> {
+        self.bench.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    #[inline]
+    fn go_out(&self, index: usize) {
+        // Release: who sees the mark gone sees all that was done inside.
+        self.marks[index].0.store(OUTSIDE, Ordering::Release);
+    }
+
+    /// Wakes all who wait to execute, and lets them in if others have been alone for long since
+    /// that was done; for who was alone, before another can be.
+    #[inline]
+    fn let_in(&self, since: &mut Stopwatch) {
+        // SeqCst: as in `wait_to_go_in`. Who is not seen has seen that nobody is alone.
+        let is_waiting = |mark: &LoopMark| mark.0.load(Ordering::SeqCst) == WAITING;
+        if self.marks.iter().any(is_waiting) {
+            self.let_in_those_who_wait(since);
+        }
+    }
+
+    #[cold]
+    fn let_in_those_who_wait(&self, since: &mut Stopwatch) {
+        if since.us() >= UNFAIR_US {
+            for mark in &self.marks {
+                // SeqCst: as in `wait_to_go_in`. Who has gone in by itself is inside already.
+                let order = Ordering::SeqCst;
+                let _ = mark.0.compare_exchange(WAITING, INSIDE, order, order);
+            }
+            *since = Stopwatch::start();
+        }
+        // Who has found itself kept out sleeps before this lock is given, and is woken.
+        if *self.take_a_seat() > 0 {
+            self.woken.notify_all();
+        }
+    }
+}
+
+fn wait_until_outside(marks: &[LoopMark]) {
+    for mark in marks {
+        let mut spins = 0;
+        while mark.0.load(Ordering::SeqCst) == INSIDE {
+            if spins < SPINS {
+                spins += 1;
+                spin_loop();
+            } else {
+                yield_now();
+            }
+        }
+    }
+}
+
+impl Pass<'_> {
+    /// Notes that a request of otherwise constant time had much to do, with a long value or with
+    /// many keys: its time counts against its connection's share of the turn.
+    #[inline]
+    pub fn note_heavy(&self) {
+        self.is_heavy.set(true);
+    }
+
+    /// Whether that was noted since the last look.
+    #[inline]
+    pub fn take_heavy(&self) -> bool {
+        self.is_heavy.take()
+    }
+
+    /// Notes whether the lease of this node holds, as the stay begins.
+    #[inline]
+    pub fn note_leased(&self, is_leased: bool) {
+        self.is_leased.set(is_leased);
+    }
+
+    /// Whether it held.
+    #[inline]
+    pub fn is_leased(&self) -> bool {
+        self.is_leased.get()
+    }
+
+    /// Whether no other loop executes meanwhile, for there is none or this one is alone.
+    #[inline]
+    #[must_use]
+    pub fn is_alone(&self) -> bool {
+        self.gates.marks.len() == 1 || self.is_alone.get()
+    }
+
+    /// Runs `run` while no other loop executes. Inside itself it just runs.
+    ///
+    /// Cost: nothing with one loop; else a wait for those who wanted to be alone before, and for
+    /// what the other loops are executing, at most one turn of each.
+    pub fn alone<R>(&self, reason: ExclusiveReason, run: impl FnOnce() -> R) -> R {
+        let gates = self.gates;
+        if gates.marks.len() == 1 || self.is_alone.replace(true) {
+            return run();
+        }
+        // Relaxed: as declared.
+        gates.exclusive[reason as usize].fetch_add(1, Ordering::Relaxed);
+        let mark = &gates.marks[self.index].0;
+        // Release: as in `go_out`; who waits is outside.
+        mark.store(QUEUED, Ordering::Release);
+        let mut turn = gates.turn.lock();
+        gates.alone.store(true, Ordering::SeqCst);
+        wait_until_outside(&gates.marks);
+        // Relaxed: to the others it is the same as waiting.
+        mark.store(OUTSIDE, Ordering::Relaxed);
+        let result = run();
+        // Relaxed: as declared.
+        gates.turns.fetch_add(1, Ordering::Relaxed);
+        gates.alone.store(false, Ordering::SeqCst);
+        // Nobody else is alone before `turn` is given on. SeqCst: as in `go_in`.
+        mark.store(INSIDE, Ordering::SeqCst);
+        gates.let_in(&mut turn);
+        drop(turn);
+        self.is_alone.set(false);
+        result
+    }
+}
+
+impl Drop for Pass<'_> {
+    fn drop(&mut self) {
+        if self.gates.marks.len() > 1 {
+            self.gates.go_out(self.index);
+        }
+        if let Some(door) = &self.gates.door {
+            door.leave(self.index);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::ExclusiveReason::Command;
+    use super::*;
+
+    /// Turns of each loop, where loops get in each other's way by chance.
+    const TURNS: usize = if cfg!(miri) { 30 } else { 2_000 };
+
+    #[test]
+    fn who_is_alone_sees_nobody_else_execute() {
+        const LOOPS: usize = 4;
+        let gates = Gates::new(LOOPS);
+        // Two counts that are equal whenever nobody is between the two additions.
+        let (first, second) = (AtomicU64::new(0), AtomicU64::new(0));
+        std::thread::scope(|scope| {
+            for index in 0..LOOPS {
+                let (gates, first, second) = (&gates, &first, &second);
+                scope.spawn(move || {
+                    for turn in 0..TURNS {
+                        let pass = gates.enter(index);
+                        first.fetch_add(1, Ordering::Relaxed);
+                        spin_loop();
+                        second.fetch_add(1, Ordering::Relaxed);
+                        if turn % 10 == 0 {
+                            pass.alone(Command, || {
+                                pass.alone(Command, || {
+                                    let counts = first.load(Ordering::Relaxed);
+                                    assert_eq!(counts, second.load(Ordering::Relaxed));
+                                });
+                            });
+                        }
+                    }
+                });
+            }
+        });
+        assert_eq!(first.into_inner(), (TURNS * LOOPS) as u64);
+    }
+
+    /// Waits until loop `index` waits for others.
+    fn until_it_waits(gates: &Gates, index: usize) {
+        while gates.waits_at(index).is_none() {
+            yield_now();
+        }
+    }
+
+    #[test]
+    fn who_waits_to_execute_is_let_in_before_the_next_is_alone() {
+        for _ in 0..if cfg!(miri) { 3 } else { 100 } {
+            let gates = Gates::new(3);
+            let order = Mutex::new(Vec::new());
+            let note = |name| order.lock().unwrap().push(name);
+            std::thread::scope(|scope| {
+                let (gates, note) = (&gates, &note);
+                gates.enter(0).alone(Command, || {
+                    // Who wants to be alone has waited for longer.
+                    scope.spawn(move || gates.enter(1).alone(Command, || note("alone")));
+                    until_it_waits(gates, 1);
+                    scope.spawn(move || {
+                        let _pass = gates.enter(2);
+                        note("inside");
+                    });
+                    until_it_waits(gates, 2);
+                    // paced: after this long, loops that wait to execute are let in first.
+                    std::thread::sleep(Duration::from_micros(UNFAIR_US));
+                });
+            });
+            assert_eq!(order.into_inner().unwrap(), ["inside", "alone"]);
+        }
+    }
+
+    /// Waits until a thread of this process sleeps, as the system says it.
+    #[cfg(not(miri))]
+    fn until_it_sleeps(thread: rustix::thread::Pid) {
+        let path = format!("/proc/self/task/{}/stat", thread.as_raw_pid());
+        let sleeps = |stat: String| stat.rsplit_once(") ").unwrap().1.starts_with('S');
+        while !sleeps(std::fs::read_to_string(&path).unwrap()) {
+            yield_now();
+        }
+    }
+
+    #[cfg(not(miri))]
+    #[test]
+    fn who_is_alone_again_and_again_does_not_keep_another_from_it() {
+        let gates = Gates::new(2);
+        let is_over = AtomicBool::new(false);
+        let mut since = 0;
+        std::thread::scope(|scope| {
+            let (gates, is_over) = (&gates, &is_over);
+            let pass = gates.enter(0);
+            let (tell, told) = std::sync::mpsc::channel();
+            scope.spawn(move || {
+                let other = gates.enter(1);
+                tell.send(rustix::thread::gettid()).unwrap();
+                while !gates.alone.load(Ordering::Relaxed) {
+                    yield_now();
+                }
+                other.alone(Command, || is_over.store(true, Ordering::Relaxed));
+            });
+            let thread = told.recv().unwrap();
+            // A busy machine may let it stand before it has queued.
+            pass.alone(Command, || until_it_sleeps(thread));
+            while !is_over.load(Ordering::Relaxed) {
+                // The turn is given on by who waits, not by who is faster.
+                // paced: the loop is alone for as long as a script runs.
+                pass.alone(Command, || std::thread::sleep(Duration::from_millis(5)));
+                since += 1;
+            }
+        });
+        assert!(since < 10, "{since} times");
+    }
+
+    #[test]
+    fn who_waits_is_told_how_often_others_were_alone() {
+        let gates = Gates::new(2);
+        assert_eq!(gates.waits_at(1), None);
+        std::thread::scope(|scope| {
+            let gates = &gates;
+            let pass = gates.enter(0);
+            pass.alone(Command, || ());
+            pass.alone(Command, || {
+                assert_eq!(gates.waits_at(0), None);
+                scope.spawn(move || drop(gates.enter(1)));
+                until_it_waits(gates, 1);
+                assert_eq!(gates.waits_at(1), Some(1));
+            });
+        });
+        assert_eq!((gates.waits_at(0), gates.waits_at(1)), (None, None));
+    }
+
+    #[test]
+    fn who_is_kept_out_by_the_door_waits_for_others_too() {
+        let gates = Gates::with_door(1);
+        std::thread::scope(|scope| {
+            let gates = &gates;
+            gates.shut_out(|| {
+                scope.spawn(move || drop(gates.enter(0)));
+                until_it_waits(gates, 0);
+            });
+        });
+        assert_eq!(gates.waits_at(0), None);
+    }
+
+    #[test]
+    fn who_shuts_the_door_finds_nobody_between_two_steps_of_who_is_alone() {
+        for loops in [1, 3] {
+            let gates = Gates::with_door(loops);
+            let (first, second) = (AtomicU64::new(0), AtomicU64::new(0));
+            std::thread::scope(|scope| {
+                for index in 0..loops {
+                    let (gates, first, second) = (&gates, &first, &second);
+                    scope.spawn(move || {
+                        for turn in 0..TURNS {
+                            let pass = gates.enter(index);
+                            first.fetch_add(1, Ordering::Relaxed);
+                            if turn % 3 == 0 {
+                                // Who waits to be alone has not left.
+                                pass.alone(Command, spin_loop);
+                            }
+                            second.fetch_add(1, Ordering::Relaxed);
+                        }
+                    });
+                }
+                for _ in 0..TURNS / 10 {
+                    gates.shut_out(|| {
+                        let counts = first.load(Ordering::Relaxed);
+                        assert_eq!(counts, second.load(Ordering::Relaxed));
+                    });
+                }
+            });
+            assert_eq!(first.into_inner(), (TURNS * loops) as u64);
+        }
+    }
+}

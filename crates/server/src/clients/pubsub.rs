@@ -1,0 +1,603 @@
+//! Pubsub: who listens to which channels, and the way of a message to them.
+//!
+//! A message goes into the inboxes of its listeners under the registry's lock for readers, so who
+//! has left a channel gets nothing from it any more; a message to very many goes in steps, between
+//! which the lock is free ([`PubSub::publish_some`]). Patterns stand by the bytes they begin with,
+//! so that only those are tried with which the channel begins. Lock order: shard, registry, inbox.
+//!
+//! Tests: tests/resp_pubsub.rs.
+
+mod few; // a map that allocates nothing for its first entry
+
+use std::collections::hash_map::RandomState;
+use std::collections::{BTreeMap, HashMap};
+use std::hash::BuildHasher;
+use std::ops::Bound;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use cellar_protocol::resp::glob::Pattern;
+use cellar_protocol::resp::{Proto, Reply};
+
+use self::few::Few;
+use crate::clients::client::Client;
+
+/// Bytes of a message or pattern that count for one more of them.
+const WORK_BYTES: usize = 256;
+/// Comparisons of a pattern with blocks of a channel's name that count for one more.
+const WORK_COMPARISONS: usize = 16;
+
+/// Those who listen to one channel or pattern, by their numbers.
+type Listeners = Few<u64, Arc<Client>>;
+
+/// Patterns of one beginning, by name.
+type Patterns = Few<Box<[u8]>, Box<(Pattern, Listeners)>>;
+
+/// What a client listens to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// One channel.
+    Channel,
+    /// All channels that match a pattern.
+    Pattern,
+    /// One channel of a shard: such channels have names of their own, and no patterns.
+    Shard,
+}
+
+/// Parts of the channels of a kind: of a million channels one has some thousands.
+const PARTS: usize = 256;
+
+/// Channels and who listens to each, in parts by their names.
+#[derive(Debug)]
+struct Channels {
+    hasher: RandomState,
+    parts: Box<[HashMap<Box<[u8]>, Listeners>]>,
+    count: usize,
+}
+
+impl Default for Channels {
+    fn default() -> Channels {
+        Channels {
+            hasher: RandomState::new(),
+            parts: (0..PARTS).map(|_| HashMap::new()).collect(),
+            count: 0,
+        }
+    }
+}
+
+impl Channels {
+    fn part(&self, name: &[u8]) -> usize {
+        self.hasher.hash_one(name) as usize % PARTS
+    }
+
+    fn get(&self, name: &[u8]) -> Option<&Listeners> {
+        self.parts[self.part(name)].get(name)
+    }
+
+    fn add(&mut self, name: &[u8], client: &Arc<Client>) {
+        let part = self.part(name);
+        let part = &mut self.parts[part];
+        let before = part.len();
+        let listeners = part.entry(name.into()).or_default();
+        listeners.insert(client.id, Arc::clone(client));
+        self.count += part.len() - before;
+    }
+
+    fn remove(&mut self, name: &[u8], client: &Client) {
+        let part = self.part(name);
+        let part = &mut self.parts[part];
+        let Some(listeners) = part.get_mut(name) else {
+            return;
+        };
+        listeners.remove(&client.id);
+        if listeners.is_empty() {
+            part.remove(name);
+            self.count -= 1;
+        }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (&Box<[u8]>, &Listeners)> {
+        self.parts.iter().flatten()
+    }
+}
+
+impl Kind {
+    /// Which names [`PubSub::some_channels`] shows.
+    fn channels(self, registry: &Registry) -> &Channels {
+        match self {
+            Kind::Shard => &registry.shards,
+            _ => &registry.channels,
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+struct Registry {
+    channels: Channels,
+    /// By the bytes with which they begin.
+    patterns: BTreeMap<Box<[u8]>, Patterns>,
+    pattern_count: usize,
+    shards: Channels,
+}
+
+impl Registry {
+    fn unsubscribe(&mut self, kind: Kind, name: &[u8], client: &Client) {
+        match kind {
+            Kind::Channel => self.channels.remove(name, client),
+            Kind::Shard => self.shards.remove(name, client),
+            Kind::Pattern => self.unsubscribe_from_pattern(name, client),
+        }
+    }
+
+    fn unsubscribe_from_pattern(&mut self, name: &[u8], client: &Client) {
+        let beginning = Pattern::beginning(name);
+        let Some(patterns) = self.patterns.get_mut(beginning.as_slice()) else {
+            return;
+        };
+        let Some(entry) = patterns.get_mut(name) else {
+            return;
+        };
+        let listeners = &mut entry.1;
+        listeners.remove(&client.id);
+        if listeners.is_empty() {
+            patterns.remove(name);
+            self.pattern_count -= 1;
+            if patterns.is_empty() {
+                self.patterns.remove(beginning.as_slice());
+            }
+        }
+    }
+
+    /// The longest beginning of a channel that patterns have, of at most so many bytes; what was
+    /// passed over counts for work.
+    fn beginning(&self, channel: &[u8], most: usize, left: &mut usize) -> Looked<'_> {
+        let mut most = most;
+        loop {
+            let up_to = (Bound::Unbounded, Bound::Included(&channel[..most]));
+            let Some((found, patterns)) = self.patterns.range::<[u8], _>(up_to).next_back() else {
+                return Looked::Nothing;
+            };
+            let pairs = found.iter().zip(channel);
+            let common = pairs.take_while(|(one, other)| one == other).count();
+            // It takes a comparison of names for each level of the tree.
+            *left = left.saturating_sub(1 + common / WORK_BYTES);
+            if common == found.len() {
+                return Looked::Found(common, patterns);
+            }
+            // Any that is longer than what they have in common would stand behind the one found.
+            most = common;
+            if *left == 0 {
+                return Looked::NotYet(most);
+            }
+        }
+    }
+}
+
+/// What a look for patterns by their beginning found.
+enum Looked<'a> {
+    /// Patterns, and the length of their beginning.
+    Found(usize, &'a Patterns),
+    /// None up to here; it goes on with beginnings of so many bytes.
+    NotYet(usize),
+    /// There are no others.
+    Nothing,
+}
+
+/// All channels and patterns that somebody listens to. A client that has left may still stand there
+/// for a moment; it is sent nothing and counts for no message.
+#[derive(Debug, Default)]
+pub struct PubSub {
+    registry: RwLock<Registry>,
+}
+
+impl PubSub {
+    /// Lets a client listen.
+    pub fn subscribe(&self, kind: Kind, name: &[u8], client: &Arc<Client>) {
+        match kind {
+            Kind::Channel => self.write().channels.add(name, client),
+            Kind::Shard => self.write().shards.add(name, client),
+            Kind::Pattern => self.subscribe_to_pattern(name, Pattern::new(name), client),
+        }
+    }
+
+    /// Lets a client listen to all channels that match a pattern, which is `name` taken apart.
+    pub fn subscribe_to_pattern(&self, name: &[u8], pattern: Pattern, client: &Arc<Client>) {
+        let beginning = Pattern::beginning(name).into_boxed_slice();
+        let mut registry = self.write();
+        let patterns = registry.patterns.entry(beginning).or_default();
+        let (id, client) = (client.id, Arc::clone(client));
+        if let Some(entry) = patterns.get_mut(name) {
+            entry.1.insert(id, client);
+            return;
+        }
+        patterns.insert(name.into(), Box::new((pattern, Few::One(id, client))));
+        registry.pattern_count += 1;
+    }
+
+    /// Lets a client listen no longer.
+    pub fn unsubscribe(&self, kind: Kind, name: &[u8], client: &Client) {
+        self.write().unsubscribe(kind, name, client);
+    }
+
+    /// The same for several names; the lock is held for all of them.
+    pub fn unsubscribe_all(&self, kind: Kind, names: &[Box<[u8]>], client: &Client) {
+        let mut registry = self.write();
+        for name in names {
+            registry.unsubscribe(kind, name, client);
+        }
+    }
+
+    /// Sends a message to some more of those who listen; whether there are others, and what work
+    /// is left.
+    ///
+    /// `work_max` is how many patterns are tried and messages sent in this call, long messages
+    /// counted for several.
+    pub fn publish_some(
+        &self,
+        channel: &[u8],
+        message: &[u8],
+        sending: &mut Sending,
+        work_max: usize,
+    ) -> (bool, usize) {
+        let mut left = work_max;
+        let goes_on = self.publish_on(channel, message, sending, &mut left);
+        (goes_on, left)
+    }
+
+    fn publish_on(
+        &self,
+        channel: &[u8],
+        message: &[u8],
+        sending: &mut Sending,
+        left: &mut usize,
+    ) -> bool {
+        let registry = self.read();
+        let mut most = match sending.beginning_max {
+            Some(most) => most,
+            None => {
+                let parts: [&[u8]; 3] = [b"message", channel, message];
+                if !sending.send(registry.channels.get(channel), &parts, left) {
+                    return true;
+                }
+                sending.begin(channel.len());
+                channel.len()
+            }
+        };
+        loop {
+            if *left == 0 {
+                return true;
+            }
+            match registry.beginning(channel, most, left) {
+                Looked::Nothing => return false,
+                Looked::NotYet(next) => sending.begin(next),
+                Looked::Found(length, patterns) => {
+                    if length != most {
+                        sending.begin(length);
+                    }
+                    if !sending.send_to_patterns(patterns, channel, message, left) {
+                        return true;
+                    }
+                    let Some(next) = length.checked_sub(1) else {
+                        return false;
+                    };
+                    sending.begin(next);
+                }
+            }
+            most = sending.beginning_max.unwrap_or(0);
+        }
+    }
+
+    /// The same to those who listen to a channel of a shard.
+    pub fn publish_some_to_shard(
+        &self,
+        channel: &[u8],
+        message: &[u8],
+        sending: &mut Sending,
+        work_max: usize,
+    ) -> (bool, usize) {
+        let registry = self.read();
+        let (parts, mut left): ([&[u8]; 3], _) = ([b"smessage", channel, message], work_max);
+        let goes_on = !sending.send(registry.shards.get(channel), &parts, &mut left);
+        (goes_on, left)
+    }
+
+    /// Whether nobody listens to anything.
+    #[must_use]
+    pub fn is_silent(&self) -> bool {
+        let registry = self.read();
+        let channels = registry.channels.count + registry.shards.count == 0;
+        channels && registry.patterns.is_empty()
+    }
+
+    /// Shows channels of a kind that somebody listens to, `names_min` or those of the last parts,
+    /// and where to go on: the first time at zero, none behind the last. Who goes on is shown each
+    /// channel once that is listened to from the first call to the last.
+    pub fn some_channels(
+        &self,
+        kind: Kind,
+        from: usize,
+        names_min: usize,
+        mut each: impl FnMut(&[u8]),
+    ) -> Option<usize> {
+        let registry = self.read();
+        let mut shown = 0;
+        for (place, part) in kind.channels(&registry).parts.iter().enumerate().skip(from) {
+            if shown >= names_min {
+                return Some(place);
+            }
+            part.keys().for_each(|name| each(name));
+            shown += part.len();
+        }
+        None
+    }
+
+    /// All who listen to channels of a kind whose names are meant.
+    #[must_use]
+    pub fn listeners_of(&self, kind: Kind, is_meant: impl Fn(&[u8]) -> bool) -> Vec<Arc<Client>> {
+        let registry = self.read();
+        let channels = kind.channels(&registry).iter();
+        let meant = channels.filter(|(name, _)| is_meant(name));
+        meant
+            .flat_map(|(_, clients)| clients.values().cloned())
+            .collect()
+    }
+
+    /// How many listen to a channel by its name.
+    #[must_use]
+    pub fn listeners(&self, kind: Kind, channel: &[u8]) -> usize {
+        let registry = self.read();
+        kind.channels(&registry).get(channel).map_or(0, Few::len)
+    }
+
+    /// How many channels and patterns somebody listens to.
+    #[must_use]
+    pub fn counts(&self) -> (usize, usize) {
+        let registry = self.read();
+        (registry.channels.count, registry.pattern_count)
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, Registry> {
+        self.registry.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Registry> {
+        let locked = self.registry.write();
+        locked.unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// How far a message has come.
+#[derive(Debug, Default)]
+pub struct Sending {
+    /// To how many it was sent.
+    pub count: usize,
+    /// How long the beginnings of the patterns are at most that come next; none before the
+    /// listeners of the channel had theirs.
+    beginning_max: Option<usize>,
+    /// The pattern whose listeners come next, among those of the longest such beginning.
+    pattern: Box<[u8]>,
+    /// The listener that had it last.
+    after: u64,
+}
+
+impl Sending {
+    /// Goes on with patterns whose beginnings are no longer than this.
+    fn begin(&mut self, beginning_max: usize) {
+        (self.beginning_max, self.pattern, self.after) = (Some(beginning_max), Box::default(), 0);
+    }
+
+    /// Sends to the listeners of those that match, among patterns of one beginning; whether all had
+    /// it before nothing was left.
+    fn send_to_patterns(
+        &mut self,
+        patterns: &Patterns,
+        channel: &[u8],
+        message: &[u8],
+        left: &mut usize,
+    ) -> bool {
+        let first = std::mem::take(&mut self.pattern);
+        // Whoever is looked up gets on by one pattern at least.
+        *left = (*left).max(1);
+        for (name, entry) in patterns.from::<[u8]>(Bound::Included(&first)) {
+            let (pattern, listeners) = &**entry;
+            if *name != first {
+                self.after = 0;
+            }
+            if *left == 0 {
+                self.pattern = name.clone();
+                return false;
+            }
+            let comparisons = pattern.comparisons(channel.len()) / WORK_COMPARISONS;
+            *left =
+                left.saturating_sub(1 + (name.len() + channel.len()) / WORK_BYTES + comparisons);
+            if pattern.matches(channel) {
+                let parts: [&[u8]; 4] = [b"pmessage", name, channel, message];
+                // Whoever is tried gets on by one listener at least.
+                *left = (*left).max(1);
+                if !self.send(Some(listeners), &parts, left) {
+                    self.pattern = name.clone();
+                    return false;
+                }
+            }
+        }
+        true
+    }
+
+    /// Sends to the listeners behind the last one; whether all had it before nothing was left.
+    fn send(&mut self, listeners: Option<&Listeners>, parts: &[&[u8]], left: &mut usize) -> bool {
+        let mut letter = Letter::new(parts);
+        let cost = 1 + parts.iter().map(|part| part.len()).sum::<usize>() / WORK_BYTES;
+        let after = self.after;
+        let others = listeners
+            .into_iter()
+            .flat_map(|all| all.from(Bound::Excluded(&after)));
+        for (&id, client) in others {
+            if *left == 0 {
+                return false;
+            }
+            *left = left.saturating_sub(cost);
+            self.after = id;
+            if !client.is_gone() {
+                self.count += usize::from(letter.send(client));
+            }
+        }
+        true
+    }
+}
+
+/// A message of strings, encoded once for each version of the protocol.
+struct Letter<'a> {
+    parts: &'a [&'a [u8]],
+    forms: [Vec<u8>; 2],
+}
+
+impl<'a> Letter<'a> {
+    fn new(parts: &'a [&'a [u8]]) -> Letter<'a> {
+        let forms = [Vec::new(), Vec::new()];
+        Letter { parts, forms }
+    }
+
+    /// Sends it; whether the client will get it.
+    fn send(&mut self, client: &Client) -> bool {
+        let proto = client.proto();
+        let form = &mut self.forms[usize::from(proto == Proto::V3)];
+        if form.is_empty() {
+            let mut reply = Reply::new(form, proto);
+            reply.push(self.parts.len());
+            self.parts.iter().for_each(|part| reply.bulk(part));
+        }
+        client.push(|out| out.extend_from_slice(form))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clients::client::{Clients, Delivery, Seat};
+
+    #[test]
+    fn nothing_is_left_of_a_channel_that_nobody_listens_to() {
+        let (pubsub, clients) = (PubSub::default(), Clients::default());
+        let client = clients.add(Seat::default(), None, 0);
+        pubsub.subscribe(Kind::Channel, b"news", &client);
+        pubsub.subscribe(Kind::Pattern, b"n*", &client);
+        let told = || {
+            let mut sending = Sending::default();
+            assert!(
+                !pubsub
+                    .publish_some(b"news", b"hi", &mut sending, usize::MAX)
+                    .0
+            );
+            sending.count
+        };
+        assert_eq!(told(), 2);
+        pubsub.unsubscribe(Kind::Channel, b"news", &client);
+        pubsub.unsubscribe(Kind::Pattern, b"n*", &client);
+        assert_eq!(told(), 0);
+        assert!(pubsub.is_silent());
+        let expected = b"*3\r\n$7\r\nmessage\r\n$4\r\nnews\r\n$2\r\nhi\r\n\
+            *4\r\n$8\r\npmessage\r\n$2\r\nn*\r\n$4\r\nnews\r\n$2\r\nhi\r\n";
+        assert_eq!(client.deliver(), Delivery::Bytes(expected.to_vec()));
+    }
+
+    #[test]
+    fn channels_are_shown_some_at_a_time_each_once() {
+        let (pubsub, clients) = (PubSub::default(), Clients::default());
+        let client = clients.add(Seat::default(), None, 0);
+        let mut names: Vec<Vec<u8>> = (0..5_000_u32).map(|n| n.to_string().into()).collect();
+        for name in &names {
+            pubsub.subscribe(Kind::Channel, name, &client);
+        }
+        let (mut shown, mut next, mut calls) = (Vec::new(), Some(0), 0);
+        while let Some(from) = next {
+            let before = shown.len();
+            next = pubsub.some_channels(Kind::Channel, from, 100, |name| {
+                shown.push(name.to_vec());
+            });
+            assert!(shown.len() - before < 100 + 100, "one part more at most");
+            calls += 1;
+        }
+        names.sort();
+        shown.sort();
+        assert!(calls > 20, "{calls}");
+        assert_eq!(shown, names);
+        assert_eq!(pubsub.some_channels(Kind::Shard, 0, 1, |_| panic!()), None);
+    }
+
+    #[test]
+    fn a_message_goes_as_far_as_there_is_work_for_it() {
+        let (pubsub, clients) = (PubSub::default(), Clients::default());
+        let client = clients.add(Seat::default(), None, 0);
+        for place in 0..100 {
+            pubsub.subscribe(Kind::Pattern, format!("n*{place}").as_bytes(), &client);
+        }
+        let publish = |work| pubsub.publish_some(b"news", b"hi", &mut Sending::default(), work);
+        let (goes_on, left) = publish(1_000_000);
+        let needed = 1_000_000 - left;
+        assert!(!goes_on && needed >= 100, "{needed}");
+        assert_eq!(publish(needed + 1), (false, 1));
+        assert_eq!(publish(needed / 2), (true, 0));
+    }
+
+    #[test]
+    fn a_message_in_steps_reaches_each_listener_once() {
+        let (pubsub, clients) = (PubSub::default(), Clients::default());
+        let listeners: Vec<_> = (0..50)
+            .map(|_| clients.add(Seat::default(), None, 0))
+            .collect();
+        for (place, client) in listeners.iter().enumerate() {
+            pubsub.subscribe(Kind::Channel, b"news", client);
+            pubsub.subscribe(Kind::Pattern, format!("n*{}", place % 3).as_bytes(), client);
+            pubsub.subscribe(Kind::Pattern, b"ne?s", client);
+        }
+        for work_max in [1, 2, 7, 1_000] {
+            let (mut sending, mut steps) = (Sending::default(), 1);
+            while pubsub
+                .publish_some(b"news", b"hi", &mut sending, work_max)
+                .0
+            {
+                steps += 1;
+            }
+            assert_eq!(sending.count, 100, "in {steps} steps");
+            assert_eq!(steps > 1, work_max < 1_000);
+        }
+        let one = b"*3\r\n$7\r\nmessage\r\n$4\r\nnews\r\n$2\r\nhi\r\n\
+            *4\r\n$8\r\npmessage\r\n$4\r\nne?s\r\n$4\r\nnews\r\n$2\r\nhi\r\n";
+        for client in &listeners {
+            assert_eq!(client.deliver(), Delivery::Bytes(one.repeat(4)));
+        }
+    }
+
+    fn listener(pubsub: &PubSub, patterns: impl Iterator<Item = Vec<u8>>) -> Arc<Client> {
+        let client = Clients::default().add(Seat::default(), None, 0);
+        patterns.for_each(|name| pubsub.subscribe(Kind::Pattern, &name, &client));
+        client
+    }
+
+    #[test]
+    fn a_pattern_that_begins_otherwise_takes_no_work() {
+        let pubsub = PubSub::default();
+        let others = (0..5_000).map(|at| format!("nothing{at}*").into_bytes());
+        let meant = [&b"__key*"[..], b"__keyevent@0__:set", b"*"].map(<[u8]>::to_vec);
+        let _client = listener(&pubsub, others.chain(meant));
+        let mut sending = Sending::default();
+        assert!(
+            !pubsub
+                .publish_some(b"__keyevent@0__:set", b"k", &mut sending, 64)
+                .0
+        );
+        assert_eq!(sending.count, 3);
+        assert_eq!(pubsub.counts(), (0, 5_003));
+    }
+
+    #[test]
+    fn tests_of_a_pattern_count_with_the_length_of_the_channel() {
+        let pubsub = PubSub::default();
+        let pattern = |at: u8| [b"*?", &[b'a'; 100][..], &[b'b', at, b'*']].concat();
+        let _client = listener(&pubsub, (0..20).map(pattern));
+        let (channel, mut sending, mut steps) = (vec![b'a'; 60 << 10], Sending::default(), 1);
+        while pubsub.publish_some(&channel, b"m", &mut sending, 2_048).0 {
+            steps += 1;
+        }
+        assert_eq!((sending.count, steps), (0, 20));
+    }
+}

@@ -1,0 +1,518 @@
+//! Waiters: clients whose command waits for a value, and the keys that they wait for.
+//!
+//! A name that somebody waits for has a line for each database and kind of value, in the order of
+//! arrival. A store marks the name ([`Waiters::stored`]); who has executed a command serves what is
+//! marked, alone (execute/resp/waiting/serve.rs). An answer lies in its [`Waiter`] until the event
+//! loop that was called for it takes it.
+//!
+//! Invariant: who waits is in the table until it is answered or gone, and whoever takes it out is
+//! inside a gate, so that one who is alone serves it undisturbed. Lock order: shard, part, marks.
+//! Why: docs/decisions/0046. Tests: at the end of this file, tests/resp_waits.rs.
+
+use std::collections::hash_map::RandomState;
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::hash::BuildHasher;
+use std::ops::Bound::{Excluded, Included};
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use cellar_protocol::resp::{Command, Proto, Reply};
+
+use crate::clients::client::Client;
+use crate::config::limits::{ENTRY_BYTES, WAITERS_MAX};
+
+/// Parts, so that event loops rarely wait for each other.
+const PARTS: usize = 16;
+
+/// Why a wait ends without a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WaitEnd {
+    /// Its time is over, or somebody has said so.
+    TimeOut,
+    /// Somebody has ended it with an error.
+    Unblocked,
+    /// Its keys have become another node's; it asks again and is told whose.
+    Moved,
+}
+
+/// What a key has to hold for somebody who waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum WantedKind {
+    /// A list.
+    List,
+    /// A sorted set.
+    SortedSet,
+}
+
+/// What a client waits for, and how it is answered.
+#[derive(Debug)]
+pub struct WaitRequest {
+    /// Who waits.
+    pub client: Arc<Client>,
+    /// Its database.
+    pub database: u32,
+    /// The version of its answer.
+    pub proto: Proto,
+    /// Whether it wants no answer.
+    pub is_silent: bool,
+    /// Its command.
+    pub command: &'static Command,
+    /// All arguments.
+    pub args: Box<[Box<[u8]>]>,
+    /// Where its keys stand among them.
+    pub keys: Range<usize>,
+    /// What the keys have to hold.
+    pub kind: WantedKind,
+    /// When it has waited long enough, in engine milliseconds; none for never.
+    pub until_ms: Option<u64>,
+}
+
+/// A client that waits.
+#[derive(Debug)]
+pub struct Waiter {
+    /// What for.
+    pub request: WaitRequest,
+    /// Its place in the order of arrival, from 1.
+    pub number: u64,
+    answer: Mutex<Option<Vec<u8>>>,
+    /// Whether it waits no longer, though it may still stand in lines.
+    // Relaxed: who sets it is inside a gate, and who looks is alone.
+    has_left: AtomicBool,
+}
+
+impl WaitRequest {
+    fn names(&self) -> &[Box<[u8]>] {
+        self.args.get(self.keys.clone()).unwrap_or_default()
+    }
+
+    /// Bytes that its names take, each with [`ENTRY_BYTES`].
+    #[must_use]
+    pub fn names_bytes(&self) -> usize {
+        let names = self.names().iter();
+        names.map(|name| name.len() + ENTRY_BYTES).sum()
+    }
+}
+
+impl Waiter {
+    /// The keys that it waits for.
+    #[must_use]
+    pub fn names(&self) -> &[Box<[u8]>] {
+        self.request.names()
+    }
+
+    /// Bytes of memory that it takes.
+    #[must_use]
+    pub fn held_bytes(&self) -> usize {
+        let args: usize = self.request.args.iter().map(|arg| arg.len()).sum();
+        args + self.request.names_bytes() + ENTRY_BYTES
+    }
+
+    /// Answers it; its loop has to be called.
+    pub fn answer(&self, bytes: Vec<u8>) {
+        let bytes = if self.request.is_silent {
+            Vec::new()
+        } else {
+            bytes
+        };
+        *lock(&self.answer) = Some(bytes);
+    }
+
+    /// Takes its answer if there is one.
+    #[must_use]
+    pub fn take_answer(&self) -> Option<Vec<u8>> {
+        lock(&self.answer).take()
+    }
+
+    /// Notes in its client whether it waits.
+    fn note(&self, waits: bool) {
+        let counts = &self.request.client.counts;
+        counts.waits.store(waits, Ordering::Relaxed);
+    }
+
+    /// Answers it that nothing came.
+    pub(crate) fn answer_end(&self, end: WaitEnd) {
+        let mut bytes = Vec::new();
+        let mut reply = Reply::new(&mut bytes, self.request.proto);
+        match end {
+            WaitEnd::TimeOut => reply.null_array(),
+            WaitEnd::Moved => reply.error("CLUSTERDOWN Hash slot not served"),
+            WaitEnd::Unblocked => reply.error("UNBLOCKED client unblocked via CLIENT UNBLOCK"),
+        }
+        self.answer(bytes);
+    }
+}
+
+/// Those who wait for one name in one database.
+#[derive(Debug)]
+struct WaitedKey {
+    database: u32,
+    /// Whether it was stored since it was served.
+    is_marked: bool,
+    /// By what they want and their numbers, each with the place of the name among its arguments.
+    line: BTreeMap<(WantedKind, u64), (Arc<Waiter>, usize)>,
+}
+
+type WaitedByName = HashMap<Box<[u8]>, Vec<WaitedKey>>;
+
+/// A name and its database.
+pub type MarkedKey = (u32, Box<[u8]>);
+
+/// All who wait.
+#[derive(Debug, Default)]
+pub struct Waiters {
+    hasher: RandomState,
+    parts: [Mutex<WaitedByName>; PARTS],
+    /// What was stored, in this order.
+    marks: Mutex<VecDeque<MarkedKey>>,
+    // Relaxed: a reason to look, which who has stored something sees in its own thread.
+    is_ready: AtomicBool,
+    by_client: Mutex<BTreeMap<u64, Arc<Waiter>>>,
+    // Relaxed: who comes at the same moment comes in either order.
+    last: AtomicU64,
+    // Relaxed: a bound that orders nothing.
+    count: AtomicUsize,
+    /// Names that are waited for.
+    // Relaxed: a figure to look at.
+    keys: AtomicUsize,
+    /// Those who do not wait for ever.
+    // Relaxed: a figure to look at.
+    timed: AtomicUsize,
+}
+
+impl Waiters {
+    /// Lets a client wait; none if there are too many.
+    #[must_use]
+    pub fn add(&self, request: WaitRequest) -> Option<Arc<Waiter>> {
+        if self.count.fetch_add(1, Ordering::Relaxed) >= WAITERS_MAX {
+            self.count.fetch_sub(1, Ordering::Relaxed);
+            return None;
+        }
+        let waiter = Arc::new(Waiter {
+            number: self.last.fetch_add(1, Ordering::Relaxed) + 1,
+            request,
+            answer: Mutex::default(),
+            has_left: AtomicBool::new(false),
+        });
+        if waiter.request.until_ms.is_some() {
+            self.timed.fetch_add(1, Ordering::Relaxed);
+        }
+        for place in waiter.request.keys.clone() {
+            self.line_up(&waiter, place);
+        }
+        waiter.note(true);
+        // Last, so that who is counted waits indeed.
+        let id = waiter.request.client.id;
+        lock(&self.by_client).insert(id, Arc::clone(&waiter));
+        Some(waiter)
+    }
+
+    fn line_up(&self, waiter: &Arc<Waiter>, place: usize) {
+        let WaitRequest {
+            database,
+            kind,
+            args,
+            ..
+        } = &waiter.request;
+        let mut part = self.part(&args[place]);
+        let keys = part.entry(args[place].clone()).or_default();
+        let found = keys.iter().position(|key| key.database == *database);
+        let index = found.unwrap_or_else(|| {
+            self.keys.fetch_add(1, Ordering::Relaxed);
+            keys.push(WaitedKey {
+                database: *database,
+                is_marked: false,
+                line: BTreeMap::new(),
+            });
+            keys.len() - 1
+        });
+        // A name that it gave twice is waited for at its first place.
+        let entry = keys[index].line.entry((*kind, waiter.number));
+        entry.or_insert_with(|| (Arc::clone(waiter), place));
+    }
+
+    /// Takes one out who is answered or gone; whether it was there. The caller is inside a gate.
+    pub fn remove(&self, waiter: &Waiter) -> bool {
+        let was_there = self.dismiss(waiter);
+        if was_there {
+            self.leave_lines(waiter, 0..waiter.names().len());
+        }
+        was_there
+    }
+
+    /// The same, save that it still stands in lines, where nobody sees it:
+    /// [`Waiters::leave_lines`] is to follow.
+    pub fn dismiss(&self, waiter: &Waiter) -> bool {
+        let WaitRequest {
+            client, until_ms, ..
+        } = &waiter.request;
+        let mut by_client = lock(&self.by_client);
+        let is_it = by_client
+            .get(&client.id)
+            .is_some_and(|one| one.number == waiter.number);
+        if !is_it {
+            return false;
+        }
+        by_client.remove(&client.id);
+        drop(by_client);
+        waiter.note(false);
+        self.count.fetch_sub(1, Ordering::Relaxed);
+        if until_ms.is_some() {
+            self.timed.fetch_sub(1, Ordering::Relaxed);
+        }
+        waiter.has_left.store(true, Ordering::Relaxed);
+        true
+    }
+
+    /// Takes one that was dismissed out of the lines of some of its names. The caller is inside a
+    /// gate.
+    pub fn leave_lines(&self, waiter: &Waiter, places: Range<usize>) {
+        for name in &waiter.names()[places] {
+            self.leave(waiter, name);
+        }
+    }
+
+    fn leave(&self, waiter: &Waiter, name: &[u8]) {
+        let mut part = self.part(name);
+        let Some(keys) = part.get_mut(name) else {
+            return;
+        };
+        let WaitRequest { database, kind, .. } = &waiter.request;
+        keys.retain_mut(|key| {
+            if key.database == *database {
+                key.line.remove(&(*kind, waiter.number));
+                let is_empty = key.line.is_empty();
+                self.keys
+                    .fetch_sub(usize::from(is_empty), Ordering::Relaxed);
+            }
+            !key.line.is_empty()
+        });
+        if keys.is_empty() {
+            part.remove(name);
+        }
+    }
+
+    /// A name was stored in the database that `database` tells; called under its shard's lock.
+    pub fn stored(&self, name: &[u8], database: impl FnOnce() -> Option<u32>) {
+        let mut part = self.part(name);
+        let Some(keys) = part.get_mut(name) else {
+            return;
+        };
+        let Some(database) = database() else {
+            return;
+        };
+        for key in keys.iter_mut().filter(|key| key.database == database) {
+            self.mark(key, name);
+        }
+    }
+
+    /// The names that are waited for in either of two databases.
+    #[must_use]
+    pub fn of_databases(&self, one: u32, other: u32) -> Vec<MarkedKey> {
+        let mut found = Vec::new();
+        for part in &self.parts {
+            for (name, keys) in lock(part).iter() {
+                let databases = keys.iter().map(|key| key.database);
+                let these = databases.filter(|&database| database == one || database == other);
+                found.extend(these.map(|database| (database, name.clone())));
+            }
+        }
+        found
+    }
+
+    fn mark(&self, key: &mut WaitedKey, name: &[u8]) {
+        if !std::mem::replace(&mut key.is_marked, true) {
+            lock(&self.marks).push_back((key.database, name.into()));
+            self.is_ready.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether something that was stored is waited for.
+    #[inline]
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        self.is_ready.load(Ordering::Relaxed)
+    }
+
+    /// The name that was marked first. It counts as marked until [`Waiters::unmark`].
+    #[must_use]
+    pub fn next_marked(&self) -> Option<MarkedKey> {
+        let mut marks = lock(&self.marks);
+        let next = marks.pop_front();
+        if marks.is_empty() {
+            self.is_ready.store(false, Ordering::Relaxed);
+        }
+        next
+    }
+
+    /// Leaves a name for another time.
+    pub fn put_back(&self, marked: MarkedKey) {
+        lock(&self.marks).push_front(marked);
+        self.is_ready.store(true, Ordering::Relaxed);
+    }
+
+    /// A name is served: a store marks it again.
+    pub fn unmark(&self, (database, name): &MarkedKey) {
+        let mut part = self.part(name);
+        for key in part.get_mut(name).into_iter().flatten() {
+            key.is_marked &= key.database != *database;
+        }
+    }
+
+    /// Whether others are about to be served with a name's value.
+    #[must_use]
+    pub fn is_marked(&self, database: u32, name: &[u8]) -> bool {
+        self.is_ready() && self.has(database, name, |key| key.is_marked)
+    }
+
+    /// Whether somebody waits for a name.
+    #[must_use]
+    pub fn awaits(&self, database: u32, name: &[u8]) -> bool {
+        self.has(database, name, |_| true)
+    }
+
+    fn has(&self, database: u32, name: &[u8], is_it: impl Fn(&WaitedKey) -> bool) -> bool {
+        let part = self.part(name);
+        let mut keys = part.get(name).into_iter().flatten();
+        keys.any(|key| key.database == database && is_it(key))
+    }
+
+    /// Who has waited longest for a name to hold a value of this kind, of those behind the number
+    /// `after`; with the place of the name among its arguments.
+    #[must_use]
+    pub fn oldest(
+        &self,
+        (database, name): &MarkedKey,
+        kind: WantedKind,
+        after: u64,
+    ) -> Option<(Arc<Waiter>, usize)> {
+        let part = self.part(name);
+        let key = part
+            .get(name)?
+            .iter()
+            .find(|key| key.database == *database)?;
+        let behind = (Excluded((kind, after)), Included((kind, u64::MAX)));
+        let line = key.line.range(behind).map(|(_, found)| found);
+        let mut waiting = line.filter(|(one, _)| !one.has_left.load(Ordering::Relaxed));
+        waiting.next().cloned()
+    }
+
+    /// The waiter that a client is.
+    #[must_use]
+    pub fn of_client(&self, id: u64) -> Option<Arc<Waiter>> {
+        lock(&self.by_client).get(&id).cloned()
+    }
+
+    /// All who wait.
+    #[must_use]
+    pub fn all(&self) -> Vec<Arc<Waiter>> {
+        lock(&self.by_client).values().cloned().collect()
+    }
+
+    /// Clients that wait, those of them who do not wait for ever, and names waited for.
+    #[must_use]
+    pub fn counts(&self) -> (usize, usize, usize) {
+        let clients = lock(&self.by_client).len();
+        let timed = self.timed.load(Ordering::Relaxed);
+        (clients, timed, self.keys.load(Ordering::Relaxed))
+    }
+
+    fn part(&self, name: &[u8]) -> MutexGuard<'_, WaitedByName> {
+        let number = usize::try_from(self.hasher.hash_one(name) >> 40).unwrap_or(0);
+        lock(&self.parts[number % PARTS])
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use cellar_protocol::resp::command::find;
+
+    use super::*;
+    use crate::clients::client::{Clients, Seat};
+
+    use super::WantedKind::{List as LIST, SortedSet as SORTED};
+
+    fn wait(waiters: &Waiters, clients: &Clients, kind: WantedKind, names: &[&str]) -> Arc<Waiter> {
+        let name = |name: &&str| Box::from(name.as_bytes());
+        let request = WaitRequest {
+            client: clients.add(Seat::default(), None, 0),
+            database: 0,
+            proto: Proto::V2,
+            is_silent: false,
+            command: find(b"blpop").unwrap(),
+            args: names.iter().map(name).collect(),
+            keys: 0..names.len(),
+            kind,
+            until_ms: None,
+        };
+        waiters.add(request).unwrap()
+    }
+
+    fn key(name: &str) -> MarkedKey {
+        (0, name.as_bytes().into())
+    }
+
+    #[test]
+    fn the_oldest_of_a_kind_comes_first_and_a_store_marks_once() {
+        let (waiters, clients) = (Waiters::default(), Clients::default());
+        let first = wait(&waiters, &clients, LIST, &["a", "b", "a"]);
+        let sorted = wait(&waiters, &clients, SORTED, &["b"]);
+        let second = wait(&waiters, &clients, LIST, &["b"]);
+        assert_eq!(waiters.counts(), (3, 0, 2));
+        waiters.stored(b"c", || Some(0));
+        waiters.stored(b"b", || Some(1));
+        assert!(!waiters.is_ready());
+        waiters.stored(b"b", || Some(0));
+        waiters.stored(b"b", || Some(0));
+        assert!(waiters.is_ready() && waiters.is_marked(0, b"b") && !waiters.is_marked(0, b"a"));
+        assert_eq!(waiters.next_marked(), Some(key("b")));
+        assert_eq!(waiters.next_marked(), None);
+        let oldest = |kind, after| {
+            waiters
+                .oldest(&key("b"), kind, after)
+                .map(|(one, _)| one.number)
+        };
+        assert_eq!(oldest(LIST, 0), Some(first.number));
+        assert_eq!(oldest(LIST, first.number), Some(second.number));
+        assert_eq!(oldest(SORTED, 0), Some(sorted.number));
+        assert!(waiters.remove(&first) && !waiters.remove(&first));
+        assert_eq!(oldest(LIST, 0), Some(second.number));
+        waiters.unmark(&key("b"));
+        assert_eq!(waiters.of_databases(0, 3), [key("b")]);
+        assert_eq!(waiters.of_databases(1, 3), []);
+        assert!(waiters.remove(&second) && waiters.remove(&sorted));
+        assert_eq!(waiters.counts(), (0, 0, 0));
+        assert!(waiters.parts.iter().all(|part| lock(part).is_empty()));
+    }
+
+    #[test]
+    fn there_is_a_bound_on_how_many_wait() {
+        let (waiters, clients) = (Waiters::default(), Clients::default());
+        let all: Vec<_> = (0..WAITERS_MAX)
+            .map(|_| wait(&waiters, &clients, LIST, &["a"]))
+            .collect();
+        let one_more = WaitRequest {
+            client: clients.add(Seat::default(), None, 0),
+            args: Box::default(),
+            keys: 0..0,
+            ..request_like(&all[0])
+        };
+        assert!(waiters.add(one_more).is_none());
+        assert!(all.iter().all(|one| waiters.remove(one)));
+        assert_eq!(waiters.counts(), (0, 0, 0));
+    }
+
+    fn request_like(waiter: &Waiter) -> WaitRequest {
+        let of = &waiter.request;
+        WaitRequest {
+            client: Arc::clone(&of.client),
+            args: of.args.clone(),
+            keys: of.keys.clone(),
+            ..*of
+        }
+    }
+}

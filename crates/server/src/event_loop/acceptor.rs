@@ -1,0 +1,277 @@
+//! Acceptor: where connections come in, on a thread of its own, for all event loops.
+//!
+//! It also hears SIGTERM, so neither a new client nor an operator waits for a loop that is held
+//! by a long command. It goes on for `--lame-duck`; then it takes in who has come, closes the
+//! listeners, and only then has the loops drain: who is let go does not come back to this server.
+//! A successor that takes over gets the listeners as they are ([`succeed`]).
+//!
+//! Why: docs/decisions/0026, 0056. Tests: tests/turns.rs, tests/drain.rs, tests/connections.rs,
+//! tests/takeover.rs.
+
+pub(crate) mod succeed; // how a successor takes over
+
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread::{self, JoinHandle};
+
+use rustix::io::Errno;
+
+use self::succeed::Ceremony;
+use crate::config::settings::units::show_duration_ms;
+use crate::event_loop::entrance::Entrance;
+use crate::event_loop::handshakes::Antechamber;
+use crate::net::listener::{BACKLOG, Listener};
+use crate::net::mailbox::{Arrival, ClientSetup, Mailbox};
+use crate::net::stream::Stream;
+use crate::system::clock::LoopClock;
+use crate::system::poller::{Interest, Poller, Waker};
+use crate::system::signals::Signals;
+use crate::upgrade::notify::{self, Notice};
+
+/// Token of the waker.
+const WAKE_TOKEN: u64 = u64::MAX;
+/// Token of the signals; a listener's is its number.
+const SIGNAL_TOKEN: u64 = u64::MAX - 1;
+/// Token of the socket of --control.
+const DOOR_TOKEN: u64 = u64::MAX - 2;
+/// Token of a successor.
+const SUCCESSOR_TOKEN: u64 = u64::MAX - 3;
+/// Most listeners.
+pub(crate) const LISTENERS_MAX: usize = 64;
+/// Connections that are taken in at one listener before it is closed: as many as may wait.
+const LAST_ACCEPTS_MAX: usize = BACKLOG as usize;
+/// Longest sleep.
+const SLEEP_MS: u32 = 60_000;
+/// How long it takes none in when the system refuses connections.
+const SHUT_MS: u64 = 100;
+
+/// Listeners and signals.
+pub(crate) struct Acceptor {
+    listeners: Vec<Listener>,
+    /// Polled, and never read: the first one is enough.
+    _signals: Signals,
+    /// Wakes it when the drain has begun; polled as well.
+    _waker: Arc<Waker>,
+    entrance: Entrance,
+    /// Where clients of TLS go first, if there are any.
+    handshakes: Option<Antechamber>,
+    poller: Poller,
+    shut_until_ms: Option<u64>,
+    /// When the drain begins, once the server was told to stop.
+    leave_ms: Option<u64>,
+    /// How a successor takes over, if one may.
+    ceremony: Option<Ceremony>,
+    /// Whether the last attempt failed, so that one line in the log tells of a whole series.
+    failing: bool,
+}
+
+impl Acceptor {
+    /// An acceptor for these listeners, which are not looked at yet.
+    ///
+    /// # Errors
+    /// The system's, when it is out of files.
+    pub(crate) fn new(
+        listeners: Vec<Listener>,
+        signals: Signals,
+        waker: Arc<Waker>,
+        (entrance, handshakes): (Entrance, Option<Antechamber>),
+        ceremony: Option<Ceremony>,
+    ) -> Result<Acceptor, Errno> {
+        let poller = Poller::new()?;
+        poller.add(&waker, WAKE_TOKEN, Interest::Reads)?;
+        poller.add(&signals, SIGNAL_TOKEN, Interest::Reads)?;
+        let acceptor = Acceptor {
+            listeners,
+            _signals: signals,
+            _waker: waker,
+            entrance,
+            handshakes,
+            poller,
+            shut_until_ms: None,
+            leave_ms: None,
+            ceremony,
+            failing: false,
+        };
+        acceptor.open()?;
+        Ok(acceptor)
+    }
+
+    /// Lets clients in, on a thread of its own.
+    ///
+    /// # Errors
+    /// The system's, when it has no further thread.
+    pub(crate) fn start(
+        self,
+        clock: LoopClock,
+    ) -> Result<JoinHandle<Result<(), Errno>>, std::io::Error> {
+        let thread = thread::Builder::new().name("cellar-accept".to_owned());
+        thread.spawn(move || self.run(&clock))
+    }
+
+    fn run(mut self, clock: &LoopClock) -> Result<(), Errno> {
+        // Relaxed: it is woken behind it, and a look too early is followed by another.
+        while !self.entrance.state.draining.load(Ordering::Relaxed) {
+            let now_ms = clock.us() / 1_000;
+            let is_quiet = self.is_quiet();
+            if !is_quiet && self.leave_ms.is_some_and(|at| at <= now_ms) {
+                break;
+            }
+            if !is_quiet {
+                self.reopen(now_ms);
+            }
+            let count = self.poller.wait(self.sleep_ms(now_ms))?;
+            let mut has_let_in = false;
+            for index in 0..count {
+                match self.poller.ready(index).token {
+                    WAKE_TOKEN => {}
+                    SIGNAL_TOKEN => self.begin_to_leave(clock.us() / 1_000),
+                    DOOR_TOKEN => self.greet(clock.us() / 1_000),
+                    SUCCESSOR_TOKEN => self.hear(clock.us() / 1_000),
+                    // One: to ask for another that is not there costs the system more than to
+                    // be told of it.
+                    listener => has_let_in |= self.accept(listener as usize, clock),
+                }
+            }
+            if !has_let_in {
+                self.entrance.state.acceptor.pulse.beat();
+            }
+            if self.go_on_ceding(clock.us() / 1_000) {
+                self.let_go();
+                return Ok(());
+            }
+        }
+        self.leave(clock);
+        Ok(())
+    }
+
+    fn sleep_ms(&self, now_ms: u64) -> u32 {
+        let ceremony = self.ceremony.as_ref();
+        let until = if self.is_quiet() {
+            ceremony.and_then(Ceremony::until_ms)
+        } else {
+            let until = self.shut_until_ms.into_iter().chain(self.leave_ms);
+            until.chain(ceremony.and_then(Ceremony::until_ms)).min()
+        };
+        let ms = until.map(|until| until.saturating_sub(now_ms) + 1);
+        let ms = ms.and_then(|ms| u32::try_from(ms).ok());
+        ms.map_or(SLEEP_MS, |ms| ms.min(SLEEP_MS))
+    }
+
+    /// Has probes told that the server is ready no more.
+    fn begin_to_leave(&mut self, now_ms: u64) {
+        // One that has begun to take over goes on: this server ends in any case.
+        if !self.is_quiet() {
+            self.abandon("the server is shutting down");
+        }
+        let state = &self.entrance.state;
+        let ms = state.settings.lame_duck_ms;
+        // Relaxed: a flag that orders nothing.
+        state.leaving.store(true, Ordering::Relaxed);
+        self.leave_ms.get_or_insert(now_ms.saturating_add(ms));
+        notify::tell(Notice::Stopping);
+        if ms > 0 {
+            let ms = show_duration_ms(ms);
+            tracing::info!("shutting down: not ready, but serving for {ms}");
+        }
+    }
+
+    /// Takes in who has come, closes the listeners, and has the loops finish.
+    fn leave(mut self, clock: &LoopClock) {
+        self.abandon("the server is shutting down");
+        for index in 0..self.listeners.len() {
+            for _ in 0..LAST_ACCEPTS_MAX {
+                if !self.accept(index, clock) {
+                    break;
+                }
+            }
+        }
+        self.listeners.clear();
+        Mailbox::drain(&self.entrance.mailboxes);
+    }
+
+    /// Looks at all listeners and at the socket of --control, or at none of them.
+    fn open(&self) -> Result<(), Errno> {
+        let listeners = self.listeners.iter().map(AsFd::as_fd).zip(0_u64..);
+        let door = self.ceremony.as_ref().map(|it| (it.door(), DOOR_TOKEN));
+        for (socket, token) in listeners.chain(door) {
+            match self.poller.add(socket, token, Interest::Level) {
+                // It is looked at already.
+                Ok(()) | Err(Errno::EXIST) => {}
+                Err(errno) => {
+                    // Nobody is let in until all are open, and one that is would be reported again
+                    // and again.
+                    self.look_away();
+                    return Err(errno);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks away from what would be reported again and again.
+    fn look_away(&self) {
+        for listener in &self.listeners {
+            let _ = self.poller.remove(listener);
+        }
+        if let Some(ceremony) = &self.ceremony {
+            let _ = self.poller.remove(ceremony.door());
+        }
+    }
+
+    /// Accepts the connection that has waited longest at a listener; whether others may wait.
+    fn accept(&mut self, index: usize, clock: &LoopClock) -> bool {
+        if self.shut_until_ms.is_some() {
+            return false;
+        }
+        let Some(listener) = self.listeners.get(index) else {
+            return false;
+        };
+        match listener.accept() {
+            Ok((stream, peer)) => {
+                self.failing = false;
+                self.let_in(listener, stream, peer);
+            }
+            Err(Errno::AGAIN) => return false,
+            // The client gave up while it waited.
+            Err(Errno::CONNABORTED | Errno::INTR | Errno::PROTO | Errno::PERM) => {}
+            Err(errno) => {
+                self.shut(errno, clock.us() / 1_000);
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Shows a client in, or to where TLS is agreed on first.
+    fn let_in(&self, listener: &Listener, stream: Stream, peer: String) {
+        let arrival = Arrival {
+            peer,
+            stream,
+            protocol: listener.protocol,
+            setup: ClientSetup::default(),
+        };
+        match &self.handshakes {
+            Some(handshakes) if listener.is_tls() => handshakes.post(arrival),
+            _ => self.entrance.let_in(arrival, &self.entrance.state.acceptor),
+        }
+    }
+
+    /// Takes none in for a while: the system has no room for one who came.
+    fn shut(&mut self, errno: Errno, now_ms: u64) {
+        self.entrance.state.acceptor.accept_failures.add(1);
+        if !std::mem::replace(&mut self.failing, true) {
+            tracing::warn!(error = %errno, "cannot accept connections; retrying");
+        }
+        self.look_away();
+        self.shut_until_ms = Some(now_ms + SHUT_MS);
+    }
+
+    /// Looks at the listeners again when it is time.
+    fn reopen(&mut self, now_ms: u64) {
+        if self.shut_until_ms.is_some_and(|until| until <= now_ms) {
+            let opened = self.open();
+            self.shut_until_ms = opened.is_err().then_some(now_ms + SHUT_MS);
+        }
+    }
+}

@@ -1,0 +1,268 @@
+//! Succeed: how a successor takes over from this server.
+//!
+//! What is said is [`handover`](crate::upgrade::handover)'s. Here is what this server does: it
+//! looks away from its listeners, where clients wait from then on, has the loops give up their
+//! connections, and lets go of all at `go`. Whatever goes wrong before, it looks at the listeners
+//! again and takes the connections back.
+
+use std::net::SocketAddr;
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::{Acceptor, SUCCESSOR_TOKEN};
+use crate::config::settings::address::Address;
+use crate::event_loop::entrance::refuse;
+use crate::net::listener::Listener;
+use crate::net::mailbox::{Arrival, Mailbox};
+use crate::net::open_sockets::place_of;
+use crate::state::State;
+use crate::system::poller::Interest;
+use crate::upgrade::cession::Cession;
+use crate::upgrade::handover::cede::{Phase, Reaction, Succession};
+use crate::upgrade::notify::{self, Notice};
+
+/// What a takeover needs.
+pub(crate) struct Ceremony {
+    succession: Succession,
+    cession: Arc<Cession>,
+    /// Whether upkeep rested before it began.
+    upkeep_rested: bool,
+    is_over: bool,
+}
+
+impl Ceremony {
+    /// By this conversation and with what the loops give up.
+    pub(crate) fn new(succession: Succession, cession: Arc<Cession>) -> Ceremony {
+        Ceremony {
+            succession,
+            cession,
+            upkeep_rested: false,
+            is_over: false,
+        }
+    }
+
+    pub(super) fn door(&self) -> BorrowedFd<'_> {
+        self.succession.door()
+    }
+
+    pub(super) fn until_ms(&self) -> Option<u64> {
+        self.succession.until_ms()
+    }
+
+    fn is_quiet(&self) -> bool {
+        self.succession.stage().is_some_and(Phase::is_quiet)
+    }
+
+    /// What has to be done with the items once nothing runs any more and before the successor has
+    /// them: nothing in the background touches them, and what is known of them is written down.
+    fn seal(&mut self, state: &State) {
+        self.upkeep_rested = state.upkeep_rests.swap(true, Ordering::Relaxed);
+        state.cache.cede();
+    }
+
+    /// Undoes that.
+    fn unseal(&self, state: &State) {
+        state.cache.take_back();
+        state.databases.renew_names();
+        state
+            .upkeep_rests
+            .store(self.upkeep_rested, Ordering::Relaxed);
+    }
+}
+
+impl Acceptor {
+    /// Goes on where another server has let go: with its socket files and its clients.
+    pub(crate) fn take_over(&mut self, clients: Vec<Arrival>) {
+        if let Some(ceremony) = &mut self.ceremony {
+            ceremony.succession.adopt_file();
+        }
+        let state = &self.entrance.state;
+        for listener in &mut self.listeners {
+            listener.adopt_file(state.settings.unix_mode);
+        }
+        let may_stay = |client: &Arrival| self.has_place_for(client);
+        let (clients, others): (Vec<_>, Vec<_>) = clients.into_iter().partition(may_stay);
+        for client in clients {
+            self.entrance.let_in(client, &state.acceptor);
+        }
+        if !others.is_empty() {
+            let clients = others.len();
+            tracing::info!(
+                clients,
+                "closed clients whose addresses are not in the settings"
+            );
+        }
+        for mut client in others {
+            refuse(&mut client.stream, b"");
+        }
+    }
+
+    /// Whether a client could have come in as it is: where it did come in, if that is listened at
+    /// by these settings, or else anywhere.
+    fn has_place_for(&self, client: &Arrival) -> bool {
+        let place = place_of(&client.stream);
+        let is_there = |one: &&Listener| place.as_ref().is_some_and(|place| takes_in(one, place));
+        let is_its_own = |one: &Listener| {
+            let is_same = one.protocol == client.protocol;
+            is_same && !one.is_tls() && one.transport == client.stream.transport()
+        };
+        match self.listeners.iter().find(is_there) {
+            Some(listener) => is_its_own(listener),
+            None => self.listeners.iter().any(is_its_own),
+        }
+    }
+
+    /// Whether nobody is taken in, because a successor takes over.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.ceremony.as_ref().is_some_and(Ceremony::is_quiet)
+    }
+
+    /// Lets somebody in who wants to take over.
+    pub(super) fn greet(&mut self, now_ms: u64) {
+        let refusal = if self.leave_ms.is_some() {
+            Some("the server is shutting down")
+        } else if self.entrance.state.cache.is_read_before() {
+            Some("the server before it is still sending values to slow clients")
+        } else {
+            None
+        };
+        let Some(ceremony) = &mut self.ceremony else {
+            return;
+        };
+        match ceremony.succession.greet(refusal, now_ms) {
+            Ok(None) => {}
+            Ok(Some(channel)) => {
+                let added = self.poller.add(channel, SUCCESSOR_TOKEN, Interest::Level);
+                if let Err(errno) = added {
+                    self.abandon(&std::io::Error::from(errno).to_string());
+                }
+            }
+            Err(errno) => self.shut(errno, now_ms),
+        }
+    }
+
+    /// Hears what the successor says, and does it.
+    pub(super) fn hear(&mut self, now_ms: u64) {
+        let Some(ceremony) = &mut self.ceremony else {
+            return;
+        };
+        match ceremony.succession.hear(&self.listeners, now_ms) {
+            Reaction::Nothing => {}
+            Reaction::Yield => self.begin_to_yield(),
+            Reaction::Over => ceremony.is_over = true,
+            Reaction::Abandon(reason) => self.abandon(&reason),
+        }
+    }
+
+    /// Takes nobody in any more, and has the loops come to rest.
+    fn begin_to_yield(&mut self) {
+        let state = &self.entrance.state;
+        // Relaxed: a flag that orders nothing.
+        state.leaving.store(true, Ordering::Relaxed);
+        for listener in &self.listeners {
+            let _ = self.poller.remove(listener);
+        }
+        if let Some(ceremony) = &self.ceremony {
+            ceremony.cession.begin(&self.entrance.mailboxes);
+        }
+    }
+
+    /// Goes on with a takeover that is under way; whether the successor serves.
+    pub(super) fn go_on_ceding(&mut self, now_ms: u64) -> bool {
+        let Some(ceremony) = &mut self.ceremony else {
+            return false;
+        };
+        let stage = ceremony.succession.stage();
+        let loops = self.entrance.mailboxes.len();
+        let late = ceremony.until_ms().is_some_and(|until| until <= now_ms);
+        if ceremony.is_over {
+            return true;
+        } else if stage == Some(Phase::Yielding) && ceremony.cession.settled() == loops {
+            self.give(now_ms);
+        } else if late {
+            self.abandon("it took too long");
+        }
+        false
+    }
+
+    /// Gives the successor everything, now that no loop runs a request.
+    fn give(&mut self, now_ms: u64) {
+        let Some(ceremony) = &mut self.ceremony else {
+            return;
+        };
+        ceremony.seal(&self.entrance.state);
+        let clients = ceremony.cession.take();
+        let memory = self.entrance.state.cache.state_file();
+        let (others, next) = ceremony.succession.give(clients, memory, now_ms);
+        // The loops end them.
+        for client in others {
+            self.entrance.let_in(client, &self.entrance.state.acceptor);
+        }
+        if let Reaction::Abandon(reason) = next {
+            self.abandon(&reason);
+        }
+    }
+
+    /// Goes on as before, if a successor was there.
+    pub(super) fn abandon(&mut self, reason: &str) {
+        let Some(ceremony) = &mut self.ceremony else {
+            return;
+        };
+        let Some(stage) = ceremony.succession.stage() else {
+            return;
+        };
+        let mut clients = ceremony.succession.abandon(reason);
+        if !stage.is_quiet() {
+            return;
+        }
+        let state = &self.entrance.state;
+        if stage == Phase::Given {
+            ceremony.unseal(state);
+        }
+        // Relaxed: a flag that orders nothing.
+        state
+            .leaving
+            .store(self.leave_ms.is_some(), Ordering::Relaxed);
+        clients.extend(ceremony.cession.end(&self.entrance.mailboxes));
+        for client in clients {
+            self.entrance.let_in(client, &self.entrance.state.acceptor);
+        }
+        let opened = self.open();
+        if let Err(errno) = opened {
+            tracing::warn!(error = %errno, "cannot accept connections; retrying");
+        }
+        // It may have been shut when the takeover began.
+        self.shut_until_ms = opened.is_err().then_some(0);
+    }
+
+    /// Lets go of everything: the successor serves.
+    pub(super) fn let_go(mut self) {
+        let Some(ceremony) = self.ceremony.take() else {
+            return;
+        };
+        let pid = ceremony.succession.pid().unwrap_or_default();
+        let listeners = self.listeners.len();
+        for listener in &mut self.listeners {
+            listener.keep_file();
+        }
+        self.listeners.clear();
+        notify::tell(Notice::Successor(pid));
+        let clients = ceremony.succession.let_go();
+        tracing::info!(pid, listeners, clients, "handed over to the new server");
+        Mailbox::drain(&self.entrance.mailboxes);
+    }
+}
+
+/// Whether clients whose connections end at `place` come in at this listener.
+fn takes_in(listener: &Listener, place: &Address) -> bool {
+    let socket = |address: &Address| match address {
+        Address::Tcp(text) | Address::Tls(text) => text.parse::<SocketAddr>().ok(),
+        Address::Unix(_) => None,
+    };
+    let (Some(own), Some(theirs)) = (socket(&listener.address), socket(place)) else {
+        return listener.address == *place;
+    };
+    let is_any = own.ip().is_unspecified() && own.is_ipv4() == theirs.is_ipv4();
+    own == theirs || is_any && own.port() == theirs.port()
+}

@@ -1,0 +1,489 @@
+//! Worker: one event loop, on its own thread, with its own connections and the shared cache.
+//!
+//! A turn: wait for edges; take new connections; then in phases over ready connections read,
+//! decode, execute, write ([`serve`]); then what the clock asks for ([`timers`]). A connection that
+//! has more than its share lines up for the next turn, behind those that come anew ([`lineup`]).
+//!
+//! Limits: requests of one turn live in the arena; replies that the client does not take stop its
+//! requests ([`Output::is_full`](crate::net::output::Output::is_full)); a turn reads once from a
+//! socket.
+
+mod table;
+mod batch;
+mod steps;
+mod share; // what a connection may do in one turn
+mod lineup;
+mod shed;
+mod paused; // who waits for the end of a pause
+mod read_ahead; // pipelines whose replies wait
+mod receive;
+mod threshold; // connections that have to log in
+mod rest; // connections whose command waits for a value
+mod serve;
+mod timers;
+mod cede; // connections that go to a successor
+mod depart; // what takes long to be taken apart of connections that have ended
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use cellar_engine::{Instant, mark_waits_in};
+use rustix::io::Errno;
+
+use self::batch::Batch;
+use self::lineup::Lineup;
+use self::table::ConnectionTable;
+use crate::auth::guesses::Source;
+use crate::clients::tracking;
+use crate::config::limits::SPARE_BUFFERS_MAX;
+use crate::event_loop::connection::{Connection, Ending};
+use crate::execute::Link;
+use crate::net::listener::{peer_uid, told_of};
+use crate::net::mailbox::{Arrival, Mailbox};
+use crate::net::output::Written;
+use crate::observe::counters::Counters;
+use crate::observe::counters::load::PerProtocol;
+use crate::observe::latency_events::LatencyEvent;
+use crate::state::State;
+use crate::system::clock::LoopClock;
+use crate::system::poller::{Interest, Poller, Ready, Waker};
+use crate::upgrade::cession::Cession;
+
+/// Token of the mailbox's waker; a connection's slot is far below.
+const WAKE_TOKEN: u64 = u64::MAX;
+/// New connections taken over in one turn.
+const ARRIVALS_MAX: usize = 64;
+/// Inboxes emptied in one turn; each takes a write, or the end of a connection.
+const DELIVERIES_MAX: usize = 256;
+
+/// What all workers share.
+#[derive(Clone)]
+pub(crate) struct Common {
+    pub(crate) state: Arc<State>,
+    pub(crate) mailboxes: Arc<Vec<Mailbox>>,
+    pub(crate) cession: Arc<Cession>,
+    pub(crate) clock: LoopClock,
+    /// Wakes the acceptor.
+    pub(crate) acceptor_waker: Arc<Waker>,
+}
+
+/// One event loop.
+pub(crate) struct Worker {
+    index: usize,
+    common: Common,
+    counters: Arc<Counters>,
+    poller: Poller,
+    table: ConnectionTable,
+    /// Whose turn it is.
+    lineup: Lineup,
+    /// Who waits for the end of a pause.
+    waiting: paused::PausedLinks,
+    batch: Batch,
+    /// Connections whose inbox got something, more than one turn empties.
+    calls: Vec<u64>,
+    /// Empty reply buffers.
+    spares: Vec<Vec<u8>>,
+    /// What all its connections hold outside of the cache's memory, and at the last look whether
+    /// that is too much.
+    held_bytes: usize,
+    looked_at_bytes: usize,
+    /// By how much some of them have grown since what they have left behind was looked at.
+    grown_bytes: usize,
+    /// The part of it that strangers hold.
+    stranger_bytes: usize,
+    /// The part of it that was read ahead of replies.
+    ahead_bytes: usize,
+    /// Connections that wait for memory to read more ahead.
+    ahead_queue: read_ahead::AheadQueue,
+    /// Pipelines that were refused, as the log is told.
+    pipeline_report: read_ahead::PipelineReport,
+    /// Who was closed for it, as the log is told.
+    shed_report: shed::ShedReport,
+    /// Requests answered in this turn.
+    answered: PerProtocol,
+    now_ms: u64,
+    /// When the turn began, in microseconds.
+    began_us: u64,
+    /// Inboxes that may still be emptied in this turn.
+    deliveries_left: usize,
+    timers: timers::Timers,
+    wait_times: rest::WaitTimes,
+    ceding: cede::Ceding,
+    departures: depart::Departures,
+}
+
+impl Worker {
+    /// The loop with this index.
+    ///
+    /// # Errors
+    /// The system's, when it is out of files.
+    pub(crate) fn new(index: usize, common: Common) -> Result<Worker, Errno> {
+        let poller = Poller::new()?;
+        poller.add(&common.mailboxes[index].waker, WAKE_TOKEN, Interest::Reads)?;
+        let counters = Arc::clone(&common.state.counters[index]);
+        let now_ms = common.clock.refresh().0;
+        Ok(Worker {
+            index,
+            counters,
+            poller,
+            table: ConnectionTable::default(),
+            lineup: Lineup::default(),
+            waiting: paused::PausedLinks::default(),
+            batch: Batch::new(),
+            calls: Vec::new(),
+            spares: Vec::new(),
+            held_bytes: 0,
+            looked_at_bytes: 0,
+            grown_bytes: 0,
+            stranger_bytes: 0,
+            ahead_bytes: 0,
+            ahead_queue: read_ahead::AheadQueue::default(),
+            pipeline_report: read_ahead::PipelineReport::default(),
+            shed_report: shed::ShedReport::default(),
+            answered: PerProtocol::default(),
+            now_ms,
+            began_us: 0,
+            deliveries_left: DELIVERIES_MAX,
+            timers: timers::Timers::starting_at(now_ms),
+            wait_times: rest::WaitTimes::default(),
+            ceding: cede::Ceding::default(),
+            departures: depart::Departures::default(),
+            common,
+        })
+    }
+
+    /// Serves until the drain is over.
+    ///
+    /// # Errors
+    /// The system's, when waiting for sockets fails, which it does not.
+    pub(crate) fn run(mut self) -> Result<(), Errno> {
+        mark_waits_in(self.common.state.gates.claim_mark(self.index));
+        while !self.is_done() {
+            let timeout_ms = self.wait_ms();
+            let count = self.poller.wait(timeout_ms)?;
+            self.counters.pulse.beat();
+            let (now, began_us) = self.common.clock.refresh_us();
+            (self.now_ms, self.began_us) = (now.0, began_us);
+            self.deliveries_left = DELIVERIES_MAX;
+            tracking::begin_turn();
+            self.release_waiting();
+            self.retry_read_ahead();
+            let has_work = count > 0 || !self.lineup.is_empty();
+            for index in 0..count {
+                self.dispatch(self.poller.ready(index));
+            }
+            self.serve();
+            if self.common.state.observer.waiters.is_ready() {
+                self.serve_waiters();
+            }
+            if !self.calls.is_empty() {
+                self.deliver();
+            }
+            if has_work {
+                self.note_turn();
+            }
+            self.run_timers();
+            self.take_apart();
+            if self.ceding.is_under_way() {
+                self.go_on_ceding();
+            }
+            self.counters.pulse.beat();
+        }
+        self.close_all();
+        Ok(())
+    }
+
+    /// How long the loop may sleep.
+    fn wait_ms(&self) -> u32 {
+        let is_ready = self.common.state.observer.waiters.is_ready();
+        let is_idle = self.lineup.is_empty() && self.calls.is_empty();
+        if !is_idle || is_ready || !self.departures.is_empty() {
+            return 0;
+        }
+        let waits_ms = self.wait_times.wait_ms(self.now_ms);
+        let waits_ms = u32::try_from(waits_ms).unwrap_or(u32::MAX);
+        self.timers
+            .wait_ms(self.now_ms)
+            .min(waits_ms)
+            .min(self.pause_left_ms())
+            .min(self.ahead_queue.wait_ms(self.now_ms))
+            .min(self.ceding.wait_ms())
+    }
+
+    /// Counts what a turn has answered, and how long it took.
+    #[inline]
+    fn note_turn(&mut self) {
+        let us = self.common.clock.us().saturating_sub(self.began_us);
+        let answered = std::mem::take(&mut self.answered);
+        self.counters.load.note_turn(&answered, us);
+        let state = &self.common.state;
+        state.latency_events.note(LatencyEvent::Turn, us, || {
+            state.wall.unix_ms(Instant(self.now_ms)) / 1_000
+        });
+    }
+
+    fn mailbox(&self) -> &Mailbox {
+        &self.common.mailboxes[self.index]
+    }
+
+    fn dispatch(&mut self, ready: Ready) {
+        if let Some(slot) = self.table.slot(ready.token) {
+            return self.note_edge(slot, ready);
+        }
+        if ready.token == WAKE_TOKEN {
+            self.open_mailbox();
+        }
+    }
+
+    #[inline]
+    fn note_edge(&mut self, slot: u32, ready: Ready) {
+        let Some(connection) = self.table.get_mut(slot) else {
+            return;
+        };
+        connection.stream.note_edge(&ready);
+        let has_left = connection.is_held && connection.stream.is_leaving();
+        if has_left || connection.is_parked && connection.is_deserted() {
+            return self.close(slot);
+        }
+        connection.note_leaving();
+        if ready.writable && connection.blocked {
+            self.flush(slot);
+        }
+        if self.is_to_line_up(slot) {
+            self.lineup.push_fresh(slot);
+        }
+    }
+
+    /// Lines up a connection that has something left to do.
+    #[inline]
+    fn enqueue(&mut self, slot: u32) {
+        if self.is_to_line_up(slot) {
+            self.lineup.push(slot);
+        }
+    }
+
+    /// Whether a connection has something to do and has not lined up yet; then it counts as lined
+    /// up.
+    #[inline]
+    fn is_to_line_up(&mut self, slot: u32) -> bool {
+        self.table.get_mut(slot).is_some_and(|connection| {
+            let is_new = !connection.queued && connection.has_work();
+            connection.queued |= is_new;
+            is_new
+        })
+    }
+
+    /// Takes over new connections, and notices the drain.
+    fn open_mailbox(&mut self) {
+        for arrivals in 0.. {
+            if arrivals == ARRIVALS_MAX {
+                // The others in the next turn, and only behind them a drain.
+                return self.mailbox().waker.wake();
+            }
+            let Some(arrival) = self.mailbox().take() else {
+                break;
+            };
+            self.take_over(arrival);
+        }
+        self.deliver();
+        self.let_give_way();
+        if self.mailbox().was_asked_to_shed() {
+            self.shed();
+        }
+        self.note_cession();
+        if self.mailbox().is_draining() && !self.is_draining() {
+            self.begin_drain();
+        }
+    }
+
+    /// Makes a connection of who came.
+    fn take_over(&mut self, arrival: Arrival) {
+        // One that comes back behind a cession is posted when it is over.
+        self.note_cession();
+        let Arrival {
+            stream,
+            protocol,
+            peer,
+            setup,
+        } = arrival;
+        let (slot, token) = self.table.next();
+        if let Err(errno) = self.poller.add(&stream, token, stream.first_interest()) {
+            tracing::warn!(error = %errno, "cannot add a connection");
+            self.counters.accept_failures.add(1);
+            return self.forget();
+        }
+        let Common {
+            state, mailboxes, ..
+        } = &self.common;
+        let home = (Arc::clone(mailboxes), self.index, token);
+        let source = Source::of(&told_of(&peer, peer_uid(&stream)));
+        let mut link = Link::new(protocol, (peer, &stream), home, self.now_ms, state);
+        let is_restored = setup.is_empty() || link.restore(&setup, state);
+        let mut connection = Connection::new(stream, link, self.now_ms);
+        connection.source = source;
+        if !is_restored {
+            // These settings have no such database.
+            connection.end_after_output();
+        }
+        self.table.fill(connection);
+        self.note_doorstep(slot);
+        self.counters.load.note_opened(protocol);
+        if self.is_draining() {
+            self.begin_ending(slot);
+        } else if self.ceding.is_under_way() {
+            self.cede(slot);
+        }
+        // Its first requests may have come with its handshake.
+        self.enqueue(slot);
+    }
+
+    /// Writes what waits for a connection, and goes on with its end if that was the last.
+    fn flush(&mut self, slot: u32) {
+        let Some(connection) = self.table.get_mut(slot) else {
+            return;
+        };
+        let written = connection.output.write_to(&mut connection.stream);
+        if let Written::All(bytes) | Written::Some(bytes) | Written::Enough(bytes) = written {
+            self.counters.bytes_written.add(bytes as u64);
+            connection.note_sent(bytes);
+        }
+        match written {
+            Written::All(_) => {
+                connection.blocked = false;
+                connection
+                    .output
+                    .return_buffer(&mut self.spares, SPARE_BUFFERS_MAX);
+            }
+            Written::Some(bytes) => self.block(slot, bytes),
+            Written::Enough(_) => self.write_on_later(slot),
+            Written::Gone => return self.close(slot),
+        }
+        self.note_transfer(slot);
+        self.try_to_end(slot);
+    }
+
+    /// Lets the other connections have their turns before more is written to this one.
+    #[cold]
+    fn write_on_later(&mut self, slot: u32) {
+        let now_ms = self.now_ms;
+        if let Some(connection) = self.table.get_mut(slot) {
+            connection.blocked = false;
+            connection.start_transfer(now_ms);
+            connection.unsent = true;
+            if !std::mem::replace(&mut connection.queued, true) {
+                self.lineup.push(slot);
+            }
+        }
+    }
+
+    /// Waits for the client to take its replies.
+    fn block(&mut self, slot: u32, written: usize) {
+        let token = self.table.token(slot);
+        let Some(connection) = self.table.get_mut(slot) else {
+            return;
+        };
+        if connection.blocked {
+            connection.note_moved(written, self.now_ms);
+            return;
+        }
+        connection.blocked = true;
+        connection.start_transfer(self.now_ms);
+        self.counters.output_pauses.add(1);
+        if !connection.watches_room {
+            connection.watches_room = true;
+            let interest = Interest::ReadsAndWrites;
+            if self
+                .poller
+                .modify(&connection.stream, token, interest)
+                .is_err()
+            {
+                self.close(slot);
+            }
+        }
+    }
+
+    /// Keeps the sums of what connections hold right, in the cache's memory and outside of it.
+    #[inline]
+    fn note_transfer(&mut self, slot: u32) {
+        let Some(connection) = self.table.get_mut(slot) else {
+            return;
+        };
+        let (before, after) = (connection.transfer_bytes, connection.held_bytes());
+        if before != after {
+            connection.transfer_bytes = after;
+            self.common.state.note_transfer(before, after);
+        }
+        self.note_held(slot);
+    }
+
+    /// Ends a connection whose last reply is written.
+    #[inline]
+    fn try_to_end(&mut self, slot: u32) {
+        let now_ms = self.now_ms;
+        let Some(connection) = self.table.get_mut(slot) else {
+            return;
+        };
+        if connection.ending != Ending::AfterOutput || !connection.output.is_empty() {
+            return;
+        }
+        if connection.stream.has_ended() || self.timers.is_idle(connection, now_ms) {
+            return self.close(slot);
+        }
+        connection.stream.end_writing();
+        connection.ending = Ending::Linger {
+            until_ms: now_ms + timers::LINGER_MS,
+        };
+        connection.stream.look_again();
+        self.enqueue(slot);
+    }
+
+    /// Closes a connection and lets go of all it held, now or bit by bit.
+    fn close(&mut self, slot: u32) {
+        if let Some(connection) = self.take_out(slot) {
+            self.depart(connection);
+        }
+    }
+
+    /// Takes a connection out, which is nobody's any more.
+    fn take_out(&mut self, slot: u32) -> Option<Connection> {
+        let token = self.table.token(slot);
+        let mut connection = self.table.remove(slot)?;
+        if connection.is_held {
+            self.common.state.pause.note_released(1);
+        }
+        self.common
+            .state
+            .note_transfer(connection.transfer_bytes, 0);
+        self.forget_held(&connection);
+        if connection.noted_ahead_bytes > 0 {
+            self.release_ahead(token);
+        }
+        if let Some(number) = connection.doorstep.take() {
+            self.common.state.doorstep.leave(number);
+        }
+        let protocol = connection.link.protocol();
+        self.counters.load.note_closed(protocol);
+        connection.link.end(&self.common.state);
+        if let Some(waiter) = &connection.waiter {
+            self.dismiss_waiter(waiter);
+        }
+        self.forget();
+        Some(connection)
+    }
+
+    /// Notes that there is one connection less.
+    fn forget(&self) {
+        self.mailbox().note_closed();
+        // Relaxed: a count that orders nothing.
+        self.common
+            .state
+            .connections
+            .fetch_sub(1, Ordering::Relaxed);
+    }
+
+    fn close_all(&mut self) {
+        for slot in self.table.slots() {
+            self.close(slot);
+        }
+    }
+}

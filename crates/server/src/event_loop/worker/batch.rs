@@ -1,0 +1,147 @@
+//! Batch: the requests of some connections that an event loop works on together.
+//!
+//! Received bytes of these connections stand side by side in one arena, a [`Span`] each;
+//! decoded requests borrow from it. So a connection needs no read buffer of its own, and memory of
+//! the cache is fetched ahead across requests of different clients.
+
+use cellar_engine::Key;
+
+use crate::config::limits::ARENA_BYTES;
+use crate::execute::{Ahead, Codec, Task};
+
+/// Connections that are read from before the first of them is answered: enough for memory to be
+/// fetched ahead, few enough that none waits long for the others' writes.
+pub(super) const CONNECTIONS_MAX: usize = 64;
+/// The same of those that go on, each of which may have its whole share to do.
+pub(super) const GOING_ON_MAX: usize = 16;
+/// Requests decoded before they are executed.
+pub(super) const STEPS_MAX: usize = 512;
+
+/// What one connection has received and not yet used.
+#[derive(Debug)]
+pub(super) struct Span {
+    /// The connection.
+    pub(super) slot: u32,
+    /// What its bytes are.
+    pub(super) codec: Codec,
+    /// First byte that no executed request has used.
+    pub(super) from: usize,
+    /// First byte that is not decoded.
+    pub(super) decoded: usize,
+    /// End of the received bytes.
+    pub(super) end: usize,
+    /// Whether a request was found in it.
+    pub(super) found: bool,
+    /// Whether no further request of it may be executed in this turn.
+    pub(super) stopped: bool,
+}
+
+/// A task and where it came from.
+#[derive(Debug)]
+pub(super) struct Step<'a> {
+    /// Index of the span.
+    pub(super) span: usize,
+    /// Where its bytes end in the arena.
+    pub(super) end: usize,
+    /// What is to be done.
+    pub(super) task: Task<'a>,
+    /// The key to hint the cache about.
+    pub(super) key: Option<Key<'a>>,
+    /// Whether it stores under that key.
+    pub(super) stores: bool,
+}
+
+impl<'a> Step<'a> {
+    /// The step that a task is, of this span, whose bytes end there.
+    #[inline]
+    pub(super) fn of(ahead: Ahead<'a, Task<'a>>, span: usize, end: usize) -> Step<'a> {
+        Step {
+            span,
+            end,
+            task: ahead.task,
+            key: ahead.key,
+            stores: ahead.stores,
+        }
+    }
+}
+
+/// The arena and its spans.
+pub(super) struct Batch {
+    pub(super) arena: Vec<u8>,
+    pub(super) used: usize,
+    pub(super) spans: Vec<Span>,
+    /// Memory for the list of steps; empty between batches.
+    pub(super) steps: Vec<Step<'static>>,
+}
+
+impl Batch {
+    pub(super) fn new() -> Batch {
+        Batch {
+            arena: vec![0; ARENA_BYTES],
+            used: 0,
+            spans: Vec::new(),
+            steps: Vec::with_capacity(STEPS_MAX),
+        }
+    }
+
+    /// Whether a connection whose turn may take so many bytes can have it now.
+    ///
+    /// In an empty batch it can, so that each turn gets on.
+    #[inline]
+    pub(super) fn has_room(&mut self, bytes: usize) -> bool {
+        if self.used + bytes <= self.arena.len() {
+            return true;
+        }
+        let is_empty = self.spans.is_empty();
+        if is_empty {
+            self.arena.resize(self.used + bytes, 0);
+        }
+        is_empty
+    }
+
+    /// Adds a span of the bytes from `from` to `end`.
+    #[inline]
+    pub(super) fn add_span(&mut self, slot: u32, codec: Codec, from: usize, end: usize) {
+        self.used = end;
+        self.spans.push(Span {
+            slot,
+            codec,
+            from,
+            decoded: from,
+            end,
+            found: false,
+            stopped: false,
+        });
+    }
+
+    /// Forgets everything.
+    #[inline]
+    pub(super) fn clear(&mut self) {
+        self.used = 0;
+        self.spans.clear();
+    }
+}
+
+/// The same list, empty, for steps of another lifetime: collecting in place keeps the memory.
+#[inline]
+pub(super) fn recycle<'a>(mut steps: Vec<Step<'_>>) -> Vec<Step<'a>> {
+    steps.clear();
+    steps
+        .into_iter()
+        .map(|_| unreachable!("the list is empty"))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_of_steps_is_allocated_once() {
+        let steps = Batch::new().steps;
+        let memory = steps.as_ptr();
+        let steps = recycle(recycle(steps));
+        assert_eq!(steps.as_ptr(), memory);
+        assert!(steps.capacity() >= STEPS_MAX);
+    }
+}

@@ -1,0 +1,160 @@
+//! Cede: connections that go to a successor, between two requests.
+//!
+//! A connection goes over as its socket if nothing of it is under way and nothing is kept for it
+//! ([`Connection::setup_to_move`](crate::event_loop::connection::Connection::setup_to_move)): what
+//! its client has sent and nobody has read, the successor reads. All others are drained. Once each
+//! of them has nothing left to execute the loop has settled: it writes what waits, and runs no
+//! request any more. Who waits for its client or another is not waited for, and nobody for ever.
+//!
+//! Why: docs/decisions/0056. Tests: tests/takeover.rs.
+
+use std::sync::atomic::Ordering;
+
+use super::Worker;
+use crate::event_loop::connection::{Connection, Ending};
+use crate::net::listener::came_from;
+use crate::net::mailbox::{Arrival, Mailbox};
+
+/// Longest time that is waited for the rest of a request.
+const REST_MS: u64 = 100;
+/// How long the loop sleeps at most until it has settled.
+const LOOK_MS: u32 = 5;
+
+/// A cession as one loop sees it.
+#[derive(Debug, Default)]
+pub(super) struct Ceding {
+    /// The number that was seen last, odd if one is under way.
+    number: u64,
+    /// When neither half a request nor a client is waited for any more.
+    cut_ms: u64,
+    /// When nothing that was read is begun any more.
+    end_ms: u64,
+    has_settled: bool,
+}
+
+impl Ceding {
+    /// Whether a successor takes over.
+    #[inline]
+    pub(super) fn is_under_way(&self) -> bool {
+        self.number % 2 == 1
+    }
+
+    /// Whether the rest of a request is still waited for.
+    pub(super) fn waits_for_rest(&self, now_ms: u64) -> bool {
+        self.is_under_way() && now_ms < self.cut_ms
+    }
+
+    /// How long the loop may sleep.
+    #[inline]
+    pub(super) fn wait_ms(&self) -> u32 {
+        if self.is_under_way() && !self.has_settled {
+            LOOK_MS
+        } else {
+            u32::MAX
+        }
+    }
+}
+
+impl Worker {
+    /// Notices a cession's beginning and its end.
+    pub(super) fn note_cession(&mut self) {
+        let number = self.common.cession.number();
+        if number == self.ceding.number {
+            return;
+        }
+        // After the whole of it the acceptor gives up: the request that is run last has as much.
+        let most_ms = self.common.state.settings.drain_timeout_ms / 2;
+        self.ceding = Ceding {
+            number,
+            cut_ms: self.now_ms + REST_MS.min(most_ms),
+            end_ms: self.now_ms.saturating_add(most_ms),
+            has_settled: false,
+        };
+        if self.ceding.is_under_way() {
+            // What was received is answered.
+            self.common.state.pause.end();
+            for slot in self.table.slots() {
+                self.cede(slot);
+            }
+        }
+    }
+
+    /// Gives a connection up if it can go over; else it ends after the requests that are there.
+    #[cold]
+    pub(super) fn cede(&mut self, slot: u32) {
+        if self.try_to_move(slot) {
+            return;
+        }
+        if !self.ceding.has_settled {
+            return self.begin_ending(slot);
+        }
+        if let Some(connection) = self.table.get_mut(slot) {
+            connection.end_after_output();
+            self.try_to_end(slot);
+        }
+    }
+
+    /// Gives a connection up if it can go over; whether it did.
+    #[cold]
+    pub(super) fn try_to_move(&mut self, slot: u32) -> bool {
+        let state = &self.common.state;
+        let setup = |connection: &mut Connection| connection.setup_to_move(state);
+        let Some(setup) = self.table.get_mut(slot).and_then(setup) else {
+            return false;
+        };
+        if self.ceding.has_settled {
+            return false;
+        }
+        let Some(connection) = self.take_out(slot) else {
+            return false;
+        };
+        // The socket stays open elsewhere, so it would be reported on.
+        let _ = self.poller.remove(&connection.stream);
+        let arrival = Arrival {
+            protocol: connection.link.protocol(),
+            peer: came_from(&connection.stream),
+            stream: connection.stream,
+            setup,
+        };
+        if let Some(arrival) = self.common.cession.give(self.ceding.number, arrival) {
+            // The successor did not come.
+            self.common
+                .state
+                .connections
+                .fetch_add(1, Ordering::Relaxed);
+            Mailbox::post(&self.common.mailboxes, arrival);
+        }
+        true
+    }
+
+    /// Looks whether all is settled.
+    #[cold]
+    pub(super) fn go_on_ceding(&mut self) {
+        if self.ceding.has_settled {
+            return;
+        }
+        let is_late = self.ceding.cut_ms <= self.now_ms;
+        let is_over = self.ceding.end_ms <= self.now_ms;
+        // Some may wait in the mailbox.
+        let mut is_busy = !is_late && self.mailbox().connections() > self.table.len();
+        for slot in self.table.slots() {
+            let Some(connection) = self.table.get_mut(slot) else {
+                continue;
+            };
+            let is_open = matches!(connection.ending, Ending::No | Ending::AfterRequests);
+            // What was read is answered, if that needs nobody else; nothing more is read behind it.
+            let goes_on = !is_over && !connection.is_through() && connection.has_work();
+            if is_open && is_late && !goes_on {
+                connection.end_after_output();
+                self.try_to_end(slot);
+            } else {
+                is_busy |= is_open;
+            }
+        }
+        if !is_busy || is_over {
+            self.ceding.has_settled = true;
+            self.common.cession.settle(self.ceding.number);
+            self.common.acceptor_waker.wake();
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! Depart: what connections leave behind that takes long to be taken apart.
+//!
+//! A client with thousands of subscriptions, watched keys or names to wait for, or with many
+//! megabytes of a request, may go at any moment, and thousands of them at once. Its connection ends
+//! at once, and nobody sees it any more; what it has set up goes a piece in each turn, and counts
+//! as held until then.
+//!
+//! Who sets up and goes on and on would leave more than is taken apart: while a loop has more than
+//! its part of [`Budget::departed_bytes_max`](crate::clients::budget::Budget::departed_bytes_max),
+//! larger pieces go, and as much as connections set up meanwhile, which took longer.
+//!
+//! Invariant: who is in here is gone for all others.
+//! Why: docs/decisions/0060. Tests: tests/complexity.rs, tests/client_memory.rs.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use super::Worker;
+use crate::clients::waiters::Waiter;
+use crate::config::limits::ENTRY_BYTES;
+use crate::event_loop::connection::Connection;
+use crate::execute::{Link, Unfinished};
+use crate::state::State;
+
+/// Names that are taken apart in one turn.
+const NAMES_MAX: usize = 1_024;
+/// The same while more is left than may be: about a millisecond.
+const EXCESS_NAMES_MAX: usize = 4_096;
+/// Bytes that count for one name: each page costs the system something.
+const BYTES_PER_NAME: usize = 8 << 10;
+/// What has so many bytes is not let go of at once.
+const HEAVY_BYTES_MIN: usize = 64 << 10;
+/// Neither is a request with so many that is answered: less is gone in a millisecond.
+const LONG_BUFFER_BYTES_MIN: usize = 8 << 20;
+/// Neither is a waiter with so many names.
+const HEAVY_NAMES_MIN: usize = 128;
+
+/// All that is left.
+#[derive(Debug, Default)]
+pub(super) struct Departures {
+    waiting: VecDeque<Departure>,
+    bytes: usize,
+}
+
+impl Departures {
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    fn push(&mut self, departure: Departure) {
+        self.bytes += departure.bytes;
+        self.waiting.push_back(departure);
+    }
+
+    /// Takes so many names apart, or all there are. The caller is inside a gate.
+    fn take_names(&mut self, most: usize, state: &State) {
+        let mut left = most;
+        while left > 0
+            && let Some(first) = self.waiting.front_mut()
+        {
+            let before = first.bytes;
+            left -= first.take_apart(left, state).min(left);
+            if first.is_empty() {
+                first.bytes = 0;
+            }
+            self.bytes -= before - first.bytes;
+            if first.is_empty() {
+                self.waiting.pop_front();
+            }
+        }
+    }
+}
+
+/// What one connection has left.
+#[derive(Debug, Default)]
+struct Departure {
+    /// Who stands in lines that nobody serves, and from which place of its names on.
+    waiter: Option<(Arc<Waiter>, usize)>,
+    link: Option<Link>,
+    unfinished: Option<Box<dyn Unfinished>>,
+    /// Requests that were not run, and replies that were not read.
+    buffers: Vec<Vec<u8>>,
+    /// What all that is left of it counts for.
+    bytes: usize,
+}
+
+impl Departure {
+    /// Notes that so many bytes of it are gone.
+    fn note_freed(&mut self, bytes: usize) {
+        self.bytes = self.bytes.saturating_sub(bytes);
+    }
+
+    fn is_empty(&self) -> bool {
+        let has_names = self.waiter.is_some() || self.link.is_some();
+        !has_names && self.unfinished.is_none() && self.buffers.is_empty()
+    }
+
+    /// Takes some of it apart, worth so many names; how many names that was worth. The caller is
+    /// inside a gate.
+    fn take_apart(&mut self, most: usize, state: &State) -> usize {
+        if let Some((waiter, next)) = &mut self.waiter {
+            let end = waiter.names().len().min(*next + most);
+            state.observer.waiters.leave_lines(waiter, *next..end);
+            let names = end - std::mem::replace(next, end);
+            if end == waiter.names().len() {
+                self.waiter = None;
+            }
+            self.note_freed(names * ENTRY_BYTES);
+            return names;
+        }
+        if let Some(link) = &mut self.link {
+            let before = link.held_bytes();
+            let names = link.take_apart(most, state);
+            let after = link.held_bytes();
+            if names < most {
+                self.link = None;
+            }
+            self.note_freed(before - after);
+            return names.max((before - after) / BYTES_PER_NAME);
+        }
+        if let Some(rest) = self.unfinished.take() {
+            let bytes = rest.waiting_bytes();
+            let Some(buffer) = rest.into_buffer() else {
+                return bytes / BYTES_PER_NAME;
+            };
+            self.buffers.push(buffer);
+        }
+        let Some(buffer) = self.buffers.last_mut() else {
+            return 0;
+        };
+        let before = buffer.len();
+        buffer.truncate(before.saturating_sub(most * BYTES_PER_NAME));
+        buffer.shrink_to_fit();
+        let freed = before - buffer.len();
+        if buffer.is_empty() {
+            self.buffers.pop();
+        }
+        self.note_freed(freed);
+        freed / BYTES_PER_NAME
+    }
+}
+
+impl Worker {
+    /// Lets go of what a connection held, or keeps for the next turns what takes long.
+    pub(super) fn depart(&mut self, connection: Connection) {
+        let Connection {
+            link,
+            waiter,
+            leftover,
+            output,
+            unfinished,
+            unfinished_bytes,
+            mut stream,
+            noted_bytes,
+            ..
+        } = connection;
+        let waiter = waiter.filter(|waiter| {
+            let is_heavy = waiter.names().len() >= HEAVY_NAMES_MIN;
+            if !is_heavy {
+                self.leave_lines(waiter);
+            }
+            is_heavy
+        });
+        let mut buffers = vec![leftover, output.into_bytes()];
+        buffers.extend(stream.take_ahead());
+        buffers.retain(|buffer| buffer.len() >= HEAVY_BYTES_MIN);
+        let departure = Departure {
+            waiter: waiter.map(|waiter| (waiter, 0)),
+            link: (link.held_bytes() >= HEAVY_BYTES_MIN).then_some(link),
+            unfinished: unfinished
+                .filter(|rest| rest.waiting_bytes().max(unfinished_bytes) >= HEAVY_BYTES_MIN),
+            buffers,
+            bytes: noted_bytes,
+        };
+        if !departure.is_empty() {
+            self.departures.push(departure);
+            self.publish_departed();
+        }
+    }
+
+    /// Lets go of a request that is answered, in the next turns if it is long.
+    pub(super) fn leave_buffer(&mut self, buffer: Vec<u8>) {
+        let bytes = buffer.len();
+        if bytes >= LONG_BUFFER_BYTES_MIN {
+            self.departures.push(Departure {
+                buffers: vec![buffer],
+                bytes,
+                ..Departure::default()
+            });
+            self.publish_departed();
+        }
+    }
+
+    /// Frees buffers in the next turns.
+    pub(super) fn leave_buffers(&mut self, buffers: Vec<Vec<u8>>) {
+        if !buffers.is_empty() {
+            self.departures.push(Departure {
+                bytes: buffers.iter().map(Vec::len).sum(),
+                buffers,
+                ..Departure::default()
+            });
+            self.publish_departed();
+        }
+    }
+
+    fn leave_lines(&self, waiter: &Waiter) {
+        let _pass = self.common.state.gates.enter(self.index);
+        let waiters = &self.common.state.observer.waiters;
+        waiters.leave_lines(waiter, 0..waiter.names().len());
+    }
+
+    /// Takes the next piece apart.
+    #[inline]
+    pub(super) fn take_apart(&mut self) {
+        if !self.departures.is_empty() {
+            let is_excess = self.has_excess();
+            self.take_piece(if is_excess {
+                EXCESS_NAMES_MAX
+            } else {
+                NAMES_MAX
+            });
+        }
+    }
+
+    #[cold]
+    fn take_piece(&mut self, names: usize) {
+        let state = &self.common.state;
+        let pass = state.gates.enter(self.index);
+        self.departures.take_names(names, state);
+        drop(pass);
+        self.publish_departed();
+    }
+
+    /// While more is left than may be: takes as much apart as connections have set up since the
+    /// last call, other loops' turns between the pieces.
+    #[inline]
+    pub(super) fn take_excess_apart(&mut self) {
+        let mut grown_bytes = std::mem::take(&mut self.grown_bytes);
+        while grown_bytes > 0 && self.has_excess() {
+            let before = self.departures.bytes;
+            self.take_piece(NAMES_MAX);
+            let freed = before - self.departures.bytes;
+            grown_bytes = grown_bytes.saturating_sub(freed.max(NAMES_MAX * ENTRY_BYTES));
+        }
+    }
+
+    fn has_excess(&self) -> bool {
+        self.departures.bytes > self.common.state.budget.departed_bytes_max()
+    }
+
+    fn publish_departed(&self) {
+        let budget = &self.common.state.budget;
+        budget.set_departed(self.index, self.departures.bytes);
+    }
+}

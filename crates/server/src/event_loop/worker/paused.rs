@@ -1,0 +1,93 @@
+//! Paused: connections whose next request waits for the end of a pause.
+//!
+//! Such a connection has nothing to do until then: what it sent stays in its buffer, what it sends
+//! in the system's. When the pause is over all of them line up behind who has something to do.
+//!
+//! Tests: tests/pause.rs.
+
+use cellar_engine::Instant;
+
+use super::Worker;
+use crate::clients::pause::Pause;
+
+/// Who waits.
+#[derive(Debug, Default)]
+pub(super) struct PausedLinks {
+    tokens: Vec<u64>,
+    /// The pause that the first of them met.
+    word: u64,
+}
+
+impl PausedLinks {
+    /// Adds a connection, which does not wait yet.
+    pub(super) fn add(&mut self, token: u64, pause: &Pause) {
+        if self.tokens.is_empty() {
+            self.word = pause.word();
+        }
+        self.tokens.push(token);
+        pause.note_held(1);
+    }
+}
+
+impl Worker {
+    /// How long who waits has to wait yet; for ever if nobody does.
+    pub(super) fn pause_left_ms(&self) -> u32 {
+        if self.waiting.tokens.is_empty() {
+            return u32::MAX;
+        }
+        let left_ms = self.common.state.pause.left_ms(Instant(self.now_ms));
+        u32::try_from(left_ms).unwrap_or(u32::MAX)
+    }
+
+    /// Whether a pause holds the request back whose rest a connection receives.
+    pub(super) fn holds_transfer(&mut self, slot: u32) -> bool {
+        let paused = self.common.state.pause.in_force(Instant(self.now_ms));
+        let connection = self.table.get_mut(slot);
+        paused.is_some_and(|paused| {
+            connection.is_some_and(|connection| paused.holds(connection.link.transfer_effect()))
+        })
+    }
+
+    /// Lets a connection wait for the end of the pause.
+    pub(super) fn hold(&mut self, slot: u32) {
+        let token = self.table.token(slot);
+        if let Some(connection) = self.table.get_mut(slot)
+            && !std::mem::replace(&mut connection.is_held, true)
+        {
+            self.waiting.add(token, &self.common.state.pause);
+        }
+    }
+
+    /// Lets all that wait go on if the pause that they met is over; another one they meet anew.
+    #[inline]
+    pub(super) fn release_waiting(&mut self) {
+        if !self.waiting.tokens.is_empty() {
+            self.release_if_over();
+        }
+    }
+
+    #[cold]
+    fn release_if_over(&mut self) {
+        let pause = &self.common.state.pause;
+        let is_in_force = pause.in_force(Instant(self.now_ms)).is_some();
+        if is_in_force && pause.word() == self.waiting.word {
+            return;
+        }
+        let tokens = std::mem::take(&mut self.waiting.tokens);
+        let mut released = 0;
+        for token in tokens {
+            let Some(slot) = self.table.slot(token) else {
+                continue;
+            };
+            if let Some(connection) = self.table.get_mut(slot)
+                && std::mem::take(&mut connection.is_held)
+            {
+                released += 1;
+                connection.active_ms = self.now_ms;
+                connection.start_transfer(self.now_ms);
+                self.enqueue(slot);
+            }
+        }
+        self.common.state.pause.note_released(released);
+    }
+}

@@ -1,0 +1,343 @@
+//! Receive: how bytes come in, from the socket to where they are looked at.
+//!
+//! Requests go through the arena; a large value goes into the cache's memory; a long command is
+//! gathered behind what is left over of its connection.
+
+use super::Worker;
+use super::steps::{Ran, feed, run_frame};
+use crate::auth::strangers::Spoken;
+use crate::config::limits::{LONG_READ_BYTES_MAX, READ_BYTES_MAX};
+use crate::event_loop::connection::{Connection, Ending, Input};
+use crate::execute::{Context, Flow, Transfer, serve};
+use crate::net::listener::peer_address;
+use crate::net::stream::Received;
+use crate::observe::counters::Counters;
+use crate::state::State;
+
+/// Notes what a read brought of a transfer; whether the connection is broken.
+fn is_broken(
+    connection: &mut Connection,
+    received: Received,
+    counters: &Counters,
+    now_ms: u64,
+) -> bool {
+    if let Received::Bytes(bytes) = received {
+        connection.active_ms = now_ms;
+        connection.note_moved(bytes, now_ms);
+        connection.note_received(bytes);
+        counters.bytes_read.add(bytes as u64);
+    }
+    received == Received::Gone
+}
+
+/// Has the client's time run for the rest of what its carrier cannot understand yet, as it does for
+/// the rest of a request.
+#[cold]
+fn await_rest(connection: &mut Connection, now_ms: u64) {
+    if !connection.is_in_transfer() {
+        connection.start_transfer(now_ms);
+    }
+    connection.is_waiting = true;
+}
+
+/// What a connection speaks that does not speak its port's protocol; the log is told.
+#[inline]
+fn recognise(
+    connection: &mut Connection,
+    so_far: &[u8],
+    looked_at: usize,
+    state: &State,
+    now_ms: u64,
+) -> Option<Spoken> {
+    let protocol = connection.link.protocol();
+    let spoken = connection.beginning.look(protocol, so_far, looked_at)?;
+    let peer = || peer_address(&connection.stream);
+    state.strangers.note(protocol, spoken, now_ms, peer);
+    Some(spoken)
+}
+
+impl Worker {
+    /// Takes what a connection has to offer.
+    #[inline]
+    pub(super) fn receive(&mut self, slot: u32) {
+        let Some(connection) = self.table.get_mut(slot) else {
+            return;
+        };
+        // A connection that took the place of a closed one can stand in the list twice.
+        if !std::mem::take(&mut connection.queued) || !connection.has_work() {
+            return;
+        }
+        if std::mem::take(&mut connection.unsent) {
+            self.line_up(slot);
+        } else if matches!(
+            connection.ending,
+            Ending::Linger { .. } | Ending::AfterOutput
+        ) {
+            self.discard(slot);
+        } else if connection.reads_ahead() {
+            self.read_ahead(slot);
+        } else if connection.unfinished.is_some() {
+            self.resume(slot);
+        } else {
+            if connection.link.transfer().is_some() && self.holds_transfer(slot) {
+                return self.hold(slot);
+            }
+            let Some(connection) = self.table.get_mut(slot) else {
+                return;
+            };
+            match (connection.link.transfer(), connection.input) {
+                (Some(Transfer::Direct(_)), _) => self.receive_value(slot),
+                (Some(Transfer::Fed), _) => self.receive_rest(slot),
+                (None, Input::Requests) => self.receive_requests(slot),
+                (None, Input::Skip(left)) => self.skip(slot, left),
+                (None, Input::Frame) => self.receive_frame(slot),
+            }
+        }
+    }
+
+    /// Goes on with an answer that is too long for one turn.
+    #[cold]
+    fn resume(&mut self, slot: u32) {
+        let Some(connection) = self.table.get_mut(slot) else {
+            return;
+        };
+        if connection.has_lost_user(&self.common.state) {
+            // The rest would be read, or changed, for somebody who may no longer.
+            return self.close(slot);
+        }
+        let pass = self.common.state.gates.enter(self.index);
+        let context = Context::new(&self.common.state, &self.counters, &pass);
+        if connection.has_lost_slots(context) {
+            // The rest may be of a slot that is another node's.
+            drop(pass);
+            return self.close(slot);
+        }
+        let Some(unfinished) = connection.unfinished.take() else {
+            return;
+        };
+        connection.output.borrow_buffer(&mut self.spares);
+        let start = connection.mark_start();
+        let flow = unfinished.resume(context, &mut connection.output);
+        serve(context);
+        drop(pass);
+        let is_done = matches!(flow, Flow::Continue);
+        connection.follow(flow);
+        connection.note_unfinished(&start);
+        if is_done {
+            self.deliver_to(slot);
+        }
+        self.line_up(slot);
+    }
+
+    /// Puts a connection's bytes into the arena: what is left over, and one read.
+    #[inline]
+    fn receive_requests(&mut self, slot: u32) {
+        let Some(connection) = self.table.get_mut(slot) else {
+            return;
+        };
+        let from = self.batch.used;
+        let kept = from + connection.leftover.len();
+        self.batch.arena[from..kept].copy_from_slice(&connection.leftover);
+        let mut end = kept;
+        if connection.stream.is_readable() && !connection.backlog {
+            let room = &mut self.batch.arena[kept..kept + READ_BYTES_MAX];
+            match connection.stream.read(room) {
+                Received::Bytes(bytes) => {
+                    end += bytes;
+                    connection.active_ms = self.now_ms;
+                    connection.note_received(bytes);
+                    self.counters.bytes_read.add(bytes as u64);
+                    let so_far = &self.batch.arena[from..end];
+                    let state = &self.common.state;
+                    if let Some(spoken) =
+                        recognise(connection, so_far, kept - from, state, self.now_ms)
+                        && spoken.is_hopeless()
+                    {
+                        return self.turn_away(slot, spoken);
+                    }
+                    if bytes == READ_BYTES_MAX {
+                        self.counters.conn_yields.add(1);
+                    }
+                }
+                Received::Nothing if connection.stream.awaits_rest() => {
+                    await_rest(connection, self.now_ms);
+                }
+                Received::Nothing | Received::End => {}
+                Received::Gone => return self.close(slot),
+            }
+        }
+        if end > kept || connection.backlog {
+            connection.output.borrow_buffer(&mut self.spares);
+            let codec = connection.link.codec(&self.common.state);
+            self.batch.add_span(slot, codec, from, end);
+        } else {
+            self.line_up(slot);
+        }
+    }
+
+    /// Ends a connection of which no more will be understood, and says so.
+    #[cold]
+    fn turn_away(&mut self, slot: u32, spoken: Spoken) {
+        let Some(connection) = self.table.get_mut(slot) else {
+            return;
+        };
+        self.counters.protocol_errors.add(1);
+        let text = spoken.refusal(connection.link.protocol());
+        connection.output.bytes().extend_from_slice(&text);
+        connection.end_after_output();
+        self.line_up(slot);
+    }
+
+    /// Receives more of a request that is under way, runs it when it is whole, and goes on with the
+    /// requests behind it.
+    fn receive_rest(&mut self, slot: u32) {
+        let spans = self.batch.spans.len();
+        self.receive_requests(slot);
+        let Some(span) = self.batch.spans.get_mut(spans) else {
+            return;
+        };
+        let Some(connection) = self.table.get_mut(slot) else {
+            return;
+        };
+        connection.note_moved(span.end - span.from, self.now_ms);
+        let pass = self.common.state.gates.enter(self.index);
+        let context = Context::new(&self.common.state, &self.counters, &pass);
+        let is_run = feed(context, span, &self.batch.arena, connection);
+        drop(pass);
+        span.decoded = span.from;
+        span.codec = connection.link.codec(&self.common.state);
+        self.answered[span.codec.protocol() as usize] += u64::from(is_run);
+    }
+
+    /// Receives more of a long command behind what is there of it, and runs it when it is whole.
+    #[cold]
+    fn receive_frame(&mut self, slot: u32) {
+        let Some(connection) = self.table.get_mut(slot) else {
+            return;
+        };
+        let from = self.batch.used;
+        let room = &mut self.batch.arena[from..from + LONG_READ_BYTES_MAX];
+        // What is whole waits to be run.
+        let received = match connection.backlog {
+            true => Received::Nothing,
+            false => connection.stream.read(room),
+        };
+        if is_broken(connection, received, &self.counters, self.now_ms) {
+            return self.close(slot);
+        }
+        if let Received::Bytes(bytes) = received {
+            connection.leftover.extend_from_slice(&room[..bytes]);
+            let looked_at = connection.leftover.len() - bytes;
+            let gathered = std::mem::take(&mut connection.leftover);
+            let state = &self.common.state;
+            let spoken = recognise(connection, &gathered, looked_at, state, self.now_ms);
+            connection.leftover = gathered;
+            if let Some(spoken) = spoken.filter(|spoken| spoken.is_hopeless()) {
+                return self.turn_away(slot, spoken);
+            }
+            let so_far = &connection.leftover;
+            if connection.link.is_still_incomplete(so_far, looked_at) {
+                return self.line_up(slot);
+            }
+        }
+        connection.output.borrow_buffer(&mut self.spares);
+        let pass = self.common.state.gates.enter(self.index);
+        let context = Context::new(&self.common.state, &self.counters, &pass);
+        let codec = connection.link.codec(&self.common.state);
+        let (ran, spent) = run_frame(context, codec, slot, connection, self.now_ms);
+        drop(pass);
+        let is_answered = ran == Ran::Whole && !connection.link.makes_room();
+        if ran == Ran::Held {
+            self.hold(slot);
+        }
+        self.answered[codec.protocol() as usize] += u64::from(is_answered);
+        self.leave_buffer(spent);
+        // Its reply is written now, before the others' of this turn.
+        self.common.state.observer.tracking.broadcast();
+        self.line_up(slot);
+    }
+
+    /// Receives more of a large value.
+    fn receive_value(&mut self, slot: u32) {
+        let Some(connection) = self.table.get_mut(slot) else {
+            return;
+        };
+        let Some(Transfer::Direct(filling)) = connection.link.transfer() else {
+            return;
+        };
+        let room = filling.buffer();
+        let wanted = room.len().min(LONG_READ_BYTES_MAX);
+        let received = connection.stream.read(&mut room[..wanted]);
+        if let Received::Bytes(bytes) = received {
+            filling.advance(bytes);
+        }
+        let is_whole = filling.is_whole();
+        if is_broken(connection, received, &self.counters, self.now_ms) {
+            return self.close(slot);
+        }
+        if is_whole {
+            self.finish_value(slot);
+        }
+        self.line_up(slot);
+    }
+
+    /// Stores a large value that nothing follows.
+    #[cold]
+    fn finish_value(&mut self, slot: u32) {
+        let Some(connection) = self.table.get_mut(slot) else {
+            return;
+        };
+        connection.output.borrow_buffer(&mut self.spares);
+        let pass = self.common.state.gates.enter(self.index);
+        let context = Context::new(&self.common.state, &self.counters, &pass);
+        let (_, flow) = connection.link.feed(&[], context, &mut connection.output);
+        drop(pass);
+        self.answered[connection.link.protocol() as usize] += 1;
+        // Its reply is written now, before the others' of this turn.
+        self.common.state.observer.tracking.broadcast();
+        if let Some(flow) = flow {
+            connection.follow(flow);
+        }
+    }
+
+    /// Drops more of a refused value.
+    fn skip(&mut self, slot: u32, left: usize) {
+        let Some(connection) = self.table.get_mut(slot) else {
+            return;
+        };
+        let wanted = left.min(READ_BYTES_MAX);
+        let from = self.batch.used;
+        let room = &mut self.batch.arena[from..from + wanted];
+        let received = connection.stream.read(room);
+        if is_broken(connection, received, &self.counters, self.now_ms) {
+            return self.close(slot);
+        }
+        if let Received::Bytes(bytes) = received {
+            connection.input = match left - bytes {
+                0 => Input::Requests,
+                left => Input::Skip(left),
+            };
+        }
+        self.line_up(slot);
+    }
+
+    /// Throws away what a peer still sends after its connection's end.
+    #[cold]
+    fn discard(&mut self, slot: u32) {
+        let Some(connection) = self.table.get_mut(slot) else {
+            return;
+        };
+        let from = self.batch.used;
+        let room = &mut self.batch.arena[from..from + READ_BYTES_MAX];
+        match connection.stream.read(room) {
+            // It may still read its replies.
+            Received::End if connection.ending == Ending::AfterOutput => {}
+            Received::Bytes(bytes) => {
+                connection.note_moved(bytes, self.now_ms);
+                self.enqueue(slot);
+            }
+            Received::Nothing => self.enqueue(slot),
+            Received::End | Received::Gone => self.close(slot),
+        }
+    }
+}

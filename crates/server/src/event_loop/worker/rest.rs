@@ -1,0 +1,173 @@
+//! Rest: connections whose command waits for a value.
+//!
+//! Such a connection reads nothing and runs nothing until its command is answered: by whoever has
+//! stored what it waits for, or by its own loop when its time is over. A peer that has ended its
+//! side is gone, and forgotten; so is one that waits when the server drains.
+//!
+//! Why: docs/decisions/0046. Tests: tests/resp_waits.rs.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::Worker;
+use crate::clients::waiters::{WaitEnd, Waiter};
+use crate::execute::{Context, serve};
+
+/// Waits that are ended in one turn because their time is over, and the keys that they had.
+const ENDS_MAX: usize = 256;
+const ENDED_KEYS_MAX: usize = 4_096;
+
+/// When which connection has waited long enough, in engine milliseconds.
+#[derive(Debug, Default)]
+pub(super) struct WaitTimes {
+    /// Slots, by the moment and the waiter's number.
+    slots: BTreeMap<(u64, u64), u32>,
+}
+
+impl WaitTimes {
+    fn add(&mut self, waiter: &Waiter, slot: u32) {
+        if let Some(until_ms) = waiter.request.until_ms {
+            self.slots.insert((until_ms, waiter.number), slot);
+        }
+    }
+
+    fn remove(&mut self, waiter: &Waiter) {
+        if let Some(until_ms) = waiter.request.until_ms {
+            self.slots.remove(&(until_ms, waiter.number));
+        }
+    }
+
+    /// How long nothing of this is due.
+    pub(super) fn wait_ms(&self, now_ms: u64) -> u64 {
+        let first = self.slots.first_key_value();
+        // The millisecond that it names is over in the next one.
+        first.map_or(u64::MAX, |(&(until_ms, _), _)| {
+            (until_ms + 1).saturating_sub(now_ms)
+        })
+    }
+
+    /// The slot of one that has waited long enough.
+    fn due(&self, now_ms: u64) -> Option<u32> {
+        let (&(until_ms, _), &slot) = self.slots.first_key_value()?;
+        (until_ms < now_ms).then_some(slot)
+    }
+}
+
+impl Worker {
+    /// Lets a connection rest whose command waits.
+    #[cold]
+    pub(super) fn rest(&mut self, slot: u32) {
+        let is_draining = self.is_draining();
+        let Some(connection) = self.table.get_mut(slot) else {
+            return;
+        };
+        let Some(waiter) = &connection.waiter else {
+            return;
+        };
+        connection.is_parked = true;
+        self.wait_times.add(waiter, slot);
+        if connection.stream.is_leaving() {
+            self.close(slot);
+        } else if is_draining {
+            self.end_rest(slot);
+        }
+    }
+
+    /// Goes on with a connection whose command was answered.
+    #[cold]
+    pub(super) fn take_answer(&mut self, slot: u32) {
+        let Some(connection) = self.table.get_mut(slot) else {
+            return;
+        };
+        let answer = connection
+            .waiter
+            .as_ref()
+            .map(|waiter| waiter.take_answer());
+        let (Some(Some(answer)), Some(waiter)) = (answer, &connection.waiter) else {
+            return;
+        };
+        self.wait_times.remove(waiter);
+        connection.waiter = None;
+        connection.is_parked = false;
+        connection.active_ms = self.now_ms;
+        connection.output.borrow_buffer(&mut self.spares);
+        connection.output.bytes().extend_from_slice(&answer);
+        self.line_up(slot);
+    }
+
+    /// Has nobody serve a connection any more; whether nobody had.
+    pub(super) fn forget_waiter(&mut self, waiter: &Arc<Waiter>) -> bool {
+        self.wait_times.remove(waiter);
+        let _pass = self.common.state.gates.enter(self.index);
+        self.common.state.observer.unwait(waiter)
+    }
+
+    /// The same, save that it still stands in lines, where nobody sees it.
+    pub(super) fn dismiss_waiter(&mut self, waiter: &Waiter) {
+        self.wait_times.remove(waiter);
+        let _pass = self.common.state.gates.enter(self.index);
+        self.common.state.observer.dismiss(waiter);
+    }
+
+    /// Ends a connection that waits: it is answered only if somebody has done so already.
+    #[cold]
+    pub(super) fn end_rest(&mut self, slot: u32) {
+        let Some(connection) = self.table.get_mut(slot) else {
+            return;
+        };
+        let Some(waiter) = connection.waiter.take() else {
+            return;
+        };
+        self.forget_waiter(&waiter);
+        let Some(connection) = self.table.get_mut(slot) else {
+            return;
+        };
+        if let Some(answer) = waiter.take_answer() {
+            connection.output.borrow_buffer(&mut self.spares);
+            connection.output.bytes().extend_from_slice(&answer);
+        }
+        connection.end_after_output();
+        self.flush(slot);
+    }
+
+    /// Answers those who have waited long enough, some in each turn.
+    #[inline]
+    pub(super) fn end_waits(&mut self) {
+        let mut keys = 0;
+        for _ in 0..ENDS_MAX {
+            let Some(slot) = self.wait_times.due(self.now_ms) else {
+                return;
+            };
+            keys += self.time_out_wait(slot);
+            if keys >= ENDED_KEYS_MAX {
+                return;
+            }
+        }
+    }
+
+    /// Answers one; how many keys it has waited for.
+    #[cold]
+    fn time_out_wait(&mut self, slot: u32) -> usize {
+        let connection = self.table.get_mut(slot);
+        let Some(waiter) = connection.and_then(|connection| connection.waiter.clone()) else {
+            return 0;
+        };
+        self.wait_times.remove(&waiter);
+        let pass = self.common.state.gates.enter(self.index);
+        let observer = &self.common.state.observer;
+        observer.end_wait(&waiter, WaitEnd::TimeOut);
+        drop(pass);
+        // By whomever it was answered.
+        self.take_answer(slot);
+        waiter.request.keys.len()
+    }
+
+    /// Serves those for whom there was no time before.
+    #[cold]
+    pub(super) fn serve_waiters(&mut self) {
+        let pass = self.common.state.gates.enter(self.index);
+        serve(Context::new(&self.common.state, &self.counters, &pass));
+        drop(pass);
+        self.deliver();
+    }
+}

@@ -1,0 +1,324 @@
+//! Serve: the phases of a turn over ready connections, some at a time.
+//!
+//! ```text
+//! receive   each connection: what is left over, then one read        -> a span of the arena
+//! decode    spans in order                                            -> up to STEPS_MAX steps
+//! execute   steps in order, memory fetched ahead                      -> outputs
+//! settle    each span: keep what is not used, write, line up again
+//! ```
+//!
+//! A large value goes past the arena: its first bytes come with its command line, the rest is
+//! received in the cache's memory. Other long requests are gathered behind what is left over.
+//! What other event loops have for a client is delivered when all spans are settled.
+//!
+//! The first of many is answered before the last is read. All that came anew are looked at, behind
+//! them those that go on; where the turn is long, what may take long waits ([`Half`]).
+
+use std::sync::Arc;
+
+use cellar_engine::Instant;
+
+use super::Worker;
+use super::batch::{Batch, CONNECTIONS_MAX, GOING_ON_MAX, Span, recycle};
+use super::lineup::Turn;
+use super::share::{Half, Shares};
+use super::steps::{decode_spans, fetch_ahead, run};
+use super::threshold::note_request;
+use crate::clients::client::Delivery;
+use crate::config::limits::{LONG_REQUEST_BYTES_MIN, TURN_REPLY_BYTES_MAX, WAITING_BYTES_MAX};
+use crate::event_loop::connection::Input;
+use crate::execute::Context;
+use crate::net::mailbox::Home;
+
+impl Worker {
+    /// Serves each connection that came anew, and those that go on as long as there is time.
+    #[inline]
+    pub(super) fn serve(&mut self) {
+        if self.lineup.is_empty() {
+            return;
+        }
+        let turn = self.lineup.begin();
+        let Turn { fresh, going_on } = &turn;
+        let anew = Half::of_fresh(self.began_us);
+        let mut next = 0;
+        while next < fresh.len() {
+            next += self.serve_some(&fresh[next..], anew);
+        }
+        let mut served = 0;
+        if !going_on.is_empty() {
+            let half = Half::of_going_on(anew, self.common.clock.us());
+            while served < going_on.len() && !(served > 0 && half.is_over(self.common.clock.us())) {
+                served += self.serve_some(&going_on[served..], half);
+            }
+        }
+        self.lineup.end(turn, served);
+    }
+
+    /// Serves the first of these connections, some at a time; how many were taken.
+    #[inline]
+    fn serve_some(&mut self, slots: &[u32], half: Half) -> usize {
+        let most = match half.is_fresh {
+            true => CONNECTIONS_MAX,
+            false => GOING_ON_MAX,
+        };
+        let mut taken = 0;
+        for &slot in slots.iter().take(most) {
+            let Some(connection) = self.table.get_mut(slot) else {
+                taken += 1;
+                continue;
+            };
+            if !self.batch.has_room(connection.turn_bytes_max()) {
+                break;
+            }
+            let waits = connection.may_take_long() && half.is_long(self.common.clock.us());
+            if waits && half.is_fresh {
+                self.lineup.push(slot);
+            } else if waits && taken > 0 {
+                break;
+            } else {
+                self.receive(slot);
+            }
+            taken += 1;
+        }
+        let served = match self.batch.spans.is_empty() {
+            true => 0,
+            false => self.execute_batch(half),
+        };
+        self.common.state.observer.tracking.broadcast();
+        // Who was not served is lined up first, so that it is the first of the next turn.
+        let lined_up = self.lineup.len();
+        for index in served..self.batch.spans.len() {
+            self.settle(index);
+        }
+        if !half.is_fresh && self.lineup.len() > lined_up {
+            self.lineup.keep_place_since(lined_up);
+        }
+        for index in 0..served {
+            self.settle(index);
+        }
+        self.batch.clear();
+        self.deliver();
+        self.check_budget();
+        self.take_excess_apart();
+        taken
+    }
+
+    /// Decodes and executes spans until all are through, or the replies are enough for one turn;
+    /// how many were served.
+    fn execute_batch(&mut self, half: Half) -> usize {
+        let mut served = self.batch.spans.len();
+        let Batch {
+            arena,
+            spans,
+            steps: kept,
+            ..
+        } = &mut self.batch;
+        let mut steps = recycle(std::mem::take(kept));
+        let pass = self.common.state.gates.enter(self.index);
+        let context = Context::new(&self.common.state, &self.counters, &pass);
+        let (cache, pause) = (&self.common.state.cache, &self.common.state.pause);
+        let now = Instant(self.now_ms);
+        let mut paused = pause.in_force(now);
+        let mut shares = Shares::new(half, self.common.clock.us());
+        let (mut next, mut replied_bytes) = (0, 0);
+        loop {
+            next = decode_spans(arena, spans, next, &self.common.state, &mut steps);
+            let Some(last) = steps.last().map(|step| step.span) else {
+                break;
+            };
+            for index in 0..steps.len() {
+                fetch_ahead(cache, &steps, index);
+                let step = &steps[index];
+                let span = &mut spans[step.span];
+                if span.stopped {
+                    continue;
+                }
+                let Some(connection) = self.table.get_mut(span.slot) else {
+                    continue;
+                };
+                let is_quick = step.task.is_quick();
+                if !is_quick && shares.are_spent() && step.task.is_heavy() {
+                    if half.is_fresh {
+                        span.stopped = true;
+                        continue;
+                    }
+                    served = step.span;
+                    spans.iter_mut().for_each(|span| span.stopped = true);
+                    break;
+                }
+                if let Some(paused) = paused
+                    && paused.holds(connection.link.effect(&step.task, context))
+                {
+                    // Its bytes stay in the connection, with all behind them.
+                    span.stopped = true;
+                    connection.is_held = true;
+                    self.waiting.add(self.table.token(span.slot), pause);
+                    continue;
+                }
+                run(context, step, span, arena, connection, self.now_ms);
+                let link = &mut connection.link;
+                let is_answered = is_quick || !link.makes_room() && link.transfer().is_none();
+                self.answered[span.codec.protocol() as usize] += u64::from(is_answered);
+                if !is_quick && (pass.take_heavy() | step.task.is_heavy()) {
+                    span.stopped |= shares.note(step.span, self.common.clock.us());
+                    // It may have begun a pause, or ended one.
+                    paused = pause.in_force(now);
+                }
+                if span.stopped {
+                    replied_bytes += connection.output.waiting_bytes();
+                    if replied_bytes >= TURN_REPLY_BYTES_MAX {
+                        served = step.span + 1;
+                        spans.iter_mut().for_each(|span| span.stopped = true);
+                        break;
+                    }
+                }
+            }
+            spans[last].stopped |= shares.note(last, self.common.clock.us());
+            steps.clear();
+        }
+        *kept = recycle(steps);
+        served
+    }
+
+    /// Keeps what a span did not use, writes, and lines the connection up again.
+    #[inline]
+    fn settle(&mut self, index: usize) {
+        let Span {
+            slot,
+            codec,
+            from,
+            decoded,
+            end,
+            found,
+            stopped,
+        } = self.batch.spans[index];
+        // All that was decoded was executed, unless it was stopped; blank lines are not executed.
+        let from = if stopped { from } else { decoded };
+        let Some(connection) = self.table.get_mut(slot) else {
+            return;
+        };
+        if from < end {
+            connection.leftover.clear();
+            connection
+                .leftover
+                .extend_from_slice(&self.batch.arena[from..end]);
+            connection.leftover.shrink_to(2 * (end - from));
+        } else if connection.leftover.capacity() > 0 {
+            connection.leftover = Vec::new();
+        }
+        connection.backlog = stopped && from < end;
+        let is_incomplete = !stopped && from < end;
+        connection.link.settle(&codec, is_incomplete, self.now_ms);
+        connection.note_waiting(found, is_incomplete, self.now_ms);
+        if found {
+            note_request(connection, self.now_ms);
+        }
+        if is_incomplete && end - from >= LONG_REQUEST_BYTES_MIN {
+            connection.input = Input::Frame;
+        }
+        self.line_up(slot);
+    }
+
+    /// Writes what there is, and puts the connection where it belongs: in the ready list, at its
+    /// end, or at rest.
+    #[inline]
+    pub(super) fn line_up(&mut self, slot: u32) {
+        let Some(connection) = self.table.get_mut(slot) else {
+            return;
+        };
+        if connection.stream.has_ended() && connection.is_through() {
+            connection.end_after_output();
+        }
+        if !connection.blocked {
+            self.flush(slot);
+        } else {
+            self.note_transfer(slot);
+        }
+        self.end_if_drained(slot);
+        self.park(slot);
+        self.enqueue(slot);
+    }
+
+    /// Lets a connection rest if its request waits for something that is not settled.
+    #[inline]
+    fn park(&mut self, slot: u32) {
+        let token = self.table.token(slot);
+        let Some(connection) = self.table.get_mut(slot) else {
+            return;
+        };
+        if connection.waiter.is_some() && !connection.is_parked {
+            return self.rest(slot);
+        }
+        if let Some(ticket) = connection.waits_for.take() {
+            let mailboxes = &self.common.mailboxes;
+            connection.is_parked = ticket.waits(|| Home {
+                mailboxes: Arc::clone(mailboxes),
+                index: self.index,
+                token,
+            });
+            connection.login = connection.is_parked.then_some(ticket);
+            if connection.is_parked && connection.stream.is_gone() {
+                // Nobody waits for the answer, so nothing is to be done for it. A peer that has
+                // merely ended its own side may: `printf ... | nc -N` sends a login, ends, and
+                // reads. Over TCP one that is gone looks the same until it is written to.
+                return self.close(slot);
+            }
+            connection.note_leaving();
+        }
+    }
+
+    /// Hands over what other threads have put into the inboxes of this loop's clients.
+    #[inline]
+    pub(super) fn deliver(&mut self) {
+        let mut calls = std::mem::take(&mut self.calls);
+        self.mailbox().take_calls(&mut calls);
+        let now = calls.len().min(self.deliveries_left);
+        self.deliveries_left -= now;
+        for token in calls.drain(..now) {
+            if let Some(slot) = self.table.slot(token) {
+                self.deliver_to(slot);
+            }
+        }
+        self.calls = calls;
+    }
+
+    /// Appends what waits in a client's inbox, unless one of its replies is half written.
+    #[cold]
+    pub(super) fn deliver_to(&mut self, slot: u32) {
+        let Some(connection) = self.table.get_mut(slot) else {
+            return;
+        };
+        if connection.waiter.is_some() {
+            self.take_answer(slot);
+        } else if std::mem::take(&mut connection.is_parked) {
+            // A call for another reason lets it ask once more, and rest again.
+            connection.login = None;
+            self.enqueue(slot);
+            return self.deliver_to(slot);
+        }
+        let Some(connection) = self.table.get_mut(slot) else {
+            return;
+        };
+        let Some(client) = connection.link.client() else {
+            return;
+        };
+        if connection.unfinished.is_some() && !client.is_overdue() {
+            return;
+        }
+        let Delivery::Bytes(bytes) = client.deliver() else {
+            self.counters.connections_slow_closed.add(1);
+            return self.close(slot);
+        };
+        if bytes.is_empty() {
+            return;
+        }
+        connection.output.borrow_buffer(&mut self.spares);
+        connection.output.bytes().extend_from_slice(&bytes);
+        let bytes_max = self.common.state.budget.inbox_bytes_max();
+        if connection.output.waiting_bytes() > bytes_max.saturating_add(WAITING_BYTES_MAX) {
+            self.counters.connections_slow_closed.add(1);
+            return self.close(slot);
+        }
+        self.line_up(slot);
+    }
+}

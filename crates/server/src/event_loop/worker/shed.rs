@@ -1,0 +1,185 @@
+//! Shed: which connections are closed when clients hold too much memory.
+//!
+//! A loop looks at the budget when what its connections hold has grown by [`LOOK_BYTES`]. The one
+//! that finds it exceeded wakes the others, and each that holds more than its part closes the
+//! largest of its connections: first strangers, who have to log in and have not, all that hold too
+//! much; then those that have not got on for [`STALLED_MS`], so that who sends a long request or
+//! reads a long answer is not in danger for others that only hold memory; last those that asked
+//! not to be closed (CLIENT NO-EVICT).
+
+use std::cmp::Reverse;
+use std::sync::atomic::Ordering;
+
+use super::Worker;
+use crate::event_loop::connection::Connection;
+
+/// Growth after which a loop looks at the budget.
+const LOOK_BYTES: usize = 64 << 10;
+/// Time without progress after which memory counts as only held.
+const STALLED_MS: u64 = 1_000;
+/// A connection that holds less is not closed for it.
+const HOLDER_BYTES_MIN: usize = 256;
+
+/// How often the log tells of it.
+const TOLD_MS: u64 = 60_000;
+
+/// A connection's place in the order of closing: whether it has logged in where that is needed,
+/// whether it asked to stay, whether it got on, the bytes it holds, the largest first.
+type Rank = (bool, bool, bool, Reverse<usize>);
+
+fn rank(connection: &Connection, bytes: usize, now_ms: u64) -> Rank {
+    let client = connection.link.client();
+    // Relaxed: a wish that orders nothing.
+    let asked = client.is_some_and(|one| one.wishes[0].load(Ordering::Relaxed));
+    let moves = connection.progress_ms + STALLED_MS > now_ms;
+    let is_known = connection.stranger_ms.is_none();
+    (is_known, asked, moves, Reverse(bytes))
+}
+
+/// What the log was not told yet of connections that were closed.
+#[derive(Debug, Default)]
+pub(super) struct ShedReport {
+    strangers: u64,
+    others: u64,
+    next_ms: u64,
+}
+
+impl ShedReport {
+    /// Tells the log, unless it was told within a minute.
+    #[cold]
+    fn tell(&mut self, held_bytes: usize, now_ms: u64) {
+        let (not_logged_in, others) = (self.strangers, self.others);
+        if not_logged_in + others == 0 || now_ms < self.next_ms {
+            return;
+        }
+        *self = ShedReport {
+            next_ms: now_ms + TOLD_MS,
+            ..ShedReport::default()
+        };
+        tracing::warn!(
+            not_logged_in,
+            others,
+            held_bytes,
+            "closed connections: clients used too much memory"
+        );
+    }
+}
+
+impl Worker {
+    /// Keeps the loop's sums of what its connections hold, and who of them has logged in.
+    #[inline]
+    pub(super) fn note_held(&mut self, slot: u32) {
+        let Some(connection) = self.table.get_mut(slot) else {
+            return;
+        };
+        let (before, after) = (connection.noted_bytes, connection.held_beside());
+        let is_stranger = connection.link.is_stranger();
+        let was_stranger = connection.stranger_ms.is_some();
+        if before == after && is_stranger == was_stranger {
+            return;
+        }
+        connection.noted_bytes = after;
+        let ahead = connection.stream.ahead_bytes();
+        let ahead_before = std::mem::replace(&mut connection.noted_ahead_bytes, ahead);
+        if let Some(client) = connection.link.client() {
+            client.note_held(after);
+        }
+        self.held_bytes = self.held_bytes - before + after;
+        self.grown_bytes += after.saturating_sub(before);
+        if was_stranger {
+            self.stranger_bytes -= before;
+        }
+        if is_stranger {
+            self.stranger_bytes += after;
+        }
+        if is_stranger != was_stranger {
+            connection.stranger_ms = is_stranger.then_some(self.now_ms);
+            self.note_doorstep(slot);
+        }
+        if ahead != ahead_before {
+            self.note_ahead(slot, ahead_before, ahead);
+        }
+        self.publish_held();
+    }
+
+    /// Takes a connection that is gone out of the sums.
+    pub(super) fn forget_held(&mut self, connection: &Connection) {
+        self.held_bytes -= connection.noted_bytes;
+        self.ahead_bytes -= connection.noted_ahead_bytes;
+        if connection.stranger_ms.is_some() {
+            self.stranger_bytes -= connection.noted_bytes;
+        }
+        self.publish_held();
+    }
+
+    fn publish_held(&self) {
+        let budget = &self.common.state.budget;
+        budget.set_connections(self.index, self.held_bytes, self.stranger_bytes);
+        budget.set_ahead(self.index, self.ahead_bytes);
+    }
+
+    /// Looks at the budget if the loop's connections hold more than at the last look.
+    #[inline]
+    pub(super) fn check_budget(&mut self) {
+        self.looked_at_bytes = self.looked_at_bytes.min(self.held_bytes);
+        if self.held_bytes >= self.looked_at_bytes + LOOK_BYTES {
+            self.looked_at_bytes = self.held_bytes;
+            self.keep_to_budget();
+        }
+    }
+
+    /// Has all loops close connections if clients hold too much.
+    #[cold]
+    pub(super) fn keep_to_budget(&mut self) {
+        self.shed_report.tell(self.held_bytes, self.now_ms);
+        if !self.common.state.budget.is_over() {
+            return;
+        }
+        self.shed();
+        for (index, mailbox) in self.common.mailboxes.iter().enumerate() {
+            if index != self.index {
+                mailbox.ask_to_shed();
+            }
+        }
+    }
+
+    /// Closes connections until this loop holds no more than its part, strangers first.
+    #[cold]
+    pub(super) fn shed(&mut self) {
+        let budget = &self.common.state.budget;
+        let mut of_strangers = budget.excess_of_strangers(self.index);
+        let mut of_others = budget.excess_of(self.index);
+        if of_strangers + of_others == 0 {
+            return;
+        }
+        let held_bytes = self.held_bytes;
+        let mut holders: Vec<(Rank, u32, usize)> = Vec::new();
+        for slot in self.table.slots() {
+            if let Some(connection) = self.table.get_mut(slot) {
+                let client = connection.link.client();
+                let inbox = client.map_or(0, |client| client.inbox_bytes());
+                let bytes = connection.noted_bytes + inbox;
+                if bytes >= HOLDER_BYTES_MIN {
+                    holders.push((rank(connection, bytes, self.now_ms), slot, bytes));
+                }
+            }
+        }
+        holders.sort_unstable();
+        for (rank, slot, bytes) in holders {
+            let is_known = rank.0;
+            let (excess, closed) = if is_known {
+                (&mut of_others, &mut self.shed_report.others)
+            } else {
+                (&mut of_strangers, &mut self.shed_report.strangers)
+            };
+            if *excess == 0 {
+                continue;
+            }
+            *excess = excess.saturating_sub(bytes);
+            *closed += 1;
+            self.counters.connections_memory_closed.add(1);
+            self.close(slot);
+        }
+        self.shed_report.tell(held_bytes, self.now_ms);
+    }
+}

@@ -1,0 +1,294 @@
+//! Steps: what the bytes of all spans ask for, and doing it.
+
+use cellar_engine::{Cache, Instant};
+
+use super::batch::{STEPS_MAX, Span, Step};
+use crate::event_loop::connection::{Connection, Ending, Input};
+use crate::execute::{Ahead, Codec, Context, Flow, Next, Task};
+use crate::state::State;
+
+/// How far ahead of execution index lines are fetched.
+const INDEX_AHEAD: usize = 20;
+/// How far ahead of execution items are fetched.
+const ITEM_AHEAD: usize = 10;
+
+/// Decodes spans from index `next` on until the list of steps is full; where to go on.
+#[inline]
+pub(super) fn decode_spans<'a>(
+    arena: &'a [u8],
+    spans: &mut [Span],
+    mut next: usize,
+    state: &State,
+    steps: &mut Vec<Step<'a>>,
+) -> usize {
+    while let Some(span) = spans.get_mut(next) {
+        while !span.stopped {
+            if steps.len() == STEPS_MAX {
+                return next;
+            }
+            let decoded = steps.len();
+            decode_next(arena, span, state, |ahead, end| {
+                steps.push(Step::of(ahead, next, end));
+            });
+            match steps.last() {
+                Some(step) if steps.len() > decoded => {
+                    if step.key.is_none() && step.task.ends_decoding() {
+                        break;
+                    }
+                }
+                _ => break,
+            }
+        }
+        next += 1;
+    }
+    next
+}
+
+/// Hands on a span's next task and where it ends, if it is whole.
+#[inline]
+fn decode_next<'a>(
+    arena: &'a [u8],
+    span: &mut Span,
+    state: &State,
+    mut found: impl FnMut(Ahead<'a, Task<'a>>, usize),
+) {
+    while span.decoded < span.end {
+        let (begin, mut is_found) = (span.decoded, false);
+        let input = &arena[begin..span.end];
+        let used = span.codec.decode(input, state, |ahead| {
+            is_found = true;
+            let end = begin + ahead.used;
+            found(ahead, end);
+        });
+        let Some(used) = used else {
+            return;
+        };
+        let is_all_used = span.from == begin;
+        span.decoded += used;
+        if is_found {
+            span.found = true;
+            return;
+        }
+        // Blank lines with nothing before them that is still to be executed: they are done with.
+        if is_all_used {
+            span.from = span.decoded;
+        }
+    }
+}
+
+/// The first step of a span that is alone.
+fn only_step<'a>(arena: &'a [u8], span: &mut Span, state: &State) -> Option<Step<'a>> {
+    let mut step = None;
+    decode_next(arena, span, state, |ahead, end| {
+        step = Some(Step::of(ahead, 0, end));
+    });
+    step
+}
+
+/// Starts loading what later steps will touch.
+#[inline]
+pub(super) fn fetch_ahead(cache: &Cache, steps: &[Step<'_>], index: usize) {
+    if index == 0 {
+        for step in &steps[..steps.len().min(INDEX_AHEAD)] {
+            hint_index(cache, step);
+        }
+        for step in &steps[..steps.len().min(ITEM_AHEAD)] {
+            hint_item(cache, step);
+        }
+    }
+    if let Some(step) = steps.get(index + INDEX_AHEAD) {
+        hint_index(cache, step);
+    }
+    if let Some(step) = steps.get(index + ITEM_AHEAD) {
+        hint_item(cache, step);
+    }
+}
+
+#[inline]
+fn hint_index(cache: &Cache, step: &Step<'_>) {
+    match step.key {
+        Some(key) if step.stores => cache.hint_write(key),
+        Some(key) => cache.hint_read(key),
+        None => {}
+    }
+}
+
+#[inline]
+fn hint_item(cache: &Cache, step: &Step<'_>) {
+    if let Some(key) = step.key {
+        cache.hint_item(key);
+    }
+}
+
+/// Executes one step; its replies go to the connection's output.
+///
+/// Always inlined: it is the body of the loop over all steps, and has many arguments.
+#[inline(always)]
+pub(super) fn run(
+    context: Context<'_>,
+    step: &Step<'_>,
+    span: &mut Span,
+    arena: &[u8],
+    connection: &mut Connection,
+    now_ms: u64,
+) {
+    let begin = std::mem::replace(&mut span.from, step.end);
+    let start = connection.mark_start();
+    match connection
+        .link
+        .run(&step.task, context, &mut connection.output)
+    {
+        Next::Flow(Flow::Continue) => {
+            // What follows a task that ends decoding waits for the next turn.
+            let is_last = step.key.is_none() && step.task.ends_decoding();
+            span.stopped |= is_last || connection.output.is_full();
+        }
+        Next::Flow(flow) => {
+            if matches!(flow, Flow::Wait(_) | Flow::Again) {
+                span.from = begin;
+            }
+            follow(context, flow, span, connection);
+            connection.note_unfinished(&start);
+        }
+        Next::Feed => {
+            connection.start_transfer(now_ms);
+            // What follows was not decoded: it waits for the next turn.
+            span.stopped = true;
+            feed(context, span, arena, connection);
+        }
+        Next::Skip(bytes) => {
+            connection.start_transfer(now_ms);
+            skip(bytes, span, connection);
+        }
+        Next::Again => (span.from, span.stopped) = (begin, true),
+    }
+}
+
+/// Goes on as an execution said.
+fn follow(context: Context<'_>, flow: Flow, span: &mut Span, connection: &mut Connection) {
+    connection.losses = context.state().losses();
+    let is_last = matches!(flow, Flow::Close);
+    if connection.follow(flow) {
+        span.stopped = true;
+        if is_last {
+            span.from = span.end;
+        }
+    }
+}
+
+/// Goes on with a request under way, with what of it is in the arena; whether it is whole, and was
+/// run.
+pub(super) fn feed(
+    context: Context<'_>,
+    span: &mut Span,
+    arena: &[u8],
+    connection: &mut Connection,
+) -> bool {
+    let input = &arena[span.from..span.end];
+    let (used, flow) = connection.link.feed(input, context, &mut connection.output);
+    span.from += used;
+    match flow {
+        Some(flow) => follow(context, flow, span, connection),
+        None => return false,
+    }
+    true
+}
+
+/// Drops a refused value.
+fn skip(bytes: usize, span: &mut Span, connection: &mut Connection) {
+    span.stopped = true;
+    let dropped = bytes.min(span.end - span.from);
+    span.from += dropped;
+    if dropped < bytes {
+        connection.input = Input::Skip(bytes - dropped);
+    }
+}
+
+/// What became of a long command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ran {
+    /// It is not whole.
+    Incomplete,
+    /// It was run.
+    Whole,
+    /// It waits for the end of a pause.
+    Held,
+}
+
+/// Runs the command at the beginning of what is left over, if it is whole; the bytes that nobody
+/// needs any more, which may be too many to be let go of at once.
+pub(super) fn run_frame(
+    context: Context<'_>,
+    codec: Codec,
+    slot: u32,
+    connection: &mut Connection,
+    now_ms: u64,
+) -> (Ran, Vec<u8>) {
+    let mut frame = std::mem::take(&mut connection.leftover);
+    let mut span = Span {
+        slot,
+        codec,
+        from: 0,
+        decoded: 0,
+        end: frame.len(),
+        found: false,
+        stopped: false,
+    };
+    let paused = context.state().pause.in_force(Instant(now_ms));
+    let ran = match only_step(&frame, &mut span, context.state()) {
+        None => Ran::Incomplete,
+        Some(step)
+            if paused.is_some_and(|paused| {
+                paused.holds(connection.link.effect(&step.task, context))
+            }) =>
+        {
+            Ran::Held
+        }
+        Some(step) => {
+            run(context, &step, &mut span, &frame, connection, now_ms);
+            Ran::Whole
+        }
+    };
+    let goes_on = connection.ending == Ending::No || connection.ending == Ending::AfterRequests;
+    let mut spent = Vec::new();
+    match ran {
+        Ran::Incomplete => {
+            frame.drain(..span.from);
+            connection.leftover = frame;
+            connection.backlog = false;
+        }
+        Ran::Held => {
+            connection.leftover = frame;
+            connection.backlog = true;
+        }
+        // It is run once more.
+        Ran::Whole if goes_on && span.from < span.decoded => {
+            frame.drain(..span.from);
+            connection.leftover = frame;
+            connection.backlog = true;
+        }
+        Ran::Whole if goes_on => {
+            connection.leftover = frame[span.from..].to_vec();
+            connection.backlog = !connection.leftover.is_empty();
+            if connection.input == Input::Frame {
+                connection.input = Input::Requests;
+            }
+            spent = match &mut connection.unfinished {
+                Some(rest) => {
+                    let bytes = frame.capacity();
+                    let left = rest.adopt(frame);
+                    if left.is_none() {
+                        connection.unfinished_bytes += bytes;
+                    }
+                    left.unwrap_or_default()
+                }
+                None => frame,
+            };
+        }
+        Ran::Whole => spent = frame,
+    }
+    let is_incomplete = ran == Ran::Incomplete;
+    connection.note_waiting(!is_incomplete, is_incomplete, now_ms);
+    connection.link.settle(&span.codec, is_incomplete, now_ms);
+    (ran, spent)
+}

@@ -1,0 +1,309 @@
+//! Timers: what the clock asks of an event loop.
+//!
+//! Time-outs are exact to a second: once a second a loop looks at each of its connections, at some
+//! of them in each turn, so that neither their number nor many that are closed at once make a turn
+//! long. The first loop also notes how much happens. A drain begins here and ends here.
+
+use std::sync::atomic::Ordering;
+
+use super::{Common, Worker};
+use crate::event_loop::connection::{Connection, Ending};
+use crate::execute::Context;
+use crate::observe::pace::Sample;
+
+/// How often the first loop notes how much happens.
+const TICK_MS: u64 = 100;
+/// How often connections are looked at.
+const SWEEP_MS: u64 = 1_000;
+/// Connections that are looked at in one turn.
+const LOOKS_MAX: u32 = 512;
+/// Connections that are closed in one turn because their time is over; each takes the system some
+/// ten microseconds.
+const CLOSES_MAX: usize = 32;
+/// How often they are looked at while the server drains.
+const DRAIN_SWEEP_MS: u64 = 50;
+/// Longest time that a finished connection waits for the peer to hang up.
+pub(super) const LINGER_MS: u64 = 1_000;
+/// Longest time that a draining server reads requests that were sent before.
+const DRAIN_READ_MS: u64 = 1_000;
+/// Time-out of transfers while they hold too much of the cache.
+const SHORT_WRITE_TIMEOUT_MS: u64 = 1_000;
+
+/// When what is due.
+#[derive(Debug)]
+pub(super) struct Timers {
+    tick_ms: u64,
+    sweep_ms: u64,
+    /// The look at all connections that is under way.
+    sweep: Option<Sweep>,
+    drain: Option<Drain>,
+}
+
+/// A look at all connections, some in each turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Sweep {
+    /// The first slot that was not looked at.
+    next: u32,
+    /// Whether transfers have little time.
+    is_short: bool,
+    /// Bytes of buffers that were found so far.
+    buffer_bytes: usize,
+}
+
+/// A drain under way.
+#[derive(Clone, Copy, Debug)]
+struct Drain {
+    read_until_ms: u64,
+    until_ms: u64,
+}
+
+impl Timers {
+    pub(super) fn starting_at(now_ms: u64) -> Timers {
+        Timers {
+            tick_ms: now_ms + TICK_MS,
+            sweep_ms: now_ms + SWEEP_MS,
+            sweep: None,
+            drain: None,
+        }
+    }
+
+    /// How long the loop may sleep.
+    pub(super) fn wait_ms(&self, now_ms: u64) -> u32 {
+        if self.sweep.is_some() {
+            return 0;
+        }
+        u32::try_from(self.tick_ms.min(self.sweep_ms).saturating_sub(now_ms)).unwrap_or(u32::MAX)
+    }
+
+    /// Whether the server drains and the time is over in which it reads what was sent before.
+    fn reads_no_more(&self, now_ms: u64) -> bool {
+        self.drain
+            .is_some_and(|drain| drain.read_until_ms <= now_ms)
+    }
+
+    /// Whether a connection had nothing to do for so long that a close takes it by no surprise.
+    pub(super) fn is_idle(&self, connection: &Connection, now_ms: u64) -> bool {
+        self.drain.is_some()
+            && connection.leftover.is_empty()
+            && connection.active_ms + LINGER_MS < now_ms
+    }
+}
+
+impl Worker {
+    pub(super) fn is_draining(&self) -> bool {
+        self.timers.drain.is_some()
+    }
+
+    /// Whether the drain is over.
+    pub(super) fn is_done(&self) -> bool {
+        self.timers
+            .drain
+            .is_some_and(|drain| self.table.len() == 0 || drain.until_ms <= self.now_ms)
+    }
+
+    /// Does what is due.
+    #[inline]
+    pub(super) fn run_timers(&mut self) {
+        if self.timers.tick_ms <= self.now_ms {
+            self.tick();
+        }
+        self.end_waits();
+        if self.timers.sweep.is_none() && self.timers.sweep_ms <= self.now_ms {
+            self.begin_sweep();
+        }
+        if let Some(sweep) = self.timers.sweep {
+            self.timers.sweep = self.sweep_on(sweep);
+        }
+    }
+
+    fn tick(&mut self) {
+        if self.index > 0 {
+            self.timers.tick_ms = self.now_ms + SWEEP_MS;
+            return;
+        }
+        let Common { state, .. } = &self.common;
+        let totals = state.totals();
+        let (cycles, busy_us) = state.loop_work();
+        state.pace.note(Sample {
+            at_ms: self.now_ms,
+            commands: state.calls().iter().sum(),
+            bytes_read: totals.bytes_read,
+            bytes_written: totals.bytes_written,
+            cycles,
+            busy_us,
+        });
+        self.timers.tick_ms = self.now_ms + TICK_MS;
+    }
+
+    /// Begins to look at all connections.
+    fn begin_sweep(&mut self) {
+        self.timers.sweep = Some(Sweep {
+            next: 0,
+            is_short: self.common.state.is_short_of_memory(),
+            buffer_bytes: self.spares.iter().map(Vec::capacity).sum(),
+        });
+        let next_ms = if self.is_draining() {
+            DRAIN_SWEEP_MS
+        } else {
+            SWEEP_MS
+        };
+        self.timers.sweep_ms = self.now_ms + next_ms;
+    }
+
+    /// Looks at some more connections; what is left to do, unless it was all.
+    fn sweep_on(&mut self, mut sweep: Sweep) -> Option<Sweep> {
+        let slots = self.table.slots().end;
+        let connections = self.table.len();
+        let until = slots.min(sweep.next + LOOKS_MAX);
+        while sweep.next < until {
+            let slot = sweep.next;
+            sweep.next += 1;
+            let connection = self.table.get_mut(slot);
+            sweep.buffer_bytes += connection.map_or(0, |connection| connection.buffer_bytes());
+            self.check_time(slot, sweep.is_short);
+            if connections - self.table.len() == CLOSES_MAX {
+                return Some(sweep);
+            }
+        }
+        if until < slots {
+            return Some(sweep);
+        }
+        self.counters
+            .load
+            .set_buffer_bytes(sweep.buffer_bytes as u64);
+        self.keep_to_budget();
+        None
+    }
+
+    /// Closes a connection whose time is over.
+    fn check_time(&mut self, slot: u32, is_short: bool) {
+        let now_ms = self.now_ms;
+        let settings = &self.common.state.settings;
+        let Some(connection) = self.table.get_mut(slot) else {
+            return;
+        };
+        match connection.ending {
+            Ending::Linger { until_ms } if until_ms <= now_ms => return self.close(slot),
+            Ending::AfterRequests
+                if self.timers.reads_no_more(now_ms) && connection.is_through() =>
+            {
+                connection.end_after_output();
+                return self.try_to_end(slot);
+            }
+            _ => {}
+        }
+        if connection.has_lost_user(&self.common.state) {
+            return self.close(slot);
+        }
+        let patience_ms = if is_short && connection.transfer_bytes > 0 {
+            settings.write_timeout_ms.min(SHORT_WRITE_TIMEOUT_MS)
+        } else {
+            settings.write_timeout_ms
+        };
+        if connection.is_in_transfer() && connection.progress_ms + patience_ms <= now_ms {
+            self.counters.connections_slow_closed.add(1);
+            return self.give_up(slot);
+        }
+        if self.is_login_overdue(slot) {
+            self.counters.connections_login_closed.add(1);
+            return self.close(slot);
+        }
+        let Some(connection) = self.table.get_mut(slot) else {
+            return;
+        };
+        // Relaxed: a setting that orders nothing.
+        let idle_s = self.common.state.idle_timeout_s.load(Ordering::Relaxed);
+        let idle_ms = idle_s.saturating_mul(1_000);
+        if idle_ms > 0
+            && connection.ending == Ending::No
+            && !connection.is_held
+            && connection.output.is_empty()
+            && connection.active_ms + idle_ms <= now_ms
+            && !connection.awaits_others()
+        {
+            self.counters.connections_idle_closed.add(1);
+            self.close(slot);
+        }
+    }
+
+    /// Ends a connection whose transfer takes too long; one that has only been slow to send
+    /// is told why, where its protocol can tell.
+    #[cold]
+    fn give_up(&mut self, slot: u32) {
+        let Some(connection) = self.table.get_mut(slot) else {
+            return;
+        };
+        if connection.awaits_memory && connection.ending == Ending::No {
+            return self.refuse_pipeline(slot);
+        }
+        if connection.blocked || connection.ending != Ending::No {
+            return self.close(slot);
+        }
+        let pass = self.common.state.gates.enter(self.index);
+        let context = Context::new(&self.common.state, &self.counters, &pass);
+        let is_told = connection.link.time_out(context, &mut connection.output);
+        drop(pass);
+        if !is_told {
+            return self.close(slot);
+        }
+        connection.end_after_output();
+        self.flush(slot);
+    }
+
+    /// Stops accepting; every connection ends after the requests it has sent so far.
+    pub(super) fn begin_drain(&mut self) {
+        let drain_ms = self.common.state.settings.drain_timeout_ms;
+        // Relaxed: flags that order nothing.
+        self.common.state.leaving.store(true, Ordering::Relaxed);
+        self.common.state.draining.store(true, Ordering::Relaxed);
+        // What was received is answered.
+        self.common.state.pause.end();
+        self.timers.drain = Some(Drain {
+            read_until_ms: self.now_ms + DRAIN_READ_MS.min(drain_ms / 2),
+            until_ms: self.now_ms + drain_ms,
+        });
+        self.timers.sweep_ms = self.now_ms;
+        self.common.acceptor_waker.wake();
+        for slot in self.table.slots() {
+            self.begin_ending(slot);
+        }
+    }
+
+    /// Lets a connection end after the requests that are there.
+    pub(super) fn begin_ending(&mut self, slot: u32) {
+        let Some(connection) = self.table.get_mut(slot) else {
+            return;
+        };
+        if connection.waiter.is_some() {
+            return self.end_rest(slot);
+        }
+        if connection.ending == Ending::No {
+            connection.ending = Ending::AfterRequests;
+            connection.stream.look_again();
+        }
+        self.enqueue(slot);
+    }
+
+    /// Ends a draining connection once nothing more of it is there, or has a successor go on with
+    /// it.
+    #[inline]
+    pub(super) fn end_if_drained(&mut self, slot: u32) {
+        if self.ceding.is_under_way() && self.try_to_move(slot) {
+            return;
+        }
+        let Some(connection) = self.table.get_mut(slot) else {
+            return;
+        };
+        if connection.ending == Ending::AfterRequests && connection.is_through() {
+            if connection.is_waiting && self.ceding.waits_for_rest(self.now_ms) {
+                return;
+            }
+            // What was read is answered, however slowly the answers are taken.
+            let is_over = self.timers.reads_no_more(self.now_ms);
+            if is_over || !connection.stream.is_readable() {
+                connection.end_after_output();
+            }
+        }
+        self.try_to_end(slot);
+    }
+}

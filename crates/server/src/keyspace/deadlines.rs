@@ -1,0 +1,164 @@
+//! Deadlines: when keys are looked at whose expiry somebody wants to hear of.
+//!
+//! The engine meets an expired item when a request asks for it, and knows nothing of the fields
+//! inside a hash. What is noted here is looked at when its moment has come: hashes whose fields
+//! have deadlines, and keys that somebody tracks or is notified of
+//! ([`Observer::expire_due`](crate::keyspace::observer::Observer::expire_due)).
+//!
+//! Limit: names take [`NAMES_BYTES_MAX`]; the latest deadlines have to go. Moments are in engine
+//! milliseconds. Why: docs/decisions/0073.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use cellar_engine::{Key, Space};
+
+/// Most bytes of names that wait.
+pub(crate) const NAMES_BYTES_MAX: usize = 4 << 20;
+/// Bytes that a name takes beside its own, about.
+const ENTRY_BYTES: usize = 64;
+/// Nothing waits.
+const NEVER: u64 = u64::MAX;
+
+/// A key that is looked at.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct DueKey {
+    at_ms: u64,
+    /// Its space.
+    pub(crate) space: Space,
+    /// Its name.
+    pub(crate) name: Box<[u8]>,
+    /// Whether the deadline is that of a field: the engine does not look for those.
+    pub(crate) is_of_field: bool,
+}
+
+impl DueKey {
+    fn bytes(&self) -> usize {
+        self.name.len() + ENTRY_BYTES
+    }
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    keys: BTreeSet<DueKey>,
+    bytes: usize,
+}
+
+/// Keys in the order of their deadlines.
+#[derive(Debug)]
+pub(crate) struct Deadlines {
+    waiting: Mutex<Waiting>,
+    /// The first deadline.
+    // Relaxed: written under the lock; a look without it may come a step late.
+    first_ms: AtomicU64,
+}
+
+impl Default for Deadlines {
+    fn default() -> Deadlines {
+        Deadlines {
+            waiting: Mutex::default(),
+            first_ms: AtomicU64::new(NEVER),
+        }
+    }
+}
+
+impl Deadlines {
+    /// Notes that a key is to be looked at; returns what finds no room.
+    pub(crate) fn add(&self, key: Key<'_>, at_ms: u64, is_of_field: bool) -> Vec<DueKey> {
+        let due = DueKey {
+            at_ms,
+            space: key.space(),
+            name: key.bytes().into(),
+            is_of_field,
+        };
+        self.with(|waiting| {
+            let bytes = due.bytes();
+            if waiting.keys.insert(due) {
+                waiting.bytes += bytes;
+            }
+            let mut left_out = Vec::new();
+            while waiting.bytes > NAMES_BYTES_MAX
+                && let Some(last) = waiting.keys.pop_last()
+            {
+                waiting.bytes -= last.bytes();
+                left_out.push(last);
+            }
+            left_out
+        })
+    }
+
+    /// Takes a key that is due. Cost: one load if none is.
+    pub(crate) fn take_due(&self, now_ms: u64) -> Option<DueKey> {
+        if self.first_ms() > now_ms {
+            return None;
+        }
+        self.with(|waiting| {
+            waiting.keys.first().filter(|due| due.at_ms <= now_ms)?;
+            let due = waiting.keys.pop_first()?;
+            waiting.bytes -= due.bytes();
+            Some(due)
+        })
+    }
+
+    /// When the next key is due; `u64::MAX` if none waits.
+    pub(crate) fn first_ms(&self) -> u64 {
+        // Relaxed: what is added at the same time is found the next time.
+        self.first_ms.load(Ordering::Relaxed)
+    }
+
+    fn with<R>(&self, change: impl FnOnce(&mut Waiting) -> R) -> R {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let result = change(&mut waiting);
+        let first_ms = waiting.keys.first().map_or(NEVER, |due| due.at_ms);
+        self.first_ms.store(first_ms, Ordering::Relaxed);
+        result
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use cellar_engine::{Cache, Config};
+
+    use super::*;
+
+    fn due(deadlines: &Deadlines, now_ms: u64) -> Vec<Vec<u8>> {
+        let due = std::iter::from_fn(|| deadlines.take_due(now_ms));
+        due.map(|due| due.name.to_vec()).collect()
+    }
+
+    #[test]
+    fn a_key_is_due_when_its_deadline_has_come() {
+        let cache = Cache::new(Config::with_memory(4 << 20)).unwrap();
+        let deadlines = Deadlines::default();
+        assert!(due(&deadlines, NEVER - 1).is_empty());
+        for (name, ms) in [(b"b", 20), (b"a", 10), (b"a", 10), (b"c", 30)] {
+            let key = cache.key(name).unwrap();
+            assert!(deadlines.add(key, ms, false).is_empty());
+        }
+        assert!(due(&deadlines, 9).is_empty());
+        assert_eq!(deadlines.first_ms(), 10);
+        assert_eq!(due(&deadlines, 20), [b"a".to_vec(), b"b".to_vec()]);
+        assert_eq!(due(&deadlines, 30), [b"c".to_vec()]);
+        assert_eq!(deadlines.first_ms(), NEVER);
+    }
+
+    #[test]
+    fn the_latest_deadlines_find_no_room() {
+        let cache = Cache::new(Config::with_memory(4 << 20)).unwrap();
+        let deadlines = Deadlines::default();
+        let mut left_out = Vec::new();
+        for number in 0_u64..100_000 {
+            let name = number.to_le_bytes();
+            left_out.extend(deadlines.add(cache.key(&name).unwrap(), number, true));
+        }
+        let kept = NAMES_BYTES_MAX / (8 + ENTRY_BYTES);
+        assert_eq!(left_out.len(), 100_000 - kept);
+        assert!(
+            left_out
+                .iter()
+                .all(|due| due.at_ms >= kept as u64 && due.is_of_field)
+        );
+        assert_eq!(due(&deadlines, NEVER - 1).len(), kept);
+    }
+}

@@ -1,0 +1,68 @@
+//! Lifetimes: how long an item lives that is stored without a time to live.
+//!
+//! A store that names a time to live is not asked here, nor a change that keeps what an item has. A
+//! protocol whose clients see one database asks for database 0.
+//!
+//! Page: docs/guide/expiry.md. Tests: tests/default_ttl.rs, with every command that stores.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use cellar_engine::{Deadline, Instant};
+
+use crate::config::protocol::Protocol;
+use crate::config::settings::default_ttl::DefaultTtl;
+
+/// The setting `--default-ttl` as stores ask for it; each time is in milliseconds, 0 is for ever.
+#[derive(Debug)]
+pub struct Lifetimes {
+    memcached: AtomicU64,
+    http: AtomicU64,
+    /// One a database.
+    resp: Box<[AtomicU64]>,
+}
+
+impl Lifetimes {
+    /// Those at the start, for so many databases.
+    #[must_use]
+    pub fn new(ttl: &DefaultTtl, databases: usize) -> Lifetimes {
+        let lifetimes = Lifetimes {
+            memcached: AtomicU64::default(),
+            http: AtomicU64::default(),
+            resp: (0..databases).map(|_| AtomicU64::default()).collect(),
+        };
+        lifetimes.change(ttl);
+        lifetimes
+    }
+
+    /// Makes them others, for what is stored from now on.
+    pub fn change(&self, ttl: &DefaultTtl) {
+        let set = |place: &AtomicU64, protocol, database| {
+            // Relaxed: a store beside the change gets the old number or the new.
+            place.store(ttl.ttl_ms(protocol, database), Ordering::Relaxed);
+        };
+        set(&self.memcached, Protocol::Memcached, 0);
+        set(&self.http, Protocol::Http, 0);
+        (0..)
+            .zip(&self.resp)
+            .for_each(|(database, place)| set(place, Protocol::Resp, database));
+    }
+
+    /// The deadline of an item that is stored `now` without a time to live.
+    ///
+    /// # Panics
+    /// If there is no database with this number.
+    #[inline]
+    #[must_use]
+    pub fn deadline(&self, protocol: Protocol, database: u32, now: Instant) -> Deadline {
+        let place = match protocol {
+            Protocol::Memcached => &self.memcached,
+            Protocol::Http => &self.http,
+            Protocol::Resp => &self.resp[database as usize],
+        };
+        // Relaxed: the number is all there is to know.
+        match place.load(Ordering::Relaxed) {
+            0 => Deadline::NEVER,
+            ttl_ms => now.plus_ms(ttl_ms),
+        }
+    }
+}

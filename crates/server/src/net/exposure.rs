@@ -1,0 +1,66 @@
+//! Exposure: which listeners may be open to others.
+//!
+//! Whoever reaches an address of this machine from outside has to say who it is; that this is not
+//! asked for is a decision of the operator's, never an accident. Addresses of the loopback and
+//! socket files are the machine's own.
+//!
+//! Why: docs/decisions/0042. Tests: below; tests/startup_errors.rs.
+
+use crate::config::protocol::Protocol;
+
+/// A listener as far as it matters who gets in.
+#[derive(Clone, Copy, Debug)]
+pub struct Exposure {
+    /// What is spoken there.
+    pub protocol: Protocol,
+    /// Whether other machines can reach it.
+    pub is_reachable_by_others: bool,
+    /// Whether its clients have to log in: as a user, or with the protocol's password or token.
+    pub has_users: bool,
+    /// Whether its clients have to show a certificate.
+    pub has_client_ca: bool,
+}
+
+impl Exposure {
+    /// Whether it may be listened on; why not.
+    ///
+    /// # Errors
+    /// One line that says what would let it be.
+    pub fn check(self, is_insecure: bool) -> Result<(), String> {
+        let is_guarded = self.has_users || self.has_client_ca;
+        if !self.is_reachable_by_others || is_guarded || is_insecure {
+            return Ok(());
+        }
+        let short_form = match self.protocol {
+            Protocol::Memcached => "",
+            Protocol::Resp => " or --password TEXT",
+            Protocol::Http => " or --http-token TEXT",
+        };
+        Err(format!(
+            "this address is reachable from other machines and has no authentication; set \
+             --users FILE{short_form}, listen on 127.0.0.1, or set --insecure"
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_others_reach_asks_who_they_are_or_is_open_on_purpose() {
+        for protocol in Protocol::ALL {
+            for bits in 0..16_u8 {
+                let is = |bit: u8| bits & 1 << bit != 0;
+                let exposure = Exposure {
+                    protocol,
+                    is_reachable_by_others: is(0),
+                    has_users: is(1),
+                    has_client_ca: is(2),
+                };
+                let expected = !is(0) || is(1) || is(2) || is(3);
+                assert_eq!(exposure.check(is(3)).is_ok(), expected, "{exposure:?}");
+            }
+        }
+    }
+}

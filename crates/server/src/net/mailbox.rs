@@ -1,0 +1,217 @@
+//! Mailbox: what one event loop tells another: a new connection, or that something waits in the
+//! inbox of one that it serves.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use rustix::io::Errno;
+
+use crate::config::protocol::Protocol;
+use crate::net::stream::Stream;
+use crate::system::poller::Waker;
+
+/// A connection on its way to the loop that serves it.
+#[derive(Debug)]
+pub struct Arrival {
+    /// Its bytes.
+    pub stream: Stream,
+    /// What is spoken on it.
+    pub protocol: Protocol,
+    /// The peer's address, for listings; empty where there is none.
+    pub peer: String,
+    /// What was set up on it in the process that served it before.
+    pub setup: ClientSetup,
+}
+
+/// What a Redis client has set up on a connection, which goes over with it to another process.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClientSetup {
+    /// Whether it sent `HELLO 3`.
+    pub is_resp3: bool,
+    /// The database of its last `SELECT`.
+    pub database: u32,
+    /// Its name, by `CLIENT SETNAME`.
+    pub name: Vec<u8>,
+    /// The name and the version of its library, by `CLIENT SETINFO`.
+    pub library: [Vec<u8>; 2],
+}
+
+impl ClientSetup {
+    /// Whether nothing was set up.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == ClientSetup::default()
+    }
+
+    /// Bytes of its names.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.name.len() + self.library.iter().map(Vec::len).sum::<usize>()
+    }
+}
+
+/// Where a connection is served: an event loop, and its token there.
+#[derive(Clone, Debug)]
+pub struct Home {
+    /// The mailboxes of all loops.
+    pub mailboxes: Arc<Vec<Mailbox>>,
+    /// Which of them is the loop's.
+    pub index: usize,
+    /// The connection's token.
+    pub token: u64,
+}
+
+impl Home {
+    /// Has the loop look at the connection.
+    pub fn call(&self) {
+        self.mailboxes[self.index].call(self.token);
+    }
+
+    /// Has the loop close the connection for who comes now, unless it has logged in since.
+    pub fn give_way(&self) {
+        self.mailboxes[self.index].give_way(self.token);
+    }
+}
+
+/// One event loop's mailbox. `max_connections` bounds what waits in all of them together.
+#[derive(Debug)]
+pub struct Mailbox {
+    /// Wakes the loop.
+    pub waker: Waker,
+    waiting: Mutex<VecDeque<Arrival>>,
+    /// Tokens of the connections whose inbox got something.
+    called: Mutex<Vec<u64>>,
+    /// Tokens of the connections that give way to others.
+    leaving: Mutex<VecDeque<u64>>,
+    // AcqRel and Release: who sees the flag sees the token. Relaxed: a look without the lock, which
+    // the waker repeats if it came too early.
+    is_called: AtomicBool,
+    /// Connections that the loop serves or that wait here.
+    // Relaxed: a guess about load needs no order.
+    connections: AtomicUsize,
+    // Release and Acquire: a loop that sees the flag sees every connection posted before.
+    draining: AtomicBool,
+    /// Whether the loop is to look whether its clients hold too much.
+    // Relaxed: what the loop then looks at is a sum that orders nothing.
+    sheds: AtomicBool,
+}
+
+impl Mailbox {
+    /// An empty mailbox.
+    ///
+    /// # Errors
+    /// The system's, when it is out of files.
+    pub fn new() -> Result<Mailbox, Errno> {
+        Ok(Mailbox {
+            waker: Waker::new()?,
+            waiting: Mutex::default(),
+            called: Mutex::default(),
+            leaving: Mutex::default(),
+            is_called: AtomicBool::new(false),
+            connections: AtomicUsize::new(0),
+            draining: AtomicBool::new(false),
+            sheds: AtomicBool::new(false),
+        })
+    }
+
+    /// Hands a connection to the loop with the fewest.
+    ///
+    /// # Panics
+    /// If there is no loop.
+    pub fn post(all: &[Mailbox], arrival: Arrival) {
+        // Relaxed: a guess about load needs no order.
+        let load = |mailbox: &&Mailbox| mailbox.connections.load(Ordering::Relaxed);
+        let mailbox = all
+            .iter()
+            .min_by_key(load)
+            .expect("there is at least one event loop");
+        mailbox.connections.fetch_add(1, Ordering::Relaxed);
+        mailbox.lock().push_back(arrival);
+        mailbox.waker.wake();
+    }
+
+    /// Connections that the loop serves or that wait here.
+    pub fn connections(&self) -> usize {
+        self.connections.load(Ordering::Relaxed)
+    }
+
+    /// The connection that has waited longest.
+    pub fn take(&self) -> Option<Arrival> {
+        self.lock().pop_front()
+    }
+
+    /// Notes that the loop closed a connection.
+    pub fn note_closed(&self) {
+        self.connections.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Tells all loops to finish.
+    pub fn drain(all: &[Mailbox]) {
+        for mailbox in all {
+            // Release and Acquire: a loop that sees the flag sees every connection posted before.
+            mailbox.draining.store(true, Ordering::Release);
+            mailbox.waker.wake();
+        }
+    }
+
+    /// Whether the loop is to finish.
+    pub fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::Acquire)
+    }
+
+    /// Has the loop close connections if its clients hold too much.
+    pub fn ask_to_shed(&self) {
+        // Relaxed: what the loop then looks at is a sum that orders nothing.
+        if !self.sheds.swap(true, Ordering::Relaxed) {
+            self.waker.wake();
+        }
+    }
+
+    /// Whether it was asked to since the last time.
+    pub fn was_asked_to_shed(&self) -> bool {
+        self.sheds.load(Ordering::Relaxed) && self.sheds.swap(false, Ordering::Relaxed)
+    }
+
+    /// Tells the loop that something waits in the inbox of the connection with this token.
+    pub fn call(&self, token: u64) {
+        let mut called = lock(&self.called);
+        called.push(token);
+        // Release and Acquire: who sees the flag sees the token.
+        let was_called = self.is_called.swap(true, Ordering::AcqRel);
+        drop(called);
+        if !was_called {
+            self.waker.wake();
+        }
+    }
+
+    /// Takes the tokens of all connections that were called, into `tokens`.
+    #[inline]
+    pub fn take_calls(&self, tokens: &mut Vec<u64>) {
+        if self.is_called.load(Ordering::Relaxed) {
+            let mut called = lock(&self.called);
+            self.is_called.store(false, Ordering::Release);
+            tokens.append(&mut called);
+        }
+    }
+
+    fn give_way(&self, token: u64) {
+        lock(&self.leaving).push_back(token);
+        self.waker.wake();
+    }
+
+    /// The token of the next connection that gives way.
+    pub fn take_leaving(&self) -> Option<u64> {
+        lock(&self.leaving).pop_front()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Arrival>> {
+        lock(&self.waiting)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex
+        .lock()
+        .expect("no code panics while it holds this lock")
+}

@@ -1,0 +1,270 @@
+//! Keeper: what a new list changes, and who is told.
+//!
+//! Whatever is served or not changes while no event loop executes. Clients that hear of changes
+//! are told when slots are lost: near caches drop what they have of them, who waits for a
+//! value or listens to a channel of a lost slot is sent away.
+//!
+//! Lock order: the holdings come before the door in front of the gates; no loop takes them.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::clients::pubsub::Kind;
+use crate::clients::waiters::WaitEnd;
+use crate::cluster::Cluster;
+use crate::cluster::holdings::Holdings;
+use crate::cluster::list::NodeList;
+use crate::cluster::ownership::now_ms;
+use crate::cluster::slot::{SlotSet, slot_of};
+use crate::cluster::table::SlotTable;
+use crate::config::protocol::Protocol;
+use crate::config::settings::address::Address;
+use crate::state::State;
+use crate::system::clock::unix_s;
+
+/// How long after one complaint another one is kept back, in milliseconds.
+const AGAIN_MS: u64 = 10_000;
+
+/// Who changes what is served.
+pub(super) struct Keeper {
+    pub(super) state: Arc<State>,
+    pub(super) cluster: Arc<Cluster>,
+    slots: Mutex<Slots>,
+    /// Told when slots have to be emptied, and at the end.
+    changed: Condvar,
+    /// What was last said of the list, and when, in milliseconds of [`now_ms`].
+    complaint: Mutex<Option<(String, u64)>>,
+}
+
+#[derive(Default)]
+struct Slots {
+    holdings: Holdings,
+    is_over: bool,
+}
+
+impl std::fmt::Debug for Keeper {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Keeper").finish_non_exhaustive()
+    }
+}
+
+impl Keeper {
+    pub(super) fn new(state: Arc<State>, cluster: Arc<Cluster>) -> Keeper {
+        Keeper {
+            state,
+            cluster,
+            slots: Mutex::default(),
+            changed: Condvar::new(),
+            complaint: Mutex::default(),
+        }
+    }
+
+    /// Follows a list, in which nobody else may have this node's addresses, whatever other nodes
+    /// go by.
+    ///
+    /// # Errors
+    /// Why it is not followed.
+    pub(super) fn follow(&self, list: NodeList) -> Result<(), String> {
+        self.check_own(&list)?;
+        let before = self.cluster.table();
+        if before.is_some_and(|before| before.list == list) {
+            return Ok(());
+        }
+        self.turn_to(list, Holdings::follow);
+        Ok(())
+    }
+
+    /// Follows a list in giving up what it takes; what it gives waits until all nodes do.
+    ///
+    /// # Errors
+    /// Why it is not followed.
+    pub(super) fn give_up_for(&self, list: NodeList) -> Result<(), String> {
+        self.check_own(&list)?;
+        self.turn_to(list, Holdings::give_up_for);
+        Ok(())
+    }
+
+    /// Serves what the list gives that is followed, as all nodes follow it.
+    pub(super) fn agree(&self) {
+        self.change(None, Holdings::agree);
+        let slots = self.cluster.served();
+        tracing::info!(slots, "all nodes use this map of the cluster");
+    }
+
+    /// Serves nothing any more, and has all items dropped.
+    pub(super) fn lose_all(&self) {
+        self.change(None, Holdings::lose_all);
+    }
+
+    /// Near caches drop what they have read here, since this node does not hear of changes while
+    /// its lease is over. Whoever asks something meanwhile has them told as well.
+    pub(super) fn mistrust_near_caches(&self) {
+        self.state.tell_of_the_leases_end();
+    }
+
+    fn turn_to(&self, list: NodeList, turn: impl FnOnce(&mut Holdings, SlotSet)) {
+        let before = self.cluster.table();
+        let before = before.map_or(0, |before| before.version);
+        let version = u64::try_from(unix_s()).unwrap_or(0).max(before + 1);
+        let table = Arc::new(SlotTable::of(list, &self.cluster.name, version));
+        let owned = SlotSet::of(|slot| table.me == Some(table.owners.node(slot)));
+        let (nodes, slots) = (table.list.nodes().len(), owned.count());
+        if table.me.is_none() {
+            tracing::warn!(
+                node = self.cluster.name,
+                "this node is not in the cluster's list and serves nothing"
+            );
+        }
+        self.change(Some(table), |holdings| turn(holdings, owned));
+        tracing::info!(version, nodes, slots, "the map of the cluster has changed");
+    }
+
+    /// Whether another node is said to be where this one is.
+    fn check_own(&self, list: &NodeList) -> Result<(), String> {
+        let settings = &self.state.settings;
+        for node in list.nodes() {
+            if node.name == self.cluster.name {
+                continue;
+            }
+            for protocol in Protocol::ALL {
+                let own = settings.addresses(protocol);
+                let is_own = |address: &&Address| own.contains(address);
+                if let Some(address) = node.announced.of(protocol).iter().find(is_own) {
+                    return Err(format!(
+                        "{address} is an address of this node, {}, but the list has it for {}",
+                        self.cluster.name, node.name
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Changes the holdings, and with them what is served.
+    pub(super) fn change(&self, table: Option<Arc<SlotTable>>, change: impl FnOnce(&mut Holdings)) {
+        let mut slots = self.lock();
+        let before = slots.holdings.served().clone();
+        change(&mut slots.holdings);
+        let served = slots.holdings.served();
+        let lost = before.without(served);
+        let has_lost = lost.count() > 0;
+        if table.is_some() || before != *served {
+            let table = table.or_else(|| self.cluster.table());
+            let gates = &self.state.gates;
+            gates.shut_out(|| {
+                self.cluster.change(served, table, has_lost);
+                if has_lost {
+                    self.end_waits(&lost);
+                }
+            });
+        }
+        let unswept = u64::from(slots.holdings.unswept().count());
+        // Relaxed: a figure to look at.
+        self.cluster
+            .counts
+            .unswept
+            .store(unswept, Ordering::Relaxed);
+        drop(slots);
+        if has_lost {
+            self.tell_of_loss(&lost, self.cluster.served() == 0);
+        }
+        self.changed.notify_all();
+    }
+
+    /// Who waits for a key of these slots waits here no longer. Nobody executes meanwhile.
+    fn end_waits(&self, lost: &SlotSet) {
+        let observer = &self.state.observer;
+        for waiter in observer.waiters.all() {
+            let mut names = waiter.names().iter();
+            let has_lost = names.any(|name| lost.has(slot_of(name)));
+            if has_lost && observer.end_wait(&waiter, WaitEnd::Moved) {
+                waiter.request.client.call();
+            }
+        }
+    }
+
+    /// Near caches drop what they have read of these slots: of one that is another's they would not
+    /// hear. Who listens to a channel of one has to come again, and is sent to its node.
+    fn tell_of_loss(&self, lost: &SlotSet, are_all: bool) {
+        let observer = &self.state.observer;
+        match are_all {
+            true => observer.tracking.flushed(),
+            false => observer.tracking.lost(&lost.runs()),
+        }
+        let is_lost = |name: &[u8]| lost.has(slot_of(name));
+        let listeners = observer.pubsub.listeners_of(Kind::Shard, is_lost);
+        listeners.iter().for_each(|client| client.kill());
+    }
+
+    /// Waits until there are slots to be emptied; none at the end.
+    pub(super) fn next_unswept(&self) -> Option<SlotSet> {
+        let mut slots = self.lock();
+        loop {
+            if slots.is_over {
+                return None;
+            }
+            if slots.holdings.unswept().count() > 0 {
+                return Some(slots.holdings.unswept().clone());
+            }
+            let woken = self.changed.wait(slots);
+            slots = woken.unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Waits for at most so long until all slots that were lost are empty; whether they are.
+    pub(super) fn wait_until_empty(&self, patience: Duration) -> bool {
+        let is_waiting = |slots: &mut Slots| slots.holdings.unswept().count() > 0;
+        let waited = self
+            .changed
+            .wait_timeout_while(self.lock(), patience, is_waiting);
+        let (_slots, outcome) = waited.unwrap_or_else(PoisonError::into_inner);
+        !outcome.timed_out()
+    }
+
+    /// Whether the threads are to end.
+    pub(super) fn is_over(&self) -> bool {
+        self.lock().is_over
+    }
+
+    /// Notes whether the list that was offered last can be used, and says once why not.
+    pub(super) fn judge(&self, outcome: Result<(), String>, source: &str) {
+        let counts = &self.cluster.counts;
+        // Relaxed: figures to look at.
+        counts
+            .is_bad
+            .store(outcome.is_err().into(), Ordering::Relaxed);
+        if let Err(reason) = outcome {
+            counts.bad_lists.fetch_add(1, Ordering::Relaxed);
+            tracing::error!("--cluster {source}: {reason}; keeping the previous map");
+        }
+    }
+
+    /// The same of a source that is asked again and again: what it said last is not said again,
+    /// nor is anything else soon after it.
+    pub(super) fn judge_once(&self, outcome: Result<(), String>, source: &str) {
+        let last = self.complaint.lock();
+        let mut last = last.unwrap_or_else(PoisonError::into_inner);
+        let Err(reason) = outcome else {
+            if last.take().is_some() {
+                self.judge(Ok(()), source);
+            }
+            return;
+        };
+        let now_ms = now_ms();
+        let is_told = |(said, at_ms): &(String, u64)| *said == reason || now_ms - at_ms < AGAIN_MS;
+        if !last.as_ref().is_some_and(is_told) {
+            *last = Some((reason.clone(), now_ms));
+            self.judge(Err(reason), source);
+        }
+    }
+
+    pub(super) fn stop(&self) {
+        self.lock().is_over = true;
+        self.changed.notify_all();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Slots> {
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

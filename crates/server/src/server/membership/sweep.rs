@@ -1,0 +1,57 @@
+//! Sweep: who empties the slots that this node has lost.
+//!
+//! A walk over all keys, some hundred at a time, resting as long as each step took. Nothing is
+//! stored in these slots meanwhile, for they are not served, so that one walk finds all.
+
+use std::sync::atomic::Ordering;
+use std::thread::sleep;
+use std::time::Duration;
+
+use cellar_engine::{DeleteOptions, ScanCursor, Space};
+
+use super::keeper::Keeper;
+use crate::clients::tracking::as_known;
+use crate::cluster::slot::{SlotSet, slot_of};
+use crate::system::clock::Stopwatch;
+
+/// Empties slots as they are lost, until the end.
+pub(super) fn run(keeper: &Keeper) {
+    while let Some(slots) = keeper.next_unswept() {
+        if walk(keeper, &slots) {
+            keeper.change(None, |holdings| holdings.swept(&slots));
+        }
+    }
+}
+
+/// Drops all items of these slots; whether the walk came to its end.
+fn walk(keeper: &Keeper, slots: &SlotSet) -> bool {
+    let cache = &keeper.state.cache;
+    let (mut cursor, mut keys) = (Some(ScanCursor::START), Vec::new());
+    while let Some(at) = cursor {
+        if keeper.is_over() {
+            return false;
+        }
+        let stopwatch = Stopwatch::start();
+        cursor = cache.keys(at, |facts| {
+            if slots.has(slot_of(facts.key)) {
+                keys.push((facts.space, Box::<[u8]>::from(facts.key)));
+            }
+        });
+        drop_all(keeper, &mut keys);
+        sleep(Duration::from_micros(stopwatch.us()));
+    }
+    true
+}
+
+fn drop_all(keeper: &Keeper, keys: &mut Vec<(Space, Box<[u8]>)>) {
+    let cache = &keeper.state.cache;
+    for (space, bytes) in keys.drain(..) {
+        if let Ok(key) = cache.key_in(space, &bytes) {
+            // Its readers know since its slot was lost. What is no longer there need not go.
+            let _ = as_known(|| cache.delete(key, &DeleteOptions::default()));
+            // Relaxed: a figure to look at.
+            let dropped = &keeper.cluster.counts.dropped;
+            dropped.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}

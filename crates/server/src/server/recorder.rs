@@ -1,0 +1,50 @@
+//! Recorder: who keeps the history, on a thread that serves nobody.
+//!
+//! Once a second it reads all counts. The event loops have nothing to do with it; a shard is locked
+//! for as long as its sums take.
+//!
+//! Tests: tests/history.rs.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::observe::counters::load::LoadTotals;
+use crate::observe::history::events::EventKind;
+use crate::observe::history::{LoopSnapshot, STEP_MS, Snapshot};
+use crate::state::State;
+use crate::system::clock::LoopClock;
+use crate::system::ticker::Ticker;
+
+/// Starts the thread.
+///
+/// # Errors
+/// The system's, when it is out of threads.
+pub(crate) fn start(state: Arc<State>, clock: LoopClock) -> io::Result<Ticker> {
+    let (now, version) = (clock.refresh(), env!("CARGO_PKG_VERSION"));
+    state.history.tell(EventKind::Started, now.0, version);
+    Ticker::start("cellar-recorder", Duration::ZERO, move || {
+        let now = clock.refresh();
+        state.history.note(snapshot(&state, now.0));
+        // Rows lie a whole number of steps from the start.
+        Duration::from_millis(STEP_MS - clock.us() / 1_000 % STEP_MS)
+    })
+}
+
+fn snapshot(state: &State, at_ms: u64) -> Snapshot {
+    let loads: Vec<LoadTotals> = state.counters.iter().map(|one| one.load.read()).collect();
+    let mut load = LoadTotals::default();
+    loads.iter().for_each(|one| load.add(one));
+    let one = |load: &LoadTotals| LoopSnapshot {
+        busy_us: load.busy_us,
+        requests: load.requests(),
+    };
+    Snapshot {
+        at_ms,
+        load,
+        loops: loads.iter().map(one).collect(),
+        totals: state.totals(),
+        engine: state.cache.stats(),
+        stalls: state.counters.iter().map(|one| one.pulse.stalls()).sum(),
+    }
+}

@@ -1,0 +1,168 @@
+//! Reload: who reads the settings file anew at SIGHUP, on a thread of its own.
+//!
+//! What can change while the server runs takes effect if the file says it otherwise than when it
+//! was last read; so what CONFIG SET has changed meanwhile stays, unless the file changes it too.
+//! The rest is named in the log. A file that cannot be used changes nothing.
+//!
+//! The files of certificates and users have readers of their own. Tests: tests/reload.rs.
+
+use std::io;
+use std::sync::Arc;
+use std::thread::{Builder, JoinHandle};
+
+use crate::config::error::Error;
+use crate::config::memory;
+use crate::config::parameters::{Refused, can_change, of_settings};
+use crate::config::settings::load::Loaded;
+use crate::config::settings::{Row, Settings, TABLE};
+use crate::state::State;
+use crate::state::changes;
+use crate::system::poller::{Interest, Poller, Waker};
+use crate::system::signals::Hangups;
+use crate::upgrade::notify::{self, Notice};
+
+/// Longest sleep.
+const SLEEP_MS: u32 = 60_000;
+/// Token of SIGHUP.
+const HANGUP_TOKEN: u64 = 0;
+/// Token of the end.
+const STOP_TOKEN: u64 = 1;
+
+/// The running thread.
+#[derive(Debug)]
+pub(crate) struct Reload {
+    stop: Waker,
+    thread: JoinHandle<()>,
+}
+
+/// What the thread knows.
+struct Rereader {
+    state: Arc<State>,
+    /// What the server was started with.
+    started: Loaded,
+    /// What took effect of it since.
+    applied: Settings,
+    hangups: Hangups,
+    poller: Poller,
+}
+
+/// What became of a file that was read anew.
+#[derive(Default)]
+struct Reread {
+    /// Parameters that have another value now.
+    changed: Vec<String>,
+    /// Settings that have to wait.
+    waiting: Vec<String>,
+}
+
+impl Reload {
+    /// Starts the thread.
+    ///
+    /// # Errors
+    /// The system's, when it is out of threads or files.
+    pub(crate) fn start(loaded: &Loaded, state: Arc<State>) -> io::Result<Reload> {
+        let (stop, hangups, poller) = (Waker::new()?, Hangups::take_over()?, Poller::new()?);
+        poller.add(&stop, STOP_TOKEN, Interest::Level)?;
+        poller.add(&hangups, HANGUP_TOKEN, Interest::Level)?;
+        let reader = Rereader {
+            state,
+            started: loaded.clone(),
+            applied: loaded.settings.clone(),
+            hangups,
+            poller,
+        };
+        let thread = Builder::new().name("cellar-reload".to_owned());
+        let thread = thread.spawn(move || reader.run())?;
+        Ok(Reload { stop, thread })
+    }
+
+    /// Stops the thread and waits for its end.
+    pub(crate) fn stop(self) {
+        self.stop.wake();
+        // A panic has ended the whole process already.
+        let _ = self.thread.join();
+    }
+}
+
+impl Rereader {
+    fn run(mut self) {
+        loop {
+            let count = self.poller.wait(SLEEP_MS);
+            let count = count.expect("waiting for a file that is open does not fail");
+            if (0..count).any(|index| self.poller.ready(index).token == STOP_TOKEN) {
+                return;
+            }
+            if self.hangups.take() {
+                notify::tell(Notice::Reloading);
+                self.hear();
+                notify::tell(Notice::Ready);
+            }
+        }
+    }
+
+    fn hear(&mut self) {
+        if self.started.file().is_none() {
+            if self.state.tls.is_none() && self.state.users.is_none() {
+                tracing::info!(
+                    "SIGHUP: the server has no settings file, certificates or users file to reload"
+                );
+            }
+            return;
+        }
+        match self.read() {
+            Err(error) => tracing::error!("keeping the old settings: {error}"),
+            Ok(Reread { changed, waiting }) => {
+                let changed = match changed.len() {
+                    0 => "no setting that can change at run time".to_owned(),
+                    _ => changed.join(" "),
+                };
+                tracing::info!(changed, "reloaded the settings");
+                if !waiting.is_empty() {
+                    tracing::warn!("needs a restart: {}", waiting.join(", "));
+                }
+            }
+        }
+    }
+
+    /// Reads the file anew and does what it says.
+    fn read(&mut self) -> Result<Reread, Error> {
+        let again = self.started.again()?;
+        again
+            .old_names()
+            .for_each(|warning| tracing::warn!("{warning}"));
+        let wanted = again.settings;
+        let mut effective = wanted.clone();
+        memory::settle(&mut effective)?;
+        effective.check()?;
+        let mut outcome = Reread::default();
+        for row in TABLE {
+            match row.parameter.filter(|name| can_change(name)) {
+                Some(name) if !row.is_same(&self.applied, &wanted) => {
+                    let value = of_settings(name, &effective);
+                    if self.change((row, name), &value, &mut outcome) {
+                        row.copy(&wanted, &mut self.applied);
+                    }
+                }
+                Some(_) => {}
+                None if row.is_same(&self.started.settings, &wanted) => {}
+                None => outcome.waiting.push(format!("--{}", row.name)),
+            }
+        }
+        Ok(outcome)
+    }
+
+    /// Gives a parameter its value; whether it has that now.
+    fn change(&self, (row, name): (&Row, &str), value: &str, outcome: &mut Reread) -> bool {
+        match changes::make(&self.state, &[(name.as_bytes(), value.as_bytes())]) {
+            Ok(_) => {
+                outcome.changed.push(format!("{name}={value}"));
+                return true;
+            }
+            Err(Refused::Value { reason, .. }) => {
+                outcome.waiting.push(format!("--{} ({reason})", row.name));
+            }
+            Err(Refused::Unknown(_)) => outcome.waiting.push(format!("--{}", row.name)),
+        }
+        false
+    }
+}

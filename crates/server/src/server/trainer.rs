@@ -1,0 +1,34 @@
+//! Trainer: who finds the values that are worth compressing, on a thread that serves nobody.
+//!
+//! The engine looks at a few items in each step, and trains a dictionary now and then. Between two
+//! steps the thread rests for several times as long as a step took, so that requests have the
+//! processors.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::state::State;
+use crate::system::clock::Stopwatch;
+use crate::system::ticker::Ticker;
+
+/// Pause between two steps when nothing is to do, and the least while there is.
+const PAUSE: Duration = Duration::from_secs(1);
+const SHORT_PAUSE: Duration = Duration::from_millis(5);
+/// Of a processor the thread takes at most one part in so many and one.
+const REST_TIMES: u32 = 9;
+
+/// Starts the thread.
+///
+/// # Errors
+/// The system's, when it is out of threads.
+pub(crate) fn start(state: Arc<State>) -> io::Result<Ticker> {
+    Ticker::start("cellar-trainer", PAUSE, move || {
+        let stopwatch = Stopwatch::start();
+        if !state.cache.train() {
+            return PAUSE;
+        }
+        let took = Duration::from_nanos(stopwatch.ns());
+        (REST_TIMES * took).clamp(SHORT_PAUSE, PAUSE)
+    })
+}

@@ -1,0 +1,148 @@
+//! Watchdog: a thread that serves nobody, waits for nobody, and looks.
+//!
+//! At the event loops: one that stands still is told of, counted, and after `--watchdog` ends the
+//! process ([`stall`]). At the stop: a server that was told to stop ends, whatever its loops do.
+//! At the wall clock: all that tells Unix times goes with its steps ([`alarm`]).
+//!
+//! Invariant: it takes no lock that a request holds, and another thread writes its log lines, so
+//! that nothing that stops a loop stops it.
+//! Why: docs/decisions/0028. Tests: tests/watchdog.rs, tests/wall_clock.rs.
+
+mod alarm;
+mod thread;
+mod herald;
+mod stall;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{Builder, JoinHandle};
+
+use signal_hook::low_level;
+
+use self::alarm::Alarm;
+use self::herald::{Herald, News};
+use self::stall::Stalls;
+use crate::state::State;
+use crate::system::clock::Stopwatch;
+use crate::system::poller::{Interest, Poller, Waker};
+use crate::system::signals::IMPATIENT_STATUS;
+
+/// Time between two looks.
+const LOOK_MS: u32 = 100;
+/// Most time that one look counts for: a machine or a process that stood still as a whole is no
+/// loop that does.
+const LOOK_MS_MAX: u64 = 2 * LOOK_MS as u64;
+/// How long a server that was told to stop may take beyond --lame-duck, a script and its
+/// drain.
+const STOP_GRACE_MS: u64 = 1_000;
+/// Token of the alarm.
+const ALARM_TOKEN: u64 = 0;
+/// Token of the end.
+const STOP_TOKEN: u64 = 1;
+
+/// The running thread.
+#[derive(Debug)]
+pub(crate) struct Watchdog {
+    stop: Waker,
+    thread: JoinHandle<()>,
+}
+
+/// What the thread looks at, and by what it is woken.
+struct Lookout {
+    state: Arc<State>,
+    poller: Poller,
+    alarm: Option<Alarm>,
+    /// Whether a signal asked the server to stop.
+    told: Arc<AtomicBool>,
+    stopping_ms: u64,
+    stalls: Stalls,
+    herald: Herald,
+}
+
+impl Watchdog {
+    /// Starts the thread; `told` says whether a signal asked the server to stop.
+    ///
+    /// # Errors
+    /// The system's, when it is out of threads or files.
+    pub(crate) fn start(state: Arc<State>, told: Arc<AtomicBool>) -> std::io::Result<Watchdog> {
+        let stop = Waker::new()?;
+        let lookout = Lookout::new(state, told, &stop)?;
+        let thread = Builder::new().name("cellar-watchdog".to_owned());
+        let thread = thread.spawn(move || lookout.run())?;
+        Ok(Watchdog { stop, thread })
+    }
+
+    /// Stops the thread and waits for its end.
+    pub(crate) fn stop(self) {
+        self.stop.wake();
+        // A panic has ended the whole process already.
+        let _ = self.thread.join();
+    }
+}
+
+impl Lookout {
+    fn new(state: Arc<State>, told: Arc<AtomicBool>, stop: &Waker) -> std::io::Result<Lookout> {
+        let poller = Poller::new()?;
+        poller.add(stop, STOP_TOKEN, Interest::Level)?;
+        let alarm = Alarm::set().ok();
+        if let Some(alarm) = &alarm {
+            poller.add(alarm, ALARM_TOKEN, Interest::Level)?;
+        }
+        Ok(Lookout {
+            stalls: Stalls::new(state.counters.clone(), state.settings.watchdog_ms),
+            state,
+            poller,
+            alarm,
+            told,
+            stopping_ms: 0,
+            herald: Herald::default(),
+        })
+    }
+
+    fn run(mut self) {
+        let mut since = Stopwatch::start();
+        loop {
+            let count = self.poller.wait(LOOK_MS);
+            let count = count.expect("waiting for a file that is open does not fail");
+            if (0..count).any(|index| self.poller.ready(index).token == STOP_TOKEN) {
+                return;
+            }
+            if let Some(alarm) = self.alarm.as_ref().filter(|_| count > 0) {
+                alarm.quiet();
+            }
+            if let Some(by_ms) = self.state.wall.follow() {
+                self.herald.note(News::ClockSet { by_ms });
+            }
+            let ms = (since.us() / 1_000).min(LOOK_MS_MAX);
+            if ms > 0 {
+                since = Stopwatch::start();
+                self.stalls.look(ms, &self.state.gates, &mut self.herald);
+                self.look_at_the_stop(ms);
+            }
+            self.herald.tell();
+        }
+    }
+
+    /// Ends a process that was told to stop and does not.
+    fn look_at_the_stop(&mut self, ms: u64) {
+        // Relaxed: flags that order nothing.
+        let is_told = self.told.load(Ordering::Relaxed);
+        if !is_told && !self.state.draining.load(Ordering::Relaxed) {
+            return;
+        }
+        self.stopping_ms += ms;
+        let settings = &self.state.settings;
+        let patience_ms = settings
+            .drain_timeout_ms
+            .saturating_add(settings.lame_duck_ms)
+            .saturating_add(settings.script_time_ms)
+            .saturating_add(STOP_GRACE_MS);
+        if self.stopping_ms > patience_ms {
+            self.herald.note(News::Stuck {
+                stopping_ms: self.stopping_ms,
+            });
+            self.herald.log_last();
+            low_level::exit(IMPATIENT_STATUS);
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! Herald: the watchdog's log lines, written by a thread of their own, past the log's queue.
+//!
+//! A log that nobody reads stops who writes it, and may be what an event loop stands still for.
+//! News wait while such a thread is at work, the newest [`NEWS_MAX`] of them.
+
+use std::thread::{Builder, JoinHandle, sleep};
+use std::time::Duration;
+
+use super::thread;
+use crate::config::logging;
+
+/// Most news that wait.
+const NEWS_MAX: usize = 256;
+/// How long the last news may take before the process ends without them.
+const LAST_MS: u64 = 5_000;
+
+/// A loop that stands still.
+#[derive(Debug)]
+pub(super) struct Stall {
+    /// The loop.
+    pub(super) index: usize,
+    /// For how long, in milliseconds.
+    pub(super) stood_ms: u64,
+    /// What it began last.
+    pub(super) began: String,
+}
+
+/// Something to tell.
+#[derive(Debug)]
+pub(super) enum News {
+    /// The wall clock was set.
+    ClockSet {
+        /// By how many milliseconds.
+        by_ms: i64,
+    },
+    /// An event loop stands still.
+    Stands(Stall),
+    /// It goes on.
+    GoesOn {
+        /// The loop.
+        index: usize,
+        /// For how long it stood, in milliseconds.
+        stood_ms: u64,
+    },
+    /// It has stood still for longer than `--watchdog`.
+    Hangs(Stall),
+    /// The server was told to stop, and does not.
+    Stuck {
+        /// How long ago, in milliseconds.
+        stopping_ms: u64,
+    },
+}
+
+/// What waits to be told, and who tells.
+#[derive(Debug, Default)]
+pub(super) struct Herald {
+    waiting: Vec<News>,
+    teller: Option<JoinHandle<()>>,
+}
+
+impl Herald {
+    /// Adds to what is to be told.
+    pub(super) fn note(&mut self, news: News) {
+        if self.waiting.len() >= NEWS_MAX {
+            self.waiting.remove(0);
+        }
+        self.waiting.push(news);
+    }
+
+    /// Tells what waits, unless earlier news are still being told.
+    pub(super) fn tell(&mut self) {
+        let is_busy = self.teller.as_ref().is_some_and(|one| !one.is_finished());
+        if self.waiting.is_empty() || is_busy {
+            return;
+        }
+        let news = std::mem::take(&mut self.waiting);
+        let teller = Builder::new().name("cellar-herald".to_owned());
+        // Without a thread the news are lost: nobody may wait for a log here.
+        let started = teller.spawn(move || {
+            logging::straight(|| news.iter().for_each(News::write));
+        });
+        self.teller = started.ok();
+    }
+
+    /// Tells what waits before the process ends, if that takes not too long.
+    pub(super) fn log_last(&mut self) {
+        for _ in 0..LAST_MS / 10 {
+            self.tell();
+            let is_told = self.teller.as_ref().is_none_or(JoinHandle::is_finished);
+            if is_told && self.waiting.is_empty() {
+                break;
+            }
+            sleep(Duration::from_millis(10));
+        }
+        // What others had to say, as far as somebody reads it.
+        logging::finish();
+    }
+}
+
+impl News {
+    fn write(&self) {
+        match self {
+            News::ClockSet { by_ms } => tracing::warn!(
+                by_ms,
+                "the system clock was set: Unix times follow it, remaining TTLs do not change"
+            ),
+            News::Stands(stall) => tracing::warn!(
+                thread = stall.index,
+                stood_ms = stall.stood_ms,
+                began_last = stall.began,
+                system = thread::facts(stall.index),
+                "an event loop is blocked: its clients wait"
+            ),
+            News::GoesOn { index, stood_ms } => {
+                tracing::warn!(
+                    thread = index,
+                    stood_ms,
+                    "the event loop is no longer blocked"
+                );
+            }
+            News::Hangs(stall) => tracing::error!(
+                thread = stall.index,
+                stood_ms = stall.stood_ms,
+                began_last = stall.began,
+                system = thread::facts(stall.index),
+                "an event loop is blocked for longer than --watchdog: aborting"
+            ),
+            News::Stuck { stopping_ms } => tracing::error!(
+                stopping_ms,
+                "an event loop is blocked during shutdown: exiting without a drain"
+            ),
+        }
+    }
+}

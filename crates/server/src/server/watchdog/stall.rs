@@ -1,0 +1,198 @@
+//! Stall: an event loop that stands still.
+//!
+//! Time is what the looks add up to, so neither a process that was stopped nor a machine that slept
+//! is taken for a loop that hangs. Nor is one that waits for others while they go on: many scripts,
+//! each within its limit, may keep it for long.
+
+use std::sync::Arc;
+
+use super::herald::{Herald, News, Stall};
+use crate::clients::client;
+use crate::clients::gate::Gates;
+use crate::observe::counters::Counters;
+use crate::observe::counters::pulse::Began;
+
+/// From when on a turn is told of.
+const STALL_MS: u64 = 1_000;
+
+/// What was seen of all loops.
+pub(super) struct Stalls {
+    loops: Vec<WatchedLoop>,
+    /// When the process ends for it; 0 = never.
+    patience_ms: u64,
+}
+
+/// What was seen of one loop.
+struct WatchedLoop {
+    counters: Arc<Counters>,
+    turn: Option<u64>,
+    stood_ms: u64,
+    /// How much of that is not others' doing.
+    hangs_ms: u64,
+    /// How often others had been alone when it was seen to wait for them.
+    waited_at: Option<u64>,
+}
+
+impl Stalls {
+    pub(super) fn new(counters: Vec<Arc<Counters>>, patience_ms: u64) -> Stalls {
+        let of_loop = |counters| WatchedLoop {
+            counters,
+            turn: None,
+            stood_ms: 0,
+            hangs_ms: 0,
+            waited_at: None,
+        };
+        Stalls {
+            loops: counters.into_iter().map(of_loop).collect(),
+            patience_ms,
+        }
+    }
+
+    /// Looks at each loop, `ms` after the last look; ends the process if it has to.
+    pub(super) fn look(&mut self, ms: u64, gates: &Gates, herald: &mut Herald) {
+        let patience_ms = self.patience_ms;
+        let mut is_over = false;
+        for (index, seen) in self.loops.iter_mut().enumerate() {
+            let stood_ms = seen.look(ms, gates.waits_at(index));
+            if stood_ms < STALL_MS {
+                if seen.told_ms() > 0 {
+                    let stood_ms = seen.told_ms();
+                    herald.note(News::GoesOn { index, stood_ms });
+                    seen.counters.pulse.note_stalled_ms(0);
+                }
+                continue;
+            }
+            if seen.told_ms() == 0 {
+                seen.counters.pulse.note_stall();
+                herald.note(News::Stands(seen.stall(index)));
+            }
+            seen.counters.pulse.note_stalled_ms(stood_ms);
+            is_over |= patience_ms > 0 && seen.hangs_ms >= patience_ms;
+        }
+        if is_over {
+            for (index, seen) in self.loops.iter().enumerate() {
+                if seen.told_ms() > 0 {
+                    herald.note(News::Hangs(seen.stall(index)));
+                }
+            }
+            herald.log_last();
+            std::process::abort();
+        }
+    }
+}
+
+impl WatchedLoop {
+    /// For how long the present turn has been seen; `waits_at` as [`Gates::waits_at`] says it.
+    fn look(&mut self, ms: u64, waits_at: Option<u64>) -> u64 {
+        let turn = self.counters.pulse.turn();
+        if turn.is_some() && turn == self.turn {
+            self.stood_ms += ms;
+            self.hangs_ms += ms;
+        } else {
+            self.turn = turn;
+            self.stood_ms = 0;
+            self.hangs_ms = 0;
+        }
+        if waits_at.is_some() && waits_at != self.waited_at {
+            self.hangs_ms = 0;
+        }
+        self.waited_at = waits_at;
+        self.stood_ms
+    }
+
+    /// For how long it stood still at the last look; zero if that was not told.
+    fn told_ms(&self) -> u64 {
+        self.counters.pulse.stalled_ms()
+    }
+
+    fn stall(&self, index: usize) -> Stall {
+        let began = match self.counters.pulse.began() {
+            Began::Nothing => "nothing".to_owned(),
+            Began::Memcached => "a request over memcached's protocol".to_owned(),
+            Began::Http => "a request over HTTP".to_owned(),
+            Began::Resp(verb) => client::command_name(verb).unwrap_or_default(),
+        };
+        Stall {
+            index,
+            stood_ms: self.stood_ms,
+            began,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stalls(loops: usize) -> (Vec<Arc<Counters>>, Stalls) {
+        let counters: Vec<Arc<Counters>> = (0..loops).map(|_| Arc::default()).collect();
+        (counters.clone(), Stalls::new(counters, 0))
+    }
+
+    #[test]
+    fn a_turn_that_does_not_end_is_a_stall_and_is_counted_once() {
+        let (counters, mut stalls) = stalls(2);
+        let mut herald = Herald::default();
+        counters[1].pulse.beat();
+        for _ in 0..50 {
+            stalls.look(100, &Gates::new(2), &mut herald);
+        }
+        assert_eq!(counters[1].pulse.stalls(), 1);
+        assert_eq!(counters[1].pulse.stalled_ms(), 4_900);
+        assert_eq!(counters[0].pulse.stalls(), 0);
+        counters[1].pulse.beat();
+        stalls.look(100, &Gates::new(2), &mut herald);
+        assert_eq!(counters[1].pulse.stalled_ms(), 0);
+        counters[1].pulse.beat();
+        for _ in 0..50 {
+            stalls.look(100, &Gates::new(2), &mut herald);
+        }
+        assert_eq!(counters[1].pulse.stalls(), 2);
+    }
+
+    #[test]
+    fn a_loop_that_waits_for_others_hangs_only_if_they_do() {
+        let counters = Arc::new(Counters::default());
+        let mut stalls = Stalls::new(vec![Arc::clone(&counters)], 0);
+        counters.pulse.beat();
+        let seen = &mut stalls.loops[0];
+        // Others have their turn, one every five seconds.
+        for look in 0..600 {
+            seen.look(100, Some(look / 50));
+            assert!(seen.hangs_ms < 5_000, "{look}");
+        }
+        assert_eq!(seen.stood_ms, 59_900);
+        // Nobody is alone for another time.
+        for look in 1..=100 {
+            seen.look(100, Some(11));
+            assert_eq!(seen.hangs_ms, 4_900 + 100 * look);
+        }
+        // It is alone itself, in the same turn; then it waits again.
+        seen.look(100, Some(12));
+        for look in 1..=100 {
+            seen.look(100, None);
+            assert_eq!(seen.hangs_ms, 100 * look);
+        }
+        counters.pulse.beat();
+        assert_eq!(seen.look(100, None), 0);
+        assert_eq!(seen.hangs_ms, 0);
+    }
+
+    #[test]
+    fn a_loop_that_waits_or_goes_on_is_none() {
+        let (counters, mut stalls) = stalls(2);
+        let mut herald = Herald::default();
+        for _ in 0..100 {
+            // One is busy all the time, the other waits for sockets.
+            counters[0].pulse.beat();
+            counters[0].pulse.beat();
+            stalls.look(900, &Gates::new(2), &mut herald);
+        }
+        for counters in counters {
+            assert_eq!(
+                (counters.pulse.stalls(), counters.pulse.stalled_ms()),
+                (0, 0)
+            );
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Health check: asks a running server whether it is ready, as a container's or a unit's check.
+//!
+//! One question, one line, an exit status. No secret is needed and none is sent: `/readyz` is for
+//! everybody, and a server that asks for a login answers too. So over TLS any certificate is taken,
+//! unless an authority is given.
+//!
+//! Tests: tests/healthcheck.rs.
+
+use std::io::{self, Write};
+use std::os::unix::net::UnixStream;
+
+use crate::config::carrier::{Carrier, PATIENCE, connect, encrypt, encrypt_to_anyone};
+use crate::config::logging::printable;
+use crate::config::protocol::Protocol;
+use crate::config::settings::address::Address;
+use crate::config::settings::health::{HealthOptions, HealthTarget};
+
+/// Longest beginning of an answer that is looked at.
+const ANSWER_BYTES_MAX: usize = 512;
+/// Letters of an answer that are shown.
+const SHOWN_LETTERS_MAX: usize = 80;
+
+/// Asks; the line to print.
+///
+/// # Errors
+/// Why the server is not ready, in one line.
+pub fn run(options: &HealthOptions) -> Result<String, String> {
+    let target = &options.target;
+    let answer = ask(options).map_err(|reason| format!("{target}: {reason}"))?;
+    if is_ready(target.protocol, &answer) {
+        return Ok(format!("ready: {target}"));
+    }
+    let said = match answer.lines().next() {
+        Some(line) => printable(line).chars().take(SHOWN_LETTERS_MAX).collect(),
+        None => "nothing".to_owned(),
+    };
+    Err(format!("{target}: it answers {said}"))
+}
+
+fn ask(options: &HealthOptions) -> Result<String, String> {
+    let HealthTarget { protocol, address } = &options.target;
+    let mut carrier = open(address, options)?;
+    let question: &[u8] = match protocol {
+        Protocol::Http => b"GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
+        Protocol::Resp => b"PING\r\n",
+        Protocol::Memcached => b"version\r\n",
+    };
+    let asked = carrier.write_all(question);
+    asked.and_then(|()| carrier.flush()).map_err(reason)?;
+    line_of(carrier.as_mut()).map_err(reason)
+}
+
+/// The beginning of an answer, with its first line.
+fn line_of(carrier: &mut dyn Carrier) -> io::Result<String> {
+    let mut answer = Vec::new();
+    let mut piece = [0; ANSWER_BYTES_MAX];
+    while answer.len() < ANSWER_BYTES_MAX && !answer.contains(&b'\n') {
+        match carrier.read(&mut piece) {
+            Ok(0) => break,
+            Ok(bytes) => answer.extend_from_slice(&piece[..bytes]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(String::from_utf8_lossy(&answer).into_owned())
+}
+
+/// Whether an answer is that of a server which is ready: one that asks for a login is.
+fn is_ready(protocol: Protocol, answer: &str) -> bool {
+    let beginnings: &[&str] = match protocol {
+        Protocol::Http => &["HTTP/1.1 200 "],
+        Protocol::Resp => &["+PONG", "-NOAUTH"],
+        Protocol::Memcached => &["VERSION ", "CLIENT_ERROR unauthenticated"],
+    };
+    beginnings
+        .iter()
+        .any(|beginning| answer.starts_with(beginning))
+}
+
+fn open(address: &Address, options: &HealthOptions) -> Result<Box<dyn Carrier>, String> {
+    Ok(match address {
+        Address::Unix(path) => {
+            let stream = UnixStream::connect(path).map_err(reason)?;
+            stream.set_read_timeout(Some(PATIENCE)).map_err(reason)?;
+            stream.set_write_timeout(Some(PATIENCE)).map_err(reason)?;
+            Box::new(stream)
+        }
+        Address::Tcp(host) => Box::new(connect(host, 0)?),
+        Address::Tls(host) if options.trust.ca.is_some() => {
+            Box::new(encrypt(connect(host, 0)?, host, &options.trust)?)
+        }
+        Address::Tls(host) => Box::new(encrypt_to_anyone(connect(host, 0)?, host, &options.trust)?),
+    })
+}
+
+fn reason(error: io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
+            format!("no answer within {} s", PATIENCE.as_secs())
+        }
+        _ => error.to_string(),
+    }
+}

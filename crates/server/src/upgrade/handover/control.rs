@@ -1,0 +1,125 @@
+//! Control: what a server begins with: a socket of its own for successors, or that of the server
+//! from which it takes over.
+
+use std::os::fd::OwnedFd;
+
+use super::cede::Succession;
+use super::claim::{Offer, Predecessor};
+use super::control_socket::ControlSocket;
+use crate::config::error::Error;
+use crate::config::settings::Settings;
+use crate::config::settings::address::Address;
+use crate::net::listener::Listener;
+use crate::net::mailbox::Arrival;
+use crate::net::open_sockets::OpenSockets;
+
+/// Where successors ask, and who is asked.
+#[derive(Debug, Default)]
+pub(crate) struct Control {
+    door: Option<ControlSocket>,
+    claim: Option<Predecessor>,
+    /// Where the old server listens.
+    offered: Vec<Address>,
+}
+
+impl Control {
+    /// As the settings say; the sockets of an old server come into `open`.
+    ///
+    /// # Errors
+    /// Why there is nobody to take over from, or that there is somebody.
+    pub(crate) fn begin(settings: &Settings, open: &mut OpenSockets) -> Result<Control, Error> {
+        let Some(path) = &settings.control else {
+            return Ok(Control::default());
+        };
+        if !settings.takeover {
+            let door = Some(ControlSocket::make(path)?);
+            return Ok(Control {
+                door,
+                ..Control::default()
+            });
+        }
+        let Offer {
+            claim,
+            door,
+            places,
+        } = Predecessor::ask(path, open)?;
+        Ok(Control {
+            door: Some(door),
+            claim: Some(claim),
+            offered: places,
+        })
+    }
+
+    /// Checks that there is something in common with the old server, of whose sockets these are
+    /// `left`, and tells of the differences.
+    ///
+    /// # Errors
+    /// [`Error::Takeover`] if there is nothing.
+    pub(crate) fn check(&self, listeners: &[Listener], left: &[Address]) -> Result<(), Error> {
+        if self.claim.is_none() {
+            return Ok(());
+        }
+        let theirs = Address::show_all(&self.offered);
+        if self.offered.iter().all(|one| left.contains(one)) {
+            return Err(Error::Takeover(format!(
+                "the old server listens on {theirs}, this one on none of these"
+            )));
+        }
+        if !left.is_empty() {
+            let addresses = Address::show_all(left);
+            tracing::warn!("no longer listening on {addresses}");
+        }
+        let new = listeners.iter().filter(|one| !one.is_inherited);
+        let new: Vec<Address> = new.map(|one| one.address.clone()).collect();
+        if !new.is_empty() {
+            let addresses = Address::show_all(&new);
+            tracing::info!("listening on additional addresses: {addresses}");
+        }
+        Ok(())
+    }
+
+    /// Has the old server come to rest, now that all that can fail has been done; the memory of its
+    /// items, if that outlives it.
+    ///
+    /// # Errors
+    /// [`Error::Takeover`] if it goes on.
+    pub(crate) fn take(&mut self, clients_max: usize) -> Result<Option<OwnedFd>, Error> {
+        let claim = self.claim.as_mut();
+        claim.map_or(Ok(None), |claim| claim.take(clients_max))
+    }
+
+    /// What tells the end of the old server's process, if there is one.
+    ///
+    /// # Errors
+    /// The system's, when it is out of files.
+    pub(crate) fn old_process(&self) -> std::io::Result<Option<OwnedFd>> {
+        let claim = self.claim.as_ref();
+        Ok(claim.map(Predecessor::process).transpose()?.flatten())
+    }
+
+    /// Whether this server takes over from another.
+    pub(crate) fn takes_over(&self) -> bool {
+        self.claim.is_some()
+    }
+
+    /// How a successor takes over from this server.
+    pub(crate) fn succession(&mut self, drain_ms: u64) -> Option<Succession> {
+        let door = self.door.take()?;
+        Some(Succession::new(door, drain_ms))
+    }
+
+    /// Has the old server let go; its clients, if there is one.
+    ///
+    /// # Errors
+    /// [`Error::Takeover`] if it goes on.
+    pub(crate) fn finish(self) -> Result<Option<Vec<Arrival>>, Error> {
+        let Some(claim) = self.claim else {
+            return Ok(None);
+        };
+        let (pid, version) = (claim.pid, claim.server.clone());
+        let clients = claim.begin()?;
+        let count = clients.len();
+        tracing::info!(pid, version, clients = count, "took over");
+        Ok(Some(clients))
+    }
+}

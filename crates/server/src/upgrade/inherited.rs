@@ -1,0 +1,166 @@
+//! Inherited: listening sockets that a service manager passes at the start.
+//!
+//! A socket that is called like a protocol, `memcached`, `resp` or `http`, or with `-tls` behind
+//! it, takes the place of that protocol's addresses: the manager says where it is. Its name is that
+//! of its unit (`cellar-resp.socket`) or what the unit says (`FileDescriptorName=resp`). Others are
+//! those that an earlier run of this server has had the manager keep: they are open already for
+//! whoever listens at their addresses, and forgotten where nobody does.
+//!
+//! Source: sd_listen_fds(3). Tests: tests/activation.rs.
+
+use std::collections::BTreeMap;
+use std::env;
+use std::os::fd::{AsFd, OwnedFd};
+
+use listenfd::ListenFd;
+
+use crate::config::error::Error;
+use crate::config::logging::printable;
+use crate::config::protocol::Protocol;
+use crate::config::settings::Settings;
+use crate::config::settings::address::Address;
+use crate::net::listener::Listener;
+use crate::net::open_sockets::OpenSockets;
+use crate::upgrade::notify;
+
+/// The variable with the names, between colons.
+const NAMES: &str = "LISTEN_FDNAMES";
+/// What stands before the names of those that the manager keeps for this server.
+const KEPT: &str = "kept-";
+
+/// What was passed.
+#[derive(Debug, Default)]
+pub(crate) struct Inherited {
+    /// Names of kept sockets by where they listen.
+    kept: BTreeMap<String, String>,
+}
+
+impl Inherited {
+    /// Takes over the sockets that were passed, into `open`; settings that a passed socket goes
+    /// before are changed.
+    ///
+    /// # Errors
+    /// [`Error::Socket`] for one that nothing is known to do with.
+    pub(crate) fn take(
+        settings: &mut Settings,
+        open: &mut OpenSockets,
+    ) -> Result<Inherited, Error> {
+        let names = env::var(NAMES).unwrap_or_default();
+        let mut names = names.split(':');
+        let mut passed = ListenFd::from_env();
+        let mut inherited = Inherited::default();
+        let mut named: BTreeMap<usize, Vec<Address>> = BTreeMap::new();
+        for index in 0..passed.len() {
+            let name = names.next().unwrap_or_default();
+            let fail = |reason: &str| Error::Socket {
+                name: printable(name),
+                reason: reason.to_owned(),
+            };
+            let socket = take_at(&mut passed, index);
+            let socket = socket.ok_or_else(|| fail("it is not a listening stream socket"))?;
+            let place = open.add(socket).map_err(|reason| fail(&reason))?;
+            if name.starts_with(KEPT) {
+                inherited.kept.insert(place.to_string(), name.to_owned());
+                continue;
+            }
+            let (protocol, is_tls) = meaning(name).ok_or_else(|| {
+                fail("call it memcached, resp or http, with -tls for TLS (FileDescriptorName=)")
+            })?;
+            let address = match place {
+                Address::Tcp(place) if is_tls => Address::Tls(place),
+                place => place,
+            };
+            named.entry(protocol as usize).or_default().push(address);
+        }
+        for (number, addresses) in named {
+            *settings.addresses_mut(Protocol::ALL[number]) = addresses;
+        }
+        Ok(inherited)
+    }
+
+    /// Has the manager keep what the next run needs, and forget what nobody listens at any more.
+    pub(crate) fn keep(&self, listeners: &mut [Listener]) {
+        let is_listened_at = |place: &str| listeners.iter().any(|one| place_of(one) == place);
+        for (place, name) in &self.kept {
+            if !is_listened_at(place) {
+                tracing::info!(
+                    address = %place,
+                    "closed an inherited socket that is not in the settings"
+                );
+                notify::keep_no_more(name);
+            }
+        }
+        if !notify::keeps_sockets() {
+            return;
+        }
+        for listener in listeners {
+            let place = place_of(listener);
+            let is_kept = if listener.is_inherited {
+                self.kept.contains_key(&place)
+            } else {
+                notify::keep(&name_of(&place), listener.as_fd())
+            };
+            if is_kept {
+                listener.keep_file();
+            }
+        }
+    }
+}
+
+/// Where a listener is, without a word on TLS.
+fn place_of(listener: &Listener) -> String {
+    match &listener.address {
+        Address::Tls(address) => address.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// What a socket is called that the manager keeps: colons stand between names.
+fn name_of(place: &str) -> String {
+    format!("{KEPT}{}", place.replace(':', "."))
+}
+
+/// What is spoken at a socket with this name, and whether over TLS.
+fn meaning(name: &str) -> Option<(Protocol, bool)> {
+    let name = name.strip_suffix(".socket").unwrap_or(name);
+    let name = name.strip_prefix("cellar-").unwrap_or(name);
+    let (name, is_tls) = match name.strip_suffix("-tls") {
+        Some(name) => (name, true),
+        None => (name, false),
+    };
+    let mut all = Protocol::ALL.into_iter();
+    all.find(|one| one.name() == name).map(|one| (one, is_tls))
+}
+
+/// The socket at this place, if it is one of a stream.
+fn take_at(passed: &mut ListenFd, index: usize) -> Option<OwnedFd> {
+    if let Ok(Some(socket)) = passed.take_tcp_listener(index) {
+        return Some(socket.into());
+    }
+    let socket = passed.take_unix_listener(index).ok().flatten()?;
+    Some(socket.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_units_and_of_descriptors_say_what_is_spoken() {
+        for (name, expected) in [
+            ("memcached", Some((Protocol::Memcached, false))),
+            (
+                "cellar-memcached.socket",
+                Some((Protocol::Memcached, false)),
+            ),
+            ("resp-tls", Some((Protocol::Resp, true))),
+            ("cellar-http-tls.socket", Some((Protocol::Http, true))),
+            ("cellar.socket", None),
+            ("unknown", None),
+            ("", None),
+        ] {
+            assert_eq!(meaning(name), expected, "{name}");
+        }
+        assert_eq!(name_of("[::1]:6379"), "kept-[..1].6379");
+    }
+}
