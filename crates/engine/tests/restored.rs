@@ -188,7 +188,7 @@ impl Run {
                 self.make(settings, StateDir::open(&self.path).unwrap())
             }
             Ending::Takeover => {
-                assert!(old.cede());
+                assert!(old.hand_over());
                 let memory = old.state_file().unwrap().try_clone_to_owned().unwrap();
                 let dir = StateDir::open_with(&self.path, Some(memory)).unwrap();
                 match (self.make(settings, dir), refused) {

@@ -288,8 +288,8 @@ fn memory_goes_to_another_process_while_values_of_it_are_read() {
         (number, handle)
     });
     let handles: Vec<_> = handles.collect();
-    assert!(old.cede());
-    assert!(!old.cede() && old.seal().is_none() && !old.tick());
+    assert!(old.hand_over());
+    assert!(!old.hand_over() && old.seal().is_none() && !old.tick());
     let memory = old.state_file().unwrap().try_clone_to_owned().unwrap();
     assert!(StateDir::open(&place.0).is_err());
     let new = making.on(StateDir::open_with(&place.0, Some(memory)).unwrap());
@@ -336,7 +336,7 @@ fn memory_that_another_process_still_has_is_taken_as_it_is_or_not_at_all() {
         let error = Cache::new(config).unwrap_err().to_string();
         assert!(error.contains(why), "{error}");
     };
-    assert!(old.cede());
+    assert!(old.hand_over());
     refused(64 << 20, "67108864 are asked for");
     std::fs::remove_file(place.0.join("sealed")).unwrap();
     refused(MEMORY, "what was known of it is lost");
@@ -351,7 +351,7 @@ fn memory_that_nobody_came_to_use_is_taken_back() {
     let old = making.open(&place);
     fill(&old, 3_000);
     let held = there(&old, 3_000);
-    assert!(old.cede());
+    assert!(old.hand_over());
     let memory = old.state_file().unwrap().try_clone_to_owned().unwrap();
     let new = making.on(StateDir::open_with(&place.0, Some(memory)).unwrap());
     drop(new);

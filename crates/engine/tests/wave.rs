@@ -492,7 +492,7 @@ fn a_process_that_takes_over_amid_the_sweep_goes_on_at_once() {
     fill(&old);
     clock.advance_ms(TTL_MS + LATE_MS);
     busy_steps(&old, 3);
-    assert!(old.cache.cede());
+    assert!(old.cache.hand_over());
     let memory = old.cache.state_file().unwrap().try_clone_to_owned();
     let dir = StateDir::open_with(&path, Some(memory.unwrap())).unwrap();
     let new = over(dir, &clock);

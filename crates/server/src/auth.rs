@@ -2,8 +2,8 @@
 //!
 //! The modules stand in layer order: a module imports only modules declared above it.
 
-pub mod guesses; // how often a password or token may be wrong
-pub mod crowd; // connections by source address
-pub mod doorstep; // connections that have to log in and have not
+pub mod login_limiter; // how often a password or token may be wrong
+pub mod by_source; // connections by source address
+pub mod unauthenticated; // connections that have to log in and have not
 pub mod users; // users, their logins and permissions
-pub mod strangers; // clients that speak another protocol than the port
+pub mod wrong_protocol; // clients that speak another protocol than the port

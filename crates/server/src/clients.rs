@@ -3,7 +3,7 @@
 //! The modules stand in layer order: a module imports only modules declared above it.
 
 pub mod budget; // the memory of all clients together, and which of them is closed for it
-pub mod gate; // stop-the-world sections: one event loop runs alone
+pub mod exclusive_lock; // stop-the-world sections: one event loop runs alone
 pub mod pause; // CLIENT PAUSE
 pub mod client; // a client as CLIENT LIST shows it
 pub mod monitors; // MONITOR

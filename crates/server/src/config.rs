@@ -4,7 +4,7 @@
 
 pub mod error; // why the daemon does not start
 pub mod protocol; // which protocols there are
-pub mod carrier; // a connection of a subcommand to a server, plain or over TLS
+pub mod dial; // a connection of a subcommand to a server, plain or over TLS
 pub mod limits; // fixed limits, mostly of a connection
 pub mod settings; // all settings, and how they are read
 pub mod memory; // how much memory the machine or the control group has

@@ -8,5 +8,5 @@ pub mod watching; // WATCH
 pub(crate) mod deadlines; // keys whose expiry has to be reported
 pub mod observer; // what is told about changes of items, over any protocol
 pub mod content_types; // content types of values stored over HTTP
-pub mod lifetimes; // the TTL of items that are stored without one
+pub mod default_ttls; // the TTL of items that are stored without one
 pub mod kind; // kinds of values

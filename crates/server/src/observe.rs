@@ -7,6 +7,6 @@ pub mod error_stats; // error replies to Redis clients, by their first word
 pub mod command_log; // slow commands, large requests, large replies
 pub mod hot_keys; // HOTKEYS: the keys that cost most
 pub mod latency_events; // the events of LATENCY
-pub mod denials; // ACL LOG: what clients were refused
+pub mod acl_log; // ACL LOG: what clients were refused
 pub mod history; // the last 24 hours: figures and events
-pub mod pace; // rates over the last second and a half
+pub mod rates; // rates over the last second and a half

@@ -1,6 +1,6 @@
 //! Server: from settings to serving event loops, and until the drain has ended.
 
-pub(crate) mod doorkeeper; // compares passwords with hashes, reads the users file
+pub(crate) mod login_worker; // compares passwords with hashes, reads the users file
 pub(crate) mod exporter; // sends metrics to an OpenTelemetry collector
 pub(crate) mod recorder; // records the history
 pub(crate) mod upkeep; // background maintenance of the cache
@@ -8,7 +8,7 @@ pub(crate) mod trainer; // trains dictionaries of compressed values
 pub(crate) mod watchdog; // finds event loops that are blocked, and changes of the wall clock
 pub(crate) mod membership; // keeps the cluster's map up to date
 pub(crate) mod reload; // reads the settings file again at SIGHUP
-pub(crate) mod welcome; // what a terminal shows when the server is ready
+pub(crate) mod banner; // what a terminal shows when the server is ready
 mod fit; // which settings the machine allows
 mod trial; // the checks of a start, without one
 mod helpers; // threads that serve no client
@@ -32,15 +32,15 @@ use crate::config::protocol::Protocol;
 use crate::config::settings::Settings;
 use crate::config::settings::address::Address;
 use crate::config::settings::load::Loaded;
-use crate::event_loop::acceptor::succeed::Ceremony;
+use crate::event_loop::acceptor::takeover::Takeover;
 use crate::event_loop::acceptor::{Acceptor, LISTENERS_MAX};
-use crate::event_loop::entrance::Entrance;
+use crate::event_loop::admission::Admission;
 use crate::event_loop::handshakes::Antechamber;
 use crate::event_loop::worker::{Common, Worker};
 use crate::keyspace::observer::Observer;
-use crate::net::exposure::Exposure;
 use crate::net::listener::{Listener, is_local};
 use crate::net::mailbox::Mailbox;
+use crate::net::open_addresses::OpenAddresses;
 use crate::net::open_sockets::OpenSockets;
 use crate::net::stream::Transport;
 use crate::net::tls::Keys;
@@ -67,7 +67,7 @@ pub fn run(loaded: &Loaded) -> Result<(), Error> {
     let (bound, version) = (&server.bound, env!("CARGO_PKG_VERSION"));
     tracing::info!("cellar ready {bound} version={version}");
     notify::tell(Notice::Ready);
-    welcome::greet(&server.settings);
+    banner::greet(&server.settings);
     server.wait()
 }
 
@@ -115,7 +115,7 @@ impl Server {
         let mut listeners = listen(&settings, &mut open)?;
         control.check(&listeners, &open.places())?;
         drop(open);
-        check_exposure(&settings, &listeners)?;
+        check_open_addresses(&settings, &listeners)?;
         inherited.keep(&mut listeners);
         hide_memory(&settings);
         let bound = describe(&listeners);
@@ -252,13 +252,13 @@ fn begin_state(
     clock: Option<LoopClock>,
     control: &mut Control,
 ) -> Result<(State, LoopClock), Error> {
-    let (is_heir, clients_max) = (settings.state.is_some(), settings.max_connections);
+    let (keeps_state, clients_max) = (settings.state.is_some(), settings.max_connections);
     // Memory that outlives the old server is there once that has let go of it.
-    let memory = is_heir.then(|| control.take(clients_max)).transpose()?;
+    let memory = keeps_state.then(|| control.take(clients_max)).transpose()?;
     let ground = Ground::open(&settings, memory.flatten())?;
     let clock = clock.unwrap_or_else(|| Ground::clock(ground.as_ref()));
     let state = make_state(settings, ground, &clock)?;
-    if !is_heir {
+    if !keeps_state {
         control.take(clients_max)?;
     }
     Ok((state, clock))
@@ -273,20 +273,20 @@ fn make_acceptor(
     common: &Common,
     control: &mut Control,
 ) -> Result<(Acceptor, Option<Handshaking>), Error> {
-    let entrance = Entrance {
+    let admission = Admission {
         state: Arc::clone(&common.state),
         mailboxes: Arc::clone(&common.mailboxes),
     };
     let keys = common.state.tls.clone();
     let handshakes =
-        keys.map(|keys| Antechamber::start(entrance.clone(), keys, common.clock.clone()));
+        keys.map(|keys| Antechamber::start(admission.clone(), keys, common.clock.clone()));
     let handshakes = handshakes.transpose().map_err(no_thread)?;
     let antechamber = handshakes.as_ref().map(|(antechamber, _)| antechamber);
-    let ways = (entrance, antechamber.cloned());
-    let succession = control.succession(common.state.settings.drain_timeout_ms);
-    let ceremony = succession.map(|one| Ceremony::new(one, Arc::clone(&common.cession)));
+    let ways = (admission, antechamber.cloned());
+    let takeover_peer = control.takeover_peer(common.state.settings.drain_timeout_ms);
+    let takeover = takeover_peer.map(|one| Takeover::new(one, Arc::clone(&common.client_handover)));
     let waker = Arc::clone(&common.acceptor_waker);
-    let acceptor = Acceptor::new(listeners, signals, waker, ways, ceremony);
+    let acceptor = Acceptor::new(listeners, signals, waker, ways, takeover);
     let acceptor = acceptor.map_err(Error::system("making the acceptor"))?;
     Ok((acceptor, handshakes))
 }
@@ -356,11 +356,11 @@ fn has_users(settings: &Settings, protocol: Protocol) -> bool {
 }
 
 /// Checks that no listener is open to others by accident; warns of those that are on purpose.
-fn check_exposure(settings: &Settings, listeners: &[Listener]) -> Result<(), Error> {
+fn check_open_addresses(settings: &Settings, listeners: &[Listener]) -> Result<(), Error> {
     for listener in listeners {
         let (protocol, address) = (listener.protocol, &listener.address);
-        exposure_error(settings, protocol, address)?;
-        if exposure_of(settings, protocol, address)
+        open_address_error(settings, protocol, address)?;
+        if open_addresses_of(settings, protocol, address)
             .check(false)
             .is_err()
         {
@@ -374,8 +374,12 @@ fn check_exposure(settings: &Settings, listeners: &[Listener]) -> Result<(), Err
 }
 
 /// An error if an address is open to others by accident.
-fn exposure_error(settings: &Settings, protocol: Protocol, address: &Address) -> Result<(), Error> {
-    let checked = exposure_of(settings, protocol, address).check(settings.insecure);
+fn open_address_error(
+    settings: &Settings,
+    protocol: Protocol,
+    address: &Address,
+) -> Result<(), Error> {
+    let checked = open_addresses_of(settings, protocol, address).check(settings.insecure);
     checked.map_err(|reason| Error::Listen {
         flag: protocol.name(),
         address: address.to_string(),
@@ -383,8 +387,8 @@ fn exposure_error(settings: &Settings, protocol: Protocol, address: &Address) ->
     })
 }
 
-fn exposure_of(settings: &Settings, protocol: Protocol, address: &Address) -> Exposure {
-    Exposure {
+fn open_addresses_of(settings: &Settings, protocol: Protocol, address: &Address) -> OpenAddresses {
+    OpenAddresses {
         protocol,
         is_reachable_by_others: !is_local(address),
         has_users: has_users(settings, protocol),
@@ -560,7 +564,7 @@ fn make_common(state: Arc<State>, clock: LoopClock) -> Result<Common, Error> {
     Ok(Common {
         state,
         mailboxes,
-        cession: Arc::default(),
+        client_handover: Arc::default(),
         clock,
         acceptor_waker,
     })

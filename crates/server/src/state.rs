@@ -9,14 +9,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use cellar_engine::{Cache, Instant, Key, Space};
 use cellar_script::{Functions, Scripts};
 
-use crate::auth::doorstep::Doorstep;
-use crate::auth::guesses::Guesses;
-use crate::auth::strangers::Strangers;
+use crate::auth::login_limiter::LoginLimiter;
+use crate::auth::unauthenticated::Unauthenticated;
 use crate::auth::users::Users;
+use crate::auth::wrong_protocol::WrongProtocols;
 use crate::clients::budget::Budget;
 use crate::clients::client::Clients;
 use crate::clients::events::Class;
-use crate::clients::gate::Gates;
+use crate::clients::exclusive_lock::ExclusiveLock;
 use crate::clients::monitors::Monitors;
 use crate::clients::pause::Pause;
 use crate::cluster::Cluster;
@@ -24,18 +24,18 @@ use crate::config::parameters::Parameters;
 use crate::config::settings::Settings;
 use crate::keyspace::content_types::ContentTypes;
 use crate::keyspace::databases::Databases;
-use crate::keyspace::lifetimes::Lifetimes;
+use crate::keyspace::default_ttls::DefaultTtls;
 use crate::keyspace::observer::Observer;
 use crate::net::tls::Keys;
+use crate::observe::acl_log::AclLog;
 use crate::observe::command_log::CommandLogs;
 use crate::observe::counters::times::{Times, TimesByCommand};
 use crate::observe::counters::{Calls, Counters, Totals};
-use crate::observe::denials::DenialLog;
 use crate::observe::error_stats::Errors;
 use crate::observe::history::History;
 use crate::observe::hot_keys::HotKeys;
 use crate::observe::latency_events::LatencyEvents;
-use crate::observe::pace::Pace;
+use crate::observe::rates::RateSamples;
 use crate::system::clock::{LoopClock, WallClock};
 
 /// Share of the cache's memory, as a divisor, that values in transfer may hold before slow clients
@@ -58,14 +58,14 @@ pub struct State {
     pub handshakes: Arc<Counters>,
     /// The server's certificates and keys, if it speaks TLS.
     pub tls: Option<Arc<Keys>>,
-    /// The gates of the event loops.
-    pub gates: Gates,
+    /// The exclusive lock of the event loops.
+    pub exclusive_lock: ExclusiveLock,
     /// Which requests wait.
     pub pause: Pause,
     /// Which of the engine's spaces each database is.
     pub databases: Databases,
     /// How long items live that are stored without a time to live.
-    pub lifetimes: Lifetimes,
+    pub default_ttls: DefaultTtls,
     /// What clients have the server hold outside of the cache's memory.
     pub budget: Arc<Budget>,
     /// Clients of the Redis protocol.
@@ -81,11 +81,11 @@ pub struct State {
     /// What the flags of values that came over HTTP stand for.
     pub content_types: ContentTypes,
     /// Which clients speak another protocol than their port.
-    pub strangers: Strangers,
+    pub wrong_protocol: WrongProtocols,
     /// Who was wrong about the password or the token.
-    pub guesses: Guesses,
+    pub login_limiter: LoginLimiter,
     /// Which connections have to log in and have not.
-    pub doorstep: Doorstep,
+    pub unauthenticated: Unauthenticated,
     /// Who may log in; none without a file of users.
     pub users: Option<Arc<Users>>,
     /// Seconds after which idle connections are closed; zero for never.
@@ -121,9 +121,9 @@ pub struct State {
     /// What took very long, and when.
     pub latency_events: LatencyEvents,
     /// What clients were refused.
-    pub denials: DenialLog,
+    pub acl_log: AclLog,
     /// How much happens each second.
-    pub pace: Pace,
+    pub pace: RateSamples,
     /// What happened in the last 24 hours.
     pub history: History,
     /// Error replies by their codes.
@@ -203,9 +203,9 @@ impl State {
                 Cluster::new(name)
             })
         });
-        let gates = match &cluster {
-            Some(_) => Gates::with_door(settings.threads),
-            None => Gates::new(settings.threads),
+        let exclusive_lock = match &cluster {
+            Some(_) => ExclusiveLock::with_door(settings.threads),
+            None => ExclusiveLock::new(settings.threads),
         };
         let state = State {
             started: Instant(0),
@@ -214,9 +214,9 @@ impl State {
             acceptor: Arc::default(),
             handshakes: Arc::default(),
             tls: None,
-            gates,
+            exclusive_lock,
             pause: Pause::default(),
-            lifetimes: Lifetimes::new(&settings.default_ttl, observer.databases().count()),
+            default_ttls: DefaultTtls::new(&settings.default_ttl, observer.databases().count()),
             databases: observer.databases().clone(),
             clients: Clients::new(Arc::clone(&budget)),
             budget,
@@ -225,8 +225,8 @@ impl State {
             hot_keys: HotKeys::default(),
             latency_events: LatencyEvents::default(),
             monitors: Monitors::default(),
-            denials: DenialLog::default(),
-            pace: Pace::default(),
+            acl_log: AclLog::default(),
+            pace: RateSamples::default(),
             history: History::default(),
             errors: Errors::default(),
             upkeep_rests: AtomicBool::new(false),
@@ -237,9 +237,9 @@ impl State {
             scripts: Scripts::default(),
             functions: Functions::default(),
             content_types: ContentTypes::default(),
-            strangers: Strangers::default(),
-            guesses: Guesses::default(),
-            doorstep: Doorstep::default(),
+            wrong_protocol: WrongProtocols::default(),
+            login_limiter: LoginLimiter::default(),
+            unauthenticated: Unauthenticated::default(),
             users: None,
             idle_timeout_s: AtomicU64::new(settings.idle_timeout_s),
             leaving: AtomicBool::new(false),

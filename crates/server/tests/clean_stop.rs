@@ -8,7 +8,7 @@
 
 use crate::support::daemon::{Daemon, check, expect_end, set};
 use crate::support::http::Http;
-use crate::support::stubborn::{Crowd, Way, way};
+use crate::support::stubborn::{BySource, Way, way};
 use crate::support::wait::wait_until;
 
 use std::net::TcpStream;
@@ -46,7 +46,7 @@ fn start() -> Daemon {
 fn clients_that_try_again_after_a_clean_close_see_no_error() {
     let stops = std::env::var("CELLAR_TEST_STOPS").map_or(STOPS, |text| text.parse().unwrap());
     let mut present = start();
-    let crowd = Crowd::start(&WAYS, &present);
+    let crowd = BySource::start(&WAYS, &present);
     for stop in 0..stops {
         let next = start();
         crowd.send_to(&next);

@@ -86,7 +86,7 @@ const NOT_ON_THE_PAGE: [(&str, &[&str]); 4] = [
     (
         "on another page, beside what they belong to",
         &[
-            "auth/guesses.rs DELAY_MS_MAX",
+            "auth/login_limiter.rs DELAY_MS_MAX",
             "config/settings.rs EXPIRE_EFFORT_MAX",
             "event_loop/acceptor.rs LISTENERS_MAX",
             "cluster/node.rs WEIGHT_MAX",

@@ -58,7 +58,7 @@ fn told(daemon: &Daemon) -> &str {
     told.next_back().expect("the log tells")
 }
 
-fn check_is_heir(daemon: &Daemon) {
+fn check_keeps_state(daemon: &Daemon) {
     let told = told(daemon);
     assert!(
         told.contains("restored after a clean stop") && told.contains("was_walked=false"),
@@ -78,7 +78,7 @@ fn items_go_over_and_back_with_their_clients() {
     check(&mut client, &set("k", b"value"), b"STORED\r\n");
     for round in 0..4 {
         server = house.succeed(&mut server);
-        check_is_heir(&server);
+        check_keeps_state(&server);
         // Who takes over counts from zero, but for what is there.
         let counts = ["cmd_set", "cmd_get", "total_items", "curr_items"];
         let there = 2 + round;
@@ -137,7 +137,7 @@ fn no_acknowledged_write_is_lost_on_the_way() {
             // paced: the writers go on between the takeovers.
             std::thread::sleep(Duration::from_millis(50));
             server = house.succeed(&mut server);
-            check_is_heir(&server);
+            check_keeps_state(&server);
         }
         is_over.store(true, Ordering::Relaxed);
         let ends = writers.into_iter().map(|writer| writer.join().unwrap());
@@ -175,7 +175,7 @@ fn a_successor_that_leaves_leaves_the_items() {
         b"+OK\r\n+OK\r\n",
     );
     let mut new = house.succeed(&mut old);
-    check_is_heir(&new);
+    check_keeps_state(&new);
     check(&mut client, b"get k\r\n", &hit("k", b"value"));
     new.signal(Signal::TERM);
     new.wait();
@@ -239,5 +239,5 @@ fn a_slow_reader_gets_its_value_whole_whatever_becomes_of_the_item() {
         }
         taken.join().unwrap()
     });
-    check_is_heir(&taking);
+    check_keeps_state(&taking);
 }

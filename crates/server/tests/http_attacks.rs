@@ -5,7 +5,7 @@
 
 use crate::support::{daemon, http};
 
-use cellar::auth::guesses::{BURST, PER_CONNECTION_MAX};
+use cellar::auth::login_limiter::{BURST, PER_CONNECTION_MAX};
 use cellar::execute::http::route;
 use cellar::pages;
 

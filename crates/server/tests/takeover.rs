@@ -4,7 +4,7 @@
 use crate::support::daemon::{self, Daemon, check, expect_end, hit, set};
 use crate::support::http::Http;
 use crate::support::resp::wait_for_command;
-use crate::support::stubborn::{Crowd, Way, way};
+use crate::support::stubborn::{BySource, Way, way};
 use crate::support::tls::{self, Authority};
 use crate::support::wait::PATIENCE;
 
@@ -371,7 +371,7 @@ fn under_load_clients_see_no_error_over_takeovers_there_and_back() {
     let place = Place::new();
     let flags = ["--drain-timeout", "60s"];
     let mut present = place.start(&flags);
-    let crowd = Crowd::start(&WAYS, &present);
+    let crowd = BySource::start(&WAYS, &present);
     for _ in 0..TAKEOVERS {
         crowd.wait_for_all();
         let next = place.succeed(&mut present, &flags);

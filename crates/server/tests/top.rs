@@ -9,7 +9,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 
-use cellar::config::carrier::Trust;
+use cellar::config::dial::Trust;
 use cellar::config::settings::top::{Target, TopOptions};
 use cellar::pages::status::{Amount, HotKey, Status, Thread, TimelineStep};
 use cellar::subcommands::top::draw::{Scene, draw, plain};

@@ -18,6 +18,7 @@ pub mod figures;
 pub mod described;
 pub mod troubleshooting;
 pub mod language;
+pub mod retired;
 pub mod supply;
 pub mod programs;
 pub mod sleeps;

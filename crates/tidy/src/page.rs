@@ -8,7 +8,7 @@ use crate::tree::{File, Finding};
 /// Most lines of a file's header.
 pub const HEADER_LINES_MAX: usize = 15;
 /// Most lines of a file without its tests.
-pub const FILE_LINES_MAX: usize = 600;
+pub const FILE_LINES_MAX: usize = 1_000;
 /// Most characters of a line.
 pub const LINE_CHARS_MAX: usize = 100;
 

@@ -2,7 +2,7 @@
 
 use cellar_tidy::{
     Finding, Tree, anchors, atomics, described, documents, figures, language, layers, page,
-    programs, sleeps, supply, tiers, troubleshooting,
+    programs, retired, sleeps, supply, tiers, troubleshooting,
 };
 
 fn assert_none(findings: &[Finding]) {
@@ -50,6 +50,11 @@ fn pages_that_describe_the_code_name_what_is_there() {
 #[test]
 fn errors_in_the_guide_are_those_of_the_programs() {
     assert_none(&troubleshooting::check(&Tree::of_this_repository()));
+}
+
+#[test]
+fn names_that_the_field_has_a_word_for_do_not_come_back() {
+    assert_none(&retired::check(&Tree::of_this_repository()));
 }
 
 #[test]

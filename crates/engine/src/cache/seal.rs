@@ -2,7 +2,7 @@
 //!
 //! Under the locks of all shards what is known of the memory is written down ([`Cache::seal`]). A
 //! process that ends leaves it so. One that hands over to another still reads values of it
-//! ([`Cache::cede`]): these stay where they are until the other one hears that it has ended.
+//! ([`Cache::hand_over`]): these stay where they are until the other one hears that it has ended.
 //!
 //! Why: docs/decisions/0058, 0081. Tests: tests/sealed.rs.
 
@@ -133,7 +133,7 @@ impl Cache {
     /// any more; nobody may use this cache but to read figures, until [`Cache::take_back`]. Values
     /// that somebody still reads stay where they are until the other one calls
     /// [`Cache::release_read_before`]. Whether there is such memory.
-    pub fn cede(&self) -> bool {
+    pub fn hand_over(&self) -> bool {
         let Some(sealed) = self.seal() else {
             return false;
         };

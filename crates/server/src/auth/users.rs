@@ -1,14 +1,14 @@
 //! Users: who may log in, and what each may do then.
 //!
 //! Without a file of users there are none, and whoever has said what a listener asks for may do
-//! all. With one a connection's [`Standing`] names its user and what let it in; it asks whether the
+//! all. With one a connection's [`Identity`] names its user and what let it in; it asks whether the
 //! file has changed since by one load of a number.
 //!
 //! ```text
 //! file       --users, TOML -> a roster of users, or one line that says what is wrong
 //! secrets    argon2id, and what is remembered of passwords that were right
 //! attempts   a name and a password -> an answer at once, or a ticket for one that comes later
-//!            from `doorkeeper`, the thread that hashes
+//!            from `login_worker`, the thread that hashes
 //! ```
 //!
 //! Why: docs/decisions/0042. Page: docs/guide/security.md. Tests: tests/users.rs.
@@ -16,7 +16,7 @@
 mod role; // what a user may do
 mod secrets; // how passwords are hashed, and known again
 mod file; // how a file of users is written
-mod standing; // whose a connection is, and for how long
+mod identity; // whose a connection is, and for how long
 mod attempts;
 
 use std::os::unix::fs::MetadataExt;
@@ -32,9 +32,9 @@ pub use self::attempts::{
     Attempt, LoginResult, Ticket, WAITING_MAX, WAITING_PER_SOURCE_MAX, WaitingAttempt,
 };
 pub use self::file::{NAME_BYTES_MAX, USERS_MAX};
+pub use self::identity::{Identity, Login, Proof};
 pub use self::role::{Role, User};
 pub use self::secrets::{HASH_BYTES_MAX, OWN_HASH_BYTES, PASSWORD_BYTES_MAX, hash};
-pub use self::standing::{Login, Proof, Standing};
 
 use self::attempts::Attempts;
 use self::file::FileError;

@@ -2,9 +2,10 @@
 //!
 //! Each event loop notes the sum of its connections ([`Budget::set_connections`]); who puts
 //! something into an inbox takes its bytes ([`Budget::take_inbox`]). Above the limit each loop that
-//! holds more than its part closes its largest connections (worker/shed.rs). Strangers, who have to
-//! log in and have not, together have a share of their own ([`STRANGERS_EIGHTHS`]); beyond it, and
-//! above the limit, they go before anybody else, on every loop.
+//! holds more than its part closes its largest connections (worker/client_eviction.rs).
+//! Unauthenticated connections, which have to log in and have not, together have a share of their
+//! own ([`UNAUTHENTICATED_EIGHTHS`]); beyond it, and above the limit, they go before anybody else,
+//! on every loop.
 //!
 //! Invariant: inboxes alone never hold more than half of the limit.
 //! Tests: at the end of this file, tests/client_memory.rs.
@@ -16,8 +17,8 @@ use cellar_engine::exclude_from_heap_count;
 
 /// What stays when connections are closed for their memory, in eighths of the limit.
 const KEPT_EIGHTHS: usize = 7;
-/// What strangers may hold together, in eighths of the limit.
-const STRANGERS_EIGHTHS: usize = 1;
+/// What unauthenticated connections may hold together, in eighths of the limit.
+const UNAUTHENTICATED_EIGHTHS: usize = 1;
 
 /// What read-ahead may take as long as it is shared by all pipelines, in eighths of the limit.
 const AHEAD_EIGHTHS: usize = 2;
@@ -29,7 +30,7 @@ const UNREAD_BYTES_MIN: usize = 1 << 20;
 
 /// What clients may have left behind, not freed yet, before it goes as fast as others set up, in
 /// eighths of the limit.
-const DEPARTED_EIGHTHS: usize = 2;
+const TORN_DOWN_EIGHTHS: usize = 2;
 
 /// What the clients of one event loop hold, alone on its cache lines.
 #[derive(Debug, Default)]
@@ -38,12 +39,12 @@ struct LoopShare {
     // Relaxed: sums that order nothing, written by their own loop.
     connections: AtomicUsize,
     // Relaxed: a sum that orders nothing; a part of the one above.
-    strangers: AtomicUsize,
+    unauthenticated: AtomicUsize,
     // Relaxed: a sum that orders nothing.
     inboxes: AtomicUsize,
     /// What clients have left behind that is not freed yet.
     // Relaxed: a sum that orders nothing.
-    departed: AtomicUsize,
+    torn_down: AtomicUsize,
     /// What pipelines hold that were read ahead; a part of the connections' bytes.
     // Relaxed: a sum that orders nothing.
     ahead: AtomicUsize,
@@ -69,17 +70,17 @@ impl LoopShare {
         self.connections.load(Ordering::Relaxed) + self.inboxes.load(Ordering::Relaxed)
     }
 
-    fn departed_bytes(&self) -> usize {
-        self.departed.load(Ordering::Relaxed)
+    fn torn_down_bytes(&self) -> usize {
+        self.torn_down.load(Ordering::Relaxed)
     }
 
-    fn stranger_bytes(&self) -> usize {
-        self.strangers.load(Ordering::Relaxed)
+    fn unauthenticated_bytes(&self) -> usize {
+        self.unauthenticated.load(Ordering::Relaxed)
     }
 
     /// What those hold who are let in.
     fn known_bytes(&self) -> usize {
-        self.bytes().saturating_sub(self.stranger_bytes())
+        self.bytes().saturating_sub(self.unauthenticated_bytes())
     }
 }
 
@@ -132,8 +133,8 @@ impl Budget {
     /// What all hold, and what those have left who are gone.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        let departed = self.parts.iter().map(LoopShare::departed_bytes);
-        self.present_bytes() + departed.sum::<usize>()
+        let torn_down = self.parts.iter().map(LoopShare::torn_down_bytes);
+        self.present_bytes() + torn_down.sum::<usize>()
     }
 
     /// What those hold who are there: nobody is closed for what others have left.
@@ -141,28 +142,32 @@ impl Budget {
         self.parts.iter().map(LoopShare::bytes).sum()
     }
 
-    /// What strangers hold.
-    fn stranger_bytes(&self) -> usize {
-        self.parts.iter().map(LoopShare::stranger_bytes).sum()
+    /// What unauthenticated connections hold.
+    fn unauthenticated_bytes(&self) -> usize {
+        self.parts
+            .iter()
+            .map(LoopShare::unauthenticated_bytes)
+            .sum()
     }
 
-    /// What strangers may hold together.
-    fn stranger_bytes_max(&self) -> usize {
-        self.bytes_max / 8 * STRANGERS_EIGHTHS
+    /// What unauthenticated connections may hold together.
+    fn unauthenticated_bytes_max(&self) -> usize {
+        self.bytes_max / 8 * UNAUTHENTICATED_EIGHTHS
     }
 
     /// Notes what the connections of a loop hold beside their inboxes, and how much of it
-    /// strangers hold.
+    /// unauthenticated connections hold.
     #[inline]
-    pub fn set_connections(&self, index: usize, bytes: usize, of_strangers: usize) {
+    pub fn set_connections(&self, index: usize, bytes: usize, of_unauthenticated: usize) {
         let part = &self.parts[index];
         part.connections.store(bytes, Ordering::Relaxed);
-        part.strangers.store(of_strangers, Ordering::Relaxed);
+        part.unauthenticated
+            .store(of_unauthenticated, Ordering::Relaxed);
     }
 
     /// Notes what clients of a loop have left behind that is not freed yet.
-    pub fn set_departed(&self, index: usize, bytes: usize) {
-        self.parts[index].departed.store(bytes, Ordering::Relaxed);
+    pub fn set_torn_down(&self, index: usize, bytes: usize) {
+        self.parts[index].torn_down.store(bytes, Ordering::Relaxed);
     }
 
     /// Notes what pipelines of a loop hold that were read ahead.
@@ -212,37 +217,44 @@ impl Budget {
     /// What a loop's clients may have left behind: what is more becomes no more than that and what
     /// was held when they left.
     #[must_use]
-    pub fn departed_bytes_max(&self) -> usize {
-        self.bytes_max / 8 * DEPARTED_EIGHTHS / self.parts.len()
+    pub fn torn_down_bytes_max(&self) -> usize {
+        self.bytes_max / 8 * TORN_DOWN_EIGHTHS / self.parts.len()
     }
 
-    /// Whether all together, or strangers, hold too much; also keeps the peak.
+    /// Whether all together, or unauthenticated connections, hold too much; also keeps the peak.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.peak.fetch_max(self.bytes(), Ordering::Relaxed);
-        self.present_bytes() > self.bytes_max || self.stranger_bytes() > self.stranger_bytes_max()
+        self.present_bytes() > self.bytes_max
+            || self.unauthenticated_bytes() > self.unauthenticated_bytes_max()
     }
 
-    /// How many bytes of strangers a loop has to let go now: what they hold above their share,
-    /// and as long as all together hold too much, as much as there is of them.
+    /// How many bytes of unauthenticated connections a loop has to let go now: what they hold above
+    /// their share, and as long as all together hold too much, as much as there is of them.
     #[must_use]
-    pub fn excess_of_strangers(&self, index: usize) -> usize {
-        let (all, own) = (self.present_bytes(), self.parts[index].stranger_bytes());
+    pub fn excess_of_unauthenticated(&self, index: usize) -> usize {
+        let (all, own) = (
+            self.present_bytes(),
+            self.parts[index].unauthenticated_bytes(),
+        );
         let mut excess = 0;
         if all > self.bytes_max {
             excess = own.min(all - kept_of(self.bytes_max));
         }
-        let (strangers, most) = (self.stranger_bytes(), self.stranger_bytes_max());
-        if strangers > most {
+        let (unauthenticated, most) = (
+            self.unauthenticated_bytes(),
+            self.unauthenticated_bytes_max(),
+        );
+        if unauthenticated > most {
             let kept = kept_of(most);
             let above_part = own.saturating_sub(kept / self.parts.len());
-            excess = excess.max(above_part.min(strangers - kept));
+            excess = excess.max(above_part.min(unauthenticated - kept));
         }
         excess
     }
 
     /// How many bytes of those who are let in a loop has to let go now: as long as they hold too
-    /// much without any strangers, what it holds above its part.
+    /// much without any unauthenticated connections, what it holds above its part.
     #[must_use]
     pub fn excess_of(&self, index: usize) -> usize {
         let all: usize = self.parts.iter().map(LoopShare::known_bytes).sum();
@@ -340,14 +352,17 @@ mod tests {
         budget.set_connections(0, 100, 0);
         budget.set_connections(1, 1_200, 1_200);
         assert!(budget.is_over());
-        assert_eq!(budget.excess_of_strangers(1), 325);
-        assert_eq!((budget.excess_of_strangers(0), budget.excess_of(1)), (0, 0));
-        // Above the limit only strangers go, whichever loop has them.
+        assert_eq!(budget.excess_of_unauthenticated(1), 325);
+        assert_eq!(
+            (budget.excess_of_unauthenticated(0), budget.excess_of(1)),
+            (0, 0)
+        );
+        // Above the limit only unauthenticated connections go, whichever loop has them.
         budget.set_connections(0, 7_800, 0);
         budget.set_connections(1, 900, 900);
         assert!(budget.is_over());
         assert_eq!((budget.excess_of(0), budget.excess_of(1)), (0, 0));
-        assert_eq!(budget.excess_of_strangers(1), 900);
+        assert_eq!(budget.excess_of_unauthenticated(1), 900);
         // The others only for what they hold themselves.
         budget.set_connections(0, 8_001, 0);
         budget.set_connections(1, 0, 0);

@@ -52,7 +52,7 @@ const MS_MAX: u64 = u64::MAX >> 2;
 pub struct Pause {
     /// When it ends, in engine milliseconds, and in the lowest bit whether all requests wait; zero
     /// for none.
-    // Relaxed: it is set while no other loop executes, and the gates order that.
+    // Relaxed: it is set while no other loop executes, and the exclusive lock orders that.
     word: AtomicU64,
     /// Connections that wait.
     // Relaxed: a figure to look at.

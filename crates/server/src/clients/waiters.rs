@@ -6,8 +6,8 @@
 //! loop that was called for it takes it.
 //!
 //! Invariant: who waits is in the table until it is answered or gone, and whoever takes it out is
-//! inside a gate, so that one who is alone serves it undisturbed. Lock order: shard, part, marks.
-//! Why: docs/decisions/0046. Tests: at the end of this file, tests/resp_waits.rs.
+//! inside the exclusive lock, so that one who is alone serves it undisturbed. Lock order: shard,
+//! part, marks. Why: docs/decisions/0046. Tests: at the end of this file, tests/resp_waits.rs.
 
 use std::collections::hash_map::RandomState;
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -77,7 +77,7 @@ pub struct Waiter {
     pub number: u64,
     answer: Mutex<Option<Vec<u8>>>,
     /// Whether it waits no longer, though it may still stand in lines.
-    // Relaxed: who sets it is inside a gate, and who looks is alone.
+    // Relaxed: who sets it is inside the exclusive lock, and who looks is alone.
     has_left: AtomicBool,
 }
 
@@ -231,7 +231,8 @@ impl Waiters {
         entry.or_insert_with(|| (Arc::clone(waiter), place));
     }
 
-    /// Takes one out who is answered or gone; whether it was there. The caller is inside a gate.
+    /// Takes one out who is answered or gone; whether it was there. The caller is inside the
+    /// exclusive lock.
     pub fn remove(&self, waiter: &Waiter) -> bool {
         let was_there = self.dismiss(waiter);
         if was_there {
@@ -265,7 +266,7 @@ impl Waiters {
     }
 
     /// Takes one that was dismissed out of the lines of some of its names. The caller is inside a
-    /// gate.
+    /// exclusive lock.
     pub fn leave_lines(&self, waiter: &Waiter, places: Range<usize>) {
         for name in &waiter.names()[places] {
             self.leave(waiter, name);

@@ -1,8 +1,8 @@
 //! Ownership: which slots this node serves now, as event loops read it without a lock.
 //!
 //! One bit for each slot, and the moment until which the lease holds, if there are leases. Bits and
-//! table change only while no loop executes (`gate.rs`), so that what one batch of requests sees is
-//! one map; the lease ends by itself.
+//! table change only while no loop executes (`exclusive_lock.rs`), so that what one batch of
+//! requests sees is one map; the lease ends by itself.
 //!
 //! Invariants: no request is executed on a slot whose bit is not set, nor one that was received
 //! after the lease had ended; what was received then is answered, a PING too, only after near
@@ -28,7 +28,8 @@ const FOR_EVER_MS: u64 = u64::MAX;
 pub struct Cluster {
     /// What this node is called.
     pub name: String,
-    // Relaxed: written while no loop executes, and the door in front of the gates orders that.
+    // Relaxed: written while no loop executes, and the door in front of the exclusive lock orders
+    // that.
     serves: Box<[AtomicU64; WORDS]>,
     /// Until when the lease holds, in milliseconds of [`now_ms`].
     // Relaxed: one number; whoever reads an old one stops too early.

@@ -117,7 +117,7 @@ pub struct Settings {
     pub unix: Option<PathBuf>,
     /// Permission bits of socket files.
     pub unix_mode: u32,
-    /// UNIX socket by which a successor takes over.
+    /// UNIX socket by which a new process takes over.
     pub control: Option<PathBuf>,
     /// Whether to take over from the server at `control`.
     pub takeover: bool,

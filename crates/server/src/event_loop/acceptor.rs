@@ -3,12 +3,12 @@
 //! It also hears SIGTERM, so neither a new client nor an operator waits for a loop that is held
 //! by a long command. It goes on for `--lame-duck`; then it takes in who has come, closes the
 //! listeners, and only then has the loops drain: who is let go does not come back to this server.
-//! A successor that takes over gets the listeners as they are ([`succeed`]).
+//! A new process that takes over gets the listeners as they are ([`takeover`]).
 //!
 //! Why: docs/decisions/0026, 0056. Tests: tests/turns.rs, tests/drain.rs, tests/connections.rs,
 //! tests/takeover.rs.
 
-pub(crate) mod succeed; // how a successor takes over
+pub(crate) mod takeover; // how a new process takes over
 
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -17,9 +17,9 @@ use std::thread::{self, JoinHandle};
 
 use rustix::io::Errno;
 
-use self::succeed::Ceremony;
+use self::takeover::Takeover;
 use crate::config::settings::units::show_duration_ms;
-use crate::event_loop::entrance::Entrance;
+use crate::event_loop::admission::Admission;
 use crate::event_loop::handshakes::Antechamber;
 use crate::net::listener::{BACKLOG, Listener};
 use crate::net::mailbox::{Arrival, ClientSetup, Mailbox};
@@ -35,7 +35,7 @@ const WAKE_TOKEN: u64 = u64::MAX;
 const SIGNAL_TOKEN: u64 = u64::MAX - 1;
 /// Token of the socket of --control.
 const DOOR_TOKEN: u64 = u64::MAX - 2;
-/// Token of a successor.
+/// Token of a new process.
 const SUCCESSOR_TOKEN: u64 = u64::MAX - 3;
 /// Most listeners.
 pub(crate) const LISTENERS_MAX: usize = 64;
@@ -53,15 +53,15 @@ pub(crate) struct Acceptor {
     _signals: Signals,
     /// Wakes it when the drain has begun; polled as well.
     _waker: Arc<Waker>,
-    entrance: Entrance,
+    admission: Admission,
     /// Where clients of TLS go first, if there are any.
     handshakes: Option<Antechamber>,
     poller: Poller,
     shut_until_ms: Option<u64>,
     /// When the drain begins, once the server was told to stop.
     leave_ms: Option<u64>,
-    /// How a successor takes over, if one may.
-    ceremony: Option<Ceremony>,
+    /// How a new process takes over, if one may.
+    takeover: Option<Takeover>,
     /// Whether the last attempt failed, so that one line in the log tells of a whole series.
     failing: bool,
 }
@@ -75,8 +75,8 @@ impl Acceptor {
         listeners: Vec<Listener>,
         signals: Signals,
         waker: Arc<Waker>,
-        (entrance, handshakes): (Entrance, Option<Antechamber>),
-        ceremony: Option<Ceremony>,
+        (admission, handshakes): (Admission, Option<Antechamber>),
+        takeover: Option<Takeover>,
     ) -> Result<Acceptor, Errno> {
         let poller = Poller::new()?;
         poller.add(&waker, WAKE_TOKEN, Interest::Reads)?;
@@ -85,12 +85,12 @@ impl Acceptor {
             listeners,
             _signals: signals,
             _waker: waker,
-            entrance,
+            admission,
             handshakes,
             poller,
             shut_until_ms: None,
             leave_ms: None,
-            ceremony,
+            takeover,
             failing: false,
         };
         acceptor.open()?;
@@ -111,7 +111,7 @@ impl Acceptor {
 
     fn run(mut self, clock: &LoopClock) -> Result<(), Errno> {
         // Relaxed: it is woken behind it, and a look too early is followed by another.
-        while !self.entrance.state.draining.load(Ordering::Relaxed) {
+        while !self.admission.state.draining.load(Ordering::Relaxed) {
             let now_ms = clock.us() / 1_000;
             let is_quiet = self.is_quiet();
             if !is_quiet && self.leave_ms.is_some_and(|at| at <= now_ms) {
@@ -134,9 +134,9 @@ impl Acceptor {
                 }
             }
             if !has_let_in {
-                self.entrance.state.acceptor.pulse.beat();
+                self.admission.state.acceptor.pulse.beat();
             }
-            if self.go_on_ceding(clock.us() / 1_000) {
+            if self.go_on_handing_over(clock.us() / 1_000) {
                 self.let_go();
                 return Ok(());
             }
@@ -146,12 +146,12 @@ impl Acceptor {
     }
 
     fn sleep_ms(&self, now_ms: u64) -> u32 {
-        let ceremony = self.ceremony.as_ref();
+        let takeover = self.takeover.as_ref();
         let until = if self.is_quiet() {
-            ceremony.and_then(Ceremony::until_ms)
+            takeover.and_then(Takeover::until_ms)
         } else {
             let until = self.shut_until_ms.into_iter().chain(self.leave_ms);
-            until.chain(ceremony.and_then(Ceremony::until_ms)).min()
+            until.chain(takeover.and_then(Takeover::until_ms)).min()
         };
         let ms = until.map(|until| until.saturating_sub(now_ms) + 1);
         let ms = ms.and_then(|ms| u32::try_from(ms).ok());
@@ -164,7 +164,7 @@ impl Acceptor {
         if !self.is_quiet() {
             self.abandon("the server is shutting down");
         }
-        let state = &self.entrance.state;
+        let state = &self.admission.state;
         let ms = state.settings.lame_duck_ms;
         // Relaxed: a flag that orders nothing.
         state.leaving.store(true, Ordering::Relaxed);
@@ -187,13 +187,13 @@ impl Acceptor {
             }
         }
         self.listeners.clear();
-        Mailbox::drain(&self.entrance.mailboxes);
+        Mailbox::drain(&self.admission.mailboxes);
     }
 
     /// Looks at all listeners and at the socket of --control, or at none of them.
     fn open(&self) -> Result<(), Errno> {
         let listeners = self.listeners.iter().map(AsFd::as_fd).zip(0_u64..);
-        let door = self.ceremony.as_ref().map(|it| (it.door(), DOOR_TOKEN));
+        let door = self.takeover.as_ref().map(|it| (it.door(), DOOR_TOKEN));
         for (socket, token) in listeners.chain(door) {
             match self.poller.add(socket, token, Interest::Level) {
                 // It is looked at already.
@@ -214,8 +214,8 @@ impl Acceptor {
         for listener in &self.listeners {
             let _ = self.poller.remove(listener);
         }
-        if let Some(ceremony) = &self.ceremony {
-            let _ = self.poller.remove(ceremony.door());
+        if let Some(takeover) = &self.takeover {
+            let _ = self.poller.remove(takeover.door());
         }
     }
 
@@ -230,7 +230,7 @@ impl Acceptor {
         match listener.accept() {
             Ok((stream, peer)) => {
                 self.failing = false;
-                self.let_in(listener, stream, peer);
+                self.admit(listener, stream, peer);
             }
             Err(Errno::AGAIN) => return false,
             // The client gave up while it waited.
@@ -244,7 +244,7 @@ impl Acceptor {
     }
 
     /// Shows a client in, or to where TLS is agreed on first.
-    fn let_in(&self, listener: &Listener, stream: Stream, peer: String) {
+    fn admit(&self, listener: &Listener, stream: Stream, peer: String) {
         let arrival = Arrival {
             peer,
             stream,
@@ -253,13 +253,15 @@ impl Acceptor {
         };
         match &self.handshakes {
             Some(handshakes) if listener.is_tls() => handshakes.post(arrival),
-            _ => self.entrance.let_in(arrival, &self.entrance.state.acceptor),
+            _ => self
+                .admission
+                .admit(arrival, &self.admission.state.acceptor),
         }
     }
 
     /// Takes none in for a while: the system has no room for one who came.
     fn shut(&mut self, errno: Errno, now_ms: u64) {
-        self.entrance.state.acceptor.accept_failures.add(1);
+        self.admission.state.acceptor.accept_failures.add(1);
         if !std::mem::replace(&mut self.failing, true) {
             tracing::warn!(error = %errno, "cannot accept connections; retrying");
         }

@@ -16,9 +16,9 @@ use std::sync::Arc;
 
 use cellar_engine::HeldMark;
 
-use crate::auth::guesses::Source;
-use crate::auth::strangers::Beginning;
+use crate::auth::login_limiter::Source;
 use crate::auth::users::Ticket;
+use crate::auth::wrong_protocol::Beginning;
 use crate::clients::client::Client;
 use crate::clients::waiters::Waiter;
 use crate::config::limits::{LONG_READ_BYTES_MAX, LONG_REQUEST_BYTES_MIN, READ_BYTES_MAX};
@@ -120,9 +120,9 @@ pub(crate) struct Connection {
     pub(crate) noted_ahead_bytes: usize,
     /// Since when it has to log in, in engine milliseconds, as its event loop has noted it; none
     /// of one that need not, or has.
-    pub(crate) stranger_ms: Option<u64>,
+    pub(crate) unauthenticated_ms: Option<u64>,
     /// Its number among those.
-    pub(crate) doorstep: Option<u64>,
+    pub(crate) unauthenticated: Option<u64>,
     /// Where it comes from.
     pub(crate) source: Source,
 }
@@ -137,7 +137,7 @@ pub(crate) struct CommandStart {
 impl Connection {
     pub(crate) fn new(stream: Stream, link: Link, now_ms: u64) -> Connection {
         let watches_room = stream.first_interest() == Interest::ReadsAndWrites;
-        let stranger_ms = link.is_stranger().then_some(now_ms);
+        let unauthenticated_ms = link.is_unauthenticated().then_some(now_ms);
         Connection {
             stream,
             link,
@@ -168,8 +168,8 @@ impl Connection {
             transfer_bytes: 0,
             noted_bytes: 0,
             noted_ahead_bytes: 0,
-            stranger_ms,
-            doorstep: None,
+            unauthenticated_ms,
+            unauthenticated: None,
             source: Source::default(),
         }
     }
@@ -217,7 +217,7 @@ impl Connection {
             && self.output.is_full()
             && self.stream.has_more_ahead()
             && self.ending == Ending::No
-            && self.stranger_ms.is_none()
+            && self.unauthenticated_ms.is_none()
             && !self.awaits_memory
     }
 
@@ -252,7 +252,7 @@ impl Connection {
     }
 
     /// Whether slots were taken from this node, or its lease ended, since the request under way
-    /// began. Asked inside the gate: until then others may take slots, and sweep them.
+    /// began. Asked inside the exclusive lock: until then others may take slots, and sweep them.
     pub(crate) fn has_lost_slots(&self, context: Context<'_>) -> bool {
         self.losses != context.state().losses() || !context.is_leased()
     }

@@ -16,11 +16,11 @@ use std::thread::{self, JoinHandle};
 
 use rustix::io::Errno;
 
-use crate::auth::crowd::Crowd;
-use crate::auth::guesses::Source;
-use crate::auth::strangers::Spoken;
+use crate::auth::by_source::BySource;
+use crate::auth::login_limiter::Source;
+use crate::auth::wrong_protocol::Spoken;
 use crate::config::limits::{HANDSHAKES_MAX, HANDSHAKES_PER_SOURCE_MAX};
-use crate::event_loop::entrance::{Entrance, refuse};
+use crate::event_loop::admission::{Admission, refuse};
 use crate::net::mailbox::{Arrival, Mailbox};
 use crate::net::stream::Stream;
 use crate::net::stream::encrypted::Handshake;
@@ -119,7 +119,7 @@ impl Refusal {
 
 /// The thread's own.
 struct Handshakes {
-    entrance: Entrance,
+    admission: Admission,
     keys: Arc<Keys>,
     mailbox: Arc<Mailbox>,
     guests: Arc<Guests>,
@@ -128,7 +128,7 @@ struct Handshakes {
     /// By their numbers: the first has been there longest.
     under_way: BTreeMap<u64, Guest>,
     /// Their numbers by where they come from.
-    crowd: Crowd,
+    by_source: BySource,
     /// The number of the last.
     last: u64,
     refusal: Refusal,
@@ -142,7 +142,7 @@ impl Antechamber {
     /// # Errors
     /// The system's, when it is out of files or threads.
     pub(crate) fn start(
-        entrance: Entrance,
+        admission: Admission,
         keys: Arc<Keys>,
         clock: LoopClock,
     ) -> Result<(Antechamber, JoinHandle<Result<(), Errno>>), std::io::Error> {
@@ -155,17 +155,17 @@ impl Antechamber {
         let antechamber = Antechamber {
             mailbox: Arc::clone(&mailbox),
             guests: Arc::clone(&guests),
-            state: Arc::clone(&entrance.state),
+            state: Arc::clone(&admission.state),
         };
         let handshakes = Handshakes {
-            entrance,
+            admission,
             keys,
             mailbox,
             guests,
             hangups,
             poller,
             under_way: BTreeMap::new(),
-            crowd: Crowd::default(),
+            by_source: BySource::default(),
             last: 0,
             refusal: Refusal::default(),
             look_ms: 0,
@@ -221,7 +221,7 @@ impl Handshakes {
     }
 
     fn state(&self) -> &State {
-        &self.entrance.state
+        &self.admission.state
     }
 
     /// Begins the handshakes of all that wait.
@@ -247,16 +247,19 @@ impl Handshakes {
                 until_ms,
             };
             self.under_way.insert(number, guest);
-            self.crowd.add(source, number);
+            self.by_source.add(source, number);
         }
     }
 
     /// Makes a place for one more of a source: the oldest of it goes, or of the source with most.
     fn make_place(&mut self, source: Source, now_ms: u64) {
-        let (leaving, why) = if self.crowd.count_of(source) >= HANDSHAKES_PER_SOURCE_MAX {
-            (self.crowd.oldest_of(source), "too many from this address")
+        let (leaving, why) = if self.by_source.count_of(source) >= HANDSHAKES_PER_SOURCE_MAX {
+            (
+                self.by_source.oldest_of(source),
+                "too many from this address",
+            )
         } else if self.under_way.len() >= HANDSHAKES_MAX {
-            (self.crowd.oldest_of_most(), "too many at one time")
+            (self.by_source.oldest_of_most(), "too many at one time")
         } else {
             return;
         };
@@ -267,7 +270,7 @@ impl Handshakes {
 
     fn take_out(&mut self, number: u64) -> Option<Guest> {
         let guest = self.under_way.remove(&number)?;
-        self.crowd.remove(guest.source, number);
+        self.by_source.remove(guest.source, number);
         Some(guest)
     }
 
@@ -285,12 +288,12 @@ impl Handshakes {
         };
         match handshake {
             Handshake::Waiting => {}
-            Handshake::Done => self.let_in(arrival),
+            Handshake::Done => self.admit(arrival),
             Handshake::Plain => {
                 let text = Spoken::Plain.refusal(arrival.protocol);
                 let (state, peer) = (self.state(), arrival.peer.clone());
-                let strangers = &state.strangers;
-                strangers.note(arrival.protocol, Spoken::Plain, now_ms, || peer);
+                let wrong_protocol = &state.wrong_protocol;
+                wrong_protocol.note(arrival.protocol, Spoken::Plain, now_ms, || peer);
                 refuse(&mut arrival.stream, &text);
                 self.give_up(arrival, "the client does not speak TLS", now_ms);
             }
@@ -300,7 +303,7 @@ impl Handshakes {
     }
 
     /// Shows a client in that speaks TLS now.
-    fn let_in(&self, arrival: Arrival) {
+    fn admit(&self, arrival: Arrival) {
         let counters = &self.state().handshakes;
         counters.tls_handshakes.add(1);
         if arrival.stream.is_resumed() {
@@ -308,7 +311,7 @@ impl Handshakes {
         }
         self.note_gone(&arrival);
         if self.poller.remove(&arrival.stream).is_ok() {
-            self.entrance.let_in(arrival, counters);
+            self.admission.admit(arrival, counters);
         }
     }
 
@@ -354,7 +357,7 @@ impl Handshakes {
 
     /// Reads certificates and keys anew; the log is not told twice why they cannot be used.
     fn retry(&mut self, now_ms: u64) {
-        let counters = &self.entrance.state.handshakes;
+        let counters = &self.admission.state.handshakes;
         match self.keys.reload() {
             Ok(()) => {
                 self.refusal = Refusal::default();

@@ -2,7 +2,7 @@
 //!
 //! A turn: wait for edges; take new connections; then in phases over ready connections read,
 //! decode, execute, write ([`serve`]); then what the clock asks for ([`timers`]). A connection that
-//! has more than its share lines up for the next turn, behind those that come anew ([`lineup`]).
+//! has more than its share lines up for the next turn, behind those that come anew ([`run_queue`]).
 //!
 //! Limits: requests of one turn live in the arena; replies that the client does not take stop its
 //! requests ([`Output::is_full`](crate::net::output::Output::is_full)); a turn reads once from a
@@ -12,17 +12,17 @@ mod table;
 mod batch;
 mod steps;
 mod share; // what a connection may do in one turn
-mod lineup;
-mod shed;
+mod run_queue;
+mod client_eviction;
 mod paused; // who waits for the end of a pause
 mod read_ahead; // pipelines whose replies wait
 mod receive;
-mod threshold; // connections that have to log in
-mod rest; // connections whose command waits for a value
+mod login_time; // connections that have to log in
+mod blocked; // connections whose command waits for a value
 mod serve;
 mod timers;
-mod cede; // connections that go to a successor
-mod depart; // what takes long to be taken apart of connections that have ended
+mod hand_over; // connections that go to a new process
+mod teardown; // what takes long to be taken apart of connections that have ended
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -31,9 +31,9 @@ use cellar_engine::{Instant, mark_waits_in};
 use rustix::io::Errno;
 
 use self::batch::Batch;
-use self::lineup::Lineup;
+use self::run_queue::RunQueue;
 use self::table::ConnectionTable;
-use crate::auth::guesses::Source;
+use crate::auth::login_limiter::Source;
 use crate::clients::tracking;
 use crate::config::limits::SPARE_BUFFERS_MAX;
 use crate::event_loop::connection::{Connection, Ending};
@@ -47,7 +47,7 @@ use crate::observe::latency_events::LatencyEvent;
 use crate::state::State;
 use crate::system::clock::LoopClock;
 use crate::system::poller::{Interest, Poller, Ready, Waker};
-use crate::upgrade::cession::Cession;
+use crate::upgrade::client_handover::ClientHandover;
 
 /// Token of the mailbox's waker; a connection's slot is far below.
 const WAKE_TOKEN: u64 = u64::MAX;
@@ -61,7 +61,7 @@ const DELIVERIES_MAX: usize = 256;
 pub(crate) struct Common {
     pub(crate) state: Arc<State>,
     pub(crate) mailboxes: Arc<Vec<Mailbox>>,
-    pub(crate) cession: Arc<Cession>,
+    pub(crate) client_handover: Arc<ClientHandover>,
     pub(crate) clock: LoopClock,
     /// Wakes the acceptor.
     pub(crate) acceptor_waker: Arc<Waker>,
@@ -75,7 +75,7 @@ pub(crate) struct Worker {
     poller: Poller,
     table: ConnectionTable,
     /// Whose turn it is.
-    lineup: Lineup,
+    run_queue: RunQueue,
     /// Who waits for the end of a pause.
     waiting: paused::PausedLinks,
     batch: Batch,
@@ -89,8 +89,8 @@ pub(crate) struct Worker {
     looked_at_bytes: usize,
     /// By how much some of them have grown since what they have left behind was looked at.
     grown_bytes: usize,
-    /// The part of it that strangers hold.
-    stranger_bytes: usize,
+    /// The part of it that unauthenticated connections hold.
+    unauthenticated_bytes: usize,
     /// The part of it that was read ahead of replies.
     ahead_bytes: usize,
     /// Connections that wait for memory to read more ahead.
@@ -98,7 +98,7 @@ pub(crate) struct Worker {
     /// Pipelines that were refused, as the log is told.
     pipeline_report: read_ahead::PipelineReport,
     /// Who was closed for it, as the log is told.
-    shed_report: shed::ShedReport,
+    client_eviction_report: client_eviction::ClientEvictionReport,
     /// Requests answered in this turn.
     answered: PerProtocol,
     now_ms: u64,
@@ -107,9 +107,9 @@ pub(crate) struct Worker {
     /// Inboxes that may still be emptied in this turn.
     deliveries_left: usize,
     timers: timers::Timers,
-    wait_times: rest::WaitTimes,
-    ceding: cede::Ceding,
-    departures: depart::Departures,
+    wait_times: blocked::WaitTimes,
+    handing_over: hand_over::HandingOver,
+    teardowns: teardown::Teardowns,
 }
 
 impl Worker {
@@ -127,7 +127,7 @@ impl Worker {
             counters,
             poller,
             table: ConnectionTable::default(),
-            lineup: Lineup::default(),
+            run_queue: RunQueue::default(),
             waiting: paused::PausedLinks::default(),
             batch: Batch::new(),
             calls: Vec::new(),
@@ -135,19 +135,19 @@ impl Worker {
             held_bytes: 0,
             looked_at_bytes: 0,
             grown_bytes: 0,
-            stranger_bytes: 0,
+            unauthenticated_bytes: 0,
             ahead_bytes: 0,
             ahead_queue: read_ahead::AheadQueue::default(),
             pipeline_report: read_ahead::PipelineReport::default(),
-            shed_report: shed::ShedReport::default(),
+            client_eviction_report: client_eviction::ClientEvictionReport::default(),
             answered: PerProtocol::default(),
             now_ms,
             began_us: 0,
             deliveries_left: DELIVERIES_MAX,
             timers: timers::Timers::starting_at(now_ms),
-            wait_times: rest::WaitTimes::default(),
-            ceding: cede::Ceding::default(),
-            departures: depart::Departures::default(),
+            wait_times: blocked::WaitTimes::default(),
+            handing_over: hand_over::HandingOver::default(),
+            teardowns: teardown::Teardowns::default(),
             common,
         })
     }
@@ -157,7 +157,7 @@ impl Worker {
     /// # Errors
     /// The system's, when waiting for sockets fails, which it does not.
     pub(crate) fn run(mut self) -> Result<(), Errno> {
-        mark_waits_in(self.common.state.gates.claim_mark(self.index));
+        mark_waits_in(self.common.state.exclusive_lock.claim_mark(self.index));
         while !self.is_done() {
             let timeout_ms = self.wait_ms();
             let count = self.poller.wait(timeout_ms)?;
@@ -168,7 +168,7 @@ impl Worker {
             tracking::begin_turn();
             self.release_waiting();
             self.retry_read_ahead();
-            let has_work = count > 0 || !self.lineup.is_empty();
+            let has_work = count > 0 || !self.run_queue.is_empty();
             for index in 0..count {
                 self.dispatch(self.poller.ready(index));
             }
@@ -184,8 +184,8 @@ impl Worker {
             }
             self.run_timers();
             self.take_apart();
-            if self.ceding.is_under_way() {
-                self.go_on_ceding();
+            if self.handing_over.is_under_way() {
+                self.go_on_handing_over();
             }
             self.counters.pulse.beat();
         }
@@ -196,8 +196,8 @@ impl Worker {
     /// How long the loop may sleep.
     fn wait_ms(&self) -> u32 {
         let is_ready = self.common.state.observer.waiters.is_ready();
-        let is_idle = self.lineup.is_empty() && self.calls.is_empty();
-        if !is_idle || is_ready || !self.departures.is_empty() {
+        let is_idle = self.run_queue.is_empty() && self.calls.is_empty();
+        if !is_idle || is_ready || !self.teardowns.is_empty() {
             return 0;
         }
         let waits_ms = self.wait_times.wait_ms(self.now_ms);
@@ -207,7 +207,7 @@ impl Worker {
             .min(waits_ms)
             .min(self.pause_left_ms())
             .min(self.ahead_queue.wait_ms(self.now_ms))
-            .min(self.ceding.wait_ms())
+            .min(self.handing_over.wait_ms())
     }
 
     /// Counts what a turn has answered, and how long it took.
@@ -250,7 +250,7 @@ impl Worker {
             self.flush(slot);
         }
         if self.is_to_line_up(slot) {
-            self.lineup.push_fresh(slot);
+            self.run_queue.push_fresh(slot);
         }
     }
 
@@ -258,7 +258,7 @@ impl Worker {
     #[inline]
     fn enqueue(&mut self, slot: u32) {
         if self.is_to_line_up(slot) {
-            self.lineup.push(slot);
+            self.run_queue.push(slot);
         }
     }
 
@@ -287,10 +287,10 @@ impl Worker {
         }
         self.deliver();
         self.let_give_way();
-        if self.mailbox().was_asked_to_shed() {
-            self.shed();
+        if self.mailbox().was_asked_to_evict() {
+            self.evict_clients();
         }
-        self.note_cession();
+        self.note_handover();
         if self.mailbox().is_draining() && !self.is_draining() {
             self.begin_drain();
         }
@@ -298,8 +298,8 @@ impl Worker {
 
     /// Makes a connection of who came.
     fn take_over(&mut self, arrival: Arrival) {
-        // One that comes back behind a cession is posted when it is over.
-        self.note_cession();
+        // One that comes back behind a handover of clients is posted when it is over.
+        self.note_handover();
         let Arrival {
             stream,
             protocol,
@@ -326,12 +326,12 @@ impl Worker {
             connection.end_after_output();
         }
         self.table.fill(connection);
-        self.note_doorstep(slot);
+        self.note_unauthenticated(slot);
         self.counters.load.note_opened(protocol);
         if self.is_draining() {
             self.begin_ending(slot);
-        } else if self.ceding.is_under_way() {
-            self.cede(slot);
+        } else if self.handing_over.is_under_way() {
+            self.hand_over(slot);
         }
         // Its first requests may have come with its handshake.
         self.enqueue(slot);
@@ -371,7 +371,7 @@ impl Worker {
             connection.start_transfer(now_ms);
             connection.unsent = true;
             if !std::mem::replace(&mut connection.queued, true) {
-                self.lineup.push(slot);
+                self.run_queue.push(slot);
             }
         }
     }
@@ -440,7 +440,7 @@ impl Worker {
     /// Closes a connection and lets go of all it held, now or bit by bit.
     fn close(&mut self, slot: u32) {
         if let Some(connection) = self.take_out(slot) {
-            self.depart(connection);
+            self.tear_down(connection);
         }
     }
 
@@ -458,8 +458,8 @@ impl Worker {
         if connection.noted_ahead_bytes > 0 {
             self.release_ahead(token);
         }
-        if let Some(number) = connection.doorstep.take() {
-            self.common.state.doorstep.leave(number);
+        if let Some(number) = connection.unauthenticated.take() {
+            self.common.state.unauthenticated.leave(number);
         }
         let protocol = connection.link.protocol();
         self.counters.load.note_closed(protocol);

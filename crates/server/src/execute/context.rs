@@ -7,7 +7,7 @@ use cellar_protocol::memcached::Meta;
 
 use crate::auth::users::Ticket;
 use crate::clients::events::Class;
-use crate::clients::gate::{ExclusiveReason, Pass};
+use crate::clients::exclusive_lock::{ExclusiveReason, Pass};
 use crate::clients::waiters::Waiter;
 use crate::cluster::Cluster;
 use crate::cluster::slot::slot_of;
@@ -244,7 +244,7 @@ impl<'s> Context<'s> {
         database: u32,
     ) -> Deadline {
         let now = self.cache().now();
-        self.state.lifetimes.deadline(protocol, database, now)
+        self.state.default_ttls.deadline(protocol, database, now)
     }
 
     /// The deadline that the exptime of a store means, where zero says that the client names none.

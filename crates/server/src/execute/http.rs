@@ -15,7 +15,7 @@ use cellar_protocol::http::target::decode_percent;
 use cellar_protocol::http::{Mark, Method, Refused, Request, Status};
 
 use super::context::{Context, Flow};
-use crate::auth::guesses::Source;
+use crate::auth::login_limiter::Source;
 use crate::auth::users::Login;
 use crate::clients::pause::Effect;
 use crate::clients::tracking::begin_request;
@@ -95,7 +95,7 @@ impl Peer {
 
     /// Whether it has to say who it is, and has not.
     #[inline]
-    fn is_stranger(&self) -> bool {
+    fn is_unauthenticated(&self) -> bool {
         let asker = self.asker.as_ref();
         self.is_asked && !self.bore_token && !asker.is_some_and(|asker| asker.is_known())
     }

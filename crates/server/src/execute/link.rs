@@ -214,9 +214,9 @@ impl Link {
             return;
         };
         match self {
-            Link::Memcached(intake) => intake.become_of(users.standing_of(login)),
+            Link::Memcached(intake) => intake.become_of(users.identity_of(login)),
             Link::Resp(intake) => intake.become_of(login, users, state),
-            Link::Http(intake) => intake.become_of(users.standing_of(login)),
+            Link::Http(intake) => intake.become_of(users.identity_of(login)),
         }
     }
 
@@ -400,11 +400,11 @@ impl Link {
     /// Whether a login is needed, and there was none.
     #[inline]
     #[must_use]
-    pub fn is_stranger(&self) -> bool {
+    pub fn is_unauthenticated(&self) -> bool {
         match self {
-            Link::Memcached(intake) => intake.is_stranger(),
-            Link::Resp(intake) => intake.is_stranger(),
-            Link::Http(intake) => intake.is_stranger(),
+            Link::Memcached(intake) => intake.is_unauthenticated(),
+            Link::Resp(intake) => intake.is_unauthenticated(),
+            Link::Http(intake) => intake.is_unauthenticated(),
         }
     }
 

@@ -406,7 +406,7 @@ fn admit(
     let Some(command) = command else {
         return Err(unknown(args));
     };
-    if !session.standing.is_known() && !command.flags.has(Flags::NO_AUTH) {
+    if !session.identity.is_known() && !command.flags.has(Flags::NO_AUTH) {
         return Err(NO_AUTH);
     }
     if let Some(name) = args.get(1)

@@ -17,7 +17,7 @@ use crate::keyspace::names::Names;
 /// Which space each database is; a clone is the same databases.
 #[derive(Clone, Debug)]
 pub struct Databases {
-    // Relaxed: the number alone is shared; who swaps or renews is alone, by the gates.
+    // Relaxed: the number alone is shared; who swaps or renews is alone, by the exclusive lock.
     spaces: Arc<[AtomicU32]>,
     /// The last space given out.
     // Relaxed: each number is given out once, whatever the order.
@@ -90,7 +90,7 @@ impl Databases {
         let _ = self.names.set(Arc::clone(names));
     }
 
-    /// Notes all anew: a successor that did not come may have done so.
+    /// Notes all anew: a new process that did not come may have done so.
     pub fn renew_names(&self) {
         if let Some(names) = self.names.get() {
             names.renew();

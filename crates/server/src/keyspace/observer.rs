@@ -196,7 +196,7 @@ impl Observer {
         waiter
     }
 
-    /// Lets a client wait no longer; whether it did. The caller is inside a gate.
+    /// Lets a client wait no longer; whether it did. The caller is inside the exclusive lock.
     pub fn unwait(&self, waiter: &Waiter) -> bool {
         let was_there = self.waiters.remove(waiter);
         if was_there {

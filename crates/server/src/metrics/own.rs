@@ -7,7 +7,7 @@ use cellar_engine::{KeptStats, Restored};
 use super::facts::{Facts, lag_bounds_ms};
 use super::text::{Family, MetricType, Samples};
 use crate::auth::users::UserCounts;
-use crate::clients::gate::ExclusiveReason;
+use crate::clients::exclusive_lock::ExclusiveReason;
 use crate::config::logging;
 use crate::config::protocol::Protocol;
 use crate::observe::counters::load::{BOUNDS_US, LoadTotals};
@@ -75,7 +75,7 @@ pub const FAMILIES: &[Family] = &[
                undeclared_key: a script used a key that it did not declare.",
         write: |facts, samples| {
             for (reason, name) in ExclusiveReason::ALL {
-                let sections = facts.state.gates.exclusive_sections(reason);
+                let sections = facts.state.exclusive_lock.exclusive_sections(reason);
                 samples.with(&[("reason", name)], sections);
             }
         },

@@ -161,7 +161,7 @@ impl Mailbox {
     }
 
     /// Has the loop close connections if its clients hold too much.
-    pub fn ask_to_shed(&self) {
+    pub fn ask_to_evict(&self) {
         // Relaxed: what the loop then looks at is a sum that orders nothing.
         if !self.sheds.swap(true, Ordering::Relaxed) {
             self.waker.wake();
@@ -169,7 +169,7 @@ impl Mailbox {
     }
 
     /// Whether it was asked to since the last time.
-    pub fn was_asked_to_shed(&self) -> bool {
+    pub fn was_asked_to_evict(&self) -> bool {
         self.sheds.load(Ordering::Relaxed) && self.sheds.swap(false, Ordering::Relaxed)
     }
 

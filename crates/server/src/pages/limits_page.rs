@@ -9,7 +9,7 @@ use cellar_script::{
     PROGRAM_BYTES_MAX, SCRIPT_REPLY_BYTES_MAX, SCRIPTS_MAX, SOURCE_BYTES_MAX,
 };
 
-use crate::auth::guesses::PER_CONNECTION_MAX;
+use crate::auth::login_limiter::PER_CONNECTION_MAX;
 use crate::auth::users::{
     HASH_BYTES_MAX, NAME_BYTES_MAX, OWN_HASH_BYTES, PASSWORD_BYTES_MAX, USERS_MAX, WAITING_MAX,
     WAITING_PER_SOURCE_MAX,
@@ -32,7 +32,7 @@ use crate::config::settings::units::round_size;
 use crate::config::settings::{CONNECTIONS_MAX, DATABASES_MAX, THREADS_MAX};
 use crate::keyspace::content_types::{SEEN_MAX, TYPE_BYTES_MAX};
 use crate::keyspace::deadlines::NAMES_BYTES_MAX as DEADLINE_NAMES_BYTES_MAX;
-use crate::observe::denials::DENIALS_MAX;
+use crate::observe::acl_log::ACL_LOG_MAX;
 use crate::observe::history::HISTORY_BYTES_MAX;
 use crate::observe::hot_keys::HOT_KEYS_BYTES_MAX;
 
@@ -249,7 +249,7 @@ const COUNTS: [(&str, usize); 24] = [
         COMMAND_LOG_ENTRIES_MAX,
     ),
     ("keys that HOTKEYS lists", HOT_KEYS_MAX),
-    ("entries of ACL LOG", DENIALS_MAX),
+    ("entries of ACL LOG", ACL_LOG_MAX),
     ("pending log lines", LOG_LINES_MAX),
     ("scripts", SCRIPTS_MAX),
     ("libraries of functions", LIBRARIES_MAX),

@@ -10,7 +10,7 @@ use std::io::{self, Read, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::config::carrier::connect;
+use crate::config::dial::connect;
 use crate::config::settings::collector::Collector;
 use crate::metrics::exposition;
 use crate::metrics::otlp::{SentBy, request};

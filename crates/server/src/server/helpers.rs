@@ -8,8 +8,8 @@ use super::no_thread;
 use crate::config::error::Error;
 use crate::config::settings::load::Loaded;
 use crate::event_loop::worker::Common;
-use crate::server::doorkeeper::Doorkeeper;
 use crate::server::exporter;
+use crate::server::login_worker::LoginWorker;
 use crate::server::membership::Membership;
 use crate::server::recorder;
 use crate::server::reload::Reload;
@@ -24,7 +24,7 @@ pub(super) struct Helpers {
     recorder: Ticker,
     trainer: Ticker,
     exporter: Option<Ticker>,
-    doorkeeper: Option<Doorkeeper>,
+    login_worker: Option<LoginWorker>,
     watchdog: Watchdog,
     reload: Reload,
     membership: Option<Membership>,
@@ -47,7 +47,7 @@ impl Helpers {
                 recorder: recorder::start(Arc::clone(state), clock.clone())?,
                 trainer: trainer::start(Arc::clone(state))?,
                 exporter: exporter::start(state)?,
-                doorkeeper: Doorkeeper::start(state, clock.clone())?,
+                login_worker: LoginWorker::start(state, clock.clone())?,
                 watchdog: Watchdog::start(Arc::clone(state), told)?,
                 reload: Reload::start(loaded, Arc::clone(state))?,
                 membership,
@@ -71,8 +71,8 @@ impl Helpers {
         self.upkeep.stop();
         self.recorder.stop();
         self.trainer.stop();
-        if let Some(doorkeeper) = self.doorkeeper {
-            doorkeeper.stop();
+        if let Some(login_worker) = self.login_worker {
+            login_worker.stop();
         }
         self.reload.stop();
         if let Some(membership) = self.membership {

@@ -25,7 +25,7 @@ use self::file::ListFile;
 use self::keeper::Keeper;
 use crate::cluster::list::NodeList;
 use crate::cluster::node::Node;
-use crate::config::carrier::Trust;
+use crate::config::dial::Trust;
 use crate::config::error::Error;
 use crate::config::settings::Settings;
 use crate::config::settings::source::{EtcdPlace, ListSource};

@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 
 use cellar_engine::{Cache, StateDir};
 
-use super::{cache_config, check_addresses_of, exposure_error, fit, make_keys};
+use super::{cache_config, check_addresses_of, fit, make_keys, open_address_error};
 use crate::auth::users::Users;
 use crate::config::error::Error;
 use crate::config::protocol::Protocol;
@@ -75,7 +75,7 @@ fn try_addresses(settings: &Settings) -> (Vec<Error>, bool) {
                 known.extend(bound.iter().map(|it| (protocol, it.clone())));
                 let exposed = bound
                     .iter()
-                    .map(|it| exposure_error(settings, protocol, it));
+                    .map(|it| open_address_error(settings, protocol, it));
                 errors.extend(exposed.filter_map(Result::err));
             }
             Err((error, true)) => taken.push(error),

@@ -10,7 +10,7 @@
 
 mod alarm;
 mod thread;
-mod herald;
+mod reporter;
 mod stall;
 
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use std::thread::{Builder, JoinHandle};
 use signal_hook::low_level;
 
 use self::alarm::Alarm;
-use self::herald::{Herald, News};
+use self::reporter::{News, Reporter};
 use self::stall::Stalls;
 use crate::state::State;
 use crate::system::clock::Stopwatch;
@@ -56,7 +56,7 @@ struct Lookout {
     told: Arc<AtomicBool>,
     stopping_ms: u64,
     stalls: Stalls,
-    herald: Herald,
+    reporter: Reporter,
 }
 
 impl Watchdog {
@@ -95,7 +95,7 @@ impl Lookout {
             alarm,
             told,
             stopping_ms: 0,
-            herald: Herald::default(),
+            reporter: Reporter::default(),
         })
     }
 
@@ -111,15 +111,16 @@ impl Lookout {
                 alarm.quiet();
             }
             if let Some(by_ms) = self.state.wall.follow() {
-                self.herald.note(News::ClockSet { by_ms });
+                self.reporter.note(News::ClockSet { by_ms });
             }
             let ms = (since.us() / 1_000).min(LOOK_MS_MAX);
             if ms > 0 {
                 since = Stopwatch::start();
-                self.stalls.look(ms, &self.state.gates, &mut self.herald);
+                self.stalls
+                    .look(ms, &self.state.exclusive_lock, &mut self.reporter);
                 self.look_at_the_stop(ms);
             }
-            self.herald.tell();
+            self.reporter.tell();
         }
     }
 
@@ -138,10 +139,10 @@ impl Lookout {
             .saturating_add(settings.script_time_ms)
             .saturating_add(STOP_GRACE_MS);
         if self.stopping_ms > patience_ms {
-            self.herald.note(News::Stuck {
+            self.reporter.note(News::Stuck {
                 stopping_ms: self.stopping_ms,
             });
-            self.herald.log_last();
+            self.reporter.log_last();
             low_level::exit(IMPATIENT_STATUS);
         }
     }

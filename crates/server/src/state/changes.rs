@@ -57,7 +57,7 @@ fn take_effect(name: &str, value: &str, state: &State) {
         "default-ttl" => {
             // The parameter has checked the text.
             if let Ok(ttl) = DefaultTtl::parse(value) {
-                state.lifetimes.change(&ttl);
+                state.default_ttls.change(&ttl);
             }
         }
         "maxmemory" => {

@@ -9,7 +9,7 @@
 use std::io::{self, Write};
 use std::os::unix::net::UnixStream;
 
-use crate::config::carrier::{Carrier, PATIENCE, connect, encrypt, encrypt_to_anyone};
+use crate::config::dial::{PATIENCE, PeerStream, connect, encrypt, encrypt_to_anyone};
 use crate::config::logging::printable;
 use crate::config::protocol::Protocol;
 use crate::config::settings::address::Address;
@@ -39,23 +39,23 @@ pub fn run(options: &HealthOptions) -> Result<String, String> {
 
 fn ask(options: &HealthOptions) -> Result<String, String> {
     let HealthTarget { protocol, address } = &options.target;
-    let mut carrier = open(address, options)?;
+    let mut dial = open(address, options)?;
     let question: &[u8] = match protocol {
         Protocol::Http => b"GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
         Protocol::Resp => b"PING\r\n",
         Protocol::Memcached => b"version\r\n",
     };
-    let asked = carrier.write_all(question);
-    asked.and_then(|()| carrier.flush()).map_err(reason)?;
-    line_of(carrier.as_mut()).map_err(reason)
+    let asked = dial.write_all(question);
+    asked.and_then(|()| dial.flush()).map_err(reason)?;
+    line_of(dial.as_mut()).map_err(reason)
 }
 
 /// The beginning of an answer, with its first line.
-fn line_of(carrier: &mut dyn Carrier) -> io::Result<String> {
+fn line_of(dial: &mut dyn PeerStream) -> io::Result<String> {
     let mut answer = Vec::new();
     let mut piece = [0; ANSWER_BYTES_MAX];
     while answer.len() < ANSWER_BYTES_MAX && !answer.contains(&b'\n') {
-        match carrier.read(&mut piece) {
+        match dial.read(&mut piece) {
             Ok(0) => break,
             Ok(bytes) => answer.extend_from_slice(&piece[..bytes]),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -77,7 +77,7 @@ fn is_ready(protocol: Protocol, answer: &str) -> bool {
         .any(|beginning| answer.starts_with(beginning))
 }
 
-fn open(address: &Address, options: &HealthOptions) -> Result<Box<dyn Carrier>, String> {
+fn open(address: &Address, options: &HealthOptions) -> Result<Box<dyn PeerStream>, String> {
     Ok(match address {
         Address::Unix(path) => {
             let stream = UnixStream::connect(path).map_err(reason)?;

@@ -1,7 +1,7 @@
-//! Handover: what an old server and its successor say to each other, by the socket of `--control`.
+//! Handover: what an old server and a new one say to each other, by the socket of `--control`.
 //!
 //! ```text
-//! successor                                   old server
+//! new process                                   old server
 //! ask (versions)         ------------------>
 //!                        <------------------  offer, with its listening sockets: it serves on
 //! all that can fail has been done
@@ -16,6 +16,6 @@
 
 mod wire; // messages with descriptors
 pub(crate) mod control_socket; // the socket of --control
-pub(crate) mod cede; // the old server's side
-mod claim; // the successor's side
+pub(crate) mod hand_over; // the old server's side
+mod claim; // the new process's side
 pub(crate) mod control; // which of both sides a server begins with

@@ -1,5 +1,5 @@
 //! Notify: what the service manager that started the server is told: that it is ready, reads its
-//! settings anew, stops, or has a successor; and which sockets it is to keep for the next start.
+//! settings anew, stops, or has a new process; and which sockets it is to keep for the next start.
 //!
 //! systemd names a socket in a variable; without one nobody is told. A manager that does not listen
 //! is no reason to do anything else. Source: sd_notify(3). Tests: tests/notify.rs,

@@ -25,19 +25,19 @@ struct Field {
 }
 
 /// Clients that ask until all is over.
-pub(crate) struct Crowd {
+pub(crate) struct BySource {
     field: Arc<Field>,
     clients: Vec<JoinHandle<Result<(), String>>>,
 }
 
-impl Crowd {
+impl BySource {
     /// Has a client ask in each of these ways.
-    pub(crate) fn start(ways: &[Way], daemon: &Daemon) -> Crowd {
+    pub(crate) fn start(ways: &[Way], daemon: &Daemon) -> BySource {
         let field = Arc::new(Field {
             answered: ways.iter().map(|_| AtomicU64::new(0)).collect(),
             ..Field::default()
         });
-        let mut crowd = Crowd {
+        let mut crowd = BySource {
             field: Arc::clone(&field),
             clients: Vec::new(),
         };

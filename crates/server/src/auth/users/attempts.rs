@@ -23,10 +23,10 @@ use std::time::Duration;
 use zeroize::Zeroizing;
 
 use super::file::NAME_BYTES_MAX;
+use super::identity::{Login, Proof};
 use super::secrets::{self, Mac256, PASSWORD_BYTES_MAX};
-use super::standing::{Login, Proof};
 use super::{DEFAULT_USER, Users};
-use crate::auth::guesses::{Guesses, Network, Source, Suspicion, is_same};
+use crate::auth::login_limiter::{LoginLimiter, Network, Source, Suspicion, is_same};
 use crate::net::mailbox::Home;
 
 /// Most different attempts that wait.
@@ -383,11 +383,11 @@ impl Users {
         &self,
         (name, password): (&[u8], &[u8]),
         peer: &str,
-        guesses: &Guesses,
+        login_limiter: &LoginLimiter,
         now_ms: u64,
     ) -> Attempt {
         let source = Source::of(peer);
-        let delay_ms = match guesses.delay_ms(source, now_ms) {
+        let delay_ms = match login_limiter.delay_ms(source, now_ms) {
             Ok(delay_ms) => delay_ms,
             Err(wait_s) => {
                 count(&self.counts.refused);
@@ -395,7 +395,7 @@ impl Users {
             }
         };
         if name.len() > NAME_BYTES_MAX || password.len() > PASSWORD_BYTES_MAX {
-            guesses.blame(source, now_ms);
+            login_limiter.blame(source, now_ms);
             return Attempt::Settled(self.note_wrong(name, peer));
         }
         let user = self.by_name(name);
@@ -417,7 +417,7 @@ impl Users {
             hashes,
             known,
             is_slowed: delay_ms > 0,
-            suspicion: guesses.suspicion(source, now_ms),
+            suspicion: login_limiter.suspicion(source, now_ms),
         };
         self.line_up(attempt, delay_ms)
     }
@@ -489,7 +489,7 @@ impl Users {
 
     /// Settles an attempt whose turn has come, unless its source has become slow since; comparing
     /// takes tens of milliseconds for each hash.
-    pub fn settle(&self, mut attempt: WaitingAttempt, guesses: &Guesses, now_ms: u64) {
+    pub fn settle(&self, mut attempt: WaitingAttempt, login_limiter: &LoginLimiter, now_ms: u64) {
         let mut queue = self.attempts.lock();
         if !queue.is_awaited(&attempt) {
             for ticket in queue.land(&attempt) {
@@ -498,7 +498,7 @@ impl Users {
             }
             return;
         }
-        match guesses.delay_ms(attempt.source, now_ms) {
+        match login_limiter.delay_ms(attempt.source, now_ms) {
             Ok(delay_ms) if attempt.came_ms + delay_ms > now_ms => {
                 if !std::mem::replace(&mut attempt.is_slowed, true) {
                     count(&self.counts.slowed);
@@ -508,7 +508,7 @@ impl Users {
             }
             Ok(_) => {
                 drop(queue);
-                self.settle_now(&attempt, guesses, now_ms);
+                self.settle_now(&attempt, login_limiter, now_ms);
             }
             Err(wait_s) => {
                 for ticket in queue.land(&attempt) {
@@ -519,7 +519,7 @@ impl Users {
         }
     }
 
-    fn settle_now(&self, attempt: &WaitingAttempt, guesses: &Guesses, now_ms: u64) {
+    fn settle_now(&self, attempt: &WaitingAttempt, login_limiter: &LoginLimiter, now_ms: u64) {
         // The same may have been found right meanwhile, from elsewhere.
         let found = || self.known(&attempt.name, &attempt.password, &attempt.hashes);
         let known = attempt.known.clone().or_else(found);
@@ -529,7 +529,7 @@ impl Users {
         let right = user.zip(proof).filter(|(user, proof)| proof.is_of(user));
         let right = right.map(|(user, proof)| Login::new(user, proof));
         if right.is_none() {
-            guesses.blame(attempt.source, now_ms);
+            login_limiter.blame(attempt.source, now_ms);
         }
         let mut queue = self.attempts.lock();
         if right.is_none() {
@@ -614,10 +614,10 @@ mod tests {
     }
 
     /// How many of as many different attempts from a peer find a place.
-    fn places(users: &Users, guesses: &Guesses, peer: &str, attempts: usize) -> usize {
+    fn places(users: &Users, login_limiter: &LoginLimiter, peer: &str, attempts: usize) -> usize {
         let try_one = |number: usize| {
             let name = format!("u{number}");
-            users.attempt((name.as_bytes(), b"x"), peer, guesses, 1_000)
+            users.attempt((name.as_bytes(), b"x"), peer, login_limiter, 1_000)
         };
         let waits = |attempt: &Attempt| matches!(attempt, Attempt::Waits(_));
         (0..attempts).map(try_one).filter(waits).count()
@@ -625,25 +625,25 @@ mod tests {
 
     #[test]
     fn one_source_holds_its_share_of_the_queue_and_the_next_finds_a_place() {
-        let (users, guesses) = (users(), Guesses::default());
+        let (users, login_limiter) = (users(), LoginLimiter::default());
         let most = WAITING_PER_SOURCE_MAX;
-        assert_eq!(places(&users, &guesses, "[2001:db8::1]:1", 50), 50);
+        assert_eq!(places(&users, &login_limiter, "[2001:db8::1]:1", 50), 50);
         *users.attempts.lock() = Queue::default();
-        assert_eq!(places(&users, &guesses, "[2001:db8::1]:1", 100), most);
-        let again = users.attempt((b"v", b"x"), "[2001:db8::2]:1", &guesses, 1_000);
+        assert_eq!(places(&users, &login_limiter, "[2001:db8::1]:1", 100), most);
+        let again = users.attempt((b"v", b"x"), "[2001:db8::2]:1", &login_limiter, 1_000);
         assert!(matches!(again, Attempt::Settled(LoginResult::Busy)));
         for host in 0..37 {
             let peer = format!("192.0.2.{host}:1");
-            assert!(places(&users, &guesses, &peer, 100) > 0, "{host}");
+            assert!(places(&users, &login_limiter, &peer, 100) > 0, "{host}");
         }
-        assert_eq!(places(&users, &guesses, "198.51.100.1:1", 1), 1);
+        assert_eq!(places(&users, &login_limiter, "198.51.100.1:1", 1), 1);
     }
 
     #[test]
     fn a_name_that_hundreds_of_networks_try_holds_up_that_name_alone() {
-        let (users, guesses) = (users(), Guesses::default());
+        let (users, login_limiter) = (users(), LoginLimiter::default());
         let attempt = |name: &[u8], peer: &str| {
-            let attempt = users.attempt((name, peer.as_bytes()), peer, &guesses, 1_000);
+            let attempt = users.attempt((name, peer.as_bytes()), peer, &login_limiter, 1_000);
             let Attempt::Waits(ticket) = attempt else {
                 panic!("it waits: {attempt:?}");
             };
@@ -663,11 +663,11 @@ mod tests {
 
     #[test]
     fn an_address_with_one_login_gets_its_turn_however_full_the_queue_is() {
-        let (users, guesses) = (users(), Guesses::default());
+        let (users, login_limiter) = (users(), LoginLimiter::default());
         let mut tickets = Vec::new();
         let mut attempt = |name: String, peer: &str| {
             let secrets = (name.as_bytes(), b"x".as_slice());
-            match users.attempt(secrets, peer, &guesses, 1_000) {
+            match users.attempt(secrets, peer, &login_limiter, 1_000) {
                 Attempt::Waits(ticket) => {
                     tickets.push(Arc::clone(&ticket));
                     Some(ticket)
@@ -697,10 +697,10 @@ mod tests {
     }
 
     /// Fills the queue with one attempt of each of as many networks.
-    fn fill(users: &Users, guesses: &Guesses) {
+    fn fill(users: &Users, login_limiter: &LoginLimiter) {
         for host in 0..WAITING_MAX {
             let peer = format!("10.{}.{}.1:1", host / 256, host % 256);
-            assert_eq!(places(users, guesses, &peer, 1), 1, "{host}");
+            assert_eq!(places(users, login_limiter, &peer, 1), 1, "{host}");
         }
     }
 
@@ -716,13 +716,13 @@ mod tests {
 
     #[test]
     fn a_queue_full_of_sources_that_were_wrong_makes_room_for_one_that_was_not() {
-        let (users, guesses) = (users(), Guesses::default());
+        let (users, login_limiter) = (users(), LoginLimiter::default());
         for host in 0..WAITING_MAX {
             let peer = format!("10.{}.{}.1:1", host / 256, host % 256);
-            guesses.blame(Source::of(&peer), 1_000);
+            login_limiter.blame(Source::of(&peer), 1_000);
         }
-        guesses.blame(Source::of(OTHER), 1_000);
-        fill(&users, &guesses);
+        login_limiter.blame(Source::of(OTHER), 1_000);
+        fill(&users, &login_limiter);
         let wrong = || {
             let queue = users.attempts.lock();
             // Of a source that is forgotten, the network may still be known.
@@ -730,12 +730,12 @@ mod tests {
             queue.waiting.values().filter(was_wrong).count()
         };
         let before = wrong();
-        // The table of guesses has forgotten a few at most.
+        // The table of attempts has forgotten a few at most.
         assert!(before > WAITING_MAX / 2, "{before}");
-        assert_eq!(places(&users, &guesses, FRESH, 1), 1);
+        assert_eq!(places(&users, &login_limiter, FRESH, 1), 1);
         assert_eq!(wrong(), before - 1);
         assert_eq!(users.attempts.lock().waiting.len(), WAITING_MAX);
-        assert_eq!(places(&users, &guesses, OTHER, 1), 0);
+        assert_eq!(places(&users, &login_limiter, OTHER, 1), 0);
         // Before those that were wrong.
         let turns = turns_until(&users, FRESH).unwrap();
         let others = (WAITING_MAX - before) * ALIKE_TURNS as usize;
@@ -744,11 +744,11 @@ mod tests {
 
     #[test]
     fn a_queue_full_of_sources_that_were_not_wrong_makes_room_for_one_more() {
-        let (users, guesses) = (users(), Guesses::default());
-        fill(&users, &guesses);
-        guesses.blame(Source::of(OTHER), 1_000);
-        assert_eq!(places(&users, &guesses, OTHER, 1), 0);
-        assert_eq!(places(&users, &guesses, FRESH, 2), 1);
+        let (users, login_limiter) = (users(), LoginLimiter::default());
+        fill(&users, &login_limiter);
+        login_limiter.blame(Source::of(OTHER), 1_000);
+        assert_eq!(places(&users, &login_limiter, OTHER, 1), 0);
+        assert_eq!(places(&users, &login_limiter, FRESH, 2), 1);
         assert_eq!(users.attempts.lock().waiting.len(), WAITING_MAX);
         let queue = users.attempts.lock();
         assert_eq!(queue.networks.len(), WAITING_MAX);
@@ -757,17 +757,22 @@ mod tests {
 
     #[test]
     fn the_addresses_of_a_few_networks_keep_nobody_elses_login_waiting() {
-        let (users, guesses) = (users(), Guesses::default());
+        let (users, login_limiter) = (users(), LoginLimiter::default());
         let networks = 8;
         let hosts = WAITING_MAX / networks;
         let knock = |host: usize| {
             for network in 0..networks {
-                places(&users, &guesses, &format!("10.0.{network}.{host}:1"), 1);
+                places(
+                    &users,
+                    &login_limiter,
+                    &format!("10.0.{network}.{host}:1"),
+                    1,
+                );
             }
         };
         (0..hosts).for_each(knock);
         assert_eq!(users.attempts.lock().waiting.len(), WAITING_MAX);
-        assert_eq!(places(&users, &guesses, FRESH, 1), 1);
+        assert_eq!(places(&users, &login_limiter, FRESH, 1), 1);
         // They make room for each other, and not at the cost of another network.
         (hosts..2 * hosts).for_each(knock);
         assert_eq!(users.attempts.lock().waiting.len(), WAITING_MAX);
@@ -789,17 +794,18 @@ mod tests {
             ..Settings::default()
         };
         let users = users_with(&rows.concat(), settings);
-        let guesses = Guesses::default();
+        let login_limiter = LoginLimiter::default();
         let mut before = 0;
         let names = ["a", "b", "c", "nobody", DEFAULT_USER];
         for (host, name) in names.iter().enumerate() {
             let peer = format!("192.0.2.{host}:1");
             let secrets = (name.as_bytes(), b"x".as_slice());
-            let Attempt::Waits(ticket) = users.attempt(secrets, &peer, &guesses, 1_000) else {
+            let Attempt::Waits(ticket) = users.attempt(secrets, &peer, &login_limiter, 1_000)
+            else {
                 panic!("{name} is known without a hash");
             };
             let attempt = users.next_attempt(1_000, 0).unwrap();
-            users.settle(attempt, &guesses, 1_000);
+            users.settle(attempt, &login_limiter, 1_000);
             assert!(matches!(ticket.result(), Some(LoginResult::Wrong)));
             let hashes = users.counts.hashes.load(Ordering::Relaxed);
             assert_eq!(hashes - before, 3, "{name}");
@@ -809,39 +815,44 @@ mod tests {
 
     #[test]
     fn an_attempt_that_nobody_waits_for_is_not_compared() {
-        let (users, guesses) = (users(), Guesses::default());
-        drop(users.attempt((b"a", b"x"), "192.0.2.1:1", &guesses, 1_000));
+        let (users, login_limiter) = (users(), LoginLimiter::default());
+        drop(users.attempt((b"a", b"x"), "192.0.2.1:1", &login_limiter, 1_000));
         let attempt = users.next_attempt(1_000, 0).unwrap();
-        users.settle(attempt, &guesses, 1_000);
+        users.settle(attempt, &login_limiter, 1_000);
         assert_eq!(users.counts.hashes.load(Ordering::Relaxed), 0);
         assert!(users.attempts.lock().lanes.is_empty());
     }
 
     #[test]
     fn an_address_of_a_network_without_failures_comes_before_new_ones_of_others() {
-        let (users, guesses) = (users(), Guesses::default());
+        let (users, login_limiter) = (users(), LoginLimiter::default());
         for network in 0..100 {
-            guesses.blame(Source::of(&format!("10.0.{network}.1:1")), 1_000);
+            login_limiter.blame(Source::of(&format!("10.0.{network}.1:1")), 1_000);
         }
-        // Each guess comes from an address of its own.
+        // Each attempt comes from an address of its own.
         for host in 2..12 {
             for network in 0..100 {
-                places(&users, &guesses, &format!("10.0.{network}.{host}:1"), 1);
+                places(
+                    &users,
+                    &login_limiter,
+                    &format!("10.0.{network}.{host}:1"),
+                    1,
+                );
             }
         }
         assert!(users.attempts.lock().waiting.len() > WAITING_MAX / 2);
-        assert_eq!(places(&users, &guesses, FRESH, 1), 1);
+        assert_eq!(places(&users, &login_limiter, FRESH, 1), 1);
         let turns = turns_until(&users, FRESH).unwrap();
         assert!(turns < ALIKE_TURNS as usize, "{turns}");
     }
 
     #[test]
     fn a_crowd_that_has_ended_its_side_is_told_that_too_many_wait() {
-        let (users, guesses) = (users(), Guesses::default());
+        let (users, login_limiter) = (users(), LoginLimiter::default());
         let tickets: Vec<_> = (0..100)
             .map(|host| {
                 let peer = format!("192.0.2.{host}:1");
-                match users.attempt((b"a", b"x"), &peer, &guesses, 1_000) {
+                match users.attempt((b"a", b"x"), &peer, &login_limiter, 1_000) {
                     Attempt::Waits(ticket) => ticket,
                     Attempt::Settled(result) => panic!("{result:?}"),
                 }
@@ -849,7 +860,7 @@ mod tests {
             .collect();
         tickets.iter().for_each(|ticket| ticket.leave());
         while let Some(attempt) = users.next_attempt(1_000, 0) {
-            users.settle(attempt, &guesses, 1_000);
+            users.settle(attempt, &login_limiter, 1_000);
         }
         let hashes = users.counts.hashes.load(Ordering::Relaxed);
         assert_eq!(hashes, LEAVING_MAX as u64);

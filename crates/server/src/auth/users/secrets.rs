@@ -12,7 +12,7 @@ use blake2::Blake2sMac256;
 use blake2::digest::{KeyInit, Mac};
 use rustix::rand::{GetRandomFlags, getrandom};
 
-use crate::auth::guesses::is_same;
+use crate::auth::login_limiter::is_same;
 use crate::config::error::Error;
 
 /// Longest password.

@@ -4,7 +4,7 @@
 //! one database. Several stand with commas between them, in any order: the narrowest that fits
 //! counts, and what none fits lives until it is evicted, as with `0`.
 //!
-//! What makes it a deadline: `lifetimes.rs`. Tests: below; tests/default_ttl.rs.
+//! What makes it a deadline: `default_ttls.rs`. Tests: below; tests/default_ttl.rs.
 
 use std::collections::BTreeMap;
 use std::fmt;

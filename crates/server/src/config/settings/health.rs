@@ -7,7 +7,7 @@ use clap::{Arg, ArgMatches, Command};
 use super::Settings;
 use super::address::Address;
 use super::top::{tls_flags, trust};
-use crate::config::carrier::Trust;
+use crate::config::dial::Trust;
 use crate::config::protocol::Protocol;
 
 /// The subcommand's name.

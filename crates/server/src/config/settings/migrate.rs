@@ -6,7 +6,7 @@ use cellar_protocol::http::target::decode_percent;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
 use super::top::{tls_flags, trust};
-use crate::config::carrier::Trust;
+use crate::config::dial::Trust;
 use crate::config::error::Error;
 
 /// What an old server speaks.

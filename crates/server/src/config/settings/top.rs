@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
 use super::units::parse_duration_ms;
-use crate::config::carrier::Trust;
+use crate::config::dial::Trust;
 use crate::config::error::Error;
 
 /// Shortest and longest time between two looks, in milliseconds.

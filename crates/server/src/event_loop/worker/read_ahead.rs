@@ -147,7 +147,7 @@ impl Worker {
         self.pipeline_report
             .note(connection, kept_bytes, self.now_ms);
         if connection.unfinished.is_none() {
-            let pass = self.common.state.gates.enter(self.index);
+            let pass = self.common.state.exclusive_lock.enter(self.index);
             let context = Context::new(&self.common.state, &self.counters, &pass);
             connection
                 .link

@@ -5,7 +5,7 @@
 
 use super::Worker;
 use super::steps::{Ran, feed, run_frame};
-use crate::auth::strangers::Spoken;
+use crate::auth::wrong_protocol::Spoken;
 use crate::config::limits::{LONG_READ_BYTES_MAX, READ_BYTES_MAX};
 use crate::event_loop::connection::{Connection, Ending, Input};
 use crate::execute::{Context, Flow, Transfer, serve};
@@ -52,7 +52,7 @@ fn recognise(
     let protocol = connection.link.protocol();
     let spoken = connection.beginning.look(protocol, so_far, looked_at)?;
     let peer = || peer_address(&connection.stream);
-    state.strangers.note(protocol, spoken, now_ms, peer);
+    state.wrong_protocol.note(protocol, spoken, now_ms, peer);
     Some(spoken)
 }
 
@@ -105,7 +105,7 @@ impl Worker {
             // The rest would be read, or changed, for somebody who may no longer.
             return self.close(slot);
         }
-        let pass = self.common.state.gates.enter(self.index);
+        let pass = self.common.state.exclusive_lock.enter(self.index);
         let context = Context::new(&self.common.state, &self.counters, &pass);
         if connection.has_lost_slots(context) {
             // The rest may be of a slot that is another node's.
@@ -200,7 +200,7 @@ impl Worker {
             return;
         };
         connection.note_moved(span.end - span.from, self.now_ms);
-        let pass = self.common.state.gates.enter(self.index);
+        let pass = self.common.state.exclusive_lock.enter(self.index);
         let context = Context::new(&self.common.state, &self.counters, &pass);
         let is_run = feed(context, span, &self.batch.arena, connection);
         drop(pass);
@@ -241,7 +241,7 @@ impl Worker {
             }
         }
         connection.output.borrow_buffer(&mut self.spares);
-        let pass = self.common.state.gates.enter(self.index);
+        let pass = self.common.state.exclusive_lock.enter(self.index);
         let context = Context::new(&self.common.state, &self.counters, &pass);
         let codec = connection.link.codec(&self.common.state);
         let (ran, spent) = run_frame(context, codec, slot, connection, self.now_ms);
@@ -288,7 +288,7 @@ impl Worker {
             return;
         };
         connection.output.borrow_buffer(&mut self.spares);
-        let pass = self.common.state.gates.enter(self.index);
+        let pass = self.common.state.exclusive_lock.enter(self.index);
         let context = Context::new(&self.common.state, &self.counters, &pass);
         let (_, flow) = connection.link.feed(&[], context, &mut connection.output);
         drop(pass);

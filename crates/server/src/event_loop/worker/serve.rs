@@ -20,10 +20,10 @@ use cellar_engine::Instant;
 
 use super::Worker;
 use super::batch::{Batch, CONNECTIONS_MAX, GOING_ON_MAX, Span, recycle};
-use super::lineup::Turn;
+use super::login_time::note_request;
+use super::run_queue::Turn;
 use super::share::{Half, Shares};
 use super::steps::{decode_spans, fetch_ahead, run};
-use super::threshold::note_request;
 use crate::clients::client::Delivery;
 use crate::config::limits::{LONG_REQUEST_BYTES_MIN, TURN_REPLY_BYTES_MAX, WAITING_BYTES_MAX};
 use crate::event_loop::connection::Input;
@@ -34,10 +34,10 @@ impl Worker {
     /// Serves each connection that came anew, and those that go on as long as there is time.
     #[inline]
     pub(super) fn serve(&mut self) {
-        if self.lineup.is_empty() {
+        if self.run_queue.is_empty() {
             return;
         }
-        let turn = self.lineup.begin();
+        let turn = self.run_queue.begin();
         let Turn { fresh, going_on } = &turn;
         let anew = Half::of_fresh(self.began_us);
         let mut next = 0;
@@ -51,7 +51,7 @@ impl Worker {
                 served += self.serve_some(&going_on[served..], half);
             }
         }
-        self.lineup.end(turn, served);
+        self.run_queue.end(turn, served);
     }
 
     /// Serves the first of these connections, some at a time; how many were taken.
@@ -72,7 +72,7 @@ impl Worker {
             }
             let waits = connection.may_take_long() && half.is_long(self.common.clock.us());
             if waits && half.is_fresh {
-                self.lineup.push(slot);
+                self.run_queue.push(slot);
             } else if waits && taken > 0 {
                 break;
             } else {
@@ -86,12 +86,12 @@ impl Worker {
         };
         self.common.state.observer.tracking.broadcast();
         // Who was not served is lined up first, so that it is the first of the next turn.
-        let lined_up = self.lineup.len();
+        let lined_up = self.run_queue.len();
         for index in served..self.batch.spans.len() {
             self.settle(index);
         }
-        if !half.is_fresh && self.lineup.len() > lined_up {
-            self.lineup.keep_place_since(lined_up);
+        if !half.is_fresh && self.run_queue.len() > lined_up {
+            self.run_queue.keep_place_since(lined_up);
         }
         for index in 0..served {
             self.settle(index);
@@ -114,7 +114,7 @@ impl Worker {
             ..
         } = &mut self.batch;
         let mut steps = recycle(std::mem::take(kept));
-        let pass = self.common.state.gates.enter(self.index);
+        let pass = self.common.state.exclusive_lock.enter(self.index);
         let context = Context::new(&self.common.state, &self.counters, &pass);
         let (cache, pause) = (&self.common.state.cache, &self.common.state.pause);
         let now = Instant(self.now_ms);

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use super::{Common, Worker};
 use crate::event_loop::connection::{Connection, Ending};
 use crate::execute::Context;
-use crate::observe::pace::Sample;
+use crate::observe::rates::Sample;
 
 /// How often the first loop notes how much happens.
 const TICK_MS: u64 = 100;
@@ -239,7 +239,7 @@ impl Worker {
         if connection.blocked || connection.ending != Ending::No {
             return self.close(slot);
         }
-        let pass = self.common.state.gates.enter(self.index);
+        let pass = self.common.state.exclusive_lock.enter(self.index);
         let context = Context::new(&self.common.state, &self.counters, &pass);
         let is_told = connection.link.time_out(context, &mut connection.output);
         drop(pass);
@@ -284,18 +284,18 @@ impl Worker {
         self.enqueue(slot);
     }
 
-    /// Ends a draining connection once nothing more of it is there, or has a successor go on with
+    /// Ends a draining connection once nothing more of it is there, or has a new process go on with
     /// it.
     #[inline]
     pub(super) fn end_if_drained(&mut self, slot: u32) {
-        if self.ceding.is_under_way() && self.try_to_move(slot) {
+        if self.handing_over.is_under_way() && self.try_to_move(slot) {
             return;
         }
         let Some(connection) = self.table.get_mut(slot) else {
             return;
         };
         if connection.ending == Ending::AfterRequests && connection.is_through() {
-            if connection.is_waiting && self.ceding.waits_for_rest(self.now_ms) {
+            if connection.is_waiting && self.handing_over.waits_for_rest(self.now_ms) {
                 return;
             }
             // What was read is answered, however slowly the answers are taken.

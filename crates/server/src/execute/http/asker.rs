@@ -12,17 +12,17 @@ use base64::prelude::BASE64_STANDARD;
 use zeroize::Zeroizing;
 
 use super::call::Call;
-use crate::auth::guesses::is_same;
-use crate::auth::users::{Login, LoginResult, Standing, Ticket, Users};
+use crate::auth::login_limiter::is_same;
+use crate::auth::users::{Identity, Login, LoginResult, Ticket, Users};
 use crate::execute::login::Pending;
 
 /// Whose a connection is, and where it comes from.
 #[derive(Debug)]
 pub(super) struct Asker {
     /// Without a password: by its certificate, or as who runs the program at a socket file's end.
-    pub(super) certified: Standing,
+    pub(super) certified: Identity,
     /// By the field that was right last, and its MAC.
-    last: Option<([u8; 32], Standing)>,
+    last: Option<([u8; 32], Identity)>,
     pending: Pending,
     peer: String,
 }
@@ -41,7 +41,7 @@ impl Asker {
     /// The asker that just came.
     pub(super) fn at(peer: &str) -> Asker {
         Asker {
-            certified: Standing::Unknown,
+            certified: Identity::Unknown,
             last: None,
             pending: Pending::default(),
             peer: peer.to_owned(),
@@ -52,7 +52,7 @@ impl Asker {
     #[inline]
     pub(super) fn is_known(&self) -> bool {
         let last = self.last.as_ref();
-        self.certified.is_known() || last.is_some_and(|(_, standing)| standing.is_known())
+        self.certified.is_known() || last.is_some_and(|(_, identity)| identity.is_known())
     }
 
     /// The login of the user whom its certificate or its socket names.
@@ -63,9 +63,9 @@ impl Asker {
     /// The user whom an Authorization field names.
     pub(super) fn claim(&mut self, field: &[u8], users: &Users, call: &Call<'_>) -> Claim {
         let mac = users.mac(field);
-        if let Some((last, standing)) = &mut self.last
+        if let Some((last, identity)) = &mut self.last
             && is_same(last, &mac)
-            && let Some(login) = login_of(standing, users)
+            && let Some(login) = login_of(identity, users)
         {
             return Claim::Tried(LoginResult::Right(login));
         }
@@ -83,7 +83,7 @@ impl Asker {
             Err(ticket) => Claim::Waits(ticket),
             Ok(result) => {
                 self.last = match &result {
-                    LoginResult::Right(login) => Some((mac, users.standing_of(login.clone()))),
+                    LoginResult::Right(login) => Some((mac, users.identity_of(login.clone()))),
                     _ => None,
                 };
                 Claim::Tried(result)
@@ -93,9 +93,9 @@ impl Asker {
 }
 
 /// The login in force.
-fn login_of(standing: &mut Standing, users: &Users) -> Option<Login> {
-    standing.user(Some(users))?;
-    standing.last_login().cloned()
+fn login_of(identity: &mut Identity, users: &Users) -> Option<Login> {
+    identity.user(Some(users))?;
+    identity.last_login().cloned()
 }
 
 /// Name, colon and password of a field.

@@ -4,7 +4,7 @@
 //! Host     an address, localhost, a name of this server's; or the request bears the token   421
 //! Origin   of the same host, or of one that was given by name                              403
 //! Fetch    what a browser sends for another origin's page only reads                       403
-//! token    right; compared only while its sender may guess                       401, 429, 503
+//! token    right; compared only while its sender may attempt                       401, 429, 503
 //! ```
 //!
 //! So a page that a browser has loaded from elsewhere changes nothing here, and reads nothing even
@@ -22,7 +22,7 @@ use super::Peer;
 use super::asker::Claim;
 use super::call::{Call, Failure};
 use super::route::Route;
-use crate::auth::guesses::{Guess, is_same};
+use crate::auth::login_limiter::{LoginAttempt, is_same};
 use crate::auth::users::{LoginResult, Ticket, Users};
 use crate::execute::permission::of_path;
 use crate::pages;
@@ -51,7 +51,7 @@ pub(super) const UNKNOWN_USER: Failure = Failure {
     ..UNAUTHORIZED
 };
 
-const TOO_MANY_GUESSES: Failure = Failure {
+const TOO_MANY_WRONG_LOGINS: Failure = Failure {
     status: Status::TOO_MANY_REQUESTS,
     code: "too_many_guesses",
     message: Cow::Borrowed("too many wrong tokens came from this address; wait before the next"),
@@ -152,7 +152,7 @@ fn is_of_user(call: &mut Call<'_>, peer: &mut Peer, users: &Users) -> Result<boo
         }
         Claim::Tried(LoginResult::TooMany { .. }) => {
             call.stay = Stay::Close;
-            Err(TOO_MANY_GUESSES.into())
+            Err(TOO_MANY_WRONG_LOGINS.into())
         }
         Claim::Tried(LoginResult::Busy) => {
             call.stay = Stay::Close;
@@ -235,8 +235,8 @@ fn is_origin_ours(call: &Call<'_>) -> bool {
     })
 }
 
-/// Whether the request bears the token. A wrong one ends the connection, so that each guess costs
-/// a new one, and soon the right to guess.
+/// Whether the request bears the token. A wrong one ends the connection, so that each attempt costs
+/// a new one, and soon the right to attempt.
 fn bears_token(call: &mut Call<'_>, peer: &mut Peer, token: &str) -> Result<bool, Failure> {
     let field = call.request.field(Mark::Authorization);
     let Some(given) = field.and_then(bearer) else {
@@ -247,19 +247,19 @@ fn bears_token(call: &mut Call<'_>, peer: &mut Peer, token: &str) -> Result<bool
     }
     peer.bore_token = false;
     let now_ms = call.context.cache().now().0;
-    let guesses = &call.context.state.guesses;
-    match guesses.compare(peer.source, now_ms, given, token.as_bytes()) {
-        Guess::Right => {
+    let login_limiter = &call.context.state.login_limiter;
+    match login_limiter.compare(peer.source, now_ms, given, token.as_bytes()) {
+        LoginAttempt::Right => {
             peer.bore_token = true;
             Ok(true)
         }
-        Guess::Wrong => {
+        LoginAttempt::Wrong => {
             call.stay = Stay::Close;
             Ok(false)
         }
-        Guess::TooMany { .. } => {
+        LoginAttempt::TooMany { .. } => {
             call.stay = Stay::Close;
-            Err(TOO_MANY_GUESSES)
+            Err(TOO_MANY_WRONG_LOGINS)
         }
     }
 }

@@ -5,9 +5,9 @@
 
 use cellar_protocol::http::{self as codec, Body, Decoded, Limits, Refused, Scan};
 
-use super::upload::{Gathered, Rest, Upload, receive, welcome};
+use super::upload::{Gathered, Rest, Upload, banner, receive};
 use super::{Peer, Prepared, execute, prepare, refuse};
-use crate::auth::users::{Login, Standing};
+use crate::auth::users::{Identity, Login};
 use crate::clients::pause::Effect;
 use crate::execute::context::{Ahead, Context, Flow, Next, Used};
 use crate::execute::filling::{SMALL_VALUE_BYTES_MAX, Transfer};
@@ -127,8 +127,8 @@ impl Intake {
 
     /// Whether its requests have to say who asks, and none was right so far.
     #[inline]
-    pub(in crate::execute) fn is_stranger(&self) -> bool {
-        self.peer.is_stranger()
+    pub(in crate::execute) fn is_unauthenticated(&self) -> bool {
+        self.peer.is_unauthenticated()
     }
 
     /// Whether nothing is kept that a connection which just came does not have.
@@ -137,9 +137,9 @@ impl Intake {
     }
 
     /// Becomes a user's who is known without a password.
-    pub(in crate::execute) fn become_of(&mut self, standing: Standing) {
+    pub(in crate::execute) fn become_of(&mut self, identity: Identity) {
         if let Some(asker) = &mut self.peer.asker {
-            asker.certified = standing;
+            asker.certified = identity;
         }
     }
 
@@ -188,7 +188,7 @@ impl Intake {
         if self.makes_room() {
             return Next::Again;
         }
-        welcome(prepared, output);
+        banner(prepared, output);
         Next::Feed
     }
 

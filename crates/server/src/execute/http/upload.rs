@@ -120,7 +120,7 @@ pub(super) fn receive(
 }
 
 /// Has the client send the body, if it waits for leave.
-pub(super) fn welcome(prepared: &Prepared<'_>, output: &mut Output) {
+pub(super) fn banner(prepared: &Prepared<'_>, output: &mut Output) {
     if prepared.request.marks.has(Mark::Expect) && !prepared.request.marks.has(Mark::Old) {
         output.bytes().extend_from_slice(reply::CONTINUE);
     }

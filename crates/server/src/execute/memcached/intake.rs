@@ -13,7 +13,7 @@ use super::binary::{self, PacketAdmitted, PreparedPacket};
 use super::member::{Admitted, Member};
 use super::upload::{Upload, receive, receive_packet};
 use super::{Prepared, execute, execute_limited, prepare, refuse};
-use crate::auth::users::{Login, Standing};
+use crate::auth::users::{Identity, Login};
 use crate::clients::pause::Effect;
 use crate::config::limits::PIPELINE_TOO_LARGE;
 use crate::execute::context::{Ahead, Context, Flow, Next, Used};
@@ -31,7 +31,7 @@ static LIMITS: Limits = Limits {
     keys_line_bytes_max: KEYS_LINE_BYTES_MAX,
 };
 /// What it waits for of who has to log in, and reads nothing before: a line as any other.
-static STRANGERS_LIMITS: Limits = Limits {
+static UNAUTHENTICATED_LIMITS: Limits = Limits {
     value_bytes_max: SMALL_VALUE_BYTES_MAX,
     keys_line_bytes_max: codec::LINE_BYTES_MAX,
 };
@@ -110,7 +110,7 @@ impl Task<'_> {
         match self {
             Task::Upload(..) | Task::PacketUpload(..) => true,
             // A login before it changes what is refused.
-            Task::Refuse { limits, .. } => **limits == STRANGERS_LIMITS,
+            Task::Refuse { limits, .. } => **limits == UNAUTHENTICATED_LIMITS,
             _ => false,
         }
     }
@@ -216,8 +216,8 @@ impl Intake {
     /// What the decoder waits for.
     #[inline]
     pub(in crate::execute) fn limits(&self) -> &'static Limits {
-        if self.is_stranger() {
-            &STRANGERS_LIMITS
+        if self.is_unauthenticated() {
+            &UNAUTHENTICATED_LIMITS
         } else {
             &LIMITS
         }
@@ -235,9 +235,9 @@ impl Intake {
 
     /// Whether it has to log in, and has not.
     #[inline]
-    pub(in crate::execute) fn is_stranger(&self) -> bool {
+    pub(in crate::execute) fn is_unauthenticated(&self) -> bool {
         let member = self.member.as_ref();
-        member.is_some_and(|member| !member.standing.is_known())
+        member.is_some_and(|member| !member.identity.is_known())
     }
 
     /// Tells a client that its pipeline needs more memory than clients may have.
@@ -276,9 +276,9 @@ impl Intake {
     }
 
     /// Becomes a user's who is known without a password.
-    pub(in crate::execute) fn become_of(&mut self, standing: Standing) {
+    pub(in crate::execute) fn become_of(&mut self, identity: Identity) {
         if let Some(member) = &mut self.member {
-            member.become_of(standing);
+            member.become_of(identity);
         }
     }
 
@@ -398,7 +398,7 @@ impl Intake {
 
     /// Whose the last request is.
     pub(in crate::execute) fn asker(&self) -> Option<&Login> {
-        self.member.as_ref()?.standing.last_login()
+        self.member.as_ref()?.identity.last_login()
     }
 
     /// Hands on more of the value; how many bytes were used, and how the connection goes on once

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use cellar_protocol::memcached::{Request, Storage, Store, Verb, reply};
 
-use crate::auth::users::{LoginResult, Standing, User, Users};
+use crate::auth::users::{Identity, LoginResult, User, Users};
 use crate::execute::context::{Context, Flow};
 use crate::execute::login::Pending;
 use crate::execute::permission::check_memcached;
@@ -27,7 +27,7 @@ const NOT_PERMITTED: &str = "CLIENT_ERROR not permitted";
 /// Whose a connection is, and where it comes from.
 #[derive(Debug)]
 pub(super) struct Member {
-    pub(super) standing: Standing,
+    pub(super) identity: Identity,
     pub(super) pending: Pending,
     pub(super) peer: String,
     /// Whether it was let in without a password, and has said nothing yet.
@@ -46,7 +46,7 @@ impl Member {
     /// The member that just came.
     pub(super) fn at(peer: &str) -> Member {
         Member {
-            standing: Standing::Unknown,
+            identity: Identity::Unknown,
             pending: Pending::default(),
             peer: peer.to_owned(),
             is_new_guest: false,
@@ -54,9 +54,9 @@ impl Member {
     }
 
     /// Becomes a user's who is known without a password.
-    pub(super) fn become_of(&mut self, standing: Standing) {
-        self.is_new_guest = standing.is_known();
-        self.standing = standing;
+    pub(super) fn become_of(&mut self, identity: Identity) {
+        self.is_new_guest = identity.is_known();
+        self.identity = identity;
     }
 
     /// Whether a request may run.
@@ -74,7 +74,7 @@ impl Member {
         {
             return Admitted::Not(flow);
         }
-        let Some(user) = self.standing.user(Some(users)) else {
+        let Some(user) = self.identity.user(Some(users)) else {
             return Admitted::Not(self.log_in(users, request, context, output));
         };
         if check_memcached(user, request).is_ok() {
@@ -100,7 +100,7 @@ impl Member {
                 value: b"",
             },
         };
-        if self.standing.is_known() {
+        if self.identity.is_known() {
             return self.admit(&request, context, output);
         }
         // No name and password are so long.
@@ -161,7 +161,7 @@ impl Member {
         };
         let (line, flow) = match result {
             LoginResult::Right(login) => {
-                self.standing = users.standing_of(login);
+                self.identity = users.identity_of(login);
                 if !is_silent(request) {
                     output.bytes().extend_from_slice(reply::line::STORED);
                 }

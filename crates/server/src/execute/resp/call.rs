@@ -13,7 +13,7 @@ use cellar_protocol::resp::{Command, Reply};
 
 use super::failure::Failure;
 use super::session::Session;
-use crate::clients::gate::ExclusiveReason;
+use crate::clients::exclusive_lock::ExclusiveReason;
 use crate::clients::tracking::as_one_step;
 use crate::config::limits::REPLY_BYTES_MAX;
 use crate::config::protocol::Protocol;

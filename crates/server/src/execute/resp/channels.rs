@@ -143,7 +143,7 @@ pub(super) fn channels(call: &mut Call<'_>) -> Outcome {
     let names = ChannelNames {
         kind: kind_of(call),
         pattern,
-        user: call.session.standing.last_user().cloned(),
+        user: call.session.identity.last_user().cloned(),
         next: Some(0),
         names: Arguments::default(),
         answered: 0,

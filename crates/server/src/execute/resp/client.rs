@@ -49,7 +49,7 @@ pub(super) fn list(call: &mut Call<'_>) -> Outcome {
     let filter = Filter::of_list(&call.args[2..], call.session.client.id, databases)?;
     are_known(call, filter.users())?;
     let (now_ms, proto) = (call.now().0, call.session.proto);
-    let user = call.session.standing.last_user();
+    let user = call.session.identity.last_user();
     let own = user.filter(|user| user.is_limited());
     let is_for_it =
         |client: &Client| own.is_none_or(|user| client.facts().user() == Some(&user.name));

@@ -260,8 +260,8 @@ impl Intake {
 
     /// Whether it has to log in, and has not.
     #[inline]
-    pub(in crate::execute) fn is_stranger(&self) -> bool {
-        !self.session.standing.is_known()
+    pub(in crate::execute) fn is_unauthenticated(&self) -> bool {
+        !self.session.identity.is_known()
     }
 
     /// What another process has to know to go on with it; none if it cannot.
@@ -434,7 +434,7 @@ impl Intake {
 
     /// Whose the last command is.
     pub(in crate::execute) fn asker(&self) -> Option<&Login> {
-        self.session.standing.last_login()
+        self.session.identity.last_login()
     }
 
     /// Hands on more of the value; how many bytes were used, and how the connection goes on once

@@ -11,7 +11,7 @@ use super::call::{Call, Outcome};
 use super::failure::Failure;
 use super::scripts;
 use super::session::Session;
-use crate::clients::gate::ExclusiveReason;
+use crate::clients::exclusive_lock::ExclusiveReason;
 use crate::clients::pause::{Effect, Paused};
 use crate::execute::context::Context;
 

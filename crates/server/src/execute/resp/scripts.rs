@@ -22,7 +22,7 @@ use super::call::{Call, DONE, Outcome};
 use super::failure::Failure;
 
 use self::calls::Caller;
-use crate::clients::gate::ExclusiveReason;
+use crate::clients::exclusive_lock::ExclusiveReason;
 use crate::config::limits::SCRIPT_ARGUMENT_BYTES_MAX;
 use crate::config::parameters::REDIS_VERSION;
 use crate::execute::section::{KeySection, Wish};
@@ -267,7 +267,7 @@ fn placed(error: RunError, name: &str, chunk: &str) -> Failure {
 
 /// The script of this source, which is kept for whose connection it is.
 fn keep(call: &Call<'_>, source: &[u8], origin: Origin) -> Arc<Script> {
-    let user = call.session.standing.last_user();
+    let user = call.session.identity.last_user();
     let owner = user.map_or("", |user| &user.name);
     call.context.state.scripts.load(source, owner, origin)
 }

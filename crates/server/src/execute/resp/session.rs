@@ -20,14 +20,14 @@ use self::tracked::Tracked;
 use self::watched::Watched;
 use super::failure::Failure;
 use super::listing::describe;
-use crate::auth::users::{Login, Standing, User, Users};
+use crate::auth::users::{Identity, Login, User, Users};
 use crate::clients::client::{Client, Delivery};
 use crate::clients::waiters::WaitRequest;
 use crate::execute::login::Pending;
 use crate::execute::permission::{Denied, Need, check, check_resp, of_verb};
 use crate::net::mailbox::ClientSetup;
 use crate::net::output::Output;
-use crate::observe::denials::{DenialCause, DenialReason};
+use crate::observe::acl_log::{AclLogCause, AclLogReason};
 use crate::state::State;
 use crate::system::clock::Stopwatch;
 
@@ -93,7 +93,7 @@ pub(super) struct Session {
     /// Longest command that is waited for.
     command_bytes_max: usize,
     pub(super) database: u32,
-    pub(super) standing: Standing,
+    pub(super) identity: Identity,
     /// The login that it waits for.
     pub(super) pending: Pending,
     /// How many wrong passwords came.
@@ -125,7 +125,7 @@ impl Session {
             proto: Proto::V2,
             command_bytes_max: state.budget.bytes_max(),
             database: 0,
-            standing: Session::first_standing(state),
+            identity: Session::first_identity(state),
             pending: Pending::default(),
             wrong_passwords: 0,
             reply_mode: ReplyMode::On,
@@ -151,8 +151,8 @@ impl Session {
     }
 
     /// Whose a connection is that just came.
-    pub(super) fn first_standing(state: &State) -> Standing {
-        Standing::of_new(state.users.as_deref(), !state.settings.password.is_empty())
+    pub(super) fn first_identity(state: &State) -> Identity {
+        Identity::of_new(state.users.as_deref(), !state.settings.password.is_empty())
     }
 
     /// What the client has set up; none if that is more than goes over to another process.
@@ -190,7 +190,7 @@ impl Session {
 
     /// Becomes a user's. What another user has set up that hears of keys is over.
     pub(super) fn log_in(&mut self, login: Login, users: &Users, state: &State) {
-        let before = self.standing.last_user();
+        let before = self.identity.last_user();
         let is_same = |before: &Arc<User>| {
             let now = login.user();
             (&before.name, before.since) == (&now.name, now.since)
@@ -199,7 +199,7 @@ impl Session {
             self.forget_all(state);
         }
         self.client.facts().login = Some(login.clone());
-        self.standing = users.standing_of(login);
+        self.identity = users.identity_of(login);
     }
 
     /// Whether a command may be run, as far as that depends on whose the session is.
@@ -213,15 +213,15 @@ impl Session {
         args: &[&[u8]],
         state: &State,
     ) -> Result<(), Failure> {
-        match self.standing {
-            Standing::Free => Ok(()),
+        match self.identity {
+            Identity::Free => Ok(()),
             _ => self.check_user(command, args, state),
         }
     }
 
     /// Whether the user who was in force last may run a command; nothing is noted of it.
     pub(super) fn may_run(&self, command: &'static Command, args: &[&[u8]]) -> bool {
-        let Some(user) = self.standing.last_user() else {
+        let Some(user) = self.identity.last_user() else {
             return true;
         };
         if command.takes(args.len()) {
@@ -263,11 +263,11 @@ impl Session {
         state: &State,
     ) {
         let (reason, object) = match denied {
-            Denied::Command => (DenialReason::Command, full_name(command, args).into_bytes()),
-            Denied::Key(key) => (DenialReason::Key, key.to_vec()),
-            Denied::Channel(name) => (DenialReason::Channel, name.to_vec()),
+            Denied::Command => (AclLogReason::Command, full_name(command, args).into_bytes()),
+            Denied::Key(key) => (AclLogReason::Key, key.to_vec()),
+            Denied::Channel(name) => (AclLogReason::Channel, name.to_vec()),
             Denied::Database => (
-                DenialReason::Database,
+                AclLogReason::Database,
                 self.database.to_string().into_bytes(),
             ),
         };
@@ -277,7 +277,7 @@ impl Session {
     /// Notes for ACL LOG that something was refused to a user, or to who gave this name.
     pub(super) fn note_refused(
         &self,
-        reason: DenialReason,
+        reason: AclLogReason,
         (object, user): (Vec<u8>, &[u8]),
         state: &State,
     ) {
@@ -287,7 +287,7 @@ impl Session {
             None => "toplevel",
         };
         let now = state.cache.now();
-        let refused = DenialCause {
+        let refused = AclLogCause {
             reason,
             context,
             object,
@@ -295,7 +295,7 @@ impl Session {
         };
         let line = describe(&self.client, now.0);
         state
-            .denials
+            .acl_log
             .note(refused, line.trim_end().to_owned(), state.wall.unix_ms(now));
     }
 
@@ -303,8 +303,8 @@ impl Session {
     #[inline]
     pub(super) fn may(&mut self, need: Need, key: &[u8], state: &State) -> bool {
         let database = self.database;
-        match self.standing {
-            Standing::Free => true,
+        match self.identity {
+            Identity::Free => true,
             _ => self
                 .user(state)
                 .is_some_and(|user| check(user, need, database, [key]).is_ok()),
@@ -312,19 +312,19 @@ impl Session {
     }
 
     /// The user in force. With one that is no longer there goes what it has set up: the connection
-    /// may be another's before the doorkeeper ends it.
+    /// may be another's before the login worker ends it.
     #[inline]
     fn user(&mut self, state: &State) -> Option<&Arc<User>> {
-        let was_known = self.standing.last_user().is_some();
-        if self.standing.user(state.users.as_deref()).is_none() && was_known {
+        let was_known = self.identity.last_user().is_some();
+        if self.identity.user(state.users.as_deref()).is_none() && was_known {
             self.forget_all(state);
         }
-        self.standing.last_user()
+        self.identity.last_user()
     }
 
     /// The user whose keys alone are listed; none for all keys.
     pub(super) fn limited_user(&self) -> Option<Arc<User>> {
-        let user = self.standing.last_user();
+        let user = self.identity.last_user();
         user.filter(|user| !user.prefixes.is_empty()).cloned()
     }
 
@@ -333,7 +333,7 @@ impl Session {
     pub(super) fn for_script(&mut self, state: &State) -> Session {
         Session {
             database: self.database,
-            standing: self.standing.clone(),
+            identity: self.identity.clone(),
             wrong_passwords: 0,
             is_script: true,
             touches_nothing: self.touches_nothing,
@@ -364,7 +364,7 @@ impl Session {
             command_bytes_max: self.command_bytes_max,
             ..Limits::default()
         };
-        if self.standing.is_known() {
+        if self.identity.is_known() {
             limits
         } else {
             limits.unauthenticated()
@@ -391,7 +391,7 @@ impl Session {
     /// Whether a SET runs at once and is answered.
     #[inline]
     fn takes_uploads(&self) -> bool {
-        self.standing.is_known()
+        self.identity.is_known()
             && self.transaction.is_none()
             && self.reply_mode == ReplyMode::On
             && !self.is_confined()

@@ -15,7 +15,7 @@ use super::session::note_queued;
 
 use super::session::queue::Transaction;
 use super::{run, scripts, slots};
-use crate::clients::gate::ExclusiveReason;
+use crate::clients::exclusive_lock::ExclusiveReason;
 use crate::config::limits::REPLY_BYTES_MAX;
 use crate::execute::section::{Reach, Wish, keys_of};
 use crate::system::clock::Stopwatch;

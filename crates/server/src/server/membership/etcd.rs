@@ -36,7 +36,7 @@ use crate::cluster::ownership::now_ms;
 use crate::cluster::registration::{
     LOOK, MARGIN, PrefixSnapshot, RENEWALS, RegisteredNodes, Registration,
 };
-use crate::config::carrier::Trust;
+use crate::config::dial::Trust;
 use crate::config::settings::source::EtcdPlace;
 
 /// How long after something has failed it is tried again.

@@ -4,7 +4,8 @@
 //! are told when slots are lost: near caches drop what they have of them, who waits for a
 //! value or listens to a channel of a lost slot is sent away.
 //!
-//! Lock order: the holdings come before the door in front of the gates; no loop takes them.
+//! Lock order: the holdings come before the door in front of the exclusive lock; no loop takes
+//! them.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -151,8 +152,8 @@ impl Keeper {
         let has_lost = lost.count() > 0;
         if table.is_some() || before != *served {
             let table = table.or_else(|| self.cluster.table());
-            let gates = &self.state.gates;
-            gates.shut_out(|| {
+            let exclusive_lock = &self.state.exclusive_lock;
+            exclusive_lock.shut_out(|| {
                 self.cluster.change(served, table, has_lost);
                 if has_lost {
                     self.end_waits(&lost);

@@ -6,9 +6,9 @@
 
 use std::sync::Arc;
 
-use super::herald::{Herald, News, Stall};
+use super::reporter::{News, Reporter, Stall};
 use crate::clients::client;
-use crate::clients::gate::Gates;
+use crate::clients::exclusive_lock::ExclusiveLock;
 use crate::observe::counters::Counters;
 use crate::observe::counters::pulse::Began;
 
@@ -49,22 +49,27 @@ impl Stalls {
     }
 
     /// Looks at each loop, `ms` after the last look; ends the process if it has to.
-    pub(super) fn look(&mut self, ms: u64, gates: &Gates, herald: &mut Herald) {
+    pub(super) fn look(
+        &mut self,
+        ms: u64,
+        exclusive_lock: &ExclusiveLock,
+        reporter: &mut Reporter,
+    ) {
         let patience_ms = self.patience_ms;
         let mut is_over = false;
         for (index, seen) in self.loops.iter_mut().enumerate() {
-            let stood_ms = seen.look(ms, gates.waits_at(index));
+            let stood_ms = seen.look(ms, exclusive_lock.waits_at(index));
             if stood_ms < STALL_MS {
                 if seen.told_ms() > 0 {
                     let stood_ms = seen.told_ms();
-                    herald.note(News::GoesOn { index, stood_ms });
+                    reporter.note(News::GoesOn { index, stood_ms });
                     seen.counters.pulse.note_stalled_ms(0);
                 }
                 continue;
             }
             if seen.told_ms() == 0 {
                 seen.counters.pulse.note_stall();
-                herald.note(News::Stands(seen.stall(index)));
+                reporter.note(News::Stands(seen.stall(index)));
             }
             seen.counters.pulse.note_stalled_ms(stood_ms);
             is_over |= patience_ms > 0 && seen.hangs_ms >= patience_ms;
@@ -72,17 +77,18 @@ impl Stalls {
         if is_over {
             for (index, seen) in self.loops.iter().enumerate() {
                 if seen.told_ms() > 0 {
-                    herald.note(News::Hangs(seen.stall(index)));
+                    reporter.note(News::Hangs(seen.stall(index)));
                 }
             }
-            herald.log_last();
+            reporter.log_last();
             std::process::abort();
         }
     }
 }
 
 impl WatchedLoop {
-    /// For how long the present turn has been seen; `waits_at` as [`Gates::waits_at`] says it.
+    /// For how long the present turn has been seen; `waits_at` as [`ExclusiveLock::waits_at`] says
+    /// it.
     fn look(&mut self, ms: u64, waits_at: Option<u64>) -> u64 {
         let turn = self.counters.pulse.turn();
         if turn.is_some() && turn == self.turn {
@@ -132,20 +138,20 @@ mod tests {
     #[test]
     fn a_turn_that_does_not_end_is_a_stall_and_is_counted_once() {
         let (counters, mut stalls) = stalls(2);
-        let mut herald = Herald::default();
+        let mut reporter = Reporter::default();
         counters[1].pulse.beat();
         for _ in 0..50 {
-            stalls.look(100, &Gates::new(2), &mut herald);
+            stalls.look(100, &ExclusiveLock::new(2), &mut reporter);
         }
         assert_eq!(counters[1].pulse.stalls(), 1);
         assert_eq!(counters[1].pulse.stalled_ms(), 4_900);
         assert_eq!(counters[0].pulse.stalls(), 0);
         counters[1].pulse.beat();
-        stalls.look(100, &Gates::new(2), &mut herald);
+        stalls.look(100, &ExclusiveLock::new(2), &mut reporter);
         assert_eq!(counters[1].pulse.stalled_ms(), 0);
         counters[1].pulse.beat();
         for _ in 0..50 {
-            stalls.look(100, &Gates::new(2), &mut herald);
+            stalls.look(100, &ExclusiveLock::new(2), &mut reporter);
         }
         assert_eq!(counters[1].pulse.stalls(), 2);
     }
@@ -181,12 +187,12 @@ mod tests {
     #[test]
     fn a_loop_that_waits_or_goes_on_is_none() {
         let (counters, mut stalls) = stalls(2);
-        let mut herald = Herald::default();
+        let mut reporter = Reporter::default();
         for _ in 0..100 {
             // One is busy all the time, the other waits for sockets.
             counters[0].pulse.beat();
             counters[0].pulse.beat();
-            stalls.look(900, &Gates::new(2), &mut herald);
+            stalls.look(900, &ExclusiveLock::new(2), &mut reporter);
         }
         for counters in counters {
             assert_eq!(

@@ -135,7 +135,7 @@ pub fn ask(link: &mut OldLink, user: Option<&(String, String)>) -> Result<Findin
         ..Findings::default()
     };
     commands(&info, &mut found)?;
-    denials(&link.ask(&["ACL", "LOG", "128"])?, &mut found);
+    acl_log(&link.ask(&["ACL", "LOG", "128"])?, &mut found);
     found.sort();
     settings(link, &mut found)?;
     data(&facts, &mut found);
@@ -264,7 +264,7 @@ fn part(name: &str) -> Option<&'static str> {
 }
 
 /// Notes commands that were refused to users: an application tries them all the same.
-fn denials(log: &OldReply, found: &mut Findings) {
+fn acl_log(log: &OldReply, found: &mut Findings) {
     for entry in log.list() {
         let field = |wanted: &str| {
             let pairs = entry.list().chunks_exact(2);
@@ -455,7 +455,7 @@ mod tests {
         ];
         let pairs = entry.into_iter().chain([("count", OldReply::Number(3))]);
         let pairs = pairs.flat_map(|(name, value)| [text(name), value]);
-        denials(
+        acl_log(
             &OldReply::List(vec![OldReply::List(pairs.collect())]),
             &mut found,
         );

@@ -10,7 +10,7 @@ use cellar_protocol::resp::number::parse_integer;
 use cellar_protocol::resp::value::{self, Value};
 use memchr::memmem;
 
-use crate::config::carrier::{Carrier, connect, encrypt};
+use crate::config::dial::{PeerStream, connect, encrypt};
 use crate::config::logging::printable;
 use crate::config::settings::migrate::{MigrateOptions, OldProtocol};
 
@@ -110,7 +110,7 @@ fn now() -> Instant {
 
 /// A connection to an old server.
 pub struct OldLink {
-    carrier: Box<dyn Carrier>,
+    dial: Box<dyn PeerStream>,
     /// What has come and is not read yet.
     input: Vec<u8>,
 }
@@ -125,12 +125,12 @@ impl OldLink {
             stream: connect(&options.host, options.usual_port())?,
             until: now() + TIME_MAX,
         };
-        let carrier: Box<dyn Carrier> = match options.protocol {
+        let dial: Box<dyn PeerStream> = match options.protocol {
             OldProtocol::Rediss => Box::new(encrypt(stream, &options.host, &options.trust)?),
             OldProtocol::Redis | OldProtocol::Memcached => Box::new(stream),
         };
         let input = Vec::new();
-        Ok(OldLink { carrier, input })
+        Ok(OldLink { dial, input })
     }
 
     /// Asks one question in RESP.
@@ -187,8 +187,8 @@ impl OldLink {
     }
 
     fn send(&mut self, question: &[u8]) -> Result<(), String> {
-        let sent = self.carrier.write_all(question);
-        sent.and_then(|()| self.carrier.flush()).map_err(reason)
+        let sent = self.dial.write_all(question);
+        sent.and_then(|()| self.dial.flush()).map_err(reason)
     }
 
     fn receive(&mut self) -> Result<(), String> {
@@ -198,7 +198,7 @@ impl OldLink {
         }
         let start = self.input.len();
         self.input.resize(start + PIECE_BYTES, 0);
-        let got = self.carrier.read(&mut self.input[start..]);
+        let got = self.dial.read(&mut self.input[start..]);
         self.input.truncate(start + *got.as_ref().unwrap_or(&0));
         match got {
             Ok(0) => Err("it closed the connection".to_owned()),

@@ -11,7 +11,7 @@ use memchr::memmem;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use crate::config::carrier::{Carrier, PATIENCE, connect, encrypt};
+use crate::config::dial::{PATIENCE, PeerStream, connect, encrypt};
 use crate::config::settings::top::{Target, TopOptions};
 use crate::pages::status::Status;
 
@@ -65,7 +65,7 @@ impl TopHistory {
 
 /// What a server answers at a path.
 fn ask<T: DeserializeOwned>(options: &TopOptions, path: &str) -> Result<T, String> {
-    let (mut carrier, host) = open(options)?;
+    let (mut dial, host) = open(options)?;
     let mut request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n");
     if let Some((name, password)) = &options.user {
         let both = STANDARD.encode(format!("{name}:{password}"));
@@ -74,9 +74,9 @@ fn ask<T: DeserializeOwned>(options: &TopOptions, path: &str) -> Result<T, Strin
         request.push_str(&format!("Authorization: Bearer {}\r\n", options.token));
     }
     request.push_str("Connection: close\r\n\r\n");
-    let asked = carrier.write_all(request.as_bytes());
-    asked.and_then(|()| carrier.flush()).map_err(reason)?;
-    let answer = read(carrier.as_mut()).map_err(reason)?;
+    let asked = dial.write_all(request.as_bytes());
+    asked.and_then(|()| dial.flush()).map_err(reason)?;
+    let answer = read(dial.as_mut()).map_err(reason)?;
     let end = memmem::find(&answer, b"\r\n\r\n")
         .ok_or("the answer is not HTTP; use the address of --http")?;
     let (head, body) = (&answer[..end], &answer[end + 4..]);
@@ -93,7 +93,7 @@ fn ask<T: DeserializeOwned>(options: &TopOptions, path: &str) -> Result<T, Strin
 }
 
 /// Connects; also what the server is called in a request.
-fn open(options: &TopOptions) -> Result<(Box<dyn Carrier>, &str), String> {
+fn open(options: &TopOptions) -> Result<(Box<dyn PeerStream>, &str), String> {
     match &options.target {
         Target::Unix(path) => {
             let stream = UnixStream::connect(path).map_err(reason)?;
@@ -110,9 +110,9 @@ fn open(options: &TopOptions) -> Result<(Box<dyn Carrier>, &str), String> {
 }
 
 /// All up to the end of the connection; one that TLS does not end has to be whole all the same.
-fn read(carrier: &mut dyn Carrier) -> io::Result<Vec<u8>> {
+fn read(dial: &mut dyn PeerStream) -> io::Result<Vec<u8>> {
     let mut answer = Vec::new();
-    match carrier.take(ANSWER_BYTES_MAX).read_to_end(&mut answer) {
+    match dial.take(ANSWER_BYTES_MAX).read_to_end(&mut answer) {
         Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => Err(error),
         _ => Ok(answer),
     }

@@ -1,7 +1,7 @@
-//! Claim: the successor's side, before it accepts anybody.
+//! Claim: the new process's side, before it accepts anybody.
 //!
 //! Whatever ends it before [`Predecessor::begin`] leaves the old server serving: it hears that this
-//! process is gone. If the old one dies first, the successor goes on with what it has.
+//! process is gone. If the old one dies first, the new process goes on with what it has.
 
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -33,7 +33,7 @@ const LOOK: Duration = Duration::from_millis(10);
 #[derive(Debug)]
 pub(crate) struct Offer {
     pub(crate) claim: Predecessor,
-    /// Where the next successor asks.
+    /// Where the next new process asks.
     pub(crate) door: ControlSocket,
     /// Where it listens.
     pub(crate) places: Vec<Address>,

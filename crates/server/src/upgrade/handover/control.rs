@@ -1,11 +1,11 @@
-//! Control: what a server begins with: a socket of its own for successors, or that of the server
+//! Control: what a server begins with: a socket of its own for new processes, or that of the server
 //! from which it takes over.
 
 use std::os::fd::OwnedFd;
 
-use super::cede::Succession;
 use super::claim::{Offer, Predecessor};
 use super::control_socket::ControlSocket;
+use super::hand_over::TakeoverPeer;
 use crate::config::error::Error;
 use crate::config::settings::Settings;
 use crate::config::settings::address::Address;
@@ -13,7 +13,7 @@ use crate::net::listener::Listener;
 use crate::net::mailbox::Arrival;
 use crate::net::open_sockets::OpenSockets;
 
-/// Where successors ask, and who is asked.
+/// Where new processes ask, and who is asked.
 #[derive(Debug, Default)]
 pub(crate) struct Control {
     door: Option<ControlSocket>,
@@ -102,10 +102,10 @@ impl Control {
         self.claim.is_some()
     }
 
-    /// How a successor takes over from this server.
-    pub(crate) fn succession(&mut self, drain_ms: u64) -> Option<Succession> {
+    /// How a new process takes over from this server.
+    pub(crate) fn takeover_peer(&mut self, drain_ms: u64) -> Option<TakeoverPeer> {
         let door = self.door.take()?;
-        Some(Succession::new(door, drain_ms))
+        Some(TakeoverPeer::new(door, drain_ms))
     }
 
     /// Has the old server let go; its clients, if there is one.

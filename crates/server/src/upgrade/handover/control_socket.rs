@@ -1,7 +1,7 @@
-//! Control socket: that of `--control`, where a successor asks for the listeners.
+//! Control socket: that of `--control`, where a new process asks for the listeners.
 //!
 //! Its file is the user's alone, and who comes has to be the same user (`SO_PEERCRED`). It goes
-//! over to the successor with the listeners.
+//! over to the new process with the listeners.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
@@ -67,7 +67,7 @@ impl ControlSocket {
         accept_with(&self.socket, flags).map(Channel)
     }
 
-    /// Leaves the file where it is: the successor listens there.
+    /// Leaves the file where it is: the new process listens there.
     pub(super) fn keep_file(&mut self) {
         if let Some(file) = self.file.take() {
             file.forget();

@@ -115,14 +115,14 @@ pub(super) enum Word {
         /// Its process, if it says so: the socket tells that of the first of all that had it.
         pid: Option<i32>,
     },
-    /// The successor wants it all, with at most so many clients.
+    /// The new process wants it all, with at most so many clients.
     Take(usize),
     /// Clients, whose connections are the descriptors.
     Clients(Vec<ToldClient>),
     /// That was all, and nobody is served now; the descriptor is that of the items' memory, if it
     /// outlives the old server.
     Yours,
-    /// The successor is able to serve.
+    /// The new process is able to serve.
     Mine,
     /// It serves from now on.
     Go,

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use cellar_protocol::memcached::binary::{Asks, Packet, PacketStatus, reply};
 
-use crate::auth::users::{LoginResult, Standing, User, Users};
+use crate::auth::users::{Identity, LoginResult, User, Users};
 use crate::execute::context::{Context, Flow};
 use crate::execute::memcached::member::Member;
 use crate::execute::permission::check_packet;
@@ -54,7 +54,7 @@ pub(super) fn admit(
         Asks::Version => return PacketAdmitted::Runs(None),
         _ => {}
     }
-    let Some(user) = member.standing.user(Some(users)) else {
+    let Some(user) = member.identity.user(Some(users)) else {
         super::fail(head, PacketStatus::Denied, context, output);
         return PacketAdmitted::Not(Flow::Close);
     };
@@ -75,7 +75,7 @@ fn log_in(
     context: Context<'_>,
     output: &mut Output,
 ) -> Flow {
-    member.standing = Standing::Unknown;
+    member.identity = Identity::Unknown;
     let secrets = secrets(packet.value).filter(|_| packet.key.eq_ignore_ascii_case(MECHANISM));
     let Some(secrets) = secrets else {
         super::fail(packet.head, PacketStatus::Denied, context, output);
@@ -87,7 +87,7 @@ fn log_in(
     };
     let (status, flow) = match result {
         LoginResult::Right(login) => {
-            member.standing = users.standing_of(login);
+            member.identity = users.identity_of(login);
             reply::done(output.bytes(), packet.head, 0, b"Authenticated");
             return Flow::Continue;
         }

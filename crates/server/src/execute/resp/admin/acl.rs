@@ -254,11 +254,11 @@ const LOG_ENTRIES: usize = 10;
 
 /// ACL LOG
 pub(in crate::execute::resp) fn log(call: &mut Call<'_>) -> Outcome {
-    let denials = &call.context.state.denials;
+    let acl_log = &call.context.state.acl_log;
     let count = match call.args {
         [_, _] => LOG_ENTRIES,
         [_, _, word] if word.eq_ignore_ascii_case(b"reset") => {
-            denials.clear();
+            acl_log.clear();
             return call.ok();
         }
         [_, _, count] => {
@@ -273,7 +273,7 @@ pub(in crate::execute::resp) fn log(call: &mut Call<'_>) -> Outcome {
             return Err(Failure::Text(text.into()));
         }
     };
-    let (entries, now_ms) = (denials.newest(count), call.unix_ms(call.now()));
+    let (entries, now_ms) = (acl_log.newest(count), call.unix_ms(call.now()));
     let number = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
     let mut reply = call.reply();
     reply.array(entries.len());
@@ -309,7 +309,7 @@ pub(in crate::execute::resp) fn log(call: &mut Call<'_>) -> Outcome {
 
 /// ACL WHOAMI
 pub(in crate::execute::resp) fn who_am_i(call: &mut Call<'_>) -> Outcome {
-    let user = call.session.standing.last_user().cloned();
+    let user = call.session.identity.last_user().cloned();
     call.reply()
         .bulk(user.as_ref().map_or(DEFAULT_USER, |user| &user.name));
     DONE

@@ -10,10 +10,10 @@ use cellar_protocol::resp::number::parse_integer;
 use crate::execute::resp::append_failure;
 use crate::execute::resp::call::{Call, DONE, Outcome};
 use crate::execute::resp::failure::Failure;
-use crate::observe::denials::DenialReason;
+use crate::observe::acl_log::AclLogReason;
 
-use crate::auth::guesses::{Guess, PER_CONNECTION_MAX, Source};
-use crate::auth::users::{DEFAULT_USER, Login, LoginResult, Standing, Users};
+use crate::auth::login_limiter::{LoginAttempt, PER_CONNECTION_MAX, Source};
+use crate::auth::users::{DEFAULT_USER, Identity, Login, LoginResult, Users};
 use crate::config::limits::CLIENT_NAME_BYTES_MAX;
 use crate::config::parameters::REDIS_VERSION;
 use crate::execute::context::Flow;
@@ -51,7 +51,7 @@ pub(in crate::execute::resp) fn database(call: &Call<'_>, number: &[u8]) -> Resu
     let number = u32::try_from(number).ok();
     let number = number.filter(|&number| (number as usize) < databases);
     let number = number.ok_or(Failure::text("ERR DB index is out of range"))?;
-    match call.session.standing.last_user() {
+    match call.session.identity.last_user() {
         Some(user) if !user.may_use_database(number) => {
             Err(Failure::text("NOPERM No permissions to access a database"))
         }
@@ -91,14 +91,14 @@ pub(in crate::execute::resp) fn hello(call: &mut Call<'_>) -> Outcome {
             Admission::Known(login) => Some(login),
             Admission::Not(flow) => return Ok(flow),
         },
-        None if call.session.standing.is_known() => None,
+        None if call.session.identity.is_known() => None,
         None => return Err(HELLO_FIRST),
     };
     if let Some(name) = name {
         set_name(call, name)?;
     }
     if let Some(login) = known {
-        let_in(call, login);
+        admit(call, login);
     }
     call.session.set_proto(proto);
     let (number, id) = (i64::from(proto == Proto::V3) + 2, call.session.client.id);
@@ -180,10 +180,10 @@ fn enter_with_password(
     // A wrong user's password is compared with nothing that it could be.
     let given = if is_user { password } else { b"" };
     let now_ms = call.cache().now().0;
-    match state.guesses.compare(source, now_ms, given, expected) {
-        Guess::Right => Ok(Admission::Known(None)),
-        Guess::Wrong => refuse_password(call, user.unwrap_or(DEFAULT_USER.as_bytes())),
-        Guess::TooMany { wait_s } => Ok(close(call, &too_many(wait_s))),
+    match state.login_limiter.compare(source, now_ms, given, expected) {
+        LoginAttempt::Right => Ok(Admission::Known(None)),
+        LoginAttempt::Wrong => refuse_password(call, user.unwrap_or(DEFAULT_USER.as_bytes())),
+        LoginAttempt::TooMany { wait_s } => Ok(close(call, &too_many(wait_s))),
     }
 }
 
@@ -206,11 +206,11 @@ fn enter_as_user(
 }
 
 /// Makes the connection that of who has said the right password.
-fn let_in(call: &mut Call<'_>, login: Option<Login>) {
+fn admit(call: &mut Call<'_>, login: Option<Login>) {
     let state = call.context.state;
     match (login, &state.users) {
         (Some(login), Some(users)) => call.session.log_in(login, users, state),
-        _ => call.session.standing = Standing::Free,
+        _ => call.session.identity = Identity::Free,
     }
 }
 
@@ -218,7 +218,7 @@ fn let_in(call: &mut Call<'_>, login: Option<Login>) {
 fn refuse_password(call: &mut Call<'_>, user: &[u8]) -> Result<Admission, Failure> {
     let object = call.args[0].to_vec();
     let state = call.context.state;
-    let reason = DenialReason::Auth;
+    let reason = AclLogReason::Auth;
     call.session.note_refused(reason, (object, user), state);
     let wrong = call.session.wrong_passwords.saturating_add(1);
     call.session.wrong_passwords = wrong;
@@ -256,7 +256,7 @@ pub(in crate::execute::resp) fn auth(call: &mut Call<'_>) -> Outcome {
     }
     match enter(call, user, password)? {
         Admission::Known(login) => {
-            let_in(call, login);
+            admit(call, login);
             call.ok()
         }
         Admission::Not(flow) => Ok(flow),
@@ -283,7 +283,7 @@ pub(in crate::execute::resp) fn reset(call: &mut Call<'_>) -> Outcome {
     }
     session.set_proto(Proto::V2);
     session.select(0);
-    session.standing = Session::first_standing(state);
+    session.identity = Session::first_identity(state);
     let mut facts = session.client.facts();
     (facts.name, facts.login) = (Vec::new(), None);
     drop(facts);

@@ -211,7 +211,7 @@ fn redirect(call: &Call<'_>, number: &[u8]) -> Result<Option<Arc<Client>>, Failu
     // What a user hears is for no one else, and nobody is sent what it did not ask for.
     let own = call
         .session
-        .standing
+        .identity
         .last_user()
         .filter(|user| user.role < Role::Admin || user.is_limited());
     let is_its =
@@ -235,7 +235,7 @@ fn overlapping(prefix: &[u8], which: &str, other: &[u8]) -> Failure {
 }
 
 pub(in crate::execute::resp) fn tracking(call: &mut Call<'_>) -> Outcome {
-    let user = call.session.standing.last_user().cloned();
+    let user = call.session.identity.last_user().cloned();
     let mut options = TrackingOptions::parse(call)?;
     let state = call.context.state;
     let session = &mut *call.session;

@@ -6,7 +6,7 @@ use cellar_engine::{Intent, Space};
 use cellar_protocol::resp::Reply;
 use cellar_protocol::resp::number::parse_integer;
 
-use crate::clients::gate::ExclusiveReason::Command;
+use crate::clients::exclusive_lock::ExclusiveReason::Command;
 use crate::execute::resp::call::steps::{Progress, STEP_ITEMS};
 use crate::execute::resp::call::{Call, Outcome};
 use crate::execute::resp::failure::Failure;

@@ -15,7 +15,7 @@ use cellar_protocol::resp::{Command, Request, Verb};
 
 use super::Errand;
 use crate::clients::client::Client;
-use crate::clients::gate::ExclusiveReason;
+use crate::clients::exclusive_lock::ExclusiveReason;
 use crate::clients::waiters::{MarkedKey, Waiter, WantedKind};
 use crate::execute::context::{Context, Flow};
 use crate::execute::resp::append_failure;

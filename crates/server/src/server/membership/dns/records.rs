@@ -107,7 +107,7 @@ fn ask(server: SocketAddr, name: &str) -> Result<Vec<ServiceRecord>, String> {
     read(&by_stream(server, &bytes).map_err(told)?, id)
 }
 
-/// What a server answers by UDP. A stranger who guesses at it has to know its port and its number.
+/// What a server answers by UDP. A stranger who guesses it has to know its port and its number.
 fn by_datagram(server: SocketAddr, question: &[u8], id: u16) -> io::Result<Vec<u8>> {
     let own: IpAddr = match server {
         SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),

@@ -22,7 +22,7 @@ use zeroize::Zeroizing;
 
 use super::login::{EtcdLogin, is_stale};
 use crate::cluster::registration::{KeyValue, PrefixSnapshot};
-use crate::config::carrier::Trust;
+use crate::config::dial::Trust;
 use crate::config::settings::source::EtcdPlace;
 
 /// Longest answer.

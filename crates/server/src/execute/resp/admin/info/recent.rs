@@ -4,7 +4,7 @@
 //! The event loops are what the main thread is there: their figures are sums over all of them.
 
 use super::{InfoFacts, InfoText};
-use crate::observe::denials::DenialReason;
+use crate::observe::acl_log::AclLogReason;
 
 /// What the section of clients ends with.
 pub(super) fn clients(facts: &InfoFacts<'_>, text: &mut InfoText) {
@@ -39,13 +39,13 @@ pub(super) fn stats(facts: &InfoFacts<'_>, text: &mut InfoText) {
         ("instantaneous_eventloop_duration_usec", iteration_us),
     ]);
     for (name, reason) in [
-        ("acl_access_denied_auth", DenialReason::Auth),
-        ("acl_access_denied_cmd", DenialReason::Command),
-        ("acl_access_denied_key", DenialReason::Key),
-        ("acl_access_denied_channel", DenialReason::Channel),
-        ("acl_access_denied_db", DenialReason::Database),
+        ("acl_access_denied_auth", AclLogReason::Auth),
+        ("acl_access_denied_cmd", AclLogReason::Command),
+        ("acl_access_denied_key", AclLogReason::Key),
+        ("acl_access_denied_channel", AclLogReason::Channel),
+        ("acl_access_denied_db", AclLogReason::Database),
     ] {
-        text.field(name, state.denials.total(reason));
+        text.field(name, state.acl_log.total(reason));
     }
 }
 

@@ -1,9 +1,9 @@
-//! Cede: connections that go to a successor, between two requests.
+//! Hand over: connections that go to a new process, between two requests.
 //!
 //! A connection goes over as its socket if nothing of it is under way and nothing is kept for it
 //! ([`Connection::setup_to_move`](crate::event_loop::connection::Connection::setup_to_move)): what
-//! its client has sent and nobody has read, the successor reads. All others are drained. Once each
-//! of them has nothing left to execute the loop has settled: it writes what waits, and runs no
+//! its client has sent and nobody has read, the new process reads. All others are drained. Once
+//! each of them has nothing left to execute the loop has settled: it writes what waits, and runs no
 //! request any more. Who waits for its client or another is not waited for, and nobody for ever.
 //!
 //! Why: docs/decisions/0056. Tests: tests/takeover.rs.
@@ -20,9 +20,9 @@ const REST_MS: u64 = 100;
 /// How long the loop sleeps at most until it has settled.
 const LOOK_MS: u32 = 5;
 
-/// A cession as one loop sees it.
+/// A handover of clients as one loop sees it.
 #[derive(Debug, Default)]
-pub(super) struct Ceding {
+pub(super) struct HandingOver {
     /// The number that was seen last, odd if one is under way.
     number: u64,
     /// When neither half a request nor a client is waited for any more.
@@ -32,8 +32,8 @@ pub(super) struct Ceding {
     has_settled: bool,
 }
 
-impl Ceding {
-    /// Whether a successor takes over.
+impl HandingOver {
+    /// Whether a new process takes over.
     #[inline]
     pub(super) fn is_under_way(&self) -> bool {
         self.number % 2 == 1
@@ -56,36 +56,36 @@ impl Ceding {
 }
 
 impl Worker {
-    /// Notices a cession's beginning and its end.
-    pub(super) fn note_cession(&mut self) {
-        let number = self.common.cession.number();
-        if number == self.ceding.number {
+    /// Notices a handover's beginning and its end.
+    pub(super) fn note_handover(&mut self) {
+        let number = self.common.client_handover.number();
+        if number == self.handing_over.number {
             return;
         }
         // After the whole of it the acceptor gives up: the request that is run last has as much.
         let most_ms = self.common.state.settings.drain_timeout_ms / 2;
-        self.ceding = Ceding {
+        self.handing_over = HandingOver {
             number,
             cut_ms: self.now_ms + REST_MS.min(most_ms),
             end_ms: self.now_ms.saturating_add(most_ms),
             has_settled: false,
         };
-        if self.ceding.is_under_way() {
+        if self.handing_over.is_under_way() {
             // What was received is answered.
             self.common.state.pause.end();
             for slot in self.table.slots() {
-                self.cede(slot);
+                self.hand_over(slot);
             }
         }
     }
 
     /// Gives a connection up if it can go over; else it ends after the requests that are there.
     #[cold]
-    pub(super) fn cede(&mut self, slot: u32) {
+    pub(super) fn hand_over(&mut self, slot: u32) {
         if self.try_to_move(slot) {
             return;
         }
-        if !self.ceding.has_settled {
+        if !self.handing_over.has_settled {
             return self.begin_ending(slot);
         }
         if let Some(connection) = self.table.get_mut(slot) {
@@ -102,7 +102,7 @@ impl Worker {
         let Some(setup) = self.table.get_mut(slot).and_then(setup) else {
             return false;
         };
-        if self.ceding.has_settled {
+        if self.handing_over.has_settled {
             return false;
         }
         let Some(connection) = self.take_out(slot) else {
@@ -116,8 +116,12 @@ impl Worker {
             stream: connection.stream,
             setup,
         };
-        if let Some(arrival) = self.common.cession.give(self.ceding.number, arrival) {
-            // The successor did not come.
+        if let Some(arrival) = self
+            .common
+            .client_handover
+            .give(self.handing_over.number, arrival)
+        {
+            // The new process did not come.
             self.common
                 .state
                 .connections
@@ -129,12 +133,12 @@ impl Worker {
 
     /// Looks whether all is settled.
     #[cold]
-    pub(super) fn go_on_ceding(&mut self) {
-        if self.ceding.has_settled {
+    pub(super) fn go_on_handing_over(&mut self) {
+        if self.handing_over.has_settled {
             return;
         }
-        let is_late = self.ceding.cut_ms <= self.now_ms;
-        let is_over = self.ceding.end_ms <= self.now_ms;
+        let is_late = self.handing_over.cut_ms <= self.now_ms;
+        let is_over = self.handing_over.end_ms <= self.now_ms;
         // Some may wait in the mailbox.
         let mut is_busy = !is_late && self.mailbox().connections() > self.table.len();
         for slot in self.table.slots() {
@@ -152,8 +156,8 @@ impl Worker {
             }
         }
         if !is_busy || is_over {
-            self.ceding.has_settled = true;
-            self.common.cession.settle(self.ceding.number);
+            self.handing_over.has_settled = true;
+            self.common.client_handover.settle(self.handing_over.number);
             self.common.acceptor_waker.wake();
         }
     }

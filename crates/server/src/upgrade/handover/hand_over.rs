@@ -1,4 +1,4 @@
-//! Cede: the old server's side, on the acceptor's thread, which never waits here.
+//! Hand over: the old server's side, on the acceptor's thread, which never waits here.
 //!
 //! ```text
 //!  nobody --ask--> Offered --take--> Yielding --all loops have settled--> Given --mine--> over
@@ -6,7 +6,7 @@
 //!     +---------------+-----------------+--- gone, too slow, not understood +
 //! ```
 //!
-//! One successor at a time; a second one is refused.
+//! One new process at a time; a second one is refused.
 
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -21,14 +21,14 @@ use crate::net::mailbox::Arrival;
 
 /// Longest time from who asks to what it asks.
 const ASK_MS: u64 = 2_000;
-/// Longest time in which a successor gets ready, while this server goes on.
+/// Longest time in which a new process gets ready, while this server goes on.
 const OFFER_MS: u64 = 60_000;
 /// Longest time in which it says that it can serve, while nobody is served.
 const GIVEN_MS: u64 = 10_000;
 /// What is told as the time that this server needs, beside `--drain-timeout`.
 const GRACE_MS: u64 = 1_000;
 
-/// How far a successor is.
+/// How far a new process is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
     /// It is there.
@@ -63,14 +63,14 @@ struct Successor {
     clients: Vec<Arrival>,
 }
 
-/// What follows from what a successor said.
+/// What follows from what a new process said.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Reaction {
     /// Nothing for now.
     Nothing,
     /// This server has to come to rest.
     Yield,
-    /// The successor serves; this server ends.
+    /// The new process serves; this server ends.
     Over,
     /// It comes to nothing, for this reason.
     Abandon(String),
@@ -78,16 +78,16 @@ pub(crate) enum Reaction {
 
 /// The socket of `--control`, and who takes over by it.
 #[derive(Debug)]
-pub(crate) struct Succession {
+pub(crate) struct TakeoverPeer {
     door: ControlSocket,
     drain_ms: u64,
     successor: Option<Successor>,
 }
 
-impl Succession {
+impl TakeoverPeer {
     /// Nobody takes over so far. `drain_ms` is `--drain-timeout`.
-    pub(crate) fn new(door: ControlSocket, drain_ms: u64) -> Succession {
-        Succession {
+    pub(crate) fn new(door: ControlSocket, drain_ms: u64) -> TakeoverPeer {
+        TakeoverPeer {
             door,
             drain_ms,
             successor: None,
@@ -99,22 +99,22 @@ impl Succession {
         self.door.adopt_file();
     }
 
-    /// The socket where successors come.
+    /// The socket where new processes come.
     pub(crate) fn door(&self) -> BorrowedFd<'_> {
         self.door.as_fd()
     }
 
-    /// How far the successor is; none if there is none.
+    /// How far the new process is; none if there is none.
     pub(crate) fn stage(&self) -> Option<Phase> {
         self.successor.as_ref().map(|successor| successor.stage)
     }
 
-    /// When the successor has taken too long.
+    /// When the new process has taken too long.
     pub(crate) fn until_ms(&self) -> Option<u64> {
         self.successor.as_ref().map(|successor| successor.until_ms)
     }
 
-    /// The successor's process.
+    /// The new process's process.
     pub(crate) fn pid(&self) -> Option<i32> {
         self.successor.as_ref().map(|successor| successor.pid)
     }
@@ -168,7 +168,7 @@ impl Succession {
         Ok(None)
     }
 
-    /// Hears what the successor says; `listeners` are what it is offered.
+    /// Hears what the new process says; `listeners` are what it is offered.
     pub(crate) fn hear(&mut self, listeners: &[Listener], now_ms: u64) -> Reaction {
         let Some(successor) = &mut self.successor else {
             return Reaction::Nothing;
@@ -220,7 +220,7 @@ impl Succession {
         }
     }
 
-    /// Gives the successor these clients, the memory that outlives this process and everything
+    /// Gives the new process these clients, the memory that outlives this process and everything
     /// else, now that this server is at rest; clients that it has no room for come back.
     pub(crate) fn give(
         &mut self,
@@ -268,7 +268,7 @@ impl Succession {
         successor.clients
     }
 
-    /// Lets go of what the successor has; how many clients that were.
+    /// Lets go of what the new process has; how many clients that were.
     pub(crate) fn let_go(mut self) -> usize {
         self.door.keep_file();
         self.successor

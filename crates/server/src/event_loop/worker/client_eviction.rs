@@ -1,8 +1,8 @@
-//! Shed: which connections are closed when clients hold too much memory.
+//! Client eviction: which connections are closed when clients hold too much memory.
 //!
 //! A loop looks at the budget when what its connections hold has grown by [`LOOK_BYTES`]. The one
 //! that finds it exceeded wakes the others, and each that holds more than its part closes the
-//! largest of its connections: first strangers, who have to log in and have not, all that hold too
+//! largest of its connections: first unauthenticated connections, all that hold too
 //! much; then those that have not got on for [`STALLED_MS`], so that who sends a long request or
 //! reads a long answer is not in danger for others that only hold memory; last those that asked
 //! not to be closed (CLIENT NO-EVICT).
@@ -32,29 +32,29 @@ fn rank(connection: &Connection, bytes: usize, now_ms: u64) -> Rank {
     // Relaxed: a wish that orders nothing.
     let asked = client.is_some_and(|one| one.wishes[0].load(Ordering::Relaxed));
     let moves = connection.progress_ms + STALLED_MS > now_ms;
-    let is_known = connection.stranger_ms.is_none();
+    let is_known = connection.unauthenticated_ms.is_none();
     (is_known, asked, moves, Reverse(bytes))
 }
 
 /// What the log was not told yet of connections that were closed.
 #[derive(Debug, Default)]
-pub(super) struct ShedReport {
-    strangers: u64,
+pub(super) struct ClientEvictionReport {
+    unauthenticated: u64,
     others: u64,
     next_ms: u64,
 }
 
-impl ShedReport {
+impl ClientEvictionReport {
     /// Tells the log, unless it was told within a minute.
     #[cold]
     fn tell(&mut self, held_bytes: usize, now_ms: u64) {
-        let (not_logged_in, others) = (self.strangers, self.others);
+        let (not_logged_in, others) = (self.unauthenticated, self.others);
         if not_logged_in + others == 0 || now_ms < self.next_ms {
             return;
         }
-        *self = ShedReport {
+        *self = ClientEvictionReport {
             next_ms: now_ms + TOLD_MS,
-            ..ShedReport::default()
+            ..ClientEvictionReport::default()
         };
         tracing::warn!(
             not_logged_in,
@@ -73,9 +73,9 @@ impl Worker {
             return;
         };
         let (before, after) = (connection.noted_bytes, connection.held_beside());
-        let is_stranger = connection.link.is_stranger();
-        let was_stranger = connection.stranger_ms.is_some();
-        if before == after && is_stranger == was_stranger {
+        let is_unauthenticated = connection.link.is_unauthenticated();
+        let was_unauthenticated = connection.unauthenticated_ms.is_some();
+        if before == after && is_unauthenticated == was_unauthenticated {
             return;
         }
         connection.noted_bytes = after;
@@ -86,15 +86,15 @@ impl Worker {
         }
         self.held_bytes = self.held_bytes - before + after;
         self.grown_bytes += after.saturating_sub(before);
-        if was_stranger {
-            self.stranger_bytes -= before;
+        if was_unauthenticated {
+            self.unauthenticated_bytes -= before;
         }
-        if is_stranger {
-            self.stranger_bytes += after;
+        if is_unauthenticated {
+            self.unauthenticated_bytes += after;
         }
-        if is_stranger != was_stranger {
-            connection.stranger_ms = is_stranger.then_some(self.now_ms);
-            self.note_doorstep(slot);
+        if is_unauthenticated != was_unauthenticated {
+            connection.unauthenticated_ms = is_unauthenticated.then_some(self.now_ms);
+            self.note_unauthenticated(slot);
         }
         if ahead != ahead_before {
             self.note_ahead(slot, ahead_before, ahead);
@@ -106,15 +106,15 @@ impl Worker {
     pub(super) fn forget_held(&mut self, connection: &Connection) {
         self.held_bytes -= connection.noted_bytes;
         self.ahead_bytes -= connection.noted_ahead_bytes;
-        if connection.stranger_ms.is_some() {
-            self.stranger_bytes -= connection.noted_bytes;
+        if connection.unauthenticated_ms.is_some() {
+            self.unauthenticated_bytes -= connection.noted_bytes;
         }
         self.publish_held();
     }
 
     fn publish_held(&self) {
         let budget = &self.common.state.budget;
-        budget.set_connections(self.index, self.held_bytes, self.stranger_bytes);
+        budget.set_connections(self.index, self.held_bytes, self.unauthenticated_bytes);
         budget.set_ahead(self.index, self.ahead_bytes);
     }
 
@@ -131,25 +131,27 @@ impl Worker {
     /// Has all loops close connections if clients hold too much.
     #[cold]
     pub(super) fn keep_to_budget(&mut self) {
-        self.shed_report.tell(self.held_bytes, self.now_ms);
+        self.client_eviction_report
+            .tell(self.held_bytes, self.now_ms);
         if !self.common.state.budget.is_over() {
             return;
         }
-        self.shed();
+        self.evict_clients();
         for (index, mailbox) in self.common.mailboxes.iter().enumerate() {
             if index != self.index {
-                mailbox.ask_to_shed();
+                mailbox.ask_to_evict();
             }
         }
     }
 
-    /// Closes connections until this loop holds no more than its part, strangers first.
+    /// Closes connections until this loop holds no more than its part, unauthenticated connections
+    /// first.
     #[cold]
-    pub(super) fn shed(&mut self) {
+    pub(super) fn evict_clients(&mut self) {
         let budget = &self.common.state.budget;
-        let mut of_strangers = budget.excess_of_strangers(self.index);
+        let mut of_unauthenticated = budget.excess_of_unauthenticated(self.index);
         let mut of_others = budget.excess_of(self.index);
-        if of_strangers + of_others == 0 {
+        if of_unauthenticated + of_others == 0 {
             return;
         }
         let held_bytes = self.held_bytes;
@@ -168,9 +170,12 @@ impl Worker {
         for (rank, slot, bytes) in holders {
             let is_known = rank.0;
             let (excess, closed) = if is_known {
-                (&mut of_others, &mut self.shed_report.others)
+                (&mut of_others, &mut self.client_eviction_report.others)
             } else {
-                (&mut of_strangers, &mut self.shed_report.strangers)
+                (
+                    &mut of_unauthenticated,
+                    &mut self.client_eviction_report.unauthenticated,
+                )
             };
             if *excess == 0 {
                 continue;
@@ -180,6 +185,6 @@ impl Worker {
             self.counters.connections_memory_closed.add(1);
             self.close(slot);
         }
-        self.shed_report.tell(held_bytes, self.now_ms);
+        self.client_eviction_report.tell(held_bytes, self.now_ms);
     }
 }

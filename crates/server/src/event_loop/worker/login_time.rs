@@ -1,4 +1,4 @@
-//! Threshold: connections that have to log in, have a time for it, and give way to others.
+//! Login time: connections that have to log in, have a time for it, and give way to others.
 //!
 //! Without users, password or token nobody has to.
 //!
@@ -17,23 +17,23 @@ const LEAVING_MAX: usize = 64;
 impl Worker {
     /// Notes for all loops that a connection has to log in now, or has.
     #[cold]
-    pub(super) fn note_doorstep(&mut self, slot: u32) {
+    pub(super) fn note_unauthenticated(&mut self, slot: u32) {
         let token = self.table.token(slot);
         let Some(connection) = self.table.get_mut(slot) else {
             return;
         };
-        let doorstep = &self.common.state.doorstep;
-        if connection.stranger_ms.is_none() {
-            if let Some(number) = connection.doorstep.take() {
-                doorstep.leave(number);
+        let unauthenticated = &self.common.state.unauthenticated;
+        if connection.unauthenticated_ms.is_none() {
+            if let Some(number) = connection.unauthenticated.take() {
+                unauthenticated.leave(number);
             }
-        } else if connection.doorstep.is_none() {
+        } else if connection.unauthenticated.is_none() {
             let home = Home {
                 mailboxes: Arc::clone(&self.common.mailboxes),
                 index: self.index,
                 token,
             };
-            connection.doorstep = Some(doorstep.enter(connection.source, home));
+            connection.unauthenticated = Some(unauthenticated.enter(connection.source, home));
         }
     }
 
@@ -51,11 +51,11 @@ impl Worker {
                 continue;
             };
             let connection = self.table.get_mut(slot);
-            if connection.is_some_and(|connection| connection.stranger_ms.is_some()) {
+            if connection.is_some_and(|connection| connection.unauthenticated_ms.is_some()) {
                 self.counters.connections_login_closed.add(1);
                 self.close(slot);
             } else {
-                self.common.state.doorstep.give_way();
+                self.common.state.unauthenticated.give_way();
             }
         }
     }
@@ -67,7 +67,7 @@ impl Worker {
         let Some(connection) = self.table.get_mut(slot) else {
             return false;
         };
-        let since_ms = connection.stranger_ms;
+        let since_ms = connection.unauthenticated_ms;
         patience_ms > 0
             && connection.ending == Ending::No
             && !connection.is_parked
@@ -80,7 +80,7 @@ impl Worker {
 /// and some are for everybody, so the time begins anew.
 #[inline]
 pub(super) fn note_request(connection: &mut Connection, now_ms: u64) {
-    if connection.stranger_ms.is_some() && connection.link.protocol() == Protocol::Http {
-        connection.stranger_ms = Some(now_ms);
+    if connection.unauthenticated_ms.is_some() && connection.link.protocol() == Protocol::Http {
+        connection.unauthenticated_ms = Some(now_ms);
     }
 }

@@ -1,4 +1,4 @@
-//! Rest: connections whose command waits for a value.
+//! Blocked: connections whose command waits for a value.
 //!
 //! Such a connection reads nothing and runs nothing until its command is answered: by whoever has
 //! stored what it waits for, or by its own loop when its time is over. A peer that has ended its
@@ -98,14 +98,14 @@ impl Worker {
     /// Has nobody serve a connection any more; whether nobody had.
     pub(super) fn forget_waiter(&mut self, waiter: &Arc<Waiter>) -> bool {
         self.wait_times.remove(waiter);
-        let _pass = self.common.state.gates.enter(self.index);
+        let _pass = self.common.state.exclusive_lock.enter(self.index);
         self.common.state.observer.unwait(waiter)
     }
 
     /// The same, save that it still stands in lines, where nobody sees it.
     pub(super) fn dismiss_waiter(&mut self, waiter: &Waiter) {
         self.wait_times.remove(waiter);
-        let _pass = self.common.state.gates.enter(self.index);
+        let _pass = self.common.state.exclusive_lock.enter(self.index);
         self.common.state.observer.dismiss(waiter);
     }
 
@@ -153,7 +153,7 @@ impl Worker {
             return 0;
         };
         self.wait_times.remove(&waiter);
-        let pass = self.common.state.gates.enter(self.index);
+        let pass = self.common.state.exclusive_lock.enter(self.index);
         let observer = &self.common.state.observer;
         observer.end_wait(&waiter, WaitEnd::TimeOut);
         drop(pass);
@@ -165,7 +165,7 @@ impl Worker {
     /// Serves those for whom there was no time before.
     #[cold]
     pub(super) fn serve_waiters(&mut self) {
-        let pass = self.common.state.gates.enter(self.index);
+        let pass = self.common.state.exclusive_lock.enter(self.index);
         serve(Context::new(&self.common.state, &self.counters, &pass));
         drop(pass);
         self.deliver();

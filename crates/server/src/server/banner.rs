@@ -1,4 +1,4 @@
-//! Welcome: what a terminal is told when the server is ready: what to type next.
+//! Banner: what a terminal is told when the server is ready: what to type next.
 //!
 //! Who starts it by hand for the first time sees where it listens and how to try it. A log that
 //! goes to a file or to a collector has its one line, and nothing of this.

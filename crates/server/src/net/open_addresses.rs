@@ -1,4 +1,4 @@
-//! Exposure: which listeners may be open to others.
+//! Open addresses: which listeners may be open to others.
 //!
 //! Whoever reaches an address of this machine from outside has to say who it is; that this is not
 //! asked for is a decision of the operator's, never an accident. Addresses of the loopback and
@@ -10,7 +10,7 @@ use crate::config::protocol::Protocol;
 
 /// A listener as far as it matters who gets in.
 #[derive(Clone, Copy, Debug)]
-pub struct Exposure {
+pub struct OpenAddresses {
     /// What is spoken there.
     pub protocol: Protocol,
     /// Whether other machines can reach it.
@@ -21,7 +21,7 @@ pub struct Exposure {
     pub has_client_ca: bool,
 }
 
-impl Exposure {
+impl OpenAddresses {
     /// Whether it may be listened on; why not.
     ///
     /// # Errors
@@ -52,14 +52,18 @@ mod tests {
         for protocol in Protocol::ALL {
             for bits in 0..16_u8 {
                 let is = |bit: u8| bits & 1 << bit != 0;
-                let exposure = Exposure {
+                let open_addresses = OpenAddresses {
                     protocol,
                     is_reachable_by_others: is(0),
                     has_users: is(1),
                     has_client_ca: is(2),
                 };
                 let expected = !is(0) || is(1) || is(2) || is(3);
-                assert_eq!(exposure.check(is(3)).is_ok(), expected, "{exposure:?}");
+                assert_eq!(
+                    open_addresses.check(is(3)).is_ok(),
+                    expected,
+                    "{open_addresses:?}"
+                );
             }
         }
     }

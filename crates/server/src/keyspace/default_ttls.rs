@@ -1,4 +1,4 @@
-//! Lifetimes: how long an item lives that is stored without a time to live.
+//! Default TTLs: how long an item lives that is stored without a time to live.
 //!
 //! A store that names a time to live is not asked here, nor a change that keeps what an item has. A
 //! protocol whose clients see one database asks for database 0.
@@ -14,24 +14,24 @@ use crate::config::settings::default_ttl::DefaultTtl;
 
 /// The setting `--default-ttl` as stores ask for it; each time is in milliseconds, 0 is for ever.
 #[derive(Debug)]
-pub struct Lifetimes {
+pub struct DefaultTtls {
     memcached: AtomicU64,
     http: AtomicU64,
     /// One a database.
     resp: Box<[AtomicU64]>,
 }
 
-impl Lifetimes {
+impl DefaultTtls {
     /// Those at the start, for so many databases.
     #[must_use]
-    pub fn new(ttl: &DefaultTtl, databases: usize) -> Lifetimes {
-        let lifetimes = Lifetimes {
+    pub fn new(ttl: &DefaultTtl, databases: usize) -> DefaultTtls {
+        let default_ttls = DefaultTtls {
             memcached: AtomicU64::default(),
             http: AtomicU64::default(),
             resp: (0..databases).map(|_| AtomicU64::default()).collect(),
         };
-        lifetimes.change(ttl);
-        lifetimes
+        default_ttls.change(ttl);
+        default_ttls
     }
 
     /// Makes them others, for what is stored from now on.

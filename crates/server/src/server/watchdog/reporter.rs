@@ -1,4 +1,4 @@
-//! Herald: the watchdog's log lines, written by a thread of their own, past the log's queue.
+//! Reporter: the watchdog's log lines, written by a thread of their own, past the log's queue.
 //!
 //! A log that nobody reads stops who writes it, and may be what an event loop stands still for.
 //! News wait while such a thread is at work, the newest [`NEWS_MAX`] of them.
@@ -53,12 +53,12 @@ pub(super) enum News {
 
 /// What waits to be told, and who tells.
 #[derive(Debug, Default)]
-pub(super) struct Herald {
+pub(super) struct Reporter {
     waiting: Vec<News>,
     teller: Option<JoinHandle<()>>,
 }
 
-impl Herald {
+impl Reporter {
     /// Adds to what is to be told.
     pub(super) fn note(&mut self, news: News) {
         if self.waiting.len() >= NEWS_MAX {
@@ -74,7 +74,7 @@ impl Herald {
             return;
         }
         let news = std::mem::take(&mut self.waiting);
-        let teller = Builder::new().name("cellar-herald".to_owned());
+        let teller = Builder::new().name("cellar-reporter".to_owned());
         // Without a thread the news are lost: nobody may wait for a log here.
         let started = teller.spawn(move || {
             logging::straight(|| news.iter().for_each(News::write));

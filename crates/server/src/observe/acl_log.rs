@@ -1,4 +1,4 @@
-//! Denials: what clients of the Redis protocol were refused, for ACL LOG.
+//! ACL log: what clients of the Redis protocol were refused, for ACL LOG.
 //!
 //! A bounded list behind a lock that only refusals take. The same refusal within a minute is
 //! counted, not listed again. No password is in it: of a login only the name that was given.
@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Most entries: the oldest goes.
-pub const DENIALS_MAX: usize = 128;
+pub const ACL_LOG_MAX: usize = 128;
 /// How long the same refusal is counted with the one before.
 const SAME_MS: u64 = 60_000;
 /// Bytes that are kept of a key, a channel or a name.
@@ -17,7 +17,7 @@ const TEXT_BYTES_MAX: usize = 128;
 
 /// Why something was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DenialReason {
+pub enum AclLogReason {
     /// A login with a wrong name or password.
     Auth,
     /// A command that the user may not run.
@@ -30,25 +30,25 @@ pub enum DenialReason {
     Database,
 }
 
-impl DenialReason {
+impl AclLogReason {
     /// As ACL LOG says it.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            DenialReason::Auth => "auth",
-            DenialReason::Command => "command",
-            DenialReason::Key => "key",
-            DenialReason::Channel => "channel",
-            DenialReason::Database => "database",
+            AclLogReason::Auth => "auth",
+            AclLogReason::Command => "command",
+            AclLogReason::Key => "key",
+            AclLogReason::Channel => "channel",
+            AclLogReason::Database => "database",
         }
     }
 }
 
 /// What was refused to whom; two that are equal are one entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DenialCause {
+pub struct AclLogCause {
     /// Why.
-    pub reason: DenialReason,
+    pub reason: AclLogReason,
     /// Where the command came from: `toplevel`, `multi`, `lua`.
     pub context: &'static str,
     /// The command, key, channel or database.
@@ -59,9 +59,9 @@ pub struct DenialCause {
 
 /// One entry.
 #[derive(Clone, Debug)]
-pub struct Denial {
+pub struct AclLogEntry {
     /// What it was.
-    pub refused: DenialCause,
+    pub refused: AclLogCause,
     /// Its number, never used twice.
     pub id: u64,
     /// How often it happened.
@@ -75,38 +75,39 @@ pub struct Denial {
 }
 
 #[derive(Debug, Default)]
-struct DenialEntries {
+struct AclLogEntries {
     last: u64,
     /// How often something was refused for each reason, since the start.
     totals: [u64; 5],
-    newest_first: VecDeque<Denial>,
+    newest_first: VecDeque<AclLogEntry>,
 }
 
 /// The log.
 #[derive(Debug, Default)]
-pub struct DenialLog {
-    entries: Mutex<DenialEntries>,
+pub struct AclLog {
+    entries: Mutex<AclLogEntries>,
 }
 
-impl DenialLog {
+impl AclLog {
     /// Notes a refusal at a Unix time in milliseconds.
-    pub fn note(&self, mut refused: DenialCause, client: String, unix_ms: u64) {
+    pub fn note(&self, mut refused: AclLogCause, client: String, unix_ms: u64) {
         refused.object.truncate(TEXT_BYTES_MAX);
         refused.user.truncate(TEXT_BYTES_MAX);
         let mut entries = self.lock();
         entries.totals[refused.reason as usize] += 1;
-        let is_same =
-            |one: &Denial| one.refused == refused && unix_ms.saturating_sub(one.last_ms) <= SAME_MS;
+        let is_same = |one: &AclLogEntry| {
+            one.refused == refused && unix_ms.saturating_sub(one.last_ms) <= SAME_MS
+        };
         let known = entries.newest_first.iter().position(is_same);
-        if let Some(mut denial) = known.and_then(|place| entries.newest_first.remove(place)) {
-            denial.count += 1;
-            (denial.client, denial.last_ms) = (client, unix_ms);
-            return entries.newest_first.push_front(denial);
+        if let Some(mut entry) = known.and_then(|place| entries.newest_first.remove(place)) {
+            entry.count += 1;
+            (entry.client, entry.last_ms) = (client, unix_ms);
+            return entries.newest_first.push_front(entry);
         }
         let id = entries.last;
         entries.last += 1;
-        entries.newest_first.truncate(DENIALS_MAX - 1);
-        entries.newest_first.push_front(Denial {
+        entries.newest_first.truncate(ACL_LOG_MAX - 1);
+        entries.newest_first.push_front(AclLogEntry {
             refused,
             id,
             count: 1,
@@ -118,14 +119,14 @@ impl DenialLog {
 
     /// The newest entries, at most `count`.
     #[must_use]
-    pub fn newest(&self, count: usize) -> Vec<Denial> {
+    pub fn newest(&self, count: usize) -> Vec<AclLogEntry> {
         let entries = self.lock();
         entries.newest_first.iter().take(count).cloned().collect()
     }
 
     /// How often something was refused for a reason, whatever is listed.
     #[must_use]
-    pub fn total(&self, reason: DenialReason) -> u64 {
+    pub fn total(&self, reason: AclLogReason) -> u64 {
         self.lock().totals[reason as usize]
     }
 
@@ -134,7 +135,7 @@ impl DenialLog {
         self.lock().newest_first.clear();
     }
 
-    fn lock(&self) -> MutexGuard<'_, DenialEntries> {
+    fn lock(&self) -> MutexGuard<'_, AclLogEntries> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -143,9 +144,9 @@ impl DenialLog {
 mod tests {
     use super::*;
 
-    fn refused(object: &str) -> DenialCause {
-        DenialCause {
-            reason: DenialReason::Key,
+    fn refused(object: &str) -> AclLogCause {
+        AclLogCause {
+            reason: AclLogReason::Key,
             context: "toplevel",
             object: object.into(),
             user: b"u".to_vec(),
@@ -154,7 +155,7 @@ mod tests {
 
     #[test]
     fn the_same_is_counted_for_a_minute_and_the_newest_are_kept() {
-        let log = DenialLog::default();
+        let log = AclLog::default();
         for unix_ms in [1_000, 2_000, 62_000, 122_001] {
             log.note(refused("a"), unix_ms.to_string(), unix_ms);
         }
@@ -166,12 +167,12 @@ mod tests {
             log.note(refused(&long), String::new(), 122_001);
         }
         let seen = log.newest(usize::MAX);
-        assert_eq!(seen.len(), DENIALS_MAX);
+        assert_eq!(seen.len(), ACL_LOG_MAX);
         assert_eq!(seen[0].refused.object.len(), TEXT_BYTES_MAX);
         assert!(seen[0].refused.object.starts_with(b"999x"));
         log.clear();
         assert!(log.newest(1).is_empty());
-        assert_eq!(log.total(DenialReason::Key), 1_004);
-        assert_eq!(log.total(DenialReason::Auth), 0);
+        assert_eq!(log.total(AclLogReason::Key), 1_004);
+        assert_eq!(log.total(AclLogReason::Auth), 0);
     }
 }

@@ -1,4 +1,4 @@
-//! Entrance: who may come in, and what the others are told.
+//! Admission: which connections are accepted, and what the others are told.
 //!
 //! The acceptor shows plain clients in, and where handshakes are made those of TLS, when they speak
 //! it: both ask here, so that what bounds clients holds for both.
@@ -32,22 +32,22 @@ fn refusal(protocol: Protocol) -> &'static [u8] {
 
 /// The way to the event loops.
 #[derive(Clone)]
-pub(crate) struct Entrance {
+pub(crate) struct Admission {
     pub(crate) state: Arc<State>,
     pub(crate) mailboxes: Arc<Vec<Mailbox>>,
 }
 
-impl Entrance {
+impl Admission {
     /// Hands a client to the loop with the fewest, unless it may not come in: when there are as
     /// many as there may be, one that has not logged in gives way to it. `counters` are those of
     /// the calling thread.
-    pub(crate) fn let_in(&self, mut arrival: Arrival, counters: &Counters) {
+    pub(crate) fn admit(&self, mut arrival: Arrival, counters: &Counters) {
         let state = &self.state;
         let most = state.settings.max_connections as u64;
         // Relaxed: each that comes in has a number of its own, so the limit is exact.
         let is_full = state.connections.fetch_add(1, Ordering::Relaxed) >= most;
         // One that gives way is gone as soon as its loop hears of it.
-        if is_full && !state.doorstep.give_way() {
+        if is_full && !state.unauthenticated.give_way() {
             state.connections.fetch_sub(1, Ordering::Relaxed);
             counters.connections_rejected.add(1);
             return refuse(&mut arrival.stream, refusal(arrival.protocol));

@@ -1,12 +1,13 @@
-//! Gate: how one event loop gets to be the only one that executes.
+//! Exclusive lock: how one event loop gets to be the only one that executes.
 //!
 //! What has to look like one step, and may touch anything, runs alone: every other loop stands
-//! outside its gate meanwhile. Steps whose keys are known do not come here: `execute/section.rs`.
-//! A loop is inside while it executes the requests of one turn, which takes two stores; only who
-//! wants to be alone waits. Who was alone for long lets in all that wait to execute, before the
-//! next is alone: a loop waits for one script of others, however many there are. Who wants to be
-//! alone waits for those who came before. A thread that is no loop shuts the [`Door`] in front of
-//! the gates: it waits until each loop has ended its stay, whoever was alone in it.
+//! outside the exclusive lock meanwhile. Steps whose keys are known do not come here:
+//! `execute/section.rs`. A loop is inside while it executes the requests of one turn, which takes
+//! two stores; only who wants to be alone waits. Who was alone for long lets in all that wait to
+//! execute, before the next is alone: a loop waits for one script of others, however many there
+//! are. Who wants to be alone waits for those who came before. A thread that is no loop shuts the
+//! [`Door`] in front of the exclusive lock: it waits until each loop has ended its stay, whoever
+//! was alone in it.
 //!
 //! Invariant: while `alone` is set and no loop is marked as inside, nobody executes but its setter.
 //! Why: docs/decisions/0016, 0082. Tests: at the end of this file.
@@ -63,12 +64,12 @@ impl ExclusiveReason {
 /// Where a loop stands, alone on its cache lines.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-// SeqCst: see `Gates::go_in`.
+// SeqCst: see `ExclusiveLock::go_in`.
 struct LoopMark(AtomicU8);
 
-/// The gates of all event loops.
+/// The exclusive lock of all event loops.
 #[derive(Debug)]
-pub struct Gates {
+pub struct ExclusiveLock {
     marks: Box<[LoopMark]>,
     // SeqCst: see `go_in`.
     alone: AtomicBool,
@@ -95,7 +96,7 @@ pub struct Gates {
 #[derive(Debug)]
 struct Door {
     stays: Box<[LoopMark]>,
-    // SeqCst: as `Gates::alone`.
+    // SeqCst: as `ExclusiveLock::alone`.
     is_shut: AtomicBool,
     /// Held by who has shut it; the loops wait for it.
     turn: Mutex<()>,
@@ -104,7 +105,7 @@ struct Door {
 impl Door {
     #[inline]
     fn come_in(&self, index: usize) {
-        // SeqCst: as in `Gates::go_in`.
+        // SeqCst: as in `ExclusiveLock::go_in`.
         self.stays[index].0.store(INSIDE, Ordering::SeqCst);
         while self.is_shut.load(Ordering::SeqCst) {
             // Release: as in `leave`.
@@ -121,10 +122,10 @@ impl Door {
     }
 }
 
-/// A loop's stay inside its gate.
+/// A loop's stay inside the exclusive lock.
 #[derive(Debug)]
 pub struct Pass<'g> {
-    gates: &'g Gates,
+    exclusive_lock: &'g ExclusiveLock,
     index: usize,
     is_alone: Cell<bool>,
     /// Whether something was done that does not take constant time.
@@ -133,11 +134,11 @@ pub struct Pass<'g> {
     is_leased: Cell<bool>,
 }
 
-impl Gates {
+impl ExclusiveLock {
     /// Gates for so many event loops.
     #[must_use]
-    pub fn new(loops: usize) -> Gates {
-        Gates {
+    pub fn new(loops: usize) -> ExclusiveLock {
+        ExclusiveLock {
             marks: (0..loops).map(|_| LoopMark::default()).collect(),
             alone: AtomicBool::new(false),
             turns: AtomicU64::new(0),
@@ -152,15 +153,15 @@ impl Gates {
 
     /// The same with a door in front of them, which other threads may shut.
     #[must_use]
-    pub fn with_door(loops: usize) -> Gates {
+    pub fn with_door(loops: usize) -> ExclusiveLock {
         let door = Door {
             stays: (0..loops).map(|_| LoopMark::default()).collect(),
             is_shut: AtomicBool::new(false),
             turn: Mutex::default(),
         };
-        Gates {
+        ExclusiveLock {
             door: Some(door),
-            ..Gates::new(loops)
+            ..ExclusiveLock::new(loops)
         }
     }
 
@@ -189,7 +190,7 @@ impl Gates {
         }
         self.go_in(index);
         Pass {
-            gates: self,
+            exclusive_lock: self,
             index,
             is_alone: Cell::new(false),
             is_heavy: Cell::new(false),
@@ -283,7 +284,7 @@ impl Gates {
     /// Wakes all who wait to execute, and lets them in if others have been alone for long since
     /// that was done; for who was alone, before another can be.
     #[inline]
-    fn let_in(&self, since: &mut Stopwatch) {
+    fn admit(&self, since: &mut Stopwatch) {
         // SeqCst: as in `wait_to_go_in`. Who is not seen has seen that nobody is alone.
         let is_waiting = |mark: &LoopMark| mark.0.load(Ordering::SeqCst) == WAITING;
         if self.marks.iter().any(is_waiting) {
@@ -352,7 +353,7 @@ impl Pass<'_> {
     #[inline]
     #[must_use]
     pub fn is_alone(&self) -> bool {
-        self.gates.marks.len() == 1 || self.is_alone.get()
+        self.exclusive_lock.marks.len() == 1 || self.is_alone.get()
     }
 
     /// Runs `run` while no other loop executes. Inside itself it just runs.
@@ -360,27 +361,27 @@ impl Pass<'_> {
     /// Cost: nothing with one loop; else a wait for those who wanted to be alone before, and for
     /// what the other loops are executing, at most one turn of each.
     pub fn alone<R>(&self, reason: ExclusiveReason, run: impl FnOnce() -> R) -> R {
-        let gates = self.gates;
-        if gates.marks.len() == 1 || self.is_alone.replace(true) {
+        let exclusive_lock = self.exclusive_lock;
+        if exclusive_lock.marks.len() == 1 || self.is_alone.replace(true) {
             return run();
         }
         // Relaxed: as declared.
-        gates.exclusive[reason as usize].fetch_add(1, Ordering::Relaxed);
-        let mark = &gates.marks[self.index].0;
+        exclusive_lock.exclusive[reason as usize].fetch_add(1, Ordering::Relaxed);
+        let mark = &exclusive_lock.marks[self.index].0;
         // Release: as in `go_out`; who waits is outside.
         mark.store(QUEUED, Ordering::Release);
-        let mut turn = gates.turn.lock();
-        gates.alone.store(true, Ordering::SeqCst);
-        wait_until_outside(&gates.marks);
+        let mut turn = exclusive_lock.turn.lock();
+        exclusive_lock.alone.store(true, Ordering::SeqCst);
+        wait_until_outside(&exclusive_lock.marks);
         // Relaxed: to the others it is the same as waiting.
         mark.store(OUTSIDE, Ordering::Relaxed);
         let result = run();
         // Relaxed: as declared.
-        gates.turns.fetch_add(1, Ordering::Relaxed);
-        gates.alone.store(false, Ordering::SeqCst);
+        exclusive_lock.turns.fetch_add(1, Ordering::Relaxed);
+        exclusive_lock.alone.store(false, Ordering::SeqCst);
         // Nobody else is alone before `turn` is given on. SeqCst: as in `go_in`.
         mark.store(INSIDE, Ordering::SeqCst);
-        gates.let_in(&mut turn);
+        exclusive_lock.admit(&mut turn);
         drop(turn);
         self.is_alone.set(false);
         result
@@ -389,10 +390,10 @@ impl Pass<'_> {
 
 impl Drop for Pass<'_> {
     fn drop(&mut self) {
-        if self.gates.marks.len() > 1 {
-            self.gates.go_out(self.index);
+        if self.exclusive_lock.marks.len() > 1 {
+            self.exclusive_lock.go_out(self.index);
         }
-        if let Some(door) = &self.gates.door {
+        if let Some(door) = &self.exclusive_lock.door {
             door.leave(self.index);
         }
     }
@@ -411,15 +412,15 @@ mod tests {
     #[test]
     fn who_is_alone_sees_nobody_else_execute() {
         const LOOPS: usize = 4;
-        let gates = Gates::new(LOOPS);
+        let exclusive_lock = ExclusiveLock::new(LOOPS);
         // Two counts that are equal whenever nobody is between the two additions.
         let (first, second) = (AtomicU64::new(0), AtomicU64::new(0));
         std::thread::scope(|scope| {
             for index in 0..LOOPS {
-                let (gates, first, second) = (&gates, &first, &second);
+                let (exclusive_lock, first, second) = (&exclusive_lock, &first, &second);
                 scope.spawn(move || {
                     for turn in 0..TURNS {
-                        let pass = gates.enter(index);
+                        let pass = exclusive_lock.enter(index);
                         first.fetch_add(1, Ordering::Relaxed);
                         spin_loop();
                         second.fetch_add(1, Ordering::Relaxed);
@@ -439,8 +440,8 @@ mod tests {
     }
 
     /// Waits until loop `index` waits for others.
-    fn until_it_waits(gates: &Gates, index: usize) {
-        while gates.waits_at(index).is_none() {
+    fn until_it_waits(exclusive_lock: &ExclusiveLock, index: usize) {
+        while exclusive_lock.waits_at(index).is_none() {
             yield_now();
         }
     }
@@ -448,20 +449,20 @@ mod tests {
     #[test]
     fn who_waits_to_execute_is_let_in_before_the_next_is_alone() {
         for _ in 0..if cfg!(miri) { 3 } else { 100 } {
-            let gates = Gates::new(3);
+            let exclusive_lock = ExclusiveLock::new(3);
             let order = Mutex::new(Vec::new());
             let note = |name| order.lock().unwrap().push(name);
             std::thread::scope(|scope| {
-                let (gates, note) = (&gates, &note);
-                gates.enter(0).alone(Command, || {
+                let (exclusive_lock, note) = (&exclusive_lock, &note);
+                exclusive_lock.enter(0).alone(Command, || {
                     // Who wants to be alone has waited for longer.
-                    scope.spawn(move || gates.enter(1).alone(Command, || note("alone")));
-                    until_it_waits(gates, 1);
+                    scope.spawn(move || exclusive_lock.enter(1).alone(Command, || note("alone")));
+                    until_it_waits(exclusive_lock, 1);
                     scope.spawn(move || {
-                        let _pass = gates.enter(2);
+                        let _pass = exclusive_lock.enter(2);
                         note("inside");
                     });
-                    until_it_waits(gates, 2);
+                    until_it_waits(exclusive_lock, 2);
                     // paced: after this long, loops that wait to execute are let in first.
                     std::thread::sleep(Duration::from_micros(UNFAIR_US));
                 });
@@ -483,17 +484,17 @@ mod tests {
     #[cfg(not(miri))]
     #[test]
     fn who_is_alone_again_and_again_does_not_keep_another_from_it() {
-        let gates = Gates::new(2);
+        let exclusive_lock = ExclusiveLock::new(2);
         let is_over = AtomicBool::new(false);
         let mut since = 0;
         std::thread::scope(|scope| {
-            let (gates, is_over) = (&gates, &is_over);
-            let pass = gates.enter(0);
+            let (exclusive_lock, is_over) = (&exclusive_lock, &is_over);
+            let pass = exclusive_lock.enter(0);
             let (tell, told) = std::sync::mpsc::channel();
             scope.spawn(move || {
-                let other = gates.enter(1);
+                let other = exclusive_lock.enter(1);
                 tell.send(rustix::thread::gettid()).unwrap();
-                while !gates.alone.load(Ordering::Relaxed) {
+                while !exclusive_lock.alone.load(Ordering::Relaxed) {
                     yield_now();
                 }
                 other.alone(Command, || is_over.store(true, Ordering::Relaxed));
@@ -513,46 +514,49 @@ mod tests {
 
     #[test]
     fn who_waits_is_told_how_often_others_were_alone() {
-        let gates = Gates::new(2);
-        assert_eq!(gates.waits_at(1), None);
+        let exclusive_lock = ExclusiveLock::new(2);
+        assert_eq!(exclusive_lock.waits_at(1), None);
         std::thread::scope(|scope| {
-            let gates = &gates;
-            let pass = gates.enter(0);
+            let exclusive_lock = &exclusive_lock;
+            let pass = exclusive_lock.enter(0);
             pass.alone(Command, || ());
             pass.alone(Command, || {
-                assert_eq!(gates.waits_at(0), None);
-                scope.spawn(move || drop(gates.enter(1)));
-                until_it_waits(gates, 1);
-                assert_eq!(gates.waits_at(1), Some(1));
+                assert_eq!(exclusive_lock.waits_at(0), None);
+                scope.spawn(move || drop(exclusive_lock.enter(1)));
+                until_it_waits(exclusive_lock, 1);
+                assert_eq!(exclusive_lock.waits_at(1), Some(1));
             });
         });
-        assert_eq!((gates.waits_at(0), gates.waits_at(1)), (None, None));
+        assert_eq!(
+            (exclusive_lock.waits_at(0), exclusive_lock.waits_at(1)),
+            (None, None)
+        );
     }
 
     #[test]
     fn who_is_kept_out_by_the_door_waits_for_others_too() {
-        let gates = Gates::with_door(1);
+        let exclusive_lock = ExclusiveLock::with_door(1);
         std::thread::scope(|scope| {
-            let gates = &gates;
-            gates.shut_out(|| {
-                scope.spawn(move || drop(gates.enter(0)));
-                until_it_waits(gates, 0);
+            let exclusive_lock = &exclusive_lock;
+            exclusive_lock.shut_out(|| {
+                scope.spawn(move || drop(exclusive_lock.enter(0)));
+                until_it_waits(exclusive_lock, 0);
             });
         });
-        assert_eq!(gates.waits_at(0), None);
+        assert_eq!(exclusive_lock.waits_at(0), None);
     }
 
     #[test]
     fn who_shuts_the_door_finds_nobody_between_two_steps_of_who_is_alone() {
         for loops in [1, 3] {
-            let gates = Gates::with_door(loops);
+            let exclusive_lock = ExclusiveLock::with_door(loops);
             let (first, second) = (AtomicU64::new(0), AtomicU64::new(0));
             std::thread::scope(|scope| {
                 for index in 0..loops {
-                    let (gates, first, second) = (&gates, &first, &second);
+                    let (exclusive_lock, first, second) = (&exclusive_lock, &first, &second);
                     scope.spawn(move || {
                         for turn in 0..TURNS {
-                            let pass = gates.enter(index);
+                            let pass = exclusive_lock.enter(index);
                             first.fetch_add(1, Ordering::Relaxed);
                             if turn % 3 == 0 {
                                 // Who waits to be alone has not left.
@@ -563,7 +567,7 @@ mod tests {
                     });
                 }
                 for _ in 0..TURNS / 10 {
-                    gates.shut_out(|| {
+                    exclusive_lock.shut_out(|| {
                         let counts = first.load(Ordering::Relaxed);
                         assert_eq!(counts, second.load(Ordering::Relaxed));
                     });

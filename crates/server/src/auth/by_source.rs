@@ -1,4 +1,5 @@
-//! Crowd: who is there, by where they come from, so that the source with most gives way first.
+//! By source: numbers by the address that they come from, so that the source with most gives way
+//! first.
 //!
 //! Members are numbers, greater ones came later. All but a count takes time that grows with the
 //! logarithm of their number.
@@ -8,17 +9,17 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
 
-use crate::auth::guesses::Source;
+use crate::auth::login_limiter::Source;
 
 /// Members by their sources.
 #[derive(Debug, Default)]
-pub struct Crowd {
+pub struct BySource {
     members: HashMap<Source, BTreeSet<u64>>,
     /// Sources by how many they have; of as many, the one whose oldest came first is last.
     sizes: BTreeSet<(usize, Reverse<u64>, Source)>,
 }
 
-impl Crowd {
+impl BySource {
     /// Adds a member that is not there.
     pub fn add(&mut self, source: Source, number: u64) {
         self.change(source, |members| members.insert(number));
@@ -71,24 +72,30 @@ mod tests {
     #[test]
     fn the_source_with_most_gives_way_and_its_oldest_goes() {
         let (one, two) = (Source::of("192.0.2.1:1"), Source::of("192.0.2.2:1"));
-        let mut crowd = Crowd::default();
-        assert_eq!((crowd.oldest_of_most(), crowd.count_of(one)), (None, 0));
-        crowd.add(one, 1);
-        crowd.add(two, 2);
-        // Of as many, the one that has been there longest.
-        assert_eq!(crowd.oldest_of_most(), Some(1));
-        crowd.add(two, 3);
-        assert_eq!(crowd.oldest_of_most(), Some(2));
-        assert_eq!(crowd.oldest_of(two), Some(2));
-        crowd.remove(two, 2);
-        crowd.remove(two, 2);
-        assert_eq!((crowd.oldest_of_most(), crowd.count_of(two)), (Some(1), 1));
-        crowd.remove(one, 1);
+        let mut by_source = BySource::default();
         assert_eq!(
-            (crowd.oldest_of(one), crowd.oldest_of_most()),
+            (by_source.oldest_of_most(), by_source.count_of(one)),
+            (None, 0)
+        );
+        by_source.add(one, 1);
+        by_source.add(two, 2);
+        // Of as many, the one that has been there longest.
+        assert_eq!(by_source.oldest_of_most(), Some(1));
+        by_source.add(two, 3);
+        assert_eq!(by_source.oldest_of_most(), Some(2));
+        assert_eq!(by_source.oldest_of(two), Some(2));
+        by_source.remove(two, 2);
+        by_source.remove(two, 2);
+        assert_eq!(
+            (by_source.oldest_of_most(), by_source.count_of(two)),
+            (Some(1), 1)
+        );
+        by_source.remove(one, 1);
+        assert_eq!(
+            (by_source.oldest_of(one), by_source.oldest_of_most()),
             (None, Some(3))
         );
-        crowd.remove(two, 3);
-        assert!(crowd.members.is_empty() && crowd.sizes.is_empty());
+        by_source.remove(two, 3);
+        assert!(by_source.members.is_empty() && by_source.sizes.is_empty());
     }
 }

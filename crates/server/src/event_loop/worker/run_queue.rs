@@ -1,4 +1,4 @@
-//! Lineup: whose turn it is, and in which order.
+//! Run queue: whose turn it is, and in which order.
 //!
 //! A connection that the poller has just reported is *fresh*: each turn serves all of those. One
 //! that has something left from an earlier turn (more requests than its share, a reply too long for
@@ -12,7 +12,7 @@
 
 /// The slots of connections with something to do.
 #[derive(Debug, Default)]
-pub(super) struct Lineup {
+pub(super) struct RunQueue {
     fresh: Vec<u32>,
     going_on: Vec<u32>,
     /// Those that go on and had no time in this turn although it was their turn.
@@ -30,7 +30,7 @@ pub(super) struct Turn {
     pub(super) going_on: Vec<u32>,
 }
 
-impl Lineup {
+impl RunQueue {
     /// Whether nobody has anything to do.
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
@@ -99,49 +99,55 @@ mod tests {
 
     #[test]
     fn who_was_not_served_stays_ahead_of_who_lined_up_meanwhile() {
-        let mut lineup = Lineup::default();
-        (1..=4).for_each(|slot| lineup.push(slot));
-        lineup.push_fresh(9);
-        let turn = lineup.begin();
+        let mut run_queue = RunQueue::default();
+        (1..=4).for_each(|slot| run_queue.push(slot));
+        run_queue.push_fresh(9);
+        let turn = run_queue.begin();
         assert_eq!(
             (&*turn.fresh, &*turn.going_on),
             (&[9][..], &[1, 2, 3, 4][..])
         );
-        assert!(lineup.is_empty());
+        assert!(run_queue.is_empty());
         // The fresh one and the first that went on have more to do.
-        lineup.push(9);
-        lineup.push(1);
-        lineup.end(turn, 1);
-        let turn = lineup.begin();
+        run_queue.push(9);
+        run_queue.push(1);
+        run_queue.end(turn, 1);
+        let turn = run_queue.begin();
         assert_eq!(turn.going_on, [2, 3, 4, 9, 1]);
-        lineup.end(turn, 5);
-        assert!(lineup.is_empty());
+        run_queue.end(turn, 5);
+        assert!(run_queue.is_empty());
     }
 
     #[test]
     fn who_had_no_time_keeps_its_place() {
-        let mut lineup = Lineup::default();
-        (1..=6).for_each(|slot| lineup.push(slot));
-        let turn = lineup.begin();
+        let mut run_queue = RunQueue::default();
+        (1..=6).for_each(|slot| run_queue.push(slot));
+        let turn = run_queue.begin();
         // Of 1 to 4 the first two had their turn, of which 1 has more to do, as has 9.
-        lineup.push(9);
-        let len = lineup.len();
-        [3, 4].into_iter().for_each(|slot| lineup.push(slot));
-        lineup.keep_place_since(len);
-        lineup.push(1);
-        lineup.end(turn, 4);
-        assert_eq!(lineup.begin().going_on, [3, 4, 5, 6, 9, 1]);
+        run_queue.push(9);
+        let len = run_queue.len();
+        [3, 4].into_iter().for_each(|slot| run_queue.push(slot));
+        run_queue.keep_place_since(len);
+        run_queue.push(1);
+        run_queue.end(turn, 4);
+        assert_eq!(run_queue.begin().going_on, [3, 4, 5, 6, 9, 1]);
     }
 
     #[test]
     fn lists_are_used_again() {
-        let mut lineup = Lineup::default();
-        (0..100).for_each(|slot| lineup.push_fresh(slot));
+        let mut run_queue = RunQueue::default();
+        (0..100).for_each(|slot| run_queue.push_fresh(slot));
         for _ in 0..2 {
-            let turn = lineup.begin();
+            let turn = run_queue.begin();
             assert!(turn.going_on.is_empty());
-            lineup.end(turn, 0);
+            run_queue.end(turn, 0);
         }
-        assert!(lineup.fresh.capacity().max(lineup.resting[0].capacity()) >= 100);
+        assert!(
+            run_queue
+                .fresh
+                .capacity()
+                .max(run_queue.resting[0].capacity())
+                >= 100
+        );
     }
 }

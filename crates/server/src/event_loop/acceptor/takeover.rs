@@ -1,4 +1,4 @@
-//! Succeed: how a successor takes over from this server.
+//! Takeover: how a new process takes over from this server.
 //!
 //! What is said is [`handover`](crate::upgrade::handover)'s. Here is what this server does: it
 //! looks away from its listeners, where clients wait from then on, has the loops give up their
@@ -12,53 +12,56 @@ use std::sync::atomic::Ordering;
 
 use super::{Acceptor, SUCCESSOR_TOKEN};
 use crate::config::settings::address::Address;
-use crate::event_loop::entrance::refuse;
+use crate::event_loop::admission::refuse;
 use crate::net::listener::Listener;
 use crate::net::mailbox::{Arrival, Mailbox};
 use crate::net::open_sockets::place_of;
 use crate::state::State;
 use crate::system::poller::Interest;
-use crate::upgrade::cession::Cession;
-use crate::upgrade::handover::cede::{Phase, Reaction, Succession};
+use crate::upgrade::client_handover::ClientHandover;
+use crate::upgrade::handover::hand_over::{Phase, Reaction, TakeoverPeer};
 use crate::upgrade::notify::{self, Notice};
 
 /// What a takeover needs.
-pub(crate) struct Ceremony {
-    succession: Succession,
-    cession: Arc<Cession>,
+pub(crate) struct Takeover {
+    takeover_peer: TakeoverPeer,
+    client_handover: Arc<ClientHandover>,
     /// Whether upkeep rested before it began.
     upkeep_rested: bool,
     is_over: bool,
 }
 
-impl Ceremony {
+impl Takeover {
     /// By this conversation and with what the loops give up.
-    pub(crate) fn new(succession: Succession, cession: Arc<Cession>) -> Ceremony {
-        Ceremony {
-            succession,
-            cession,
+    pub(crate) fn new(
+        takeover_peer: TakeoverPeer,
+        client_handover: Arc<ClientHandover>,
+    ) -> Takeover {
+        Takeover {
+            takeover_peer,
+            client_handover,
             upkeep_rested: false,
             is_over: false,
         }
     }
 
     pub(super) fn door(&self) -> BorrowedFd<'_> {
-        self.succession.door()
+        self.takeover_peer.door()
     }
 
     pub(super) fn until_ms(&self) -> Option<u64> {
-        self.succession.until_ms()
+        self.takeover_peer.until_ms()
     }
 
     fn is_quiet(&self) -> bool {
-        self.succession.stage().is_some_and(Phase::is_quiet)
+        self.takeover_peer.stage().is_some_and(Phase::is_quiet)
     }
 
-    /// What has to be done with the items once nothing runs any more and before the successor has
+    /// What has to be done with the items once nothing runs any more and before the new process has
     /// them: nothing in the background touches them, and what is known of them is written down.
     fn seal(&mut self, state: &State) {
         self.upkeep_rested = state.upkeep_rests.swap(true, Ordering::Relaxed);
-        state.cache.cede();
+        state.cache.hand_over();
     }
 
     /// Undoes that.
@@ -74,17 +77,17 @@ impl Ceremony {
 impl Acceptor {
     /// Goes on where another server has let go: with its socket files and its clients.
     pub(crate) fn take_over(&mut self, clients: Vec<Arrival>) {
-        if let Some(ceremony) = &mut self.ceremony {
-            ceremony.succession.adopt_file();
+        if let Some(takeover) = &mut self.takeover {
+            takeover.takeover_peer.adopt_file();
         }
-        let state = &self.entrance.state;
+        let state = &self.admission.state;
         for listener in &mut self.listeners {
             listener.adopt_file(state.settings.unix_mode);
         }
         let may_stay = |client: &Arrival| self.has_place_for(client);
         let (clients, others): (Vec<_>, Vec<_>) = clients.into_iter().partition(may_stay);
         for client in clients {
-            self.entrance.let_in(client, &state.acceptor);
+            self.admission.admit(client, &state.acceptor);
         }
         if !others.is_empty() {
             let clients = others.len();
@@ -113,24 +116,24 @@ impl Acceptor {
         }
     }
 
-    /// Whether nobody is taken in, because a successor takes over.
+    /// Whether nobody is taken in, because a new process takes over.
     pub(super) fn is_quiet(&self) -> bool {
-        self.ceremony.as_ref().is_some_and(Ceremony::is_quiet)
+        self.takeover.as_ref().is_some_and(Takeover::is_quiet)
     }
 
     /// Lets somebody in who wants to take over.
     pub(super) fn greet(&mut self, now_ms: u64) {
         let refusal = if self.leave_ms.is_some() {
             Some("the server is shutting down")
-        } else if self.entrance.state.cache.is_read_before() {
+        } else if self.admission.state.cache.is_read_before() {
             Some("the server before it is still sending values to slow clients")
         } else {
             None
         };
-        let Some(ceremony) = &mut self.ceremony else {
+        let Some(takeover) = &mut self.takeover else {
             return;
         };
-        match ceremony.succession.greet(refusal, now_ms) {
+        match takeover.takeover_peer.greet(refusal, now_ms) {
             Ok(None) => {}
             Ok(Some(channel)) => {
                 let added = self.poller.add(channel, SUCCESSOR_TOKEN, Interest::Level);
@@ -142,43 +145,43 @@ impl Acceptor {
         }
     }
 
-    /// Hears what the successor says, and does it.
+    /// Hears what the new process says, and does it.
     pub(super) fn hear(&mut self, now_ms: u64) {
-        let Some(ceremony) = &mut self.ceremony else {
+        let Some(takeover) = &mut self.takeover else {
             return;
         };
-        match ceremony.succession.hear(&self.listeners, now_ms) {
+        match takeover.takeover_peer.hear(&self.listeners, now_ms) {
             Reaction::Nothing => {}
             Reaction::Yield => self.begin_to_yield(),
-            Reaction::Over => ceremony.is_over = true,
+            Reaction::Over => takeover.is_over = true,
             Reaction::Abandon(reason) => self.abandon(&reason),
         }
     }
 
     /// Takes nobody in any more, and has the loops come to rest.
     fn begin_to_yield(&mut self) {
-        let state = &self.entrance.state;
+        let state = &self.admission.state;
         // Relaxed: a flag that orders nothing.
         state.leaving.store(true, Ordering::Relaxed);
         for listener in &self.listeners {
             let _ = self.poller.remove(listener);
         }
-        if let Some(ceremony) = &self.ceremony {
-            ceremony.cession.begin(&self.entrance.mailboxes);
+        if let Some(takeover) = &self.takeover {
+            takeover.client_handover.begin(&self.admission.mailboxes);
         }
     }
 
-    /// Goes on with a takeover that is under way; whether the successor serves.
-    pub(super) fn go_on_ceding(&mut self, now_ms: u64) -> bool {
-        let Some(ceremony) = &mut self.ceremony else {
+    /// Goes on with a takeover that is under way; whether the new process serves.
+    pub(super) fn go_on_handing_over(&mut self, now_ms: u64) -> bool {
+        let Some(takeover) = &mut self.takeover else {
             return false;
         };
-        let stage = ceremony.succession.stage();
-        let loops = self.entrance.mailboxes.len();
-        let late = ceremony.until_ms().is_some_and(|until| until <= now_ms);
-        if ceremony.is_over {
+        let stage = takeover.takeover_peer.stage();
+        let loops = self.admission.mailboxes.len();
+        let late = takeover.until_ms().is_some_and(|until| until <= now_ms);
+        if takeover.is_over {
             return true;
-        } else if stage == Some(Phase::Yielding) && ceremony.cession.settled() == loops {
+        } else if stage == Some(Phase::Yielding) && takeover.client_handover.settled() == loops {
             self.give(now_ms);
         } else if late {
             self.abandon("it took too long");
@@ -186,47 +189,47 @@ impl Acceptor {
         false
     }
 
-    /// Gives the successor everything, now that no loop runs a request.
+    /// Gives the new process everything, now that no loop runs a request.
     fn give(&mut self, now_ms: u64) {
-        let Some(ceremony) = &mut self.ceremony else {
+        let Some(takeover) = &mut self.takeover else {
             return;
         };
-        ceremony.seal(&self.entrance.state);
-        let clients = ceremony.cession.take();
-        let memory = self.entrance.state.cache.state_file();
-        let (others, next) = ceremony.succession.give(clients, memory, now_ms);
+        takeover.seal(&self.admission.state);
+        let clients = takeover.client_handover.take();
+        let memory = self.admission.state.cache.state_file();
+        let (others, next) = takeover.takeover_peer.give(clients, memory, now_ms);
         // The loops end them.
         for client in others {
-            self.entrance.let_in(client, &self.entrance.state.acceptor);
+            self.admission.admit(client, &self.admission.state.acceptor);
         }
         if let Reaction::Abandon(reason) = next {
             self.abandon(&reason);
         }
     }
 
-    /// Goes on as before, if a successor was there.
+    /// Goes on as before, if a new process was there.
     pub(super) fn abandon(&mut self, reason: &str) {
-        let Some(ceremony) = &mut self.ceremony else {
+        let Some(takeover) = &mut self.takeover else {
             return;
         };
-        let Some(stage) = ceremony.succession.stage() else {
+        let Some(stage) = takeover.takeover_peer.stage() else {
             return;
         };
-        let mut clients = ceremony.succession.abandon(reason);
+        let mut clients = takeover.takeover_peer.abandon(reason);
         if !stage.is_quiet() {
             return;
         }
-        let state = &self.entrance.state;
+        let state = &self.admission.state;
         if stage == Phase::Given {
-            ceremony.unseal(state);
+            takeover.unseal(state);
         }
         // Relaxed: a flag that orders nothing.
         state
             .leaving
             .store(self.leave_ms.is_some(), Ordering::Relaxed);
-        clients.extend(ceremony.cession.end(&self.entrance.mailboxes));
+        clients.extend(takeover.client_handover.end(&self.admission.mailboxes));
         for client in clients {
-            self.entrance.let_in(client, &self.entrance.state.acceptor);
+            self.admission.admit(client, &self.admission.state.acceptor);
         }
         let opened = self.open();
         if let Err(errno) = opened {
@@ -236,21 +239,21 @@ impl Acceptor {
         self.shut_until_ms = opened.is_err().then_some(0);
     }
 
-    /// Lets go of everything: the successor serves.
+    /// Lets go of everything: the new process serves.
     pub(super) fn let_go(mut self) {
-        let Some(ceremony) = self.ceremony.take() else {
+        let Some(takeover) = self.takeover.take() else {
             return;
         };
-        let pid = ceremony.succession.pid().unwrap_or_default();
+        let pid = takeover.takeover_peer.pid().unwrap_or_default();
         let listeners = self.listeners.len();
         for listener in &mut self.listeners {
             listener.keep_file();
         }
         self.listeners.clear();
         notify::tell(Notice::Successor(pid));
-        let clients = ceremony.succession.let_go();
+        let clients = takeover.takeover_peer.let_go();
         tracing::info!(pid, listeners, clients, "handed over to the new server");
-        Mailbox::drain(&self.entrance.mailboxes);
+        Mailbox::drain(&self.admission.mailboxes);
     }
 }
 

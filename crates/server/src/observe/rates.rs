@@ -1,4 +1,4 @@
-//! Pace: how much happens each second, over the last second and a half.
+//! Rates: how much happens each second, over the last second and a half.
 //!
 //! An event loop takes a sample of the counters ten times a second; a rate is the difference
 //! between the newest sample and the oldest that is kept.
@@ -43,9 +43,9 @@ pub struct Rates {
 
 /// The samples.
 #[derive(Debug, Default)]
-pub struct Pace(Mutex<VecDeque<Sample>>);
+pub struct RateSamples(Mutex<VecDeque<Sample>>);
 
-impl Pace {
+impl RateSamples {
     /// Takes a sample.
     pub fn note(&self, sample: Sample) {
         let mut samples = self.lock();
@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn a_rate_is_taken_over_the_samples_that_are_kept() {
-        let pace = Pace::default();
+        let pace = RateSamples::default();
         assert_eq!(pace.rates(), Rates::default());
         for step in 0..100 {
             let commands = if step < 50 { 0 } else { (step - 50) * 20 };

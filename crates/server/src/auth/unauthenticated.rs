@@ -1,4 +1,4 @@
-//! Doorstep: connections that have to log in and have not, on all event loops.
+//! Unauthenticated: connections that have to log in and have not, on all event loops.
 //!
 //! When there are as many connections as there may be, one of these gives way to who comes then:
 //! the oldest of the source that has most of them. Its loop is told and closes it.
@@ -8,37 +8,37 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::auth::crowd::Crowd;
-use crate::auth::guesses::Source;
+use crate::auth::by_source::BySource;
+use crate::auth::login_limiter::Source;
 use crate::net::mailbox::Home;
 
 /// Who stands there.
 #[derive(Debug, Default)]
-pub struct Doorstep(Mutex<Standers>);
+pub struct Unauthenticated(Mutex<Waiting>);
 
 #[derive(Debug, Default)]
-struct Standers {
+struct Waiting {
     homes: HashMap<u64, (Source, Home)>,
-    crowd: Crowd,
+    by_source: BySource,
     last: u64,
 }
 
-impl Standers {
+impl Waiting {
     fn remove(&mut self, number: u64) -> Option<Home> {
         let (source, home) = self.homes.remove(&number)?;
-        self.crowd.remove(source, number);
+        self.by_source.remove(source, number);
         Some(home)
     }
 }
 
-impl Doorstep {
+impl Unauthenticated {
     /// Notes a connection from `source` that has to log in; the number by which it leaves.
     pub fn enter(&self, source: Source, home: Home) -> u64 {
-        let mut standers = self.lock();
-        standers.last += 1;
-        let number = standers.last;
-        standers.homes.insert(number, (source, home));
-        standers.crowd.add(source, number);
+        let mut waiting = self.lock();
+        waiting.last += 1;
+        let number = waiting.last;
+        waiting.homes.insert(number, (source, home));
+        waiting.by_source.add(source, number);
         number
     }
 
@@ -49,17 +49,17 @@ impl Doorstep {
 
     /// Has one give way; whether there was one.
     pub fn give_way(&self) -> bool {
-        let mut standers = self.lock();
-        let oldest = standers.crowd.oldest_of_most();
-        let home = oldest.and_then(|number| standers.remove(number));
-        drop(standers);
+        let mut waiting = self.lock();
+        let oldest = waiting.by_source.oldest_of_most();
+        let home = oldest.and_then(|number| waiting.remove(number));
+        drop(waiting);
         home.is_some_and(|home| {
             home.give_way();
             true
         })
     }
 
-    fn lock(&self) -> MutexGuard<'_, Standers> {
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,4 +1,4 @@
-//! Standing: whose a connection is, and for how long.
+//! Identity: whose a connection is, and for how long.
 //!
 //! A login lasts as long as what it was made with: the user has to be in the file without a break,
 //! may log in, and has the hash, the certificate's name or the uid that let it in. A user that is
@@ -96,21 +96,21 @@ impl Users {
                 .is_some_and(|now| now.may_the_same(&login.user))
     }
 
-    /// The standing of a connection on which this login was just made.
+    /// The identity of a connection on which this login was just made.
     #[must_use]
-    pub fn standing_of(&self, mut login: Login) -> Standing {
+    pub fn identity_of(&self, mut login: Login) -> Identity {
         // What has changed since its user was found is noticed now.
         if login.renew(self) {
-            Standing::User(login)
+            Identity::User(login)
         } else {
-            Standing::Unknown
+            Identity::Unknown
         }
     }
 }
 
 /// Whose a connection is.
 #[derive(Clone, Debug, Default)]
-pub enum Standing {
+pub enum Identity {
     /// Anybody's who may do all: there is no file of users, and the listener's own secret was told
     /// if it has one.
     Free,
@@ -121,15 +121,15 @@ pub enum Standing {
     User(Login),
 }
 
-impl Standing {
-    /// The standing of a connection that just came: `Unknown` with users, else `Free` unless
+impl Identity {
+    /// The identity of a connection that just came: `Unknown` with users, else `Free` unless
     /// its listener has a secret.
     #[must_use]
-    pub fn of_new(users: Option<&Users>, has_secret: bool) -> Standing {
+    pub fn of_new(users: Option<&Users>, has_secret: bool) -> Identity {
         if users.is_some() || has_secret {
-            Standing::Unknown
+            Identity::Unknown
         } else {
-            Standing::Free
+            Identity::Free
         }
     }
 
@@ -137,24 +137,24 @@ impl Standing {
     #[inline]
     #[must_use]
     pub fn is_free(&self) -> bool {
-        matches!(self, Standing::Free)
+        matches!(self, Identity::Free)
     }
 
     /// Whether it is somebody's, as far as is known.
     #[inline]
     #[must_use]
     pub fn is_known(&self) -> bool {
-        !matches!(self, Standing::Unknown)
+        !matches!(self, Identity::Unknown)
     }
 
     /// The user in force; none of a connection that has to log in, or needs no user.
     #[inline]
     pub fn user(&mut self, users: Option<&Users>) -> Option<&Arc<User>> {
-        let (Standing::User(login), Some(users)) = (&mut *self, users) else {
+        let (Identity::User(login), Some(users)) = (&mut *self, users) else {
             return None;
         };
         if login.generation != users.generation() && !login.renew(users) {
-            *self = Standing::Unknown;
+            *self = Identity::Unknown;
             return None;
         }
         self.last_user()
@@ -172,8 +172,8 @@ impl Standing {
     #[must_use]
     pub fn last_login(&self) -> Option<&Login> {
         match self {
-            Standing::User(login) => Some(login),
-            Standing::Free | Standing::Unknown => None,
+            Identity::User(login) => Some(login),
+            Identity::Free | Identity::Unknown => None,
         }
     }
 }

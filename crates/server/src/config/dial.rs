@@ -1,4 +1,4 @@
-//! Carriers: how the subcommands reach a server, in plain text or over TLS.
+//! Dial: how the subcommands reach a server, in plain text or over TLS.
 //!
 //! Tests: tests/top.rs, tests/migrate.rs, tests/healthcheck.rs.
 
@@ -24,9 +24,9 @@ use rustls::{
 pub const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A connection, encrypted or not.
-pub trait Carrier: Read + Write {}
+pub trait PeerStream: Read + Write {}
 
-impl<T: Read + Write> Carrier for T {}
+impl<T: Read + Write> PeerStream for T {}
 
 /// Whom a client over TLS believes, and what it shows of itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -62,7 +62,7 @@ pub fn connect(host: &str, port: u16) -> Result<TcpStream, String> {
 ///
 /// # Errors
 /// Why that cannot be, in one line.
-pub fn encrypt<S: Carrier>(
+pub fn encrypt<S: PeerStream>(
     stream: S,
     host: &str,
     trust: &Trust,
@@ -70,7 +70,7 @@ pub fn encrypt<S: Carrier>(
     speak(stream, host, config(trust)?)
 }
 
-fn speak<S: Carrier>(
+fn speak<S: PeerStream>(
     stream: S,
     host: &str,
     config: Arc<ClientConfig>,
@@ -87,7 +87,7 @@ fn speak<S: Carrier>(
 ///
 /// # Errors
 /// Why that cannot be, in one line.
-pub fn encrypt_to_anyone<S: Carrier>(
+pub fn encrypt_to_anyone<S: PeerStream>(
     stream: S,
     host: &str,
     trust: &Trust,

@@ -1,9 +1,9 @@
-//! Cession: what the event loops give up for a successor, and how far they are.
+//! Client handover: what the event loops give up for a new process, and how far they are.
 //!
 //! The acceptor begins one and wakes the loops. Each gives up its connections between two requests
-//! ([`Cession::give`]), ends those that cannot go over, and says that it has settled: from then on
-//! it runs no request. The acceptor ends the cession when the successor did not come, and the loops
-//! go on as before.
+//! ([`ClientHandover::give`]), ends those that cannot go over, and says that it has settled: from
+//! then on it runs no request. The acceptor ends the handover of clients when the new process did
+//! not come, and the loops go on as before.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,21 +12,21 @@ use crate::net::mailbox::{Arrival, Mailbox};
 
 /// What the loops and the acceptor share.
 #[derive(Debug, Default)]
-pub(crate) struct Cession {
+pub(crate) struct ClientHandover {
     /// Odd while one is under way; each beginning and each end is one more.
     // Release and Acquire: a loop that sees the number sees every connection posted before.
     number: AtomicU64,
-    given: Mutex<Ceded>,
+    given: Mutex<HandedOver>,
 }
 
 #[derive(Debug, Default)]
-struct Ceded {
+struct HandedOver {
     arrivals: Vec<Arrival>,
     /// Loops that have settled.
     settled: usize,
 }
 
-impl Cession {
+impl ClientHandover {
     /// The present number; one is under way if it is odd.
     #[inline]
     pub(crate) fn number(&self) -> u64 {
@@ -35,7 +35,7 @@ impl Cession {
 
     /// Asks all loops to give up their connections.
     pub(crate) fn begin(&self, loops: &[Mailbox]) {
-        *self.lock() = Ceded::default();
+        *self.lock() = HandedOver::default();
         self.step(loops);
     }
 
@@ -50,8 +50,8 @@ impl Cession {
         loops.iter().for_each(|mailbox| mailbox.waker.wake());
     }
 
-    /// Gives a connection up, in the cession with this number; or it is over, and the connection
-    /// comes back.
+    /// Gives a connection up, in the handover of clients with this number; or it is over, and the
+    /// connection comes back.
     pub(crate) fn give(&self, number: u64, arrival: Arrival) -> Option<Arrival> {
         let mut given = self.lock();
         if self.number() != number {
@@ -77,7 +77,7 @@ impl Cession {
         std::mem::take(&mut self.lock().arrivals)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Ceded> {
+    fn lock(&self) -> MutexGuard<'_, HandedOver> {
         self.given.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,4 +1,4 @@
-//! Strangers: clients that speak another protocol than their port does.
+//! Wrong protocol: clients that speak another protocol than their port does.
 //!
 //! By the first bytes of a connection it is known what they speak; the log says it, and what is to
 //! be set, once a minute for each port and protocol. It costs a look at one line, once for a
@@ -248,9 +248,9 @@ fn is_number(word: &[u8]) -> bool {
     !word.is_empty() && word.iter().all(u8::is_ascii_digit)
 }
 
-/// What the log was told of strangers, for all threads.
+/// What the log was told of unauthenticated connections, for all threads.
 #[derive(Debug, Default)]
-pub struct Strangers {
+pub struct WrongProtocols {
     /// For each port's protocol and each that was spoken there: when the log may be told next.
     // Relaxed: whoever moves one on is the one to tell; it orders nothing else.
     next_ms: [[AtomicU64; Spoken::COUNT]; Protocol::COUNT],
@@ -259,7 +259,7 @@ pub struct Strangers {
     untold: [[AtomicU64; Spoken::COUNT]; Protocol::COUNT],
 }
 
-impl Strangers {
+impl WrongProtocols {
     /// Tells the log that a client on a port of `protocol` speaks something else, unless it was
     /// told within a minute. `peer` is asked for only then.
     pub fn note(
@@ -383,10 +383,10 @@ mod tests {
 
     #[test]
     fn the_log_is_told_once_a_minute() {
-        let strangers = Strangers::default();
+        let wrong_protocol = WrongProtocols::default();
         let told = std::cell::Cell::new(0);
         let note = |protocol, spoken, now_ms| {
-            strangers.note(protocol, spoken, now_ms, || {
+            wrong_protocol.note(protocol, spoken, now_ms, || {
                 told.set(told.get() + 1);
                 "127.0.0.1:1".to_owned()
             });

@@ -1,4 +1,4 @@
-//! Doorkeeper: the thread that compares passwords with their hashes and looks at the users' file.
+//! Login worker: the thread that compares passwords with their hashes and looks at the users' file.
 //!
 //! It is there only if there is such a file. Once a second it looks whether the file is another, or
 //! SIGHUP has come; a connection of RESP whose login is over, or whose user may do something else
@@ -25,18 +25,18 @@ const PAUSE_MS: u64 = 100;
 
 /// The running thread.
 #[derive(Debug)]
-pub(crate) struct Doorkeeper {
+pub(crate) struct LoginWorker {
     // Relaxed: it orders nothing; the thread looks again soon.
     is_over: Arc<AtomicBool>,
     thread: JoinHandle<()>,
 }
 
-impl Doorkeeper {
+impl LoginWorker {
     /// Starts the thread if there are users.
     ///
     /// # Errors
     /// The system's, when it is out of threads.
-    pub(crate) fn start(state: &Arc<State>, clock: LoopClock) -> io::Result<Option<Doorkeeper>> {
+    pub(crate) fn start(state: &Arc<State>, clock: LoopClock) -> io::Result<Option<LoginWorker>> {
         let Some(users) = state.users.clone() else {
             return Ok(None);
         };
@@ -52,7 +52,7 @@ impl Doorkeeper {
             while !ends.load(Ordering::Relaxed) {
                 let now_ms = clock.us() / 1_000;
                 if let Some(attempt) = users.next_attempt(now_ms, PAUSE_MS) {
-                    users.settle(attempt, &state.guesses, now_ms);
+                    users.settle(attempt, &state.login_limiter, now_ms);
                 }
                 // Relaxed: as it says where it is made.
                 let is_asked = is_asked.swap(false, Ordering::Relaxed);
@@ -62,7 +62,7 @@ impl Doorkeeper {
                 }
             }
         })?;
-        Ok(Some(Doorkeeper { is_over, thread }))
+        Ok(Some(LoginWorker { is_over, thread }))
     }
 
     /// Stops the thread and waits for its end.

@@ -1,11 +1,11 @@
-//! Guesses: how often somebody may be wrong about a password or a token.
+//! Login limiter: how often somebody may be wrong about a password or a token.
 //!
-//! Each address has a bucket of [`BURST`] wrong guesses that fills again by one in
-//! [`REFILL_MS`]. While it is empty nothing that comes from there is compared, so that a guess
+//! Each address has a bucket of [`BURST`] wrong attempts that fills again by one in
+//! [`REFILL_MS`]. While it is empty nothing that comes from there is compared, so that an attempt
 //! that would be right does not tell itself apart. Right ones cost nothing.
 //!
-//! The buckets lie in a table of fixed size; an address without guesses has none. Where more
-//! addresses guess than fit, the one that has guessed least is forgotten.
+//! The buckets lie in a table of fixed size; an address without attempts has none. Where more
+//! addresses attempt than fit, the one that has tried least is forgotten.
 //!
 //! Why: docs/decisions/0027.
 
@@ -15,19 +15,19 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use crate::net::listener::UID_MARK;
 
-/// Wrong guesses that an address has before it has to wait.
+/// Wrong attempts that an address has before it has to wait.
 pub const BURST: u64 = 30;
 /// How long it takes until there is one more.
 pub const REFILL_MS: u64 = 1_000;
 /// How far ahead a bucket may be full at which one more is compared.
 const MOST_MS: u64 = (BURST - 1) * REFILL_MS;
-/// Wrong guesses that cost an address no time.
-const FREE_GUESSES: u64 = 3;
+/// Wrong attempts that cost an address no time.
+const FREE_ATTEMPTS: u64 = 3;
 /// How long the next one waits, and the longest that one waits.
 pub const DELAY_MS_MIN: u64 = 125;
 /// See above.
 pub const DELAY_MS_MAX: u64 = 4_000;
-/// Wrong guesses after which a connection ends.
+/// Wrong attempts after which a connection ends.
 pub const PER_CONNECTION_MAX: u8 = 10;
 /// How long an address that was wrong once is told from one that was not.
 pub const RECENT_MS: u64 = 10 * 60 * 1_000;
@@ -44,7 +44,7 @@ const UID: u64 = 0xfffe;
 const HOST_BITS_IPV4: u32 = 8;
 const HOST_BITS_IPV6: u32 = 16;
 
-/// Where guesses come from: an IPv4 address, or the network of an IPv6 address (/64), of which one
+/// Where attempts come from: an IPv4 address, or the network of an IPv6 address (/64), of which one
 /// customer has all; over a socket file the user of the machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Source(u64);
@@ -101,9 +101,9 @@ pub enum Suspicion {
     Source,
 }
 
-/// What became of a guess.
+/// What became of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Guess {
+pub enum LoginAttempt {
     /// It was right.
     Right,
     /// It was wrong.
@@ -115,30 +115,36 @@ pub enum Guess {
     },
 }
 
-/// One address that has guessed.
+/// One address that has tried.
 #[derive(Clone, Copy, Debug, Default)]
 struct Bucket {
     source: Source,
-    /// When it will have all its guesses again, in engine milliseconds; not ahead: it is free.
+    /// When it will have all its attempts again, in engine milliseconds; not ahead: it is free.
     full_ms: u64,
 }
 
 type Sets = Box<[[Bucket; WAYS]]>;
 
-/// The addresses that have guessed.
+/// The addresses that have tried.
 #[derive(Debug, Default)]
-pub struct Guesses {
+pub struct LoginLimiter {
     random: RandomState,
-    /// Made for the first wrong guess.
+    /// Made for the first wrong attempt.
     sets: OnceLock<Mutex<Sets>>,
 }
 
-impl Guesses {
+impl LoginLimiter {
     /// Compares what came from `source` at `now_ms` with a secret.
-    pub fn compare(&self, source: Source, now_ms: u64, given: &[u8], secret: &[u8]) -> Guess {
+    pub fn compare(
+        &self,
+        source: Source,
+        now_ms: u64,
+        given: &[u8],
+        secret: &[u8],
+    ) -> LoginAttempt {
         let Some(sets) = self.sets.get() else {
             if is_same(given, secret) {
-                return Guess::Right;
+                return LoginAttempt::Right;
             }
             return self.compare_in(self.sets(), source, now_ms, given, secret);
         };
@@ -157,12 +163,12 @@ impl Guesses {
             return Err((ahead_ms - MOST_MS).div_ceil(1_000));
         }
         let wrong = ahead_ms.div_ceil(REFILL_MS);
-        let doublings = wrong.checked_sub(FREE_GUESSES).map(|times| times.min(16));
+        let doublings = wrong.checked_sub(FREE_ATTEMPTS).map(|times| times.min(16));
         let delay_ms = doublings.map(|times| DELAY_MS_MIN << times);
         Ok(delay_ms.map_or(0, |ms| ms.min(DELAY_MS_MAX)))
     }
 
-    /// From where guesses were wrong within [`RECENT_MS`], as far as it is remembered.
+    /// From where attempts were wrong within [`RECENT_MS`], as far as it is remembered.
     pub fn suspicion(&self, source: Source, now_ms: u64) -> Suspicion {
         // A bucket that was never used looks like that of the source of no address.
         let is_recent = |bucket: &Bucket| bucket.full_ms > 0 && now_ms < bucket.full_ms + RECENT_MS;
@@ -222,7 +228,7 @@ impl Guesses {
         now_ms: u64,
         given: &[u8],
         secret: &[u8],
-    ) -> Guess {
+    ) -> LoginAttempt {
         let mut sets = sets.lock().unwrap_or_else(PoisonError::into_inner);
         let set = &mut sets[self.place(source)];
         let known = set.iter_mut().find(|bucket| bucket.source == source);
@@ -231,10 +237,10 @@ impl Guesses {
             .map_or(0, |bucket| bucket.full_ms.saturating_sub(now_ms));
         if ahead_ms > MOST_MS {
             let wait_s = (ahead_ms - MOST_MS).div_ceil(1_000);
-            return Guess::TooMany { wait_s };
+            return LoginAttempt::TooMany { wait_s };
         }
         if is_same(given, secret) {
-            return Guess::Right;
+            return LoginAttempt::Right;
         }
         let bucket = match known {
             Some(bucket) => bucket,
@@ -247,7 +253,7 @@ impl Guesses {
             source,
             full_ms: now_ms + ahead_ms + REFILL_MS,
         };
-        Guess::Wrong
+        LoginAttempt::Wrong
     }
 }
 
@@ -266,57 +272,78 @@ mod tests {
 
     const SECRET: &[u8] = b"s3cret";
 
-    fn guess(guesses: &Guesses, source: Source, now_ms: u64, given: &[u8]) -> Guess {
-        guesses.compare(source, now_ms, given, SECRET)
+    fn attempt(
+        login_limiter: &LoginLimiter,
+        source: Source,
+        now_ms: u64,
+        given: &[u8],
+    ) -> LoginAttempt {
+        login_limiter.compare(source, now_ms, given, SECRET)
     }
 
     #[test]
     fn who_was_wrong_too_often_has_to_wait_whatever_he_says() {
-        let (guesses, now_ms) = (Guesses::default(), 5_000_000);
+        let (login_limiter, now_ms) = (LoginLimiter::default(), 5_000_000);
         let (one, other) = (Source::of("192.0.2.7:1"), Source::of("192.0.2.8:1"));
         for _ in 0..BURST {
-            assert_eq!(guess(&guesses, one, now_ms, b"x"), Guess::Wrong);
+            assert_eq!(
+                attempt(&login_limiter, one, now_ms, b"x"),
+                LoginAttempt::Wrong
+            );
         }
         for given in [b"x".as_slice(), SECRET] {
-            let expected = Guess::TooMany { wait_s: 1 };
-            assert_eq!(guess(&guesses, one, now_ms + 1, given), expected);
+            let expected = LoginAttempt::TooMany { wait_s: 1 };
+            assert_eq!(attempt(&login_limiter, one, now_ms + 1, given), expected);
         }
-        assert_eq!(guess(&guesses, other, now_ms, SECRET), Guess::Right);
+        assert_eq!(
+            attempt(&login_limiter, other, now_ms, SECRET),
+            LoginAttempt::Right
+        );
         let later_ms = now_ms + REFILL_MS;
-        assert_eq!(guess(&guesses, one, later_ms, SECRET), Guess::Right);
-        assert_eq!(guess(&guesses, one, later_ms, b"x"), Guess::Wrong);
-        let expected = Guess::TooMany { wait_s: 1 };
-        assert_eq!(guess(&guesses, one, later_ms, SECRET), expected);
+        assert_eq!(
+            attempt(&login_limiter, one, later_ms, SECRET),
+            LoginAttempt::Right
+        );
+        assert_eq!(
+            attempt(&login_limiter, one, later_ms, b"x"),
+            LoginAttempt::Wrong
+        );
+        let expected = LoginAttempt::TooMany { wait_s: 1 };
+        assert_eq!(attempt(&login_limiter, one, later_ms, SECRET), expected);
         let much_later_ms = later_ms + BURST * REFILL_MS;
         for _ in 0..BURST {
-            assert_eq!(guess(&guesses, one, much_later_ms, b"x"), Guess::Wrong);
+            assert_eq!(
+                attempt(&login_limiter, one, much_later_ms, b"x"),
+                LoginAttempt::Wrong
+            );
         }
     }
 
     #[test]
     fn the_more_were_wrong_the_longer_the_next_waits() {
-        let guesses = Guesses::default();
+        let login_limiter = LoginLimiter::default();
         let source = Source::of("192.0.2.7:1");
         let delays: Vec<_> = (0..=BURST)
             .map(|_| {
-                let delay = guesses.delay_ms(source, 1_000);
-                guesses.blame(source, 1_000);
+                let delay = login_limiter.delay_ms(source, 1_000);
+                login_limiter.blame(source, 1_000);
                 delay
             })
             .collect();
         let expected = [0, 0, 0, 125, 250, 500, 1_000, 2_000, 4_000, 4_000].map(Ok);
         assert_eq!(delays[..10], expected);
         assert_eq!(delays[BURST as usize - 1..], [Ok(DELAY_MS_MAX), Err(1)]);
-        assert_eq!(guesses.delay_ms(source, 1_000_000), Ok(0));
-        assert_eq!(guesses.delay_ms(Source::default(), 1_000), Ok(0));
+        assert_eq!(login_limiter.delay_ms(source, 1_000_000), Ok(0));
+        assert_eq!(login_limiter.delay_ms(Source::default(), 1_000), Ok(0));
     }
 
     #[test]
     fn a_day_of_guesses_from_one_address_is_some_tens_of_thousands() {
-        let guesses = Guesses::default();
+        let login_limiter = LoginLimiter::default();
         let source = Source::of("192.0.2.7:1");
-        let tries = (0..86_400 * 4).map(|quarter| guess(&guesses, source, quarter * 250, b"x"));
-        let compared = tries.filter(|guess| *guess == Guess::Wrong).count() as u64;
+        let tries =
+            (0..86_400 * 4).map(|quarter| attempt(&login_limiter, source, quarter * 250, b"x"));
+        let compared = tries.filter(|one| *one == LoginAttempt::Wrong).count() as u64;
         assert!(
             (86_400..86_400 + 2 * BURST).contains(&compared),
             "{compared}"
@@ -325,19 +352,19 @@ mod tests {
 
     #[test]
     fn however_many_addresses_guess_the_table_stays_and_who_guesses_most_is_kept() {
-        let guesses = Guesses::default();
+        let login_limiter = LoginLimiter::default();
         let worst = Source::of("192.0.2.7:1");
         for _ in 0..BURST {
-            guess(&guesses, worst, 0, b"x");
+            attempt(&login_limiter, worst, 0, b"x");
         }
         for network in 0..100_000_u64 {
-            let _ = guess(&guesses, Source(network << 16 | 1), 0, b"x");
+            let _ = attempt(&login_limiter, Source(network << 16 | 1), 0, b"x");
         }
         assert_eq!(
-            guess(&guesses, worst, 0, SECRET),
-            Guess::TooMany { wait_s: 1 }
+            attempt(&login_limiter, worst, 0, SECRET),
+            LoginAttempt::TooMany { wait_s: 1 }
         );
-        let sets = guesses.sets.get().unwrap().lock().unwrap();
+        let sets = login_limiter.sets.get().unwrap().lock().unwrap();
         assert_eq!(sets.len() * WAYS, 4_096);
     }
 
@@ -363,19 +390,22 @@ mod tests {
 
     #[test]
     fn who_was_wrong_once_is_known_for_minutes() {
-        let (guesses, now_ms) = (Guesses::default(), 5_000_000);
+        let (login_limiter, now_ms) = (LoginLimiter::default(), 5_000_000);
         let (one, other) = (Source::of("192.0.2.7:1"), Source::of("192.0.2.8:1"));
-        assert_eq!(guesses.suspicion(one, now_ms), Suspicion::None);
-        guesses.blame(one, now_ms);
-        assert_eq!(guesses.suspicion(one, now_ms), Suspicion::Source);
+        assert_eq!(login_limiter.suspicion(one, now_ms), Suspicion::None);
+        login_limiter.blame(one, now_ms);
+        assert_eq!(login_limiter.suspicion(one, now_ms), Suspicion::Source);
         let at_ms = now_ms + RECENT_MS;
-        assert_eq!(guesses.suspicion(one, at_ms), Suspicion::Source);
+        assert_eq!(login_limiter.suspicion(one, at_ms), Suspicion::Source);
         let later_ms = at_ms + REFILL_MS;
-        assert_eq!(guesses.suspicion(one, later_ms), Suspicion::None);
-        assert_eq!(guesses.suspicion(other, now_ms), Suspicion::Network);
+        assert_eq!(login_limiter.suspicion(one, later_ms), Suspicion::None);
+        assert_eq!(login_limiter.suspicion(other, now_ms), Suspicion::Network);
         let elsewhere = Source::of("192.0.3.7:1");
-        assert_eq!(guesses.suspicion(elsewhere, now_ms), Suspicion::None);
-        assert_eq!(guesses.suspicion(Source::default(), 1), Suspicion::None);
+        assert_eq!(login_limiter.suspicion(elsewhere, now_ms), Suspicion::None);
+        assert_eq!(
+            login_limiter.suspicion(Source::default(), 1),
+            Suspicion::None
+        );
     }
 
     #[test]

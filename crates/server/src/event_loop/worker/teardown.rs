@@ -1,4 +1,4 @@
-//! Depart: what connections leave behind that takes long to be taken apart.
+//! Teardown: what connections leave behind that takes long to be taken apart.
 //!
 //! A client with thousands of subscriptions, watched keys or names to wait for, or with many
 //! megabytes of a request, may go at any moment, and thousands of them at once. Its connection ends
@@ -6,8 +6,9 @@
 //! as held until then.
 //!
 //! Who sets up and goes on and on would leave more than is taken apart: while a loop has more than
-//! its part of [`Budget::departed_bytes_max`](crate::clients::budget::Budget::departed_bytes_max),
-//! larger pieces go, and as much as connections set up meanwhile, which took longer.
+//! its part of
+//! [`Budget::torn_down_bytes_max`](crate::clients::budget::Budget::torn_down_bytes_max), larger
+//! pieces go, and as much as connections set up meanwhile, which took longer.
 //!
 //! Invariant: who is in here is gone for all others.
 //! Why: docs/decisions/0060. Tests: tests/complexity.rs, tests/client_memory.rs.
@@ -37,22 +38,22 @@ const HEAVY_NAMES_MIN: usize = 128;
 
 /// All that is left.
 #[derive(Debug, Default)]
-pub(super) struct Departures {
-    waiting: VecDeque<Departure>,
+pub(super) struct Teardowns {
+    waiting: VecDeque<Teardown>,
     bytes: usize,
 }
 
-impl Departures {
+impl Teardowns {
     pub(super) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
 
-    fn push(&mut self, departure: Departure) {
-        self.bytes += departure.bytes;
-        self.waiting.push_back(departure);
+    fn push(&mut self, teardown: Teardown) {
+        self.bytes += teardown.bytes;
+        self.waiting.push_back(teardown);
     }
 
-    /// Takes so many names apart, or all there are. The caller is inside a gate.
+    /// Takes so many names apart, or all there are. The caller is inside the exclusive lock.
     fn take_names(&mut self, most: usize, state: &State) {
         let mut left = most;
         while left > 0
@@ -73,7 +74,7 @@ impl Departures {
 
 /// What one connection has left.
 #[derive(Debug, Default)]
-struct Departure {
+struct Teardown {
     /// Who stands in lines that nobody serves, and from which place of its names on.
     waiter: Option<(Arc<Waiter>, usize)>,
     link: Option<Link>,
@@ -84,7 +85,7 @@ struct Departure {
     bytes: usize,
 }
 
-impl Departure {
+impl Teardown {
     /// Notes that so many bytes of it are gone.
     fn note_freed(&mut self, bytes: usize) {
         self.bytes = self.bytes.saturating_sub(bytes);
@@ -96,7 +97,7 @@ impl Departure {
     }
 
     /// Takes some of it apart, worth so many names; how many names that was worth. The caller is
-    /// inside a gate.
+    /// inside the exclusive lock.
     fn take_apart(&mut self, most: usize, state: &State) -> usize {
         if let Some((waiter, next)) = &mut self.waiter {
             let end = waiter.names().len().min(*next + most);
@@ -142,7 +143,7 @@ impl Departure {
 
 impl Worker {
     /// Lets go of what a connection held, or keeps for the next turns what takes long.
-    pub(super) fn depart(&mut self, connection: Connection) {
+    pub(super) fn tear_down(&mut self, connection: Connection) {
         let Connection {
             link,
             waiter,
@@ -164,7 +165,7 @@ impl Worker {
         let mut buffers = vec![leftover, output.into_bytes()];
         buffers.extend(stream.take_ahead());
         buffers.retain(|buffer| buffer.len() >= HEAVY_BYTES_MIN);
-        let departure = Departure {
+        let teardown = Teardown {
             waiter: waiter.map(|waiter| (waiter, 0)),
             link: (link.held_bytes() >= HEAVY_BYTES_MIN).then_some(link),
             unfinished: unfinished
@@ -172,9 +173,9 @@ impl Worker {
             buffers,
             bytes: noted_bytes,
         };
-        if !departure.is_empty() {
-            self.departures.push(departure);
-            self.publish_departed();
+        if !teardown.is_empty() {
+            self.teardowns.push(teardown);
+            self.publish_torn_down();
         }
     }
 
@@ -182,29 +183,29 @@ impl Worker {
     pub(super) fn leave_buffer(&mut self, buffer: Vec<u8>) {
         let bytes = buffer.len();
         if bytes >= LONG_BUFFER_BYTES_MIN {
-            self.departures.push(Departure {
+            self.teardowns.push(Teardown {
                 buffers: vec![buffer],
                 bytes,
-                ..Departure::default()
+                ..Teardown::default()
             });
-            self.publish_departed();
+            self.publish_torn_down();
         }
     }
 
     /// Frees buffers in the next turns.
     pub(super) fn leave_buffers(&mut self, buffers: Vec<Vec<u8>>) {
         if !buffers.is_empty() {
-            self.departures.push(Departure {
+            self.teardowns.push(Teardown {
                 bytes: buffers.iter().map(Vec::len).sum(),
                 buffers,
-                ..Departure::default()
+                ..Teardown::default()
             });
-            self.publish_departed();
+            self.publish_torn_down();
         }
     }
 
     fn leave_lines(&self, waiter: &Waiter) {
-        let _pass = self.common.state.gates.enter(self.index);
+        let _pass = self.common.state.exclusive_lock.enter(self.index);
         let waiters = &self.common.state.observer.waiters;
         waiters.leave_lines(waiter, 0..waiter.names().len());
     }
@@ -212,7 +213,7 @@ impl Worker {
     /// Takes the next piece apart.
     #[inline]
     pub(super) fn take_apart(&mut self) {
-        if !self.departures.is_empty() {
+        if !self.teardowns.is_empty() {
             let is_excess = self.has_excess();
             self.take_piece(if is_excess {
                 EXCESS_NAMES_MAX
@@ -225,10 +226,10 @@ impl Worker {
     #[cold]
     fn take_piece(&mut self, names: usize) {
         let state = &self.common.state;
-        let pass = state.gates.enter(self.index);
-        self.departures.take_names(names, state);
+        let pass = state.exclusive_lock.enter(self.index);
+        self.teardowns.take_names(names, state);
         drop(pass);
-        self.publish_departed();
+        self.publish_torn_down();
     }
 
     /// While more is left than may be: takes as much apart as connections have set up since the
@@ -237,19 +238,19 @@ impl Worker {
     pub(super) fn take_excess_apart(&mut self) {
         let mut grown_bytes = std::mem::take(&mut self.grown_bytes);
         while grown_bytes > 0 && self.has_excess() {
-            let before = self.departures.bytes;
+            let before = self.teardowns.bytes;
             self.take_piece(NAMES_MAX);
-            let freed = before - self.departures.bytes;
+            let freed = before - self.teardowns.bytes;
             grown_bytes = grown_bytes.saturating_sub(freed.max(NAMES_MAX * ENTRY_BYTES));
         }
     }
 
     fn has_excess(&self) -> bool {
-        self.departures.bytes > self.common.state.budget.departed_bytes_max()
+        self.teardowns.bytes > self.common.state.budget.torn_down_bytes_max()
     }
 
-    fn publish_departed(&self) {
+    fn publish_torn_down(&self) {
         let budget = &self.common.state.budget;
-        budget.set_departed(self.index, self.departures.bytes);
+        budget.set_torn_down(self.index, self.teardowns.bytes);
     }
 }
