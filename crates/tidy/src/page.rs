@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn long_files_and_lines_are_found_but_tests_are_not_counted() {
-        let long = format!("//! A.\n{}", "fn a() {}\n".repeat(600));
+        let long = format!("//! A.\n{}", "fn a() {}\n".repeat(FILE_LINES_MAX));
         assert_eq!(findings("crates/x/src/a.rs", &long), [0]);
         assert_eq!(findings("crates/x/src/a/tests.rs", &long), []);
         assert_eq!(

@@ -9,8 +9,8 @@ use crate::observe::counters::Counters;
 const HEAD: &str = "\
 # Metrics
 
-Written from the tables in `crates/server/src/counters.rs` and `crates/server/src/metrics/`; do
-not edit by hand (`CELLAR_BLESS=1 cargo test -p cellar --test server docs::` regenerates it).
+Written from the tables in `crates/server/src/observe/counters.rs` and `crates/server/src/metrics/`;
+do not edit by hand (`CELLAR_BLESS=1 cargo test -p cellar --test server docs::` regenerates it).
 
 A count only increases, from zero at start. A gauge goes up and down. A histogram counts by size.
 Three places show the metrics: `/metrics` over HTTP for Prometheus, memcached's `stats`, where

@@ -5,7 +5,7 @@ use super::TABLE;
 const HEAD: &str = "\
 # Settings
 
-Written from the table in `crates/server/src/settings/table.rs`; do not edit by hand
+Written from the table in `crates/server/src/config/settings/table.rs`; do not edit by hand
 (`CELLAR_BLESS=1 cargo test -p cellar --test server docs::` regenerates it).
 
 You can set a setting in three places. A flag overrides an environment variable, a variable
