@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use cellar_engine::{
-    Apply, Cache, Change, Config, Counted, Deadline, DeleteOptions, Deleted, Draft, End, Handle,
-    Happened, Increment, Instant, Item, Key, Kind, Lookup, ManualClock, Observer, SetOptions,
-    Space, Splice, Stored, ValueBytes, When,
+    Apply, Cache, Change, Config, Counted, Deadline, DeleteOptions, Deleted, Draft, End, Error,
+    Handle, Happened, Increment, Instant, Item, Key, Kind, Lookup, ManualClock, Observer,
+    SetOptions, Space, Splice, Stored, ValueBytes, When,
 };
 use proptest::prelude::*;
 
@@ -519,6 +519,10 @@ impl Pair {
                 (seen, change.clone())
             });
         let version = self.model.next_version();
+        if self.evicts && seen == Ok(None) {
+            // It may have left for the first value that was decided upon.
+            self.model.entries.remove(key);
+        }
         let old = self.model.live(key).cloned();
         let expected = old
             .as_ref()
@@ -748,7 +752,7 @@ impl Pair {
             assert_eq!(outcome, Ok(Stored::NotStored));
             return;
         }
-        if entry.value.len() + len > 1 << 20 {
+        if entry.value.len() + len > self.cache.value_bytes_max() {
             assert!(outcome.is_err());
             return;
         }
@@ -804,8 +808,13 @@ impl Pair {
         );
         let version = self.model.next_version();
         let old_bytes = expected.as_ref().map_or(0, |entry| entry.value.len());
-        if old_bytes + more > 1 << 20 {
-            assert!(done.is_err());
+        let is_too_long = old_bytes + more > self.cache.value_bytes_max();
+        assert!(!is_too_long || done.is_err());
+        if is_too_long || (self.evicts && done == Err(Error::Busy)) {
+            // It was read all the same.
+            if let Some(entry) = self.model.live(key) {
+                entry.fetched = true;
+            }
             return;
         }
         let value_bytes = done.unwrap();
