@@ -1,9 +1,9 @@
-//! Auth: users, wrong passwords, connections without a login.
+//! Auth: users, limits on wrong passwords, unauthenticated connections.
 //!
-//! The modules stand in layer order: a module imports only modules declared above it.
+//! The modules are in layer order: a module imports only modules declared above it.
 
-pub mod login_limiter; // how often a password or token may be wrong
-pub mod by_source; // connections by source address
-pub mod unauthenticated; // connections that have to log in and have not
+pub mod login_limiter; // limits wrong passwords and tokens by source address
+pub mod by_source; // counts connections by source address
+pub mod unauthenticated; // unauthenticated connections
 pub mod users; // users, their logins and permissions
-pub mod wrong_protocol; // clients that speak another protocol than the port
+pub mod wrong_protocol; // detects clients that speak the wrong protocol

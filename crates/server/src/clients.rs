@@ -1,13 +1,13 @@
-//! Clients: memory of clients, Pub/Sub, tracking, blocking commands.
+//! Clients: client memory, Pub/Sub, tracking, blocking commands, stop-the-world sections.
 //!
-//! The modules stand in layer order: a module imports only modules declared above it.
+//! The modules are in layer order: a module imports only modules declared above it.
 
-pub mod budget; // the memory of all clients together, and which of them is closed for it
-pub mod exclusive_lock; // stop-the-world sections: one event loop runs alone
+pub mod budget; // memory limit of all clients together
+pub mod exclusive_lock; // stop-the-world sections
 pub mod pause; // CLIENT PAUSE
-pub mod client; // a client as CLIENT LIST shows it
+pub mod client; // one client, as in CLIENT LIST
 pub mod monitors; // MONITOR
 pub mod pubsub; // channels and patterns
 pub mod events; // keyspace events
 pub mod tracking; // invalidation of near caches (CLIENT TRACKING)
-pub mod waiters; // clients that are blocked by BLPOP and the like
+pub mod waiters; // clients blocked by BLPOP and related commands

@@ -1,12 +1,12 @@
-//! Config: settings: how they are read, what CONFIG SET changes; fixed limits.
+//! Config: settings, `CONFIG SET`, fixed limits, logging.
 //!
-//! The modules stand in layer order: a module imports only modules declared above it.
+//! The modules are in layer order: a module imports only modules declared above it.
 
-pub mod error; // why the daemon does not start
-pub mod protocol; // which protocols there are
-pub mod dial; // a connection of a subcommand to a server, plain or over TLS
+pub mod error; // errors that prevent the start
+pub mod protocol; // the protocols, one row each
+pub mod dial; // outgoing connections, plain or over TLS
 pub mod limits; // fixed limits, mostly of a connection
-pub mod settings; // all settings, and how they are read
-pub mod memory; // how much memory the machine or the control group has
-pub mod logging; // one line an event on standard error
-pub mod parameters; // what CONFIG GET shows and CONFIG SET changes
+pub mod settings; // all settings; reads flags, variables and the settings file
+pub mod memory; // memory of the machine or the control group
+pub mod logging; // one line per event on standard error
+pub mod parameters; // parameters of CONFIG GET and CONFIG SET

@@ -1,9 +1,9 @@
-//! Event loop: accepting connections, and the event loops that serve them.
+//! Event loop: accepts connections and serves them.
 //!
-//! The modules stand in layer order: a module imports only modules declared above it.
+//! The modules are in layer order: a module imports only modules declared above it.
 
-pub(crate) mod admission; // whether a new connection is accepted
-pub(crate) mod handshakes; // TLS handshakes, beside the event loops
+pub(crate) mod admission; // accepts or refuses a new connection
+pub(crate) mod handshakes; // TLS handshakes, on a thread of their own
 pub(crate) mod acceptor; // the thread that accepts connections
 pub(crate) mod connection; // the state of one connection
 pub(crate) mod worker; // the event loop and its phases

@@ -1,12 +1,12 @@
-//! Keyspace: the numbered databases, and what happens to their keys.
+//! Keyspace: numbered databases, default TTLs, `WATCH`, notifications about items.
 //!
-//! The modules stand in layer order: a module imports only modules declared above it.
+//! The modules are in layer order: a module imports only modules declared above it.
 
-pub mod names; // names of databases and content types, kept beside the cache
-pub mod databases; // the numbered databases of SELECT
+pub mod names; // with --state: stores names of databases and content types
+pub mod databases; // numbered databases of SELECT
 pub mod watching; // WATCH
-pub(crate) mod deadlines; // keys whose expiry has to be reported
-pub mod observer; // what is told about changes of items, over any protocol
+pub(crate) mod deadlines; // keys whose expiry must be reported
+pub mod observer; // notifies tracking, WATCH and blocked clients of changes
 pub mod content_types; // content types of values stored over HTTP
-pub mod default_ttls; // the TTL of items that are stored without one
-pub mod kind; // kinds of values
+pub mod default_ttls; // TTLs of items that are stored without one
+pub mod kind; // data types of values

@@ -1,12 +1,12 @@
-//! Observe: counts and logs of requests, hot keys, history.
+//! Observe: counters, command logs, hot keys, history.
 //!
-//! The modules stand in layer order: a module imports only modules declared above it.
+//! The modules are in layer order: a module imports only modules declared above it.
 
 pub mod counters; // counters of each event loop
 pub mod error_stats; // error replies to Redis clients, by their first word
 pub mod command_log; // slow commands, large requests, large replies
 pub mod hot_keys; // HOTKEYS: the keys that cost most
-pub mod latency_events; // the events of LATENCY
-pub mod acl_log; // ACL LOG: what clients were refused
-pub mod history; // the last 24 hours: figures and events
+pub mod latency_events; // events of LATENCY
+pub mod acl_log; // ACL LOG: denied logins and commands
+pub mod history; // metrics and events of the last 24 hours
 pub mod rates; // rates over the last second and a half

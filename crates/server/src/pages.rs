@@ -1,7 +1,7 @@
-//! Pages: what is answered over HTTP outside of `/v1/cache`.
+//! Pages: HTTP outside `/v1/cache`: console, status, history, metrics.
 //!
-//! A page is made as a whole, on the event loop that read the request. It may take milliseconds,
-//! but holds no shard's lock longer than the engine's own figures do.
+//! The event loop that read the request builds the whole page. This may take milliseconds, but it
+//! locks a shard no longer than the statistics of the engine do.
 //!
 //! Tests: at the end of this file; tests/http.rs, tests/console.rs.
 
@@ -16,9 +16,9 @@ use crate::state::State;
 pub mod limits_page; // docs/limits.md, generated from the limits themselves
 mod query;
 pub mod metrics;
-pub mod status; // what the console's figures are, as JSON
-pub mod history; // the last 24 hours: figures and events
-mod console; // how the console's files are served, who may see them
+pub mod status; // metrics of the console, as JSON
+pub mod history; // metrics and events of the last 24 hours, as JSON
+mod console; // serves the files of the console
 mod access;
 mod key;
 

@@ -1,6 +1,6 @@
-//! Server: from settings to serving event loops, and until the drain has ended.
+//! Server: start, stop, drain, background threads.
 
-pub(crate) mod login_worker; // compares passwords with hashes, reads the users file
+pub(crate) mod login_worker; // verifies passwords, reads the users file
 pub(crate) mod exporter; // sends metrics to an OpenTelemetry collector
 pub(crate) mod recorder; // records the history
 pub(crate) mod upkeep; // background maintenance of the cache
@@ -8,10 +8,10 @@ pub(crate) mod trainer; // trains dictionaries of compressed values
 pub(crate) mod watchdog; // finds event loops that are blocked, and changes of the wall clock
 pub(crate) mod membership; // keeps the cluster's map up to date
 pub(crate) mod reload; // reads the settings file again at SIGHUP
-pub(crate) mod banner; // what a terminal shows when the server is ready
-mod fit; // which settings the machine allows
-mod trial; // the checks of a start, without one
-mod helpers; // threads that serve no client
+pub(crate) mod banner; // message on a terminal when the server is ready
+mod fit; // adapts settings to the limits of the machine
+mod trial; // runs the checks of a start for `cellar doctor`
+mod helpers; // starts and stops the background threads
 
 pub use self::fit::open_files;
 use self::helpers::Helpers;
@@ -71,23 +71,22 @@ pub fn run(loaded: &Loaded) -> Result<(), Error> {
     server.wait()
 }
 
-/// What a server takes from the process that it is in; by default the machine's clock and the
-/// process's signals.
+/// Clock and signals that a server uses; by default those of the machine and the process.
 #[derive(Debug, Default)]
 pub struct Host {
-    /// The clock; none for the machine's.
+    /// The clock; `None` for the clock of the machine.
     pub clock: Option<LoopClock>,
-    /// What asks the server to stop; none for SIGTERM and SIGINT.
+    /// Signals that stop the server; `None` for SIGTERM and SIGINT.
     pub signals: Option<Signals>,
 }
 
 /// A running server.
 ///
-/// The daemon has one in its process. Tests start theirs inside the test's process, with a clock
-/// that they advance.
+/// The daemon runs one per process. Tests run servers inside the test process, with a clock that
+/// they advance.
 pub struct Server {
     common: Common,
-    /// Where it listens, for the log.
+    /// The listen addresses, for the log.
     bound: String,
     settings: Settings,
     loops: Vec<Running>,
@@ -144,7 +143,7 @@ impl Server {
         let helpers = Helpers::start(loaded, &common, told, old)?;
         let loops = start(make_workers(&common)?)?;
         let acceptor = begin(acceptor, control, common.clock.clone())?;
-        // Before that the items may still be the old server's.
+        // Until here the items may belong to the old process.
         state.upkeep_rests.store(rested, Ordering::Relaxed);
         Ok(Server {
             common,
@@ -157,17 +156,15 @@ impl Server {
         })
     }
 
-    /// Where clients of a protocol connect: the addresses of the settings, a port 0 replaced by the
-    /// one that the system chose.
+    /// Listen addresses of a protocol. The port that the system chose replaces port 0.
     #[must_use]
     pub fn addresses(&self, protocol: Protocol) -> &[Address] {
         self.settings.addresses(protocol)
     }
 
-    /// Advances a clock made by [`LoopClock::stopped`]. Connections that clients have made and
-    /// bytes that they have sent before are looked at before the time moves; what is due at the
-    /// new time is done when this returns. What takes the engine several steps of maintenance may
-    /// still go on.
+    /// Advances a clock made by [`LoopClock::stopped`]. The server first handles the connections
+    /// and bytes that clients have already sent. When this returns, everything that is due at the
+    /// new time has run. Maintenance that needs several steps may continue.
     ///
     /// # Panics
     /// If the server runs by the machine's clock.
@@ -178,9 +175,9 @@ impl Server {
         self.helpers.tick_now();
     }
 
-    /// Waits until each thread that serves clients has looked at all that is there.
+    /// Waits until each thread that serves clients has handled all pending input.
     fn settle(&self) {
-        // The acceptor beats when it finds no further client, and hands them to the loops before.
+        // The acceptor passes all clients to the event loops before its pulse counts a beat.
         let acceptor = &self.common.state.acceptor.pulse;
         self.wait_for_beats(acceptor, 2, || self.acceptor.is_finished());
         let counters = &self.common.state.counters;
@@ -201,7 +198,7 @@ impl Server {
     /// Waits until the server has been asked to stop and has drained.
     ///
     /// # Errors
-    /// The system's, when waiting for sockets fails, which it does not.
+    /// An error of the system when waiting for sockets fails; this does not happen.
     ///
     /// # Panics
     /// If a thread of the server has panicked.
@@ -233,7 +230,7 @@ impl Server {
         self.loops.iter().all(thread::JoinHandle::is_finished)
     }
 
-    /// Wakes all threads that sleep until a moment of the clock.
+    /// Wakes all threads that sleep until a time of the clock.
     fn wake(&self) {
         self.common.acceptor_waker.wake();
         for mailbox in self.common.mailboxes.iter() {
@@ -245,15 +242,15 @@ impl Server {
     }
 }
 
-/// Makes what all loops share, and the clock; takes memory and listeners over from an old server
-/// if there is one.
+/// Creates the shared state and the clock. In a hot restart it takes memory and listeners from the
+/// old process.
 fn begin_state(
     settings: Settings,
     clock: Option<LoopClock>,
     control: &mut Control,
 ) -> Result<(State, LoopClock), Error> {
     let (keeps_state, clients_max) = (settings.state.is_some(), settings.max_connections);
-    // Memory that outlives the old server is there once that has let go of it.
+    // With `--state` the memory is available after the old process has released it.
     let memory = keeps_state.then(|| control.take(clients_max)).transpose()?;
     let ground = Ground::open(&settings, memory.flatten())?;
     let clock = clock.unwrap_or_else(|| Ground::clock(ground.as_ref()));
@@ -266,7 +263,7 @@ fn begin_state(
 
 type Handshaking = (Antechamber, Running);
 
-/// Makes what lets clients in, which does not yet.
+/// Creates the acceptor, which does not accept clients yet.
 fn make_acceptor(
     listeners: Vec<Listener>,
     signals: Signals,
@@ -291,7 +288,7 @@ fn make_acceptor(
     Ok((acceptor, handshakes))
 }
 
-/// Has clients let in, once an old server has let go, if there is one.
+/// Starts to accept clients; in a hot restart, after the old process has stopped serving.
 fn begin(mut acceptor: Acceptor, control: Control, clock: LoopClock) -> Result<Running, Error> {
     if let Some(clients) = control.finish()? {
         acceptor.take_over(clients);
@@ -299,13 +296,13 @@ fn begin(mut acceptor: Acceptor, control: Control, clock: LoopClock) -> Result<R
     acceptor.start(clock).map_err(no_thread)
 }
 
-/// Reads certificates and keys, if TLS is spoken.
+/// Reads certificates and keys, if a listener uses TLS.
 fn make_keys(settings: &Settings) -> Result<Option<Arc<Keys>>, Error> {
     let keys = settings.speaks_tls().then(|| Keys::load(settings));
     Ok(keys.transpose()?.map(Arc::new))
 }
 
-/// Binds everything that clients may connect to.
+/// Binds all listeners.
 fn listen(settings: &Settings, open: &mut OpenSockets) -> Result<Vec<Listener>, Error> {
     let mut listeners = Vec::new();
     for protocol in Protocol::ALL {
@@ -336,7 +333,7 @@ fn listen(settings: &Settings, open: &mut OpenSockets) -> Result<Vec<Listener>, 
     })
 }
 
-/// The answer where no address is set.
+/// The error if no listen address is set.
 fn no_address() -> Result<(), Error> {
     Err(Error::Setting {
         flag: "memcached",
@@ -355,7 +352,8 @@ fn has_users(settings: &Settings, protocol: Protocol) -> bool {
     settings.users.is_some() || !secret.is_empty()
 }
 
-/// Checks that no listener is open to others by accident; warns of those that are on purpose.
+/// Returns an error if other machines can reach a listener without access control. With
+/// `--insecure` it logs a warning instead.
 fn check_open_addresses(settings: &Settings, listeners: &[Listener]) -> Result<(), Error> {
     for listener in listeners {
         let (protocol, address) = (listener.protocol, &listener.address);
@@ -373,7 +371,7 @@ fn check_open_addresses(settings: &Settings, listeners: &[Listener]) -> Result<(
     Ok(())
 }
 
-/// An error if an address is open to others by accident.
+/// Returns an error if other machines can reach an address without access control.
 fn open_address_error(
     settings: &Settings,
     protocol: Protocol,
@@ -396,7 +394,8 @@ fn open_addresses_of(settings: &Settings, protocol: Protocol, address: &Address)
     }
 }
 
-/// Keeps secrets out of core dumps, and other processes of the same user out of the memory.
+/// Disables core dumps, which would contain secrets, and access by other processes of the same
+/// user to the memory.
 fn hide_memory(settings: &Settings) {
     let has_secret = Protocol::ALL
         .iter()
@@ -407,8 +406,8 @@ fn hide_memory(settings: &Settings) {
     }
 }
 
-/// Warns where a secret guards one way to the keys and another is open: all protocols reach the
-/// same ones.
+/// Logs a warning if one protocol needs a secret and another does not: all protocols reach the same
+/// keys.
 fn warn_of_open_listeners(settings: &Settings, listeners: &[Listener]) {
     if settings.users.is_some() {
         return;
@@ -419,7 +418,7 @@ fn warn_of_open_listeners(settings: &Settings, listeners: &[Listener]) {
         Protocol::Resp => (!settings.password.is_empty()).then_some("--password"),
         Protocol::Http => (!settings.http_token.is_empty()).then_some("--http-token"),
     };
-    // A socket file has its mode.
+    // The file mode of a UNIX socket limits who can connect.
     let reachable = || {
         listeners
             .iter()
@@ -443,13 +442,13 @@ fn warn_of_open_listeners(settings: &Settings, listeners: &[Listener]) {
     );
 }
 
-/// Whether only clients with a certificate come in at a listener.
+/// Whether a listener accepts only clients with a certificate.
 fn asks_for_certificates(settings: &Settings, listener: &Listener) -> bool {
     listener.is_tls() && settings.tls_client_ca.is_some()
 }
 
-/// Adds the names that this server has without being given them: the machine's, and those that its
-/// addresses were given with.
+/// Adds the host names that HTTP accepts by default: the name of the machine and the names in the
+/// listen addresses.
 fn name_hosts(settings: &mut Settings) {
     let machine = rustix::system::uname();
     settings
@@ -473,13 +472,13 @@ fn describe(listeners: &[Listener]) -> String {
     all.collect::<Vec<_>>().join(" ")
 }
 
-/// Where a protocol is really listened for: a port 0 has become a number.
+/// The bound addresses of a protocol; the port that the system chose replaces port 0.
 fn addresses(listeners: &[Listener], protocol: Protocol) -> Vec<Address> {
     let these = listeners.iter().filter(|one| one.protocol == protocol);
     these.map(|one| one.address.clone()).collect()
 }
 
-/// What all loops share: the cache, gone on with if there is one, and what stands beside it.
+/// Creates the state that all event loops share. With `--state` it continues with the old cache.
 fn make_state(
     settings: Settings,
     ground: Option<Ground>,
@@ -535,7 +534,7 @@ fn make_cache(
     Ok(cache)
 }
 
-/// What the settings say of the cache.
+/// The configuration of the cache, from the settings.
 fn cache_config(settings: &Settings) -> Config {
     let shares = settings.keep.shares().iter();
     Config {
@@ -549,7 +548,7 @@ fn cache_config(settings: &Settings) -> Config {
     }
 }
 
-/// Checks that this process may have the addresses that the cache reserves; how many that are.
+/// Checks that this process may reserve the address space of the cache. Returns its size.
 fn check_addresses_of(settings: &Settings, config: &Config) -> Result<usize, Error> {
     let bytes = Cache::address_bytes(config);
     memory::check_addresses(settings.memory_bytes, bytes, settings.threads)?;
@@ -591,7 +590,7 @@ fn start(workers: Vec<Worker>) -> Result<Vec<Running>, Error> {
     Ok(threads)
 }
 
-/// The answer where the system has no further thread.
+/// The error if the system cannot start another thread.
 fn no_thread(source: std::io::Error) -> Error {
     Error::Setting {
         flag: "threads",

@@ -1,6 +1,6 @@
 //! Subcommands: `cellar doctor`, `healthcheck`, `hash-password`, `top`, `migrate check`.
 //!
-//! The modules stand in layer order: a module imports only modules declared above it.
+//! The modules are in layer order: a module imports only modules declared above it.
 
 pub mod doctor; // `cellar doctor`
 pub mod healthcheck; // `cellar healthcheck`

@@ -1,23 +1,23 @@
 //! Access: which requests may see which page.
 //!
 //! ```text
-//!                        without a token or users         with one of them
-//! /healthz, /readyz      everybody                        everybody
-//! the console's files    who reaches it as this machine   everybody: they hold no data
-//! the console's figures  who reaches it as this machine   who bears the token, or is a user
-//! other pages            everybody                        who bears the token, or is a user
+//!                        without a token or users   with a token or users
+//! /healthz, /readyz      all requests               all requests
+//! files of the console   local requests             all requests: the files contain no data
+//! data of the console    local requests             requests with the token or of a user
+//! other pages            all requests               requests with the token or of a user
 //! ```
 //!
-//! A request reaches the server as this machine when it comes from a program on it and names it
-//! by an address or `localhost`. Another name means that a page from elsewhere has made a browser
-//! ask (DNS rebinding), or that a proxy passes on what others ask.
+//! A request counts as local if it comes from a program on this machine and its Host field is an IP
+//! address or `localhost`. With another name, a page from another site may have made the browser
+//! send it (DNS rebinding), or a proxy may forward requests of other clients.
 //!
 //! Tests: at the end of this file; tests/console.rs.
 
 use super::{Page, PageRequest, console, is_open};
 use crate::config::settings::hosts::{is_address, is_localhost};
 
-/// What a request gets instead of the page, if it may not see it.
+/// The error for a request that may not see the page.
 pub(super) fn refusal(request: &PageRequest<'_>, token: &str) -> Option<Page> {
     let path = request.path;
     let is_file = console::has(path);

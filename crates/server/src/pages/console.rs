@@ -1,7 +1,7 @@
 //! Console: the page at `/` and the files it is made of, kept in the binary.
 //!
-//! The files are in assets/console, served as they lie there; they hold no data, so they are the
-//! same for everybody. A browser keeps them and asks each time whether they are still the ones.
+//! The files are in assets/console and are served unchanged. They contain no data, so all clients
+//! get the same files. Browsers cache them and revalidate them at each load.
 //!
 //! Page: docs/console.md. Tests: at the end of this file; tests/console.rs; foreign-clients/node.
 
@@ -73,8 +73,8 @@ static ASSETS: &[Asset] = &[
     asset!("vendor/uplot.min.css", STYLE),
 ];
 
-/// Whether this is the path of the page or of one of its files: they hold no data, and are for
-/// everybody who may see the console at all.
+/// Whether this is the path of the page or of one of its files. They contain no data, and every
+/// client that may see the console can load them.
 pub(super) fn has(path: &str) -> bool {
     find(path).is_some()
 }

@@ -1,7 +1,7 @@
 //! History page: what the server did in the last 15 minutes or 24 hours, as columns in JSON.
 //!
-//! Beside the columns come some counts of the last minute, so that a console that opens shows the
-//! last minute at once, and the events.
+//! The reply also has the events, and counters of the last minute, so that the console shows rates
+//! of the last minute as soon as it opens.
 //!
 //! Tests: at the end of this file, tests/history.rs.
 
@@ -30,7 +30,7 @@ struct HistoryPage {
     now_unix_ms: u64,
     /// Milliseconds from one row to the next.
     step_ms: u64,
-    /// The figures of the rows, oldest first, by name.
+    /// The metrics of the rows, oldest first, by name.
     columns: Box<RawValue>,
     /// Counts of the last minute, oldest first.
     earlier: Vec<Earlier>,
@@ -38,7 +38,7 @@ struct HistoryPage {
     events: Vec<Event>,
 }
 
-/// What was counted until a moment of the last minute: a part of the status of then.
+/// Counters at a time in the last minute: a part of the status at that time.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Earlier {
     /// The process.
@@ -51,7 +51,7 @@ pub struct Earlier {
     pub misses: Misses,
     /// How long requests took.
     pub latency_us: ByProtocol<Latency>,
-    /// What became of items.
+    /// Items stored, evicted and expired.
     pub items: EarlierItems,
     /// Misses with other memory sizes, in the order of the status.
     pub curve: Vec<EarlierCurvePoint>,
@@ -73,9 +73,9 @@ pub struct EarlierServer {
 pub struct EarlierItems {
     /// Items stored.
     pub stored: u64,
-    /// Live items that left because memory was needed.
+    /// Evicted items.
     pub evicted: u64,
-    /// Expired items whose memory was taken back.
+    /// Expired items whose memory was reclaimed.
     pub expired: u64,
 }
 
@@ -93,7 +93,7 @@ pub struct EarlierCurvePoint {
 pub struct EarlierThread {
     /// Its name.
     pub name: String,
-    /// Time spent on turns with something to do.
+    /// Time spent in busy event-loop iterations.
     pub busy_us: u64,
     /// Requests answered.
     pub requests: u64,
@@ -166,8 +166,8 @@ fn end_column(text: &mut String) {
     text.push(']');
 }
 
-/// Writes a figure with at most four digits behind the point, which is much faster than to find out
-/// how many would tell it exactly.
+/// Writes a number with at most four decimal places, which is much faster than the shortest exact
+/// form.
 fn push_figure(text: &mut String, figure: f32) {
     const SCALE: u64 = 10_000;
     if !figure.is_finite() {

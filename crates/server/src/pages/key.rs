@@ -1,7 +1,7 @@
 //! Key: what the console shows of one item, and its deletion.
 //!
-//! To look an item up is no read of it: nothing is counted, and it does not stay longer for it. A
-//! collection is shown as text, a member a line.
+//! A lookup by the console does not count as a read and does not affect eviction. A collection is
+//! shown as text, one member per line.
 //!
 //! Tests: tests/console.rs.
 
@@ -25,25 +25,25 @@ use cellar_values::{Hash, List, Set, SortedSet};
 /// Bytes of a value that are shown.
 const PREVIEW_BYTES_MAX: usize = 1024;
 
-/// What is known of a key.
+/// A key and its item.
 #[derive(Debug, Serialize)]
 struct Found {
     /// The key as text.
     key: String,
-    /// Whether a live item has it; the rest is there only then.
+    /// Whether a live item has the key; the other fields are present only then.
     found: bool,
     #[serde(flatten)]
     item: Option<Shown>,
 }
 
-/// What is shown of an item.
+/// The data of an item.
 #[derive(Debug, Serialize)]
 struct Shown {
     /// string, hash, set, zset or list.
     kind: &'static str,
-    /// Length of the value; of a collection, as it lies in memory.
+    /// Length of the value; of a collection, its bytes in memory.
     value_bytes: usize,
-    /// Milliseconds until it goes; null if it does not by itself.
+    /// Milliseconds until it expires; null without a deadline.
     ttl_ms: Option<u64>,
     /// The client's flags.
     flags: u32,
@@ -56,7 +56,7 @@ struct Shown {
 struct Preview {
     /// The text.
     preview: String,
-    /// `text`, or `base64` for bytes that are no text.
+    /// `text`, or `base64` if the bytes are not text.
     preview_encoding: &'static str,
     /// Whether there is more than is shown.
     preview_is_cut: bool,
@@ -117,7 +117,7 @@ pub(super) fn database_of(query: &str) -> u32 {
 }
 
 fn show(key: Key<'_>, cache: &Cache) -> Page {
-    // A collection is read beside the lock: to show it may take longer than anybody should wait.
+    // A collection is formatted without the lock, because this may take long.
     let seen = cache.peek(key, |item| (item.pin(), kind::own_deadline(item)));
     let now = cache.now();
     let item = seen.map(|(value, deadline)| Shown {
@@ -181,7 +181,7 @@ fn lines_of(kind: cellar_engine::Kind, value: &[u8], now: Instant) -> Option<Vec
     Some(lines.into_bytes())
 }
 
-/// As much of a value as could be shown, and one byte to tell that there is more.
+/// The bytes of a value that can be shown, and one more to detect a longer value.
 fn head(bytes: &[u8]) -> &[u8] {
     &bytes[..bytes.len().min(PREVIEW_BYTES_MAX + 1)]
 }
@@ -191,7 +191,7 @@ fn preview(value: &[u8]) -> Preview {
     let is_cut = start.len() < value.len();
     let text = match std::str::from_utf8(start) {
         Ok(text) => Some(text),
-        // The cut may have gone through a character.
+        // The cut may split a character.
         Err(error) if is_cut && error.error_len().is_none() => {
             std::str::from_utf8(&start[..error.valid_up_to()]).ok()
         }
@@ -228,10 +228,10 @@ fn delete(key: Key<'_>, database: u32, state: &State) -> Page {
     }
 }
 
-/// What became of a deletion.
+/// The result of a deletion.
 #[derive(Debug, Serialize)]
 struct Deletion {
-    /// Whether there was such an item.
+    /// Whether the item existed.
     deleted: bool,
 }
 

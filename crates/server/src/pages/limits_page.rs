@@ -1,6 +1,6 @@
-//! Page: docs/limits.md, written from the bounds themselves.
+//! Page: docs/limits.md, generated from the limits themselves.
 //!
-//! Each public bound of this crate stands here; tests/docs.rs knows those that do not, and why.
+//! The page has every public limit of this crate; tests/docs.rs lists the exceptions and why.
 
 use std::fmt::Write;
 
@@ -71,7 +71,7 @@ The limits of one client are:
 |---|---|
 ";
 
-/// What one client may hold: what it is, its bound, and what stands in the place of a bound of 0.
+/// Limits of one client: the name, the limit, and the text for a limit of 0.
 const CLIENT: [(&str, usize, &str); 12] = [
     (
         "a command, without the value of SET",
@@ -227,7 +227,7 @@ const LENGTHS: [(&str, usize); 19] = [
     ),
 ];
 
-/// What is counted, and at most how many there are.
+/// Limits on counts.
 const COUNTS: [(&str, usize); 24] = [
     ("arguments of a command", ARGS_MAX),
     (
@@ -281,7 +281,7 @@ fn lengths() -> String {
     LENGTHS.iter().map(row).collect()
 }
 
-/// What is bounded by numbers.
+/// Limits that are numbers.
 fn counts() -> String {
     let mut text = String::from("\n| number of | at most |\n|---|---|\n");
     let settings = [

@@ -1,4 +1,4 @@
-//! Query: what a page is asked about, and how keys and values are written for people and browsers.
+//! Query: parameters of a page, and the encoding of keys and values for people and browsers.
 
 use std::fmt::Write;
 
@@ -22,7 +22,7 @@ pub(super) fn encode(bytes: &[u8]) -> String {
 }
 
 /// Bytes for people: text as it is; other bytes, and characters that move what stands beside them,
-/// as `%XX`. What was meant cannot always be told from it; [`encode`] can be undone.
+/// as `%XX`. The result can be ambiguous; [`encode`] is reversible.
 pub(super) fn text_of(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {

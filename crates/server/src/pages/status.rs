@@ -1,7 +1,7 @@
-//! Status: the figures of the console and of `cellar top`, as one JSON object.
+//! Status: the metrics of the console and of `cellar top`, as one JSON object.
 //!
-//! Counts run from the start; who wants rates asks again and takes the difference. Estimates are
-//! named so in docs/metrics.md.
+//! Counters start at 0 when the server starts. Clients compute rates from two replies.
+//! docs/metrics.md marks estimates.
 //!
 //! Tests: tests/status.rs.
 
@@ -44,7 +44,7 @@ pub struct Status {
     pub latency_us: ByProtocol<Latency>,
     /// Memory by what it holds.
     pub memory: Memory,
-    /// Items and what became of them.
+    /// Items: current, stored, evicted, expired.
     pub items: Items,
     /// What leaves when; estimates.
     pub expiry: Expiry,
@@ -58,7 +58,7 @@ pub struct Status {
     pub threads: Vec<Thread>,
     /// What happened lately, beside requests; the newest last.
     pub events: Vec<Event>,
-    /// Expired items by the time from their deadline until their memory was taken back, in
+    /// Expired items by the time from their deadline until their memory was reclaimed, in
     /// milliseconds.
     pub reclaim_lag_ms: Histogram,
     /// The settings in effect; what is secret is not shown.
@@ -76,33 +76,33 @@ pub struct Server {
     pub uptime_ms: u64,
     /// Unix time in milliseconds.
     pub now_unix_ms: u64,
-    /// Whether it is about to stop.
+    /// Whether it drains.
     pub draining: bool,
     /// Whether the console may change anything.
     pub console_write: bool,
     /// Event loops.
     pub threads: usize,
-    /// What became of the cache of a server before this one, with `--state`.
+    /// How the cache of the previous process was restored, with `--state`.
     #[serde(default)]
     pub restored: Option<RestoredCache>,
-    /// Where memcached's protocol is spoken, if it is.
+    /// Listen addresses of memcached's protocol, if any.
     pub memcached: Option<String>,
-    /// Where Redis's is.
+    /// Those of the Redis protocol.
     pub resp: Option<String>,
-    /// Where HTTP is.
+    /// Those of HTTP.
     pub http: Option<String>,
 }
 
-/// What became of the cache of a server before this one.
+/// How the cache of the previous process was restored.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RestoredCache {
-    /// Why the cache began empty; none if it was restored.
+    /// Why the cache started empty; none if it was restored.
     pub empty_because: Option<String>,
-    /// Whether the server before was killed instead of stopped.
+    /// Whether the previous process was killed instead of stopped.
     pub was_killed: bool,
-    /// Items that came back.
+    /// Items restored.
     pub items: u64,
-    /// Items that were in doubt and did not.
+    /// Items dropped because they may be damaged.
     pub dropped: u64,
     /// Milliseconds without a server.
     pub away_ms: u64,
@@ -157,7 +157,7 @@ pub struct Misses {
     pub never_stored: u64,
     /// The deadline had passed.
     pub expired: u64,
-    /// The item had to make room.
+    /// The item was evicted.
     pub evicted: u64,
     /// The item was deleted or flushed.
     pub deleted: u64,
@@ -193,7 +193,7 @@ pub struct Memory {
     pub live_bytes: u64,
     /// Expired, deleted and overwritten items.
     pub dead_bytes: u64,
-    /// Resident and empty; what is left of the limit is [`Memory::unused_bytes`].
+    /// Resident free memory; the rest of the limit is [`Memory::unused_bytes`].
     pub free_bytes: u64,
     /// The index.
     pub index_bytes: u64,
@@ -206,7 +206,7 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// What is left of the limit, whether it was ever touched or not.
+    /// The unused part of the limit, resident or not.
     #[must_use]
     pub fn unused_bytes(&self) -> u64 {
         let used = self.live_bytes + self.dead_bytes + self.index_bytes + self.overhead_bytes;
@@ -250,7 +250,7 @@ pub struct TimelineStep {
 /// What leaves when; the three spans each begin now.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Expiry {
-    /// Past its deadline, memory not yet taken back.
+    /// Expired items whose memory is not reclaimed yet.
     pub overdue: Amount,
     /// The next minute by second.
     pub minute: Vec<TimelineStep>,
@@ -282,7 +282,7 @@ pub struct CurvePoint {
 /// A key that is read often.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct HotKey {
-    /// The key, at most 250 bytes; what is no UTF-8, or no character to be seen, as `%XX`.
+    /// The key, at most 250 bytes; invalid UTF-8 and invisible characters as `%XX`.
     pub key: String,
     /// The same bytes as they can stand in a query.
     pub key_percent: String,
@@ -310,7 +310,7 @@ pub struct Connections {
 pub struct Thread {
     /// The thread's name.
     pub name: String,
-    /// Time spent on turns with something to do.
+    /// Time spent in busy event-loop iterations.
     pub busy_us: u64,
     /// Requests answered.
     pub requests: u64,
@@ -391,7 +391,7 @@ impl Status {
 }
 
 impl Status {
-    /// Takes out what a user may not see: others' keys, and how the server is set up.
+    /// Removes data that a user may not see: keys of other users, and the settings.
     fn hide_from(&mut self, user: &User, state: &State) {
         let databases = &state.databases;
         self.hot_keys.retain(|hot| {
@@ -407,7 +407,7 @@ impl Status {
     }
 }
 
-/// Takes out the events that tell how the server is set up.
+/// Removes the events that reveal settings.
 pub(super) fn hide_settings(events: &mut Vec<Event>) {
     events.retain(|event| event.kind != EventKind::Config.name());
 }
@@ -435,7 +435,7 @@ fn server(facts: &Facts<'_>) -> Server {
         pid: std::process::id(),
         uptime_ms: facts.uptime_ms(),
         now_unix_ms: facts.now_unix_ms(),
-        // Relaxed: a figure to look at.
+        // Relaxed: only shown.
         draining: facts.state.draining.load(Ordering::Relaxed),
         console_write: settings.console_write,
         threads: settings.threads,
@@ -474,8 +474,8 @@ pub(super) fn misses(engine: &Stats) -> Misses {
     }
 }
 
-/// Reads are the engine's, as those of the miss-ratio curve: with reads of hashes, lists and sets,
-/// which the counters of memcached's commands leave out.
+/// Reads of the engine, as in the miss-ratio curve. They include reads of hashes, lists and sets,
+/// which the counters of memcached commands leave out.
 pub(super) fn operations(totals: &Totals, engine: &Stats) -> Operations {
     Operations {
         gets: engine.gets,

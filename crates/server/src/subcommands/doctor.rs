@@ -1,10 +1,10 @@
-//! Doctor: what would keep a server from its start, or this machine and its control group from the
-//! server's speed, each with its remedy; also a cluster's source that does not answer, and old
-//! names of settings.
+//! Doctor: checks settings and host configuration, and suggests fixes.
 //!
-//! It reads what the system says and changes nothing. Where the system says nothing, nothing is
-//! wrong. The checks of a start are the server's own ([`try_start`]).
-//! Tests: at the end of this file, over made-up machines; tests/healthcheck.rs.
+//! It finds errors that prevent a start, limits of the machine and the control group that make the
+//! server slow, cluster sources that do not answer, and old names of settings. It changes nothing.
+//! A value that the system does not report counts as correct. [`try_start`] runs the checks of a
+//! start.
+//! Tests: at the end of this file, with simulated machines; tests/healthcheck.rs.
 
 use std::fs;
 use std::path::Path;
@@ -21,21 +21,21 @@ use crate::server::membership;
 use crate::server::{Trial, open_files, try_start};
 use crate::system::cgroup;
 
-/// What was looked at.
+/// The result of one check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Finding {
     what: &'static str,
-    /// How it is.
+    /// The state that was found.
     state: String,
-    /// What helps, if it is not as it should be.
+    /// How to fix it; `None` if it is correct.
     remedy: Option<String>,
 }
 
-/// What helps against an error of a start, whose text names the setting.
+/// The fix for an error of a start, whose text names the setting.
 const CANNOT_START: &str = "the server cannot start with this setting; change it as the line says";
 
-/// Looks at this machine for a server with these settings; the lines to print, and whether all is
-/// as it should be.
+/// Checks this machine for a server with these settings. Returns the lines to print, and whether it
+/// found no problem.
 #[must_use]
 pub fn run(loaded: &Loaded) -> (String, bool) {
     let mut settings = loaded.settings.clone();
@@ -43,7 +43,7 @@ pub fn run(loaded: &Loaded) -> (String, bool) {
     let mut findings = look_at_start(&try_start(loaded));
     findings.extend(look_at_old_names(loaded));
     findings.extend(look_at_cluster(&settings));
-    // An error of that is among those of a start.
+    // The checks of a start report this error, too.
     let _ = memory::settle(&mut settings);
     findings.extend(look(Path::new("/"), &settings, most));
     let is_well = findings.iter().all(|one| one.remedy.is_none());
@@ -117,7 +117,7 @@ fn report(findings: &[Finding]) -> String {
     text
 }
 
-/// All that is looked at below `root`; `files` is the most open files that this process may have.
+/// All checks of the system below `root`; `files` is the limit of open files of this process.
 fn look(root: &Path, settings: &Settings, files: Option<u64>) -> Vec<Finding> {
     let looks = [
         Some(look_at_files(settings, files)),
@@ -131,7 +131,7 @@ fn look(root: &Path, settings: &Settings, files: Option<u64>) -> Vec<Finding> {
     looks.into_iter().flatten().collect()
 }
 
-/// A finding that is right, or has this remedy.
+/// A finding that is correct, or has this fix.
 fn finding(what: &'static str, state: String, is_right: bool, remedy: String) -> Finding {
     Finding {
         what,
@@ -273,7 +273,7 @@ mod tests {
         }
     }
 
-    /// What is wrong with a machine that has these files.
+    /// The problems of a machine that has these files.
     fn wrong(files: &[(&str, &str)], most: Option<u64>) -> Vec<&'static str> {
         let root = machine(files);
         let findings = look(root.path(), &settings(), most);

@@ -1,7 +1,7 @@
 //! `cellar hash-password`: the hash of a password, for the file of users.
 //!
-//! The password comes from standard input alone: arguments and variables can be read by others. On
-//! a terminal it is asked for twice, and not shown.
+//! The password comes from standard input only, because other users can read arguments and
+//! variables. On a terminal the command prompts twice and does not echo the input.
 
 use std::io::{self, BufRead, IsTerminal, Read, Write};
 
@@ -17,11 +17,11 @@ const INPUT_BYTES_MAX: u64 = 64 << 10;
 /// Reads a password and prints its hash.
 ///
 /// # Errors
-/// Why there is none.
+/// The input cannot be read, or is no valid password.
 pub fn run() -> Result<(), Error> {
     let password = read().map_err(|error| Error::Password(error.to_string()))?;
     let hash = users::hash(&password).map_err(Error::Password)?;
-    // A reader that has seen enough is no error.
+    // A closed output pipe is no error.
     let _ = writeln!(io::stdout(), "{hash}");
     Ok(())
 }
@@ -58,7 +58,7 @@ fn ask(prompt: &str) -> io::Result<Zeroizing<Vec<u8>>> {
     Ok(line)
 }
 
-/// What `echo` and a terminal put behind a password is no part of it.
+/// The line end that `echo` or a terminal adds is not part of the password.
 fn strip_line_end(line: &mut Vec<u8>) {
     for end in *b"\n\r" {
         if line.last() == Some(&end) {
@@ -67,7 +67,7 @@ fn strip_line_end(line: &mut Vec<u8>) {
     }
 }
 
-/// A terminal that shows nothing of what is typed, until it is dropped.
+/// Disables the echo of a terminal until it is dropped.
 struct Silence {
     before: Termios,
 }

@@ -1,8 +1,8 @@
-//! Health check: asks a running server whether it is ready, as a container's or a unit's check.
+//! Health check: asks a running server whether it is ready, for containers and systemd units.
 //!
-//! One question, one line, an exit status. No secret is needed and none is sent: `/readyz` is for
-//! everybody, and a server that asks for a login answers too. So over TLS any certificate is taken,
-//! unless an authority is given.
+//! It sends one request, prints one line and sets the exit status. It sends no secret: `/readyz`
+//! needs no token, and an error that asks for a login shows that the server is ready. So over TLS
+//! it accepts any certificate, unless a CA is given.
 //!
 //! Tests: tests/healthcheck.rs.
 
@@ -15,12 +15,12 @@ use crate::config::protocol::Protocol;
 use crate::config::settings::address::Address;
 use crate::config::settings::health::{HealthOptions, HealthTarget};
 
-/// Longest beginning of an answer that is looked at.
+/// Bytes of a reply that are read at most.
 const ANSWER_BYTES_MAX: usize = 512;
-/// Letters of an answer that are shown.
+/// Characters of a reply that are shown.
 const SHOWN_LETTERS_MAX: usize = 80;
 
-/// Asks; the line to print.
+/// Queries the server; returns the line to print.
 ///
 /// # Errors
 /// Why the server is not ready, in one line.
@@ -50,7 +50,7 @@ fn ask(options: &HealthOptions) -> Result<String, String> {
     line_of(dial.as_mut()).map_err(reason)
 }
 
-/// The beginning of an answer, with its first line.
+/// The beginning of a reply, with its first line.
 fn line_of(dial: &mut dyn PeerStream) -> io::Result<String> {
     let mut answer = Vec::new();
     let mut piece = [0; ANSWER_BYTES_MAX];
@@ -65,7 +65,7 @@ fn line_of(dial: &mut dyn PeerStream) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&answer).into_owned())
 }
 
-/// Whether an answer is that of a server which is ready: one that asks for a login is.
+/// Whether a reply shows that the server is ready; a server that asks for a login is ready.
 fn is_ready(protocol: Protocol, answer: &str) -> bool {
     let beginnings: &[&str] = match protocol {
         Protocol::Http => &["HTTP/1.1 200 "],

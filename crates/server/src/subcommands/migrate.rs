@@ -1,7 +1,7 @@
-//! Migrate: `cellar migrate check`, what an old server is used for that is not here.
+//! Migrate: `cellar migrate check`, which features of a Redis or memcached Cellar lacks.
 //!
-//! It asks with commands that only read. Nothing that the other end sends makes it wait longer
-//! than [`wire::TIME_MAX`] in all or hold more than [`wire::ANSWER_BYTES_MAX`].
+//! It sends read-only commands. It takes at most [`wire::TIME_MAX`] in all, and a reply uses at
+//! most [`wire::ANSWER_BYTES_MAX`], whatever the server sends.
 //!
 //! Tests: tests/migrate.rs, and at the end of the children.
 
@@ -16,10 +16,10 @@ use self::wire::OldLink;
 use crate::config::error::Error;
 use crate::config::settings::migrate::{MigrateOptions, OldProtocol};
 
-/// Asks a server and prints what it is used for; whether all of that is here.
+/// Queries a server and prints which features it uses. Returns whether Cellar has all of them.
 ///
 /// # Errors
-/// [`Error::Migrate`] if it cannot be asked.
+/// [`Error::Migrate`] if the query fails.
 pub fn run(options: &MigrateOptions) -> Result<bool, Error> {
     let found = OldLink::open(options).and_then(|mut link| match options.protocol {
         OldProtocol::Redis | OldProtocol::Rediss => redis::ask(&mut link, options.user.as_ref()),
@@ -32,7 +32,7 @@ pub fn run(options: &MigrateOptions) -> Result<bool, Error> {
     } else {
         found.page(&options.to_string())
     };
-    // A reader that has seen enough is no error.
+    // A closed output pipe is no error.
     let _ = std::io::stdout().write_all(text.as_bytes());
     Ok(found.missing.is_empty())
 }

@@ -1,8 +1,8 @@
-//! Top: `cellar top`, the figures of a running server live in a terminal.
+//! Top: `cellar top`, live metrics of a running server in a terminal.
 //!
-//! A thread asks the server for its status (`/v1/console/status`); two answers make a look, which
-//! is drawn behind what the server remembers (`/v1/console/history`). A server that does not
-//! answer is told about and asked again; the figures stay.
+//! A thread polls the status of the server (`/v1/console/status`). The rates come from two
+//! statuses; earlier values come from `/v1/console/history`. If the server does not answer, the
+//! screen shows the error and the last metrics, and the thread tries again.
 //!
 //! Tests: tests/top.rs, and at the end of the children.
 
@@ -28,18 +28,18 @@ use self::look::Look;
 use crate::config::error::Error;
 use crate::config::settings::top::TopOptions;
 
-/// How often keys are looked for.
+/// Interval between checks for pressed keys.
 const KEYS_PAUSE: Duration = Duration::from_millis(50);
-/// Throughputs that are remembered.
+/// Throughput values that are stored.
 const HISTORY_MAX: usize = 240;
-/// Size of the figures on paper.
+/// Size of the output of `--once`.
 const PAPER: (u16, u16) = (120, 42);
 
-/// Shows the figures until somebody has seen enough.
+/// Shows the metrics until the user quits.
 ///
 /// # Errors
-/// [`Error::Top`] if a single look is asked for and the server gives none, [`Error::System`] if the
-/// terminal fails.
+/// [`Error::Top`] if the server does not answer with `--once`, [`Error::System`] if the terminal
+/// fails.
 pub fn run(options: &TopOptions) -> Result<(), Error> {
     if options.once || !std::io::stdout().is_terminal() {
         return once(options);
@@ -53,7 +53,7 @@ pub fn run(options: &TopOptions) -> Result<(), Error> {
         signal_hook::flag::register(signal, Arc::clone(&ended)).map_err(terminal)?;
     }
     show_cursor_on_panic();
-    // This also has a panic give the terminal back.
+    // This also restores the terminal after a panic.
     let screen = ratatui::try_init();
     let shown = screen.and_then(|screen| show(screen, options, &ended));
     ratatui::try_restore().map_err(terminal)?;
@@ -69,7 +69,7 @@ fn show_cursor_on_panic() {
     }));
 }
 
-/// Prints the figures of one interval.
+/// Prints the metrics of one interval.
 fn once(options: &TopOptions) -> Result<(), Error> {
     let ask = || {
         fetch(options)
@@ -86,12 +86,12 @@ fn once(options: &TopOptions) -> Result<(), Error> {
         history: &history,
         trouble: None,
     };
-    // A reader that has seen enough is no error.
+    // A closed output pipe is no error.
     let _ = std::io::stdout().write_all(plain(&scene, PAPER.0, PAPER.1).as_bytes());
     Ok(())
 }
 
-/// What is known so far.
+/// The data received so far.
 #[derive(Debug, Default)]
 struct View {
     look: Option<Look>,
@@ -125,7 +125,7 @@ impl View {
     }
 }
 
-/// Draws whenever there is something new, until `q`.
+/// Draws after each change, until `q`.
 fn show(
     mut screen: DefaultTerminal,
     options: &TopOptions,
@@ -165,7 +165,7 @@ fn show(
     Ok(())
 }
 
-/// Whether a key ends the show: q, Escape, Control-C.
+/// Whether a key quits: q, Escape, Control-C.
 fn ends(key: KeyEvent) -> bool {
     match key.code {
         KeyCode::Char('c') => key.modifiers.contains(KeyModifiers::CONTROL),

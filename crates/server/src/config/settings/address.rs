@@ -1,14 +1,14 @@
-//! Address: where clients come in, as an operator writes it.
+//! Address: listen addresses, as an operator writes them.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// What stands before the path of a socket file.
+/// Prefix of the path of a UNIX socket.
 const UNIX: &str = "unix:";
-/// What stands before a host where TLS is spoken.
+/// Prefix of a host with TLS.
 const TLS: &str = "tls:";
 
-/// Where clients come in.
+/// A listen address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
     /// `host:port`; port 0 takes a free one.
@@ -68,13 +68,13 @@ impl Address {
         texts.join(",")
     }
 
-    /// Whether TLS is spoken there.
+    /// Whether it uses TLS.
     #[must_use]
     pub fn is_tls(&self) -> bool {
         matches!(self, Address::Tls(_))
     }
 
-    /// Host and port of one that is reached over the network.
+    /// Host and port; `None` for a UNIX socket.
     #[must_use]
     pub fn host_and_port(&self) -> Option<(&str, &str)> {
         match self {
@@ -83,7 +83,7 @@ impl Address {
         }
     }
 
-    /// The file of one that is a socket file.
+    /// The path of a UNIX socket; `None` for a network address.
     #[must_use]
     pub fn file(&self) -> Option<&Path> {
         match self {

@@ -1,11 +1,11 @@
-//! Announced: where clients are told that they find a server.
+//! Announced: addresses that a node announces to clients.
 
 use std::fmt;
 
 use super::address::Address;
 use crate::config::protocol::Protocol;
 
-/// Where clients find a node, by protocol: an address in plain text, one over TLS, either or none.
+/// Announced addresses of a node, by protocol: plain text, TLS, both or none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Announced {
     /// For memcached's protocol.
@@ -36,8 +36,8 @@ impl Announced {
         }
     }
 
-    /// Host and port for a client that has come over TLS, or has not: the address of its kind, else
-    /// the other.
+    /// Host and port for a client with or without TLS. If there is no address of this kind, the
+    /// other one.
     #[must_use]
     pub fn place(&self, protocol: Protocol, is_tls: bool) -> Option<Place<'_>> {
         let all = self.of(protocol);
@@ -51,10 +51,10 @@ impl Announced {
         })
     }
 
-    /// Checks addresses that clients are told.
+    /// Checks announced addresses.
     ///
     /// # Errors
-    /// What nobody can connect to, or what there is twice.
+    /// An address that clients cannot connect to, or a duplicate.
     pub fn check(&self) -> Result<(), String> {
         for protocol in Protocol::ALL {
             let all = self.of(protocol);
@@ -80,7 +80,7 @@ impl Announced {
     }
 }
 
-/// Checks an address that clients are told.
+/// Checks an announced address.
 fn check_address(address: &Address) -> Result<(), String> {
     let is_nobodys = |host: &str, port: &str| {
         matches!(host, "0.0.0.0" | "[::]" | "::" | "*") || port.parse() == Ok(0_u16)
@@ -96,14 +96,14 @@ fn check_address(address: &Address) -> Result<(), String> {
     }
 }
 
-/// Where a client connects to.
+/// An address for clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place<'n> {
     /// A name or an address, without brackets.
     pub host: &'n str,
     /// The port.
     pub port: u16,
-    /// Whether TLS is spoken there.
+    /// Whether it uses TLS.
     pub is_tls: bool,
 }
 

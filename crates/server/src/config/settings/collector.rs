@@ -1,4 +1,4 @@
-//! Collector: where figures are sent by OTLP, as operators write it.
+//! Collector: the setting for the OTLP collector that receives the metrics.
 
 use std::fmt::{Display, Formatter, Result as Formatted};
 
@@ -9,10 +9,10 @@ use super::units::parse_duration_ms;
 /// Source: opentelemetry.io/docs/specs/otlp.
 const PORT: u16 = 4318;
 const PATH: &str = "/v1/metrics";
-/// Shortest time between two times that figures are sent.
+/// Shortest interval between two exports.
 const INTERVAL_MS_MIN: u64 = 1_000;
 
-/// A collector of OpenTelemetry that takes metrics over HTTP.
+/// An OpenTelemetry collector that receives metrics over HTTP.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Collector {
     /// Its host and port.
@@ -25,7 +25,7 @@ impl Collector {
     /// Reads `http://host:port/path`, of which port and path may be missing, or `off`.
     ///
     /// # Errors
-    /// Why it is none.
+    /// Why the text is not valid.
     pub fn parse(text: &str) -> Result<Option<Collector>, String> {
         if text == "off" {
             return Ok(None);
@@ -58,7 +58,7 @@ impl Display for Collector {
     }
 }
 
-/// How often figures are sent.
+/// The interval between two exports.
 pub(super) fn interval(text: &str) -> Result<u64, String> {
     match parse_duration_ms(text)? {
         ms if ms < INTERVAL_MS_MIN => Err("it must be at least 1s".to_owned()),

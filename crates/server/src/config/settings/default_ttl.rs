@@ -1,10 +1,10 @@
 //! Default TTL: how long items live that are stored without a time to live, as it is written.
 //!
-//! `10m` is for all protocols; `http=10m` for one; `resp:3=1h` for clients of Redis's protocol in
-//! one database. Several stand with commas between them, in any order: the narrowest that fits
-//! counts, and what none fits lives until it is evicted, as with `0`.
+//! `10m` is for all protocols, `http=10m` for one, `resp:3=1h` for one database over the Redis
+//! protocol. Commas separate several entries, in any order; the most specific one counts. Without a
+//! matching entry, or with `0`, items have no TTL.
 //!
-//! What makes it a deadline: `default_ttls.rs`. Tests: below; tests/default_ttl.rs.
+//! `default_ttls.rs` computes the deadlines. Tests: below; tests/default_ttl.rs.
 
 use std::collections::BTreeMap;
 use std::fmt;

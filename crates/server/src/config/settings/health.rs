@@ -1,4 +1,4 @@
-//! Health: the flags of `cellar healthcheck`, and where it asks if none says so.
+//! Health: the flags of `cellar healthcheck`, and the default address.
 
 use std::fmt;
 
@@ -13,21 +13,21 @@ use crate::config::protocol::Protocol;
 /// The subcommand's name.
 pub(super) const HEALTHCHECK: &str = "healthcheck";
 
-/// What is asked, and where.
+/// Protocol and address of the check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HealthTarget {
-    /// What is spoken there.
+    /// The protocol.
     pub protocol: Protocol,
-    /// Where.
+    /// The address.
     pub address: Address,
 }
 
-/// What `cellar healthcheck` is asked to do.
+/// Options of `cellar healthcheck`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HealthOptions {
-    /// Whom to ask.
+    /// The server.
     pub target: HealthTarget,
-    /// Whom to believe over TLS, and what to show; without an authority any certificate is taken.
+    /// Trusted CA and client certificate for TLS; without a CA any certificate is accepted.
     pub trust: Trust,
 }
 
@@ -59,7 +59,7 @@ pub(super) fn command(config: Arg) -> Command {
         .args(tls_flags())
 }
 
-/// Reads the flags; what they leave open follows from the settings.
+/// Reads the flags; defaults come from the settings.
 pub(super) fn options(
     matches: &ArgMatches,
     settings: impl FnOnce() -> Result<Settings, String>,
@@ -85,7 +85,7 @@ fn parse(text: &str) -> Result<HealthTarget, String> {
     Ok(HealthTarget { protocol, address })
 }
 
-/// The first address at which a server with these settings is asked.
+/// The default address for a server with these settings.
 fn own(settings: &Settings) -> Option<HealthTarget> {
     let order = [Protocol::Http, Protocol::Resp, Protocol::Memcached];
     let all = order.into_iter().flat_map(|protocol| {
@@ -102,8 +102,8 @@ fn own(settings: &Settings) -> Option<HealthTarget> {
     Some(HealthTarget { protocol, address })
 }
 
-/// An address that this machine reaches: a server that listens on all of them is asked on the
-/// loopback interface.
+/// An address that this machine reaches: the loopback address if the server listens on all
+/// interfaces.
 fn reachable(address: &Address) -> Address {
     let here = |text: &str| {
         let (host, port) = text.rsplit_once(':').unwrap_or((text, ""));

@@ -30,7 +30,7 @@ General: --help-all describes every flag, --print-config prints the settings, --
   --config FILE             settings in TOML: the flags with _ for -; SIGHUP reloads it
 ";
 
-/// Column at which a flag's words begin.
+/// Column at which the description of a flag begins.
 const COLUMN: usize = 28;
 /// Longest line.
 const WIDTH: usize = 100;
@@ -152,7 +152,7 @@ pub(super) fn short() -> String {
     text
 }
 
-/// The names alone behind a prefix, in as many lines as they take.
+/// Only the names, after a prefix, on as many lines as needed.
 fn list(prefix: &str, names: &[&str]) -> String {
     let (mut text, mut line) = (String::new(), prefix.to_owned());
     for name in names {

@@ -1,9 +1,9 @@
-//! Hosts: the names that this server answers to over HTTP.
+//! Hosts: the host names that this server accepts over HTTP.
 //!
-//! A page that a browser has loaded from elsewhere may point its own name at this server (DNS
-//! rebinding); what it asks for then still bears that name in its field Host. An address cannot be
-//! pointed anywhere, so addresses are always answered to, and `localhost`; other names only if the
-//! operator gave them, or if they are this server's own.
+//! A page from another site may resolve its own name to this server (DNS rebinding). Its requests
+//! still have that name in the field Host. Nobody can redirect an IP address, so the server always
+//! accepts addresses, and `localhost`. It accepts other names only if the operator set them, or if
+//! they are its own.
 //!
 //! Why: docs/decisions/0027. Tests: below; tests/http_attacks.rs.
 
@@ -12,14 +12,14 @@ use std::net::Ipv6Addr;
 /// What begins a row that stands for all names that end with the rest of it.
 const ANY_BEFORE: &str = "*.";
 
-/// The names that this server answers to besides addresses and `localhost`.
+/// The names that this server accepts besides addresses and `localhost`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Hosts {
-    /// Whether any name will do.
+    /// Whether it accepts any name.
     any: bool,
-    /// What the operator gave, in small letters.
+    /// Names from the operator, in lower case.
     given: Vec<String>,
-    /// What the machine and the addresses that are listened on are called.
+    /// Names of the machine and of the listen addresses.
     own: Vec<String>,
 }
 
@@ -71,7 +71,7 @@ impl Hosts {
         }
     }
 
-    /// Whether this server answers to a Host field: a name or an address, with a port or without.
+    /// Whether this server accepts a Host field: a name or an address, with or without a port.
     #[inline]
     #[must_use]
     pub fn has(&self, host: &[u8]) -> bool {

@@ -1,8 +1,8 @@
-//! Keep: which databases have a share of memory of their own, as it is written.
+//! Keep: no-eviction databases and their memory, as an operator writes them.
 //!
-//! `3,4:64MiB` gives 64 MiB to databases 3 and 4 together. Several shares stand with commas between
-//! them, each ended by its size: `3,4:64MiB,7:1MiB`. Database 0 has none: it is what memcached and
-//! HTTP see, a cache.
+//! `3,4:64MiB` reserves 64 MiB for databases 3 and 4 together. Commas separate several shares; each
+//! ends with its size: `3,4:64MiB,7:1MiB`. Database 0 cannot have a share, because memcached and
+//! HTTP use it as a cache.
 //!
 //! Why: docs/decisions/0052. Tests: below; tests/keep.rs.
 
@@ -12,7 +12,7 @@ use cellar_engine::{Config, Space};
 
 use super::units::{parse_size, show_size};
 
-/// How it is written that no database has memory of its own.
+/// The value without no-eviction databases.
 const NONE: &str = "none";
 
 /// Databases, and the bytes that they have together.
@@ -32,7 +32,7 @@ impl Keep {
     /// Reads `3,4:64MiB,7:1MiB`, or `none`.
     ///
     /// # Errors
-    /// What is no database or no size, what is named twice, what is too much or too little.
+    /// An invalid database or size, a duplicate, or a size out of range.
     pub fn parse(text: &str) -> Result<Keep, String> {
         let mut keep = Keep::default();
         if text == NONE {
@@ -75,7 +75,7 @@ impl Keep {
         Ok(number)
     }
 
-    /// Checks that there are the databases, and that half of the memory is left to the others.
+    /// Checks that the databases exist, and that half of the memory is left for the others.
     ///
     /// # Errors
     /// What is wrong.

@@ -1,4 +1,4 @@
-//! Letters: the keyspace events that are published, as operators write them.
+//! Letters: event flags of keyspace notifications, as operators write them.
 //!
 //! Source: redis.io/docs/latest/develop/pubsub/keyspace-notifications, subkeyspace-notifications.
 
@@ -8,10 +8,10 @@ const LETTERS: &[u8] = b"g$lshzxetdKEmnocSTIV";
 /// The letters that `A` stands for are the first ten.
 const ALL: u32 = (1 << 10) - 1;
 
-/// The flags that letters stand for.
+/// Parses event flags.
 ///
 /// # Errors
-/// Why the letters are none.
+/// Why the text is not valid.
 pub fn parse(letters: &str) -> Result<u32, String> {
     let bit = |letter: u8| match LETTERS.iter().position(|&known| known == letter) {
         Some(place) => Ok(1 << place),
@@ -23,7 +23,7 @@ pub fn parse(letters: &str) -> Result<u32, String> {
         .try_fold(0, |flags, letter| Ok(flags | bit(letter)?))
 }
 
-/// The letters of flags.
+/// The event flags as text.
 #[must_use]
 pub fn show(flags: u32) -> String {
     let (head, flags) = if flags & ALL == ALL {

@@ -1,7 +1,7 @@
 //! Load: command line, environment and settings file become one [`Settings`].
 //!
-//! Each source is checked whole, so a mistake in a value that another source overrides is still
-//! told.
+//! All values of each source are checked, so an invalid value is an error even if another source
+//! overrides it.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -18,9 +18,9 @@ use super::{Row, SWITCH, Settings, TABLE, health, help, migrate, top, usage};
 use crate::config::error::Error;
 use crate::system::named_file;
 
-/// The subcommand for passwords.
+/// The subcommand that hashes passwords.
 const HASH_PASSWORD: &str = "hash-password";
-/// The subcommand that looks at the machine.
+/// The subcommand that checks the host configuration.
 const DOCTOR: &str = "doctor";
 /// Longest settings file that is read.
 const FILE_BYTES_MAX: u64 = 1 << 20;
@@ -37,7 +37,7 @@ const FOREIGN_PREFIXES: [&str; 5] = [
 /// Where a value came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// Nobody chose it.
+    /// The default.
     Default,
     /// The settings file.
     File,
@@ -54,7 +54,7 @@ pub struct Loaded {
     pub settings: Settings,
     origins: BTreeMap<&'static str, Origin>,
     given: Arc<Start>,
-    /// What the log says of old names in the settings file.
+    /// Warnings about old names in the settings file.
     old_keys: Vec<String>,
 }
 
@@ -66,16 +66,16 @@ struct Start {
     variables: BTreeMap<String, String>,
     /// The flags by their names.
     flags: BTreeMap<&'static str, String>,
-    /// What the log says of old names among flags and variables.
+    /// Warnings about old names of flags and variables.
     old_names: Vec<String>,
 }
 
 /// How a settings file is read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Occasion {
-    /// At the start, whatever it is: a pipe too.
+    /// At the start: any file, also a pipe.
     First,
-    /// While the server runs: a regular file, for nothing is waited for.
+    /// While the server runs: only a regular file, because a pipe could block.
     Again,
 }
 
@@ -92,16 +92,16 @@ impl Loaded {
         self.given.file.as_deref()
     }
 
-    /// A warning for each setting that has its old name.
+    /// A warning for each setting that uses its old name.
     pub fn old_names(&self) -> impl Iterator<Item = &str> {
         let all = self.given.old_names.iter().chain(&self.old_keys);
         all.map(String::as_str)
     }
 
-    /// The settings as flags, variables and the file say now: the file is read anew.
+    /// The settings from flags, variables and the file, which is read again.
     ///
     /// # Errors
-    /// The first mistake found, as one line; also that the file is no regular one.
+    /// The first mistake, in one line; also if the file is not a regular file.
     pub fn again(&self) -> Result<Loaded, Error> {
         Loaded::of(Arc::clone(&self.given), Occasion::Again)
     }
@@ -145,7 +145,7 @@ impl Loaded {
             };
             let shown = row.shown(&self.settings);
             let number = shown.parse::<i64>().ok();
-            // A number with a zero before it is a name, or a mode.
+            // A number with a leading zero is a name or a mode.
             let number = number.filter(|number| number.to_string() == shown);
             let value = number.map_or(toml::Value::String(shown), toml::Value::Integer);
             text.push_str(&format!("{} = {value} # {origin}\n", row.key()));
@@ -168,22 +168,22 @@ impl Loaded {
     }
 }
 
-/// What the command line asks for.
+/// The action that the command line selects.
 #[derive(Debug)]
 pub enum Action {
     /// Serve with these settings.
     Run(Box<Loaded>),
     /// Print this text and exit: help, version, the settings.
     Print(String),
-    /// Show the figures of a server that runs.
+    /// Show metrics of a running server.
     Top(top::TopOptions),
-    /// Tell what an old server is used for that is not here.
+    /// Report features of an old server that Cellar lacks.
     MigrateCheck(migrate::MigrateOptions),
-    /// Print the hash of a password that comes by standard input.
+    /// Print the hash of a password from standard input.
     HashPassword,
-    /// Tell what keeps a server with these settings from its start or its speed.
+    /// Check settings and host configuration.
     Doctor(Box<Loaded>),
-    /// Ask a server whether it is ready; or why there is nobody to ask.
+    /// Check whether a server is ready, or the error if the settings name none.
     Healthcheck(Result<health::HealthOptions, String>),
 }
 
@@ -236,14 +236,14 @@ pub fn load(
     Ok(Action::Run(Box::new(loaded)))
 }
 
-/// The settings at the start, with what the log says of old names among the flags.
+/// The settings at the start, with warnings about old names of flags.
 fn first(mut given: Start, mut old_flags: Vec<String>) -> Result<Loaded, Error> {
     old_flags.append(&mut given.old_names);
     given.old_names = old_flags;
     Loaded::of(Arc::new(given), Occasion::First)
 }
 
-/// What command line and environment say.
+/// Settings from the command line and the environment.
 fn given(
     matches: &ArgMatches,
     variables: impl IntoIterator<Item = (OsString, OsString)>,
@@ -264,8 +264,8 @@ fn given(
     })
 }
 
-/// The arguments, `--switch on` as `--switch=on`: a switch alone means on, so what stands behind it
-/// is its value only if it is one.
+/// The arguments, with `--switch on` as `--switch=on`. A switch without a value means on, so the
+/// next argument is its value only if it is `on` or `off`.
 fn joined_switches(arguments: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     let is_switch = |argument: &OsString| {
         let name = argument.to_str().and_then(|text| text.strip_prefix("--"));
@@ -285,7 +285,7 @@ fn joined_switches(arguments: impl IntoIterator<Item = OsString>) -> Vec<OsStrin
     joined
 }
 
-/// The arguments, `help` and `version` in the first place as flags: `cellar help top` is
+/// The arguments, with `help` and `version` as flags if they come first: `cellar help top` becomes
 /// `cellar top --help`.
 fn words_as_flags(mut arguments: Vec<OsString>) -> Vec<OsString> {
     let flag = match arguments.get(1).and_then(|word| word.to_str()) {
@@ -375,7 +375,7 @@ fn flags() -> impl Iterator<Item = Arg> {
     })
 }
 
-/// Help and version are text; every other complaint becomes one line.
+/// Help and version are text; any other error becomes one line.
 fn usage(error: &clap::Error, arguments: &[OsString]) -> Result<Action, Error> {
     let text = error.render().to_string();
     if matches!(
@@ -387,7 +387,7 @@ fn usage(error: &clap::Error, arguments: &[OsString]) -> Result<Action, Error> {
     Err(Error::Usage(usage::one_line(error, arguments)))
 }
 
-/// The variables that are settings, and what the log says of old names among them.
+/// The variables that are settings, and warnings about old names.
 fn own_variables(
     all: impl IntoIterator<Item = (OsString, OsString)>,
 ) -> Result<(BTreeMap<String, String>, Vec<String>), Error> {
@@ -502,7 +502,7 @@ mod tests {
         }
     }
 
-    /// A settings file with this text; it goes with the path.
+    /// A settings file with this text; dropping the path deletes it.
     fn file(text: &str) -> TempPath {
         let mut file = NamedTempFile::new().unwrap();
         file.write_all(text.as_bytes()).unwrap();
@@ -558,7 +558,7 @@ mod tests {
         assert!(run(&[], &[("CELLAR_RELEASE_MEMORY", "on")]).is_ok());
     }
 
-    /// Checks that what is wrong is said in one line that has a text.
+    /// Checks that the error is one line that contains a text.
     fn refused(arguments: &[&str], variables: &[(&str, &str)], expected: &str) {
         let message = run(arguments, variables).unwrap_err();
         assert!(message.contains(expected), "{arguments:?}: {message}");

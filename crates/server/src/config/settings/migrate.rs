@@ -1,4 +1,4 @@
-//! Migrate: what `cellar migrate check` is asked.
+//! Migrate: the flags of `cellar migrate check`.
 
 use std::fmt;
 
@@ -9,34 +9,34 @@ use super::top::{tls_flags, trust};
 use crate::config::dial::Trust;
 use crate::config::error::Error;
 
-/// What an old server speaks.
+/// The protocol of an old server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OldProtocol {
     /// Redis's protocol.
     Redis,
     /// The same over TLS.
     Rediss,
-    /// memcached's text.
+    /// memcached's text protocol.
     Memcached,
 }
 
-/// Which server is asked, and how.
+/// The server to query, and how.
 #[derive(Clone, PartialEq, Eq)]
 pub struct MigrateOptions {
-    /// What it speaks.
+    /// Its protocol.
     pub protocol: OldProtocol,
-    /// Its name or address, with a port if it is another than the usual one.
+    /// Its name or address, with a port if it is not the default port.
     pub host: String,
-    /// Who asks: name, empty for none, and password.
+    /// User name (empty for none) and password.
     pub user: Option<(String, String)>,
-    /// Whom to believe over TLS, and what to show.
+    /// Trusted CA and client certificate for TLS.
     pub trust: Trust,
-    /// Whether the answer is JSON.
+    /// Whether the report is JSON.
     pub json: bool,
 }
 
 impl MigrateOptions {
-    /// The port that counts if none is given.
+    /// The default port.
     #[must_use]
     pub fn usual_port(&self) -> u16 {
         match self.protocol {
@@ -118,7 +118,7 @@ pub(super) fn options(matches: &ArgMatches) -> Result<MigrateOptions, Error> {
 
 type Parsed = (OldProtocol, String, Option<(String, String)>);
 
-/// Reads where a server is. What is refused is not repeated: it may have a password.
+/// Parses the address of a server. Errors do not repeat the text, which may contain a password.
 fn parse(url: &str) -> Result<Parsed, String> {
     let form = || "write redis://[user:password@]host:port or memcached://host:port".to_owned();
     let (scheme, rest) = url.split_once("://").ok_or_else(form)?;

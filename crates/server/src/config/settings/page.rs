@@ -1,4 +1,4 @@
-//! Page: docs/config.md, written from the table of settings; behind it stand the parameters.
+//! Page: docs/config.md, generated from the table of settings, then the parameters of CONFIG.
 
 use super::TABLE;
 

@@ -1,4 +1,4 @@
-//! Renamed: settings with a new name whose old one still works, with a warning in the log.
+//! Renamed: settings whose old name still works, with a warning in the log.
 //!
 //! An old name works in all its forms, as a flag, a variable, a key of the settings file and a
 //! parameter of CONFIG, until the release after the one that renamed it.
@@ -24,13 +24,13 @@ pub const RENAMED: &[Renamed] = &[Renamed {
     new: "noeviction-databases",
 }];
 
-/// What the log says of an old name in the form in which it was used.
+/// The warning about an old name, as a flag, a variable or a key.
 #[must_use]
 pub fn warning(old: &str, new: &str) -> String {
     format!("{old} is now {new}; the next release will not accept the old name")
 }
 
-/// The arguments with new names in place of old ones; `warn` is told of each.
+/// Replaces old names in the arguments by new ones; calls `warn` for each.
 pub(super) fn new_flags(arguments: Vec<OsString>, warn: &mut Vec<String>) -> Vec<OsString> {
     let new_flag = |argument: OsString| {
         let text = argument.to_str().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Row: what there is to know of one setting.
+//! Row: the description of one setting.
 
 use super::Settings;
 
@@ -6,8 +6,8 @@ use super::Settings;
 pub struct Row {
     /// The flag without its dashes.
     pub name: &'static str,
-    /// What it is called in CONFIG GET, if it is there; what CONFIG SET can change of these while
-    /// the server runs, a settings file that is read anew changes too.
+    /// Its name in CONFIG GET, if it has one. If CONFIG SET can change it, a reload of the settings
+    /// file changes it, too.
     pub parameter: Option<&'static str>,
     /// What kind of value it takes, as shown in the help.
     pub value: &'static str,
@@ -28,7 +28,7 @@ impl Row {
         variable_of(self.name)
     }
 
-    /// The present value, as an operator would write it; that a secret is set, not the secret.
+    /// The present value, as an operator would write it; a secret is masked.
     #[must_use]
     pub fn shown(&self, settings: &Settings) -> String {
         (self.show)(settings)
@@ -44,9 +44,9 @@ impl Row {
         }
     }
 
-    /// Gives `to` the value that `from` has; nothing is done about a secret.
+    /// Copies the value from `from` to `to`, unless it is a secret.
     pub fn copy(&self, from: &Settings, to: &mut Settings) {
-        // What a setting shows it reads, but for secrets, which are refused.
+        // A setting parses its own output, except masked secrets, which are errors.
         let _ = (self.set)(to, &(self.show)(from));
     }
 

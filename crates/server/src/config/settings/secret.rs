@@ -1,7 +1,7 @@
-//! Secret: how a password or token is written, and what is shown of it.
+//! Secret: parses and masks passwords and tokens.
 //!
-//! Where settings are shown, [`SECRET`] stands for one; it is refused as one, so that a file which
-//! `--print-config` has written does not start a server with it. Tests: table.rs.
+//! Wherever settings are shown, [`SECRET`] replaces a secret. It is not accepted as a secret, so
+//! that the output of `--print-config` does not start a server with it. Tests: table.rs.
 
 /// A token as it can stand in a header field.
 ///
@@ -19,15 +19,15 @@ pub(super) fn token(text: &str) -> Result<String, String> {
     }
 }
 
-/// What stands for a secret where settings are shown.
+/// The text that replaces a secret where settings are shown.
 const SECRET: &str = "(set)";
 
-/// What is shown of a secret.
+/// The masked form of a secret.
 pub(super) fn show_secret(secret: &str) -> String {
     if secret.is_empty() { "off" } else { SECRET }.to_owned()
 }
 
-/// A password, or `off` for none; never by mistake what is shown in its place.
+/// A password, or `off` for none; the masked form is an error.
 pub(super) fn password(text: &str) -> Result<String, String> {
     match text {
         "off" => Ok(String::new()),

@@ -6,11 +6,11 @@ use std::path::PathBuf;
 /// Where the list comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ListSource {
-    /// `file:PATH`: a file, read anew when it changes.
+    /// `file:PATH`: a file, read again when it changes.
     File(PathBuf),
-    /// `dns:NAME`: the addresses of a name, asked for again and again.
+    /// `dns:NAME`: the addresses of a name, resolved periodically.
     Dns(String),
-    /// `etcd:URL,...`: what nodes have registered in etcd, each under a lease.
+    /// `etcd:URL,...`: nodes register in etcd, each under a lease.
     Etcd(EtcdPlace),
 }
 
@@ -19,13 +19,13 @@ pub enum ListSource {
 pub struct EtcdPlace {
     /// Etcd's members, `http://host:port` or `https://host:port`.
     pub urls: Vec<String>,
-    /// What the cluster is called there, so that several have room in one etcd.
+    /// The name of the cluster, so that several clusters can use one etcd.
     pub cluster: String,
 }
 
 /// Etcd's port for clients.
 const ETCD_PORT: u16 = 2379;
-/// What a cluster is called that is given no name.
+/// The default name of a cluster.
 const ETCD_CLUSTER: &str = "cellar";
 /// Most members of etcd.
 const ETCD_URLS_MAX: usize = 9;
@@ -53,7 +53,7 @@ impl ListSource {
         source.map_or_else(|| "off".to_owned(), ListSource::to_string)
     }
 
-    /// Whether nodes hold leases, so that none serves what another may.
+    /// Whether nodes hold leases, so that two nodes never serve the same slot.
     #[must_use]
     pub fn has_leases(&self) -> bool {
         match self {
@@ -141,7 +141,7 @@ fn url(text: &str) -> Option<String> {
 /// Longest name of a node.
 const NAME_BYTES_MAX: usize = 64;
 
-/// Checks what a node is called.
+/// Checks the name of a node.
 ///
 /// # Errors
 /// How a name is written.

@@ -38,11 +38,11 @@ impl fmt::Display for Target {
 pub struct TopOptions {
     /// The server.
     pub target: Target,
-    /// Whom to believe over TLS, and what to show.
+    /// Trusted CA and client certificate for TLS.
     pub trust: Trust,
-    /// Who asks: name and password.
+    /// Name and password of the user.
     pub user: Option<(String, String)>,
-    /// What the server asks for; empty = nothing.
+    /// The token; empty if the server needs none.
     pub token: String,
     /// Milliseconds between two looks.
     pub interval_ms: u64,
@@ -90,7 +90,7 @@ pub(super) fn command() -> Command {
         )
 }
 
-/// The flags for TLS, which all subcommands that ask a server have.
+/// The TLS flags of all subcommands that connect to a server.
 pub(super) fn tls_flags() -> [Arg; 3] {
     let flag = |name: &'static str| Arg::new(name).long(name).value_name("FILE");
     [
@@ -104,7 +104,7 @@ pub(super) fn tls_flags() -> [Arg; 3] {
     ]
 }
 
-/// What they say.
+/// The values of these flags.
 pub(super) fn trust(matches: &ArgMatches) -> Trust {
     let file = |name: &str| {
         let text = matches.get_one::<String>(name);
@@ -150,7 +150,7 @@ pub(super) fn options(matches: &ArgMatches) -> Result<TopOptions, Error> {
     })
 }
 
-/// Reads where a server is.
+/// Parses the address of a server.
 fn target(text: &str) -> Result<Target, String> {
     if let Some(path) = text.strip_prefix("unix:") {
         let is_path = path.starts_with('/');

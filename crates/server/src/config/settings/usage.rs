@@ -1,8 +1,7 @@
-//! Usage: one line for a command line, a variable or a key that is not understood, with what to
-//! write instead.
+//! Usage: the error for an unknown flag, variable or key, in one line, with a suggestion.
 //!
-//! Names that Redis and memcached have lead to the setting that does the same here. Any other
-//! unknown name is compared with all that there are.
+//! For a name of Redis or memcached it suggests the setting that does the same. For any other
+//! unknown name it suggests the most similar name.
 //!
 //! Tests: at the end of this file; tests/startup_errors.rs.
 
@@ -13,10 +12,10 @@ use clap::error::{ContextKind, ContextValue};
 use super::TABLE;
 use super::row::{key_of, variable_of};
 
-/// Where all flags are described.
+/// The option that describes all flags.
 const ALL_FLAGS: &str = "--help-all lists all flags";
 
-/// How the place that has an unknown name writes a setting.
+/// How a setting is written in the place of the unknown name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     /// `--max-value 1MiB`
@@ -57,7 +56,7 @@ impl Form {
     }
 }
 
-/// Settings of Redis and flags of memcached that no setting here is named after, and what to do;
+/// Settings of Redis and flags of memcached that have another name here, with a hint;
 /// `{NAME=VALUE}` is a setting of this server.
 const OF_OTHERS: &[(&[&str], &str)] = &[
     (
@@ -125,10 +124,10 @@ const OF_OTHERS: &[(&[&str], &str)] = &[
     (&["U", "udp-port"], "there is no UDP; use TCP"),
 ];
 
-/// memcached's flags for its memory, whose number is in MiB.
+/// memcached's flags for its memory, a number in MiB.
 const MEMCACHED_MEMORY: &[&str] = &["m", "memory-limit"];
 
-/// What to write for a name that Redis or memcached has, without its dashes.
+/// The hint for a name of Redis or memcached, without its dashes.
 fn of_others(name: &str, form: Form) -> Option<String> {
     let by_parameter = TABLE.iter().find(|row| row.parameter == Some(name));
     if let Some(row) = by_parameter.filter(|row| row.name != name) {
@@ -138,7 +137,7 @@ fn of_others(name: &str, form: Form) -> Option<String> {
     found.map(|(_, hint)| form.fill(hint))
 }
 
-/// What is said behind an unknown variable or key: what to write instead, if that can be told.
+/// The hint after an unknown variable or key; empty if no name is similar.
 pub(super) fn hint(name: &str, names: impl Iterator<Item = String>, form: Form) -> String {
     let plain = name.strip_prefix("CELLAR_").unwrap_or(name);
     let plain = plain.to_ascii_lowercase().replace('_', "-");
@@ -148,14 +147,14 @@ pub(super) fn hint(name: &str, names: impl Iterator<Item = String>, form: Form) 
     similar(name, names).map_or_else(String::new, |near| format!("; did you mean {near}?"))
 }
 
-/// The name that is least different, if it is not very different.
+/// The most similar name, if it is similar enough.
 fn similar(name: &str, names: impl Iterator<Item = String>) -> Option<String> {
     let by_steps = names.map(|one| (steps(name, &one), one));
     let nearest = by_steps.min_by_key(|(steps, _)| *steps)?;
     (nearest.0 <= name.len().div_ceil(3)).then_some(nearest.1)
 }
 
-/// How many letters have to be put in, taken out or replaced to make one name of the other.
+/// The Levenshtein distance of two names.
 fn steps(one: &str, other: &str) -> usize {
     let other = other.as_bytes();
     let mut row: Vec<usize> = (0..=other.len()).collect();
@@ -171,7 +170,7 @@ fn steps(one: &str, other: &str) -> usize {
     row[other.len()]
 }
 
-/// A complaint about these arguments as one line.
+/// The error for these arguments, in one line.
 pub(super) fn one_line(error: &clap::Error, arguments: &[OsString]) -> String {
     let text = error.render().to_string();
     let instead = instead(error, arguments);
@@ -188,7 +187,7 @@ pub(super) fn one_line(error: &clap::Error, arguments: &[OsString]) -> String {
             Some(tip) => (tip, true),
             None => (line.trim_start_matches("error: "), false),
         };
-        // A known name of another server says more than one that is merely similar.
+        // A known name of another server is a better hint than a similar name.
         let is_less = is_tip && (instead.is_some() || line.starts_with("to pass "));
         if line.is_empty() || is_less || line.starts_with("For more information") {
             continue;
@@ -207,7 +206,7 @@ pub(super) fn one_line(error: &clap::Error, arguments: &[OsString]) -> String {
     }
 }
 
-/// What to write in place of an argument that another server understands.
+/// The hint for an argument of Redis or memcached.
 fn instead(error: &clap::Error, arguments: &[OsString]) -> Option<String> {
     let text = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.as_str()),
@@ -232,7 +231,7 @@ fn instead(error: &clap::Error, arguments: &[OsString]) -> Option<String> {
     is_file.then(|| format!("write --config {wrong} for a settings file"))
 }
 
-/// The whole number behind a flag: `-m 64`, `-m64`, `--memory-limit=64`.
+/// The integer after a flag: `-m 64`, `-m64`, `--memory-limit=64`.
 fn number_of(name: &str, arguments: &[OsString]) -> Option<u64> {
     let is_short = name.len() == 1;
     let dashes = if is_short { "-" } else { "--" };

@@ -1,4 +1,4 @@
-//! Values: what a setting takes, as it is written, beside units, addresses and lists.
+//! Values: parsers for values of settings other than units, addresses and lists.
 //!
 //! Tests: table.rs.
 
@@ -28,7 +28,7 @@ pub(super) fn path(text: &str) -> Result<Option<PathBuf>, String> {
     }
 }
 
-/// What a node of a cluster is called, or `none`.
+/// The name of a cluster node, or `none`.
 pub(super) fn node_name(text: &str) -> Result<String, String> {
     match text {
         "none" => Ok(String::new()),
@@ -45,7 +45,7 @@ pub(super) fn etcd_user(text: &str) -> Result<Option<String>, String> {
     }
 }
 
-/// Addresses that clients are told, or `listen` for those at which this server listens.
+/// Announced addresses, or `listen` for the listen addresses.
 pub(super) fn announced(text: &str) -> Result<Vec<Address>, String> {
     match text {
         "listen" => Ok(Vec::new()),

@@ -1,20 +1,20 @@
-//! Findings: what is told of an old server.
+//! Findings: the report about an old server.
 
 use std::fmt::Write;
 
 use serde::Serialize;
 
-/// Most lines of what is there; what is missing and what to know is shown whole.
+/// Most lines about supported commands; missing ones and notes are shown without a limit.
 const THERE_LINES_MAX: usize = 40;
 
-/// Something that an old server is used for.
+/// A command or feature that clients of the old server use.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct UsedCommand {
-    /// Its name, with a subcommand behind a space.
+    /// Its name; a subcommand follows after a space.
     pub command: String,
-    /// How often it was called since the server started, or its figures were reset.
+    /// Calls since the server started or its statistics were reset.
     pub calls: u64,
-    /// Why it is not here, or what of it is not, and what to do; empty if all of it is here.
+    /// What Cellar lacks and what to do; empty if Cellar supports all of it.
     pub hint: String,
 }
 
@@ -31,20 +31,20 @@ impl UsedCommand {
 /// All of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Findings {
-    /// What the server is, and its version.
+    /// The name and version of the server.
     pub server: String,
-    /// What it is used for and is not here, most calls first.
+    /// Used, and missing in Cellar; most calls first.
     pub missing: Vec<UsedCommand>,
-    /// What it is used for and is here in part: some calls return an error. Most calls first.
+    /// Used, and supported in part: some calls return an error. Most calls first.
     pub partly: Vec<UsedCommand>,
-    /// What it is used for and is here, most calls first.
+    /// Used and supported; most calls first.
     pub there: Vec<UsedCommand>,
-    /// What else there is to know before the move.
+    /// Notes for the migration.
     pub notes: Vec<String>,
 }
 
 impl Findings {
-    /// Notes what a server is used for; `hint` is empty for what is here.
+    /// Adds a used feature; `hint` is empty if Cellar supports it.
     pub fn push(&mut self, command: String, calls: u64, hint: &str) {
         let all = if hint.is_empty() {
             &mut self.there
@@ -54,19 +54,19 @@ impl Findings {
         all.push(UsedCommand::new(command, calls, hint));
     }
 
-    /// Notes what a server is used for and is here in part; `hint` says which part.
+    /// Adds a used feature that Cellar supports in part; `hint` says which part.
     pub fn push_partly(&mut self, command: String, calls: u64, hint: &str) {
         self.partly.push(UsedCommand::new(command, calls, hint));
     }
 
-    /// Brings what is called most to the front.
+    /// Sorts by calls, most calls first.
     pub fn sort(&mut self) {
         for all in [&mut self.missing, &mut self.partly, &mut self.there] {
             all.sort_by(|a, b| b.calls.cmp(&a.calls).then(a.command.cmp(&b.command)));
         }
     }
 
-    /// All of it as a text.
+    /// The report as text.
     #[must_use]
     pub fn page(&self, target: &str) -> String {
         let (missing, partly) = (self.missing.len(), self.partly.len());

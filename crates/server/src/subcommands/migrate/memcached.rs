@@ -1,4 +1,4 @@
-//! memcached: what a memcached is used for, by its own figures.
+//! memcached: which features clients of a memcached server use, from its own statistics.
 //!
 //! Tests: at the end of this file; tests/migrate.rs.
 
@@ -7,11 +7,11 @@ use super::wire::OldLink;
 use crate::config::logging::printable;
 use crate::config::settings::units::show_size;
 
-/// Longest text of the other end that is shown.
+/// Longest text from the server that is shown.
 const TEXT_LETTERS_MAX: usize = 80;
 
-/// What is counted, by the sum of which statistics, and under which name. Of deletes, counters and
-/// compare and set memcached counts only the outcomes.
+/// Names in the report, and the statistics whose sum is the count. For `delete`, `incr`, `decr` and
+/// `cas` memcached counts only the outcomes.
 const COUNTED: [(&[&str], &str); 10] = [
     (&["cmd_get"], "get"),
     (&["cmd_set"], "set"),
@@ -25,10 +25,10 @@ const COUNTED: [(&[&str], &str); 10] = [
     (&["auth_cmds"], "logins"),
 ];
 
-/// Asks all.
+/// Sends all queries.
 ///
 /// # Errors
-/// Why that cannot be, in one line.
+/// Why a query fails, in one line.
 pub fn ask(link: &mut OldLink, user: Option<&(String, String)>) -> Result<Findings, String> {
     if let Some((name, password)) = user {
         let login = format!("{name} {password}");
@@ -98,7 +98,7 @@ fn judge(version: &[String], stats: &[String], settings: &[String]) -> Findings 
     found
 }
 
-/// Notes which flags take the place of which.
+/// Adds notes: which flags of Cellar replace flags of memcached.
 fn notes(stats: &[String], settings: &[String], found: &mut Findings) {
     let number = |all: &[String], name: &str| stat(all, name).parse::<usize>().unwrap_or(0);
     let bytes = number(stats, "limit_maxbytes");

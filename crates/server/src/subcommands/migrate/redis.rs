@@ -1,7 +1,7 @@
-//! Redis: what a server that speaks Redis's protocol is used for, by its own figures.
+//! Redis: which features clients of a Redis server use, from its own statistics.
 //!
-//! `INFO commandstats` counts each command, also those that scripts call; the table of commands
-//! here tells which of them are known. What this asks itself is not counted as use.
+//! `INFO commandstats` counts each command, also those that scripts call. The command table shows
+//! which of them Cellar has. Commands that this check sends do not count as used.
 //!
 //! Tests: at the end of this file; tests/migrate.rs.
 
@@ -14,7 +14,7 @@ use super::wire::{OldLink, OldReply, refusal};
 use crate::config::logging::printable;
 use crate::config::settings::units::show_size;
 
-/// Most different commands that are told of.
+/// Most different commands in the report.
 const COMMANDS_MAX: usize = 1_000;
 /// Longest name of a command.
 const NAME_BYTES_MAX: usize = 64;
@@ -23,7 +23,7 @@ const NAMES_MAX: usize = 10;
 /// Longest text of a setting that is shown.
 const TEXT_LETTERS_MAX: usize = 80;
 
-/// What is asked here: that it was called tells nothing of the application.
+/// Commands that this check sends; their calls say nothing about the application.
 const OWN: [&str; 7] = [
     "acl|list",
     "acl|log",
@@ -34,7 +34,7 @@ const OWN: [&str; 7] = [
     "module|list",
 ];
 
-/// Why a command is not here, by how its name begins; the first that fits.
+/// Why Cellar lacks a command, by the prefix of its name; the first match counts.
 const REASONS: &[(&str, &str)] = &[
     ("xread", STREAMS),
     ("xadd", STREAMS),
@@ -80,7 +80,7 @@ const REASONS: &[(&str, &str)] = &[
     ("vrandmember", VECTORS),
 ];
 
-/// What is here in part, by how a command's name begins, and which part; the first that fits.
+/// Commands that Cellar supports in part, by the prefix of the name; the first match counts.
 const PARTS: &[(&str, &str)] = &[
     (
         "config|set",
@@ -110,10 +110,10 @@ const MODULES: &str = "modules: keep applications that need them on the old serv
 const VECTORS: &str = "vector sets: keep them on the old server";
 const UNKNOWN: &str = "unknown command: Cellar returns an error";
 
-/// Asks all.
+/// Sends all queries.
 ///
 /// # Errors
-/// Why that cannot be, in one line.
+/// Why a query fails, in one line.
 pub fn ask(link: &mut OldLink, user: Option<&(String, String)>) -> Result<Findings, String> {
     if let Some((name, password)) = user {
         let words: &[&str] = match name.as_str() {
@@ -155,7 +155,7 @@ pub fn ask(link: &mut OldLink, user: Option<&(String, String)>) -> Result<Findin
     Ok(found)
 }
 
-/// The lines `name:value` of INFO but for the counts of commands.
+/// The lines `name:value` of INFO without the command statistics.
 fn facts(info: &str) -> BTreeMap<&str, &str> {
     let lines = info.lines().filter(|line| !line.starts_with("cmdstat_"));
     lines.filter_map(|line| line.split_once(':')).collect()
@@ -175,13 +175,13 @@ fn server(facts: &BTreeMap<&str, &str>) -> String {
     "a server without a version".to_owned()
 }
 
-/// A text of the other end as it can be shown.
+/// A text from the server, made safe for a terminal.
 fn shown(text: &str) -> String {
     let text: String = text.trim().chars().take(TEXT_LETTERS_MAX).collect();
     printable(&text)
 }
 
-/// Notes each command that was called.
+/// Adds each command that was called.
 fn commands(info: &str, found: &mut Findings) -> Result<(), String> {
     let mut counted = 0;
     let mut scripts = 0;
@@ -233,7 +233,7 @@ fn is_name(name: &str) -> bool {
     !name.is_empty() && name.len() <= NAME_BYTES_MAX && name.bytes().all(is_of_name)
 }
 
-/// Why a command is not here; empty if it is.
+/// Why Cellar lacks a command; empty if it has the command.
 fn hint(name: &str) -> &'static str {
     let (first, second) = name.split_once('|').unwrap_or((name, ""));
     if let Some(row) = command::find(first.as_bytes()) {
@@ -257,13 +257,13 @@ fn is_of_operators(hint: &str) -> bool {
     hint == REPLICATION || hint == PERSISTENCE
 }
 
-/// Which part of a command is here, if not all of it is.
+/// Which part of a command Cellar supports, if not all of it.
 fn part(name: &str) -> Option<&'static str> {
     let row = PARTS.iter().find(|(start, _)| name.starts_with(start))?;
     (!row.1.is_empty()).then_some(row.1)
 }
 
-/// Notes commands that were refused to users: an application tries them all the same.
+/// Adds commands that the ACL denied: an application tried them.
 fn acl_log(log: &OldReply, found: &mut Findings) {
     for entry in log.list() {
         let field = |wanted: &str| {
@@ -291,7 +291,7 @@ fn acl_log(log: &OldReply, found: &mut Findings) {
     }
 }
 
-/// Notes what settings mean here.
+/// Adds notes about settings.
 fn settings(link: &mut OldLink, found: &mut Findings) -> Result<(), String> {
     for name in [
         "maxmemory",
@@ -313,7 +313,7 @@ fn settings(link: &mut OldLink, found: &mut Findings) -> Result<(), String> {
     Ok(())
 }
 
-/// What a setting means here, if that is worth a line.
+/// A note about a setting, if Cellar differs.
 fn setting(name: &str, value: &str) -> Option<String> {
     let bytes = value.parse().map_or_else(|_| value.to_owned(), show_size);
     let size = format!("write --memory {bytes}");
@@ -339,7 +339,7 @@ fn setting(name: &str, value: &str) -> Option<String> {
     Some(format!("{name} is {value}: {meaning}"))
 }
 
-/// Notes what INFO tells of the data and of other machines.
+/// Adds notes from INFO about the data and replication.
 fn data(facts: &BTreeMap<&str, &str>, found: &mut Findings) {
     let is_more_than_none = |name: &str| {
         facts
@@ -374,7 +374,7 @@ fn data(facts: &BTreeMap<&str, &str>, found: &mut Findings) {
     }
 }
 
-/// The names in an answer of MODULE LIST or FUNCTION LIST.
+/// The names in a reply to MODULE LIST or FUNCTION LIST.
 fn names(told: &OldReply) -> Vec<String> {
     let rows = told.list().iter().take(NAMES_MAX);
     let names = rows.filter_map(|row| {
@@ -385,7 +385,7 @@ fn names(told: &OldReply) -> Vec<String> {
     names.collect()
 }
 
-/// Notes how many users there are.
+/// Adds a note about the number of users.
 fn users(told: &OldReply, found: &mut Findings) {
     let users = told.list().len();
     if users > 1 {

@@ -1,4 +1,4 @@
-//! Wire: a connection to an old server, and its answers, within bounds of time and size.
+//! Wire: a connection to an old server, and its replies, with limits on time and size.
 //!
 //! Tests: at the end of this file; tests/migrate.rs.
 
@@ -14,33 +14,33 @@ use crate::config::dial::{PeerStream, connect, encrypt};
 use crate::config::logging::printable;
 use crate::config::settings::migrate::{MigrateOptions, OldProtocol};
 
-/// Longest time that all questions and answers may take together.
+/// Time limit for all queries together.
 pub const TIME_MAX: Duration = Duration::from_secs(10);
-/// Longest answer.
+/// Bytes of a reply at most.
 pub const ANSWER_BYTES_MAX: usize = 4 << 20;
-/// Most values in an answer.
+/// Values in a reply at most.
 pub const VALUES_MAX: usize = 1 << 16;
-/// Deepest answer.
+/// Nesting depth of a reply at most.
 const DEPTH_MAX: usize = 8;
 /// Longest line that is a status, an error or a length.
 const LINE_BYTES_MAX: usize = 64 << 10;
-/// Most letters of an old server's errors that are shown.
+/// Characters of the server's errors that are shown at most.
 const REASON_LETTERS_MAX: usize = 200;
 /// Bytes that are read at once.
 const PIECE_BYTES: usize = 64 << 10;
 
-/// An answer of RESP.
+/// A RESP reply.
 #[derive(Clone, Debug, PartialEq)]
 pub enum OldReply {
-    /// Text or bytes, what is no UTF-8 replaced.
+    /// Text or bytes; invalid UTF-8 is replaced.
     Text(String),
     /// A whole number.
     Number(i64),
     /// An error.
     Refused(String),
-    /// Nothing, or what nobody here asks for.
+    /// Null, or a type that no query needs.
     Nothing,
-    /// Several; of a map keys and values in turn.
+    /// An array; a map has keys and values in turn.
     List(Vec<OldReply>),
 }
 
@@ -66,7 +66,7 @@ impl OldReply {
     }
 }
 
-/// A connection whose reads and writes end in time.
+/// A connection whose reads and writes have a time limit.
 struct Timed {
     stream: TcpStream,
     until: Instant,
@@ -111,7 +111,7 @@ fn now() -> Instant {
 /// A connection to an old server.
 pub struct OldLink {
     dial: Box<dyn PeerStream>,
-    /// What has come and is not read yet.
+    /// Received bytes that are not parsed yet.
     input: Vec<u8>,
 }
 
@@ -119,7 +119,7 @@ impl OldLink {
     /// Connects.
     ///
     /// # Errors
-    /// Why nobody is there, in one line.
+    /// Why the connection fails, in one line.
     pub fn open(options: &MigrateOptions) -> Result<OldLink, String> {
         let stream = Timed {
             stream: connect(&options.host, options.usual_port())?,
@@ -133,10 +133,10 @@ impl OldLink {
         Ok(OldLink { dial, input })
     }
 
-    /// Asks one question in RESP.
+    /// Sends one query over RESP.
     ///
     /// # Errors
-    /// Why there is no answer, in one line; an error of the server is an answer.
+    /// Why there is no reply, in one line; an error of the server is a reply.
     pub fn ask(&mut self, words: &[&str]) -> Result<OldReply, String> {
         let mut question = format!("*{}\r\n", words.len());
         for word in words {
@@ -155,10 +155,10 @@ impl OldLink {
         }
     }
 
-    /// Asks one question in memcached's text; the answer up to one of these lines, without it.
+    /// Sends one query in memcached's text protocol. Returns the reply before one of these lines.
     ///
     /// # Errors
-    /// Why there is no answer, in one line; so is an error of the server.
+    /// Why there is no reply, in one line, or an error of the server.
     pub fn ask_lines(&mut self, question: &str, end: &str) -> Result<Vec<String>, String> {
         self.send(question.as_bytes())?;
         let mut lines = Vec::new();
@@ -209,7 +209,7 @@ impl OldLink {
     }
 }
 
-/// What an old server refuses, as it can be shown.
+/// An error of the server, made safe for a terminal.
 #[must_use]
 pub fn refusal(text: &str) -> String {
     let text: String = text.chars().take(REASON_LETTERS_MAX).collect();
@@ -226,7 +226,7 @@ fn reason(error: io::Error) -> String {
     }
 }
 
-/// Takes one answer off the front; none if it is not whole yet.
+/// Takes one reply from the front; `None` if it is incomplete.
 fn take(
     input: &mut &[u8],
     depth_left: usize,
@@ -269,7 +269,7 @@ fn take(
     Ok(Some(OldReply::List(all)))
 }
 
-/// Whether nothing that may still come makes an answer of this.
+/// Whether these bytes can never become a valid reply.
 fn is_broken(input: &[u8]) -> bool {
     let Some((mark, rest)) = input.split_first() else {
         return false;
@@ -279,7 +279,7 @@ fn is_broken(input: &[u8]) -> bool {
     }
     match memchr::memchr(b'\r', rest) {
         None => rest.len() > LINE_BYTES_MAX,
-        // What follows the first half of a line end may be on its way.
+        // The second byte of the line end may still arrive.
         Some(end) if end + 1 == rest.len() => false,
         Some(end) if b"$=".contains(mark) => {
             let bytes = parse_integer(&rest[..end]).and_then(|it| usize::try_from(it).ok());

@@ -1,8 +1,8 @@
-//! Draw: a look at a server as lines of text, for a terminal and for paper.
+//! Draw: the metrics of a server as lines of text, for a terminal and for `--once`.
 //!
-//! Everything is drawn into a buffer of characters, whatever becomes of it: a terminal shows it,
-//! `--once` prints it, tests read it. A terminal that is too narrow for three panels side by side
-//! has two; one that is too low cuts panels off at the bottom.
+//! The functions draw into a buffer of characters: a terminal shows it, `--once` prints it, tests
+//! read it. A narrow terminal has two panels side by side instead of three. A low terminal cuts
+//! off panels at the bottom.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -33,7 +33,7 @@ const NUMBER_WIDTH: usize = 10;
 pub struct Scene<'a> {
     /// Where the server is.
     pub target: &'a str,
-    /// What it said; none before its first answer.
+    /// Its metrics; `None` before its first reply.
     pub look: Option<&'a Look>,
     /// Requests in a second, the latest last.
     pub history: &'a [u64],
@@ -163,7 +163,7 @@ fn lines(lines: Vec<Line<'static>>, area: Rect, buffer: &mut Buffer) {
     Paragraph::new(lines).render(area, buffer);
 }
 
-/// A name, a bar as long as its share of the room, and a number.
+/// A name, a bar whose length shows a share, and a number.
 fn bar(name: &str, share: f64, number: &str, color: Color, width: u16) -> Line<'static> {
     let room = usize::from(width).saturating_sub(NAME_WIDTH + NUMBER_WIDTH);
     let eighths = (share.clamp(0.0, 1.0) * room as f64 * 8.0).round() as usize;
@@ -221,8 +221,8 @@ fn latency(look: &Look, area: Rect, buffer: &mut Buffer) {
     lines(text, inner, buffer);
 }
 
-/// Reasons are counted for whatever looks a key up, a read or a change; their sum is what agrees
-/// with them, the misses of reads alone do not.
+/// Reasons count for reads and writes that look a key up. So shares use their sum, not the misses
+/// of reads.
 fn misses(look: &Look, area: Rect, buffer: &mut Buffer) {
     let reasons = [
         (
@@ -353,7 +353,7 @@ fn hot_keys(status: &Status, area: Rect, buffer: &mut Buffer) {
     lines(status.hot_keys.iter().map(line).collect(), inner, buffer);
 }
 
-/// The key without what a terminal would take for a command.
+/// The key without terminal control characters.
 fn printable(key: &str) -> String {
     key.chars()
         .map(|c| if c.is_control() { '\u{fffd}' } else { c })

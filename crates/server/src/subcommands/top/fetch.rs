@@ -1,4 +1,4 @@
-//! Fetch: how a server is and what it remembers, over HTTP, on a connection for each question.
+//! Fetch: reads status and history of a server over HTTP, with one connection per request.
 
 use std::io::{self, Read};
 use std::os::unix::net::UnixStream;
@@ -15,19 +15,19 @@ use crate::config::dial::{PATIENCE, PeerStream, connect, encrypt};
 use crate::config::settings::top::{Target, TopOptions};
 use crate::pages::status::Status;
 
-/// Longest answer.
+/// Bytes of a reply at most.
 const ANSWER_BYTES_MAX: u64 = 4 << 20;
 
-/// Asks a server how it is.
+/// Reads the status of a server.
 ///
 /// # Errors
-/// Why it does not say, in one line.
+/// Why the request fails, in one line.
 pub fn fetch(options: &TopOptions) -> Result<Status, String> {
     ask(options, "/v1/console/status")
 }
 
-/// How many requests a second a server had lately, one number for each of the intervals before now,
-/// the latest last; none if it does not tell.
+/// Recent requests per second, one number per interval, the latest last; empty if the server does
+/// not answer.
 #[must_use]
 pub fn remembered(options: &TopOptions) -> Vec<u64> {
     ask(options, "/v1/console/history").map_or_else(
@@ -36,7 +36,7 @@ pub fn remembered(options: &TopOptions) -> Vec<u64> {
     )
 }
 
-/// The part of what a server remembers that is shown.
+/// The part of the history that is shown.
 #[derive(Debug, Deserialize)]
 struct TopHistory {
     step_ms: u64,
@@ -63,7 +63,7 @@ impl TopHistory {
     }
 }
 
-/// What a server answers at a path.
+/// The reply of a server to a path.
 fn ask<T: DeserializeOwned>(options: &TopOptions, path: &str) -> Result<T, String> {
     let (mut dial, host) = open(options)?;
     let mut request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n");
@@ -92,7 +92,7 @@ fn ask<T: DeserializeOwned>(options: &TopOptions, path: &str) -> Result<T, Strin
         .map_err(|error| format!("the answer is not the status of a Cellar server: {error}"))
 }
 
-/// Connects; also what the server is called in a request.
+/// Connects; also returns the host name for the request.
 fn open(options: &TopOptions) -> Result<(Box<dyn PeerStream>, &str), String> {
     match &options.target {
         Target::Unix(path) => {
@@ -109,7 +109,7 @@ fn open(options: &TopOptions) -> Result<(Box<dyn PeerStream>, &str), String> {
     }
 }
 
-/// All up to the end of the connection; one that TLS does not end has to be whole all the same.
+/// Reads to the end of the connection. If TLS does not close it, the reply must still be complete.
 fn read(dial: &mut dyn PeerStream) -> io::Result<Vec<u8>> {
     let mut answer = Vec::new();
     match dial.take(ANSWER_BYTES_MAX).read_to_end(&mut answer) {
@@ -122,16 +122,16 @@ fn reason(error: io::Error) -> String {
     error.to_string()
 }
 
-/// What was found out.
+/// One result.
 #[derive(Clone, Debug, Default)]
 pub struct TopAnswer {
-    /// How the server is.
+    /// The status of the server.
     pub status: Status,
-    /// How many requests a second it had before, where that was not known.
+    /// Earlier requests per second, if they were unknown.
     pub before: Vec<u64>,
 }
 
-/// A thread that asks again and again, so that a server that takes its time holds up nothing.
+/// A thread that polls the server, so that a slow server does not block the terminal.
 #[derive(Debug)]
 pub struct Fetcher {
     answers: Receiver<Result<TopAnswer, String>>,
@@ -140,7 +140,7 @@ pub struct Fetcher {
 }
 
 impl Fetcher {
-    /// Begins to ask.
+    /// Starts to poll.
     #[must_use]
     pub fn start(options: TopOptions) -> Fetcher {
         let (answer, answers) = sync_channel(1);
@@ -171,7 +171,7 @@ impl Fetcher {
         }
     }
 
-    /// The next answer, if it is there.
+    /// The next result, if it has arrived.
     #[must_use]
     pub fn answer(&self) -> Option<Result<TopAnswer, String>> {
         self.answers.try_recv().ok()

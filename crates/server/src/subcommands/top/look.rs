@@ -17,13 +17,13 @@ pub struct Look {
 pub type Quantiles = Option<[f64; 3]>;
 
 impl Look {
-    /// The first look: rates are taken over the server's whole life.
+    /// The first look: rates are averages since the start of the server.
     #[must_use]
     pub fn first(now: Status) -> Look {
         Look { now, before: None }
     }
 
-    /// The look after this one. A server that was started again begins anew.
+    /// The next look. After a restart of the server it is a first look.
     #[must_use]
     pub fn next(self, now: Status) -> Look {
         let is_same = self.now.server.pid == now.server.pid
@@ -34,7 +34,7 @@ impl Look {
         }
     }
 
-    /// Whether figures are those since the server's start.
+    /// Whether the metrics cover the time since the start of the server.
     #[must_use]
     pub fn is_first(&self) -> bool {
         self.before.is_none()
@@ -113,8 +113,7 @@ impl Look {
         points.collect()
     }
 
-    /// The share of its time in which each event loop had something to do, and its requests in a
-    /// second.
+    /// The share of time that each event loop was busy, and its requests per second.
     #[must_use]
     pub fn threads(&self) -> Vec<(f64, f64)> {
         let thread = |place: usize| {

@@ -1,4 +1,4 @@
-//! Cluster: the settings of a node among others.
+//! Cluster: the settings of a cluster node.
 //!
 //! Why: docs/decisions/0057. Tests: those of `table.rs`; tests/startup_errors.rs.
 
