@@ -226,6 +226,34 @@ counters! {
         "Times a connection yielded to others because it sent too many requests at once.";
 }
 
+/// The counts of reads at one moment.
+#[derive(Clone, Copy, Debug)]
+pub struct ReadCounts {
+    requested: u64,
+    hits: u64,
+    misses: u64,
+}
+
+impl Counters {
+    /// The counts of reads; only the loop calls this.
+    #[must_use]
+    pub fn reads(&self) -> ReadCounts {
+        ReadCounts {
+            requested: self.cmd_get.read(),
+            hits: self.get_hits.read(),
+            misses: self.get_misses.read(),
+        }
+    }
+
+    /// Takes back what was counted since `before`, because it is read again; only the loop calls
+    /// this.
+    pub fn take_back_reads(&self, before: ReadCounts) {
+        self.cmd_get.set(before.requested);
+        self.get_hits.set(before.hits);
+        self.get_misses.set(before.misses);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -82,10 +82,12 @@ fn as_step(keys: &[u8], how: How, context: Context<'_>, output: &mut Output) -> 
     let changes = how.touch.is_some() || how.with_version;
     let snapshot = (!changes).then(|| cache.snapshot(hashed())).flatten();
     if let Some(mut snapshot) = snapshot {
+        let before = context.counters.reads();
         let flow = resume(keys, how, (context, Some(&mut snapshot)), output);
         if snapshot.is_still() {
             return flow;
         }
+        context.counters.take_back_reads(before);
         output.truncate(start);
     }
     let mut wish = Wish::of(if changes { Intent::Write } else { Intent::Read });

@@ -55,10 +55,13 @@ fn mget_as_step(call: &mut Call<'_>, how: &MgetHow) -> Outcome {
     let first = call.args[1..].iter().take(how.step_items());
     let first = first.filter_map(|key| cache.key_in(how.space, key).ok());
     if let Some(mut snapshot) = cache.snapshot(first) {
+        let counters = call.context.counters;
+        let before = counters.reads();
         let outcome = answer(call, how, Some(&mut snapshot))?;
         if snapshot.is_still() {
             return Ok(outcome);
         }
+        counters.take_back_reads(before);
         call.output.truncate(start);
     }
     call.as_step(|call| answer(call, how, None))
