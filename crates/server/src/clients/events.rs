@@ -111,6 +111,9 @@ pub struct Events {
     /// Since when somebody has much to read, by the clock of the allowance; zero if nobody has.
     // Relaxed: who works off the list alone looks at it.
     held_since_us: AtomicU64,
+    /// When somebody had much to read the last time.
+    // Relaxed: as above.
+    slow_seen_us: AtomicU64,
     // Relaxed: a count that orders nothing.
     dropped: AtomicU64,
 }
@@ -373,12 +376,22 @@ impl Events {
     /// How it goes on behind an event: not at once if somebody has much to read, unless for long
     /// already.
     fn pace(&self, otherwise: Telling) -> Telling {
-        if !self.meets_slow_reader() {
+        let now_us = self.allowance.watch.us().max(1);
+        self.pace_at(now_us, self.meets_slow_reader(), otherwise)
+    }
+
+    /// The same at a time. Whoever never reads holds the others up once: the next time counts from
+    /// when nobody had much to read for as long as that takes.
+    fn pace_at(&self, now_us: u64, meets_slow_reader: bool, otherwise: Telling) -> Telling {
+        if !meets_slow_reader {
             // Relaxed, here and below: as it says where it is declared.
-            self.held_since_us.store(0, Ordering::Relaxed);
+            let seen_us = self.slow_seen_us.load(Ordering::Relaxed);
+            if now_us.saturating_sub(seen_us) > HELD_US_MAX {
+                self.held_since_us.store(0, Ordering::Relaxed);
+            }
             return otherwise;
         }
-        let now_us = self.allowance.watch.us().max(1);
+        self.slow_seen_us.store(now_us, Ordering::Relaxed);
         let since_us = match self.held_since_us.load(Ordering::Relaxed) {
             0 => now_us,
             since_us => since_us,
@@ -408,6 +421,23 @@ mod tests {
     use super::*;
     use crate::clients::client::{Client, Clients, Delivery, Seat};
     use crate::clients::pubsub::Kind;
+
+    #[test]
+    fn a_client_that_never_reads_holds_the_others_up_once() {
+        let events = Events::default();
+        let pace = |ms: u64, is_slow| events.pace_at(ms * 1_000, is_slow, Telling::More);
+        let held = |from_ms: u64, to_ms: u64| {
+            // It is met at every other look, for its loop says so later.
+            let looks = (from_ms..to_ms).step_by(10);
+            let looks = looks.map(|ms| pace(ms, ms % 20 == 0));
+            looks.filter(|told| *told == Telling::Held).count()
+        };
+        assert_eq!(held(1_000, 2_000), 50);
+        assert_eq!(held(2_000, 60_000), 0);
+        // It has read, and falls behind again.
+        assert_eq!(pace(62_000, false), Telling::More);
+        assert_eq!(held(62_000, 70_000), 50);
+    }
 
     #[test]
     fn without_a_kind_of_channel_nothing_is_published() {
