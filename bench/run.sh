@@ -10,9 +10,12 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+# The two workspaces share a folder.
+CARGO_TARGET_DIR=$(realpath "${CARGO_TARGET_DIR:-target}")
+export CARGO_TARGET_DIR
 cargo build --release --locked --package cellar
 cargo build --release --locked --manifest-path bench/Cargo.toml
-target=$(cd "${CARGO_TARGET_DIR:-target}/release" && pwd)
+target=$CARGO_TARGET_DIR/release
 bench=$target/cellar-bench
 cellar=(--cellar "$target/cellar")
 traces=${TRACES:-../shared/traces}
