@@ -1,5 +1,5 @@
 //! `cellar-bench` as a program: all tests that start it, in one program of their own, for it is
-//! linked once; `cargo test -p cellar-bench --test measurements replay::` runs one file.
+//! linked once. One file of them, in `bench/`: `cargo test --test measurements replay::`.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 #[path = "support/program.rs"]
