@@ -108,6 +108,18 @@ pub trait Family {
     type Of<'v>: Collection<'v>;
 }
 
+/// A collection whose members may have deadlines: a hash or a set.
+pub trait Expiring {
+    /// The deadline of a member that is there. Cost: O(log n).
+    fn deadline(&self, member: &[u8]) -> Option<Deadline>;
+
+    /// Gives a member another deadline, if it is there. Cost: O(log n).
+    fn retime(&mut self, member: &[u8], deadline: Deadline);
+
+    /// Removes a member; whether it was there. Cost: O(log n).
+    fn remove(&mut self, member: &[u8]) -> bool;
+}
+
 /// Members of a shape, in one of the forms that they have.
 #[expect(
     clippy::large_enum_variant,

@@ -23,7 +23,7 @@ pub use self::stored::{
     expired_with, first_deadline, first_living, item_deadline, names, own_deadline,
     own_deadline_place,
 };
-use crate::collection::{Collection, Family, HASH, Members, Rules, store};
+use crate::collection::{Collection, Expiring, Family, HASH, Members, Rules, store};
 use crate::entry::Form;
 pub use crate::field::{Field, raw};
 use crate::field::{
@@ -471,6 +471,20 @@ impl<'v> Hash<'v> {
             packed.push(&field.name, &payload.around(&field.value));
         }
         Some(packed)
+    }
+}
+
+impl Expiring for Hash<'_> {
+    fn deadline(&self, member: &[u8]) -> Option<Deadline> {
+        Hash::deadline(self, member)
+    }
+
+    fn retime(&mut self, member: &[u8], deadline: Deadline) {
+        Hash::retime(self, member, deadline);
+    }
+
+    fn remove(&mut self, member: &[u8]) -> bool {
+        Hash::remove(self, member)
     }
 }
 

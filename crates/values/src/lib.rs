@@ -43,7 +43,7 @@ pub mod hyperloglog; // about how many different elements a string was given
 pub mod dump; // values as Redis keeps them in files
 
 pub use builder::{SetBuilder, SortedSetBuilder};
-pub use collection::{Collection, Family, HASH, LIST, SET, SORTED_SET, without_expired};
+pub use collection::{Collection, Expiring, Family, HASH, LIST, SET, SORTED_SET, without_expired};
 pub use digest::Hasher;
 pub use edit::{Collision, Edit};
 pub use entry::{Entry, Form, Text};

@@ -8,7 +8,9 @@ use std::borrow::Cow;
 
 use cellar_engine::{Apply, Change, Deadline, Instant, Kind, ValueBytes};
 
-use crate::collection::{Collection, Family, HASH, Members, Rules, SET, apply_all, store};
+use crate::collection::{
+    Collection, Expiring, Family, HASH, Members, Rules, SET, apply_all, store,
+};
 use crate::digest::Hasher;
 use crate::edit::Edit;
 use crate::entry::Form;
@@ -402,6 +404,20 @@ pub fn is_integer(text: &[u8]) -> bool {
         .ok()
         .and_then(|text| text.parse().ok());
     number.is_some_and(|number| itoa::Buffer::new().format(number).as_bytes() == text)
+}
+
+impl Expiring for Set<'_> {
+    fn deadline(&self, member: &[u8]) -> Option<Deadline> {
+        Set::deadline(self, member)
+    }
+
+    fn retime(&mut self, member: &[u8], deadline: Deadline) {
+        Set::retime(self, member, deadline);
+    }
+
+    fn remove(&mut self, member: &[u8]) -> bool {
+        Set::remove(self, member)
+    }
 }
 
 impl<'v> Collection<'v> for Set<'v> {

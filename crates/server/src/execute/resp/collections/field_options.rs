@@ -27,9 +27,13 @@ pub(super) enum Parts {
 impl Parts {
     /// Those of a command.
     pub(super) fn of(verb: Verb) -> Parts {
-        use Verb::{Saddex, Sexpire, Sexpireat, Spexpire, Spexpireat};
+        use Verb::{
+            Saddex, Sexpire, Sexpireat, Sexpiretime, Spersist, Spexpire, Spexpireat, Spexpiretime,
+            Spttl, Sttl,
+        };
         match verb {
-            Sexpire | Spexpire | Sexpireat | Spexpireat | Saddex => Parts::Members,
+            Sexpire | Spexpire | Sexpireat | Spexpireat | Saddex | Sttl | Spttl | Sexpiretime
+            | Spexpiretime | Spersist => Parts::Members,
             _ => Parts::Fields,
         }
     }
@@ -45,6 +49,34 @@ impl Parts {
     fn missing(self) -> Failure {
         Failure::Text(format!("ERR missing {} argument", self.word()).into())
     }
+}
+
+/// The parts of a command that has nothing but FIELDS or MEMBERS, their number and them behind its
+/// key.
+pub(super) fn alone<'a>(call: &Call<'a>) -> Result<&'a [&'a [u8]], Failure> {
+    let parts = Parts::of(call.command.verb);
+    let word = parts.word();
+    let missing = || {
+        let text = format!("ERR Mandatory argument {word} is missing or not at the right position");
+        Failure::Text(text.into())
+    };
+    let [_, _, said, number, names @ ..] = call.args else {
+        return Err(missing());
+    };
+    if !said.eq_ignore_ascii_case(word.as_bytes()) {
+        return Err(missing());
+    }
+    let number = parse_integer(number).and_then(|number| usize::try_from(number).ok());
+    let number = number.filter(|&number| number > 0).ok_or_else(|| {
+        let parts = word.to_lowercase();
+        Failure::Text(format!("ERR Number of {parts} must be a positive integer").into())
+    })?;
+    if number != names.len() {
+        let parts = word.to_lowercase();
+        let text = format!("ERR The `num{parts}` parameter must match the number of arguments");
+        return Err(Failure::Text(text.into()));
+    }
+    Ok(names)
 }
 
 /// Most fields that a number behind FIELDS may name.

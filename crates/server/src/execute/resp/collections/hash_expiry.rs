@@ -6,53 +6,30 @@
 //! Source: Redis 7.4 for HTTL and its like, Redis 8 for the others:
 //! redis.io/docs/latest/commands, group "hash".
 
-use cellar_engine::Deadline;
+use cellar_engine::{Deadline, Instant};
 use cellar_protocol::resp::Verb;
-use cellar_protocol::resp::number::parse_integer;
 use smallvec::SmallVec;
 
 use crate::execute::resp::call::notify::Class;
 use crate::execute::resp::call::{Call, DONE, Outcome};
 use crate::execute::resp::collections::field_options::{
-    FieldOptions, Time, condition_and_fields, deadline_in,
+    DeadlineCondition, FieldOptions, Time, alone, condition_and_fields, deadline_in,
 };
 use crate::execute::resp::collections::fields::{append_field, first_hash, notify_removed};
 use crate::execute::resp::expiry::Unit;
 use crate::execute::resp::failure::Failure;
-use cellar_values::{Hash, Hashes};
+use cellar_values::{Expiring, Hash, Hashes};
 
 /// There is no such field.
-pub(super) const NO_FIELD: i64 = -2;
+const NO_FIELD: i64 = -2;
 /// The field has no deadline.
-pub(super) const NO_DEADLINE: i64 = -1;
+const NO_DEADLINE: i64 = -1;
 /// The condition was not met.
-pub(super) const NOT_MET: i64 = 0;
+const NOT_MET: i64 = 0;
 /// Done.
 pub(super) const CHANGED: i64 = 1;
 /// The time has passed, so the field was removed.
 pub(super) const REMOVED: i64 = 2;
-const NO_FIELDS: Failure =
-    Failure::text("ERR Mandatory argument FIELDS is missing or not at the right position");
-
-/// The names of a command that has nothing but FIELDS, their number and them behind its key.
-fn fields<'a>(args: &'a [&'a [u8]]) -> Result<&'a [&'a [u8]], Failure> {
-    let [_, _, word, number, names @ ..] = args else {
-        return Err(NO_FIELDS);
-    };
-    if !word.eq_ignore_ascii_case(b"FIELDS") {
-        return Err(NO_FIELDS);
-    }
-    let number = parse_integer(number).and_then(|number| usize::try_from(number).ok());
-    let number = number.filter(|&number| number > 0).ok_or(Failure::text(
-        "ERR Number of fields must be a positive integer",
-    ))?;
-    if number != names.len() {
-        return Err(Failure::text(
-            "ERR The `numfields` parameter must match the number of arguments",
-        ));
-    }
-    Ok(names)
-}
 
 /// The new deadline for HEXPIRE, SEXPIRE and their like.
 pub(super) fn deadline(call: &Call<'_>) -> Result<Deadline, Failure> {
@@ -66,7 +43,7 @@ pub(super) fn deadline(call: &Call<'_>) -> Result<Deadline, Failure> {
 }
 
 /// What HTTL, STTL and their like answer of a field with this deadline.
-pub(super) fn time_of(call: &Call<'_>, deadline: Deadline) -> i64 {
+fn time_of(call: &Call<'_>, deadline: Deadline) -> i64 {
     let Some(at) = deadline.instant() else {
         return NO_DEADLINE;
     };
@@ -78,6 +55,54 @@ pub(super) fn time_of(call: &Call<'_>, deadline: Deadline) -> i64 {
         _ => unix,
     };
     i64::try_from(time).unwrap_or(i64::MAX)
+}
+
+/// What HTTL, STTL and their like answer of each of some parts. Without a collection, none exists.
+pub(super) fn times_of(
+    call: &Call<'_>,
+    collection: Option<&impl Expiring>,
+    names: &[&[u8]],
+) -> Vec<i64> {
+    let of_name = |name: &&[u8]| Some(time_of(call, collection?.deadline(name)?));
+    let times = names.iter().map(|name| of_name(name).unwrap_or(NO_FIELD));
+    times.collect()
+}
+
+/// Gives each of some parts a new deadline, where the condition holds; what was done with each.
+///
+/// A part is removed where the new deadline has passed.
+pub(super) fn retime_each(
+    collection: &mut impl Expiring,
+    names: &[&[u8]],
+    (condition, deadline): (DeadlineCondition, Deadline),
+    now: Instant,
+) -> Vec<i64> {
+    let retime = |name: &&[u8]| match collection.deadline(name) {
+        None => NO_FIELD,
+        Some(old) if !condition.holds(old, deadline) => NOT_MET,
+        Some(_) if deadline.has_passed(now) => {
+            collection.remove(name);
+            REMOVED
+        }
+        Some(_) => {
+            collection.retime(name, deadline);
+            CHANGED
+        }
+    };
+    names.iter().map(retime).collect()
+}
+
+/// Takes the deadline from each of some parts; what was done with each.
+pub(super) fn persist_each(collection: &mut impl Expiring, names: &[&[u8]]) -> Vec<i64> {
+    let persist = |name: &&[u8]| match collection.deadline(name) {
+        None => NO_FIELD,
+        Some(Deadline::NEVER) => NO_DEADLINE,
+        Some(_) => {
+            collection.retime(name, Deadline::NEVER);
+            CHANGED
+        }
+    };
+    names.iter().map(persist).collect()
 }
 
 /// Answers each of some fields with an integer.
@@ -97,19 +122,7 @@ pub(in crate::execute::resp) fn hexpire(call: &mut Call<'_>) -> Outcome {
     let (deadline, now) = (deadline(call)?, call.now());
     let (condition, names) = condition_and_fields(call)?;
     let edited = call.edit::<Hashes, _>(call.first_key()?, |hash| {
-        let retime = |name: &&[u8]| match hash.deadline(name) {
-            None => NO_FIELD,
-            Some(old) if !condition.holds(old, deadline) => NOT_MET,
-            Some(_) if deadline.has_passed(now) => {
-                hash.remove(name);
-                REMOVED
-            }
-            Some(_) => {
-                hash.retime(name, deadline);
-                CHANGED
-            }
-        };
-        Ok(names.iter().map(retime).collect::<Vec<i64>>())
+        Ok(retime_each(hash, names, (condition, deadline), now))
     })?;
     let answers = edited.answer;
     let answered = |answer| {
@@ -127,29 +140,17 @@ pub(in crate::execute::resp) fn hexpire(call: &mut Call<'_>) -> Outcome {
 /// HTTL, HPTTL, HEXPIRETIME, HPEXPIRETIME.
 pub(in crate::execute::resp) fn httl(call: &mut Call<'_>) -> Outcome {
     let value = first_hash(call)?;
-    let names = fields(call.args)?;
+    let names = alone(call)?;
     let now = call.now();
     let hash = value.as_ref().map(|value| Hash::view(value, now));
-    let of_name = |name: &&[u8]| Some(time_of(call, hash.as_ref()?.deadline(name)?));
-    let answers = names.iter().map(|name| of_name(name).unwrap_or(NO_FIELD));
-    let answers: Vec<i64> = answers.collect();
+    let answers = times_of(call, hash.as_ref(), names);
     answer_each(call, &answers)
 }
 
 pub(in crate::execute::resp) fn hpersist(call: &mut Call<'_>) -> Outcome {
     first_hash(call)?;
-    let names = fields(call.args)?;
-    let edited = call.edit::<Hashes, _>(call.first_key()?, |hash| {
-        let persist = |name: &&[u8]| match hash.deadline(name) {
-            None => NO_FIELD,
-            Some(Deadline::NEVER) => NO_DEADLINE,
-            Some(_) => {
-                hash.retime(name, Deadline::NEVER);
-                CHANGED
-            }
-        };
-        Ok(names.iter().map(persist).collect::<Vec<i64>>())
-    })?;
+    let names = alone(call)?;
+    let edited = call.edit::<Hashes, _>(call.first_key()?, |hash| Ok(persist_each(hash, names)))?;
     if edited.is_changed {
         let each = names.iter().zip(&edited.answer);
         let persisted = each.filter(|(_, answer)| **answer == CHANGED);
@@ -207,7 +208,7 @@ pub(in crate::execute::resp) fn hgetex(call: &mut Call<'_>) -> Outcome {
 }
 
 pub(in crate::execute::resp) fn hgetdel(call: &mut Call<'_>) -> Outcome {
-    let names = fields(call.args)?;
+    let names = alone(call)?;
     let edited = call.edit::<Hashes, _>(call.first_key()?, |hash| {
         let values = names.iter().map(|name| {
             let value = hash.get(name).map(|field| field.value.to_vec());
