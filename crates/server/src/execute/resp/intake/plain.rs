@@ -93,7 +93,7 @@ pub(in crate::execute::resp) fn execute_get(
     }
     let before = clocked::reply_bytes(output);
     let flow = read(get, session, context, output);
-    let bytes = clocked::reply_bytes(output) - before;
+    let bytes = clocked::reply_bytes(output).saturating_sub(before);
     if bytes >= LARGE_BYTES_MIN {
         note_large(get, session, context, bytes);
     }
