@@ -412,6 +412,11 @@ impl Reclaimer {
         if is_recent {
             return;
         }
+        if store.is_extent_leaving() {
+            // Its memory serves as well, and nobody leaves for it.
+            self.victim = None;
+            return;
+        }
         let survey = Survey::of(store, Some(victim.segment), now);
         let is_much = survey.dead_ppm() > DEAD_REVIEW_PPM;
         if !(is_much && self.compact(store, &survey)) {

@@ -399,3 +399,25 @@ fn where_nothing_may_leave_only_what_is_dead_makes_room() {
     }
     timed.cache.audit().unwrap();
 }
+
+#[test]
+fn room_is_made_beside_who_stores_as_long_a_value_at_each_step() {
+    let bytes = 6 << 20;
+    let timed = timed(1, 48 << 20);
+    fill(&timed);
+    timed.cache.flush_at(timed.cache.now());
+    let store = |name: &str| {
+        let key = timed.cache.key(name.as_bytes()).unwrap();
+        let draft = timed.cache.draft(key, bytes).unwrap();
+        timed.cache.commit(draft, &SetOptions::default()).unwrap();
+    };
+    store("source");
+    let mut reserved = begin(&timed, "made", bytes).unwrap();
+    let mut steps = 0;
+    while let Reserved::More(reservation) = reserved {
+        store("source");
+        reserved = timed.cache.go_on(reservation).unwrap();
+        steps += 1;
+        assert!(steps < 20, "{steps}");
+    }
+}

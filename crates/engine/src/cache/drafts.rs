@@ -315,6 +315,10 @@ impl Cache {
         bytes: usize,
         now: Instant,
     ) -> Result<usize, Error> {
+        let empty_bytes = self.win_empty(reservation.number, bytes);
+        if empty_bytes > 0 {
+            return Ok(empty_bytes);
+        }
         if reservation.givers.is_shared {
             let won = self.win_oldest(reservation, bytes, now);
             if won.is_any {
@@ -350,6 +354,27 @@ impl Cache {
             }
         }
         Ok(0)
+    }
+
+    /// Takes back about so many bytes of memory that items have left, from whichever shards have
+    /// it: nothing alive leaves while there is such memory. How many bytes it was.
+    fn win_empty(&self, own: usize, bytes: usize) -> usize {
+        let sharing = self.sharing();
+        let others = (own < sharing).then(|| (0..sharing).filter(move |&other| other != own));
+        let mut won = 0;
+        for number in std::iter::once(own).chain(others.into_iter().flatten()) {
+            let mut shard = self.lock_beside_claims(&self.shards[number]);
+            while won < bytes {
+                match shard.store.release_piece() {
+                    0 => break,
+                    piece_bytes => won += piece_bytes,
+                }
+            }
+            if won >= bytes {
+                break;
+            }
+        }
+        won
     }
 
     /// The shard that gives something up next, and whether it is the key's own.

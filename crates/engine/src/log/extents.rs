@@ -222,14 +222,12 @@ impl Log {
         }
     }
 
-    /// The small extent whose item has left since the last call, unless somebody reads or fills it.
+    /// The extent whose item has left since the last call, unless somebody reads or fills it.
     #[inline]
     pub(crate) fn take_emptied(&mut self) -> Option<u32> {
         let number = self.reuse.emptied.take()?;
         let segment = self.segment(number);
-        let is_empty = segment.used == Use::Sealed
-            && segment.items == 0
-            && segment.room_bytes() <= PIECE_BYTES;
+        let is_empty = segment.used == Use::Sealed && segment.items == 0;
         (is_empty && self.is_extent(number) && !self.is_pinned(number)).then_some(number)
     }
 
@@ -248,7 +246,7 @@ impl Log {
     }
 
     /// Bytes of extents that are to go back.
-    pub(super) fn leaving_bytes(&self) -> usize {
+    pub(crate) fn leaving_bytes(&self) -> usize {
         let leaving = self.partial.iter().filter(|&&one| !self.is_pinned(one));
         leaving.map(|&one| self.segment(one).room_bytes()).sum()
     }

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use super::{Located, Store};
 use crate::clock::Instant;
 use crate::item::{Entry, Spec};
-use crate::log::Room;
+use crate::log::{PIECE_BYTES, Room};
 use crate::policy::FEW_ITEMS;
 use crate::segment::{Queue, Segment, Stream, Use};
 
@@ -138,6 +138,11 @@ impl Store {
     #[inline]
     pub(crate) fn take_emptied(&mut self) -> Option<u32> {
         self.log.take_emptied()
+    }
+
+    /// Whether an extent that holds nothing has a piece of memory to give.
+    pub(crate) fn is_extent_leaving(&self) -> bool {
+        self.log.leaving_bytes() >= PIECE_BYTES
     }
 
     /// Gives a piece of an extent back that no value has needed for a while; how many bytes.
