@@ -185,6 +185,11 @@ SESSION = (
     (rb"(?s)\$\d+\r\n" + STATE + rb"(?=[+:$]|\Z)", b"(state)\r\n"),
     (rb"[0-9a-f]{64}", b"(session)"),
 )
+# A remembered password's time to live counts from when it was checked, to the second.
+REMEMBERED = (
+    (rb"\$3\r\n(?:600|599|598)\r\n", b"(time to live)\r\n"),
+    (rb" 0 (?:600|599|598) ", b" 0 (time to live) "),
+)
 
 
 def apache(stage, config):
@@ -236,6 +241,7 @@ def resumed(stage, cache):
     "memcached",
     "passwords, cached",
     configuration="AuthnCacheSOCache memcache:127.0.0.1:11211",
+    replaced=REMEMBERED,
 )
 def authn_memcache(stage):
     return authenticated(stage, "memcache:127.0.0.1:@memcached@")
@@ -247,6 +253,7 @@ def authn_memcache(stage):
     "redis",
     "passwords, cached",
     configuration="AuthnCacheSOCache redis:127.0.0.1:6379",
+    replaced=REMEMBERED,
 )
 def authn_redis(stage):
     return authenticated(stage, "redis:127.0.0.1:@redis@")

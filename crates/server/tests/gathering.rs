@@ -19,7 +19,7 @@ const FLAGS: [&str; 6] = [
     "1",
     // Several times what is stored, so that nothing is evicted.
     "--memory",
-    "1GiB",
+    "256MiB",
     "--client-memory",
     "8MiB",
 ];
