@@ -20,10 +20,13 @@ fn timed(shards: usize) -> Timed {
 
 /// Fills it until items leave.
 fn fill(timed: &Timed) {
+    fill_with(timed, 40);
+}
+
+fn fill_with(timed: &Timed, value_bytes: usize) {
+    let value = vec![7; value_bytes];
     for number in 0.. {
-        timed
-            .set(&format!("small {number}"), &[7; 40], None)
-            .unwrap();
+        timed.set(&format!("small {number}"), &value, None).unwrap();
         if number % 100 == 0 && timed.cache.stats().evicted > 1_000 {
             return;
         }
@@ -100,7 +103,7 @@ fn what_finds_no_room_changes_nothing_and_what_is_provided_for_has_nobody_leave(
 fn what_is_provided_too_much_goes_back() {
     for bytes in [LONG - 1, LONG / 2, 300_000] {
         let timed = timed(1);
-        fill(&timed);
+        fill_with(&timed, 240);
         let (cache, key) = (&timed.cache, timed.cache.key(b"long").unwrap());
         let provision = whole(cache, key, LONG).unwrap();
         let held = cache.audit().unwrap();
@@ -151,7 +154,7 @@ fn a_provision_that_is_not_used_gives_all_back() {
     ];
     for used in uses {
         let timed = timed(4);
-        fill(&timed);
+        fill_with(&timed, 240);
         let (cache, key) = (&timed.cache, timed.cache.key(b"long").unwrap());
         let provision = whole(cache, key, 2 << 20).unwrap();
         let held = cache.audit().unwrap();

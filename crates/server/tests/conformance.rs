@@ -13,14 +13,13 @@ use crate::support::session::{Session, UNIX_MS_AT_ZERO, state};
 
 /// Memory of a replayed cache.
 const MEMORY_BYTES: usize = 64 << 20;
-/// Messages up to this length are cut everywhere.
-const CUT_EVERYWHERE_BYTES: usize = 3_000;
-/// Longer ones are cut up to this distance from both ends, and here and there in between.
+/// Messages are cut up to this distance from both ends.
 const CUT_NEAR_ENDS_BYTES: usize = 70;
-/// Distance of the cuts in between.
-const CUT_STRIDE_BYTES: usize = 9_973;
-/// Most cuts in between.
-const CUTS_BETWEEN_MAX: usize = 20;
+/// In between they are cut at about so many places: a transcript whose longest message is no longer
+/// than this, and one with a longer one.
+const SHORT_BYTES: usize = 3_000;
+const CUTS_IF_SHORT: usize = 150;
+const CUTS_IF_LONG: usize = 20;
 /// Longest message that is also fed byte by byte.
 const BYTEWISE_MAX: usize = 50_000;
 
@@ -292,19 +291,18 @@ fn transcripts_are_answered_the_same_when_every_byte_comes_alone() {
 fn transcripts_are_answered_the_same_wherever_a_message_is_cut() {
     for path in transcripts() {
         let longest = replay(&path, Cut::Whole);
-        if longest <= CUT_EVERYWHERE_BYTES {
-            (1..longest).for_each(|at| _ = replay(&path, Cut::At(at)));
-            continue;
-        }
-        for at in 1..=CUT_NEAR_ENDS_BYTES {
+        for at in 1..=CUT_NEAR_ENDS_BYTES.min(longest / 2) {
             replay(&path, Cut::At(at));
             replay(&path, Cut::BeforeEnd(at));
         }
-        for at in (1..longest)
-            .step_by(CUT_STRIDE_BYTES)
-            .take(CUTS_BETWEEN_MAX)
-        {
-            replay(&path, Cut::At(at));
-        }
+        let cuts = match longest <= SHORT_BYTES {
+            true => CUTS_IF_SHORT,
+            false => CUTS_IF_LONG,
+        };
+        let between = CUT_NEAR_ENDS_BYTES + 1..longest.saturating_sub(CUT_NEAR_ENDS_BYTES);
+        let stride = (between.len() / cuts).max(1);
+        between
+            .step_by(stride)
+            .for_each(|at| _ = replay(&path, Cut::At(at)));
     }
 }

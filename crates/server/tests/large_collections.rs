@@ -218,7 +218,7 @@ fn a_large_collection_is_renamed_copied_and_changed_in_a_transaction() {
 
 #[test]
 fn large_collections_that_expire_or_are_evicted_leave_whole() {
-    let daemon = Daemon::start(&["--memory", "16MiB"]);
+    let daemon = Daemon::start(&["--memory", "8MiB"]);
     let mut client = Client::connect(&daemon);
     for it in &TYPES {
         let mut model = Model::default();

@@ -81,7 +81,7 @@ impl Full {
                 .flat_map(|name| [name.as_bytes(), &[b'v'; 240]]);
             let args: Vec<&[u8]> = [&b"MSET"[..]].into_iter().chain(pairs).collect();
             assert_eq!(client.feed(&frame(&args), &self.state), b"+OK\r\n");
-            if self.evicted() > before + 5_000 {
+            if self.evicted() > before + 1_000 {
                 break;
             }
         }
@@ -96,11 +96,14 @@ impl Full {
         let mut full_chunks = 0;
         for chunk in 0..200 {
             let before = self.evicted();
-            for number in 0..256 {
-                let name = format!("medium {chunk} {number}");
-                let request = frame(&[b"SET", name.as_bytes(), &[b'v'; 4_000]]);
-                assert_eq!(client.feed(&request, &self.state), b"+OK\r\n");
-            }
+            let names: Vec<String> = (0..256)
+                .map(|number| format!("medium {chunk} {number}"))
+                .collect();
+            let pairs = names
+                .iter()
+                .flat_map(|name| [name.as_bytes(), &[b'v'; 4_000]]);
+            let args: Vec<&[u8]> = [&b"MSET"[..]].into_iter().chain(pairs).collect();
+            assert_eq!(client.feed(&frame(&args), &self.state), b"+OK\r\n");
             // A long one that is evicted has room for many of these.
             let is_full = self.evicted() > before + 128;
             full_chunks = if is_full { full_chunks + 1 } else { 0 };
@@ -464,7 +467,7 @@ fn what_becomes_of_the_source_of_a_copy_meanwhile_counts() {
             }
             full.is_sound();
         };
-        for at in [1, 3, 5] {
+        for at in [1, 2, 3] {
             check(&[b"SET", b"source", &same_length], at, Some(&same_length));
             check(&[b"SET", b"source", &shorter], at, Some(&shorter));
             check(&[b"SET", b"source", b"short"], at, Some(b"short"));
