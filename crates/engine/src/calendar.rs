@@ -14,7 +14,7 @@
 //! Why: docs/decisions/0037. Tests: tests/counting.rs, tests/model.rs.
 
 use crate::clock::{Deadline, Instant};
-use crate::stow::stow;
+use crate::serialize::serialize;
 
 /// log2 of the milliseconds of a slot.
 const SLOT_SHIFT: u32 = 8;
@@ -156,15 +156,15 @@ pub(crate) struct Calendar {
     wheel: Option<Box<[u32; SLOTS]>>,
 }
 
-stow!(Horizon { is_odd });
-stow!(Hand {
+serialize!(Horizon { is_odd });
+serialize!(Hand {
     next,
     end,
     end_before,
     horizon
 });
-stow!(Sum { items, slots });
-stow!(Calendar {
+serialize!(Sum { items, slots });
+serialize!(Calendar {
     is_plain,
     timed,
     over,

@@ -16,8 +16,8 @@
 use crate::history::History;
 use crate::rivals::Rivals;
 use crate::sample::{Action, Coarse, Event, part};
+use crate::serialize::{Deserializer, Serialize, Serializer};
 use crate::simulation::{Capacity, Simulation};
-use crate::stow::{Chest, Stow, Unpacking};
 
 /// Sizes of the imagined caches, in quarters of the real one.
 pub(crate) const QUARTERS: [usize; SIZES] = [1, 2, 4, 8, 16];
@@ -51,18 +51,18 @@ impl Curve {
     }
 
     /// Writes down what the imagined caches hold.
-    pub(crate) fn stow(&self, chest: &mut Chest) {
-        self.simulations.stow(chest);
-        self.rivals.stow(chest);
-        self.ttls.stow(chest);
+    pub(crate) fn serialize(&self, out: &mut Serializer) {
+        self.simulations.serialize(out);
+        self.rivals.serialize(out);
+        self.ttls.serialize(out);
     }
 
     /// Goes on with imagined caches of another process, if they are of the same sizes. What was
     /// counted begins anew.
-    pub(crate) fn take_on(&mut self, from: &mut Unpacking<'_>) -> Option<()> {
-        let simulations = <[Simulation; SIZES]>::fetch(from)?;
-        let rivals = Rivals::fetch(from)?;
-        let ttls = History::fetch(from)?;
+    pub(crate) fn restore(&mut self, from: &mut Deserializer<'_>) -> Option<()> {
+        let simulations = <[Simulation; SIZES]>::deserialize(from)?;
+        let rivals = Rivals::deserialize(from)?;
+        let ttls = History::deserialize(from)?;
         let mut both = self.simulations.iter().zip(&simulations);
         if !both.all(|(one, other)| one.is_like(other)) || !self.rivals.are_like(&rivals) {
             return None;

@@ -9,7 +9,7 @@
 //! Why: docs/decisions/0004 and 0013. Tests: at the end of this file.
 
 use crate::clock::{Deadline, Instant};
-use crate::stow::stow;
+use crate::serialize::serialize;
 use crate::timescale::{AGE_OCTAVES, Timescale};
 
 /// The first bin, two for each octave, and one for all longer lives.
@@ -190,8 +190,8 @@ impl Deaths {
     }
 }
 
-stow!(Deaths { used, met, bins });
-stow!(Bin { bytes, first, last });
+serialize!(Deaths { used, met, bins });
+serialize!(Bin { bytes, first, last });
 
 impl Bin {
     fn bytes(self) -> usize {

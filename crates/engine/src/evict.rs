@@ -13,7 +13,6 @@
 //! Invariant: a victim's live items all lie at or behind the cursor.
 //! Why: docs/decisions/0005 and 0012. Tests: tests/evict.rs.
 
-mod stowed; // what a clean stop leaves of it
 mod packing; // which segments are compressed before anything leaves
 pub(crate) mod beside; // what upkeep does while nobody waits
 mod won; // room where nothing may leave for it
@@ -26,6 +25,7 @@ use crate::item::Spec;
 use crate::log::Room;
 use crate::policy::{GHOSTS_PERCENT_MAX, reads_needed, small_bytes};
 use crate::segment::Queue;
+use crate::serialize::{serialize, serialize_enum};
 use crate::store::{Located, Store};
 use crate::survey::{Survey, all_dead};
 
@@ -137,6 +137,30 @@ pub(crate) struct Reclaimer {
     /// Whether what moves may be compressed: nobody waits for it.
     may_pack: bool,
 }
+
+serialize_enum!(Purpose { 0 => Compact, 1 => Expire, 2 => Evict, 3 => Pack });
+serialize_enum!(Newest { 0 => Stays, 1 => MayLeave });
+serialize!(Victim {
+    segment,
+    cursor,
+    purpose,
+    dead_ppm
+});
+serialize!(Reclaimer {
+    victim,
+    ghosts,
+    ghosts_wanted,
+    newest,
+    surveyed,
+    evicted_at,
+    is_tidying,
+    nothing_dead_until,
+    reclaim_at,
+    pack_at,
+    may_pack,
+    waits_for_room,
+    offered,
+});
 
 impl Reclaimer {
     pub(crate) fn new() -> Reclaimer {

@@ -5,7 +5,7 @@
 //! about two bytes and one memory access. A false match, 1 in 2,000, only misplaces a new item.
 
 use crate::memory::prefetch;
-use crate::stow::{Chest, Stow, Unpacking, stow};
+use crate::serialize::{Deserializer, Serialize, Serializer, serialize};
 
 const RING: usize = 31;
 
@@ -104,17 +104,17 @@ impl Ghosts {
     }
 }
 
-stow!(Ghosts { lines });
+serialize!(Ghosts { lines });
 
-impl Stow for Line {
-    fn stow(&self, chest: &mut Chest) {
-        self.ring.stow(chest);
-        self.oldest.stow(chest);
+impl Serialize for Line {
+    fn serialize(&self, out: &mut Serializer) {
+        self.ring.serialize(out);
+        self.oldest.serialize(out);
     }
 
-    fn fetch(from: &mut Unpacking<'_>) -> Option<Line> {
-        let ring = Stow::fetch(from)?;
-        let oldest = u16::fetch(from)?;
+    fn deserialize(from: &mut Deserializer<'_>) -> Option<Line> {
+        let ring = Serialize::deserialize(from)?;
+        let oldest = u16::deserialize(from)?;
         (usize::from(oldest) < RING).then_some(Line { ring, oldest })
     }
 }

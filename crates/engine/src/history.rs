@@ -7,7 +7,7 @@
 //! Why: docs/decisions/0011. Tests: at the end of this file.
 
 use crate::sample::{Coarse, part};
-use crate::stow::stow;
+use crate::serialize::serialize;
 
 const WAYS: usize = 8;
 
@@ -30,12 +30,12 @@ const NOTHING: Fate = Fate {
     ttl: Coarse(0),
 };
 
-stow!(Fate {
+serialize!(Fate {
     part,
     deadline,
     ttl
 });
-stow!(History { sets, forgotten });
+serialize!(History { sets, forgotten });
 
 impl Fate {
     /// Whether the item was deleted.

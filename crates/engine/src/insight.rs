@@ -17,9 +17,9 @@ use crate::memory::Budget;
 use crate::policy::SmallShare;
 use crate::reasons::Reasons;
 use crate::sample::{Coarse, Event};
+use crate::serialize::{Deserializer, Serialize, Serializer};
 use crate::simulation::Capacity;
 use crate::stats::{CurvePoint, MissRatioCurve, MissReasons};
-use crate::stow::{Chest, Stow, Unpacking};
 
 /// The insights' memory: a share of the cache's, but at least what is useful, and a bound.
 const MEMORY_DIVISOR: usize = 256;
@@ -92,23 +92,23 @@ impl Insight {
     }
 
     /// Writes down what is known of keys.
-    pub(crate) fn stow(&self, chest: &mut Chest) {
-        self.curve.stow(chest);
-        self.reasons.stow(chest);
-        (self.flushed.0, self.flush_at).stow(chest);
+    pub(crate) fn serialize(&self, out: &mut Serializer) {
+        self.curve.serialize(out);
+        self.reasons.serialize(out);
+        (self.flushed.0, self.flush_at).serialize(out);
     }
 
     /// Goes on with what another process knew of keys; whether that was of such a cache. What was
     /// counted begins anew.
-    pub(crate) fn take_on(&mut self, from: &mut Unpacking<'_>) -> bool {
-        let mut take_on = || {
-            self.curve.take_on(from)?;
+    pub(crate) fn restore(&mut self, from: &mut Deserializer<'_>) -> bool {
+        let mut restore = || {
+            self.curve.restore(from)?;
             self.small.set(self.curve.small_percent());
-            self.reasons.take_on(from)?;
-            (self.flushed.0, self.flush_at) = Stow::fetch(from)?;
+            self.reasons.restore(from)?;
+            (self.flushed.0, self.flush_at) = Serialize::deserialize(from)?;
             Some(())
         };
-        take_on().is_some()
+        restore().is_some()
     }
 
     /// Bytes that the insights into a cache of `memory_bytes` may take, and how many of them come

@@ -9,7 +9,7 @@
 pub mod clock; // time
 mod space; // key spaces and kinds of values
 pub mod error; // what the engine refuses, and why
-mod stow; // what a process knows of its memory, written down for the next
+mod serialize; // the encoding of what a clean stop saves
 pub mod key; // keys and their hash
 mod memory; // where memory comes from, the bound on it
 mod heap; // what a thread has allocated, what the allocator keeps

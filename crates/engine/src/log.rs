@@ -9,7 +9,6 @@
 //! Why: docs/decisions/0008.
 
 mod adopt; // segments that another process has filled
-mod stowed; // what is known of them, as a clean stop leaves it
 mod extents; // items that have memory of their own, how that is made and given back
 mod residence;
 mod share;

@@ -9,8 +9,8 @@
 
 use crate::history::History;
 use crate::sample::{Action, Coarse, Event, part};
+use crate::serialize::{Deserializer, Serialize, Serializer};
 use crate::stats::MissReasons;
-use crate::stow::{Chest, Stow, Unpacking};
 
 /// Keys that are remembered for each sampled one in the cache, if so many are stored: the rate is
 /// not lowered further.
@@ -45,19 +45,19 @@ impl Reasons {
     }
 
     /// Writes down what became of keys.
-    pub(crate) fn stow(&self, chest: &mut Chest) {
-        self.history.stow(chest);
-        self.below.stow(chest);
+    pub(crate) fn serialize(&self, out: &mut Serializer) {
+        self.history.serialize(out);
+        self.below.serialize(out);
     }
 
     /// Goes on with what another process knew of keys. What was counted begins anew.
-    pub(crate) fn take_on(&mut self, from: &mut Unpacking<'_>) -> Option<()> {
-        let history = History::fetch(from)?;
+    pub(crate) fn restore(&mut self, from: &mut Deserializer<'_>) -> Option<()> {
+        let history = History::deserialize(from)?;
         if history.keys_max() != self.history.keys_max() {
             return None;
         }
         self.history = history;
-        self.below = u32::fetch(from)?;
+        self.below = u32::deserialize(from)?;
         Some(())
     }
 

@@ -12,8 +12,8 @@
 use crate::history::History;
 use crate::policy::SMALL_PERCENTS;
 use crate::sample::{Event, part};
+use crate::serialize::serialize;
 use crate::simulation::{Capacity, Simulation};
-use crate::stow::stow;
 
 /// Records of a rival: for each so many that a simulation of the curve has, and most.
 const RECORDS_DIVISOR: usize = 5;
@@ -41,7 +41,7 @@ pub(crate) struct Rivals {
     requests: usize,
 }
 
-stow!(Rivals {
+serialize!(Rivals {
     simulations,
     gains,
     present,
@@ -187,7 +187,7 @@ impl Rivals {
 mod tests {
     use super::*;
     use crate::sample::{Action, Coarse};
-    use crate::stow::{Chest, Stow, Unpacking};
+    use crate::serialize::{Deserializer, Serialize, Serializer};
 
     const CAPACITY: Capacity = Capacity {
         bytes: 40_000,
@@ -279,9 +279,9 @@ mod tests {
     fn they_go_on_with_what_was_written_down() {
         let mut rivals = rivals();
         read_once_after(&mut rivals, 55, 1..4_000);
-        let mut chest = Chest::default();
-        rivals.stow(&mut chest);
-        let fetched = Rivals::fetch(&mut Unpacking::of(&chest.bytes)).unwrap();
+        let mut out = Serializer::default();
+        rivals.serialize(&mut out);
+        let fetched = Rivals::deserialize(&mut Deserializer::of(&out.bytes)).unwrap();
         assert!(rivals.are_like(&fetched));
         assert_eq!(fetched.small_percent(), 20);
         let other = Rivals::new(CAPACITY, CURVE_RECORDS / 2, u32::MAX);

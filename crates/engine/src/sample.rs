@@ -8,7 +8,7 @@
 //! Why: docs/decisions/0011. Tests: at the end of this file.
 
 use crate::clock::{Deadline, Instant};
-use crate::stow::{Chest, Stow, Unpacking};
+use crate::serialize::{Deserializer, Serialize, Serializer};
 
 /// Events a shard's buffer holds, and how many are worth taking away.
 const EVENTS_MAX: usize = 64;
@@ -28,13 +28,13 @@ pub(crate) fn part(hash: u64) -> u32 {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Coarse(pub(crate) u32);
 
-impl Stow for Coarse {
-    fn stow(&self, chest: &mut Chest) {
-        self.0.stow(chest);
+impl Serialize for Coarse {
+    fn serialize(&self, out: &mut Serializer) {
+        self.0.serialize(out);
     }
 
-    fn fetch(from: &mut Unpacking<'_>) -> Option<Coarse> {
-        u32::fetch(from).map(Coarse)
+    fn deserialize(from: &mut Deserializer<'_>) -> Option<Coarse> {
+        u32::deserialize(from).map(Coarse)
     }
 }
 

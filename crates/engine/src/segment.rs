@@ -12,7 +12,7 @@
 use crate::calendar::{Due, Hand, Horizon};
 use crate::clock::{Deadline, Instant};
 use crate::deaths::{Deaths, Dying};
-use crate::stow::{stow, stow_cases};
+use crate::serialize::{serialize, serialize_enum};
 use crate::timescale::Timescale;
 
 const STAMPS: usize = 2;
@@ -132,9 +132,9 @@ pub(crate) struct Segment {
 
 const _: () = assert!(size_of::<Segment>() == 64, "one cache line");
 
-stow_cases!(Queue { 0 => Small, 1 => Main });
-stow_cases!(Flushed { 0 => None, 1 => Main, 2 => All });
-stow_cases!(Use {
+serialize_enum!(Queue { 0 => Small, 1 => Main });
+serialize_enum!(Flushed { 0 => None, 1 => Main, 2 => All });
+serialize_enum!(Use {
     0 => Unused,
     1 => Free,
     2 => Open,
@@ -144,8 +144,8 @@ stow_cases!(Use {
     6 => Partial,
     7 => Continued,
 });
-stow!(Stamps { pairs });
-stow!(Segment {
+serialize!(Stamps { pairs });
+serialize!(Segment {
     base_ms,
     width,
     age_shift,

@@ -22,10 +22,10 @@ use crate::options::{DeleteOptions, SetOptions, When};
 use crate::outcome::{Deleted, Item, Stored};
 use crate::sample::Action;
 use crate::segment::Queue;
+use crate::serialize::{Serialize, Serializer};
 use crate::space::Kind;
 use crate::stats::Stats;
 use crate::store::{Content, Located, Store};
-use crate::stow::{Chest, Stow};
 use crate::table::Candidate;
 use crate::watch::Watch;
 
@@ -161,10 +161,10 @@ impl Shard {
     }
 
     /// Writes down what it knows besides its memory, for who goes on with that.
-    pub(crate) fn stow(&self, chest: &mut Chest) {
-        self.store.stow(chest);
-        self.reclaimer.stow(chest);
-        self.due_bytes.stow(chest);
+    pub(crate) fn serialize(&self, out: &mut Serializer) {
+        self.store.serialize(out);
+        self.reclaimer.serialize(out);
+        self.due_bytes.serialize(out);
     }
 
     /// Notes exactly which versions were given out.

@@ -22,7 +22,7 @@ use crate::log::{TABLE_ENTRY_BYTES, extent_bytes, is_better_off_alone};
 use crate::policy::{GHOSTS_PERCENT_MAX, SMALL_PERCENTS, reads_needed, young_bytes};
 use crate::sample::{Coarse, part};
 use crate::segment::Queue;
-use crate::stow::{stow, stow_cases};
+use crate::serialize::{serialize, serialize_enum};
 
 /// What a cache of another size has for its items.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -148,12 +148,12 @@ pub(crate) struct Simulation {
     due: BinaryHeap<Reverse<(Coarse, u16)>>,
 }
 
-stow!(Capacity {
+serialize!(Capacity {
     bytes,
     segment_bytes
 });
-stow_cases!(Stage { 0 => Young, 1 => Grown, 2 => Main });
-stow!(Record {
+serialize_enum!(Stage { 0 => Young, 1 => Grown, 2 => Main });
+serialize!(Record {
     hash,
     bytes,
     deadline,
@@ -165,8 +165,8 @@ stow!(Record {
     is_live,
     is_refilled,
 });
-stow!(Fifo { first, last, bytes });
-stow!(Simulation {
+serialize!(Fifo { first, last, bytes });
+serialize!(Simulation {
     capacity,
     small_percent,
     below,

@@ -269,17 +269,17 @@ impl StateDir {
     }
 
     /// Writes down what is known of a sealed cache with this number; whether that could be done.
-    pub(crate) fn stow(&self, id: u64, known: &[u8]) -> bool {
+    pub(crate) fn save(&self, id: u64, known: &[u8]) -> bool {
         tables::write(&self.path, &self.file, id, known)
     }
 
     /// What is known of the sealed cache with this number, if its memory is as it was.
-    pub(crate) fn stowed(&self, id: u64) -> Option<Vec<u8>> {
+    pub(crate) fn saved(&self, id: u64) -> Option<Vec<u8>> {
         tables::read(&self.path, &self.file, id)
     }
 
     /// Forgets what was known: the memory changes.
-    pub(crate) fn forget_stowed(&self) {
+    pub(crate) fn remove_saved(&self) {
         tables::remove(&self.path);
     }
 

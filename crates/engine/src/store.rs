@@ -19,7 +19,6 @@ mod residence;
 mod drafts; // values that are still being received
 mod sums; // checksums of its memory, where that outlives the process
 mod rebuild; // how what a process left becomes a store again
-mod stowed; // what it knows of its items, as a clean stop leaves it
 mod keep; // a store of which nothing may leave for want of room
 mod in_place; // items that are written over where they lie
 mod grow; // values that are edited, and grow, where they lie

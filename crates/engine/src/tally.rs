@@ -13,8 +13,8 @@ use rapidhash::fast::RandomState;
 
 use crate::calendar::{self, Calendar, Due, Hand, Timed};
 use crate::clock::Instant;
+use crate::serialize::serialize;
 use crate::space::Space;
-use crate::stow::stow;
 
 /// Spaces besides the main one that have a wheel in their calendar. Those beyond count what is over
 /// until somebody meets it: a wheel stands beside the cache's memory.
@@ -50,8 +50,8 @@ pub(crate) struct Count {
     pub(crate) timed: Timed,
 }
 
-stow!(Held { items, calendar });
-stow!(Tally {
+serialize!(Held { items, calendar });
+serialize!(Tally {
     hand,
     main,
     others,

@@ -4,7 +4,7 @@
 //! need it: nothing at all, 3 bytes (4.6 hours), 4 (49 days) or 5 (34 years).
 
 use crate::clock::{Deadline, Instant};
-use crate::stow::stow;
+use crate::serialize::serialize;
 
 /// How deadlines are written in one segment: chosen when the segment is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,7 +107,7 @@ pub(crate) struct Recent {
     longest_ms: u64,
 }
 
-stow!(Recent { items, longest_ms });
+serialize!(Recent { items, longest_ms });
 
 impl Recent {
     /// Bytes an item pays when its deadline does not fit its segment.

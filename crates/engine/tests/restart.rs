@@ -767,8 +767,8 @@ fn after_a_kill_amid_writes_what_was_at_rest_is_restored_as_it_was_or_not_at_all
         }
     };
     // What was written last shares its blocks with what was stored last before.
-    let is_at_rest = |name: &str| name < "session:01000";
-    let (dropped, restored) = flip_bits("bits-amid", kill, is_at_rest);
+    let is_quiescent = |name: &str| name < "session:01000";
+    let (dropped, restored) = flip_bits("bits-amid", kill, is_quiescent);
     assert!(
         dropped > 1_000 && restored > dropped,
         "{dropped}, {restored}"

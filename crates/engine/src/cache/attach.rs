@@ -23,9 +23,9 @@ use crate::index::Index;
 use crate::insight::Insight;
 use crate::key::random_seed;
 use crate::memory::{HUGE_PAGE_BYTES, PAGE_BYTES, Place, Region, whole_pages};
+use crate::serialize::{Deserializer, Serialize};
 use crate::state::{FileHeader, Living, Restored, StateDir, StateOptions, header_bytes};
 use crate::store::{Audit, Rebuilt, Store};
-use crate::stow::{Stow, Unpacking};
 
 /// So many times the memory that a cache was made with it may be given later: its addresses reach
 /// for that.
@@ -173,7 +173,7 @@ impl Plan {
                 away_ms, options.downtime_ms_max
             ));
         }
-        let known = was_sealed.then(|| options.dir.stowed(left.id)).flatten();
+        let known = was_sealed.then(|| options.dir.saved(left.id)).flatten();
         config.memory_bytes = memory.max(config.memory_bytes);
         config.shape_bytes = Some(left.shape_bytes as usize);
         config.shards = usize::try_from(left.shards).ok();
@@ -239,7 +239,7 @@ impl Ground {
         }
         let lines = Arc::new(lines);
         Living::of(&lines).begin(now);
-        dir.forget_stowed();
+        dir.remove_saved();
         Ok(Ok(Ground {
             dir: Arc::clone(dir),
             lines,
@@ -317,7 +317,7 @@ impl Ground {
     }
 
     /// Goes on with what the process before knew of all stores. The text says why that cannot be.
-    fn take_on(
+    fn restore(
         &self,
         known: &[u8],
         stores: &mut [Store],
@@ -325,12 +325,12 @@ impl Ground {
         insight: &Mutex<Insight>,
         now: Instant,
     ) -> Result<Vec<Left>, String> {
-        let mut from = Unpacking::of(known);
+        let mut from = Deserializer::of(known);
         let living = options.spaces.as_deref();
         let mut one = |store: &mut Store| {
             let found = store.anchor().found()?;
-            let (rebuilt, pins) = store.take_on(&mut from, living, now)?;
-            let (reclaimer, due_bytes) = <(Reclaimer, usize)>::fetch(&mut from)?;
+            let (rebuilt, pins) = store.restore(&mut from, living, now)?;
+            let (reclaimer, due_bytes) = <(Reclaimer, usize)>::deserialize(&mut from)?;
             if !store.take_memory(reclaimer.ghost_bytes()) {
                 return None;
             }
@@ -346,7 +346,7 @@ impl Ground {
         let left = left.ok_or_else(|| "what was known of it does not fit it".to_owned())?;
         // A cache of another size begins with none.
         let mut insight = insight.lock().unwrap_or_else(PoisonError::into_inner);
-        insight.take_on(&mut from);
+        insight.restore(&mut from);
         Ok(left)
     }
 
@@ -360,7 +360,7 @@ impl Ground {
     ) -> Result<Vec<Left>, String> {
         let before = self.before.as_ref();
         if let Some(known) = before.and_then(|before| before.known.as_ref()) {
-            let left = self.take_on(known, stores, options, insight, now)?;
+            let left = self.restore(known, stores, options, insight, now)?;
             let agrees = !options.verify || stores.iter().all(Store::agrees_with_sums);
             return match agrees {
                 true => Ok(left),

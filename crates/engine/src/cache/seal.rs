@@ -15,13 +15,13 @@ use std::time::Duration;
 use super::Cache;
 use super::attach::Footing;
 use super::cell::{Locked, ShardCell};
+use crate::serialize::Serializer;
 use crate::store::{Store, SumBudget};
-use crate::stow::Chest;
 
 /// How often, and how long apart, it is looked whether upkeep has ended what it does without a
 /// lock.
-const REST_LOOKS: usize = 200;
-const REST_PAUSE: Duration = Duration::from_millis(1);
+const QUIESCE_TRIES: usize = 200;
+const QUIESCE_PAUSE: Duration = Duration::from_millis(1);
 
 /// A cache that nobody changes any more, whose memory another process may go on with.
 ///
@@ -73,7 +73,7 @@ impl Sealed<'_> {
 
 impl Drop for Sealed<'_> {
     fn drop(&mut self) {
-        self.footing.dir.forget_stowed();
+        self.footing.dir.remove_saved();
         self.footing.living.unseal();
     }
 }
@@ -93,23 +93,23 @@ impl Cache {
         let footing = self.footing.as_ref().filter(|one| !one.is_ceded())?;
         let insight = self.insight.lock().unwrap_or_else(PoisonError::into_inner);
         let mut locks = self.lock_all();
-        let mut chest = Chest::default();
+        let mut out = Serializer::default();
         for shard in &mut locks {
             shard.note_versions();
-            shard.stow(&mut chest);
+            shard.serialize(&mut out);
         }
-        insight.stow(&mut chest);
+        insight.serialize(&mut out);
         footing.living.seal(self.now());
-        if locks.iter().all(|shard| shard.store.is_at_rest()) {
+        if locks.iter().all(|shard| shard.store.is_quiescent()) {
             // Without it the next process looks at every item.
-            let _ = footing.dir.stow(footing.id, &chest.bytes);
+            let _ = footing.dir.save(footing.id, &out.bytes);
         }
         Some(Sealed { footing, locks })
     }
 
     /// All shards, and nothing that is half done outside of their locks, unless that takes long.
     fn lock_all(&self) -> Vec<Locked<'_>> {
-        for _ in 0..REST_LOOKS {
+        for _ in 0..QUIESCE_TRIES {
             // The one place where several shards are locked at once; nobody who has one waits for
             // another.
             let locks: Vec<Locked<'_>> = self
@@ -117,11 +117,11 @@ impl Cache {
                 .iter()
                 .map(|cell| self.lock_beside_claims(cell))
                 .collect();
-            if locks.iter().all(|shard| shard.store.is_at_rest()) {
+            if locks.iter().all(|shard| shard.store.is_quiescent()) {
                 return locks;
             }
             drop(locks);
-            std::thread::sleep(REST_PAUSE);
+            std::thread::sleep(QUIESCE_PAUSE);
         }
         self.shards
             .iter()
@@ -147,7 +147,7 @@ impl Cache {
     /// Goes on with memory that was ceded: the other process did not come to use it.
     pub fn take_back(&self) {
         if let Some(footing) = self.footing.as_ref().filter(|one| one.is_ceded()) {
-            footing.dir.forget_stowed();
+            footing.dir.remove_saved();
             footing.living.begin(self.now());
             for cell in &self.shards {
                 let mut shard = self.lock_beside_claims(cell);

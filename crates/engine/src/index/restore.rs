@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 
 use super::{Index, SlotRef};
 use crate::memory::whole_pages;
-use crate::stow::{Chest, Stow, Unpacking};
+use crate::serialize::{Deserializer, Serialize, Serializer};
 use crate::table::{BUCKET_BYTES, BUCKET_SLOTS, PARTNER, Shape, TAG_SHIFT, offset_of};
 
 /// Bytes of a slot.
@@ -18,7 +18,7 @@ const SLOT_BYTES: usize = BUCKET_BYTES / BUCKET_SLOTS;
 
 impl Index {
     /// Takes on the shape that a table was left with; `false` if it cannot have been that.
-    pub(crate) fn take_on(&mut self, shape: Shape) -> bool {
+    pub(crate) fn adopt_shape(&mut self, shape: Shape) -> bool {
         let least = self.table.level_min;
         let is_known = (least..=self.level_max).contains(&shape.level)
             && shape.split < 1 << shape.level
@@ -31,18 +31,18 @@ impl Index {
     }
 
     /// Writes down what is known of the table besides its slots.
-    pub(crate) fn stow(&self, chest: &mut Chest) {
-        (self.table.shape().pack(), self.items).stow(chest);
-        (self.unlinked, self.touched).stow(chest);
+    pub(crate) fn serialize(&self, out: &mut Serializer) {
+        (self.table.shape().pack(), self.items).serialize(out);
+        (self.unlinked, self.touched).serialize(out);
     }
 
     /// Goes on with a table of which that was written down; `false` if it cannot be.
-    pub(crate) fn fetch(&mut self, from: &mut Unpacking<'_>) -> bool {
-        let Some((shape, items)) = <(u64, usize)>::fetch(from) else {
+    pub(crate) fn deserialize(&mut self, from: &mut Deserializer<'_>) -> bool {
+        let Some((shape, items)) = <(u64, usize)>::deserialize(from) else {
             return false;
         };
-        let is_there = self.take_on(Shape::unpack(shape));
-        let Some((unlinked, touched)) = <(usize, usize)>::fetch(from) else {
+        let is_there = self.adopt_shape(Shape::unpack(shape));
+        let Some((unlinked, touched)) = <(usize, usize)>::deserialize(from) else {
             return false;
         };
         (self.items, self.unlinked) = (items, unlinked);
@@ -52,7 +52,7 @@ impl Index {
 
     /// Makes the smallest table resident; `false` if there is no memory for it.
     pub(crate) fn begin(&mut self) -> bool {
-        self.take_on(Shape {
+        self.adopt_shape(Shape {
             level: self.table.level_min,
             split: 0,
         })

@@ -1,15 +1,21 @@
-//! Adopt: segments that another process has filled, which this one goes on with; and how they are
-//! marked for that.
+//! Adopt: segments that another process has filled and that this process continues with.
 //!
-//! All come back as sealed ones, in the order in which they were opened. Whatever lies between the
-//! items that are known is a hole; a segment of which none is known has no memory any more.
+//! After a clean stop the log reads its whole state as the other process serialized it. What the
+//! arena's own tables hold (deadline encodings, young segments, pins) is derived from that again.
 //!
-//! Why: docs/decisions/0058. Tests: tests/restart.rs.
+//! After a kill, [`Adopted`] collects the segments that the rebuild found items in. All of them
+//! come back sealed, in the order in which they were opened. The bytes between the known items
+//! become holes; a segment without a known item has no memory any more.
+//!
+//! Invariant: the log takes the memory of all adopted segments from its own budget.
+//! Why: docs/decisions/0058. Tests: tests/restart.rs, tests/sealed.rs.
 
 use super::{Log, TABLE_ENTRY_BYTES, TOUCH_BYTES, extent_bytes};
 use crate::anchor::Marked;
+use crate::arena::Pin;
 use crate::item::{self, Layout};
 use crate::segment::{DEATHS_BYTES, Flushed, Segment, Use};
+use crate::serialize::{Deserializer, Serialize, Serializer};
 
 /// Segments that were adopted, in no order yet.
 #[derive(Debug, Default)]
@@ -167,5 +173,103 @@ impl Log {
             free_from = start + self.segment(number).room_bytes();
         }
         region.release(free_from, region.bytes() - free_from);
+    }
+}
+
+impl Log {
+    /// Whether nothing is half done outside of the shard's lock.
+    pub(crate) fn is_quiescent(&self) -> bool {
+        let is_moving = |segment: &Segment| segment.used == Use::InTransit;
+        self.growing_huge.is_none() && !self.segments.iter().any(is_moving)
+    }
+
+    /// Writes down what it knows.
+    pub(crate) fn serialize(&self, out: &mut Serializer) {
+        self.segments.serialize(out);
+        let pinned = (0..).zip(&self.segments).map(|(number, _)| number);
+        let pinned: Vec<u32> = pinned.filter(|&number| self.is_pinned(number)).collect();
+        pinned.serialize(out);
+        (self.resident_bytes, self.deaths_bytes).serialize(out);
+        self.share.serialize(out);
+        self.free.serialize(out);
+        self.free_low.serialize(out);
+        self.draining.serialize(out);
+        self.partial.serialize(out);
+        self.open.serialize(out);
+        self.touched.serialize(out);
+        self.recent.serialize(out);
+        self.sealed.serialize(out);
+        self.queue_bytes.serialize(out);
+        self.buried_bytes.serialize(out);
+        self.horizon.serialize(out);
+        self.young.serialize(out);
+        (self.unused_from, self.grew_at).serialize(out);
+        (self.surplus, self.surplus_known_until).serialize(out);
+        (self.spared, self.opened).serialize(out);
+    }
+
+    /// Goes on with what another log wrote down over the same memory; the segments in which that
+    /// one's process still reads, held as long as these pins are.
+    pub(crate) fn restore(&mut self, from: &mut Deserializer<'_>) -> Option<Vec<Pin>> {
+        let segments = Vec::<Segment>::deserialize(from)?;
+        let pinned = Vec::<u32>::deserialize(from)?;
+        if segments.len() > self.arena.segments() || !self.anchor.reach(segments.len()) {
+            return None;
+        }
+        self.segments.extend(segments);
+        (self.resident_bytes, self.deaths_bytes) = Serialize::deserialize(from)?;
+        let beside = self.segments.len() * TABLE_ENTRY_BYTES + self.deaths_bytes;
+        if !self.budget().take(self.resident_bytes.checked_add(beside)?) {
+            return None;
+        }
+        self.share.restore(from)?;
+        self.free = Serialize::deserialize(from)?;
+        self.free_low = Serialize::deserialize(from)?;
+        self.draining = Serialize::deserialize(from)?;
+        self.partial = Serialize::deserialize(from)?;
+        self.open = Serialize::deserialize(from)?;
+        self.touched = Serialize::deserialize(from)?;
+        self.recent = Serialize::deserialize(from)?;
+        self.sealed = Serialize::deserialize(from)?;
+        self.queue_bytes = Serialize::deserialize(from)?;
+        self.buried_bytes = Serialize::deserialize(from)?;
+        self.horizon = Serialize::deserialize(from)?;
+        self.young = Serialize::deserialize(from)?;
+        (self.unused_from, self.grew_at) = Serialize::deserialize(from)?;
+        (self.surplus, self.surplus_known_until) = Serialize::deserialize(from)?;
+        (self.spared, self.opened) = Serialize::deserialize(from)?;
+        if !self.is_quiescent() || !self.all_are_known(&pinned) {
+            return None;
+        }
+        self.tell_readers();
+        let pins = pinned.into_iter();
+        Some(pins.map(|number| Pin::on(&self.arena, number)).collect())
+    }
+
+    /// Whether every segment that is named has an entry in the table.
+    fn all_are_known(&self, pinned: &[u32]) -> bool {
+        let lists = self.free.iter().chain(&self.draining).chain(&self.partial);
+        let queues = self.in_use_numbers().chain(&self.young).chain(pinned);
+        lists
+            .chain(queues)
+            .all(|&number| (number as usize) < self.segments.len())
+    }
+
+    fn in_use_numbers(&self) -> impl Iterator<Item = &u32> {
+        let open = self.open.iter().flatten();
+        open.chain(self.sealed.iter().flatten())
+    }
+
+    /// Has the arena know what readers without the lock ask it.
+    fn tell_readers(&self) {
+        for &number in self.in_use_numbers() {
+            let segment = self.segment(number);
+            let is_read_alone = self.is_extent(number) || segment.flushed != Flushed::None;
+            let scale = (!is_read_alone).then(|| segment.scale());
+            self.arena.open_to_readers(number, scale);
+        }
+        for &number in &self.young {
+            self.arena.set_young(number, true);
+        }
     }
 }

@@ -14,7 +14,7 @@
 use std::sync::Arc;
 
 use crate::memory::{Budget, Pledge};
-use crate::stow::{Chest, Stow, Unpacking};
+use crate::serialize::{Deserializer, Serialize, Serializer};
 
 /// The budget is short when less than this part of all memory is left.
 const SHORT_SHARE: usize = 8;
@@ -63,13 +63,13 @@ impl Share {
     }
 
     /// Writes down what it holds.
-    pub(super) fn stow(&self, chest: &mut Chest) {
-        (self.held, self.given).stow(chest);
+    pub(super) fn serialize(&self, out: &mut Serializer) {
+        (self.held, self.given).serialize(out);
     }
 
     /// Holds what the log of another process held, whose memory the budget is to have given.
-    pub(super) fn take_on(&mut self, from: &mut Unpacking<'_>) -> Option<()> {
-        (self.held, self.given) = Stow::fetch(from)?;
+    pub(super) fn restore(&mut self, from: &mut Deserializer<'_>) -> Option<()> {
+        (self.held, self.given) = Serialize::deserialize(from)?;
         self.given = self.given.min(self.budget.left());
         self.budget.note_held(self.held);
         Some(())

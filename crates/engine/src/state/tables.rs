@@ -20,7 +20,7 @@ use std::time::{Duration, SystemTime};
 
 use super::header::check;
 use crate::key::random_seed;
-use crate::stow::FORM;
+use crate::serialize::FORM;
 
 /// The file.
 const FILE: &str = "sealed";

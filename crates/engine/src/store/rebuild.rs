@@ -1,22 +1,26 @@
-//! Rebuild: how what a process left in memory that outlives it becomes a store again.
+//! Rebuild: how a store continues with the items that another process left in persistent memory.
 //!
-//! The index says which items there are. Each entry is looked at: whether the segment it leads into
-//! is marked, an item lies there whose key has the entry's tag, and neither flush nor deadline has
-//! ended it. An entry in a bucket where no lookup comes, which an interrupted split leaves, is made
-//! anew. An item that was being changed is in doubt and goes, and so does one in a block that does
-//! not agree with its checksum. What is left is counted; whatever lies between is a hole. All that
-//! segment by segment, so that memory is read as it lies.
+//! After a clean stop it reads what that process serialized ([`Store::restore`]) and looks at no
+//! item: the caller has checked that nothing has changed since. Counters of events start at zero.
 //!
-//! Idempotent: who is interrupted leaves what can be rebuilt once more.
-//! Why: docs/decisions/0058. Tests: tests/restart.rs.
+//! After a kill, [`Store::rebuild`] walks the index, segment by segment. It keeps an entry if the
+//! segment is marked, the item's key has the entry's tag, the blocks match their checksums, and the
+//! item is neither expired nor flushed. It re-inserts an entry that an interrupted split left in a
+//! bucket where no lookup comes. It drops the item that was being changed. The kept items are
+//! counted, and the bytes between them become holes.
+//!
+//! Invariant: the walk is idempotent, so an interrupted one can be repeated.
+//! Why: docs/decisions/0058. Tests: tests/restart.rs, tests/sealed.rs.
 
 use super::Store;
 use super::sums::Damage;
 use crate::anchor::{LineFound, Marked};
+use crate::arena::Pin;
 use crate::clock::Instant;
 use crate::item::{Entry, HEADER_BYTES_MAX, Layout, is_plausible, plausible_bytes};
 use crate::log::Adopted;
 use crate::segment::Flushed;
+use crate::serialize::{Deserializer, Serialize, Serializer};
 use crate::space::Space;
 use crate::table::Shape;
 
@@ -105,7 +109,7 @@ impl Store {
         now: Instant,
     ) -> Option<Rebuilt> {
         let before = self.index.bytes();
-        if !self.index.take_on(Shape::unpack(found.shape)) {
+        if !self.index.adopt_shape(Shape::unpack(found.shape)) {
             return None;
         }
         if !self.take_memory(self.index.bytes().saturating_sub(before)) {
@@ -422,5 +426,59 @@ impl Store {
         rebuilt.items -= 1;
         rebuilt.bytes -= stray.bytes as u64;
         rebuilt.dropped += 1;
+    }
+}
+
+impl Store {
+    /// Whether nothing is half done outside of the shard's lock.
+    pub(crate) fn is_quiescent(&self) -> bool {
+        self.log.is_quiescent()
+    }
+
+    /// Writes down what it knows.
+    pub(crate) fn serialize(&self, out: &mut Serializer) {
+        self.index.serialize(out);
+        self.log.serialize(out);
+        self.tally.serialize(out);
+        (self.flushed_items, self.purge_at).serialize(out);
+        self.counting.serialize(out);
+    }
+
+    /// Goes on with what another store wrote down over the same memory. Items of spaces other than
+    /// the main one and those that are `living` are gone.
+    pub(crate) fn restore(
+        &mut self,
+        from: &mut Deserializer<'_>,
+        living: Option<&[Space]>,
+        now: Instant,
+    ) -> Option<(Rebuilt, Vec<Pin>)> {
+        let before = self.index.bytes();
+        if !self.index.deserialize(from) {
+            return None;
+        }
+        let grown = self.index.bytes().saturating_sub(before);
+        if !self.log.budget().take(grown) {
+            return None;
+        }
+        let pins = self.log.restore(from)?;
+        self.tally = Serialize::deserialize(from)?;
+        (self.flushed_items, self.purge_at) = Serialize::deserialize(from)?;
+        self.counting = Serialize::deserialize(from)?;
+        let others: Vec<Space> = self.tally.others().collect();
+        let is_gone = |space: &Space| living.is_some_and(|living| !living.contains(space));
+        for space in others.into_iter().filter(is_gone) {
+            self.retire_space(space);
+        }
+        self.note_shape();
+        let bytes = self.segments().map(|(_, segment)| match segment.flushed {
+            Flushed::All => 0,
+            _ => segment.written_bytes() - segment.dead_bytes(now),
+        });
+        let rebuilt = Rebuilt {
+            items: self.live_items(now),
+            bytes: bytes.sum::<usize>() as u64,
+            dropped: 0,
+        };
+        Some((rebuilt, pins))
     }
 }
