@@ -125,7 +125,10 @@ fn stop(place: &Path) {
             deleted.expect("a delete never fails");
         }
     }
-    cache.seal().expect("it outlives this process").leave();
+    cache
+        .checkpoint()
+        .expect("it outlives this process")
+        .leave();
 }
 
 /// The memory's length, and its pages that are not all zero.
@@ -247,7 +250,10 @@ fn stopped(changes: &[u8]) {
         assert_eq!((is_restored(&cache), there), (true, LIVE));
     }
     let items = cache.stats().items;
-    cache.seal().expect("it outlives this process").leave();
+    cache
+        .checkpoint()
+        .expect("it outlives this process")
+        .leave();
     drop(cache);
     let cache = open(&place);
     assert!(is_restored(&cache) && !was_walked(&cache));

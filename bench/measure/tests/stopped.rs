@@ -61,7 +61,7 @@ fn replay(name: &str, trace: &[Request], memory_bytes: usize, midst: Midst) -> B
         if at == middle && midst != Midst::Nothing {
             let before = cache.stats();
             assert!(before.evicted > 0, "{name} has evicted");
-            cache.seal().unwrap().leave();
+            cache.checkpoint().unwrap().leave();
             drop(cache);
             if midst == Midst::Loss {
                 std::fs::remove_dir_all(place).unwrap();

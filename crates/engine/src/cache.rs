@@ -26,14 +26,14 @@ mod upkeep; // what is done besides requests
 mod training; // which families of values are compressed
 mod optimistic; // reads that take no lock
 mod attach; // how a cache goes on with what another process left
-mod seal; // how it leaves its memory to another process
+mod checkpoint; // how it leaves its memory to another process
 mod making; // how a cache is made
 
+pub use self::checkpoint::Checkpoint;
 pub use self::claims::{Claims, Snapshot, WantedShards};
 pub use self::drafts::{Reservation, Reserved};
 pub use self::kept::KeptStats;
 pub use self::provisions::Provision;
-pub use self::seal::Sealed;
 pub use self::timeline::{ExpiryTimeline, Leaving};
 pub use self::upkeep::Upkeep;
 pub use self::way::Way;

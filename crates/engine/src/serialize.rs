@@ -2,10 +2,10 @@
 //!
 //! Values stand one behind the other without tags, numbers little-endian. So a reader must have the
 //! same fields in the same order; [`FORM`] is the number of that layout. The caller has checked
-//! before that the bytes are complete and unchanged (`state/tables.rs`). Here an impossible length
+//! before that the bytes are complete and unchanged (`state/checkpoint.rs`). Here an impossible length
 //! or enum value is an error, and nothing else is.
 //!
-//! Why: docs/decisions/0058. Tests: at the end of this file, tests/sealed.rs.
+//! Why: docs/decisions/0058. Tests: at the end of this file, tests/clean_stop.rs.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};

@@ -11,7 +11,7 @@
 //! Why: docs/decisions/0058. Tests: tests/restart.rs.
 
 mod header; // what the file's first page says
-mod tables; // what was known of it at a clean stop
+mod checkpoint; // the file that a clean stop writes
 
 pub(crate) use self::header::{FileHeader, Living};
 
@@ -88,7 +88,7 @@ pub struct Restored {
     /// Why the cache begins empty; `None` if it was restored.
     pub empty_because: Option<String>,
     /// Whether the process before came to its end, instead of being killed.
-    pub was_sealed: bool,
+    pub was_clean_stop: bool,
     /// Items that were there, and their bytes.
     pub items: u64,
     /// See `items`.
@@ -268,19 +268,19 @@ impl StateDir {
         self.left.as_ref().map_err(String::as_str)
     }
 
-    /// Writes down what is known of a sealed cache with this number; whether that could be done.
-    pub(crate) fn save(&self, id: u64, known: &[u8]) -> bool {
-        tables::write(&self.path, &self.file, id, known)
+    /// Writes the state of the cache with this number at a clean stop; whether that worked.
+    pub(crate) fn write_checkpoint(&self, id: u64, known: &[u8]) -> bool {
+        checkpoint::write(&self.path, &self.file, id, known)
     }
 
-    /// What is known of the sealed cache with this number, if its memory is as it was.
-    pub(crate) fn saved(&self, id: u64) -> Option<Vec<u8>> {
-        tables::read(&self.path, &self.file, id)
+    /// The state of the cache with this number, if its memory is unchanged since.
+    pub(crate) fn read_checkpoint(&self, id: u64) -> Option<Vec<u8>> {
+        checkpoint::read(&self.path, &self.file, id)
     }
 
-    /// Forgets what was known: the memory changes.
-    pub(crate) fn remove_saved(&self) {
-        tables::remove(&self.path);
+    /// Removes that state: the memory is about to change.
+    pub(crate) fn remove_checkpoint(&self) {
+        checkpoint::remove(&self.path);
     }
 
     /// The file.

@@ -31,7 +31,7 @@ mod resize;
 mod restart;
 mod restored;
 mod room;
-mod sealed;
+mod clean_stop;
 mod space;
 mod stress;
 mod timeline;

@@ -402,7 +402,7 @@ impl Check {
         let cache = Cache::new(config(&self.path, self.memory, verify)).unwrap();
         let restored = cache.restored().unwrap();
         assert_eq!(restored.empty_because, None, "round {round}");
-        assert!(!restored.was_sealed);
+        assert!(!restored.was_clean_stop);
         self.sums.dropped += restored.dropped;
         let flushes = (0..THREADS).map(|thread| Note::read(&self.notes, FLUSHES + thread));
         let flushes: Vec<Note> = flushes.collect();

@@ -146,7 +146,7 @@ fn every_field_of_an_item_comes_back() {
         let cache = making.open_after(&place, clean);
         let restored = cache.restored().unwrap();
         assert_eq!((restored.items, restored.dropped), (3, 0), "{restored:?}");
-        assert_eq!(restored.was_sealed, clean);
+        assert_eq!(restored.was_clean_stop, clean);
         let found = cache.get(key(&cache, "all"), |item| {
             assert_eq!(item.value, b"of it");
             (item.flags, item.kind, item.deadline)
@@ -175,7 +175,7 @@ impl Making {
         if clean {
             let cache = self.open(place);
             assert_eq!(why_empty(&cache), None);
-            cache.seal().unwrap().leave();
+            cache.checkpoint().unwrap().leave();
         }
         let cache = self.open(place);
         assert_eq!(why_empty(&cache), None);
@@ -349,7 +349,7 @@ impl Play {
             self.settle();
             let live = cache.audit().unwrap().live_items;
             if self.random.below(2) == 0 {
-                cache.seal().unwrap().leave();
+                cache.checkpoint().unwrap().leave();
             }
             drop(cache);
             self.making.spaces = Some(self.spaces.clone());
@@ -509,7 +509,7 @@ fn made(place: &Place, making: &Making) {
             cache.delete(key, &DeleteOptions::default()).unwrap();
         }
     }
-    cache.seal().unwrap().leave();
+    cache.checkpoint().unwrap().leave();
 }
 
 #[test]
@@ -561,7 +561,7 @@ fn no_key_with_a_flipped_bit_is_restored() {
             set(&cache, &name(number), &told_value(number));
         }
         if clean {
-            cache.seal().unwrap().leave();
+            cache.checkpoint().unwrap().leave();
         } else {
             drop(cache);
         }
@@ -740,7 +740,7 @@ fn flip_bits(
 
 #[test]
 fn after_a_clean_stop_no_item_with_a_flipped_bit_is_restored() {
-    let stop = |_: &Making, cache: Cache| cache.seal().unwrap().leave();
+    let stop = |_: &Making, cache: Cache| cache.checkpoint().unwrap().leave();
     let (dropped, restored) = flip_bits("bits-stop", stop, |_| true);
     assert!(
         dropped > 1_000 && restored > dropped,
@@ -910,7 +910,7 @@ fn a_kept_share_a_smaller_memory_and_other_threads_are_gone_on_with() {
         let audit = cache.audit().unwrap();
         assert!(audit.live_items > 28_000, "{audit:?}");
         if number == 1 {
-            cache.seal().unwrap().leave();
+            cache.checkpoint().unwrap().leave();
         }
     }
     making.memory = 5 * MEMORY;
@@ -945,13 +945,13 @@ fn whoever_was_away_too_long_begins_empty() {
 }
 
 #[test]
-fn who_takes_a_seal_back_goes_on() {
-    let (place, making) = (Place::new("unsealed"), Making::new());
+fn a_cache_continues_after_it_drops_its_checkpoint() {
+    let (place, making) = (Place::new("dropped"), Making::new());
     let cache = making.open(&place);
-    drop(cache.seal().unwrap());
+    drop(cache.checkpoint().unwrap());
     set(&cache, "k", b"v");
     drop(cache);
     let cache = making.open(&place);
-    assert!(!cache.restored().unwrap().was_sealed);
+    assert!(!cache.restored().unwrap().was_clean_stop);
     assert_eq!(get(&cache, "k").unwrap(), b"v");
 }

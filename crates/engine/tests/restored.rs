@@ -180,7 +180,7 @@ impl Run {
         let refused = self.model.refuses(settings);
         let cache = match ending {
             Ending::Stop => {
-                old.seal().unwrap().leave();
+                old.checkpoint().unwrap().leave();
                 self.make(settings, StateDir::open(&self.path).unwrap())
             }
             Ending::Kill => {

@@ -469,7 +469,7 @@ fn a_process_that_goes_on_amid_the_sweep_has_what_lives() {
         timed.clock.advance_ms(TTL_MS + LATE_MS);
         busy_steps(&timed, ticks);
         if !is_killed {
-            timed.cache.seal().unwrap().leave();
+            timed.cache.checkpoint().unwrap().leave();
         }
         drop(timed);
         let timed = open();

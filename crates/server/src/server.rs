@@ -138,13 +138,13 @@ impl Server {
         let (acceptor, handshakes) = make_acceptor(listeners, signals, &common, &mut control)?;
         let old = control.old_process().map_err(no_thread)?;
         let rested = state
-            .upkeep_rests
+            .upkeep_paused
             .swap(control.takes_over(), Ordering::Relaxed);
         let helpers = Helpers::start(loaded, &common, told, old)?;
         let loops = start(make_workers(&common)?)?;
         let acceptor = begin(acceptor, control, common.clock.clone())?;
         // Until here the items may belong to the old process.
-        state.upkeep_rests.store(rested, Ordering::Relaxed);
+        state.upkeep_paused.store(rested, Ordering::Relaxed);
         Ok(Server {
             common,
             bound,

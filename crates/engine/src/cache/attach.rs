@@ -53,7 +53,7 @@ pub(super) struct Ground {
 /// Who used the memory before.
 #[derive(Clone, Debug)]
 pub(super) struct Before {
-    was_sealed: bool,
+    was_clean_stop: bool,
     away_ms: u64,
     /// What it knew of the memory, which is as it left it.
     known: Option<Arc<Vec<u8>>>,
@@ -70,7 +70,7 @@ pub(super) struct Footing {
     pub(super) read_before: Mutex<Vec<Pin>>,
     /// Whether another process goes on with the memory, so that this one leaves it alone.
     // Relaxed: the shards' locks order it.
-    pub(super) is_ceded: AtomicBool,
+    pub(super) is_handed_over: AtomicBool,
     /// Stores that were refused because the file system was full.
     // Relaxed: a figure to look at.
     refused: AtomicU64,
@@ -163,7 +163,7 @@ impl Plan {
                 config.memory_bytes
             ));
         }
-        let (was_sealed, alive) = FileHeader::before(options.dir.file());
+        let (was_clean_stop, alive) = FileHeader::before(options.dir.file());
         let Some(away_ms) = now.0.checked_sub(alive.0) else {
             return Err("its time is ahead of the machine's".to_owned());
         };
@@ -173,13 +173,15 @@ impl Plan {
                 away_ms, options.downtime_ms_max
             ));
         }
-        let known = was_sealed.then(|| options.dir.saved(left.id)).flatten();
+        let known = was_clean_stop
+            .then(|| options.dir.read_checkpoint(left.id))
+            .flatten();
         config.memory_bytes = memory.max(config.memory_bytes);
         config.shape_bytes = Some(left.shape_bytes as usize);
         config.shards = usize::try_from(left.shards).ok();
         config.seed = Some(left.seed);
         Ok(Before {
-            was_sealed,
+            was_clean_stop,
             away_ms,
             known: known.map(Arc::new),
         })
@@ -239,7 +241,7 @@ impl Ground {
         }
         let lines = Arc::new(lines);
         Living::of(&lines).begin(now);
-        dir.remove_saved();
+        dir.remove_checkpoint();
         Ok(Ok(Ground {
             dir: Arc::clone(dir),
             lines,
@@ -290,7 +292,7 @@ impl Ground {
     pub(super) fn footing(&self, left: &mut [Left]) -> Footing {
         let mut restored = Restored::default();
         if let Some(before) = &self.before {
-            restored.was_sealed = before.was_sealed;
+            restored.was_clean_stop = before.was_clean_stop;
             restored.away_ms = before.away_ms;
             restored.was_walked = before.known.is_none();
         }
@@ -311,7 +313,7 @@ impl Ground {
             dir: Arc::clone(&self.dir),
             restored,
             read_before: Mutex::new(pins),
-            is_ceded: AtomicBool::new(false),
+            is_handed_over: AtomicBool::new(false),
             refused: AtomicU64::new(0),
         }
     }

@@ -201,7 +201,7 @@ impl Cache {
         // What a section that goes on still sees does not expire under its eyes.
         let now = self.config.clock.settled();
         let mut waiting = Waiting::default();
-        if self.is_ceded() {
+        if self.is_handed_over() {
             return waiting;
         }
         self.beat(now);

@@ -8,7 +8,7 @@
 //! become holes; a segment without a known item has no memory any more.
 //!
 //! Invariant: the log takes the memory of all adopted segments from its own budget.
-//! Why: docs/decisions/0058. Tests: tests/restart.rs, tests/sealed.rs.
+//! Why: docs/decisions/0058. Tests: tests/restart.rs, tests/clean_stop.rs.
 
 use super::{Log, TABLE_ENTRY_BYTES, TOUCH_BYTES, extent_bytes};
 use crate::anchor::Marked;

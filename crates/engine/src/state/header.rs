@@ -31,7 +31,7 @@ const LIVING_AT: usize = 1024;
 /// Where the owner's number and its check stand, behind these words.
 const NOTE_AT: u64 = LIVING_AT as u64 + size_of::<LivingWords>() as u64;
 /// What stands in [`Living`] after a clean stop, and where something was lost.
-const SEALED: u64 = u64::from_le_bytes(*b"sealed\x0d\x07");
+const STOPPED: u64 = u64::from_le_bytes(*b"sealed\x0d\x07");
 const SPOILT: u64 = u64::from_le_bytes(*b"spoilt\x0d\x07");
 
 /// The first part of a header.
@@ -158,7 +158,7 @@ impl FileHeader {
         let mut words = [0; 24];
         let _ = file.read_exact_at(&mut words, LIVING_AT as u64);
         let words: Vec<u64> = words_of(&words).collect();
-        (words[0] == SEALED, Instant(words[2]))
+        (words[0] == STOPPED, Instant(words[2]))
     }
 
     /// Keeps a number for the cache's owner.
@@ -252,18 +252,18 @@ impl Living {
     }
 
     /// Notes that it has come to its end, unless something was lost.
-    pub(crate) fn seal(&self, now: Instant) {
+    pub(crate) fn stop(&self, now: Instant) {
         self.beat(now);
         let state = &self.words().state;
         // Release: behind all that was changed. Relaxed: what else stands there stays.
-        let _ = state.compare_exchange(0, SEALED, Ordering::Release, Ordering::Relaxed);
+        let _ = state.compare_exchange(0, STOPPED, Ordering::Release, Ordering::Relaxed);
     }
 
-    /// Takes a seal back: this process goes on.
-    pub(crate) fn unseal(&self) {
+    /// Takes that back: this process continues.
+    pub(crate) fn resume(&self) {
         let state = &self.words().state;
         // SeqCst: before anything is changed. Relaxed: what else stands there stays.
-        let _ = state.compare_exchange(SEALED, 0, Ordering::SeqCst, Ordering::Relaxed);
+        let _ = state.compare_exchange(STOPPED, 0, Ordering::SeqCst, Ordering::Relaxed);
     }
 }
 

@@ -10,7 +10,7 @@
 //! counted, and the bytes between them become holes.
 //!
 //! Invariant: the walk is idempotent, so an interrupted one can be repeated.
-//! Why: docs/decisions/0058. Tests: tests/restart.rs, tests/sealed.rs.
+//! Why: docs/decisions/0058. Tests: tests/restart.rs, tests/clean_stop.rs.
 
 use super::Store;
 use super::sums::Damage;

@@ -441,7 +441,7 @@ fn server(facts: &Facts<'_>) -> Server {
         threads: settings.threads,
         restored: facts.state.cache.restored().map(|restored| RestoredCache {
             empty_because: restored.empty_because.clone(),
-            was_killed: restored.is_restored() && !restored.was_sealed,
+            was_killed: restored.is_restored() && !restored.was_clean_stop,
             items: restored.items,
             dropped: restored.dropped,
             away_ms: restored.away_ms,

@@ -78,7 +78,7 @@ pub(crate) fn start(
         if old.take_if(|old| is_over(old)).is_some() {
             state.cache.release_read_before();
         }
-        if !state.upkeep_rests.load(Ordering::Relaxed) {
+        if !state.upkeep_paused.load(Ordering::Relaxed) {
             let stopwatch = Stopwatch::start();
             pause = upkeep.step(&state.cache);
             // At least as long, so that requests have half of the processor: to give memory to the

@@ -120,7 +120,7 @@ impl Ground {
 
 /// Leaves a cache to the next server, if its memory outlives this one. Nobody may use it any more.
 pub fn leave(cache: &Cache) {
-    if let Some(sealed) = cache.seal() {
+    if let Some(sealed) = cache.checkpoint() {
         sealed.leave();
         tracing::info!("--state: saved the cache for the next server");
     }
@@ -147,7 +147,7 @@ pub fn tell(restored: &Restored) {
             took_us,
             was_walked,
             "--state: the cache was restored after {}",
-            if restored.was_sealed {
+            if restored.was_clean_stop {
                 "a clean stop"
             } else {
                 "a kill"

@@ -27,7 +27,7 @@ pub(crate) struct Takeover {
     takeover_peer: TakeoverPeer,
     client_handover: Arc<ClientHandover>,
     /// Whether upkeep rested before it began.
-    upkeep_rested: bool,
+    upkeep_was_paused: bool,
     is_over: bool,
 }
 
@@ -40,7 +40,7 @@ impl Takeover {
         Takeover {
             takeover_peer,
             client_handover,
-            upkeep_rested: false,
+            upkeep_was_paused: false,
             is_over: false,
         }
     }
@@ -59,18 +59,18 @@ impl Takeover {
 
     /// What has to be done with the items once nothing runs any more and before the new process has
     /// them: nothing in the background touches them, and what is known of them is written down.
-    fn seal(&mut self, state: &State) {
-        self.upkeep_rested = state.upkeep_rests.swap(true, Ordering::Relaxed);
+    fn hand_over_items(&mut self, state: &State) {
+        self.upkeep_was_paused = state.upkeep_paused.swap(true, Ordering::Relaxed);
         state.cache.hand_over();
     }
 
     /// Undoes that.
-    fn unseal(&self, state: &State) {
+    fn take_back_items(&self, state: &State) {
         state.cache.take_back();
         state.databases.renew_names();
         state
-            .upkeep_rests
-            .store(self.upkeep_rested, Ordering::Relaxed);
+            .upkeep_paused
+            .store(self.upkeep_was_paused, Ordering::Relaxed);
     }
 }
 
@@ -194,7 +194,7 @@ impl Acceptor {
         let Some(takeover) = &mut self.takeover else {
             return;
         };
-        takeover.seal(&self.admission.state);
+        takeover.hand_over_items(&self.admission.state);
         let clients = takeover.client_handover.take();
         let memory = self.admission.state.cache.state_file();
         let (others, next) = takeover.takeover_peer.give(clients, memory, now_ms);
@@ -221,7 +221,7 @@ impl Acceptor {
         }
         let state = &self.admission.state;
         if stage == Phase::Given {
-            takeover.unseal(state);
+            takeover.take_back_items(state);
         }
         // Relaxed: a flag that orders nothing.
         state

@@ -92,7 +92,7 @@ fn sleep(call: &mut Call<'_>, seconds: &[u8]) -> Outcome {
 
 fn rest(call: &mut Call<'_>, rests: bool) -> Outcome {
     // Relaxed: a wish that orders nothing.
-    let place = &call.context.state.upkeep_rests;
+    let place = &call.context.state.upkeep_paused;
     place.store(rests, Ordering::Relaxed);
     call.ok()
 }

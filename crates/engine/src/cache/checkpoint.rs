@@ -1,10 +1,13 @@
-//! Seal: how a cache leaves its memory to the process that goes on with it.
+//! Checkpoint: what a cache saves at a clean stop or a hot restart, so that another process can
+//! continue with its memory.
 //!
-//! Under the locks of all shards what is known of the memory is written down ([`Cache::seal`]). A
-//! process that ends leaves it so. One that hands over to another still reads values of it
-//! ([`Cache::hand_over`]): these stay where they are until the other one hears that it has ended.
+//! [`Cache::checkpoint`] locks all shards, serializes what the memory itself does not hold, and
+//! keeps the locks until the process ends. [`Cache::hand_over`] does the same for a process that
+//! still sends values: their segments stay pinned in the other process until it calls
+//! [`Cache::release_read_before`].
 //!
-//! Why: docs/decisions/0058, 0081. Tests: tests/sealed.rs.
+//! Invariant: nothing in the memory changes while the checkpoint is valid.
+//! Why: docs/decisions/0058, 0081. Tests: tests/clean_stop.rs.
 
 use std::num::NonZero;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -18,21 +21,21 @@ use super::cell::{Locked, ShardCell};
 use crate::serialize::Serializer;
 use crate::store::{Store, SumBudget};
 
-/// How often, and how long apart, it is looked whether upkeep has ended what it does without a
-/// lock.
+/// How often, and after which pauses, a checkpoint looks whether background maintenance has finished
+/// what it does without a lock.
 const QUIESCE_TRIES: usize = 200;
 const QUIESCE_PAUSE: Duration = Duration::from_millis(1);
 
-/// A cache that nobody changes any more, whose memory another process may go on with.
+/// A cache that nobody changes any more, with its state saved for another process.
 ///
-/// Dropped, it gives the cache back to its users.
+/// When it is dropped, the cache continues and the saved state is removed.
 #[must_use]
-pub struct Sealed<'c> {
+pub struct Checkpoint<'c> {
     footing: &'c Footing,
     locks: Vec<Locked<'c>>,
 }
 
-impl Sealed<'_> {
+impl Checkpoint<'_> {
     /// Leaves the memory to whoever opens its directory next, with checksums of all of it. Whoever
     /// uses this cache from now on waits for ever: the process is to end. Cost: a look at every
     /// byte that has no checksum yet, by as many threads as the machine has processors.
@@ -40,9 +43,9 @@ impl Sealed<'_> {
         self.make_sums();
         // The lock ends with the process in any case.
         let _ = self.footing.dir.file().unlock();
-        let mut sealed = std::mem::ManuallyDrop::new(self);
+        let mut checkpoint = std::mem::ManuallyDrop::new(self);
         // The shards stay locked; only the list of them is freed.
-        for shard in std::mem::take(&mut sealed.locks) {
+        for shard in std::mem::take(&mut checkpoint.locks) {
             std::mem::forget(shard);
         }
     }
@@ -71,26 +74,26 @@ impl Sealed<'_> {
     }
 }
 
-impl Drop for Sealed<'_> {
+impl Drop for Checkpoint<'_> {
     fn drop(&mut self) {
-        self.footing.dir.remove_saved();
-        self.footing.living.unseal();
+        self.footing.dir.remove_checkpoint();
+        self.footing.living.resume();
     }
 }
 
-impl std::fmt::Debug for Sealed<'_> {
+impl std::fmt::Debug for Checkpoint<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Sealed")
+        f.debug_struct("Checkpoint")
             .field("shards", &self.locks.len())
             .finish_non_exhaustive()
     }
 }
 
 impl Cache {
-    /// Makes all that is stored ready for another process; `None` of a cache whose memory does not
-    /// outlive this one. Holds all shards, so that nothing changes any more.
-    pub fn seal(&self) -> Option<Sealed<'_>> {
-        let footing = self.footing.as_ref().filter(|one| !one.is_ceded())?;
+    /// Saves the state for another process; `None` if the memory does not outlive this one. Holds
+    /// all shards, so that nothing changes any more.
+    pub fn checkpoint(&self) -> Option<Checkpoint<'_>> {
+        let footing = self.footing.as_ref().filter(|one| !one.is_handed_over())?;
         let insight = self.insight.lock().unwrap_or_else(PoisonError::into_inner);
         let mut locks = self.lock_all();
         let mut out = Serializer::default();
@@ -99,12 +102,12 @@ impl Cache {
             shard.serialize(&mut out);
         }
         insight.serialize(&mut out);
-        footing.living.seal(self.now());
+        footing.living.stop(self.now());
         if locks.iter().all(|shard| shard.store.is_quiescent()) {
             // Without it the next process looks at every item.
-            let _ = footing.dir.save(footing.id, &out.bytes);
+            let _ = footing.dir.write_checkpoint(footing.id, &out.bytes);
         }
-        Some(Sealed { footing, locks })
+        Some(Checkpoint { footing, locks })
     }
 
     /// All shards, and nothing that is half done outside of their locks, unless that takes long.
@@ -134,26 +137,29 @@ impl Cache {
     /// that somebody still reads stay where they are until the other one calls
     /// [`Cache::release_read_before`]. Whether there is such memory.
     pub fn hand_over(&self) -> bool {
-        let Some(sealed) = self.seal() else {
+        let Some(checkpoint) = self.checkpoint() else {
             return false;
         };
         // Relaxed: see the field.
-        sealed.footing.is_ceded.store(true, Ordering::Relaxed);
-        let mut sealed = std::mem::ManuallyDrop::new(sealed);
-        sealed.locks.clear();
+        checkpoint
+            .footing
+            .is_handed_over
+            .store(true, Ordering::Relaxed);
+        let mut checkpoint = std::mem::ManuallyDrop::new(checkpoint);
+        checkpoint.locks.clear();
         true
     }
 
-    /// Goes on with memory that was ceded: the other process did not come to use it.
+    /// Goes on with memory that was handed over: the other process did not come to use it.
     pub fn take_back(&self) {
-        if let Some(footing) = self.footing.as_ref().filter(|one| one.is_ceded()) {
-            footing.dir.remove_saved();
+        if let Some(footing) = self.footing.as_ref().filter(|one| one.is_handed_over()) {
+            footing.dir.remove_checkpoint();
             footing.living.begin(self.now());
             for cell in &self.shards {
                 let mut shard = self.lock_beside_claims(cell);
                 shard.note_versions();
                 // Relaxed: see the field.
-                footing.is_ceded.store(false, Ordering::Relaxed);
+                footing.is_handed_over.store(false, Ordering::Relaxed);
             }
         }
     }
@@ -161,7 +167,7 @@ impl Cache {
     /// Locks a shard for upkeep, unless another process goes on with its memory.
     pub(super) fn lock_own<'s>(&self, cell: &'s ShardCell) -> Option<Locked<'s>> {
         let shard = self.lock_beside_claims(cell);
-        (!self.is_ceded()).then_some(shard)
+        (!self.is_handed_over()).then_some(shard)
     }
 
     /// What of the memory that outlives this process is open, for [`StateDir::open_with`].
@@ -172,8 +178,8 @@ impl Cache {
     }
 
     /// Whether another process goes on with the memory.
-    pub(super) fn is_ceded(&self) -> bool {
-        self.footing.as_ref().is_some_and(Footing::is_ceded)
+    pub(super) fn is_handed_over(&self) -> bool {
+        self.footing.as_ref().is_some_and(Footing::is_handed_over)
     }
 
     /// Whether segments are held in which the process before still reads.
@@ -195,8 +201,8 @@ impl Cache {
 }
 
 impl Footing {
-    fn is_ceded(&self) -> bool {
+    fn is_handed_over(&self) -> bool {
         // Relaxed: see the field.
-        self.is_ceded.load(Ordering::Relaxed)
+        self.is_handed_over.load(Ordering::Relaxed)
     }
 }

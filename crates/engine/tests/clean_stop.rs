@@ -14,7 +14,7 @@ struct Place(PathBuf);
 
 impl Place {
     fn new(name: &str) -> Place {
-        let name = format!("cellar-sealed-{}-{name}", std::process::id());
+        let name = format!("cellar-clean-stop-{}-{name}", std::process::id());
         let path = Path::new("/dev/shm").join(name);
         let _ = std::fs::remove_dir_all(&path);
         Place(path)
@@ -135,7 +135,7 @@ fn what_a_clean_stop_knows_is_gone_on_with_and_a_kill_leaves_none_of_it() {
     let name = format!("key-{}", before[0]);
     let held = cache.get_handle(cache.key(name.as_bytes()).unwrap());
     assert!(held.is_some());
-    cache.seal().unwrap().leave();
+    cache.checkpoint().unwrap().leave();
     drop((held, cache));
     for _ in 0..3 {
         let cache = making.open(&place);
@@ -147,11 +147,11 @@ fn what_a_clean_stop_knows_is_gone_on_with_and_a_kill_leaves_none_of_it() {
             (before.len() as u64, stats.items, stats.live_bytes)
         );
         assert_eq!(there(&cache, 20_000), before);
-        cache.seal().unwrap().leave();
+        cache.checkpoint().unwrap().leave();
     }
     drop(making.open(&place));
     let cache = making.open(&place);
-    assert!(walked(&cache) && !cache.restored().unwrap().was_sealed);
+    assert!(walked(&cache) && !cache.restored().unwrap().was_clean_stop);
     assert_eq!(there(&cache, 20_000), before);
 }
 
@@ -174,7 +174,7 @@ fn a_cache_that_went_on_evicts_as_one_that_was_never_stopped() {
                 None => set_in(&cache, Space::MAIN, number),
             }
             if stops && round % 7_919 == 0 {
-                cache.seal().unwrap().leave();
+                cache.checkpoint().unwrap().leave();
                 drop(cache);
                 cache = making.open(&place);
                 assert!(round == 0 || !walked(&cache));
@@ -203,7 +203,7 @@ fn spaces_that_nobody_names_any_more_and_what_ended_meanwhile_are_gone() {
         }
     }
     cache.retire_space(Space(2));
-    cache.seal().unwrap().leave();
+    cache.checkpoint().unwrap().leave();
     drop(cache);
     making.clock.advance_ms(3_001);
     making.spaces = Some(vec![Space::MAIN]);
@@ -225,16 +225,16 @@ fn memory_that_anybody_has_touched_is_looked_at() {
     let cache = making.open(&place);
     fill(&cache, 2_000);
     let before = there(&cache, 2_000);
-    cache.seal().unwrap().leave();
+    cache.checkpoint().unwrap().leave();
     drop(cache);
-    let sealed = std::fs::read(place.0.join("sealed")).unwrap();
+    let saved = std::fs::read(place.0.join("sealed")).unwrap();
     let touch = |how: &dyn Fn()| {
         how();
         let cache = making.open(&place);
         assert!(walked(&cache));
         assert_eq!(there(&cache, 2_000), before);
         cache.audit().unwrap();
-        cache.seal().unwrap().leave();
+        cache.checkpoint().unwrap().leave();
         drop(cache);
     };
     let byte = |name: &str, at: u64, change: u8| {
@@ -252,7 +252,7 @@ fn memory_that_anybody_has_touched_is_looked_at() {
         std::fs::rename(place.0.join("copy"), place.0.join("cache")).unwrap();
     });
     touch(&|| std::fs::remove_file(place.0.join("sealed")).unwrap());
-    touch(&|| std::fs::write(place.0.join("sealed"), &sealed).unwrap());
+    touch(&|| std::fs::write(place.0.join("sealed"), &saved).unwrap());
     touch(&|| place.file("sealed").set_len(100).unwrap());
     // Longer than any memory; and what nobody has written anything into.
     touch(&|| place.file("sealed").set_len(1 << 40).unwrap());
@@ -267,7 +267,7 @@ fn memory_that_anybody_has_touched_is_looked_at() {
             .status();
         assert!(made.unwrap().success());
     });
-    let length = sealed.len() as u64;
+    let length = saved.len() as u64;
     for at in (0..96).step_by(7).chain((96..length).step_by(977)) {
         touch(&|| byte("sealed", at, 1 << (at % 8)));
     }
@@ -278,7 +278,7 @@ fn memory_that_anybody_has_touched_is_looked_at() {
 
 #[test]
 fn memory_goes_to_another_process_while_values_of_it_are_read() {
-    let (place, making) = (Place::new("ceded"), Making::new());
+    let (place, making) = (Place::new("handed-over"), Making::new());
     let old = making.open(&place);
     fill(&old, 5_000);
     let held = there(&old, 5_000);
@@ -289,7 +289,7 @@ fn memory_goes_to_another_process_while_values_of_it_are_read() {
     });
     let handles: Vec<_> = handles.collect();
     assert!(old.hand_over());
-    assert!(!old.hand_over() && old.seal().is_none() && !old.tick());
+    assert!(!old.hand_over() && old.checkpoint().is_none() && !old.tick());
     let memory = old.state_file().unwrap().try_clone_to_owned().unwrap();
     assert!(StateDir::open(&place.0).is_err());
     let new = making.on(StateDir::open_with(&place.0, Some(memory)).unwrap());

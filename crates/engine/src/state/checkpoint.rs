@@ -1,16 +1,16 @@
-//! Tables: what a process knew of its memory when it came to its end, in a file beside it.
+//! Checkpoint file: the serialized state of a clean stop, in a file beside the cache's memory.
 //!
 //! ```text
-//! sealed    magic, form | id | the memory's file: inode, times, length | check | what was known
+//! sealed    magic, form | id | the memory's file: inode, times, length | check | state
 //! ```
 //!
-//! With it the next process goes on at once, without a look at any item. So it is believed only if
-//! it is whole, of this program's form, and if nobody has touched the memory's file since: that is
-//! given a moment of change that no clock shows, which every write, cut, hole or copy by the system
-//! takes away. What a mapping writes is not seen by that; only this user's programs can have one.
-//! Whoever does not believe it looks at every item.
+//! With it the next process continues without reading any item. So it is used only if it is
+//! complete, written by the same form of the program, and if the memory's file has not been touched
+//! since. To detect that, the stop sets a modification time that no clock shows; every write,
+//! truncation, hole or copy through the kernel replaces it. Writes through a mapping do not, but
+//! only programs of the same user can have one. Otherwise the next process looks at every item.
 //!
-//! Why: docs/decisions/0058. Tests: tests/sealed.rs.
+//! Why: docs/decisions/0058. Tests: tests/clean_stop.rs.
 
 use std::fs::{File, FileTimes, OpenOptions};
 use std::io::{Read, Write};
@@ -46,15 +46,15 @@ pub(super) fn write(dir: &Path, file: &File, id: u64, known: &[u8]) -> bool {
         let at = Duration::new(1 + draw % SECONDS, (draw >> 32) as u32 % NANOSECONDS as u32);
         file.set_times(FileTimes::new().set_modified(SystemTime::UNIX_EPOCH + at))?;
         let words = words(file, id, known)?;
-        let mut tables = OpenOptions::new()
+        let mut saved = OpenOptions::new()
             .write(true)
             .create_new(true)
             .mode(0o600)
             .open(place(dir))?;
         for word in words {
-            tables.write_all(&word.to_le_bytes())?;
+            saved.write_all(&word.to_le_bytes())?;
         }
-        tables.write_all(known)
+        saved.write_all(known)
     };
     remove(dir);
     let written = write();
@@ -66,20 +66,20 @@ pub(super) fn write(dir: &Path, file: &File, id: u64, known: &[u8]) -> bool {
 
 /// What was known of the cache with this number, if it can be believed of its memory in `file`.
 pub(super) fn read(dir: &Path, file: &File, id: u64) -> Option<Vec<u8>> {
-    let mut tables = OpenOptions::new()
+    let mut saved = OpenOptions::new()
         .read(true)
         // Whoever opens a pipe would wait for its other end.
         .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
         .open(place(dir))
         .ok()?;
-    let metadata = tables.metadata().ok()?;
+    let metadata = saved.metadata().ok()?;
     // SAFETY: the call takes nothing and always works.
     let user = unsafe { libc::geteuid() };
     if !metadata.is_file() || metadata.uid() != user {
         return None;
     }
     let mut head = [0; WORDS * 8];
-    tables.read_exact(&mut head).ok()?;
+    saved.read_exact(&mut head).ok()?;
     let is_same = |(found, word): (&[u8], u64)| found == word.to_le_bytes();
     let are_same = |words: &[u64]| head.chunks_exact(8).zip(words.iter().copied()).all(is_same);
     // What is no file of this memory is not read, however long: that would need as much memory.
@@ -90,7 +90,7 @@ pub(super) fn read(dir: &Path, file: &File, id: u64) -> Option<Vec<u8>> {
         return None;
     }
     let mut known = Vec::with_capacity(usize::try_from(length).ok()?);
-    tables.take(length).read_to_end(&mut known).ok()?;
+    saved.take(length).read_to_end(&mut known).ok()?;
     are_same(&words(file, id, &known).ok()?).then_some(known)
 }
 
