@@ -12,12 +12,12 @@ use std::mem::MaybeUninit;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
+use crate::atomic_memcpy;
 use crate::clock::{Deadline, Instant};
 use crate::error::Error;
 use crate::heap::{note_pinned, note_released};
 use crate::key::Key;
 use crate::memory::{LINE_BYTES, Place, Region, prefetch};
-use crate::racing;
 use crate::space::{Kind, Space};
 use crate::timescale::Timescale;
 
@@ -132,7 +132,7 @@ impl Arena {
     /// How deadlines are written in the segment that `offset` lies in, if its items may be read
     /// without the lock; needs no lock, see [`sequence`](crate::sequence).
     #[inline]
-    pub(crate) fn racing_scale(&self, offset: usize) -> Option<Timescale> {
+    pub(crate) fn optimistic_scale(&self, offset: usize) -> Option<Timescale> {
         let segment = self.scales.get(offset >> self.segment_shift)?;
         // Relaxed: see the field.
         Timescale::unpack(segment.load(Ordering::Relaxed), self.made)
@@ -140,31 +140,32 @@ impl Arena {
 
     /// The first eight bytes of an item, if they end inside the arena; needs no lock.
     #[inline]
-    pub(crate) fn racing_first_bytes(&self, offset: usize) -> Option<u64> {
+    pub(crate) fn optimistic_first_bytes(&self, offset: usize) -> Option<u64> {
         let at = self.inside(offset, 8)?;
-        // SAFETY: inside the region, written through `racing` alone.
-        Some(unsafe { racing::load(at) })
+        // SAFETY: inside the region, written through `atomic_memcpy` alone.
+        Some(unsafe { atomic_memcpy::load(at) })
     }
 
     /// Whether these bytes lie at `offset`; needs no lock.
     #[inline]
-    pub(crate) fn racing_equal(&self, offset: usize, bytes: &[u8]) -> bool {
+    pub(crate) fn optimistic_equal(&self, offset: usize, bytes: &[u8]) -> bool {
         self.inside(offset, bytes.len().max(8)).is_some_and(|at| {
-            // SAFETY: inside the region with eight bytes at least, written through `racing` alone.
-            unsafe { racing::equal(at, bytes) }
+            // SAFETY: inside the region with eight bytes at least, written through
+            // `atomic_memcpy` alone.
+            unsafe { atomic_memcpy::equal(at, bytes) }
         })
     }
 
     /// Copies the bytes at `offset` into `to`; needs no lock. `None` if they end outside the arena.
     #[inline]
-    pub(crate) fn racing_copy<'t>(
+    pub(crate) fn optimistic_copy<'t>(
         &self,
         offset: usize,
         to: &'t mut [MaybeUninit<u8>],
     ) -> Option<&'t [u8]> {
         let at = self.inside(offset, to.len())?;
-        // SAFETY: inside the region, written through `racing` alone.
-        Some(unsafe { racing::read(at, to) })
+        // SAFETY: inside the region, written through `atomic_memcpy` alone.
+        Some(unsafe { atomic_memcpy::read(at, to) })
     }
 
     /// Where `len` bytes from `offset` lie, if inside the region.
@@ -249,9 +250,9 @@ impl Arena {
             "outside the arena"
         );
         // SAFETY: inside the region by the assert; exclusive by the caller's promise but for those
-        // who read through `racing`. `bytes` may not overlap the target because it would be a
+        // who read through `atomic_memcpy`. `bytes` may not overlap the target because it would be a
         // living slice over the range.
-        unsafe { racing::write(bytes, self.region.base().add(offset)) };
+        unsafe { atomic_memcpy::write(bytes, self.region.base().add(offset)) };
     }
 
     /// Copies `len` bytes inside the arena.
@@ -267,8 +268,8 @@ impl Arena {
         assert!(from.abs_diff(to) >= len, "an item is copied over itself");
         let base = self.region.base();
         // SAFETY: both ranges are inside the region and apart by the asserts; exclusive by the
-        // caller's promise but for those who read through `racing`.
-        unsafe { racing::copy(base.add(from), base.add(to), len) };
+        // caller's promise but for those who read through `atomic_memcpy`.
+        unsafe { atomic_memcpy::copy(base.add(from), base.add(to), len) };
     }
 
     /// Asks the processor to load the cache lines of `[offset, offset + len)`.

@@ -14,7 +14,7 @@ pub mod key; // keys and their hash
 mod memory; // where memory comes from, the bound on it
 mod heap; // what a thread has allocated, what the allocator keeps
 mod timescale; // how deadlines are written in one segment
-mod racing; // bytes that may be read while they are written
+mod atomic_memcpy; // copies of bytes that another thread may write meanwhile
 mod sequence; // whether somebody changed a shard while it was read without its lock
 mod claim; // how one thread keeps a shard to itself for several operations
 mod arena; // who reads and writes a value outside the lock

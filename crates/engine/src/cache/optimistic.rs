@@ -250,22 +250,23 @@ impl ShardCell {
         scratch: &'s mut Scratch,
     ) -> Option<Item<'s>> {
         let (arena, offset) = (&self.arena, candidate.offset());
-        let scale = arena.racing_scale(offset)?;
-        let first_bytes = arena.racing_first_bytes(offset)?;
+        let scale = arena.optimistic_scale(offset)?;
+        let first_bytes = arena.optimistic_first_bytes(offset)?;
         let (layout, flags) = match item::read_short(first_bytes, offset, scale) {
             Some(layout) => (layout, 0),
             None => {
-                let more = u128::from(arena.racing_first_bytes(offset + 8)?) << 64;
+                let more = u128::from(arena.optimistic_first_bytes(offset + 8)?) << 64;
                 item::read_flagged(u128::from(first_bytes) | more, offset, scale)?
             }
         };
-        let is_it = layout.key_word == key.word() && arena.racing_equal(layout.key_at, key.bytes());
+        let is_it =
+            layout.key_word == key.word() && arena.optimistic_equal(layout.key_at, key.bytes());
         if !is_it || layout.deadline.has_passed(now) {
             return None;
         }
         let to = scratch.0.get_mut(..layout.value_bytes)?;
         Some(Item {
-            value: arena.racing_copy(layout.value_at(), to)?,
+            value: arena.optimistic_copy(layout.value_at(), to)?,
             kind: Kind::STRING,
             flags,
             deadline: layout.deadline,

@@ -1,14 +1,14 @@
-//! Racing: bytes that one thread may read while another writes them.
+//! Byte-wise atomic memcpy: copies of bytes that another thread may write at the same time.
 //!
-//! A reader without the shard's lock reads items that a writer may be changing, and finds out
-//! afterwards whether it did ([`sequence`](crate::sequence)). In Rust's model that is allowed of
-//! atomic accesses alone. So what is written to a shard's log under its lock, and what is read of
-//! it without, goes through here, where a byte counts as an atomic of its own, relaxed: with no
-//! promise but that what is read is some value that was written.
+//! An optimistic reader copies an item that a writer may be changing, and checks afterwards whether
+//! one did ([`sequence`](crate::sequence)). Rust's memory model permits such a race only for atomic
+//! accesses. So every write to a shard's log under its lock, and every read without it, goes
+//! through this module. Each byte counts as a relaxed atomic: a read returns some value that was
+//! written, and nothing else is promised.
 //!
-//! A loop over atomic bytes would be ten times as slow. On x86-64 the same is written in assembly,
-//! whose moves the compiler neither splits nor invents; the loop stays for Miri, which checks the
-//! model, and for other processors.
+//! A loop over atomic bytes is ten times as slow. On x86-64 the copies are written in assembly,
+//! whose moves the compiler neither splits nor invents. Miri, which checks the model, and other
+//! processors use the loop.
 
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
 use self::bytes as imp;
