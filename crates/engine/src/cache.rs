@@ -284,7 +284,7 @@ impl Cache {
     pub fn get<R>(&self, key: Key<'_>, read: impl FnOnce(Item<'_>) -> R) -> Option<R> {
         let now = self.now();
         let cell = self.cell(key);
-        match self.glimpse(cell, key, now, read) {
+        match self.read_optimistic(cell, key, now, read) {
             Ok(answer) => Some(answer),
             Err(read) => self.get_locked(cell, key, now, read),
         }
@@ -332,7 +332,7 @@ impl Cache {
     ) -> Option<R> {
         let now = self.now();
         let cell = self.cell(key);
-        match self.glimpse(cell, key, now, read) {
+        match self.read_optimistic(cell, key, now, read) {
             Ok(answer) => Some(answer),
             Err(read) => snapshot.lock_to_read(key, |shard| shard.get(key, now, read)),
         }
@@ -364,7 +364,7 @@ impl Cache {
         for first in (0..keys.len()).step_by(GROUP_KEYS) {
             let next = probe_group(first + GROUP_KEYS);
             let group = &keys[first..keys.len().min(first + GROUP_KEYS)];
-            let left = self.glimpse_group(group, &probes, now, |position, item| {
+            let left = self.read_group_optimistic(group, &probes, now, |position, item| {
                 each(first + position, Some(item));
             });
             if left != 0 {

@@ -1,16 +1,16 @@
-//! Optimistic: reads that take no lock.
+//! Optimistic reads: a get of a short value that takes no lock.
 //!
 //! A get finds its item in index and log while others may change both, copies the value out, and
-//! asks the shard's sequence whether anybody did meanwhile. If so, it tries again, up to
-//! [`TRIES_MAX`] times: who took the lock at once would disturb others, and of many readers of one
-//! shard each would take it in the end. If there is more to do than to copy, the get is done again
-//! under the lock: for a miss, an item that is over, one with a long value or rare fields other
-//! than flags, a key in the insights' sample, while a flush is awaited.
+//! checks the shard's sequence number ([`Sequence`](crate::sequence::Sequence)). If a writer has
+//! changed the shard, the get tries again, up to [`TRIES_MAX`] times: a lock taken at once would
+//! disturb the other readers, which would then all take it. The get takes the lock for a miss, an
+//! expired item, a long value, rare fields other than flags, a key in the statistics' sample, and
+//! while a delayed flush is pending.
 //!
-//! Nothing that was read is trusted before the sequence was asked: offsets and lengths are checked
-//! against the arena, and the value lies in the reader's own memory. The use of the item is noted
-//! behind that, in its slot, as one exchange of the word that was read: if the slot has another by
-//! then, the note is lost, as it is when two readers meet.
+//! Invariant: nothing that was read is trusted before the sequence number is checked. Offsets and
+//! lengths are compared with the arena's bounds, and the value is copied to the reader's memory.
+//! After that the read is counted in the slot by one compare-and-exchange; if the slot has changed,
+//! the count is lost.
 //!
 //! Why: docs/decisions/0054, 0066. Tests: tests/optimistic.rs, tests/stress.rs, tests/loom.rs.
 
@@ -52,7 +52,7 @@ impl Scratch {
 
 /// Why a read could not do without the lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Hindrance {
+enum OptimisticFailure {
     /// Somebody changed the shard meanwhile: another try may find it at rest.
     Disturbed,
     /// There is more to do than to copy.
@@ -103,18 +103,18 @@ impl Cache {
     /// Shows the item of `key` to `read`, if that can be had without the lock; else gives `read`
     /// back.
     #[inline]
-    pub(super) fn glimpse<R, F: FnOnce(Item<'_>) -> R>(
+    pub(super) fn read_optimistic<R, F: FnOnce(Item<'_>) -> R>(
         &self,
         cell: &ShardCell,
         key: Key<'_>,
         now: Instant,
         read: F,
     ) -> Result<R, F> {
-        if !cell.may_glimpse(key) {
+        if !cell.allows_optimistic_read(key) {
             return Err(read);
         }
         let probe = cell.table.probe(key.hash());
-        let answer = cell.try_glimpse(key, probe, cell.table.candidate(probe), now, read)?;
+        let answer = cell.read_optimistic(key, probe, cell.table.candidate(probe), now, read)?;
         if counts_for_heat(self.hits.add(1)) {
             cell.count_heat(key, now);
         }
@@ -125,7 +125,7 @@ impl Cache {
     /// item. Which keys are left, a bit each.
     ///
     /// In three rounds, so that what one of them waits for is loaded for all.
-    pub(super) fn glimpse_group(
+    pub(super) fn read_group_optimistic(
         &self,
         keys: &[Key<'_>],
         probes: &[Probe; GROUP_KEYS],
@@ -136,7 +136,7 @@ impl Cache {
         for (position, &key) in keys.iter().enumerate() {
             let cell = self.cell(key);
             let candidate = cell.table.candidate(probes[position]);
-            if let Some(candidate) = candidate.filter(|_| cell.may_glimpse(key)) {
+            if let Some(candidate) = candidate.filter(|_| cell.allows_optimistic_read(key)) {
                 cell.prefetch_item(candidate.offset());
             }
             candidates[position] = candidate;
@@ -144,9 +144,9 @@ impl Cache {
         let (mut left, mut hits) = (0, 0);
         for (position, &key) in keys.iter().enumerate() {
             let cell = self.cell(key);
-            let candidate = candidates[position].filter(|_| cell.may_glimpse(key));
+            let candidate = candidates[position].filter(|_| cell.allows_optimistic_read(key));
             let show = |item: Item<'_>| each(position, item);
-            match cell.try_glimpse(key, probes[position], candidate, now, show) {
+            match cell.read_optimistic(key, probes[position], candidate, now, show) {
                 Ok(()) => hits += 1,
                 Err(_) => left |= 1 << position,
             }
@@ -182,7 +182,7 @@ impl ShardCell {
 
     /// Whether a read of the key may do without the lock: it is in no sample but in the main space.
     #[inline]
-    fn may_glimpse(&self, key: Key<'_>) -> bool {
+    fn allows_optimistic_read(&self, key: Key<'_>) -> bool {
         // Relaxed: whether a key is in the sample may be known a moment late.
         let is_sampled = part(key.hash()) < self.sampled_below.load(Ordering::Relaxed);
         !is_sampled & (key.space() == Space::MAIN)
@@ -191,7 +191,7 @@ impl ShardCell {
     /// Shows the key's item to `read` if some try finds it undisturbed, the first where the
     /// candidate points to; else gives `read` back.
     #[inline]
-    fn try_glimpse<R, F: FnOnce(Item<'_>) -> R>(
+    fn read_optimistic<R, F: FnOnce(Item<'_>) -> R>(
         &self,
         key: Key<'_>,
         probe: Probe,
@@ -204,12 +204,12 @@ impl ShardCell {
                 break;
             };
             let mut scratch = Scratch::new();
-            match self.glimpse(key, found, now, &mut scratch) {
+            match self.read_optimistic_once(key, found, now, &mut scratch) {
                 Ok(item) => return Ok(read(item)),
                 // What a section has written is not shown before it ends, which may take long.
-                Err(Hindrance::Disturbed) if self.lock.claim.is_held() => break,
-                Err(Hindrance::Disturbed) => wait(nth),
-                Err(Hindrance::NeedsLock) => break,
+                Err(OptimisticFailure::Disturbed) if self.lock.claim.is_held() => break,
+                Err(OptimisticFailure::Disturbed) => wait(nth),
+                Err(OptimisticFailure::NeedsLock) => break,
             }
             candidate = self.table.candidate(probe);
         }
@@ -218,23 +218,27 @@ impl ShardCell {
 
     /// Copies the item that a candidate points to into `scratch`, if it is the key's.
     #[inline]
-    fn glimpse<'s>(
+    fn read_optimistic_once<'s>(
         &self,
         key: Key<'_>,
         candidate: Candidate,
         now: Instant,
         scratch: &'s mut Scratch,
-    ) -> Result<Item<'s>, Hindrance> {
+    ) -> Result<Item<'s>, OptimisticFailure> {
         self.prefetch_rest(candidate.offset());
-        let seen = self.lock.sequence.seen().ok_or(Hindrance::Disturbed)?;
+        let seen = self
+            .lock
+            .sequence
+            .seen()
+            .ok_or(OptimisticFailure::Disturbed)?;
         if !self.table.is_still(candidate) {
-            return Err(Hindrance::Disturbed);
+            return Err(OptimisticFailure::Disturbed);
         }
         let item = self.copy_out(key, candidate, now, scratch);
         if !self.lock.sequence.is_still(seen) {
-            return Err(Hindrance::Disturbed);
+            return Err(OptimisticFailure::Disturbed);
         }
-        let item = item.ok_or(Hindrance::NeedsLock)?;
+        let item = item.ok_or(OptimisticFailure::NeedsLock)?;
         let is_old = || !self.arena.is_young(candidate.offset());
         self.table.mark_used(candidate, is_old);
         Ok(item)
