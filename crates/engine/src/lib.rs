@@ -31,7 +31,7 @@ mod index; // how a key is found, how the index grows
 mod deaths; // when the bytes of a segment die
 mod calendar; // how many items are over at a moment
 mod segment; // what a segment is
-mod anchor; // what of a shard outlives the process beside its items
+mod metadata; // what of a shard outlives the process beside its items and index
 mod policy; // the numbers of S3-FIFO that eviction and the simulations share
 mod log; // where an item is written, how segments come and go
 mod ghost; // which keys left the small queue not long ago

@@ -24,12 +24,12 @@ use std::sync::Arc;
 
 use self::extents::Reuse;
 use self::share::Share;
-use crate::anchor::Anchor;
 use crate::arena::Arena;
 use crate::calendar::{Hand, Horizon};
 use crate::clock::{Deadline, Instant};
 use crate::item::{self, Entry, Layout};
 use crate::memory::{Budget, PAGE_BYTES, whole_pages};
+use crate::metadata::Metadata;
 use crate::policy::SmallShare;
 use crate::segment::{DEATHS_BYTES, Queue, STREAMS, Segment, Stream, Use};
 use crate::timescale::{Recent, Timescale};
@@ -73,7 +73,7 @@ pub(crate) struct Room {
 #[repr(C)]
 pub(crate) struct Log {
     arena: Arc<Arena>,
-    anchor: Anchor,
+    metadata: Metadata,
     segments: Vec<Segment>,
     share: Share,
     free: Vec<u32>,
@@ -131,7 +131,7 @@ impl Log {
     /// A log over `arena`, one of `sharers` that draw on the budget.
     pub(crate) fn new(
         arena: Arena,
-        anchor: Anchor,
+        metadata: Metadata,
         budget: Arc<Budget>,
         sharers: usize,
         share_bytes: usize,
@@ -143,7 +143,7 @@ impl Log {
             // Address space only: the table grows without being copied.
             segments: Vec::with_capacity(arena.segments()),
             arena: Arc::new(arena),
-            anchor,
+            metadata,
             opened: 0,
             leaves_addresses: false,
             unused_from: 0,
@@ -179,8 +179,8 @@ impl Log {
 
     /// What of the shard outlives the process beside its items.
     #[inline]
-    pub(crate) fn anchor(&self) -> &Anchor {
-        &self.anchor
+    pub(crate) fn metadata(&self) -> &Metadata {
+        &self.metadata
     }
 
     pub(crate) fn budget(&self) -> &Budget {
@@ -304,7 +304,7 @@ impl Log {
     /// Writes bytes of an item or hole; never into a pinned value, see the callers in store.rs.
     #[inline]
     pub(crate) fn write(&mut self, offset: usize, bytes: &[u8]) {
-        self.anchor.clear_sums(offset, offset + bytes.len());
+        self.metadata.clear_sums(offset, offset + bytes.len());
         // SAFETY: `&mut self` under the shard's lock excludes slices from `bytes`; callers write
         // only rooms they reserved, headers, and values in segments without pins.
         unsafe { self.arena.write(offset, bytes) };
@@ -312,7 +312,7 @@ impl Log {
 
     /// Copies bytes from one item to room for another.
     pub(crate) fn copy(&mut self, from: usize, to: usize, len: usize) {
-        self.anchor.clear_sums(to, to + len);
+        self.metadata.clear_sums(to, to + len);
         // SAFETY: as for `write` and `bytes`.
         unsafe { self.arena.copy_within(from, to, len) };
     }
@@ -455,7 +455,7 @@ impl Log {
             segment.know_deaths();
         }
         self.segments[number as usize] = segment;
-        self.mark(number);
+        self.record_opened(number);
         self.arena.open_to_readers(number, Some(scale));
         self.open[at] = Some(number);
         self.touched[at] = touched;

@@ -130,7 +130,7 @@ impl Shard {
 
     fn set_flush_at(&mut self, at: Option<Instant>) {
         self.flush_at = at;
-        self.store.anchor().set_flush_at(at);
+        self.store.metadata().set_flush_at(at);
     }
 
     /// A version no item of this shard had before.
@@ -139,7 +139,7 @@ impl Shard {
         if self.version > self.versions_upto {
             // Ahead, so that whoever goes on with this shard's memory gives none of them again.
             self.versions_upto = self.version + VERSIONS_AHEAD * self.version_step;
-            self.store.anchor().set_versions(self.versions_upto);
+            self.store.metadata().set_versions(self.versions_upto);
         }
         self.version
     }
@@ -170,7 +170,7 @@ impl Shard {
     /// Notes exactly which versions were given out.
     pub(crate) fn note_versions(&mut self) {
         self.versions_upto = self.version;
-        self.store.anchor().set_versions(self.version);
+        self.store.metadata().set_versions(self.version);
     }
 
     /// Finds a live item and counts the use: a whole operation, it needs no `begin` and no `end`.

@@ -1,7 +1,7 @@
 //! State: the directory in which a cache's memory outlives the process.
 //!
 //! ```text
-//! cache    header | lines of the shards | their marks, checksums, indexes and arenas; sparse
+//! cache    header | a record per shard | per shard: segment records, checksums, index, arena; sparse
 //! ```
 //!
 //! One process at a time uses it, by a lock on the file. What was left is believed only if its

@@ -32,7 +32,6 @@ pub(crate) use self::{audit::equal, rebuild::Rebuilt, sums::SumBudget};
 
 use std::sync::Arc;
 
-use crate::anchor::Anchor;
 use crate::arena::{Arena, Pinner};
 use crate::calendar::Hand;
 use crate::clock::{Deadline, Instant};
@@ -41,6 +40,7 @@ use crate::index::{Index, SlotRef};
 use crate::item::{self, Entry, Layout, Patch, Spec};
 use crate::key::{Hasher, Key};
 use crate::log::{Log, Room};
+use crate::metadata::Metadata;
 use crate::observer::{Happened, Report};
 use crate::options::{End, Splice};
 use crate::outcome::Item;
@@ -535,9 +535,9 @@ impl Store {
         located: &Located,
         change: impl FnOnce(&mut Store) -> R,
     ) -> R {
-        self.log.anchor().change(located.layout.offset);
+        self.log.metadata().begin_change(located.layout.offset);
         let result = change(self);
-        self.log.anchor().changed();
+        self.log.metadata().end_change();
         result
     }
 
@@ -587,8 +587,8 @@ impl Store {
     }
 
     /// What of the shard outlives the process beside its items.
-    pub(crate) fn anchor(&self) -> &Anchor {
-        self.log.anchor()
+    pub(crate) fn metadata(&self) -> &Metadata {
+        self.log.metadata()
     }
 
     /// Changes header bytes of an item in place.

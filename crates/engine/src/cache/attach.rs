@@ -13,7 +13,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::Cache;
 use super::geometry::Geometry;
-use crate::anchor::{Anchor, LINE_BYTES, MARK_BYTES, sums_bytes};
 use crate::arena::Pin;
 use crate::clock::Instant;
 use crate::config::Config;
@@ -23,6 +22,7 @@ use crate::index::Index;
 use crate::insight::Insight;
 use crate::key::random_seed;
 use crate::memory::{HUGE_PAGE_BYTES, PAGE_BYTES, Place, Region, whole_pages};
+use crate::metadata::{Metadata, SEGMENT_RECORD_BYTES, SHARD_RECORD_BYTES, sums_bytes};
 use crate::serialize::{Deserializer, Serialize};
 use crate::state::{FileHeader, Living, Restored, StateDir, StateOptions, header_bytes};
 use crate::store::{Audit, Rebuilt, Store};
@@ -34,7 +34,7 @@ const GROWTH_MAX: usize = 4;
 /// Where the parts of one shard lie in the file.
 #[derive(Clone, Copy, Debug)]
 struct Plot {
-    marks_at: usize,
+    records_at: usize,
     sums_at: usize,
     index_at: usize,
     arena_at: usize,
@@ -43,7 +43,7 @@ struct Plot {
 /// A file that a cache is made on.
 pub(super) struct Ground {
     dir: Arc<StateDir>,
-    lines: Arc<Region>,
+    shard_records: Arc<Region>,
     plots: Vec<Plot>,
     pub(super) header: FileHeader,
     /// What is known of those before, if theirs is to be gone on with.
@@ -235,16 +235,16 @@ impl Ground {
             file: Arc::clone(dir.file()),
             at: 0,
         };
-        let lines = Region::reserve_at(Some(place), lines_bytes(geometries.len()))?;
-        if !lines.populate(0, lines.bytes()) {
+        let shard_records = Region::reserve_at(Some(place), shard_records_bytes(geometries.len()))?;
+        if !shard_records.populate(0, shard_records.bytes()) {
             return Err(no_room(dir));
         }
-        let lines = Arc::new(lines);
-        Living::of(&lines).begin(now);
+        let shard_records = Arc::new(shard_records);
+        Living::of(&shard_records).begin(now);
         dir.remove_checkpoint();
         Ok(Ok(Ground {
             dir: Arc::clone(dir),
-            lines,
+            shard_records,
             plots,
             header,
             before: match plan {
@@ -267,25 +267,33 @@ impl Ground {
     }
 
     /// What stands beside a shard's index and arena.
-    pub(super) fn anchor(&self, number: usize, geometry: &Geometry) -> Result<Anchor, Error> {
+    pub(super) fn metadata(&self, number: usize, geometry: &Geometry) -> Result<Metadata, Error> {
         let place = Place {
             file: Arc::clone(self.dir.file()),
-            at: self.plots[number].marks_at as u64,
+            at: self.plots[number].records_at as u64,
         };
         let sums = Place {
             file: Arc::clone(self.dir.file()),
             at: self.plots[number].sums_at as u64,
         };
-        let marks = Region::reserve_at(Some(place), marks_bytes(geometry))?;
+        let segment_records = Region::reserve_at(Some(place), segment_records_bytes(geometry))?;
         let sums = Region::reserve_at(Some(sums), sums_bytes(geometry.reach))?;
-        let line = (&self.lines, header_bytes() + number * LINE_BYTES);
+        let record = (
+            &self.shard_records,
+            header_bytes() + number * SHARD_RECORD_BYTES,
+        );
         let salt = self.header.id ^ (number as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let anchor = Anchor::of(line, (marks, sums), geometry.segment_shift, salt);
+        let metadata = Metadata::of(
+            record,
+            (segment_records, sums),
+            geometry.segment_shift,
+            salt,
+        );
         // As many as the shard's memory calls for; others are made as they are needed.
-        if !anchor.reach(geometry.share >> geometry.segment_shift) {
+        if !metadata.reach(geometry.share >> geometry.segment_shift) {
             return Err(no_room(&self.dir));
         }
-        Ok(anchor)
+        Ok(metadata)
     }
 
     /// What a cache keeps of it, of whose shards this was found.
@@ -308,7 +316,7 @@ impl Ground {
             pins.clear();
         }
         Footing {
-            living: Living::of(&self.lines),
+            living: Living::of(&self.shard_records),
             id: self.header.id,
             dir: Arc::clone(&self.dir),
             restored,
@@ -330,7 +338,7 @@ impl Ground {
         let mut from = Deserializer::of(known);
         let living = options.spaces.as_deref();
         let mut one = |store: &mut Store| {
-            let found = store.anchor().found()?;
+            let found = store.metadata().shard()?;
             let (rebuilt, pins) = store.restore(&mut from, living, now)?;
             let (reclaimer, due_bytes) = <(Reclaimer, usize)>::deserialize(&mut from)?;
             if !store.take_memory(reclaimer.ghost_bytes()) {
@@ -371,7 +379,10 @@ impl Ground {
         }
         let living = options.spaces.as_deref();
         let one = |store: &mut Store| {
-            let found = store.anchor().found().ok_or("a shard's line is damaged")?;
+            let found = store
+                .metadata()
+                .shard()
+                .ok_or("a shard's metadata is damaged")?;
             let rebuilt = store.rebuild(&found, living, now);
             let rebuilt = rebuilt.ok_or("a shard's index is damaged")?;
             Ok(Left {
@@ -402,25 +413,25 @@ fn no_room(dir: &StateDir) -> Error {
     Error::State(format!("{} has no room", dir.path().display()))
 }
 
-/// Bytes of the header and all lines.
-fn lines_bytes(shards: usize) -> usize {
-    whole_pages(header_bytes() + shards * LINE_BYTES)
+/// Bytes of the header and the records of all shards.
+fn shard_records_bytes(shards: usize) -> usize {
+    whole_pages(header_bytes() + shards * SHARD_RECORD_BYTES)
 }
 
-fn marks_bytes(geometry: &Geometry) -> usize {
-    whole_pages((geometry.reach >> geometry.segment_shift) * MARK_BYTES)
+fn segment_records_bytes(geometry: &Geometry) -> usize {
+    whole_pages((geometry.reach >> geometry.segment_shift) * SEGMENT_RECORD_BYTES)
 }
 
 /// Where the parts of shards of these geometries lie, and where all end.
 fn lay_out(geometries: &[Geometry]) -> (Vec<Plot>, usize) {
-    let mut end = lines_bytes(geometries.len());
+    let mut end = shard_records_bytes(geometries.len());
     let mut take = |bytes: usize, align: usize| {
         let at = end.next_multiple_of(align);
         end = at + whole_pages(bytes);
         at
     };
     let plots = geometries.iter().map(|geometry| Plot {
-        marks_at: take(marks_bytes(geometry), PAGE_BYTES),
+        records_at: take(segment_records_bytes(geometry), PAGE_BYTES),
         sums_at: take(sums_bytes(geometry.reach), PAGE_BYTES),
         index_at: take(Index::table_bytes(geometry.index_items), HUGE_PAGE_BYTES),
         arena_at: take(geometry.reach, HUGE_PAGE_BYTES),

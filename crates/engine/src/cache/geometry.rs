@@ -3,7 +3,6 @@
 //! Why: docs/decisions/0006, 0008, and 0011 for the capacity.
 
 use super::{Cache, INDEX_HEADROOM, ITEM_BYTES_MIN, ShardCell};
-use crate::anchor::beside_bytes;
 use crate::calendar::WHEEL_BYTES;
 use crate::config::Config;
 use crate::hot::Hot;
@@ -11,6 +10,7 @@ use crate::index::Index;
 use crate::insight::Insight;
 use crate::log::TABLE_ENTRY_BYTES;
 use crate::memory::Region;
+use crate::metadata::metadata_bytes;
 use crate::segment::DEATHS_BYTES;
 use crate::simulation::Capacity;
 use crate::state::header_bytes;
@@ -123,12 +123,12 @@ impl Geometry {
         } else {
             WHEEL_BYTES
         };
-        let beside_bytes = if has_state {
-            beside_bytes(share, segment_shift)
+        let metadata_bytes = if has_state {
+            metadata_bytes(share, segment_shift)
         } else {
             0
         };
-        let shard_bytes = size_of::<ShardCell>() + wheel_bytes + beside_bytes;
+        let shard_bytes = size_of::<ShardCell>() + wheel_bytes + metadata_bytes;
         let fixed_bytes = shards * shard_bytes + other_bytes;
         Geometry {
             shards,

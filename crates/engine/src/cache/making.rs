@@ -225,12 +225,12 @@ impl Making<'_> {
         let index = Index::reserve(geometry.index_items, index_place)?;
         // The smallest table is there from the start.
         let _ = budget.take(index.bytes());
-        let anchor = self.ground.map(|ground| ground.anchor(number, geometry));
-        let anchor = anchor.transpose()?.unwrap_or_default();
+        let metadata = self.ground.map(|ground| ground.metadata(number, geometry));
+        let metadata = metadata.transpose()?.unwrap_or_default();
         let (sharers, share) = (geometry.shards, geometry.share);
         let log = Log::new(
             arena,
-            anchor,
+            metadata,
             Arc::clone(budget),
             sharers,
             share,

@@ -11,9 +11,9 @@
 //! Why: docs/decisions/0058. Tests: tests/restart.rs, tests/clean_stop.rs.
 
 use super::{Log, TABLE_ENTRY_BYTES, TOUCH_BYTES, extent_bytes};
-use crate::anchor::Marked;
 use crate::arena::Pin;
 use crate::item::{self, Layout};
+use crate::metadata::SegmentMetadata;
 use crate::segment::{DEATHS_BYTES, Flushed, Segment, Use};
 use crate::serialize::{Deserializer, Serialize, Serializer};
 
@@ -25,21 +25,21 @@ pub(crate) struct Adopted {
 }
 
 impl Log {
-    /// Marks a segment that was opened, before any entry leads to an item of it.
-    pub(super) fn mark(&mut self, number: u32) {
-        if !self.anchor.is_there() {
+    /// Records a segment that was opened, before any entry leads to an item of it.
+    pub(super) fn record_opened(&mut self, number: u32) {
+        if !self.metadata.is_persistent() {
             return;
         }
         self.opened += 1;
         let segment = self.segment(number);
-        let marked = Marked {
+        let recorded = SegmentMetadata {
             scale: segment.scale(),
             queue: segment.queue,
             room_bytes: segment.room_bytes(),
             order: self.opened,
             flushed: Flushed::None,
         };
-        self.anchor.open(number, &marked);
+        self.metadata.open(number, &recorded);
     }
 
     /// Whether there is memory for the beginning of a fresh segment, and in it for an item of
@@ -60,38 +60,38 @@ impl Log {
         !region.is_shared() || region.populate(self.start_of(segment), room_bytes)
     }
 
-    /// What a segment's mark says, if that can be true.
-    pub(crate) fn marked(&self, segment: u32) -> Option<Marked> {
-        if segment as usize >= self.arena.segments().min(self.anchor.marks()) {
+    /// What the metadata says of a segment, if that can be true.
+    pub(crate) fn recorded(&self, segment: u32) -> Option<SegmentMetadata> {
+        if segment as usize >= self.arena.segments().min(self.metadata.segments_max()) {
             return None;
         }
-        let marked = self.anchor.marked(segment)?;
-        let is_whole = marked.room_bytes == self.segment_bytes()
-            || marked.room_bytes == extent_bytes(marked.room_bytes, self.segment_bytes());
-        let end = self.start_of(segment).checked_add(marked.room_bytes)?;
+        let recorded = self.metadata.segment(segment)?;
+        let is_whole = recorded.room_bytes == self.segment_bytes()
+            || recorded.room_bytes == extent_bytes(recorded.room_bytes, self.segment_bytes());
+        let end = self.start_of(segment).checked_add(recorded.room_bytes)?;
         let is_inside = end <= self.arena.region().bytes();
-        let is_known = u32::try_from(marked.room_bytes).is_ok();
-        (is_whole && is_inside && is_known).then_some(marked)
+        let is_known = u32::try_from(recorded.room_bytes).is_ok();
+        (is_whole && is_inside && is_known).then_some(recorded)
     }
 
-    /// Sees to it that the memory of a marked segment and of its checksums is there: to read what
+    /// Sees to it that the memory of a recorded segment and of its checksums is there: to read what
     /// is not would take it.
-    pub(crate) fn has_memory(&self, segment: u32, marked: &Marked) -> bool {
+    pub(crate) fn has_memory(&self, segment: u32, recorded: &SegmentMetadata) -> bool {
         let start = self.start_of(segment);
-        let span = marked.room_bytes.div_ceil(self.segment_bytes());
-        self.anchor.reach(segment as usize + span)
-            && self.arena.region().populate(start, marked.room_bytes)
+        let span = recorded.room_bytes.div_ceil(self.segment_bytes());
+        self.metadata.reach(segment as usize + span)
+            && self.arena.region().populate(start, recorded.room_bytes)
     }
 
     /// Takes on a segment, still without items; `false` if the budget does not have its memory.
     pub(crate) fn adopt(
         &mut self,
         number: u32,
-        marked: &Marked,
+        recorded: &SegmentMetadata,
         is_timed: bool,
         adopted: &mut Adopted,
     ) -> bool {
-        let room_bytes = marked.room_bytes;
+        let room_bytes = recorded.room_bytes;
         let span = room_bytes.div_ceil(self.segment_bytes());
         let len = number as usize + span;
         let more = len.saturating_sub(self.segments.len());
@@ -116,12 +116,12 @@ impl Log {
         self.segments.resize(known + more, Segment::unused());
         let mut segment = Segment::of(
             Use::Sealed,
-            marked.queue,
-            marked.scale,
+            recorded.queue,
+            recorded.scale,
             self.horizon,
             room_bytes,
         );
-        segment.flushed = marked.flushed;
+        segment.flushed = recorded.flushed;
         if is_timed {
             segment.know_deaths();
             self.deaths_bytes += DEATHS_BYTES;
@@ -131,12 +131,12 @@ impl Log {
             self.segments[continued].used = Use::Continued;
         }
         self.resident_bytes += room_bytes;
-        self.queue_bytes[marked.queue as usize] += room_bytes;
-        self.opened = self.opened.max(marked.order);
-        let is_read_alone = self.is_extent(number) || marked.flushed != Flushed::None;
-        let scale = (!is_read_alone).then_some(marked.scale);
+        self.queue_bytes[recorded.queue as usize] += room_bytes;
+        self.opened = self.opened.max(recorded.order);
+        let is_read_alone = self.is_extent(number) || recorded.flushed != Flushed::None;
+        let scale = (!is_read_alone).then_some(recorded.scale);
         self.arena.open_to_readers(number, scale);
-        adopted.segments.push((marked.order, number));
+        adopted.segments.push((recorded.order, number));
         true
     }
 
@@ -213,7 +213,7 @@ impl Log {
     pub(crate) fn restore(&mut self, from: &mut Deserializer<'_>) -> Option<Vec<Pin>> {
         let segments = Vec::<Segment>::deserialize(from)?;
         let pinned = Vec::<u32>::deserialize(from)?;
-        if segments.len() > self.arena.segments() || !self.anchor.reach(segments.len()) {
+        if segments.len() > self.arena.segments() || !self.metadata.reach(segments.len()) {
             return None;
         }
         self.segments.extend(segments);

@@ -157,7 +157,7 @@ impl Log {
         let mut segment = Segment::of(Use::Sealed, queue, scale, self.horizon, room_bytes);
         segment.write(bytes, now.0 / 1000);
         self.segments[number as usize] = segment;
-        self.mark(number);
+        self.record_opened(number);
         // Long values are pinned, or copied under the lock.
         self.arena.open_to_readers(number, None);
         self.queue_bytes[queue as usize] += room_bytes;
@@ -366,7 +366,7 @@ impl Log {
         segment.set_room_bytes(after);
         let queue_bytes = &mut self.queue_bytes[segment.queue as usize];
         *queue_bytes = *queue_bytes + after - before;
-        self.mark(number);
+        self.record_opened(number);
     }
 
     /// Segments that an extent of so many bytes takes.
@@ -381,7 +381,7 @@ impl Log {
             return true;
         }
         if end > self.arena.segments()
-            || !self.anchor.reach(end)
+            || !self.metadata.reach(end)
             || !self.budget().take(more * TABLE_ENTRY_BYTES)
         {
             return false;

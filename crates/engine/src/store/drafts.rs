@@ -77,8 +77,8 @@ impl Store {
     pub(crate) fn write_draft(&mut self, room: Room, bytes: usize) {
         // They are written without the lock; until the draft ends, its pin keeps the segment from
         // getting checksums.
-        let anchor = self.log.anchor();
-        anchor.clear_sums(room.offset, room.offset + bytes);
+        let metadata = self.log.metadata();
+        metadata.clear_sums(room.offset, room.offset + bytes);
         self.log.write(room.offset, item::draft(bytes).bytes());
         self.log.segment_mut(room.segment).change_holes(bytes, 0);
     }

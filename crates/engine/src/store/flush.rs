@@ -35,7 +35,7 @@ impl Store {
     /// Notes that items of a segment were flushed: without the lock that is not to be seen.
     fn mark_flushed(&mut self, segment: u32, flushed: Flushed) {
         self.log.segment_mut(segment).flushed = flushed;
-        self.log.anchor().flush(segment, flushed);
+        self.log.metadata().flush(segment, flushed);
         self.log.arena().open_to_readers(segment, None);
     }
 

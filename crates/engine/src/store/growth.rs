@@ -68,7 +68,7 @@ impl Store {
     /// found by either, see `store/rebuild.rs`.
     pub(super) fn note_shape(&self) {
         self.log
-            .anchor()
+            .metadata()
             .set_shape(self.index.table().shape().pack());
     }
 

@@ -4,7 +4,7 @@
 //! item: the caller has checked that nothing has changed since. Counters of events start at zero.
 //!
 //! After a kill, [`Store::rebuild`] walks the index, segment by segment. It keeps an entry if the
-//! segment is marked, the item's key has the entry's tag, the blocks match their checksums, and the
+//! segment is recorded, the item's key has the entry's tag, the blocks match their checksums, and the
 //! item is neither expired nor flushed. It re-inserts an entry that an interrupted split left in a
 //! bucket where no lookup comes. It drops the item that was being changed. The kept items are
 //! counted, and the bytes between them become holes.
@@ -14,11 +14,11 @@
 
 use super::Store;
 use super::sums::Damage;
-use crate::anchor::{LineFound, Marked};
 use crate::arena::Pin;
 use crate::clock::Instant;
 use crate::item::{Entry, HEADER_BYTES_MAX, Layout, is_plausible, plausible_bytes};
 use crate::log::Adopted;
+use crate::metadata::{SegmentMetadata, ShardMetadata};
 use crate::segment::Flushed;
 use crate::serialize::{Deserializer, Serialize, Serializer};
 use crate::space::Space;
@@ -77,7 +77,7 @@ enum Entered {
 
 /// What a walk through a shard knows of it.
 struct RebuildWalk<'w> {
-    found: &'w LineFound,
+    found: &'w ShardMetadata,
     living: Option<&'w [Space]>,
     now: Instant,
     rebuilt: Rebuilt,
@@ -104,7 +104,7 @@ impl Store {
     /// made out; then the store is no more use.
     pub(crate) fn rebuild(
         &mut self,
-        found: &LineFound,
+        found: &ShardMetadata,
         living: Option<&[Space]>,
         now: Instant,
     ) -> Option<Rebuilt> {
@@ -153,7 +153,7 @@ impl Store {
             self.enter_stray(&stray, &mut rebuilt);
         }
         self.note_shape();
-        self.log.anchor().changed();
+        self.log.metadata().end_change();
         Some(rebuilt)
     }
 
@@ -208,9 +208,9 @@ impl Store {
         survivors: &mut Vec<Survivor>,
         walk: &mut RebuildWalk<'_>,
     ) {
-        let marked = self.log.marked(number);
-        let marked = marked.filter(|marked| self.log.has_memory(number, marked));
-        let Some(marked) = marked else {
+        let recorded = self.log.recorded(number);
+        let recorded = recorded.filter(|recorded| self.log.has_memory(number, recorded));
+        let Some(recorded) = recorded else {
             walk.rebuilt.dropped += group.len() as u64;
             group.iter().for_each(|lead| self.index.wipe(lead.slot));
             return;
@@ -219,14 +219,14 @@ impl Store {
             self.log.arena().prefetch(lead.offset, FRONT_BYTES);
         }
         walk.bounds.clear();
-        walk.damage = Some(self.damage(number, marked.room_bytes));
+        walk.damage = Some(self.damage(number, recorded.room_bytes));
         for (position, &Lead { offset, slot }) in group.iter().enumerate() {
             if let Some(lead) = group.get(position + ITEMS_AHEAD) {
                 self.log.arena().prefetch(lead.offset, FRONT_BYTES);
             }
             let entered = match walk.found.changing {
                 Some(changing) if changing == offset => Entered::Doubtful,
-                _ => self.look_at(slot, offset, &marked, walk),
+                _ => self.look_at(slot, offset, &recorded, walk),
             };
             walk.bounds.push(Bound {
                 offset,
@@ -246,9 +246,9 @@ impl Store {
                 }
             }
         }
-        self.drop_misfits(survivors, &marked, walk);
+        self.drop_misfits(survivors, &recorded, walk);
         if !survivors.is_empty() {
-            self.adopt_group(number, &marked, survivors, walk);
+            self.adopt_group(number, &recorded, survivors, walk);
         }
     }
 
@@ -258,7 +258,7 @@ impl Store {
     fn drop_misfits(
         &mut self,
         survivors: &mut Vec<Survivor>,
-        marked: &Marked,
+        recorded: &SegmentMetadata,
         walk: &mut RebuildWalk<'_>,
     ) {
         let mut bounds = walk.bounds.iter().peekable();
@@ -274,7 +274,7 @@ impl Store {
                     .filter(|at| (one.end()..next.offset).contains(at));
                 next.is_changing
                     || changing.is_some()
-                    || self.leads_on(one.end(), next.offset, marked)
+                    || self.leads_on(one.end(), next.offset, recorded)
             });
             if !fits {
                 walk.rebuilt.dropped += 1;
@@ -285,11 +285,11 @@ impl Store {
     }
 
     /// Whether entries without a gap lie between two offsets.
-    fn leads_on(&self, mut at: usize, to: usize, marked: &Marked) -> bool {
+    fn leads_on(&self, mut at: usize, to: usize, recorded: &SegmentMetadata) -> bool {
         while at < to {
             let room = to - at;
             let front = self.log.bytes(at, room.min(HEADER_BYTES_MAX));
-            match plausible_bytes(front, room, marked.scale) {
+            match plausible_bytes(front, room, recorded.scale) {
                 Some(bytes) => at += bytes,
                 None => return false,
             }
@@ -301,10 +301,10 @@ impl Store {
         &self,
         slot: usize,
         offset: usize,
-        marked: &Marked,
+        recorded: &SegmentMetadata,
         walk: &RebuildWalk<'_>,
     ) -> Entered {
-        let Some(layout) = self.plausible(offset, marked) else {
+        let Some(layout) = self.plausible(offset, recorded) else {
             return Entered::Doubtful;
         };
         // A wrong length is no matter: the block it stands in is wrong then.
@@ -321,7 +321,7 @@ impl Store {
         if !self.index.has_tag_of(slot, hash) {
             return Entered::Doubtful;
         }
-        let is_gone = match (marked.flushed, space) {
+        let is_gone = match (recorded.flushed, space) {
             (Flushed::All, _) | (Flushed::Main, Space::MAIN) => true,
             (_, Space::MAIN) => false,
             (_, space) => walk.living.is_some_and(|living| !living.contains(&space)),
@@ -337,15 +337,15 @@ impl Store {
         })
     }
 
-    /// The item at an offset of a marked segment, if what lies there can be one.
-    fn plausible(&self, offset: usize, marked: &Marked) -> Option<Layout> {
+    /// The item at an offset of a recorded segment, if what lies there can be one.
+    fn plausible(&self, offset: usize, recorded: &SegmentMetadata) -> Option<Layout> {
         let start = self.log.start_of(self.log.segment_of(offset));
-        let room = (start + marked.room_bytes).checked_sub(offset)?;
+        let room = (start + recorded.room_bytes).checked_sub(offset)?;
         let front = self.log.bytes(offset, room.min(HEADER_BYTES_MAX));
-        if !is_plausible(front, room, marked.scale) {
+        if !is_plausible(front, room, recorded.scale) {
             return None;
         }
-        match crate::item::read(self.log.arena(), offset, marked.scale) {
+        match crate::item::read(self.log.arena(), offset, recorded.scale) {
             Entry::Item(layout) => Some(layout),
             _ => None,
         }
@@ -382,7 +382,7 @@ impl Store {
     fn adopt_group(
         &mut self,
         number: u32,
-        marked: &Marked,
+        recorded: &SegmentMetadata,
         group: &[Survivor],
         walk: &mut RebuildWalk<'_>,
     ) {
@@ -390,8 +390,11 @@ impl Store {
         let has_own = |one: &Survivor| {
             one.layout.deadline.instant().is_some() && !self.log.wants_extent(one.bytes)
         };
-        let is_timed = group.len() > 1 && marked.scale.width > 0 || group.iter().any(has_own);
-        if !self.log.adopt(number, marked, is_timed, &mut walk.adopted) {
+        let is_timed = group.len() > 1 && recorded.scale.width > 0 || group.iter().any(has_own);
+        if !self
+            .log
+            .adopt(number, recorded, is_timed, &mut walk.adopted)
+        {
             walk.rebuilt.dropped += group.len() as u64;
             for slot in group.iter().filter_map(|one| one.slot) {
                 self.index.wipe(slot);

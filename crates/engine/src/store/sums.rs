@@ -2,7 +2,7 @@
 //!
 //! One stands for each block of memory, so that a wrong bit costs the items of one block. They
 //! cover headers, keys and values alike. A write takes the checksums of its blocks away
-//! ([`Anchor::clear_sums`](crate::anchor::Anchor::clear_sums)), background maintenance and a clean
+//! ([`Metadata::clear_sums`](crate::metadata::Metadata::clear_sums)), background maintenance and a clean
 //! stop make those that are missing.
 //!
 //! Why: docs/decisions/0081. Tests: tests/restart.rs.
@@ -10,7 +10,7 @@
 use std::ops::Range;
 
 use super::Store;
-use crate::anchor::BLOCK_SHIFT;
+use crate::metadata::BLOCK_SHIFT;
 use crate::segment::Use;
 
 /// Bytes of memory that one checksum stands for.
@@ -76,9 +76,9 @@ impl Store {
                     }
                     budget.looks -= 1;
                     self.sum_place.block += 1;
-                    if self.log.anchor().sum(block) == 0 {
+                    if self.log.metadata().sum(block) == 0 {
                         budget.sums -= 1;
-                        self.log.anchor().set_sum(block, self.sum_of(block));
+                        self.log.metadata().set_sum(block, self.sum_of(block));
                     }
                 }
             }
@@ -105,12 +105,12 @@ impl Store {
         let start = self.log.start_of(number);
         let blocks = blocks(start, start + bytes);
         let first = blocks.start;
-        let anchor = self.log.anchor();
+        let metadata = self.log.metadata();
         let is_wrong = |block| {
-            let sum = anchor.sum(block);
+            let sum = metadata.sum(block);
             let is_wrong = sum != 0 && sum != self.sum_of(block);
             if is_wrong {
-                anchor.set_sum(block, 0);
+                metadata.set_sum(block, 0);
             }
             is_wrong
         };
