@@ -5,7 +5,7 @@
 //! whole segments by what their histograms tell (`deaths.rs`, `survey.rs`, `evict.rs`), whether
 //! memory is needed or not: upkeep empties segments while too much is [`Overdue`]. One by one for
 //! who wants to hear of each: the [`Sweep`] goes through the index, bucket by bucket. Counts leave
-//! out what is over without looking at it (`calendar.rs`, `store/counting.rs`).
+//! out what is over without looking at it (`timer_wheel.rs`, `store/counting.rs`).
 //!
 //! Invariant: whichever way an item is found to be over, it is counted, and it is noted how long
 //! after its deadline that was; who wants to hear of it is told ([`Store::remove_expired`]).
@@ -13,7 +13,6 @@
 //! Why: docs/decisions/0004, 0013 and 0034. Tests: tests/expiry.rs, tests/overdue.rs,
 //! tests/observer.rs.
 
-use crate::calendar::SLOT_MS;
 use crate::clock::{Deadline, Instant};
 use crate::index::SlotRef;
 use crate::item::Layout;
@@ -23,6 +22,7 @@ use crate::segment::{Flow, Segment, Use};
 use crate::stats::ReclaimLag;
 use crate::store::{Located, Store};
 use crate::table::Candidate;
+use crate::timer_wheel::SLOT_MS;
 
 /// How often the sweep takes a step.
 const STEP_MS: u64 = 100;

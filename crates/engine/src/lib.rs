@@ -29,7 +29,7 @@ mod compress; // values that are kept compressed
 mod table; // the index's memory, which may be read without the shard's lock
 mod index; // how a key is found, how the index grows
 mod deaths; // when the bytes of a segment die
-mod calendar; // how many items are over at a moment
+mod timer_wheel; // how many items have expired at a moment
 mod segment; // what a segment is
 mod metadata; // what of a shard outlives the process beside its items and index
 mod policy; // the numbers of S3-FIFO that eviction and the simulations share

@@ -25,13 +25,13 @@ use std::sync::Arc;
 use self::extents::Reuse;
 use self::share::Share;
 use crate::arena::Arena;
-use crate::calendar::{Hand, Horizon};
 use crate::clock::{Deadline, Instant};
 use crate::item::{self, Entry, Layout};
 use crate::memory::{Budget, PAGE_BYTES, whole_pages};
 use crate::metadata::Metadata;
 use crate::policy::SmallShare;
 use crate::segment::{DEATHS_BYTES, Queue, STREAMS, Segment, Stream, Use};
+use crate::timer_wheel::{Horizon, WheelPosition};
 use crate::timescale::{Recent, Timescale};
 
 /// Bytes made resident at a time in a segment that upkeep has not touched ahead.
@@ -161,7 +161,7 @@ impl Log {
             resident_bytes: 0,
             deaths_bytes: 0,
             buried_bytes: 0,
-            horizon: Hand::new().horizon(),
+            horizon: WheelPosition::new().horizon(),
             young: VecDeque::new(),
             rolled: false,
             next_stretch: 0,

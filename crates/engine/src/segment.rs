@@ -9,10 +9,10 @@
 //!
 //! How segments are taken, filled and given back is in `log.rs`.
 
-use crate::calendar::{Due, Hand, Horizon};
 use crate::clock::{Deadline, Instant};
 use crate::deaths::{Deaths, Dying};
 use crate::serialize::{serialize, serialize_enum};
+use crate::timer_wheel::{Due, Horizon, WheelPosition};
 use crate::timescale::Timescale;
 
 const STAMPS: usize = 2;
@@ -116,7 +116,7 @@ pub(crate) struct Segment {
     pub(crate) queue: Queue,
     /// Stamps in use.
     stamps_len: u8,
-    /// Up to which moment the deadlines of its items are in the calendars.
+    /// Up to which moment the deadlines of its items are in the timer wheels.
     pub(crate) horizon: Horizon,
     /// Live items, expired ones that nobody met included.
     pub(crate) items: u32,
@@ -183,7 +183,7 @@ impl Segment {
             flushed: Flushed::None,
             deaths: None,
             stamps_len: 0,
-            horizon: Hand::new().horizon(),
+            horizon: WheelPosition::new().horizon(),
             stamps: Stamps::default(),
         }
     }
@@ -288,7 +288,7 @@ impl Segment {
         deadline == Deadline::NEVER || self.deaths.is_some() || self.width > 0
     }
 
-    /// When an item in it ends, as the calendars count it.
+    /// When an item in it ends, as the timer wheels count it.
     #[inline]
     pub(crate) fn due(&self, deadline: Deadline) -> Due {
         Due {

@@ -4,8 +4,8 @@
 //! it wants from memory that may change under its eyes, and asks afterwards whether the count is
 //! still the one it noted: only then is what it read what the shard held, all at one moment.
 //!
-//! What is read between the two must come from [`atomic_memcpy`](crate::atomic_memcpy) or atomics, and
-//! must not be trusted before: an offset may point anywhere, a length may be any.
+//! What is read between the two must come from [`atomic_memcpy`](crate::atomic_memcpy) or from
+//! atomics, and must not be trusted before: an offset may point anywhere, a length may be any.
 //!
 //! Why: docs/decisions/0054. Tests: tests/loom.rs, by `make loom`; tests/optimistic.rs.
 

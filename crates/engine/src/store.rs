@@ -33,7 +33,6 @@ pub(crate) use self::{audit::equal, rebuild::Rebuilt, sums::SumBudget};
 use std::sync::Arc;
 
 use crate::arena::{Arena, Pinner};
-use crate::calendar::Hand;
 use crate::clock::{Deadline, Instant};
 use crate::error::Error;
 use crate::index::{Index, SlotRef};
@@ -49,6 +48,7 @@ use crate::space::Space;
 use crate::stats::ReclaimLag;
 use crate::table::{Candidate, Table};
 use crate::tally::Tally;
+use crate::timer_wheel::WheelPosition;
 use crate::timescale::Timescale;
 
 /// Counts of what happened to items, since the shard was made.
@@ -130,7 +130,7 @@ impl Store {
             counts: Counts::default(),
             flushed_items: 0,
             report,
-            tally: Tally::new(Hand::new()),
+            tally: Tally::new(WheelPosition::new()),
             counting: None,
             sum_place: sums::SumPlace::default(),
             no_wave_until: Instant(0),

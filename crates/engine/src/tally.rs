@@ -11,12 +11,12 @@ use std::collections::HashMap;
 
 use rapidhash::fast::RandomState;
 
-use crate::calendar::{self, Calendar, Due, Hand, Timed};
 use crate::clock::Instant;
 use crate::serialize::serialize;
 use crate::space::Space;
+use crate::timer_wheel::{self, Due, Timed, TimerWheel, WheelPosition};
 
-/// Spaces besides the main one that have a wheel in their calendar. Those beyond count what is over
+/// Spaces besides the main one whose timer wheel has slots. Those beyond count what is over
 /// until somebody meets it: a wheel stands beside the cache's memory.
 const WHEELS_MAX: usize = 64;
 
@@ -27,7 +27,7 @@ type BySpace<T> = HashMap<Space, T, RandomState>;
 /// The spaces of one shard.
 #[derive(Clone, Debug)]
 pub(crate) struct Tally {
-    hand: Hand,
+    position: WheelPosition,
     main: Held,
     others: BySpace<Held>,
     /// Items still to be removed of each space that is gone.
@@ -39,7 +39,7 @@ pub(crate) struct Tally {
 struct Held {
     /// Items, those that are over included.
     items: u64,
-    calendar: Calendar,
+    timer_wheel: TimerWheel,
 }
 
 /// What a space has in a shard at one moment.
@@ -50,9 +50,9 @@ pub(crate) struct Count {
     pub(crate) timed: Timed,
 }
 
-serialize!(Held { items, calendar });
+serialize!(Held { items, timer_wheel });
 serialize!(Tally {
-    hand,
+    position,
     main,
     others,
     gone
@@ -60,19 +60,19 @@ serialize!(Tally {
 
 impl Held {
     #[inline]
-    fn add(&mut self, due: Due, hand: Hand) {
+    fn add(&mut self, due: Due, position: WheelPosition) {
         self.items += 1;
-        self.calendar.add(due, hand);
+        self.timer_wheel.add(due, position);
     }
 
     #[inline]
-    fn take(&mut self, due: Due, hand: Hand) {
+    fn take(&mut self, due: Due, position: WheelPosition) {
         self.items -= 1;
-        self.calendar.take(due, hand);
+        self.timer_wheel.take(due, position);
     }
 
-    fn count(&self, hand: Hand, now: Instant) -> Count {
-        let timed = self.calendar.at(now, hand);
+    fn count(&self, position: WheelPosition, now: Instant) -> Count {
+        let timed = self.timer_wheel.at(now, position);
         Count {
             items: self.items.saturating_sub(timed.over),
             timed,
@@ -81,10 +81,10 @@ impl Held {
 }
 
 impl Tally {
-    /// No items, at the clock's beginning or where the hand of another tally stands.
-    pub(crate) fn new(hand: Hand) -> Tally {
+    /// No items, at the clock's beginning or where the position of another tally stands.
+    pub(crate) fn new(position: WheelPosition) -> Tally {
         Tally {
-            hand,
+            position,
             main: Held::default(),
             others: BySpace::default(),
             gone: BySpace::default(),
@@ -98,33 +98,33 @@ impl Tally {
         } else {
             self.others.get(&space)
         };
-        held.map_or_else(Count::default, |held| held.count(self.hand, now))
+        held.map_or_else(Count::default, |held| held.count(self.position, now))
     }
 
     /// Items of all spaces that are over at `now` and not removed yet.
     pub(crate) fn over(&self, now: Instant) -> u64 {
         let others = self.others.values();
-        let over = |held: &Held| held.calendar.at(now, self.hand).over;
+        let over = |held: &Held| held.timer_wheel.at(now, self.position).over;
         over(&self.main) + others.map(over).sum::<u64>()
     }
 
-    /// How far the calendars have turned.
+    /// How far the timer wheels have turned.
     #[inline]
-    pub(crate) fn hand(&self) -> Hand {
-        self.hand
+    pub(crate) fn position(&self) -> WheelPosition {
+        self.position
     }
 
-    /// Turns the calendars to `now`.
+    /// Turns the timer wheels to `now`.
     pub(crate) fn turn(&mut self, now: Instant) {
-        let others = self.others.values_mut().map(|held| &mut held.calendar);
-        let all = std::iter::once(&mut self.main.calendar).chain(others);
-        calendar::turn(&mut self.hand, all, now);
+        let others = self.others.values_mut().map(|held| &mut held.timer_wheel);
+        let all = std::iter::once(&mut self.main.timer_wheel).chain(others);
+        timer_wheel::turn(&mut self.position, all, now);
     }
 
     /// Moves the horizon on if it is time; whether it moved. All segments must have the present
     /// one.
     pub(crate) fn look_further(&mut self) -> bool {
-        self.hand.look_further()
+        self.position.look_further()
     }
 
     /// Counts the deadline of an item whose segment had the last horizon and gets the present one.
@@ -135,7 +135,7 @@ impl Tally {
             self.others.get_mut(&space)
         };
         if let Some(held) = held {
-            held.calendar.come_near(due.deadline, self.hand);
+            held.timer_wheel.come_near(due.deadline, self.position);
         }
     }
 
@@ -170,7 +170,7 @@ impl Tally {
     #[inline]
     pub(crate) fn add(&mut self, space: Space, due: Due) {
         if space == Space::MAIN {
-            self.main.add(due, self.hand);
+            self.main.add(due, self.position);
         } else {
             self.add_other(space, due);
         }
@@ -185,16 +185,16 @@ impl Tally {
         let is_plain = self.others.len() >= WHEELS_MAX;
         let held = self.others.entry(space).or_insert_with(|| Held {
             items: 0,
-            calendar: Calendar::new(is_plain),
+            timer_wheel: TimerWheel::new(is_plain),
         });
-        held.add(due, self.hand);
+        held.add(due, self.position);
     }
 
     /// Takes an item out that was removed and was not gone with its space.
     #[inline]
     pub(crate) fn take(&mut self, space: Space, due: Due) {
         if space == Space::MAIN {
-            self.main.take(due, self.hand);
+            self.main.take(due, self.position);
         } else {
             self.take_other(space, due);
         }
@@ -204,7 +204,7 @@ impl Tally {
     fn take_other(&mut self, space: Space, due: Due) {
         let held = self.others.get_mut(&space);
         let held = held.expect("an item's space is known");
-        held.take(due, self.hand);
+        held.take(due, self.position);
         if held.items == 0 {
             self.others.remove(&space);
         }
@@ -213,10 +213,10 @@ impl Tally {
     /// Takes so many items out that are over, the last of them at `last`; `false`, and nothing has
     /// changed, if some may be of another space than the main one or do not count as over yet.
     pub(crate) fn take_over(&mut self, items: u64, last: Due) -> bool {
-        let is_known = !self.has_others() && !self.has_gone() && self.hand.has_passed(last);
+        let is_known = !self.has_others() && !self.has_gone() && self.position.has_passed(last);
         if is_known {
             self.main.items -= items;
-            self.main.calendar.take_over(items);
+            self.main.timer_wheel.take_over(items);
         }
         is_known
     }
@@ -255,7 +255,7 @@ impl Tally {
 
     /// Forgets everything: all items were flushed.
     pub(crate) fn clear(&mut self) {
-        *self = Tally::new(self.hand);
+        *self = Tally::new(self.position);
     }
 
     /// Compares what is counted with what was found, and with `gone` items that were found of

@@ -8,7 +8,7 @@ use cellar_engine::{Clock, Config, Deadline, Instant, SetOptions, Space, SpaceSt
 use crate::support::cache::Timed;
 use crate::support::random::Random;
 
-/// A slot of the calendar: whoever asks at its end hears the truth.
+/// A slot of the timer wheel: whoever asks at its end hears the truth.
 const SLOT_MS: u64 = 256;
 const MINUTE_MS: u64 = 60_000;
 const DAY_MS: u64 = 24 * 60 * MINUTE_MS;

@@ -3,7 +3,6 @@
 //! Why: docs/decisions/0006, 0008, and 0011 for the capacity.
 
 use super::{Cache, INDEX_HEADROOM, ITEM_BYTES_MIN, ShardCell};
-use crate::calendar::WHEEL_BYTES;
 use crate::config::Config;
 use crate::hot::Hot;
 use crate::index::Index;
@@ -15,6 +14,7 @@ use crate::segment::DEATHS_BYTES;
 use crate::simulation::Capacity;
 use crate::state::header_bytes;
 use crate::table::OFFSETS;
+use crate::timer_wheel::WHEEL_BYTES;
 
 /// Least memory a shard is worth having for.
 const SHARD_BYTES_MIN: usize = 4 << 20;
@@ -23,7 +23,7 @@ const SHARDS_PER_THREAD: usize = 4;
 const SHARDS_MAX: usize = 1024;
 /// Segments a shard's share of memory is cut into, unless they get too small or too large.
 const SEGMENTS_PER_SHARD: usize = 256;
-/// A shard pays for the wheel of its calendar if that takes no more than such a part of its memory.
+/// A shard pays for its timer wheel if that takes no more than such a part of its memory.
 const WHEEL_SHARE: usize = 64;
 /// Segments of a shard that are free or half full at any time, about.
 const SEGMENTS_NOT_FULL: usize = 5;

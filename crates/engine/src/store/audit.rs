@@ -76,7 +76,7 @@ impl Audit {
     pub(crate) fn add(&mut self, store: &Store, now: Instant) -> Result<(), Inconsistency> {
         let before = self.live_items + self.expired_items;
         let mut entries = self.flushed_items + self.gone_items;
-        let (gone_before, mut tally) = (self.gone_items, Tally::new(store.tally.hand()));
+        let (gone_before, mut tally) = (self.gone_items, Tally::new(store.tally.position()));
         let mut unlinked = 0;
         for number in store.log.in_use() {
             unlinked += self.add_segment(store, number, &mut tally, now)?;

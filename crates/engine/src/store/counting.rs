@@ -1,7 +1,7 @@
-//! Counting: brings the deadlines that come near into the calendars.
+//! Counting: brings the deadlines that come near into the timer wheels.
 //!
 //! A deadline far away is counted only in the histogram of its segment. When the horizon of the
-//! calendars has moved on, upkeep goes through the segments in which something may end before it,
+//! timer wheels has moved on, upkeep goes through the segments in which something may end before it,
 //! one in each step. There are two minutes' time for it; the horizon does not move again before it
 //! has been through.
 //!
@@ -13,12 +13,12 @@ use crate::item::Entry;
 use crate::segment::Use;
 
 impl Store {
-    /// Turns the calendars to `now`, and goes through one segment for deadlines that have come
+    /// Turns the timer wheels to `now`, and goes through one segment for deadlines that have come
     /// near; whether others are still to be looked at.
     pub(crate) fn count_deadlines(&mut self, now: Instant) -> bool {
         self.tally.turn(now);
         if self.counting.is_none() && self.tally.look_further() {
-            self.log.set_horizon(self.tally.hand().horizon());
+            self.log.set_horizon(self.tally.position().horizon());
             self.counting = Some(0);
         }
         while let Some(number) = self.counting {
@@ -36,18 +36,18 @@ impl Store {
 
     /// Gives a segment the horizon that it should have; whether its items had to be looked at.
     fn bring_near(&mut self, number: u32) -> bool {
-        let hand = self.tally.hand();
+        let position = self.tally.position();
         let segment = self.log.segment(number);
         let is_used = matches!(segment.used, Use::Open | Use::Sealed);
-        if !is_used || segment.horizon == hand.horizon() {
+        if !is_used || segment.horizon == position.horizon() {
             return false;
         }
-        let (from, until) = hand.between();
+        let (from, until) = position.between();
         let is_looked_at = segment.may_end_between(from, until);
         if is_looked_at {
             self.count_items_of(number);
         }
-        self.log.segment_mut(number).horizon = hand.horizon();
+        self.log.segment_mut(number).horizon = position.horizon();
         is_looked_at
     }
 

@@ -117,7 +117,7 @@ impl Store {
         }
         self.tally.turn(now);
         self.tally.look_further();
-        self.log.set_horizon(self.tally.hand().horizon());
+        self.log.set_horizon(self.tally.position().horizon());
         let mut walk = RebuildWalk {
             found,
             living,

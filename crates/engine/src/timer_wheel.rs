@@ -1,14 +1,14 @@
-//! Calendar: how many items of a space are over at a moment, without a look at any of them.
+//! Timer wheel: how many items of a space have expired, without a look at any of them.
 //!
-//! A wheel counts the items that end in each slot of a quarter of a second, up to a *horizon* two
-//! to four minutes ahead; a slot that has passed is added to those that are over. A deadline
-//! further away is not in the wheel. When the horizon moves on, upkeep goes through the segments in
-//! which something ends before the new one (`store/counting.rs`); each segment says which of the
-//! two it has.
+//! A wheel counts the items that expire in each slot of a quarter of a second, up to a *horizon*
+//! two to four minutes ahead; the count of a slot that has passed is added to the expired ones. A
+//! deadline beyond the horizon is not in the wheel. When the horizon moves on, background
+//! maintenance goes through the segments in which something expires before the new one
+//! (`store/counting.rs`); each segment records which of the two horizons it has.
 //!
-//! Invariant: an item is counted as over if its slot has passed, in the wheel if its slot is ahead
-//! and before the horizon of its segment, and else in neither. So whoever knows an item's deadline
-//! and its segment can take it out again.
+//! Invariant: an item counts as expired if its slot has passed, is in the wheel if its slot lies
+//! between now and the horizon of its segment, and is in neither otherwise. So its deadline and its
+//! segment suffice to take it out again.
 //!
 //! Cost: a store or a removal of an item with a deadline changes one number of the wheel.
 //! Why: docs/decisions/0037. Tests: tests/counting.rs, tests/model.rs.
@@ -20,7 +20,7 @@ use crate::serialize::serialize;
 const SLOT_SHIFT: u32 = 8;
 /// Length of a slot.
 pub(crate) const SLOT_MS: u64 = 1 << SLOT_SHIFT;
-/// Slots of the wheel.
+/// Slots of a wheel.
 const SLOTS: usize = 1024;
 /// Horizons lie so many slots apart, so that there is time to go through all segments.
 const STRIDE: u64 = SLOTS as u64 / 2;
@@ -42,7 +42,7 @@ pub(crate) struct Horizon {
     is_odd: bool,
 }
 
-/// When an item ends, as the calendars count it.
+/// When an item ends, as the wheels count it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Due {
     /// Not before its segment's beginning: what ended earlier may be kept as that.
@@ -53,7 +53,7 @@ pub(crate) struct Due {
 
 /// How far the wheels of a shard have turned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Hand {
+pub(crate) struct WheelPosition {
     /// All slots before this one have passed.
     next: u64,
     /// The first slot behind the horizon that segments should have, and behind the one before it.
@@ -62,10 +62,10 @@ pub(crate) struct Hand {
     horizon: Horizon,
 }
 
-impl Hand {
+impl WheelPosition {
     /// At the clock's beginning.
-    pub(crate) const fn new() -> Hand {
-        Hand {
+    pub(crate) const fn new() -> WheelPosition {
+        WheelPosition {
             next: 0,
             end: SLOTS as u64,
             end_before: SLOTS as u64,
@@ -145,30 +145,30 @@ impl Sum {
 
 /// The deadlines of one space's items in a shard.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Calendar {
-    /// Whether it has no wheel and never gets one, so that nothing counts as over.
+pub(crate) struct TimerWheel {
+    /// Whether it has no slots and never gets them, so that nothing counts as expired.
     is_plain: bool,
     /// All items with a deadline.
     timed: Sum,
     /// Of these, those that are over.
     over: Sum,
     /// Items that end in each slot ahead.
-    wheel: Option<Box<[u32; SLOTS]>>,
+    slots: Option<Box<[u32; SLOTS]>>,
 }
 
 serialize!(Horizon { is_odd });
-serialize!(Hand {
+serialize!(WheelPosition {
     next,
     end,
     end_before,
     horizon
 });
 serialize!(Sum { items, slots });
-serialize!(Calendar {
+serialize!(TimerWheel {
     is_plain,
     timed,
     over,
-    wheel
+    slots
 });
 
 /// What of a space's items has a deadline, at one moment.
@@ -182,41 +182,41 @@ pub(crate) struct Timed {
     pub(crate) left_ms: u128,
 }
 
-impl Calendar {
-    /// A calendar without items, and without a wheel if it is a plain one.
-    pub(crate) fn new(is_plain: bool) -> Calendar {
-        Calendar {
+impl TimerWheel {
+    /// A wheel without items, and without slots if it is a plain one.
+    pub(crate) fn new(is_plain: bool) -> TimerWheel {
+        TimerWheel {
             is_plain,
-            ..Calendar::default()
+            ..TimerWheel::default()
         }
     }
 
     /// Counts an item.
     #[inline]
-    pub(crate) fn add(&mut self, due: Due, hand: Hand) {
+    pub(crate) fn add(&mut self, due: Due, position: WheelPosition) {
         let Some(slot) = slot_of(due.deadline) else {
             return;
         };
         self.timed.add(1, slot);
-        if slot < hand.end_of(due.horizon) {
-            self.place(slot, hand);
+        if slot < position.end_of(due.horizon) {
+            self.place(slot, position);
         }
     }
 
     /// Takes an item out that was counted so.
     #[inline]
-    pub(crate) fn take(&mut self, due: Due, hand: Hand) {
+    pub(crate) fn take(&mut self, due: Due, position: WheelPosition) {
         let Some(slot) = slot_of(due.deadline) else {
             return;
         };
         self.timed.take(slot);
-        if self.is_plain || slot >= hand.end_of(due.horizon) {
+        if self.is_plain || slot >= position.end_of(due.horizon) {
             return;
         }
-        if slot < hand.next {
+        if slot < position.next {
             self.over.take(slot);
-        } else if let Some(wheel) = &mut self.wheel {
-            let items = &mut wheel[slot as usize % SLOTS];
+        } else if let Some(counts) = &mut self.slots {
+            let items = &mut counts[slot as usize % SLOTS];
             debug_assert!(*items > 0, "an item was counted before it goes");
             *items = items.saturating_sub(1);
         }
@@ -232,44 +232,44 @@ impl Calendar {
 
     /// Counts an item in its slot if that lies between the last horizon, which its segment had, and
     /// the present one.
-    pub(crate) fn come_near(&mut self, deadline: Deadline, hand: Hand) {
-        let near = hand.end_before..hand.end;
+    pub(crate) fn come_near(&mut self, deadline: Deadline, position: WheelPosition) {
+        let near = position.end_before..position.end;
         if let Some(slot) = slot_of(deadline).filter(|slot| near.contains(slot)) {
-            self.place(slot, hand);
+            self.place(slot, position);
         }
     }
 
     #[inline]
-    fn place(&mut self, slot: u64, hand: Hand) {
+    fn place(&mut self, slot: u64, position: WheelPosition) {
         if self.is_plain {
             return;
         }
-        if slot < hand.next {
+        if slot < position.next {
             self.over.add(1, slot);
         } else {
-            let wheel = self.wheel.get_or_insert_with(|| Box::new([0; SLOTS]));
-            wheel[slot as usize % SLOTS] += 1;
+            let counts = self.slots.get_or_insert_with(|| Box::new([0; SLOTS]));
+            counts[slot as usize % SLOTS] += 1;
         }
     }
 
     /// Counts as over what ends in the slots from one to another, that one left out.
     fn turn(&mut self, from: u64, to: u64) {
-        let Some(wheel) = &mut self.wheel else {
+        let Some(counts) = &mut self.slots else {
             return;
         };
         for slot in from..to.min(from + SLOTS as u64) {
-            let items = std::mem::take(&mut wheel[slot as usize % SLOTS]);
+            let items = std::mem::take(&mut counts[slot as usize % SLOTS]);
             self.over.add(u64::from(items), slot);
         }
     }
 
     /// What is over at `now`, and what is left of the others' time.
-    pub(crate) fn at(&self, now: Instant, hand: Hand) -> Timed {
+    pub(crate) fn at(&self, now: Instant, position: WheelPosition) -> Timed {
         let mut over = self.over;
-        if let Some(wheel) = &self.wheel {
-            let next = Hand::next_at(now).min(hand.next + SLOTS as u64);
-            for slot in hand.next..next {
-                over.add(u64::from(wheel[slot as usize % SLOTS]), slot);
+        if let Some(counts) = &self.slots {
+            let next = WheelPosition::next_at(now).min(position.next + SLOTS as u64);
+            for slot in position.next..next {
+                over.add(u64::from(counts[slot as usize % SLOTS]), slot);
             }
         }
         let ahead = self.timed.items.saturating_sub(over.items);
@@ -283,17 +283,17 @@ impl Calendar {
     }
 }
 
-/// Two that count the same; a wheel without items is none, and which spaces have one depends on
+/// Two that count the same; empty slots equal none, and which spaces have slots depends on
 /// which came first.
-impl PartialEq for Calendar {
-    fn eq(&self, other: &Calendar) -> bool {
+impl PartialEq for TimerWheel {
+    fn eq(&self, other: &TimerWheel) -> bool {
         if self.is_plain || other.is_plain {
             return self.timed == other.timed;
         }
-        let ahead = |one: &Calendar| one.timed.slots.wrapping_sub(one.over.slots);
-        let items = |one: &Calendar| (one.timed.items, one.over.items);
-        let counts = |calendar: &Calendar| -> [u32; SLOTS] {
-            calendar.wheel.as_deref().copied().unwrap_or([0; SLOTS])
+        let ahead = |one: &TimerWheel| one.timed.slots.wrapping_sub(one.over.slots);
+        let items = |one: &TimerWheel| (one.timed.items, one.over.items);
+        let counts = |wheel: &TimerWheel| -> [u32; SLOTS] {
+            wheel.slots.as_deref().copied().unwrap_or([0; SLOTS])
         };
         items(self) == items(other) && ahead(self) == ahead(other) && counts(self) == counts(other)
     }
@@ -301,13 +301,13 @@ impl PartialEq for Calendar {
 
 /// Turns the wheels of a shard to `now`.
 pub(crate) fn turn<'a>(
-    hand: &mut Hand,
-    calendars: impl Iterator<Item = &'a mut Calendar>,
+    position: &mut WheelPosition,
+    wheels: impl Iterator<Item = &'a mut TimerWheel>,
     now: Instant,
 ) {
-    let from = hand.next;
-    hand.next = Hand::next_at(now).max(from);
-    if hand.next > from {
-        calendars.for_each(|calendar| calendar.turn(from, hand.next));
+    let from = position.next;
+    position.next = WheelPosition::next_at(now).max(from);
+    if position.next > from {
+        wheels.for_each(|wheel| wheel.turn(from, position.next));
     }
 }
