@@ -52,8 +52,8 @@ const SHARDS_MAX: usize = 1 << 16;
 /// Locks that readers share, in all shards together.
 const STRIPES_PER_CORE: usize = 32;
 const STRIPES_MIN: usize = 64;
-/// Places that [`Local::reclaim`] looks at in each shard.
-const RECLAIM_PLACES: u32 = 16_384;
+/// Slots that [`Local::reclaim`] looks at in each shard.
+const RECLAIM_SLOTS: u32 = 16_384;
 const RECLAIM_STEPS: u32 = 64;
 
 type Weigher<K, P> = Box<dyn Fn(&K, &<P as Deref>::Target) -> u32 + Send + Sync>;
@@ -347,7 +347,7 @@ where
     /// Stores `value` as `options` say, in place of an older one.
     ///
     /// A time to live of zero is over at once. Cost: the shard's lock; an entry leaves for each
-    /// that comes once the store is full, after a bounded search. Four places are looked at for
+    /// that comes once the store is full, after a bounded search. Four slots are looked at for
     /// expired entries, or up to 256 before an entry that lives leaves. Now and then the shard's
     /// index grows, which touches all of its keys.
     pub fn insert_with(&self, key: K, value: P, options: InsertOptions) {
@@ -395,7 +395,7 @@ where
 
     /// Removes everything that is there when its shard's turn comes.
     ///
-    /// Cost: all places of a shard under its lock, one shard after the other.
+    /// Cost: all slots of a shard under its lock, one shard after the other.
     pub fn clear(&self) {
         self.each_shard(|shard, now, departed| shard.clear(now, departed));
     }
@@ -455,7 +455,7 @@ where
 
     /// Removes entries whose time is over.
     ///
-    /// Cost: 16,384 places of each shard at most, 256 under one hold of its lock; next to nothing
+    /// Cost: 16,384 slots of each shard at most, 256 under one hold of its lock; next to nothing
     /// if no deadline can have passed. A store of that size or less is rid of all of them; a larger
     /// one by further calls.
     pub fn reclaim(&self) {
@@ -463,7 +463,7 @@ where
             for _ in 0..RECLAIM_STEPS {
                 let mut departed = Departed::new();
                 let now = || self.inner.clock.now();
-                let is_done = shard.reclaim(RECLAIM_PLACES / RECLAIM_STEPS, &now, &mut departed);
+                let is_done = shard.reclaim(RECLAIM_SLOTS / RECLAIM_STEPS, &now, &mut departed);
                 self.inner.tell(departed);
                 if is_done {
                     break;

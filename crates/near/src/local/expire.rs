@@ -1,17 +1,17 @@
-//! Expiry: how the room of entries whose time is over is found again.
+//! Expiry: a scan that frees the slots of expired entries.
 //!
-//! A hand goes around all places, a few with each write and more when it is asked to. It rests as
-//! long as nothing can be due: the earliest deadline is known from its last round, together with
-//! those that came since. Reads need no hand; they look at the deadline themselves.
+//! The scan goes around all slots of a shard, a few with each write and more when it is asked to.
+//! It pauses as long as nothing can be due: the earliest deadline is known from its last round and
+//! from the entries stored since. Reads do not depend on it; they compare the deadline themselves.
 
 use std::time::Duration;
 
 use super::entry::Deadline;
 
-/// Where the hand stands, and when it has to move.
+/// Where the scan is, and when it has to continue.
 #[derive(Debug)]
-pub(super) struct Hand {
-    /// The place to look at next.
+pub(super) struct ExpiryScan {
+    /// The slot to look at next.
     at: u32,
     /// Entries that have a deadline.
     deadlines: u64,
@@ -21,9 +21,9 @@ pub(super) struct Hand {
     met: Deadline,
 }
 
-impl Hand {
-    pub(super) fn new() -> Hand {
-        Hand {
+impl ExpiryScan {
+    pub(super) fn new() -> ExpiryScan {
+        ExpiryScan {
             at: 0,
             deadlines: 0,
             due: Deadline::NEVER,
@@ -59,9 +59,9 @@ impl Hand {
         self.deadlines > 0 && self.due.has_passed(now)
     }
 
-    /// Moves on: the place to look at, among so many.
-    pub(super) fn next(&mut self, places: u32) -> u32 {
-        if self.at >= places {
+    /// Moves on: the slot to look at, among so many.
+    pub(super) fn next(&mut self, slots: u32) -> u32 {
+        if self.at >= slots {
             self.at = 0;
             self.due = std::mem::replace(&mut self.met, Deadline::NEVER);
         }
@@ -69,7 +69,7 @@ impl Hand {
         self.at - 1
     }
 
-    /// The place it looked at holds an entry with this deadline.
+    /// The slot it looked at holds an entry with this deadline.
     pub(super) fn met(&mut self, deadline: Deadline) {
         self.met = self.met.min(deadline);
     }
@@ -84,29 +84,36 @@ mod tests {
     }
 
     #[test]
-    fn the_hand_rests_until_the_earliest_deadline() {
-        let mut hand = Hand::new();
-        let due = |hand: &Hand, now| hand.may_be_due(|| Duration::from_secs(now)).is_some();
-        assert!(!due(&hand, 1_000));
+    fn the_scan_pauses_until_the_earliest_deadline() {
+        let mut expiry_scan = ExpiryScan::new();
+        let due = |expiry_scan: &ExpiryScan, now| {
+            expiry_scan
+                .may_be_due(|| Duration::from_secs(now))
+                .is_some()
+        };
+        assert!(!due(&expiry_scan, 1_000));
         for seconds in [30, 10, 20] {
-            hand.gained(at(seconds));
+            expiry_scan.gained(at(seconds));
         }
-        assert!(!due(&hand, 9) && due(&hand, 10));
+        assert!(!due(&expiry_scan, 9) && due(&expiry_scan, 10));
         // One round removes the first; the next round knows what is left.
-        assert_eq!((0..3).map(|_| hand.next(3)).collect::<Vec<_>>(), [0, 1, 2]);
-        hand.lost(at(10));
-        hand.next(3);
-        hand.met(at(20));
-        hand.next(3);
-        hand.met(at(30));
-        assert_eq!((hand.next(3), hand.next(3)), (2, 0));
-        assert!(!due(&hand, 19) && due(&hand, 20));
+        assert_eq!(
+            (0..3).map(|_| expiry_scan.next(3)).collect::<Vec<_>>(),
+            [0, 1, 2]
+        );
+        expiry_scan.lost(at(10));
+        expiry_scan.next(3);
+        expiry_scan.met(at(20));
+        expiry_scan.next(3);
+        expiry_scan.met(at(30));
+        assert_eq!((expiry_scan.next(3), expiry_scan.next(3)), (2, 0));
+        assert!(!due(&expiry_scan, 19) && due(&expiry_scan, 20));
     }
 
     #[test]
     fn without_deadlines_the_clock_is_not_read() {
-        let mut hand = Hand::new();
-        hand.gained(Deadline::NEVER);
-        assert_eq!(hand.may_be_due(|| unreachable!("no deadline")), None);
+        let mut expiry_scan = ExpiryScan::new();
+        expiry_scan.gained(Deadline::NEVER);
+        assert_eq!(expiry_scan.may_be_due(|| unreachable!("no deadline")), None);
     }
 }

@@ -1,7 +1,7 @@
-//! How a key is found: a table from hashes to places.
+//! How a key is found: a table from hashes to slots.
 //!
 //! A bucket is one cache line: twelve tags (8 bits of the hash), how many entries passed it by
-//! because it was full, and the places of its own entries. An entry that passed lies in the next
+//! because it was full, and the slots of its own entries. An entry that passed lies in the next
 //! bucket that had room, so a search goes on only past buckets that were passed. A free slot has
 //! tag zero; nothing else is left behind by what is removed. Why not a table from a library:
 //! docs/decisions/0021-near-local-store.md.
@@ -29,7 +29,7 @@ struct Bucket {
     high: u32,
     /// Entries that would be here if there had been room.
     passed: u32,
-    places: [u32; WAYS],
+    slots: [u32; WAYS],
 }
 
 const _: () = assert!(size_of::<Bucket>() == 64, "a bucket is one cache line");
@@ -38,19 +38,19 @@ const EMPTY: Bucket = Bucket {
     low: 0,
     high: 0,
     passed: 0,
-    places: [0; WAYS],
+    slots: [0; WAYS],
 };
 
-/// A table of places by hash.
+/// A table of slots by hash.
 #[derive(Debug, Default)]
 pub(super) struct Index {
     buckets: Box<[Bucket]>,
     entries: usize,
 }
 
-/// Places that may belong to a hash.
+/// Slots that may belong to a hash.
 #[derive(Debug)]
-pub(super) struct Places<'i> {
+pub(super) struct Slots<'i> {
     buckets: &'i [Bucket],
     tag: u8,
     /// The bucket that is looked at, and how many are left with it.
@@ -60,7 +60,7 @@ pub(super) struct Places<'i> {
     tops: u64,
 }
 
-impl Iterator for Places<'_> {
+impl Iterator for Slots<'_> {
     type Item = u32;
 
     #[inline(always)]
@@ -71,7 +71,7 @@ impl Iterator for Places<'_> {
                 let bit = self.tops.trailing_zeros();
                 self.tops &= self.tops - 1;
                 let way = bit / 8 + (!bit & BETWEEN) * (LOW_WAYS as u32 / BETWEEN);
-                return bucket.places.get(way as usize).copied();
+                return bucket.slots.get(way as usize).copied();
             }
             self.left -= 1;
             if bucket.passed == 0 || self.left == 0 {
@@ -99,12 +99,12 @@ impl Index {
         self.entries >= self.buckets.len() * WAYS * LOAD / LOAD_OF
     }
 
-    /// The places that may belong to `hash`.
+    /// The slots that may belong to `hash`.
     // Always, as `Local::get`: what is not in registers then goes through memory.
     #[inline(always)]
-    pub(super) fn places(&self, hash: u64) -> Places<'_> {
+    pub(super) fn slots(&self, hash: u64) -> Slots<'_> {
         let (tag, at) = (tag(hash), home(hash, self.buckets.len()));
-        Places {
+        Slots {
             buckets: &self.buckets,
             tag,
             at,
@@ -113,15 +113,15 @@ impl Index {
         }
     }
 
-    /// Enters a place. The table must not be full.
-    pub(super) fn insert(&mut self, hash: u64, place: u32) {
+    /// Enters a slot. The table must not be full.
+    pub(super) fn insert(&mut self, hash: u64, slot: u32) {
         self.entries += 1;
         let (tag, mut at) = (tag(hash), home(hash, self.buckets.len()));
         loop {
             let bucket = &mut self.buckets[at];
             if let Some(free) = (0..WAYS).find(|&way| bucket.tag(way) == 0) {
                 bucket.set_tag(free, tag);
-                bucket.places[free] = place;
+                bucket.slots[free] = slot;
                 return;
             }
             bucket.passed += 1;
@@ -129,12 +129,12 @@ impl Index {
         }
     }
 
-    /// Takes out a place that was entered with this hash.
-    pub(super) fn remove(&mut self, hash: u64, place: u32) {
+    /// Takes out a slot that was entered with this hash.
+    pub(super) fn remove(&mut self, hash: u64, slot: u32) {
         let (tag, mut at) = (tag(hash), home(hash, self.buckets.len()));
         for _ in 0..self.buckets.len() {
             let bucket = &mut self.buckets[at];
-            let is_it = |&way: &usize| bucket.tag(way) == tag && bucket.places[way] == place;
+            let is_it = |&way: &usize| bucket.tag(way) == tag && bucket.slots[way] == slot;
             if let Some(way) = (0..WAYS).find(is_it) {
                 bucket.set_tag(way, 0);
                 self.entries -= 1;
@@ -207,7 +207,7 @@ mod tests {
     }
 
     fn has(index: &Index, number: u32) -> bool {
-        index.places(hash(number)).any(|one| one == number)
+        index.slots(hash(number)).any(|one| one == number)
     }
 
     #[test]
@@ -242,11 +242,11 @@ mod tests {
     fn entries_with_the_same_hash_fill_one_bucket_after_the_other() {
         let mut index = Index::larger_than(1_000);
         (0..1_000).for_each(|number| index.insert(7, number));
-        let found = |index: &Index, number| index.places(7).find(|&one| one == number);
+        let found = |index: &Index, number| index.slots(7).find(|&one| one == number);
         assert!((0..1_000).all(|number| found(&index, number) == Some(number)));
         assert_eq!(found(&index, 1_000), None);
         (0..1_000).for_each(|number| index.remove(7, number));
-        assert_eq!(index.places(7).next(), None);
+        assert_eq!(index.slots(7).next(), None);
         index.insert(7, 3);
         assert_eq!(found(&index, 3), Some(3));
     }
@@ -254,6 +254,6 @@ mod tests {
     #[test]
     fn an_empty_index_finds_nothing_and_is_full() {
         let index = Index::default();
-        assert!(index.places(1).next().is_none() && index.is_full());
+        assert!(index.slots(1).next().is_none() && index.is_full());
     }
 }

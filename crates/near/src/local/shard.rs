@@ -15,7 +15,7 @@ use rapidhash::fast::RandomState;
 use smallvec::SmallVec;
 
 use super::entry::{Deadline, StoredEntry};
-use super::expire::Hand;
+use super::expire::ExpiryScan;
 use super::lru::{Lru, Ticks};
 use super::options::{Cause, Policy};
 use super::s3fifo::{Marks, S3Fifo};
@@ -23,10 +23,10 @@ use super::stripes::Stripes;
 
 /// Entries of a shard, whatever its bound.
 const ENTRIES_MAX: u64 = 1 << 30;
-/// Places that the hand looks at with each write.
-const PLACES_PER_WRITE: u32 = 4;
-/// Places that the hand looks at before the lock is given back.
-const PLACES_PER_LOCK: u32 = 256;
+/// Slots that the scan looks at with each write.
+const SLOTS_PER_WRITE: u32 = 4;
+/// Slots that the scan looks at before the lock is given back.
+const SLOTS_PER_LOCK: u32 = 256;
 
 /// What left, and why.
 pub(super) type Departed<K, P> = SmallVec<[(K, P, Cause); 2]>;
@@ -86,7 +86,7 @@ struct Apart<T>(T);
 struct ShardState {
     order: Order,
     weights: Weights,
-    hand: Hand,
+    expiry_scan: ExpiryScan,
     /// All numbers are below.
     numbers: u32,
     counts: ShardCounts,
@@ -142,7 +142,7 @@ impl<K: Hash + Eq, P> Shard<K, P> {
             state: Apart(Mutex::new(ShardState {
                 order,
                 weights: Weights(limits.is_weighed.then(Vec::new)),
-                hand: Hand::new(),
+                expiry_scan: ExpiryScan::new(),
                 numbers: 0,
                 counts: ShardCounts::default(),
             })),
@@ -159,7 +159,7 @@ impl<K: Hash + Eq, P> Shard<K, P> {
     ) -> bool {
         let mut writer = self.writer(now, departed);
         writer.state.counts.inserts += 1;
-        writer.sweep(PLACES_PER_WRITE);
+        writer.sweep(SLOTS_PER_WRITE);
         match writer.number(item.hash, &item.key) {
             Some(number) => writer.replace(number, item),
             None => writer.add(item),
@@ -210,17 +210,17 @@ impl<K: Hash + Eq, P> Shard<K, P> {
         }
     }
 
-    /// Looks at up to `places` places for entries whose time is over; whether all is done that can
+    /// Looks at up to `slots` slots for entries whose time is over; whether all is done that can
     /// be done now.
     pub(super) fn reclaim(
         &self,
-        places: u32,
+        slots: u32,
         now: &dyn Fn() -> Duration,
         departed: &mut Departed<K, P>,
     ) -> bool {
         let mut writer = self.writer(now, departed);
         let round = writer.state.numbers;
-        writer.sweep(places.min(PLACES_PER_LOCK).min(round))
+        writer.sweep(slots.min(SLOTS_PER_LOCK).min(round))
     }
 
     /// What its writers have counted.
@@ -306,8 +306,8 @@ impl<K: Hash + Eq, P> Writer<'_, K, P> {
         let old = entries.change(number, |entry| entry.replace(item.value, item.deadline));
         let (old, deadline) = old.expect("its number was just found");
         let state = &mut *self.state;
-        state.hand.lost(deadline);
-        state.hand.gained(item.deadline);
+        state.expiry_scan.lost(deadline);
+        state.expiry_scan.gained(item.deadline);
         let before = state.weights.get(number);
         state.weights.set(number, item.weight);
         let weight = state.counts.weight - u64::from(before) + u64::from(item.weight);
@@ -334,7 +334,7 @@ impl<K: Hash + Eq, P> Writer<'_, K, P> {
         let state = &mut *self.state;
         state.numbers = state.numbers.max(number + 1);
         state.weights.set(number, item.weight);
-        state.hand.gained(item.deadline);
+        state.expiry_scan.gained(item.deadline);
         state.counts.entries += 1;
         state.counts.weight += u64::from(item.weight);
         match &mut state.order {
@@ -397,7 +397,7 @@ impl<K: Hash + Eq, P> Writer<'_, K, P> {
             Order::S3Fifo(order) => order.remove(number, weight),
             Order::Lru(order) => order.remove(number),
         }
-        state.hand.lost(deadline);
+        state.expiry_scan.lost(deadline);
         state.counts.entries -= 1;
         state.counts.weight -= u64::from(weight);
         let cause = self.cause(deadline, cause);
@@ -405,10 +405,10 @@ impl<K: Hash + Eq, P> Writer<'_, K, P> {
         cause
     }
 
-    /// Looks at so many places for entries whose time is over; whether none is due any more.
-    fn sweep(&mut self, places: u32) -> bool {
-        self.due = self.state.hand.may_be_due(self.now);
-        for _ in 0..places {
+    /// Looks at so many slots for entries whose time is over; whether none is due any more.
+    fn sweep(&mut self, slots: u32) -> bool {
+        self.due = self.state.expiry_scan.may_be_due(self.now);
+        for _ in 0..slots {
             let Some(now) = self.due else { break };
             self.look_at_next(now);
         }
@@ -417,7 +417,7 @@ impl<K: Hash + Eq, P> Writer<'_, K, P> {
 
     /// Removes one expired entry if the last sweep may have left some. Returns whether it did.
     fn expire_one(&mut self) -> bool {
-        for _ in 0..PLACES_PER_LOCK {
+        for _ in 0..SLOTS_PER_LOCK {
             let Some(now) = self.due else { break };
             if self.look_at_next(now) {
                 return true;
@@ -426,18 +426,18 @@ impl<K: Hash + Eq, P> Writer<'_, K, P> {
         false
     }
 
-    /// Removes the entry at the hand's next place if it has expired. Returns whether it did.
+    /// Removes the entry at the scan's next slot if it has expired. Returns whether it did.
     fn look_at_next(&mut self, now: Duration) -> bool {
-        let places = self.state.numbers;
-        let number = self.state.hand.next(places);
+        let slots = self.state.numbers;
+        let number = self.state.expiry_scan.next(slots);
         let deadline = self.shard.entries.look(number, StoredEntry::deadline);
         let is_over = deadline.is_some_and(|deadline| deadline.has_passed(now));
         if is_over {
             self.dismiss(number, Cause::Expired);
         } else if let Some(deadline) = deadline {
-            self.state.hand.met(deadline);
+            self.state.expiry_scan.met(deadline);
         }
-        self.due = Some(now).filter(|&now| self.state.hand.is_due(now));
+        self.due = Some(now).filter(|&now| self.state.expiry_scan.is_due(now));
         is_over
     }
 

@@ -4,7 +4,7 @@
 //! the few instructions that change one entry, or while the stripe grows. Stripes are few enough
 //! for all their locks to stay in a core's first cache, and many enough for readers to meet rarely.
 //!
-//! An entry has a number, by which policies know it: its place in the stripe and the stripe's own.
+//! An entry has a number, by which policies know it: its slot in the stripe and the stripe's own.
 
 use std::borrow::Borrow;
 use std::sync::Arc;
@@ -15,8 +15,8 @@ use parking_lot::{RwLock, RwLockReadGuard};
 use super::entry::StoredEntry;
 use super::index::Index;
 
-/// Places of a stripe that gets its first entry.
-const PLACES_FIRST: usize = 4;
+/// Slots of a stripe that gets its first entry.
+const SLOTS_FIRST: usize = 4;
 
 /// All stripes of a store.
 #[derive(Debug)]
@@ -47,11 +47,11 @@ pub(super) struct Stripe<K, P> {
     entries: Vec<Option<StoredEntry<K, P>>>,
     /// When each was last used, if that is asked for; boxed to be short where it is not.
     stamps: Option<Box<Stamps>>,
-    /// Places that were used before.
+    /// Slots that were used before.
     free: Vec<u32>,
 }
 
-/// When the entries of a stripe were last used, by place.
+/// When the entries of a stripe were last used, by slot.
 #[derive(Debug, Default)]
 struct Stamps(Vec<AtomicU64>);
 
@@ -103,12 +103,12 @@ impl<K, P> Stripes<K, P> {
     pub(super) fn find(&self, hash: u64, is_it: impl Fn(&K) -> bool) -> Option<u32> {
         let of = self.lines.of_hash(hash);
         let stripe = self.lines.0[of].0.read();
-        let is_its = |place: &u32| {
-            let entry = stripe.entries[*place as usize].as_ref();
+        let is_its = |slot: &u32| {
+            let entry = stripe.entries[*slot as usize].as_ref();
             entry.is_some_and(|entry| is_it(&entry.key))
         };
-        let place = stripe.index.places(hash).find(is_its)?;
-        Some(self.number(of, place))
+        let slot = stripe.index.slots(hash).find(is_its)?;
+        Some(self.number(of, slot))
     }
 
     /// What `ask` says about the entry of this number, if there is one.
@@ -118,7 +118,7 @@ impl<K, P> Stripes<K, P> {
         ask: impl FnOnce(&StoredEntry<K, P>) -> R,
     ) -> Option<R> {
         let stripe = self.of_number(number).read();
-        stripe.entries.get(self.place(number))?.as_ref().map(ask)
+        stripe.entries.get(self.slot(number))?.as_ref().map(ask)
     }
 
     /// Changes the entry of this number, if there is one.
@@ -130,7 +130,7 @@ impl<K, P> Stripes<K, P> {
         let mut stripe = self.of_number(number).write();
         stripe
             .entries
-            .get_mut(self.place(number))?
+            .get_mut(self.slot(number))?
             .as_mut()
             .map(change)
     }
@@ -147,13 +147,13 @@ impl<K, P> Stripes<K, P> {
         if stripe.index.is_full() {
             stripe.grow_index(hash_of);
         }
-        let place = stripe.free.pop().unwrap_or(stripe.entries.len() as u32);
-        if place as usize == stripe.entries.len() {
+        let slot = stripe.free.pop().unwrap_or(stripe.entries.len() as u32);
+        if slot as usize == stripe.entries.len() {
             stripe.make_place();
         }
-        stripe.entries[place as usize] = Some(entry);
-        stripe.index.insert(hash, place);
-        self.number(of, place)
+        stripe.entries[slot as usize] = Some(entry);
+        stripe.index.insert(hash, slot);
+        self.number(of, slot)
     }
 
     /// Takes an entry out.
@@ -162,19 +162,19 @@ impl<K, P> Stripes<K, P> {
         number: u32,
         hash_of: impl Fn(&K) -> u64,
     ) -> Option<StoredEntry<K, P>> {
-        let place = self.place(number);
+        let slot = self.slot(number);
         let mut stripe = self.of_number(number).write();
-        let hash = hash_of(&stripe.entries.get(place)?.as_ref()?.key);
-        stripe.index.remove(hash, place as u32);
-        stripe.free.push(place as u32);
-        stripe.entries[place].take()
+        let hash = hash_of(&stripe.entries.get(slot)?.as_ref()?.key);
+        stripe.index.remove(hash, slot as u32);
+        stripe.free.push(slot as u32);
+        stripe.entries[slot].take()
     }
 
     /// When the entry of this number was last used; zero if that is not known.
     pub(super) fn stamp(&self, number: u32) -> u64 {
         let stripe = self.of_number(number).read();
         let stamps = stripe.stamps.as_ref();
-        let stamp = stamps.and_then(|all| all.0.get(self.place(number)));
+        let stamp = stamps.and_then(|all| all.0.get(self.slot(number)));
         // Relaxed: stamps order hits, nothing else.
         stamp.map_or(0, |stamp| stamp.load(Ordering::Relaxed))
     }
@@ -184,12 +184,12 @@ impl<K, P> Stripes<K, P> {
         &self.lines.0[self.first + of].0
     }
 
-    fn place(&self, number: u32) -> usize {
+    fn slot(&self, number: u32) -> usize {
         (number >> self.bits) as usize
     }
 
-    fn number(&self, stripe: usize, place: u32) -> u32 {
-        place << self.bits | (stripe - self.first) as u32
+    fn number(&self, stripe: usize, slot: u32) -> u32 {
+        slot << self.bits | (stripe - self.first) as u32
     }
 }
 
@@ -206,12 +206,12 @@ impl<K, P> Stripe<K, P> {
         K: Borrow<Q>,
         Q: Eq + ?Sized,
     {
-        for place in self.index.places(hash) {
-            let place = place as usize;
-            match &self.entries[place] {
+        for slot in self.index.slots(hash) {
+            let slot = slot as usize;
+            match &self.entries[slot] {
                 Some(entry) if entry.key.borrow() == key => {
                     let stamps = self.stamps.as_ref();
-                    return Some((entry, stamps.and_then(|all| all.0.get(place))));
+                    return Some((entry, stamps.and_then(|all| all.0.get(slot))));
                 }
                 _ => {}
             }
@@ -221,9 +221,9 @@ impl<K, P> Stripe<K, P> {
 
     fn grow_index(&mut self, hash_of: impl Fn(&K) -> u64) {
         let mut index = Index::larger_than(self.entries.len());
-        for (place, entry) in self.entries.iter().enumerate() {
+        for (slot, entry) in self.entries.iter().enumerate() {
             if let Some(entry) = entry {
-                index.insert(hash_of(&entry.key), place as u32);
+                index.insert(hash_of(&entry.key), slot as u32);
             }
         }
         self.index = index;
@@ -233,7 +233,7 @@ impl<K, P> Stripe<K, P> {
     fn make_place(&mut self) {
         let length = self.entries.len();
         let is_full = length == self.entries.capacity();
-        let more = length / 8 + PLACES_FIRST;
+        let more = length / 8 + SLOTS_FIRST;
         if is_full {
             self.entries.reserve_exact(more);
         }

@@ -63,7 +63,7 @@ pub(super) struct Table {
     bytes: AtomicUsize,
     /// Where the next name to be dropped is looked for.
     // Relaxed: where to look, which orders nothing.
-    hand: AtomicUsize,
+    next_part: AtomicUsize,
 }
 
 impl Table {
@@ -84,7 +84,7 @@ impl Table {
             keys: AtomicUsize::new(0),
             items: AtomicUsize::new(0),
             bytes: AtomicUsize::new(0),
-            hand: AtomicUsize::new(0),
+            next_part: AtomicUsize::new(0),
         }
     }
 
@@ -174,9 +174,9 @@ impl Table {
 
     /// Forgets some name and shows its readers; whether there was one.
     pub(super) fn drop_one(&self, mut each: impl FnMut(&[u8], &Arc<Client>)) -> bool {
-        let hand = self.hand.fetch_add(1, Ordering::Relaxed);
+        let first = self.next_part.fetch_add(1, Ordering::Relaxed);
         for step in 0..PARTS {
-            let mut part = lock(&self.parts[(hand + step) % PARTS]);
+            let mut part = lock(&self.parts[(first + step) % PARTS]);
             if part.names.is_empty() {
                 continue;
             }
@@ -241,7 +241,7 @@ impl Table {
     }
 
     fn random(&self) -> usize {
-        let count = self.hand.load(Ordering::Relaxed);
+        let count = self.next_part.load(Ordering::Relaxed);
         usize::try_from(self.hasher.hash_one(count) >> 33).unwrap_or(0)
     }
 
