@@ -36,7 +36,7 @@ use rapidhash::fast::RandomState;
 use self::counters::{Counters, cores};
 use self::entry::{Deadline, StoredEntry};
 use self::lru::Ticks;
-use self::shard::{Departed, Item, Limits, Shard};
+use self::shard::{Item, Limits, RemovedEntries, Shard};
 use self::stripes::{Lines, Stripes};
 use crate::clock::{Clock, SystemClock};
 
@@ -369,10 +369,10 @@ where
             value,
             deadline,
         };
-        let mut departed = Departed::new();
+        let mut removed = RemovedEntries::new();
         let shard = inner.shard(item.hash);
-        let is_stored = shard.insert(item, &|| inner.clock.now(), &mut departed);
-        inner.tell(departed);
+        let is_stored = shard.insert(item, &|| inner.clock.now(), &mut removed);
+        inner.tell(removed);
         is_stored
     }
 
@@ -386,10 +386,10 @@ where
     {
         let inner = &*self.inner;
         let hash = inner.hasher.hash_one(key);
-        let mut departed = Departed::new();
+        let mut removed = RemovedEntries::new();
         let shard = inner.shard(hash);
-        let value = shard.remove(hash, key, &|| inner.clock.now(), &mut departed);
-        inner.tell(departed);
+        let value = shard.remove(hash, key, &|| inner.clock.now(), &mut removed);
+        inner.tell(removed);
         value
     }
 
@@ -397,7 +397,7 @@ where
     ///
     /// Cost: all slots of a shard under its lock, one shard after the other.
     pub fn clear(&self) {
-        self.each_shard(|shard, now, departed| shard.clear(now, departed));
+        self.each_shard(|shard, now, removed| shard.clear(now, removed));
     }
 
     /// How many entries there are, expired ones that have not left included.
@@ -419,8 +419,8 @@ where
     /// `keep` runs under a shard's lock, so it must not use the store; nothing is said about the
     /// order. Cost: as for [`Local::clear`].
     pub fn retain(&self, mut keep: impl FnMut(&K, &P::Target) -> bool) {
-        self.each_shard(|shard, now, departed| {
-            shard.retain(|key, value| keep(key, value), now, departed)
+        self.each_shard(|shard, now, removed| {
+            shard.retain(|key, value| keep(key, value), now, removed)
         });
     }
 
@@ -461,10 +461,10 @@ where
     pub fn reclaim(&self) {
         for shard in &self.inner.shards {
             for _ in 0..RECLAIM_STEPS {
-                let mut departed = Departed::new();
+                let mut removed = RemovedEntries::new();
                 let now = || self.inner.clock.now();
-                let is_done = shard.reclaim(RECLAIM_SLOTS / RECLAIM_STEPS, &now, &mut departed);
-                self.inner.tell(departed);
+                let is_done = shard.reclaim(RECLAIM_SLOTS / RECLAIM_STEPS, &now, &mut removed);
+                self.inner.tell(removed);
                 if is_done {
                     break;
                 }
@@ -474,12 +474,12 @@ where
 
     fn each_shard(
         &self,
-        mut work: impl FnMut(&Shard<K, P>, &dyn Fn() -> Duration, &mut Departed<K, P>),
+        mut work: impl FnMut(&Shard<K, P>, &dyn Fn() -> Duration, &mut RemovedEntries<K, P>),
     ) {
         for shard in &self.inner.shards {
-            let mut departed = Departed::new();
-            work(shard, &|| self.inner.clock.now(), &mut departed);
-            self.inner.tell(departed);
+            let mut removed = RemovedEntries::new();
+            work(shard, &|| self.inner.clock.now(), &mut removed);
+            self.inner.tell(removed);
         }
     }
 }
@@ -498,9 +498,9 @@ impl<K, P: Deref> LocalInner<K, P> {
     }
 
     /// Tells the listener what left, and drops it.
-    fn tell(&self, departed: Departed<K, P>) {
+    fn tell(&self, removed: RemovedEntries<K, P>) {
         if let Some(listener) = &self.listener {
-            for (key, value, cause) in &departed {
+            for (key, value, cause) in &removed {
                 listener(key, value, *cause);
             }
         }

@@ -28,8 +28,8 @@ const SLOTS_PER_WRITE: u32 = 4;
 /// Slots that the scan looks at before the lock is given back.
 const SLOTS_PER_LOCK: u32 = 256;
 
-/// What left, and why.
-pub(super) type Departed<K, P> = SmallVec<[(K, P, Cause); 2]>;
+/// Entries that were removed, and why.
+pub(super) type RemovedEntries<K, P> = SmallVec<[(K, P, Cause); 2]>;
 
 /// What a shard will be.
 #[derive(Clone, Copy, Debug)]
@@ -155,9 +155,9 @@ impl<K: Hash + Eq, P> Shard<K, P> {
         &self,
         item: Item<K, P>,
         now: &dyn Fn() -> Duration,
-        departed: &mut Departed<K, P>,
+        removed: &mut RemovedEntries<K, P>,
     ) -> bool {
-        let mut writer = self.writer(now, departed);
+        let mut writer = self.writer(now, removed);
         writer.state.counts.inserts += 1;
         writer.sweep(SLOTS_PER_WRITE);
         match writer.number(item.hash, &item.key) {
@@ -172,17 +172,17 @@ impl<K: Hash + Eq, P> Shard<K, P> {
         hash: u64,
         key: &Q,
         now: &dyn Fn() -> Duration,
-        departed: &mut Departed<K, P>,
+        removed: &mut RemovedEntries<K, P>,
     ) -> Option<P>
     where
         K: Borrow<Q>,
         P: Clone,
         Q: Eq + ?Sized,
     {
-        let mut writer = self.writer(now, departed);
+        let mut writer = self.writer(now, removed);
         let number = writer.number(hash, key)?;
         let cause = writer.dismiss(number, Cause::Removed);
-        let (_, value, _) = writer.departed.last()?;
+        let (_, value, _) = writer.removed.last()?;
         (cause == Cause::Removed).then(|| value.clone())
     }
 
@@ -191,9 +191,9 @@ impl<K: Hash + Eq, P> Shard<K, P> {
         &self,
         mut keep: impl FnMut(&K, &P) -> bool,
         now: &dyn Fn() -> Duration,
-        departed: &mut Departed<K, P>,
+        removed: &mut RemovedEntries<K, P>,
     ) {
-        let mut writer = self.writer(now, departed);
+        let mut writer = self.writer(now, removed);
         for number in 0..writer.state.numbers {
             let is_unwanted = |entry: &StoredEntry<K, P>| !keep(&entry.key, &entry.value);
             if writer.shard.entries.look(number, is_unwanted) == Some(true) {
@@ -203,8 +203,8 @@ impl<K: Hash + Eq, P> Shard<K, P> {
     }
 
     /// Removes everything, and forgets what left before.
-    pub(super) fn clear(&self, now: &dyn Fn() -> Duration, departed: &mut Departed<K, P>) {
-        self.retain(|_, _| false, now, departed);
+    pub(super) fn clear(&self, now: &dyn Fn() -> Duration, removed: &mut RemovedEntries<K, P>) {
+        self.retain(|_, _| false, now, removed);
         if let Order::S3Fifo(order) = &mut self.lock().order {
             order.forget();
         }
@@ -216,9 +216,9 @@ impl<K: Hash + Eq, P> Shard<K, P> {
         &self,
         slots: u32,
         now: &dyn Fn() -> Duration,
-        departed: &mut Departed<K, P>,
+        removed: &mut RemovedEntries<K, P>,
     ) -> bool {
-        let mut writer = self.writer(now, departed);
+        let mut writer = self.writer(now, removed);
         let round = writer.state.numbers;
         writer.sweep(slots.min(SLOTS_PER_LOCK).min(round))
     }
@@ -235,14 +235,14 @@ impl<K: Hash + Eq, P> Shard<K, P> {
     fn writer<'a>(
         &'a self,
         now: &'a dyn Fn() -> Duration,
-        departed: &'a mut Departed<K, P>,
+        removed: &'a mut RemovedEntries<K, P>,
     ) -> Writer<'a, K, P> {
         Writer {
             shard: self,
             state: self.lock(),
             now,
             due: None,
-            departed,
+            removed,
         }
     }
 }
@@ -254,7 +254,7 @@ struct Writer<'a, K, P> {
     now: &'a dyn Fn() -> Duration,
     /// The time, if a sweep ended while something may still be due.
     due: Option<Duration>,
-    departed: &'a mut Departed<K, P>,
+    removed: &'a mut RemovedEntries<K, P>,
 }
 
 /// The shard's entries, as a policy sees them.
@@ -459,6 +459,6 @@ impl<K: Hash + Eq, P> Writer<'_, K, P> {
             Cause::Removed => &mut counts.removals,
         };
         *counter += 1;
-        self.departed.push((key, value, cause));
+        self.removed.push((key, value, cause));
     }
 }
