@@ -2,7 +2,7 @@
 //!
 //! Exact for the reader: [`Store::find`] compares the item's own deadline with the clock, to the
 //! millisecond, and removes an item that it meets too late. Bulk for the memory: reclaiming takes
-//! whole segments by what their histograms tell (`deaths.rs`, `survey.rs`, `evict.rs`), whether
+//! whole segments by what their histograms tell (`expiry_histogram.rs`, `survey.rs`, `evict.rs`), whether
 //! memory is needed or not: upkeep empties segments while too much is [`Overdue`]. One by one for
 //! who wants to hear of each: the [`Sweep`] goes through the index, bucket by bucket. Counts leave
 //! out what is over without looking at it (`timer_wheel.rs`, `store/counting.rs`).
@@ -204,7 +204,7 @@ impl Excess {
         Excess { items, tolerated }
     }
 
-    /// Whether it is more than may be once more: a wave of deaths, and not what comes all day.
+    /// Whether it is more than may be once more: a mass expiration, and not what comes all day.
     pub(crate) fn is_much(self) -> bool {
         self.items > self.tolerated
     }
@@ -271,18 +271,18 @@ impl ReclaimLag {
         self.items[ReclaimLag::bin_of(lag_ms)] += 1;
     }
 
-    /// Counts all items of a segment that is dead altogether, by its histogram of deaths.
+    /// Counts all items of a segment that is dead altogether, by its expiry histogram.
     pub(crate) fn note_all(&mut self, segment: &Segment, now: Instant) {
-        let mut dyings = Vec::new();
-        segment.each_dying(|dying| dyings.push(dying));
-        let bytes: usize = dyings.iter().map(|dying| dying.bytes).sum();
+        let mut expiring = Vec::new();
+        segment.each_expiring(|expiring| expiring.push(expiring));
+        let bytes: usize = expiring.iter().map(|expiring| expiring.bytes).sum();
         let (mut left, mut bytes_left) = (u64::from(segment.items), bytes as u64);
-        for dying in dyings {
+        for expiring in expiring {
             // What is left of the items goes with what is left of the bytes, so that none is lost.
-            let items = left * dying.bytes as u64 / bytes_left.max(1);
-            let at_ms = f64::midpoint(dying.from_ms, dying.until_ms) as u64;
+            let items = left * expiring.bytes as u64 / bytes_left.max(1);
+            let at_ms = f64::midpoint(expiring.from_ms, expiring.until_ms) as u64;
             self.items[ReclaimLag::bin_of(now.0.saturating_sub(at_ms))] += items;
-            (left, bytes_left) = (left - items, bytes_left - dying.bytes as u64);
+            (left, bytes_left) = (left - items, bytes_left - expiring.bytes as u64);
         }
         // Items of a segment without a histogram.
         let last = segment.last_deadline.instant().map_or(now.0, |at| at.0);

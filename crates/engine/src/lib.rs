@@ -28,7 +28,7 @@ mod item; // what bytes an item is
 mod compress; // values that are kept compressed
 mod table; // the index's memory, which may be read without the shard's lock
 mod index; // how a key is found, how the index grows
-mod deaths; // when the bytes of a segment die
+mod expiry_histogram; // when the bytes of a segment expire
 mod timer_wheel; // how many items have expired at a moment
 mod segment; // what a segment is
 mod metadata; // what of a shard outlives the process beside its items and index

@@ -30,7 +30,7 @@ use crate::item::{self, Entry, Layout};
 use crate::memory::{Budget, PAGE_BYTES, whole_pages};
 use crate::metadata::Metadata;
 use crate::policy::SmallShare;
-use crate::segment::{DEATHS_BYTES, Queue, STREAMS, Segment, Stream, Use};
+use crate::segment::{HISTOGRAM_BYTES, Queue, STREAMS, Segment, Stream, Use};
 use crate::timer_wheel::{Horizon, WheelPosition};
 use crate::timescale::{Recent, Timescale};
 
@@ -91,8 +91,8 @@ pub(crate) struct Log {
     /// Bytes of memory of the open and sealed segments.
     queue_bytes: [usize; 2],
     resident_bytes: usize,
-    /// Bytes of the histograms of deaths.
-    deaths_bytes: usize,
+    /// Bytes of the expiry histogram.
+    histogram_bytes: usize,
     /// Bytes turned into holes since the start.
     buried_bytes: usize,
     /// What segments get that are opened.
@@ -159,7 +159,7 @@ impl Log {
             sealed: [VecDeque::new(), VecDeque::new()],
             queue_bytes: [0; 2],
             resident_bytes: 0,
-            deaths_bytes: 0,
+            histogram_bytes: 0,
             buried_bytes: 0,
             horizon: WheelPosition::new().horizon(),
             young: VecDeque::new(),
@@ -272,7 +272,7 @@ impl Log {
 
     /// Bytes of bookkeeping for the segments.
     pub(crate) fn overhead_bytes(&self) -> usize {
-        self.segments.len() * TABLE_ENTRY_BYTES + self.deaths_bytes
+        self.segments.len() * TABLE_ENTRY_BYTES + self.histogram_bytes
     }
 
     /// Segments that have an entry in the table.
@@ -433,17 +433,17 @@ impl Log {
         item_bytes: usize,
         now: Instant,
     ) -> bool {
-        if !self.may_take(self.segment_bytes() + DEATHS_BYTES) {
+        if !self.may_take(self.segment_bytes() + HISTOGRAM_BYTES) {
             return false;
         }
         let at = stream.index();
         let is_timed = deadline != Deadline::NEVER || self.recent[at].had_deadlines();
         // Paid first, because it may cost a free segment.
-        if is_timed && !self.pay_for_deaths() {
+        if is_timed && !self.pay_for_histogram() {
             return false;
         }
         let Some((number, touched)) = self.take_segment(item_bytes) else {
-            self.give_back_deaths(is_timed);
+            self.give_back_histogram(is_timed);
             return false;
         };
         // Sealed only when its successor is there: without one it still takes small items.
@@ -452,7 +452,7 @@ impl Log {
         let room_bytes = self.segment_bytes();
         let mut segment = Segment::of(Use::Open, stream.queue, scale, self.horizon, room_bytes);
         if is_timed {
-            segment.know_deaths();
+            segment.add_histogram();
         }
         self.segments[number as usize] = segment;
         self.record_opened(number);
@@ -585,8 +585,8 @@ impl Log {
     }
 
     fn set_free(&mut self, segment: u32) {
-        let was_timed = self.segments[segment as usize].forget_deaths();
-        self.give_back_deaths(was_timed);
+        let was_timed = self.segments[segment as usize].drop_histogram();
+        self.give_back_histogram(was_timed);
         if self.is_extent(segment) {
             self.begin_leaving(segment);
         } else if !self.is_resident(segment) {

@@ -10,7 +10,7 @@
 //! How segments are taken, filled and given back is in `log.rs`.
 
 use crate::clock::{Deadline, Instant};
-use crate::deaths::{Deaths, Dying};
+use crate::expiry_histogram::{ExpiringBytes, ExpiryHistogram};
 use crate::serialize::{serialize, serialize_enum};
 use crate::timer_wheel::{Due, Horizon, WheelPosition};
 use crate::timescale::Timescale;
@@ -126,7 +126,7 @@ pub(crate) struct Segment {
     /// No item lives longer.
     pub(crate) last_deadline: Deadline,
     /// None for items without deadlines, and none for the single item of an extent.
-    deaths: Option<Box<Deaths>>,
+    histogram: Option<Box<ExpiryHistogram>>,
     stamps: Stamps,
 }
 
@@ -159,12 +159,12 @@ serialize!(Segment {
     written_bytes,
     room_bytes,
     last_deadline,
-    deaths,
+    histogram,
     stamps,
 });
 
 /// Bytes of memory that a segment's histogram takes, with what the allocator adds.
-pub(crate) const DEATHS_BYTES: usize = (size_of::<Deaths>() + 8).next_multiple_of(16);
+pub(crate) const HISTOGRAM_BYTES: usize = (size_of::<ExpiryHistogram>() + 8).next_multiple_of(16);
 
 impl Segment {
     /// A segment without memory or content.
@@ -181,7 +181,7 @@ impl Segment {
             items: 0,
             last_deadline: Deadline::PASSED,
             flushed: Flushed::None,
-            deaths: None,
+            histogram: None,
             stamps_len: 0,
             horizon: WheelPosition::new().horizon(),
             stamps: Stamps::default(),
@@ -273,19 +273,19 @@ impl Segment {
     }
 
     /// Has it know when its bytes die; what that takes is paid for.
-    pub(crate) fn know_deaths(&mut self) {
-        self.deaths = Some(Box::new(Deaths::new()));
+    pub(crate) fn add_histogram(&mut self) {
+        self.histogram = Some(Box::new(ExpiryHistogram::new()));
     }
 
-    /// Forgets when its bytes die; whether that gives [`DEATHS_BYTES`] back.
-    pub(crate) fn forget_deaths(&mut self) -> bool {
-        self.deaths.take().is_some()
+    /// Forgets when its bytes die; whether that gives [`HISTOGRAM_BYTES`] back.
+    pub(crate) fn drop_histogram(&mut self) -> bool {
+        self.histogram.take().is_some()
     }
 
     /// Whether an item with this deadline may lie in it.
     #[inline]
     pub(crate) fn accepts(&self, deadline: Deadline) -> bool {
-        deadline == Deadline::NEVER || self.deaths.is_some() || self.width > 0
+        deadline == Deadline::NEVER || self.histogram.is_some() || self.width > 0
     }
 
     /// When an item in it ends, as the timer wheels count it.
@@ -303,8 +303,8 @@ impl Segment {
         self.items += 1;
         self.last_deadline = self.last_deadline.max(deadline);
         let scale = self.scale();
-        if let Some(deaths) = &mut self.deaths {
-            deaths.add(bytes, deadline, scale);
+        if let Some(histogram) = &mut self.histogram {
+            histogram.add(bytes, deadline, scale);
         }
     }
 
@@ -317,15 +317,15 @@ impl Segment {
             self.last_deadline = Deadline::PASSED;
         }
         let scale = self.scale();
-        if let Some(deaths) = &mut self.deaths {
-            deaths.remove(bytes, deadline, scale);
+        if let Some(histogram) = &mut self.histogram {
+            histogram.remove(bytes, deadline, scale);
         }
     }
 
-    /// Whether what it knows of deaths can have come of those in `found`.
-    pub(crate) fn agrees_with(&self, found: &Deaths) -> bool {
-        match &self.deaths {
-            Some(deaths) => deaths.agrees_with(found),
+    /// Whether what it knows of expiries can have come of those in `found`.
+    pub(crate) fn agrees_with(&self, found: &ExpiryHistogram) -> bool {
+        match &self.histogram {
+            Some(histogram) => histogram.agrees_with(found),
             None => self.items <= 1 || found.is_empty(),
         }
     }
@@ -345,14 +345,14 @@ impl Segment {
             return 0;
         }
         let scale = self.scale();
-        let deaths = self.deaths.as_deref();
-        deaths.map_or(0, |deaths| deaths.dead_bytes(now, scale))
+        let histogram = self.histogram.as_deref();
+        histogram.map_or(0, |histogram| histogram.dead_bytes(now, scale))
     }
 
     /// Notes that an item which is over was removed because somebody met it.
     pub(crate) fn meet_dead(&mut self, bytes: usize) {
-        if let Some(deaths) = &mut self.deaths {
-            deaths.meet(bytes);
+        if let Some(histogram) = &mut self.histogram {
+            histogram.meet(bytes);
         }
     }
 
@@ -373,8 +373,8 @@ impl Segment {
 
     /// Bytes of holes where items were that somebody met when they were over.
     fn met_bytes(&self) -> usize {
-        let deaths = self.deaths.as_deref();
-        deaths.map_or(0, |deaths| deaths.met_bytes(self.hole_bytes()))
+        let histogram = self.histogram.as_deref();
+        histogram.map_or(0, |histogram| histogram.met_bytes(self.hole_bytes()))
     }
 
     /// About how many of its items are over at `now` and still have an entry in the index.
@@ -392,36 +392,36 @@ impl Segment {
 
     /// When the bytes of its items die, and how many of them do not; the bytes of flushed items are
     /// in neither.
-    pub(crate) fn each_dying(&self, mut each: impl FnMut(Dying)) -> usize {
+    pub(crate) fn each_expiring(&self, mut each: impl FnMut(ExpiringBytes)) -> usize {
         let held = self.written_bytes().saturating_sub(self.hole_bytes());
         if self.items == 0 || self.flushed == Flushed::All {
             return 0;
         }
         if self.items == 1
-            && self.deaths.is_none()
+            && self.histogram.is_none()
             && let Some(at) = self.last_deadline.instant()
         {
-            each(Dying {
+            each(ExpiringBytes {
                 bytes: held,
                 from_ms: at.0 as f64,
                 until_ms: at.0 as f64,
             });
             return 0;
         }
-        let mut dying = 0;
-        if let Some(deaths) = &self.deaths {
-            for one in deaths.dyings(self.scale(), self.last_deadline) {
-                dying += one.bytes;
+        let mut expiring = 0;
+        if let Some(histogram) = &self.histogram {
+            for one in histogram.expiring(self.scale(), self.last_deadline) {
+                expiring += one.bytes;
                 each(one);
             }
         }
-        held.saturating_sub(dying)
+        held.saturating_sub(expiring)
     }
 
     /// Whether one of its items may end after `from` and not after `until`.
     pub(crate) fn may_end_between(&self, from: Instant, until: Instant) -> bool {
-        match &self.deaths {
-            Some(deaths) => deaths.has_between(from, until, self.scale()),
+        match &self.histogram {
+            Some(histogram) => histogram.has_between(from, until, self.scale()),
             // Without a histogram there is one item with a deadline, or none.
             None => self.items > 0 && !self.last_deadline.has_passed(from),
         }

@@ -18,7 +18,7 @@ pub struct SpaceStats {
 
 /// How long after their deadlines the memory of expired items was taken back, over all shards and
 /// since start. Of very many that die together it is an estimate: each counts by its segment's
-/// histogram of deaths.
+/// expiry histogram.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReclaimLag {
     /// Items in each bin; bin `n` holds lags below [`ReclaimLag::below_ms`]`(n)` and not below that

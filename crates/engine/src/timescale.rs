@@ -13,7 +13,7 @@ pub(crate) struct Timescale {
     pub(crate) base_ms: u64,
     /// Bytes of a deadline: 0, 3, 4 or 5.
     pub(crate) width: u8,
-    /// log2 of the milliseconds in the first bin of the segment's death histogram (deaths.rs).
+    /// log2 of the milliseconds in the first bin of the segment's expiry histogram (expiry_histogram.rs).
     pub(crate) age_shift: u8,
 }
 
@@ -24,7 +24,7 @@ impl Timescale {
     /// No segment begins later: as far ahead as deadlines reach.
     pub(crate) const BASE_MS_MAX: u64 = Deadline::FARTHEST_MS;
 
-    /// A scale for segments whose deaths nobody asks for.
+    /// A scale for segments whose expiries nobody asks for.
     pub(crate) const fn new(base_ms: u64, width: u8) -> Timescale {
         Timescale {
             base_ms,
@@ -93,7 +93,7 @@ pub(crate) const fn never(width: u8) -> u64 {
     (1 << (8 * width as u64)) - 1
 }
 
-/// The octaves that a death histogram covers; see deaths.rs.
+/// The octaves that a expiry histogram covers; see expiry_histogram.rs.
 pub(crate) const AGE_OCTAVES: u32 = 15;
 /// Largest age shift: all ages with it fit in 48 bits.
 const AGE_SHIFT_MAX: u32 = 32;

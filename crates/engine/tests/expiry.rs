@@ -369,7 +369,7 @@ fn little_is_dead_at_evictions_with_large_values() {
 }
 
 #[test]
-fn deaths_in_a_large_segment_full_of_small_items_are_counted_to_the_last() {
+fn expiries_in_a_large_segment_full_of_small_items_are_counted_to_the_last() {
     // Segments of 1 MiB, so that one of them holds tens of thousands of items that die together.
     let timed = Timed::new(256 << 20);
     for number in 0..150_000 {

@@ -336,7 +336,7 @@ fn check_wave(dying: u64, staying: u64, is_mixed: bool, left_percent: u64) {
 }
 
 #[test]
-fn a_wave_of_deaths_is_gone_within_a_second() {
+fn a_mass_expiration_is_gone_within_a_second() {
     check_wave(500_000, 500_000, false, 1);
     check_wave(500_000, 500_000, true, 1);
 }

@@ -10,7 +10,7 @@ use crate::insight::Insight;
 use crate::log::TABLE_ENTRY_BYTES;
 use crate::memory::Region;
 use crate::metadata::metadata_bytes;
-use crate::segment::DEATHS_BYTES;
+use crate::segment::HISTOGRAM_BYTES;
 use crate::simulation::Capacity;
 use crate::state::header_bytes;
 use crate::table::OFFSETS;
@@ -29,7 +29,7 @@ const WHEEL_SHARE: usize = 64;
 const SEGMENTS_NOT_FULL: usize = 5;
 /// Bytes of bookkeeping for a segment, with what is left unused at its end. Half of a histogram:
 /// in a cache all segments have one, or none.
-const SEGMENT_COST_BYTES: usize = TABLE_ENTRY_BYTES + DEATHS_BYTES / 2 + 64;
+const SEGMENT_COST_BYTES: usize = TABLE_ENTRY_BYTES + HISTOGRAM_BYTES / 2 + 64;
 const SEGMENT_SHIFT_MIN: u32 = 9;
 const SEGMENT_SHIFT_MAX: u32 = 20;
 /// Address range of a shard's log, as a multiple of its share of memory, so that extents find

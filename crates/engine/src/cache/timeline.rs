@@ -1,9 +1,9 @@
 //! Timeline: what leaves the cache in the next minute, hour and day because its time is over.
 //!
-//! An estimate from the segments' death histograms (`deaths.rs`): no item is looked at. Under a
+//! An estimate from the segments' expiry histograms (`expiry_histogram.rs`): no item is looked at. Under a
 //! shard's lock its histograms are only copied out; they are spread over the steps without it.
 //!
-//! Accuracy: bytes in one bin count as dying evenly between the first and the last of them. So
+//! Accuracy: bytes in one bin count as expiring evenly between the first and the last of them. So
 //! what leaves by some moment is told to about 1 % of all that the cache holds when items are
 //! stored once with one time to live, to 6 % when lives of all lengths lie in a segment, and to
 //! 25 % when most items were overwritten where they lay. Items are counted by their segment's mean
@@ -13,7 +13,7 @@
 
 use super::Cache;
 use crate::clock::Instant;
-use crate::deaths::Dying;
+use crate::expiry_histogram::ExpiringBytes;
 use crate::shard::Shard;
 
 const SECOND_MS: f64 = 1_000.0;
@@ -58,12 +58,12 @@ impl Cache {
     pub fn expiry_timeline(&self) -> ExpiryTimeline {
         let now = self.now();
         let mut sums = Sums::from(now);
-        let mut dyings = Vec::with_capacity(DYINGS_AT_FIRST);
+        let mut expiring = Vec::with_capacity(DYINGS_AT_FIRST);
         for cell in &self.shards {
-            dyings.clear();
-            let never = copy_out(&self.lock_beside_claims(cell), &mut dyings);
+            expiring.clear();
+            let never = copy_out(&self.lock_beside_claims(cell), &mut expiring);
             sums.never.add(never);
-            dyings.iter().for_each(|dying| sums.spread(dying));
+            expiring.iter().for_each(|expiring| sums.spread(expiring));
         }
         sums.timeline()
     }
@@ -100,14 +100,14 @@ impl Amount {
 
 /// Items that die between two moments.
 #[derive(Clone, Copy, Debug)]
-struct DyingItems {
+struct ExpiringItems {
     amount: Amount,
     from_ms: f64,
     until_ms: f64,
 }
 
-/// Copies what a shard knows of deaths; returns what does not die.
-fn copy_out(shard: &Shard, dyings: &mut Vec<DyingItems>) -> Amount {
+/// Copies what a shard knows of expiries; returns what does not die.
+fn copy_out(shard: &Shard, expiring: &mut Vec<ExpiringItems>) -> Amount {
     let mut never = Amount::default();
     for (_, segment) in shard.store.segments() {
         let held = segment
@@ -119,11 +119,11 @@ fn copy_out(shard: &Shard, dyings: &mut Vec<DyingItems>) -> Amount {
             items: items_per_byte * bytes as f64,
             bytes: bytes as f64,
         };
-        let rest = segment.each_dying(|dying: Dying| {
-            dyings.push(DyingItems {
-                amount: amount(dying.bytes),
-                from_ms: dying.from_ms,
-                until_ms: dying.until_ms,
+        let rest = segment.each_expiring(|expiring: ExpiringBytes| {
+            expiring.push(ExpiringItems {
+                amount: amount(expiring.bytes),
+                from_ms: expiring.from_ms,
+                until_ms: expiring.until_ms,
             });
         });
         never.add(amount(rest));
@@ -155,11 +155,11 @@ impl Sums {
         }
     }
 
-    fn spread(&mut self, dying: &DyingItems) {
-        let ahead = DyingItems {
-            from_ms: dying.from_ms - self.now_ms,
-            until_ms: dying.until_ms - self.now_ms,
-            ..*dying
+    fn spread(&mut self, expiring: &ExpiringItems) {
+        let ahead = ExpiringItems {
+            from_ms: expiring.from_ms - self.now_ms,
+            until_ms: expiring.until_ms - self.now_ms,
+            ..*expiring
         };
         // A deadline passes at its millisecond, and moments are whole milliseconds.
         self.overdue
@@ -182,7 +182,7 @@ impl Sums {
     }
 }
 
-impl DyingItems {
+impl ExpiringItems {
     /// The part that dies in `[from_ms, until_ms)`.
     fn within(&self, from_ms: f64, until_ms: f64) -> Amount {
         let width_ms = self.until_ms - self.from_ms;
@@ -200,7 +200,7 @@ struct Steps<const N: usize> {
     step_ms: f64,
     /// What falls into a step.
     parts: [Amount; N],
-    /// By how much each step has more than the one before, of deaths that go over whole steps.
+    /// By how much each step has more than the one before, of expiries that go over whole steps.
     rises: [Amount; N],
 }
 
@@ -214,25 +214,25 @@ impl<const N: usize> Steps<N> {
     }
 
     /// Adds what dies in these steps: one by one at both ends, the whole steps between at once.
-    fn add(&mut self, dying: &DyingItems) {
+    fn add(&mut self, expiring: &ExpiringItems) {
         let end_ms = self.step_ms * N as f64;
-        if dying.until_ms < 0.0 || dying.from_ms >= end_ms {
+        if expiring.until_ms < 0.0 || expiring.from_ms >= end_ms {
             return;
         }
         let step_of = |ms: f64| ((ms / self.step_ms).max(0.0) as usize).min(N - 1);
-        let (first, last) = (step_of(dying.from_ms), step_of(dying.until_ms));
+        let (first, last) = (step_of(expiring.from_ms), step_of(expiring.until_ms));
         let mut add_part = |step: usize| {
             // A deadline at this very moment is overdue.
             let from_ms = (step as f64 * self.step_ms).max(f64::EPSILON);
             let until_ms = (step + 1) as f64 * self.step_ms;
-            self.parts[step].add(dying.within(from_ms, until_ms));
+            self.parts[step].add(expiring.within(from_ms, until_ms));
         };
         add_part(first);
         if last > first {
             add_part(last);
-            let whole = self.step_ms / (dying.until_ms - dying.from_ms);
-            self.rises[first + 1].add(dying.amount.times(whole));
-            self.rises[last].add(dying.amount.times(-whole));
+            let whole = self.step_ms / (expiring.until_ms - expiring.from_ms);
+            self.rises[first + 1].add(expiring.amount.times(whole));
+            self.rises[last].add(expiring.amount.times(-whole));
         }
     }
 
@@ -251,9 +251,9 @@ impl<const N: usize> Steps<N> {
 mod tests {
     use super::*;
 
-    fn dying(from_ms: f64, until_ms: f64, bytes: f64) -> DyingItems {
+    fn expiring(from_ms: f64, until_ms: f64, bytes: f64) -> ExpiringItems {
         let items = bytes / 10.0;
-        DyingItems {
+        ExpiringItems {
             amount: Amount { items, bytes },
             from_ms,
             until_ms,
@@ -277,7 +277,7 @@ mod tests {
             (4_000.0, 7_000.0, [0, 0, 0, 0]),
         ] {
             let mut steps = Steps::<4>::of(SECOND_MS);
-            steps.add(&dying(from_ms, until_ms, 400.0));
+            steps.add(&expiring(from_ms, until_ms, 400.0));
             let found = bytes(&steps.leaving());
             assert_eq!(found, expected, "{from_ms} to {until_ms}");
         }
@@ -292,7 +292,7 @@ mod tests {
             (40_000.0, 60_000.0),
             (60_000.0, 1e9),
         ] {
-            sums.spread(&dying(from_ms, until_ms, 1e6));
+            sums.spread(&expiring(from_ms, until_ms, 1e6));
         }
         let timeline = sums.timeline();
         assert_eq!(timeline.overdue.bytes, 2_500_000);

@@ -146,7 +146,7 @@ struct Waiting {
 
 impl Waiting {
     /// How long to pause before the next step in so many shards: the shorter, the more is over or
-    /// goes back to the system, so that a wave of deaths is gone as soon as few are.
+    /// goes back to the system, so that a mass expiration is gone as soon as few are.
     fn pause(self, shards: usize) -> Duration {
         let steps = self.overdue / (shards * ENTRIES_PER_TICK) as u64;
         let steps = u32::try_from(steps.max(1)).unwrap_or(u32::MAX);

@@ -14,7 +14,7 @@ use super::{Log, TABLE_ENTRY_BYTES, TOUCH_BYTES, extent_bytes};
 use crate::arena::Pin;
 use crate::item::{self, Layout};
 use crate::metadata::SegmentMetadata;
-use crate::segment::{DEATHS_BYTES, Flushed, Segment, Use};
+use crate::segment::{Flushed, HISTOGRAM_BYTES, Segment, Use};
 use crate::serialize::{Deserializer, Serialize, Serializer};
 
 /// Segments that were adopted, in no order yet.
@@ -100,8 +100,8 @@ impl Log {
         if known.into_iter().any(|segment| segment.used != Use::Unused) {
             return false;
         }
-        let deaths_bytes = if is_timed { DEATHS_BYTES } else { 0 };
-        let beside = more * TABLE_ENTRY_BYTES + deaths_bytes;
+        let histogram_bytes = if is_timed { HISTOGRAM_BYTES } else { 0 };
+        let beside = more * TABLE_ENTRY_BYTES + histogram_bytes;
         if len > self.arena.segments() || !self.budget().take(beside) {
             return false;
         }
@@ -123,8 +123,8 @@ impl Log {
         );
         segment.flushed = recorded.flushed;
         if is_timed {
-            segment.know_deaths();
-            self.deaths_bytes += DEATHS_BYTES;
+            segment.add_histogram();
+            self.histogram_bytes += HISTOGRAM_BYTES;
         }
         self.segments[number as usize] = segment;
         for continued in number as usize + 1..len {
@@ -189,7 +189,7 @@ impl Log {
         let pinned = (0..).zip(&self.segments).map(|(number, _)| number);
         let pinned: Vec<u32> = pinned.filter(|&number| self.is_pinned(number)).collect();
         pinned.serialize(out);
-        (self.resident_bytes, self.deaths_bytes).serialize(out);
+        (self.resident_bytes, self.histogram_bytes).serialize(out);
         self.share.serialize(out);
         self.free.serialize(out);
         self.free_low.serialize(out);
@@ -217,8 +217,8 @@ impl Log {
             return None;
         }
         self.segments.extend(segments);
-        (self.resident_bytes, self.deaths_bytes) = Serialize::deserialize(from)?;
-        let beside = self.segments.len() * TABLE_ENTRY_BYTES + self.deaths_bytes;
+        (self.resident_bytes, self.histogram_bytes) = Serialize::deserialize(from)?;
+        let beside = self.segments.len() * TABLE_ENTRY_BYTES + self.histogram_bytes;
         if !self.budget().take(self.resident_bytes.checked_add(beside)?) {
             return None;
         }

@@ -1,5 +1,5 @@
 //! Residence: when the memory of free segments is touched, given back, put on huge pages, or goes
-//! to a histogram of deaths.
+//! to an expiry histogram.
 //!
 //! All but the last take longer than a lock may be held, so upkeep does them between a `begin` and
 //! an `end` under the lock; what happens meanwhile leaves that memory alone.
@@ -9,7 +9,7 @@
 use super::Log;
 use crate::clock::Instant;
 use crate::memory::HUGE_PAGE_BYTES;
-use crate::segment::{DEATHS_BYTES, Queue, Segment, Use};
+use crate::segment::{HISTOGRAM_BYTES, Queue, Segment, Use};
 use crate::timescale::Timescale;
 
 /// Stretches that one call looks at for a huge page.
@@ -235,23 +235,23 @@ impl Log {
         self.share.give(room_bytes);
     }
 
-    /// Takes the memory of a segment's histogram of deaths, if need be out of a free segment, but
+    /// Takes the memory of a segment's expiry histogram, if need be out of a free segment, but
     /// not the last one.
-    pub(super) fn pay_for_deaths(&mut self) -> bool {
-        while !self.budget().take(DEATHS_BYTES) {
+    pub(super) fn pay_for_histogram(&mut self) -> bool {
+        while !self.budget().take(HISTOGRAM_BYTES) {
             if self.free.len() < 2 || self.release_free() == 0 {
                 return false;
             }
         }
-        self.deaths_bytes += DEATHS_BYTES;
+        self.histogram_bytes += HISTOGRAM_BYTES;
         true
     }
 
     /// Gives the memory of a histogram back, if there was one.
-    pub(super) fn give_back_deaths(&mut self, was_there: bool) {
+    pub(super) fn give_back_histogram(&mut self, was_there: bool) {
         if was_there {
-            self.deaths_bytes -= DEATHS_BYTES;
-            self.budget().give(DEATHS_BYTES);
+            self.histogram_bytes -= HISTOGRAM_BYTES;
+            self.budget().give(HISTOGRAM_BYTES);
         }
     }
 }

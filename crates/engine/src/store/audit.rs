@@ -8,7 +8,7 @@
 
 use super::Store;
 use crate::clock::Instant;
-use crate::deaths::{self, Deaths};
+use crate::expiry_histogram::{self, ExpiryHistogram};
 use crate::index::SlotRef;
 use crate::item::{Entry, Layout};
 use crate::segment::{Flushed, Queue, Segment, Use};
@@ -131,10 +131,10 @@ impl Audit {
         equal(&name("items"), u64::from(segment.items), items)?;
         let holes = walk.hole_bytes + walk.draft_bytes;
         equal(&name("hole bytes"), segment.hole_bytes() as u64, holes)?;
-        if !segment.agrees_with(&walk.deaths) {
-            let found = &walk.deaths;
+        if !segment.agrees_with(&walk.histogram) {
+            let found = &walk.histogram;
             return inconsistent(format!(
-                "deaths of segment {number}: {segment:?}, {found:?}"
+                "expiry histogram of segment {number}: {segment:?}, {found:?}"
             ));
         }
         self.free_bytes += (segment.room_bytes() - segment.written_bytes()) as u64;
@@ -253,7 +253,7 @@ struct Walk {
     unsure_bytes: u64,
     /// Items that have left the index ahead of the log.
     unlinked: u64,
-    deaths: Deaths,
+    histogram: ExpiryHistogram,
 }
 
 impl Walk {
@@ -275,7 +275,7 @@ impl Walk {
             draft_bytes: 0,
             unsure_bytes: 0,
             unlinked: 0,
-            deaths: Deaths::new(),
+            histogram: ExpiryHistogram::new(),
         };
         let segment = store.log.segment(number);
         let mut cursor = store.log.start_of(number);
@@ -314,7 +314,7 @@ impl Walk {
     fn add_item(&mut self, segment: &Segment, layout: &Layout, is_gone: bool, now: Instant) {
         let bytes = layout.total_bytes();
         self.items += u64::from(!is_gone);
-        self.deaths.add(bytes, layout.deadline, segment.scale());
+        self.histogram.add(bytes, layout.deadline, segment.scale());
         if is_gone {
             let is_expired = layout.deadline.has_passed(now);
             self.gone_items += 1;
@@ -327,7 +327,9 @@ impl Walk {
             self.live_bytes += bytes as u64;
         }
         // An item that is the last of its segment counts as alive until its segment is dead.
-        if segment.items == 1 || deaths::is_same_bin(layout.deadline, now, segment.scale()) {
+        if segment.items == 1
+            || expiry_histogram::is_same_bin(layout.deadline, now, segment.scale())
+        {
             self.unsure_bytes += bytes as u64;
         }
     }

@@ -1,10 +1,10 @@
-//! Deaths: a histogram of when the bytes of a segment die.
+//! Expiry histogram: when the bytes of a segment expire.
 //!
-//! With it a segment knows about how much of it is dead without looking at an item. Bins are half
-//! octaves of an item's age at death, up to the longest life that items lately got. Each knows the
-//! first and the last moment at which something in it dies, to a 255th of the bin; between these,
-//! deaths count as evenly spread. A segment keeps its last deadline beside it, after which all of
-//! it is dead for sure.
+//! It tells about how many bytes of a segment have expired, without a look at its items. The bins
+//! are half octaves of an item's age at its deadline, up to the longest TTL of recent items. Each
+//! bin has the first and the last moment at which something in it expires, to a 255th of the bin;
+//! expiries count as evenly spread between them. The segment stores its last deadline exactly:
+//! after it, all of the segment has expired.
 //!
 //! Why: docs/decisions/0004 and 0013. Tests: at the end of this file.
 
@@ -16,65 +16,65 @@ use crate::timescale::{AGE_OCTAVES, Timescale};
 const BINS: usize = 2 * AGE_OCTAVES as usize + 2;
 /// Most bytes a bin counts, more than a segment of many items has.
 const BYTES_MAX: usize = (1 << 24) - 1;
-/// The end of a bin in parts of it.
-const PARTS: u64 = 255;
+/// The parts into which a bin is divided.
+const PARTS_PER_BIN: u64 = 255;
 
-/// When the bytes of a segment die.
+/// When the bytes of a segment expire.
 #[derive(Clone, Debug)]
-pub(crate) struct Deaths {
+pub(crate) struct ExpiryHistogram {
     /// A bit for each bin in use.
     used: u32,
-    /// Bytes that died and are holes by now, because somebody met them.
+    /// Expired bytes that are holes by now, because a lookup met the items.
     met: u32,
     bins: [Bin; BINS],
 }
 
-/// Bytes that die at about the same age.
+/// Bytes that expire at about the same age.
 #[derive(Clone, Copy, Debug, Default)]
 struct Bin {
     /// A number of 24 bits, little end first.
     bytes: [u8; 3],
-    /// When the first and the last of them die, in parts of the bin.
+    /// When the first and the last of them expire, in parts of the bin.
     first: u8,
     last: u8,
 }
 
-/// Bytes that die between two moments, about evenly spread.
+/// Bytes that expire between two moments, about evenly spread.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Dying {
+pub(crate) struct ExpiringBytes {
     pub(crate) bytes: usize,
     pub(crate) from_ms: f64,
     pub(crate) until_ms: f64,
 }
 
-/// A moment as the histogram sees it: a bin and a part of it.
+/// A moment in the histogram: a bin and a part of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Moment {
+struct BinPosition {
     bin: usize,
     part: u64,
 }
 
-impl Deaths {
+impl ExpiryHistogram {
     /// No bytes yet.
-    pub(crate) fn new() -> Deaths {
-        Deaths {
+    pub(crate) fn new() -> ExpiryHistogram {
+        ExpiryHistogram {
             used: 0,
             met: 0,
             bins: [Bin::default(); BINS],
         }
     }
 
-    /// Whether nothing dies.
+    /// Whether nothing expires.
     pub(crate) fn is_empty(&self) -> bool {
         self.used == 0
     }
 
-    /// Counts `bytes` that die at `deadline`.
+    /// Counts `bytes` that expire at `deadline`.
     pub(crate) fn add(&mut self, bytes: usize, deadline: Deadline, scale: Timescale) {
         let Some(at) = deadline.instant() else {
             return;
         };
-        let Moment { bin, part } = Moment::of(at, scale);
+        let BinPosition { bin, part } = BinPosition::of(at, scale);
         let part = part as u8;
         let is_new = self.used & 1 << bin == 0;
         self.used |= 1 << bin;
@@ -91,10 +91,10 @@ impl Deaths {
         bin.last = bin.last.max(part);
     }
 
-    /// Takes back `bytes` that were to die at `deadline`: they died of something else.
+    /// Takes back `bytes` that were to expire at `deadline`: they are removed for another reason.
     pub(crate) fn remove(&mut self, bytes: usize, deadline: Deadline, scale: Timescale) {
         if let Some(at) = deadline.instant() {
-            let number = Moment::of(at, scale).bin;
+            let number = BinPosition::of(at, scale).bin;
             let bin = &mut self.bins[number];
             bin.set_bytes(bin.bytes().saturating_sub(bytes));
             if bin.bytes() == 0 {
@@ -103,22 +103,22 @@ impl Deaths {
         }
     }
 
-    /// Notes that `bytes` died, and were found and removed.
+    /// Notes that `bytes` had expired when a lookup removed them.
     pub(crate) fn meet(&mut self, bytes: usize) {
         self.met = self
             .met
             .saturating_add(u32::try_from(bytes).unwrap_or(u32::MAX));
     }
 
-    /// Bytes that died and were found, of so many in holes.
+    /// Expired bytes that lookups removed, of so many in holes.
     pub(crate) fn met_bytes(&self, hole_bytes: usize) -> usize {
         // An item that grows may have taken some of their room.
         (self.met as usize).min(hole_bytes)
     }
 
-    /// About how many bytes have died by `now`, those that were met left out.
+    /// About how many bytes have expired by `now`, those that were met left out.
     pub(crate) fn dead_bytes(&self, now: Instant, scale: Timescale) -> usize {
-        let moment = Moment::of(now, scale);
+        let moment = BinPosition::of(now, scale);
         let (mut dead, mut left) = (0, self.used);
         while left != 0 {
             let number = left.trailing_zeros() as usize;
@@ -138,13 +138,13 @@ impl Deaths {
         dead as usize
     }
 
-    /// Whether some bytes may die after `from` and not after `until`.
+    /// Whether some bytes may expire after `from` and not after `until`.
     pub(crate) fn has_between(&self, from: Instant, until: Instant, scale: Timescale) -> bool {
-        let place = |at| {
-            let Moment { bin, part } = Moment::of(at, scale);
+        let position = |at| {
+            let BinPosition { bin, part } = BinPosition::of(at, scale);
             (bin, part)
         };
-        let (from, until) = (place(from), place(until));
+        let (from, until) = (position(from), position(until));
         let mut used = (0..BINS).filter(|number| self.used & 1 << number != 0);
         used.any(|number| {
             let bin = self.bins[number];
@@ -152,12 +152,12 @@ impl Deaths {
         })
     }
 
-    /// When the bytes die, bin by bin; none of them after `last`.
-    pub(crate) fn dyings(
+    /// When the bytes expire, bin by bin; none of them after `last`.
+    pub(crate) fn expiring(
         &self,
         scale: Timescale,
         last: Deadline,
-    ) -> impl Iterator<Item = Dying> + '_ {
+    ) -> impl Iterator<Item = ExpiringBytes> + '_ {
         let last_ms = last.instant().map_or(f64::INFINITY, |at| at.0 as f64);
         let used = (0..BINS).filter(|number| self.used & 1 << number != 0);
         used.map(move |number| {
@@ -166,11 +166,11 @@ impl Deaths {
             let (from_ms, until_ms) = if number == BINS - 1 {
                 (begin_ms, last_ms)
             } else {
-                let at = |part: u64| begin_ms + width_ms * part as f64 / PARTS as f64;
+                let at = |part: u64| begin_ms + width_ms * part as f64 / PARTS_PER_BIN as f64;
                 (at(u64::from(bin.first)), at(u64::from(bin.last) + 1))
             };
             let until_ms = until_ms.min(last_ms);
-            Dying {
+            ExpiringBytes {
                 bytes: bin.bytes(),
                 from_ms: from_ms.min(until_ms),
                 until_ms,
@@ -178,8 +178,8 @@ impl Deaths {
         })
     }
 
-    /// Whether this can have come of the deaths in `found` and of some that were taken back.
-    pub(crate) fn agrees_with(&self, found: &Deaths) -> bool {
+    /// Whether this can have come of the expiries in `found` and of some that were taken back.
+    pub(crate) fn agrees_with(&self, found: &ExpiryHistogram) -> bool {
         let bins = self.bins.iter().zip(&found.bins).enumerate();
         let mut used = bins.filter(|(number, _)| found.used & 1 << number != 0);
         self.used == found.used
@@ -190,7 +190,7 @@ impl Deaths {
     }
 }
 
-serialize!(Deaths { used, met, bins });
+serialize!(ExpiryHistogram { used, met, bins });
 serialize!(Bin { bytes, first, last });
 
 impl Bin {
@@ -205,26 +205,26 @@ impl Bin {
     }
 }
 
-impl Moment {
-    fn of(at: Instant, scale: Timescale) -> Moment {
+impl BinPosition {
+    fn of(at: Instant, scale: Timescale) -> BinPosition {
         let age_ms = at.0.saturating_sub(scale.base_ms);
         let age_shift = u32::from(scale.age_shift);
         let Some(octave) = (age_ms >> age_shift).checked_ilog2() else {
-            let part = (age_ms * PARTS) >> age_shift;
-            return Moment { bin: 0, part };
+            let part = (age_ms * PARTS_PER_BIN) >> age_shift;
+            return BinPosition { bin: 0, part };
         };
         if octave >= AGE_OCTAVES {
-            return Moment {
+            return BinPosition {
                 bin: BINS - 1,
-                part: PARTS,
+                part: PARTS_PER_BIN,
             };
         }
         // In 2^16ths of the octave, of which the upper half is the second bin.
         let within = ((age_ms << 16) >> (octave + age_shift)) & 0xFFFF;
         let half = within >> 15;
-        Moment {
+        BinPosition {
             bin: 1 + 2 * octave as usize + half as usize,
-            part: ((within & 0x7FFF) * PARTS) >> 15,
+            part: ((within & 0x7FFF) * PARTS_PER_BIN) >> 15,
         }
     }
 }
@@ -244,9 +244,9 @@ fn bounds_ms(bin: usize, scale: Timescale) -> (f64, f64) {
     (scale.base_ms as f64 + age_ms, width_ms)
 }
 
-/// Whether deaths at `deadline` and at `now` are counted in one bin, so that either may come first.
+/// Whether expiries at `deadline` and at `now` are counted in one bin, so that either may come first.
 pub(crate) fn is_same_bin(deadline: Deadline, now: Instant, scale: Timescale) -> bool {
-    let bin = |at| Moment::of(at, scale).bin;
+    let bin = |at| BinPosition::of(at, scale).bin;
     deadline.instant().is_some_and(|at| bin(at) == bin(now))
 }
 
@@ -269,43 +269,44 @@ mod tests {
     }
 
     #[test]
-    fn later_moments_have_later_places() {
-        let mut before = Moment { bin: 0, part: 0 };
+    fn later_moments_have_later_positions() {
+        let mut before = BinPosition { bin: 0, part: 0 };
         for step in 0..400_000_u64 {
             let age_ms = step * (1 + step / 1_000);
-            let moment = Moment::of(at(age_ms), SCALE);
+            let moment = BinPosition::of(at(age_ms), SCALE);
             assert!(
-                (moment.bin, moment.part) >= (before.bin, before.part) && moment.part <= PARTS,
+                (moment.bin, moment.part) >= (before.bin, before.part)
+                    && moment.part <= PARTS_PER_BIN,
                 "{age_ms} ms at {moment:?} after {before:?}"
             );
             before = moment;
         }
-        assert_eq!(Moment::of(at(u64::MAX / 2), SCALE).bin, BINS - 1);
+        assert_eq!(BinPosition::of(at(u64::MAX / 2), SCALE).bin, BINS - 1);
     }
 
     #[test]
     fn nothing_is_dead_before_its_time_and_all_of_it_soon_after() {
         for ttl_ms in [10, 255, 256, 2_047, 2_048, 5_000, 60_000, 3_600_000] {
-            let mut deaths = Deaths::new();
-            deaths.add(1_600, deadline(ttl_ms), SCALE);
+            let mut histogram = ExpiryHistogram::new();
+            histogram.add(1_600, deadline(ttl_ms), SCALE);
             assert_eq!(
-                deaths.dead_bytes(at(ttl_ms * 99 / 100), SCALE),
+                histogram.dead_bytes(at(ttl_ms * 99 / 100), SCALE),
                 0,
                 "{ttl_ms}"
             );
             let after = at(ttl_ms + ttl_ms / 50 + 20);
-            assert_eq!(deaths.dead_bytes(after, SCALE), 1_600, "{ttl_ms}");
+            assert_eq!(histogram.dead_bytes(after, SCALE), 1_600, "{ttl_ms}");
         }
     }
 
     #[test]
     fn the_estimate_is_close_for_deadlines_spread_over_an_hour() {
-        let mut deaths = Deaths::new();
+        let mut histogram = ExpiryHistogram::new();
         for ms in (0..3_600_000).step_by(100) {
-            deaths.add(16, deadline(ms), SCALE);
+            histogram.add(16, deadline(ms), SCALE);
         }
         for minute in 1..60 {
-            let dead = deaths.dead_bytes(at(minute * 60_000), SCALE);
+            let dead = histogram.dead_bytes(at(minute * 60_000), SCALE);
             let exact = minute as usize * 600 * 16;
             assert!(
                 dead.abs_diff(exact) <= 36_000 * 16 / 100,
@@ -315,12 +316,12 @@ mod tests {
     }
 
     #[test]
-    fn a_moment_lies_within_the_bounds_of_its_place() {
+    fn a_moment_lies_within_the_bounds_of_its_bin() {
         for step in 0..60_000_u64 {
             let age_ms = step * (1 + step / 100);
-            let Moment { bin, part } = Moment::of(at(age_ms), SCALE);
+            let BinPosition { bin, part } = BinPosition::of(at(age_ms), SCALE);
             let (begin_ms, width_ms) = bounds_ms(bin, SCALE);
-            let within = (at(age_ms).0 as f64 - begin_ms) / width_ms * PARTS as f64;
+            let within = (at(age_ms).0 as f64 - begin_ms) / width_ms * PARTS_PER_BIN as f64;
             let is_last = bin == BINS - 1;
             // Moments are found in whole 2^16ths of an octave.
             let rounding = 0.01;
@@ -333,22 +334,22 @@ mod tests {
     }
 
     #[test]
-    fn jittered_lifetimes_do_not_count_as_dead_early() {
-        let mut deaths = Deaths::new();
+    fn jittered_ttls_do_not_count_as_expired_early() {
+        let mut histogram = ExpiryHistogram::new();
         for number in 0..1_000 {
-            deaths.add(160, deadline(100_000 - number * 10), SCALE);
+            histogram.add(160, deadline(100_000 - number * 10), SCALE);
         }
-        assert_eq!(deaths.dead_bytes(at(89_000), SCALE), 0);
-        assert!(deaths.dead_bytes(at(92_000), SCALE) < 160 * 300);
-        assert_eq!(deaths.dead_bytes(at(100_300), SCALE), 160_000);
+        assert_eq!(histogram.dead_bytes(at(89_000), SCALE), 0);
+        assert!(histogram.dead_bytes(at(92_000), SCALE) < 160 * 300);
+        assert_eq!(histogram.dead_bytes(at(100_300), SCALE), 160_000);
     }
 
     #[test]
-    fn what_dies_in_a_stretch_of_time_is_seen_there_and_seldom_elsewhere() {
+    fn what_expires_in_a_stretch_of_time_is_seen_there_and_seldom_elsewhere() {
         for ttl_ms in (0..4_000_000).step_by(7_001) {
-            let mut deaths = Deaths::new();
-            deaths.add(100, deadline(ttl_ms), SCALE);
-            let has = |from: u64, until: u64| deaths.has_between(at(from), at(until), SCALE);
+            let mut histogram = ExpiryHistogram::new();
+            histogram.add(100, deadline(ttl_ms), SCALE);
+            let has = |from: u64, until: u64| histogram.has_between(at(from), at(until), SCALE);
             assert!(has(ttl_ms.saturating_sub(1), ttl_ms), "{ttl_ms}");
             assert!(has(ttl_ms / 2, ttl_ms * 2), "{ttl_ms}");
             let bin = ttl_ms / 50 + 20;
@@ -361,12 +362,12 @@ mod tests {
     }
 
     #[test]
-    fn bytes_taken_back_do_not_die_again() {
-        let mut deaths = Deaths::new();
-        deaths.add(100, deadline(5_000), SCALE);
-        deaths.add(50, Deadline::NEVER, SCALE);
-        deaths.remove(100, deadline(5_000), SCALE);
-        deaths.remove(50, Deadline::NEVER, SCALE);
-        assert_eq!(deaths.dead_bytes(Instant(u64::MAX), SCALE), 0);
+    fn bytes_taken_back_do_not_expire_again() {
+        let mut histogram = ExpiryHistogram::new();
+        histogram.add(100, deadline(5_000), SCALE);
+        histogram.add(50, Deadline::NEVER, SCALE);
+        histogram.remove(100, deadline(5_000), SCALE);
+        histogram.remove(50, Deadline::NEVER, SCALE);
+        assert_eq!(histogram.dead_bytes(Instant(u64::MAX), SCALE), 0);
     }
 }
