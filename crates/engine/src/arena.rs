@@ -14,12 +14,12 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use crate::atomic_memcpy;
 use crate::clock::{Deadline, Instant};
+use crate::deadline_encoding::DeadlineEncoding;
 use crate::error::Error;
 use crate::heap::{note_pinned, note_released};
 use crate::key::Key;
 use crate::memory::{LINE_BYTES, Place, Region, prefetch};
 use crate::space::{Kind, Space};
-use crate::timescale::Timescale;
 
 /// Beside a segment's pins: uses of its items do not count yet.
 const YOUNG: u32 = 1 << 31;
@@ -32,16 +32,16 @@ pub(crate) struct Arena {
     region: Region,
     /// How many use each segment, and [`YOUNG`].
     pins: Box<[AtomicU32]>,
-    /// How deadlines are written in each segment, see [`Timescale::pack`]; zero where items are
+    /// How deadlines are written in each segment, see [`DeadlineEncoding::pack`]; zero where items are
     /// read under the lock only.
     // Relaxed: the shard's sequence tells a reader without the lock whether it was true.
-    scales: Box<[AtomicU32]>,
-    /// What scales are packed from.
+    encodings: Box<[AtomicU32]>,
+    /// What encodings are packed from.
     made: Instant,
 }
 
 impl Arena {
-    /// Bytes of a segment's pins and scale. Those of segments without memory are not even touched.
+    /// Bytes of a segment's pins and encoding. Those of segments without memory are not even touched.
     pub(crate) const SEGMENT_BYTES: usize = 2 * size_of::<AtomicU32>();
 
     /// Reserves `segments` segments of `1 << segment_shift` bytes, at the moment `made`; their
@@ -56,13 +56,13 @@ impl Arena {
         let pins = Box::new_zeroed_slice(segments);
         // SAFETY: all bits zero are an atomic number, which is zero.
         let pins = unsafe { pins.assume_init() };
-        let scales = Box::new_zeroed_slice(segments);
+        let encodings = Box::new_zeroed_slice(segments);
         // SAFETY: as above.
-        let scales = unsafe { scales.assume_init() };
+        let encodings = unsafe { encodings.assume_init() };
         Ok(Arena {
             region,
             pins,
-            scales,
+            encodings,
             made,
             segment_shift,
         })
@@ -121,21 +121,21 @@ impl Arena {
         pins.is_some_and(|pins| pins.load(Ordering::Relaxed) & YOUNG != 0)
     }
 
-    /// Lets the segment's items be read without the lock, with deadlines written in `scale`, or
+    /// Lets the segment's items be read without the lock, with deadlines written in `encoding`, or
     /// not; only under the shard's lock.
-    pub(crate) fn open_to_readers(&self, segment: u32, scale: Option<Timescale>) {
-        let word = scale.and_then(|scale| scale.pack(self.made));
+    pub(crate) fn open_to_readers(&self, segment: u32, encoding: Option<DeadlineEncoding>) {
+        let word = encoding.and_then(|encoding| encoding.pack(self.made));
         // Relaxed: see the field.
-        self.scales[segment as usize].store(word.unwrap_or(0), Ordering::Relaxed);
+        self.encodings[segment as usize].store(word.unwrap_or(0), Ordering::Relaxed);
     }
 
     /// How deadlines are written in the segment that `offset` lies in, if its items may be read
     /// without the lock; needs no lock, see [`sequence`](crate::sequence).
     #[inline]
-    pub(crate) fn optimistic_scale(&self, offset: usize) -> Option<Timescale> {
-        let segment = self.scales.get(offset >> self.segment_shift)?;
+    pub(crate) fn optimistic_encoding(&self, offset: usize) -> Option<DeadlineEncoding> {
+        let segment = self.encodings.get(offset >> self.segment_shift)?;
         // Relaxed: see the field.
-        Timescale::unpack(segment.load(Ordering::Relaxed), self.made)
+        DeadlineEncoding::unpack(segment.load(Ordering::Relaxed), self.made)
     }
 
     /// The first eight bytes of an item, if they end inside the arena; needs no lock.

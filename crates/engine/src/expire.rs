@@ -215,7 +215,7 @@ impl Excess {
 pub(crate) fn flow_of(layout: &Layout, segment: &Segment, now: Instant) -> Flow {
     let age_ms = now
         .0
-        .saturating_sub(segment.scale().base_ms)
+        .saturating_sub(segment.encoding().base_ms)
         .max(AGE_MS_MIN);
     match layout.deadline.remaining_ms(now) {
         Some(left_ms) if left_ms <= age_ms * LASTING_AGES => Flow::Brief,

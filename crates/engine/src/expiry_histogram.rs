@@ -9,8 +9,8 @@
 //! Why: docs/decisions/0004 and 0013. Tests: at the end of this file.
 
 use crate::clock::{Deadline, Instant};
+use crate::deadline_encoding::{AGE_OCTAVES, DeadlineEncoding};
 use crate::serialize::serialize;
-use crate::timescale::{AGE_OCTAVES, Timescale};
 
 /// The first bin, two for each octave, and one for all longer lives.
 const BINS: usize = 2 * AGE_OCTAVES as usize + 2;
@@ -70,11 +70,11 @@ impl ExpiryHistogram {
     }
 
     /// Counts `bytes` that expire at `deadline`.
-    pub(crate) fn add(&mut self, bytes: usize, deadline: Deadline, scale: Timescale) {
+    pub(crate) fn add(&mut self, bytes: usize, deadline: Deadline, encoding: DeadlineEncoding) {
         let Some(at) = deadline.instant() else {
             return;
         };
-        let BinPosition { bin, part } = BinPosition::of(at, scale);
+        let BinPosition { bin, part } = BinPosition::of(at, encoding);
         let part = part as u8;
         let is_new = self.used & 1 << bin == 0;
         self.used |= 1 << bin;
@@ -92,9 +92,9 @@ impl ExpiryHistogram {
     }
 
     /// Takes back `bytes` that were to expire at `deadline`: they are removed for another reason.
-    pub(crate) fn remove(&mut self, bytes: usize, deadline: Deadline, scale: Timescale) {
+    pub(crate) fn remove(&mut self, bytes: usize, deadline: Deadline, encoding: DeadlineEncoding) {
         if let Some(at) = deadline.instant() {
-            let number = BinPosition::of(at, scale).bin;
+            let number = BinPosition::of(at, encoding).bin;
             let bin = &mut self.bins[number];
             bin.set_bytes(bin.bytes().saturating_sub(bytes));
             if bin.bytes() == 0 {
@@ -117,8 +117,8 @@ impl ExpiryHistogram {
     }
 
     /// About how many bytes have expired by `now`, those that were met left out.
-    pub(crate) fn dead_bytes(&self, now: Instant, scale: Timescale) -> usize {
-        let moment = BinPosition::of(now, scale);
+    pub(crate) fn dead_bytes(&self, now: Instant, encoding: DeadlineEncoding) -> usize {
+        let moment = BinPosition::of(now, encoding);
         let (mut dead, mut left) = (0, self.used);
         while left != 0 {
             let number = left.trailing_zeros() as usize;
@@ -139,9 +139,14 @@ impl ExpiryHistogram {
     }
 
     /// Whether some bytes may expire after `from` and not after `until`.
-    pub(crate) fn has_between(&self, from: Instant, until: Instant, scale: Timescale) -> bool {
+    pub(crate) fn has_between(
+        &self,
+        from: Instant,
+        until: Instant,
+        encoding: DeadlineEncoding,
+    ) -> bool {
         let position = |at| {
-            let BinPosition { bin, part } = BinPosition::of(at, scale);
+            let BinPosition { bin, part } = BinPosition::of(at, encoding);
             (bin, part)
         };
         let (from, until) = (position(from), position(until));
@@ -155,14 +160,14 @@ impl ExpiryHistogram {
     /// When the bytes expire, bin by bin; none of them after `last`.
     pub(crate) fn expiring(
         &self,
-        scale: Timescale,
+        encoding: DeadlineEncoding,
         last: Deadline,
     ) -> impl Iterator<Item = ExpiringBytes> + '_ {
         let last_ms = last.instant().map_or(f64::INFINITY, |at| at.0 as f64);
         let used = (0..BINS).filter(|number| self.used & 1 << number != 0);
         used.map(move |number| {
             let bin = self.bins[number];
-            let (begin_ms, width_ms) = bounds_ms(number, scale);
+            let (begin_ms, width_ms) = bounds_ms(number, encoding);
             let (from_ms, until_ms) = if number == BINS - 1 {
                 (begin_ms, last_ms)
             } else {
@@ -206,9 +211,9 @@ impl Bin {
 }
 
 impl BinPosition {
-    fn of(at: Instant, scale: Timescale) -> BinPosition {
-        let age_ms = at.0.saturating_sub(scale.base_ms);
-        let age_shift = u32::from(scale.age_shift);
+    fn of(at: Instant, encoding: DeadlineEncoding) -> BinPosition {
+        let age_ms = at.0.saturating_sub(encoding.base_ms);
+        let age_shift = u32::from(encoding.age_shift);
         let Some(octave) = (age_ms >> age_shift).checked_ilog2() else {
             let part = (age_ms * PARTS_PER_BIN) >> age_shift;
             return BinPosition { bin: 0, part };
@@ -230,9 +235,9 @@ impl BinPosition {
 }
 
 /// When a bin begins, in milliseconds of the clock, and how long it is.
-fn bounds_ms(bin: usize, scale: Timescale) -> (f64, f64) {
+fn bounds_ms(bin: usize, encoding: DeadlineEncoding) -> (f64, f64) {
     // Shifted, since powers of a float need not be exact.
-    let first_ms = (1_u64 << scale.age_shift) as f64;
+    let first_ms = (1_u64 << encoding.age_shift) as f64;
     let (age_ms, width_ms) = match bin.checked_sub(1) {
         None => (0.0, first_ms),
         Some(half) => {
@@ -241,12 +246,12 @@ fn bounds_ms(bin: usize, scale: Timescale) -> (f64, f64) {
             (octave_ms * (1.0 + within), octave_ms / 2.0)
         }
     };
-    (scale.base_ms as f64 + age_ms, width_ms)
+    (encoding.base_ms as f64 + age_ms, width_ms)
 }
 
 /// Whether expiries at `deadline` and at `now` are counted in one bin, so that either may come first.
-pub(crate) fn is_same_bin(deadline: Deadline, now: Instant, scale: Timescale) -> bool {
-    let bin = |at| BinPosition::of(at, scale).bin;
+pub(crate) fn is_same_bin(deadline: Deadline, now: Instant, encoding: DeadlineEncoding) -> bool {
+    let bin = |at| BinPosition::of(at, encoding).bin;
     deadline.instant().is_some_and(|at| bin(at) == bin(now))
 }
 
@@ -254,14 +259,14 @@ pub(crate) fn is_same_bin(deadline: Deadline, now: Instant, scale: Timescale) ->
 mod tests {
     use super::*;
 
-    const SCALE: Timescale = Timescale {
+    const ENCODING: DeadlineEncoding = DeadlineEncoding {
         base_ms: 1_000,
         width: 3,
         age_shift: 8,
     };
 
     fn at(ms: u64) -> Instant {
-        Instant(SCALE.base_ms + ms)
+        Instant(ENCODING.base_ms + ms)
     }
 
     fn deadline(ms: u64) -> Deadline {
@@ -273,7 +278,7 @@ mod tests {
         let mut before = BinPosition { bin: 0, part: 0 };
         for step in 0..400_000_u64 {
             let age_ms = step * (1 + step / 1_000);
-            let moment = BinPosition::of(at(age_ms), SCALE);
+            let moment = BinPosition::of(at(age_ms), ENCODING);
             assert!(
                 (moment.bin, moment.part) >= (before.bin, before.part)
                     && moment.part <= PARTS_PER_BIN,
@@ -281,21 +286,21 @@ mod tests {
             );
             before = moment;
         }
-        assert_eq!(BinPosition::of(at(u64::MAX / 2), SCALE).bin, BINS - 1);
+        assert_eq!(BinPosition::of(at(u64::MAX / 2), ENCODING).bin, BINS - 1);
     }
 
     #[test]
     fn nothing_is_dead_before_its_time_and_all_of_it_soon_after() {
         for ttl_ms in [10, 255, 256, 2_047, 2_048, 5_000, 60_000, 3_600_000] {
             let mut histogram = ExpiryHistogram::new();
-            histogram.add(1_600, deadline(ttl_ms), SCALE);
+            histogram.add(1_600, deadline(ttl_ms), ENCODING);
             assert_eq!(
-                histogram.dead_bytes(at(ttl_ms * 99 / 100), SCALE),
+                histogram.dead_bytes(at(ttl_ms * 99 / 100), ENCODING),
                 0,
                 "{ttl_ms}"
             );
             let after = at(ttl_ms + ttl_ms / 50 + 20);
-            assert_eq!(histogram.dead_bytes(after, SCALE), 1_600, "{ttl_ms}");
+            assert_eq!(histogram.dead_bytes(after, ENCODING), 1_600, "{ttl_ms}");
         }
     }
 
@@ -303,10 +308,10 @@ mod tests {
     fn the_estimate_is_close_for_deadlines_spread_over_an_hour() {
         let mut histogram = ExpiryHistogram::new();
         for ms in (0..3_600_000).step_by(100) {
-            histogram.add(16, deadline(ms), SCALE);
+            histogram.add(16, deadline(ms), ENCODING);
         }
         for minute in 1..60 {
-            let dead = histogram.dead_bytes(at(minute * 60_000), SCALE);
+            let dead = histogram.dead_bytes(at(minute * 60_000), ENCODING);
             let exact = minute as usize * 600 * 16;
             assert!(
                 dead.abs_diff(exact) <= 36_000 * 16 / 100,
@@ -319,8 +324,8 @@ mod tests {
     fn a_moment_lies_within_the_bounds_of_its_bin() {
         for step in 0..60_000_u64 {
             let age_ms = step * (1 + step / 100);
-            let BinPosition { bin, part } = BinPosition::of(at(age_ms), SCALE);
-            let (begin_ms, width_ms) = bounds_ms(bin, SCALE);
+            let BinPosition { bin, part } = BinPosition::of(at(age_ms), ENCODING);
+            let (begin_ms, width_ms) = bounds_ms(bin, ENCODING);
             let within = (at(age_ms).0 as f64 - begin_ms) / width_ms * PARTS_PER_BIN as f64;
             let is_last = bin == BINS - 1;
             // Moments are found in whole 2^16ths of an octave.
@@ -337,19 +342,19 @@ mod tests {
     fn jittered_ttls_do_not_count_as_expired_early() {
         let mut histogram = ExpiryHistogram::new();
         for number in 0..1_000 {
-            histogram.add(160, deadline(100_000 - number * 10), SCALE);
+            histogram.add(160, deadline(100_000 - number * 10), ENCODING);
         }
-        assert_eq!(histogram.dead_bytes(at(89_000), SCALE), 0);
-        assert!(histogram.dead_bytes(at(92_000), SCALE) < 160 * 300);
-        assert_eq!(histogram.dead_bytes(at(100_300), SCALE), 160_000);
+        assert_eq!(histogram.dead_bytes(at(89_000), ENCODING), 0);
+        assert!(histogram.dead_bytes(at(92_000), ENCODING) < 160 * 300);
+        assert_eq!(histogram.dead_bytes(at(100_300), ENCODING), 160_000);
     }
 
     #[test]
     fn what_expires_in_a_stretch_of_time_is_seen_there_and_seldom_elsewhere() {
         for ttl_ms in (0..4_000_000).step_by(7_001) {
             let mut histogram = ExpiryHistogram::new();
-            histogram.add(100, deadline(ttl_ms), SCALE);
-            let has = |from: u64, until: u64| histogram.has_between(at(from), at(until), SCALE);
+            histogram.add(100, deadline(ttl_ms), ENCODING);
+            let has = |from: u64, until: u64| histogram.has_between(at(from), at(until), ENCODING);
             assert!(has(ttl_ms.saturating_sub(1), ttl_ms), "{ttl_ms}");
             assert!(has(ttl_ms / 2, ttl_ms * 2), "{ttl_ms}");
             let bin = ttl_ms / 50 + 20;
@@ -364,10 +369,10 @@ mod tests {
     #[test]
     fn bytes_taken_back_do_not_expire_again() {
         let mut histogram = ExpiryHistogram::new();
-        histogram.add(100, deadline(5_000), SCALE);
-        histogram.add(50, Deadline::NEVER, SCALE);
-        histogram.remove(100, deadline(5_000), SCALE);
-        histogram.remove(50, Deadline::NEVER, SCALE);
-        assert_eq!(histogram.dead_bytes(Instant(u64::MAX), SCALE), 0);
+        histogram.add(100, deadline(5_000), ENCODING);
+        histogram.add(50, Deadline::NEVER, ENCODING);
+        histogram.remove(100, deadline(5_000), ENCODING);
+        histogram.remove(50, Deadline::NEVER, ENCODING);
+        assert_eq!(histogram.dead_bytes(Instant(u64::MAX), ENCODING), 0);
     }
 }

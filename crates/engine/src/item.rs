@@ -22,9 +22,9 @@ pub(crate) use self::plausible::{is_plausible, plausible_bytes};
 
 use crate::arena::Arena;
 use crate::clock::{Deadline, Instant};
+use crate::deadline_encoding::{DeadlineEncoding, never};
 use crate::key::Key;
 use crate::space::{Kind, Space};
-use crate::timescale::{Timescale, never};
 
 /// Longest key of a plain item.
 const PLAIN_KEY_BYTES_MAX: usize = 250;
@@ -207,14 +207,14 @@ impl Spec {
         self.space != Space::MAIN || self.kind != Kind::STRING
     }
 
-    /// Encodes the header for a segment with `scale`.
+    /// Encodes the header for a segment with `encoding`.
     #[inline(never)]
-    pub(crate) fn header(&self, scale: Timescale) -> Header {
+    pub(crate) fn header(&self, encoding: DeadlineEncoding) -> Header {
         let mut header = Header {
             bytes: [0; HEADER_BYTES_MAX + 8],
             len: 0,
         };
-        let deadline = scale.encode(self.deadline);
+        let deadline = encoding.encode(self.deadline);
         let fields = self.fields(deadline.is_none());
         if fields == 0 && !self.is_packed {
             header.push(self.key_bytes as u8);
@@ -225,7 +225,7 @@ impl Spec {
         }
         header.push_base_128(self.value_bytes, self.length_bytes());
         if let Some(number) = deadline {
-            header.push_le(number, usize::from(scale.width));
+            header.push_le(number, usize::from(encoding.width));
         }
         if fields != 0 {
             self.push_fields(fields, &mut header);
@@ -236,7 +236,7 @@ impl Spec {
     /// The header as a number of that many bytes, little end first, if it is a plain one that fits
     /// into eight bytes, as most are.
     #[inline]
-    pub(crate) fn short_header(&self, scale: Timescale) -> Option<(u64, usize)> {
+    pub(crate) fn short_header(&self, encoding: DeadlineEncoding) -> Option<(u64, usize)> {
         let is_plain = self.flags | self.space.0 | u32::from(self.kind.0) == 0
             && self.version.is_none()
             && self.lease.is_default()
@@ -247,7 +247,7 @@ impl Spec {
         if !is_plain || has_long_key || self.value_bytes >= 1 << 14 {
             return None;
         }
-        let deadline = scale.encode(self.deadline)?;
+        let deadline = encoding.encode(self.deadline)?;
         let value_bytes = self.value_bytes as u64;
         let (length, length_bytes) = if value_bytes < 0x80 {
             (value_bytes, 1)
@@ -255,28 +255,28 @@ impl Spec {
             (value_bytes & 0x7f | 0x80 | value_bytes >> 7 << 8, 2)
         };
         let word = self.key_bytes as u64 | length << 8 | deadline << (8 + 8 * length_bytes);
-        Some((word, 1 + length_bytes + usize::from(scale.width)))
+        Some((word, 1 + length_bytes + usize::from(encoding.width)))
     }
 
-    /// Bytes of the whole item in a segment with `scale`.
+    /// Bytes of the whole item in a segment with `encoding`.
     #[inline]
-    pub(crate) fn total_bytes(&self, scale: Timescale) -> usize {
-        let header_bytes = match self.short_header(scale) {
+    pub(crate) fn total_bytes(&self, encoding: DeadlineEncoding) -> usize {
+        let header_bytes = match self.short_header(encoding) {
             Some((_, bytes)) => bytes,
-            None => self.long_header_bytes(scale),
+            None => self.long_header_bytes(encoding),
         };
         header_bytes + self.key_bytes + self.value_bytes
     }
 
     /// Bytes of the header that [`Spec::header`] makes.
-    fn long_header_bytes(&self, scale: Timescale) -> usize {
-        let own_deadline = scale.encode(self.deadline).is_none();
+    fn long_header_bytes(&self, encoding: DeadlineEncoding) -> usize {
+        let own_deadline = encoding.encode(self.deadline).is_none();
         let fields = self.fields(own_deadline);
         let begin = match (fields, self.is_packed) {
             (0, false) => 1,
             _ => 2 + key_length_bytes(fields),
         };
-        let width = if own_deadline { 0 } else { scale.width };
+        let width = if own_deadline { 0 } else { encoding.width };
         let fields_bytes = FIELDS_BYTES[usize::from(fields)];
         begin + self.length_bytes() + usize::from(width) + fields_bytes
     }
@@ -360,19 +360,23 @@ impl Entry {
     }
 }
 
-/// Reads the entry at `offset`, which lies in a segment with `scale`.
+/// Reads the entry at `offset`, which lies in a segment with `encoding`.
 #[inline]
-pub(crate) fn read(arena: &Arena, offset: usize, scale: Timescale) -> Entry {
+pub(crate) fn read(arena: &Arena, offset: usize, encoding: DeadlineEncoding) -> Entry {
     // Nearly all headers end within eight bytes: one load has them whole.
-    match read_short(arena.first_bytes(offset), offset, scale) {
+    match read_short(arena.first_bytes(offset), offset, encoding) {
         Some(layout) => Entry::Item(layout),
-        None => read_slowly(arena, offset, scale),
+        None => read_slowly(arena, offset, encoding),
     }
 }
 
 /// The layout of an item at `offset` that begins with `first_bytes`, if its header ends with these.
 #[inline]
-pub(crate) fn read_short(first_bytes: u64, offset: usize, scale: Timescale) -> Option<Layout> {
+pub(crate) fn read_short(
+    first_bytes: u64,
+    offset: usize,
+    encoding: DeadlineEncoding,
+) -> Option<Layout> {
     let key_bytes = (first_bytes & 0xff) as usize;
     let is_short = first_bytes & 0x8000 == 0;
     if key_bytes > PLAIN_KEY_BYTES_MAX || (!is_short && first_bytes & 0x80_0000 != 0) {
@@ -384,14 +388,14 @@ pub(crate) fn read_short(first_bytes: u64, offset: usize, scale: Timescale) -> O
         (first_bytes >> 8 & 0x7f | (first_bytes >> 16 & 0x7f) << 7, 2)
     };
     let deadline_at = offset + 1 + length_bytes;
-    let number = first_bytes >> (8 + 8 * length_bytes) & never(scale.width);
-    let key_at = deadline_at + usize::from(scale.width);
+    let number = first_bytes >> (8 + 8 * length_bytes) & never(encoding.width);
+    let key_at = deadline_at + usize::from(encoding.width);
     Some(Layout {
         offset,
         key_at,
         key_word: key_bytes as u64,
         value_bytes: value_bytes as usize,
-        deadline: scale.decode(number),
+        deadline: encoding.decode(number),
         fields: 0,
         deadline_at,
         fields_at: key_at,
@@ -404,7 +408,7 @@ pub(crate) fn read_short(first_bytes: u64, offset: usize, scale: Timescale) -> O
 pub(crate) fn read_flagged(
     first_bytes: u128,
     offset: usize,
-    scale: Timescale,
+    encoding: DeadlineEncoding,
 ) -> Option<(Layout, u32)> {
     let [first, fields, key_bytes, length, more, ..] = first_bytes.to_le_bytes();
     let flags_bytes = match fields {
@@ -421,7 +425,7 @@ pub(crate) fn read_flagged(
     } else {
         (usize::from(length & 0x7f) | usize::from(more) << 7, 5)
     };
-    let fields_from = deadline_from + usize::from(scale.width);
+    let fields_from = deadline_from + usize::from(encoding.width);
     let bytes_from = |from: usize| first_bytes >> (8 * from);
     let flags = bytes_from(fields_from) as u32 & (u32::MAX >> (32 - 8 * flags_bytes));
     let layout = Layout {
@@ -429,7 +433,7 @@ pub(crate) fn read_flagged(
         key_at: offset + fields_from + flags_bytes,
         key_word: u64::from(key_bytes),
         value_bytes,
-        deadline: scale.decode(bytes_from(deadline_from) as u64 & never(scale.width)),
+        deadline: encoding.decode(bytes_from(deadline_from) as u64 & never(encoding.width)),
         fields: u16::from(fields),
         deadline_at: offset + deadline_from,
         fields_at: offset + fields_from,
@@ -439,18 +443,18 @@ pub(crate) fn read_flagged(
 
 /// Reads any entry, byte by byte.
 #[inline(never)]
-fn read_slowly(arena: &Arena, offset: usize, scale: Timescale) -> Entry {
+fn read_slowly(arena: &Arena, offset: usize, encoding: DeadlineEncoding) -> Entry {
     let first = arena.byte(offset);
     if usize::from(first) <= PLAIN_KEY_BYTES_MAX {
         let (value_bytes, at) = read_base_128(arena, offset + 1);
-        let number = read_le(arena, at, usize::from(scale.width));
-        let key_at = at + usize::from(scale.width);
+        let number = read_le(arena, at, usize::from(encoding.width));
+        let key_at = at + usize::from(encoding.width);
         return Entry::Item(Layout {
             offset,
             key_at,
             key_word: u64::from(first),
             value_bytes,
-            deadline: scale.decode(number),
+            deadline: encoding.decode(number),
             fields: 0,
             deadline_at: at,
             fields_at: key_at,
@@ -460,21 +464,21 @@ fn read_slowly(arena: &Arena, offset: usize, scale: Timescale) -> Entry {
         HOLE_OF_ONE => Entry::Hole(1),
         HOLE => Entry::Hole(read_base_128(arena, offset + 1).0),
         DRAFT => Entry::Draft(read_base_128(arena, offset + 1).0),
-        EXTENDED => Entry::Item(read_extended(arena, offset, scale)),
-        PACKED => Entry::Item(read_packed(arena, offset, scale)),
+        EXTENDED => Entry::Item(read_extended(arena, offset, encoding)),
+        PACKED => Entry::Item(read_packed(arena, offset, encoding)),
         other => unreachable!("no entry begins with {other}"),
     }
 }
 
 #[inline(never)]
-fn read_packed(arena: &Arena, offset: usize, scale: Timescale) -> Layout {
-    let mut layout = read_extended(arena, offset, scale);
+fn read_packed(arena: &Arena, offset: usize, encoding: DeadlineEncoding) -> Layout {
+    let mut layout = read_extended(arena, offset, encoding);
     layout.fields |= PACKED_VALUE;
     layout
 }
 
 #[inline(never)]
-fn read_extended(arena: &Arena, offset: usize, scale: Timescale) -> Layout {
+fn read_extended(arena: &Arena, offset: usize, encoding: DeadlineEncoding) -> Layout {
     let fields = arena.byte(offset + 1);
     let key_width = key_length_bytes(fields);
     let key_bytes = read_le(arena, offset + 2, key_width);
@@ -483,7 +487,7 @@ fn read_extended(arena: &Arena, offset: usize, scale: Timescale) -> Layout {
     let width = if own_deadline {
         0
     } else {
-        usize::from(scale.width)
+        usize::from(encoding.width)
     };
     let fields_at = deadline_at + width;
     let key_at = fields_at + FIELDS_BYTES[usize::from(fields)];
@@ -507,7 +511,7 @@ fn read_extended(arena: &Arena, offset: usize, scale: Timescale) -> Layout {
             u64::MAX => Deadline::NEVER,
             number => Deadline::at(Instant(number)),
         },
-        None => scale.decode(read_le(arena, deadline_at, width)),
+        None => encoding.decode(read_le(arena, deadline_at, width)),
     };
     layout
 }
@@ -585,17 +589,17 @@ mod tests {
         is_packed: false,
     };
 
-    fn check_round_trip(spec: Spec, scale: Timescale) -> usize {
+    fn check_round_trip(spec: Spec, encoding: DeadlineEncoding) -> usize {
         let arena = Arena::reserve(1, 20, Instant(0), None).unwrap();
-        let header = spec.header(scale);
+        let header = spec.header(encoding);
         // SAFETY: only this test uses the arena.
         unsafe { arena.write(100, header.bytes()) };
-        let Entry::Item(layout) = read(&arena, 100, scale) else {
+        let Entry::Item(layout) = read(&arena, 100, encoding) else {
             panic!("not an item")
         };
-        assert_eq!(layout.spec(&arena), spec, "{scale:?}");
-        assert_eq!(layout.total_bytes(), spec.total_bytes(scale));
-        check_sixteen_bytes(&arena, &spec, scale);
+        assert_eq!(layout.spec(&arena), spec, "{encoding:?}");
+        assert_eq!(layout.total_bytes(), spec.total_bytes(encoding));
+        check_sixteen_bytes(&arena, &spec, encoding);
         assert!(header.bytes().len() <= HEADER_BYTES_MAX);
         // A handle may read the value while the item becomes a hole.
         assert!(hole(layout.total_bytes()).bytes().len() <= layout.value_at() - 100);
@@ -603,19 +607,19 @@ mod tests {
     }
 
     /// Who sees sixteen bytes alone reads the same item, or knows that they do not tell.
-    fn check_sixteen_bytes(arena: &Arena, spec: &Spec, scale: Timescale) {
+    fn check_sixteen_bytes(arena: &Arena, spec: &Spec, encoding: DeadlineEncoding) {
         let (first, more) = (arena.first_bytes(100), arena.first_bytes(108));
         let both = u128::from(first) | u128::from(more) << 64;
-        let short = read_short(first, 100, scale).map(|layout| (layout, 0));
-        let seen = short.or_else(|| read_flagged(both, 100, scale));
+        let short = read_short(first, 100, encoding).map(|layout| (layout, 0));
+        let seen = short.or_else(|| read_flagged(both, 100, encoding));
         let keys = if spec.flags == 0 { 1..=250 } else { 0..=255 };
         let is_told = Spec { flags: 0, ..*spec }
             == Spec::plain(spec.key_bytes, spec.value_bytes, spec.deadline)
             && keys.contains(&spec.key_bytes)
             && spec.value_bytes < 1 << 14
             && !spec.is_packed
-            && scale.encode(spec.deadline).is_some();
-        assert_eq!(seen.is_some(), is_told, "{spec:?} {scale:?}");
+            && encoding.encode(spec.deadline).is_some();
+        assert_eq!(seen.is_some(), is_told, "{spec:?} {encoding:?}");
         if let Some((layout, flags)) = seen {
             assert_eq!((layout.spec(arena), flags), (*spec, spec.flags));
         }
@@ -623,13 +627,13 @@ mod tests {
 
     #[test]
     fn a_small_item_with_a_deadline_has_a_header_of_five_bytes() {
-        let scale = Timescale::new(1_000, 3);
+        let encoding = DeadlineEncoding::new(1_000, 3);
         let spec = Spec {
             deadline: Instant(5_000).plus_ms(0),
             ..PLAIN
         };
-        assert_eq!(check_round_trip(spec, scale), 5);
-        assert_eq!(check_round_trip(PLAIN, Timescale::new(1_000, 0)), 2);
+        assert_eq!(check_round_trip(spec, encoding), 5);
+        assert_eq!(check_round_trip(PLAIN, DeadlineEncoding::new(1_000, 0)), 2);
     }
 
     #[test]
@@ -655,22 +659,22 @@ mod tests {
                 is_edited: false,
                 is_packed: bits >> 9 == 1,
             };
-            for width in Timescale::WIDTHS {
-                check_round_trip(spec, Timescale::new(4_000, width));
+            for width in DeadlineEncoding::WIDTHS {
+                check_round_trip(spec, DeadlineEncoding::new(4_000, width));
             }
         }
     }
 
     #[test]
     fn a_deadline_that_does_not_fit_the_segment_is_kept_exactly() {
-        let scale = Timescale::new(0, 3);
+        let encoding = DeadlineEncoding::new(0, 3);
         for ms in [0, (1 << 24) - 2, (1 << 24) - 1, 1 << 24, 1 << 40] {
             check_round_trip(
                 Spec {
                     deadline: Deadline::at(Instant(ms)),
                     ..PLAIN
                 },
-                scale,
+                encoding,
             );
         }
     }
@@ -678,12 +682,12 @@ mod tests {
     #[test]
     fn holes_of_any_size_are_read_back() {
         let arena = Arena::reserve(1, 20, Instant(0), None).unwrap();
-        let scale = Timescale::new(0, 0);
+        let encoding = DeadlineEncoding::new(0, 0);
         for bytes in [1, 2, 3, 127, 128, 129, 16_383, 1 << 20, 512 << 20] {
             // SAFETY: only this test uses the arena.
             unsafe { arena.write(0, hole(bytes).bytes()) };
             assert!(hole(bytes).bytes().len() <= bytes);
-            assert_eq!(read(&arena, 0, scale).total_bytes(), bytes);
+            assert_eq!(read(&arena, 0, encoding).total_bytes(), bytes);
         }
     }
 }

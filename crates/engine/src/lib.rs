@@ -13,7 +13,7 @@ mod serialize; // the encoding of what a clean stop saves
 pub mod key; // keys and their hash
 mod memory; // where memory comes from, the bound on it
 mod heap; // what a thread has allocated, what the allocator keeps
-mod timescale; // how deadlines are written in one segment
+mod deadline_encoding; // how deadlines are written in one segment
 mod atomic_memcpy; // copies of bytes that another thread may write meanwhile
 mod sequence; // whether somebody changed a shard while it was read without its lock
 mod claim; // how one thread keeps a shard to itself for several operations

@@ -26,19 +26,19 @@ use self::extents::Reuse;
 use self::share::Share;
 use crate::arena::Arena;
 use crate::clock::{Deadline, Instant};
+use crate::deadline_encoding::{DeadlineEncoding, RecentDeadlines};
 use crate::item::{self, Entry, Layout};
 use crate::memory::{Budget, PAGE_BYTES, whole_pages};
 use crate::metadata::Metadata;
 use crate::policy::SmallShare;
 use crate::segment::{HISTOGRAM_BYTES, Queue, STREAMS, Segment, Stream, Use};
 use crate::timer_wheel::{Horizon, WheelPosition};
-use crate::timescale::{Recent, Timescale};
 
 /// Bytes made resident at a time in a segment that upkeep has not touched ahead.
 const TOUCH_BYTES: usize = 16 << 10;
 
 /// Bytes that an entry of the segment table takes: what is known of the segment, and its pins
-/// and scale.
+/// and encoding.
 pub(crate) const TABLE_ENTRY_BYTES: usize = size_of::<Segment>() + Arena::SEGMENT_BYTES;
 
 /// Memory that certainly suffices for an item of `bytes` in an extent: its pages, its part of the
@@ -85,7 +85,7 @@ pub(crate) struct Log {
     open: [Option<u32>; STREAMS],
     /// Offset up to which the open segment's memory is known to be resident.
     touched: [usize; STREAMS],
-    recent: [Recent; STREAMS],
+    recent: [RecentDeadlines; STREAMS],
     /// Sealed segments, oldest first.
     sealed: [VecDeque<u32>; 2],
     /// Bytes of memory of the open and sealed segments.
@@ -155,7 +155,7 @@ impl Log {
             partial: Vec::new(),
             open: [None; STREAMS],
             touched: [0; STREAMS],
-            recent: [Recent::default(); STREAMS],
+            recent: [RecentDeadlines::default(); STREAMS],
             sealed: [VecDeque::new(), VecDeque::new()],
             queue_bytes: [0; 2],
             resident_bytes: 0,
@@ -289,8 +289,8 @@ impl Log {
     /// Reads the entry at `offset`.
     #[inline]
     pub(crate) fn read(&self, offset: usize) -> Entry {
-        let scale = self.segment(self.segment_of(offset)).scale();
-        item::read(&self.arena, offset, scale)
+        let encoding = self.segment(self.segment_of(offset)).encoding();
+        item::read(&self.arena, offset, encoding)
     }
 
     /// The bytes `[offset, offset + len)`, which belong to an item.
@@ -325,9 +325,13 @@ impl Log {
     /// How deadlines are written in the stream's open segment, if there is one that takes items
     /// with this deadline.
     #[inline]
-    pub(crate) fn open_scale(&self, stream: Stream, deadline: Deadline) -> Option<Timescale> {
+    pub(crate) fn open_encoding(
+        &self,
+        stream: Stream,
+        deadline: Deadline,
+    ) -> Option<DeadlineEncoding> {
         let segment = self.segment(self.open[stream.index()]?);
-        segment.accepts(deadline).then(|| segment.scale())
+        segment.accepts(deadline).then(|| segment.encoding())
     }
 
     /// Sets up to where the deadlines are counted of items in segments that are opened from now on.
@@ -361,7 +365,7 @@ impl Log {
         })
     }
 
-    /// Notes an item's deadline for the choice of the next segment's scale.
+    /// Notes an item's deadline for the choice of the next segment's encoding.
     #[inline]
     pub(crate) fn note_deadline(&mut self, stream: Stream, deadline: Deadline, now: Instant) {
         self.recent[stream.index()].note(deadline, now);
@@ -448,15 +452,15 @@ impl Log {
         };
         // Sealed only when its successor is there: without one it still takes small items.
         self.seal(stream);
-        let scale = self.recent[at].take_scale(now);
+        let encoding = self.recent[at].take_encoding(now);
         let room_bytes = self.segment_bytes();
-        let mut segment = Segment::of(Use::Open, stream.queue, scale, self.horizon, room_bytes);
+        let mut segment = Segment::of(Use::Open, stream.queue, encoding, self.horizon, room_bytes);
         if is_timed {
             segment.add_histogram();
         }
         self.segments[number as usize] = segment;
         self.record_opened(number);
-        self.arena.open_to_readers(number, Some(scale));
+        self.arena.open_to_readers(number, Some(encoding));
         self.open[at] = Some(number);
         self.touched[at] = touched;
         self.queue_bytes[stream.queue as usize] += room_bytes;

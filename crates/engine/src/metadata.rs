@@ -18,9 +18,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, compiler_fence};
 
 use crate::clock::Instant;
+use crate::deadline_encoding::DeadlineEncoding;
 use crate::memory::{Region, whole_pages};
 use crate::segment::{Flushed, Queue};
-use crate::timescale::Timescale;
 
 /// What is known of a shard besides its index.
 #[derive(Debug, Default)]
@@ -75,7 +75,7 @@ const NO_FLUSH: u64 = u64::MAX;
 /// A segment as its record tells it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SegmentMetadata {
-    pub(crate) scale: Timescale,
+    pub(crate) encoding: DeadlineEncoding,
     pub(crate) queue: Queue,
     pub(crate) room_bytes: usize,
     /// Segments were opened in this order.
@@ -246,11 +246,11 @@ impl Metadata {
         let Some((mapped, record)) = self.record(segment) else {
             return;
         };
-        let Timescale {
+        let DeadlineEncoding {
             base_ms,
             width,
             age_shift,
-        } = recorded.scale;
+        } = recorded.encoding;
         let facts = u64::from(width)
             | u64::from(age_shift) << 8
             | (recorded.queue as u64) << 16
@@ -291,11 +291,11 @@ impl Metadata {
         let width = facts as u8;
         let room_bytes = (facts >> 32) as usize;
         let is_sound = check == load(&record.check)
-            && Timescale::WIDTHS.contains(&width)
-            && base_ms <= Timescale::BASE_MS_MAX
+            && DeadlineEncoding::WIDTHS.contains(&width)
+            && base_ms <= DeadlineEncoding::BASE_MS_MAX
             && room_bytes > 0;
         is_sound.then(|| SegmentMetadata {
-            scale: Timescale {
+            encoding: DeadlineEncoding {
                 base_ms,
                 width,
                 age_shift: (facts >> 8) as u8 & 31,
@@ -408,7 +408,7 @@ mod tests {
     const LINES: usize = 4096;
 
     const SEGMENT: SegmentMetadata = SegmentMetadata {
-        scale: Timescale::new(512, 3),
+        encoding: DeadlineEncoding::new(512, 3),
         queue: Queue::Main,
         room_bytes: 4096,
         order: 9,

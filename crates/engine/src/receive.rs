@@ -39,7 +39,7 @@ impl Shard {
                 let Some(room) = room else {
                     return Err(self.store.refuse());
                 };
-                let taken = spec.total_bytes(self.store.segment(room.segment).scale());
+                let taken = spec.total_bytes(self.store.segment(room.segment).encoding());
                 self.store.waste_room(room, taken - bytes);
                 Room {
                     offset: room.offset + (taken - bytes),

@@ -10,10 +10,10 @@
 //! How segments are taken, filled and given back is in `log.rs`.
 
 use crate::clock::{Deadline, Instant};
+use crate::deadline_encoding::DeadlineEncoding;
 use crate::expiry_histogram::{ExpiringBytes, ExpiryHistogram};
 use crate::serialize::{serialize, serialize_enum};
 use crate::timer_wheel::{Due, Horizon, WheelPosition};
-use crate::timescale::Timescale;
 
 const STAMPS: usize = 2;
 
@@ -106,7 +106,7 @@ pub(crate) enum Use {
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Segment {
-    /// The scale's parts, one by one so that they leave no gap.
+    /// The encoding's parts, one by one so that they leave no gap.
     base_ms: u64,
     width: u8,
     age_shift: u8,
@@ -188,19 +188,19 @@ impl Segment {
         }
     }
 
-    /// A segment of `room_bytes` that is used as said, with deadlines written in `scale` and
+    /// A segment of `room_bytes` that is used as said, with deadlines written in `encoding` and
     /// counted up to `horizon`.
     pub(crate) fn of(
         used: Use,
         queue: Queue,
-        scale: Timescale,
+        encoding: DeadlineEncoding,
         horizon: Horizon,
         room_bytes: usize,
     ) -> Segment {
         Segment {
-            base_ms: scale.base_ms,
-            width: scale.width,
-            age_shift: scale.age_shift,
+            base_ms: encoding.base_ms,
+            width: encoding.width,
+            age_shift: encoding.age_shift,
             used,
             queue,
             horizon,
@@ -211,8 +211,8 @@ impl Segment {
 
     /// How deadlines are written in it.
     #[inline]
-    pub(crate) fn scale(&self) -> Timescale {
-        Timescale {
+    pub(crate) fn encoding(&self) -> DeadlineEncoding {
+        DeadlineEncoding {
             base_ms: self.base_ms,
             width: self.width,
             age_shift: self.age_shift,
@@ -302,9 +302,9 @@ impl Segment {
     pub(crate) fn count(&mut self, bytes: usize, deadline: Deadline) {
         self.items += 1;
         self.last_deadline = self.last_deadline.max(deadline);
-        let scale = self.scale();
+        let encoding = self.encoding();
         if let Some(histogram) = &mut self.histogram {
-            histogram.add(bytes, deadline, scale);
+            histogram.add(bytes, deadline, encoding);
         }
     }
 
@@ -316,9 +316,9 @@ impl Segment {
             // The next one, which may be the same with another deadline, is the only one.
             self.last_deadline = Deadline::PASSED;
         }
-        let scale = self.scale();
+        let encoding = self.encoding();
         if let Some(histogram) = &mut self.histogram {
-            histogram.remove(bytes, deadline, scale);
+            histogram.remove(bytes, deadline, encoding);
         }
     }
 
@@ -344,9 +344,9 @@ impl Segment {
         if self.items == 1 {
             return 0;
         }
-        let scale = self.scale();
+        let encoding = self.encoding();
         let histogram = self.histogram.as_deref();
-        histogram.map_or(0, |histogram| histogram.dead_bytes(now, scale))
+        histogram.map_or(0, |histogram| histogram.dead_bytes(now, encoding))
     }
 
     /// Notes that an item which is over was removed because somebody met it.
@@ -410,7 +410,7 @@ impl Segment {
         }
         let mut expiring = 0;
         if let Some(histogram) = &self.histogram {
-            for one in histogram.expiring(self.scale(), self.last_deadline) {
+            for one in histogram.expiring(self.encoding(), self.last_deadline) {
                 expiring += one.bytes;
                 each(one);
             }
@@ -421,7 +421,7 @@ impl Segment {
     /// Whether one of its items may end after `from` and not after `until`.
     pub(crate) fn may_end_between(&self, from: Instant, until: Instant) -> bool {
         match &self.histogram {
-            Some(histogram) => histogram.has_between(from, until, self.scale()),
+            Some(histogram) => histogram.has_between(from, until, self.encoding()),
             // Without a histogram there is one item with a deadline, or none.
             None => self.items > 0 && !self.last_deadline.has_passed(from),
         }

@@ -373,7 +373,7 @@ impl Shard {
                 _ => self.put_elsewhere(key, old, spec, 0, content, now),
             };
         };
-        let bytes = taken.total_bytes(self.store.segment(room.segment).scale());
+        let bytes = taken.total_bytes(self.store.segment(room.segment).encoding());
         if is_gone && !matches!(content, Content::Bytes(_)) {
             self.store.waste_room(room, bytes);
             return Ok(None);

@@ -34,6 +34,7 @@ use std::sync::Arc;
 
 use crate::arena::{Arena, Pinner};
 use crate::clock::{Deadline, Instant};
+use crate::deadline_encoding::DeadlineEncoding;
 use crate::error::Error;
 use crate::index::{Index, SlotRef};
 use crate::item::{self, Entry, Layout, Patch, Spec};
@@ -49,7 +50,6 @@ use crate::stats::ReclaimLag;
 use crate::table::{Candidate, Table};
 use crate::tally::Tally;
 use crate::timer_wheel::WheelPosition;
-use crate::timescale::Timescale;
 
 /// Counts of what happened to items, since the shard was made.
 #[derive(Clone, Copy, Debug, Default)]
@@ -71,8 +71,8 @@ pub(crate) struct Counts {
 }
 
 /// How a deadline is written in an extent that is made at `now`: any later one fits as well.
-pub(crate) fn extent_scale(now: Instant) -> Timescale {
-    Timescale::new(now.0, 5)
+pub(crate) fn extent_encoding(now: Instant) -> DeadlineEncoding {
+    DeadlineEncoding::new(now.0, 5)
 }
 
 /// Where an item's new value comes from.
@@ -306,8 +306,8 @@ impl Store {
 
     #[inline]
     fn write_header(&mut self, room: Room, spec: &Spec) -> Layout {
-        let scale = self.log.segment(room.segment).scale();
-        let Some((word, bytes)) = spec.short_header(scale) else {
+        let encoding = self.log.segment(room.segment).encoding();
+        let Some((word, bytes)) = spec.short_header(encoding) else {
             return self.write_long_header(room, spec);
         };
         if bytes + spec.key_bytes >= 8 {
@@ -317,12 +317,12 @@ impl Store {
         } else {
             self.log.write(room.offset, &word.to_le_bytes()[..bytes]);
         }
-        Layout::of_short(spec, room.offset, bytes, scale)
+        Layout::of_short(spec, room.offset, bytes, encoding)
     }
 
     #[inline(never)]
     fn write_long_header(&mut self, room: Room, spec: &Spec) -> Layout {
-        let header = spec.header(self.log.segment(room.segment).scale());
+        let header = spec.header(self.log.segment(room.segment).encoding());
         self.log.write(room.offset, header.bytes());
         match self.log.read(room.offset) {
             Entry::Item(layout) => layout,
@@ -333,12 +333,18 @@ impl Store {
     /// Takes room for an item of `spec` without reclaiming anything; `None` if there is none.
     pub(crate) fn take_room(&mut self, stream: Stream, spec: &Spec, now: Instant) -> Option<Room> {
         self.log.note_deadline(stream, spec.deadline, now);
-        self.take_room_of(stream, spec.deadline, |scale| spec.total_bytes(scale), now)
+        self.take_room_of(
+            stream,
+            spec.deadline,
+            |encoding| spec.total_bytes(encoding),
+            now,
+        )
     }
 
     /// Whether an item of `spec` is better off with an extent of its own.
     pub(crate) fn wants_extent(&self, spec: &Spec, now: Instant) -> bool {
-        self.log.wants_extent(spec.total_bytes(extent_scale(now)))
+        self.log
+            .wants_extent(spec.total_bytes(extent_encoding(now)))
     }
 
     /// Takes room for as many bytes as `bytes_in` says of a segment for items with this deadline.
@@ -346,27 +352,27 @@ impl Store {
         &mut self,
         stream: Stream,
         deadline: Deadline,
-        bytes_in: impl Fn(Timescale) -> usize,
+        bytes_in: impl Fn(DeadlineEncoding) -> usize,
         now: Instant,
     ) -> Option<Room> {
-        if let Some(scale) = self.log.open_scale(stream, deadline) {
-            let bytes = bytes_in(scale);
+        if let Some(encoding) = self.log.open_encoding(stream, deadline) {
+            let bytes = bytes_in(encoding);
             if !self.log.wants_extent(bytes)
                 && let Some(room) = self.log.take_room(stream, bytes, now)
             {
                 return Some(room);
             }
         }
-        let scale = extent_scale(now);
-        let bytes = bytes_in(scale);
+        let encoding = extent_encoding(now);
+        let bytes = bytes_in(encoding);
         if self.log.wants_extent(bytes) {
-            return self.log.take_extent(stream.queue, bytes, scale, now);
+            return self.log.take_extent(stream.queue, bytes, encoding, now);
         }
         if !self.log.roll(stream, deadline, bytes, now) {
             return None;
         }
-        let scale = self.log.open_scale(stream, deadline)?;
-        self.log.take_room(stream, bytes_in(scale), now)
+        let encoding = self.log.open_encoding(stream, deadline)?;
+        self.log.take_room(stream, bytes_in(encoding), now)
     }
 
     /// Writes an item's header and key, and counts it as live; the caller writes its value.
@@ -544,7 +550,7 @@ impl Store {
     /// As [`Store::retime`], as a part of a change in place.
     fn set_deadline(&mut self, located: &Located, deadline: Deadline) -> bool {
         let segment = self.log.segment(located.segment);
-        let patch = located.layout.patch_deadline(deadline, segment.scale());
+        let patch = located.layout.patch_deadline(deadline, segment.encoding());
         let Some(patch) = patch.filter(|_| segment.accepts(deadline)) else {
             return false;
         };

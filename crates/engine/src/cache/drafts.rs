@@ -409,7 +409,7 @@ impl Cache {
         let oldest = cells.filter_map(|(number, cell)| {
             let shard = self.lock_beside_claims(cell);
             let oldest = shard.reclaimer.oldest(&shard.store)?;
-            Some((shard.store.segment(oldest).scale().base_ms, number))
+            Some((shard.store.segment(oldest).encoding().base_ms, number))
         });
         oldest.min().map(|(_, number)| number)
     }

@@ -254,13 +254,13 @@ impl ShardCell {
         scratch: &'s mut Scratch,
     ) -> Option<Item<'s>> {
         let (arena, offset) = (&self.arena, candidate.offset());
-        let scale = arena.optimistic_scale(offset)?;
+        let encoding = arena.optimistic_encoding(offset)?;
         let first_bytes = arena.optimistic_first_bytes(offset)?;
-        let (layout, flags) = match item::read_short(first_bytes, offset, scale) {
+        let (layout, flags) = match item::read_short(first_bytes, offset, encoding) {
             Some(layout) => (layout, 0),
             None => {
                 let more = u128::from(arena.optimistic_first_bytes(offset + 8)?) << 64;
-                item::read_flagged(u128::from(first_bytes) | more, offset, scale)?
+                item::read_flagged(u128::from(first_bytes) | more, offset, encoding)?
             }
         };
         let is_it =

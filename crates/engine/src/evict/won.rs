@@ -7,7 +7,7 @@ use crate::clock::Instant;
 use crate::item::Spec;
 use crate::log::Room;
 use crate::segment::Queue;
-use crate::store::{Store, extent_scale};
+use crate::store::{Store, extent_encoding};
 use crate::survey::emptiest;
 
 /// Segments that are emptied for one store, at most.
@@ -28,7 +28,7 @@ impl Reclaimer {
             if let Some(room) = store.take_room(queue.into(), spec, now) {
                 return Some(room);
             }
-            let bytes = spec.total_bytes(extent_scale(now));
+            let bytes = spec.total_bytes(extent_encoding(now));
             let takes_extent = store.wants_extent(spec, now) && store.may_take_extent(bytes);
             if takes_extent && store.release_free() {
                 continue;

@@ -8,8 +8,8 @@ use super::{
 };
 use crate::arena::Arena;
 use crate::clock::Deadline;
+use crate::deadline_encoding::DeadlineEncoding;
 use crate::space::{Kind, Space};
-use crate::timescale::Timescale;
 
 /// Where the parts of a stored item lie; read from its header.
 #[derive(Clone, Copy, Debug)]
@@ -162,7 +162,7 @@ impl Layout {
         spec: &Spec,
         offset: usize,
         header_bytes: usize,
-        scale: Timescale,
+        encoding: DeadlineEncoding,
     ) -> Layout {
         let key_at = offset + header_bytes;
         Layout {
@@ -172,13 +172,17 @@ impl Layout {
             value_bytes: spec.value_bytes,
             deadline: spec.deadline,
             fields: 0,
-            deadline_at: key_at - usize::from(scale.width),
+            deadline_at: key_at - usize::from(encoding.width),
             fields_at: key_at,
         }
     }
 
     /// The bytes that change the item's deadline where it lies, if it fits there.
-    pub(crate) fn patch_deadline(&self, deadline: Deadline, scale: Timescale) -> Option<Patch> {
+    pub(crate) fn patch_deadline(
+        &self,
+        deadline: Deadline,
+        encoding: DeadlineEncoding,
+    ) -> Option<Patch> {
         if let Some(at) = self.field_at(FIELD_DEADLINE) {
             let number = deadline.instant().map_or(u64::MAX, |at| at.0);
             return Some(Patch {
@@ -187,11 +191,11 @@ impl Layout {
                 len: 8,
             });
         }
-        let number = scale.encode(deadline)?;
+        let number = encoding.encode(deadline)?;
         Some(Patch {
             at: self.deadline_at,
             bytes: number.to_le_bytes(),
-            len: usize::from(scale.width),
+            len: usize::from(encoding.width),
         })
     }
 

@@ -7,31 +7,35 @@ use super::{
     DRAFT, EXTENDED, FIELD_DEADLINE, FIELD_FLAGS_8, FIELD_FLAGS_32, FIELD_SPACE, FIELDS_BYTES,
     HOLE, HOLE_OF_ONE, PLAIN_KEY_BYTES_MAX, key_length_bytes,
 };
-use crate::timescale::Timescale;
+use crate::deadline_encoding::DeadlineEncoding;
 
 /// Whether an item begins with `front`, of which `room` bytes may be its own: then it is read
 /// without going beyond these. `front` has all of them, or as many as the longest header.
-pub(crate) fn is_plausible(front: &[u8], room: usize, scale: Timescale) -> bool {
-    header_and_rest(front, scale).is_some_and(|(header, rest)| header + rest <= room)
+pub(crate) fn is_plausible(front: &[u8], room: usize, encoding: DeadlineEncoding) -> bool {
+    header_and_rest(front, encoding).is_some_and(|(header, rest)| header + rest <= room)
 }
 
 /// Bytes of the entry that begins with `front`, of which `room` bytes may be its own; `None` if
 /// what lies there is no entry.
-pub(crate) fn plausible_bytes(front: &[u8], room: usize, scale: Timescale) -> Option<usize> {
+pub(crate) fn plausible_bytes(
+    front: &[u8],
+    room: usize,
+    encoding: DeadlineEncoding,
+) -> Option<usize> {
     let bytes = match *front.first()? {
         HOLE_OF_ONE => 1,
         HOLE | DRAFT => base_128(front.get(1..)?)?.0,
-        _ => header_and_rest(front, scale).map(|(header, rest)| header + rest)?,
+        _ => header_and_rest(front, encoding).map(|(header, rest)| header + rest)?,
     };
     (1..=room).contains(&bytes).then_some(bytes)
 }
 
 /// Bytes of the header, and of key and value behind it.
-fn header_and_rest(front: &[u8], scale: Timescale) -> Option<(usize, usize)> {
+fn header_and_rest(front: &[u8], encoding: DeadlineEncoding) -> Option<(usize, usize)> {
     let first = *front.first()?;
     if usize::from(first) <= PLAIN_KEY_BYTES_MAX {
         let (value_bytes, length) = base_128(front.get(1..)?)?;
-        let header = 1 + length + usize::from(scale.width);
+        let header = 1 + length + usize::from(encoding.width);
         return is_inside(header, front).then_some((header, usize::from(first) + value_bytes));
     }
     if first != EXTENDED {
@@ -50,7 +54,7 @@ fn header_and_rest(front: &[u8], scale: Timescale) -> Option<(usize, usize)> {
         .fold(0, |sum, &byte| sum << 8 | usize::from(byte));
     let (value_bytes, length) = base_128(front.get(2 + key_width..)?)?;
     let width = match fields & FIELD_DEADLINE {
-        0 => usize::from(scale.width),
+        0 => usize::from(encoding.width),
         _ => 0,
     };
     let header = 2 + key_width + length + width + FIELDS_BYTES[usize::from(fields)];
@@ -101,13 +105,13 @@ mod tests {
             }
             front[3] &= 0x3f;
             let at = ROOM - 300 - random() as usize % 1_000;
-            let width = Timescale::WIDTHS[random() as usize % 4];
-            let scale = Timescale::new(1 << 20, width);
+            let width = DeadlineEncoding::WIDTHS[random() as usize % 4];
+            let encoding = DeadlineEncoding::new(1 << 20, width);
             // SAFETY: only this test uses the arena.
             unsafe { arena.write(at, &front) };
-            if is_plausible(&front, ROOM - at, scale) {
+            if is_plausible(&front, ROOM - at, encoding) {
                 plausible += 1;
-                match read(&arena, at, scale) {
+                match read(&arena, at, encoding) {
                     Entry::Item(layout) => assert!(at + layout.total_bytes() <= ROOM),
                     other => panic!("{front:?} is {other:?}"),
                 }

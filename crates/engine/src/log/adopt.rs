@@ -33,7 +33,7 @@ impl Log {
         self.opened += 1;
         let segment = self.segment(number);
         let recorded = SegmentMetadata {
-            scale: segment.scale(),
+            encoding: segment.encoding(),
             queue: segment.queue,
             room_bytes: segment.room_bytes(),
             order: self.opened,
@@ -117,7 +117,7 @@ impl Log {
         let mut segment = Segment::of(
             Use::Sealed,
             recorded.queue,
-            recorded.scale,
+            recorded.encoding,
             self.horizon,
             room_bytes,
         );
@@ -134,8 +134,8 @@ impl Log {
         self.queue_bytes[recorded.queue as usize] += room_bytes;
         self.opened = self.opened.max(recorded.order);
         let is_read_alone = self.is_extent(number) || recorded.flushed != Flushed::None;
-        let scale = (!is_read_alone).then_some(recorded.scale);
-        self.arena.open_to_readers(number, scale);
+        let encoding = (!is_read_alone).then_some(recorded.encoding);
+        self.arena.open_to_readers(number, encoding);
         adopted.segments.push((recorded.order, number));
         true
     }
@@ -148,7 +148,7 @@ impl Log {
         let end = start + segment.written_bytes();
         let hole = layout.offset - end;
         // No stamp: about when it was stored, the segment's base says.
-        let second = segment.scale().base_ms / 1000;
+        let second = segment.encoding().base_ms / 1000;
         segment.write(hole + bytes, second);
         segment.count(bytes, layout.deadline);
         if hole > 0 {
@@ -265,8 +265,8 @@ impl Log {
         for &number in self.in_use_numbers() {
             let segment = self.segment(number);
             let is_read_alone = self.is_extent(number) || segment.flushed != Flushed::None;
-            let scale = (!is_read_alone).then(|| segment.scale());
-            self.arena.open_to_readers(number, scale);
+            let encoding = (!is_read_alone).then(|| segment.encoding());
+            self.arena.open_to_readers(number, encoding);
         }
         for &number in &self.young {
             self.arena.set_young(number, true);

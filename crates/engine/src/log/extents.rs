@@ -13,9 +13,9 @@
 use super::{Log, Room, TABLE_ENTRY_BYTES, extent_bytes, is_better_off_alone};
 use crate::arena::Pin;
 use crate::clock::Instant;
+use crate::deadline_encoding::DeadlineEncoding;
 use crate::memory::Pledge;
 use crate::segment::{Queue, Segment, Use};
-use crate::timescale::Timescale;
 
 /// Bytes of an extent that are touched, or given back to the system, in one call.
 pub(crate) const PIECE_BYTES: usize = 2 << 20;
@@ -62,14 +62,14 @@ impl Log {
         &mut self,
         queue: Queue,
         bytes: usize,
-        scale: Timescale,
+        encoding: DeadlineEncoding,
         now: Instant,
     ) -> Option<Room> {
         let room_bytes = self.extent_bytes(bytes);
         if let Some(number) = self.take_empty(bytes) {
             self.partial.retain(|&partial| partial != number);
             self.share.count(room_bytes);
-            return Some(self.settle(number, queue, bytes, scale, now));
+            return Some(self.settle(number, queue, bytes, encoding, now));
         }
         if !self.may_take(room_bytes) || !self.share.take(room_bytes) {
             return None;
@@ -91,7 +91,7 @@ impl Log {
             self.release(number);
             return None;
         }
-        Some(self.settle(number, queue, bytes, scale, now))
+        Some(self.settle(number, queue, bytes, encoding, now))
     }
 
     /// Begins an extent for one item of `bytes`, and how many bytes of it have memory: all or none.
@@ -135,8 +135,8 @@ impl Log {
 
     /// Marks unused segments as those of an extent for an item of `bytes`.
     fn claim(&mut self, number: u32, bytes: usize) {
-        let scale = Timescale::new(0, 0);
-        let segment = Segment::of(Use::Partial, Queue::Small, scale, self.horizon, 0);
+        let encoding = DeadlineEncoding::new(0, 0);
+        let segment = Segment::of(Use::Partial, Queue::Small, encoding, self.horizon, 0);
         self.segments[number as usize] = segment;
         let span = bytes.div_ceil(self.segment_bytes());
         for continued in number as usize + 1..number as usize + span {
@@ -150,11 +150,11 @@ impl Log {
         number: u32,
         queue: Queue,
         bytes: usize,
-        scale: Timescale,
+        encoding: DeadlineEncoding,
         now: Instant,
     ) -> Room {
         let room_bytes = self.extent_bytes(bytes);
-        let mut segment = Segment::of(Use::Sealed, queue, scale, self.horizon, room_bytes);
+        let mut segment = Segment::of(Use::Sealed, queue, encoding, self.horizon, room_bytes);
         segment.write(bytes, now.0 / 1000);
         self.segments[number as usize] = segment;
         self.record_opened(number);
@@ -189,13 +189,13 @@ impl Log {
         &mut self,
         pin: &Pin,
         bytes: usize,
-        scale: Timescale,
+        encoding: DeadlineEncoding,
         now: Instant,
     ) -> Room {
         let number = pin.segment();
         self.partial.retain(|&partial| partial != number);
         self.share.count(self.extent_bytes(bytes));
-        self.settle(number, Queue::Small, bytes, scale, now)
+        self.settle(number, Queue::Small, bytes, encoding, now)
     }
 
     /// The same for an item that may need less: the memory behind it goes back.
@@ -204,14 +204,14 @@ impl Log {
         number: u32,
         queue: Queue,
         bytes: usize,
-        scale: Timescale,
+        encoding: DeadlineEncoding,
         now: Instant,
     ) -> Room {
         self.partial.retain(|&partial| partial != number);
         let (before, room_bytes) = (self.segment(number).room_bytes(), self.extent_bytes(bytes));
         self.cut_off(number, before, room_bytes);
         self.share.count(room_bytes);
-        self.settle(number, queue, bytes, scale, now)
+        self.settle(number, queue, bytes, encoding, now)
     }
 
     /// Notes that an item has left a segment, if that is an extent.

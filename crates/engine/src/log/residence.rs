@@ -8,9 +8,9 @@
 
 use super::Log;
 use crate::clock::Instant;
+use crate::deadline_encoding::DeadlineEncoding;
 use crate::memory::HUGE_PAGE_BYTES;
 use crate::segment::{HISTOGRAM_BYTES, Queue, Segment, Use};
-use crate::timescale::Timescale;
 
 /// Stretches that one call looks at for a huge page.
 const STRETCHES_LOOKED_AT: usize = 64;
@@ -75,11 +75,11 @@ impl Log {
         let number = self.take_fresh(0)?;
         self.grew_at = Some(now);
         let room_bytes = self.segment_bytes();
-        let scale = Timescale::new(0, 0);
+        let encoding = DeadlineEncoding::new(0, 0);
         self.segments[number as usize] = Segment::of(
             Use::InTransit,
             Queue::Small,
-            scale,
+            encoding,
             self.horizon,
             room_bytes,
         );

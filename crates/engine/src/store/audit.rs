@@ -314,7 +314,8 @@ impl Walk {
     fn add_item(&mut self, segment: &Segment, layout: &Layout, is_gone: bool, now: Instant) {
         let bytes = layout.total_bytes();
         self.items += u64::from(!is_gone);
-        self.histogram.add(bytes, layout.deadline, segment.scale());
+        self.histogram
+            .add(bytes, layout.deadline, segment.encoding());
         if is_gone {
             let is_expired = layout.deadline.has_passed(now);
             self.gone_items += 1;
@@ -328,7 +329,7 @@ impl Walk {
         }
         // An item that is the last of its segment counts as alive until its segment is dead.
         if segment.items == 1
-            || expiry_histogram::is_same_bin(layout.deadline, now, segment.scale())
+            || expiry_histogram::is_same_bin(layout.deadline, now, segment.encoding())
         {
             self.unsure_bytes += bytes as u64;
         }
@@ -338,7 +339,7 @@ impl Walk {
 /// Checks that an item is found under its key, and that its segment knows how long it lives.
 fn check_item(store: &Store, segment: &Segment, layout: &Layout) -> Result<(), Inconsistency> {
     let at = layout.offset;
-    let base = Instant(segment.scale().base_ms);
+    let base = Instant(segment.encoding().base_ms);
     if layout.deadline > segment.last_deadline && !layout.deadline.has_passed(base) {
         return inconsistent(format!("the item at {at} outlives its segment"));
     }

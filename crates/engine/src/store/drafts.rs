@@ -2,7 +2,7 @@
 //!
 //! Tests: tests/handles.rs.
 
-use super::{Room, Store, extent_scale};
+use super::{Room, Store, extent_encoding};
 use crate::arena::Pin;
 use crate::clock::Instant;
 use crate::item::{self, Layout, Spec};
@@ -27,7 +27,7 @@ impl Store {
 
     /// Ends the making of an extent that has all the memory for `bytes`.
     pub(crate) fn end_extent(&mut self, pin: &Pin, bytes: usize, now: Instant) -> Room {
-        self.log.end_extent(pin, bytes, extent_scale(now), now)
+        self.log.end_extent(pin, bytes, extent_encoding(now), now)
     }
 
     /// Room for an item of `spec` in an extent that is whole, if it goes there; what is over goes
@@ -39,13 +39,13 @@ impl Store {
         spec: &Spec,
         now: Instant,
     ) -> Option<Room> {
-        let scale = extent_scale(now);
-        let bytes = spec.total_bytes(scale);
+        let encoding = extent_encoding(now);
+        let bytes = spec.total_bytes(encoding);
         let fits = self.log.extent_bytes(bytes) <= self.log.segment(extent).room_bytes();
         if !fits || !self.log.wants_extent(bytes) {
             return None;
         }
-        Some(self.log.fit_extent(extent, queue, bytes, scale, now))
+        Some(self.log.fit_extent(extent, queue, bytes, encoding, now))
     }
 
     /// Whether so much may be taken beside what is spared.
@@ -92,7 +92,7 @@ impl Store {
         spec: &Spec,
         key: &[u8],
     ) -> Layout {
-        let item_bytes = spec.total_bytes(self.log.segment(room.segment).scale());
+        let item_bytes = spec.total_bytes(self.log.segment(room.segment).encoding());
         let before = room_bytes - item_bytes;
         if before > 0 {
             self.log.write(room.offset, item::hole(before).bytes());

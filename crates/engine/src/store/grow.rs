@@ -29,7 +29,9 @@ impl Store {
         let segment = self.log.segment(located.segment);
         let is_timed = deadline == layout.deadline
             || (segment.accepts(deadline)
-                && layout.patch_deadline(deadline, segment.scale()).is_some());
+                && layout
+                    .patch_deadline(deadline, segment.encoding())
+                    .is_some());
         is_timed
             && layout
                 .patch_value_bytes(layout.value_bytes + more)
@@ -82,7 +84,7 @@ impl Store {
         let (old_bytes, new_bytes) = (old.layout.total_bytes(), new.total_bytes());
         if new.deadline != old.layout.deadline {
             let segment = self.log.segment(number);
-            let patch = old.layout.patch_deadline(new.deadline, segment.scale());
+            let patch = old.layout.patch_deadline(new.deadline, segment.encoding());
             let (before, after) = (segment.due(old.layout.deadline), segment.due(new.deadline));
             self.patch(&patch.expect("the deadline fits"));
             self.tally.retime(new.space(), before, after);
@@ -138,8 +140,8 @@ impl Store {
     /// Whether an item of `spec`, which is at least as long, can be written where this one lies
     /// without its value being moved, and nobody reads that.
     pub(crate) fn grows_in_place(&self, located: &Located, spec: &Spec) -> bool {
-        let scale = self.log.segment(located.segment).scale();
-        let (layout, bytes) = (&located.layout, spec.total_bytes(scale));
+        let encoding = self.log.segment(located.segment).encoding();
+        let (layout, bytes) = (&located.layout, spec.total_bytes(encoding));
         let old_bytes = layout.total_bytes();
         // The old header may be longer than one that is written anew: it is as it was stored.
         let header_bytes = bytes - spec.key_bytes - spec.value_bytes;

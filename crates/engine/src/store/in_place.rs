@@ -17,7 +17,7 @@ impl Store {
     #[inline]
     pub(crate) fn fits_in_place(&self, located: &Located, spec: &Spec) -> bool {
         let segment = self.log.segment(located.segment);
-        let bytes = spec.total_bytes(segment.scale());
+        let bytes = spec.total_bytes(segment.encoding());
         let old_bytes = located.layout.total_bytes();
         (bytes <= old_bytes || bytes <= old_bytes + self.hole_behind(located))
             && segment.accepts(spec.deadline)
@@ -55,7 +55,7 @@ impl Store {
     fn write_over(&mut self, located: &Located, spec: &Spec, key: &[u8], value: &[u8]) -> Layout {
         let (old, segment) = (&located.layout, located.segment);
         let old_bytes = old.total_bytes();
-        let bytes = spec.total_bytes(self.log.segment(segment).scale());
+        let bytes = spec.total_bytes(self.log.segment(segment).encoding());
         if bytes != old_bytes {
             // What is left of the item's old room and of the hole behind it becomes one hole.
             let hole_behind = self.hole_behind(located);

@@ -76,7 +76,7 @@ impl Store {
     /// leaves unused: there is no other room for it.
     pub(crate) fn fits_by_force(&self, old: &Located, spec: &Spec) -> bool {
         let segment = self.log.segment(old.segment);
-        spec.total_bytes(segment.scale()) <= old.layout.total_bytes()
+        spec.total_bytes(segment.encoding()) <= old.layout.total_bytes()
             && segment.accepts(spec.deadline)
             && !self.log.is_pinned(old.segment)
     }

@@ -289,7 +289,7 @@ impl Store {
         while at < to {
             let room = to - at;
             let front = self.log.bytes(at, room.min(HEADER_BYTES_MAX));
-            match plausible_bytes(front, room, recorded.scale) {
+            match plausible_bytes(front, room, recorded.encoding) {
                 Some(bytes) => at += bytes,
                 None => return false,
             }
@@ -342,10 +342,10 @@ impl Store {
         let start = self.log.start_of(self.log.segment_of(offset));
         let room = (start + recorded.room_bytes).checked_sub(offset)?;
         let front = self.log.bytes(offset, room.min(HEADER_BYTES_MAX));
-        if !is_plausible(front, room, recorded.scale) {
+        if !is_plausible(front, room, recorded.encoding) {
             return None;
         }
-        match crate::item::read(self.log.arena(), offset, recorded.scale) {
+        match crate::item::read(self.log.arena(), offset, recorded.encoding) {
             Entry::Item(layout) => Some(layout),
             _ => None,
         }
@@ -386,11 +386,11 @@ impl Store {
         group: &[Survivor],
         walk: &mut RebuildWalk<'_>,
     ) {
-        // A deadline that the segment's scale has no room for stands in the item.
+        // A deadline that the segment's encoding has no room for stands in the item.
         let has_own = |one: &Survivor| {
             one.layout.deadline.instant().is_some() && !self.log.wants_extent(one.bytes)
         };
-        let is_timed = group.len() > 1 && recorded.scale.width > 0 || group.iter().any(has_own);
+        let is_timed = group.len() > 1 && recorded.encoding.width > 0 || group.iter().any(has_own);
         if !self
             .log
             .adopt(number, recorded, is_timed, &mut walk.adopted)
