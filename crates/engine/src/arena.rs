@@ -32,8 +32,8 @@ pub(crate) struct Arena {
     region: Region,
     /// How many use each segment, and [`YOUNG`].
     pins: Box<[AtomicU32]>,
-    /// How deadlines are written in each segment, see [`DeadlineEncoding::pack`]; zero where items are
-    /// read under the lock only.
+    /// How deadlines are written in each segment, see [`DeadlineEncoding::pack`]; zero where items
+    /// are read under the lock only.
     // Relaxed: the shard's sequence tells a reader without the lock whether it was true.
     encodings: Box<[AtomicU32]>,
     /// What encodings are packed from.
@@ -41,7 +41,8 @@ pub(crate) struct Arena {
 }
 
 impl Arena {
-    /// Bytes of a segment's pins and encoding. Those of segments without memory are not even touched.
+    /// Bytes of a segment's pins and encoding. Those of segments without memory are not even
+    /// touched.
     pub(crate) const SEGMENT_BYTES: usize = 2 * size_of::<AtomicU32>();
 
     /// Reserves `segments` segments of `1 << segment_shift` bytes, at the moment `made`; their
@@ -250,8 +251,8 @@ impl Arena {
             "outside the arena"
         );
         // SAFETY: inside the region by the assert; exclusive by the caller's promise but for those
-        // who read through `atomic_memcpy`. `bytes` may not overlap the target because it would be a
-        // living slice over the range.
+        // who read through `atomic_memcpy`. `bytes` may not overlap the target because it would be
+        // a living slice over the range.
         unsafe { atomic_memcpy::write(bytes, self.region.base().add(offset)) };
     }
 

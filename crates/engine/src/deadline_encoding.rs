@@ -17,7 +17,8 @@ pub(crate) struct DeadlineEncoding {
     pub(crate) base_ms: u64,
     /// Bytes of a deadline: 0, 3, 4 or 5.
     pub(crate) width: u8,
-    /// log2 of the milliseconds in the first bin of the segment's expiry histogram (expiry_histogram.rs).
+    /// log2 of the milliseconds in the first bin of the segment's expiry histogram
+    /// (expiry_histogram.rs).
     pub(crate) age_shift: u8,
 }
 
@@ -67,8 +68,8 @@ impl DeadlineEncoding {
         ))
     }
 
-    /// The position in [`DeadlineEncoding::WIDTHS`] of the narrowest width that `deadline` fits in when
-    /// counted from `base_ms`; `None` if it fits in none.
+    /// The position in [`DeadlineEncoding::WIDTHS`] of the narrowest width that `deadline` fits in
+    /// when counted from `base_ms`; `None` if it fits in none.
     pub(crate) fn narrowest(deadline: Deadline, base_ms: u64) -> Option<usize> {
         let Some(at) = deadline.instant() else {
             return Some(0);

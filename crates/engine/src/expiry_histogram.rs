@@ -249,7 +249,8 @@ fn bounds_ms(bin: usize, encoding: DeadlineEncoding) -> (f64, f64) {
     (encoding.base_ms as f64 + age_ms, width_ms)
 }
 
-/// Whether expiries at `deadline` and at `now` are counted in one bin, so that either may come first.
+/// Whether expiries at `deadline` and at `now` are counted in one bin, so that either may come
+/// first.
 pub(crate) fn is_same_bin(deadline: Deadline, now: Instant, encoding: DeadlineEncoding) -> bool {
     let bin = |at| BinPosition::of(at, encoding).bin;
     deadline.instant().is_some_and(|at| bin(at) == bin(now))

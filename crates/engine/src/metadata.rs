@@ -144,8 +144,8 @@ impl Metadata {
         self.0.is_some()
     }
 
-    /// Begins to change bytes of the item at `offset` where they lie: until [`Metadata::end_change`]
-    /// it is in doubt.
+    /// Begins to change bytes of the item at `offset` where they lie: until
+    /// [`Metadata::end_change`] it is in doubt.
     #[inline]
     pub(crate) fn begin_change(&self, offset: usize) {
         if let Some(mapped) = &self.0 {
@@ -379,8 +379,8 @@ impl MappedMetadata {
     }
 
     fn save_checked(&self, word: &AtomicU64, check: &AtomicU64, value: u64) {
-        // Release: what is given out or flushed by it comes behind. Between the two the record is not
-        // believed, which is the safe side.
+        // Release: what is given out or flushed by it comes behind. Between the two the record is
+        // not believed, which is the safe side.
         word.store(value, Ordering::Release);
         check.store(self.check([value, 0, 0, 0]), Ordering::Release);
     }

@@ -2,8 +2,8 @@
 //!
 //! Values stand one behind the other without tags, numbers little-endian. So a reader must have the
 //! same fields in the same order; [`FORM`] is the number of that layout. The caller has checked
-//! before that the bytes are complete and unchanged (`state/checkpoint.rs`). Here an impossible length
-//! or enum value is an error, and nothing else is.
+//! before that the bytes are complete and unchanged (`state/checkpoint.rs`). Here an impossible
+//! length or enum value is an error, and nothing else is.
 //!
 //! Why: docs/decisions/0058. Tests: at the end of this file, tests/clean_stop.rs.
 

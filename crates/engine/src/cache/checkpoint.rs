@@ -21,8 +21,8 @@ use super::cell::{Locked, ShardCell};
 use crate::serialize::Serializer;
 use crate::store::{Store, SumBudget};
 
-/// How often, and after which pauses, a checkpoint looks whether background maintenance has finished
-/// what it does without a lock.
+/// How often, and after which pauses, a checkpoint looks whether background maintenance has
+/// finished what it does without a lock.
 const QUIESCE_TRIES: usize = 200;
 const QUIESCE_PAUSE: Duration = Duration::from_millis(1);
 

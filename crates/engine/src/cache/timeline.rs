@@ -1,7 +1,8 @@
 //! Timeline: what leaves the cache in the next minute, hour and day because its time is over.
 //!
-//! An estimate from the segments' expiry histograms (`expiry_histogram.rs`): no item is looked at. Under a
-//! shard's lock its histograms are only copied out; they are spread over the steps without it.
+//! An estimate from the segments' expiry histograms (`expiry_histogram.rs`): no item is looked at.
+//! Under a shard's lock its histograms are only copied out; they are spread over the steps without
+//! it.
 //!
 //! Accuracy: bytes in one bin count as expiring evenly between the first and the last of them. So
 //! what leaves by some moment is told to about 1 % of all that the cache holds when items are

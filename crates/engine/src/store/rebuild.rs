@@ -4,9 +4,9 @@
 //! item: the caller has checked that nothing has changed since. Counters of events start at zero.
 //!
 //! After a kill, [`Store::rebuild`] walks the index, segment by segment. It keeps an entry if the
-//! segment is recorded, the item's key has the entry's tag, the blocks match their checksums, and the
-//! item is neither expired nor flushed. It re-inserts an entry that an interrupted split left in a
-//! bucket where no lookup comes. It drops the item that was being changed. The kept items are
+//! segment is recorded, the item's key has the entry's tag, the blocks match their checksums, and
+//! the item is neither expired nor flushed. It re-inserts an entry that an interrupted split left
+//! in a bucket where no lookup comes. It drops the item that was being changed. The kept items are
 //! counted, and the bytes between them become holes.
 //!
 //! Invariant: the walk is idempotent, so an interrupted one can be repeated.

@@ -2,8 +2,8 @@
 //!
 //! One stands for each block of memory, so that a wrong bit costs the items of one block. They
 //! cover headers, keys and values alike. A write takes the checksums of its blocks away
-//! ([`Metadata::clear_sums`](crate::metadata::Metadata::clear_sums)), background maintenance and a clean
-//! stop make those that are missing.
+//! ([`Metadata::clear_sums`](crate::metadata::Metadata::clear_sums)), background maintenance and a
+//! clean stop make those that are missing.
 //!
 //! Why: docs/decisions/0081. Tests: tests/restart.rs.
 
