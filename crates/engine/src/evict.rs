@@ -20,6 +20,7 @@ pub(crate) mod room; // what is won for a long value, some in each call
 
 use self::room::NO_EXTENT;
 use crate::clock::Instant;
+use crate::compaction::{CompactionScan, all_dead};
 use crate::ghost::Ghosts;
 use crate::item::Spec;
 use crate::log::Room;
@@ -27,7 +28,6 @@ use crate::policy::{GHOSTS_PERCENT_MAX, reads_needed, small_bytes};
 use crate::segment::Queue;
 use crate::serialize::{serialize, serialize_enum};
 use crate::store::{Located, Store};
-use crate::survey::{Survey, all_dead};
 
 /// Segments that are kept free for insertions to come.
 const RESERVE: usize = 2;
@@ -40,8 +40,8 @@ const GIVEN_BACK_PER_SEGMENT: usize = 2;
 /// While a segment is being evicted, the share of memory, in millionths, above which the dead go
 /// first again; looked at after so many milliseconds, or when this part of memory was buried.
 const DEAD_REVIEW_PPM: u64 = 40_000;
-const SURVEY_MS: u64 = 10;
-const SURVEY_SHARE: usize = 200;
+const RESCAN_MS: u64 = 10;
+const RESCAN_SHARE: usize = 200;
 /// Bytes that an insertion may copy for each of its own, up to a bound: beside small segments a
 /// large item takes the place of many that were read.
 const COPIES_PER_BYTE: usize = 4;
@@ -122,8 +122,8 @@ pub(crate) struct Reclaimer {
     /// extent that was made for that; [`NO_EXTENT`] for none.
     waits_for_room: bool,
     offered: u32,
-    /// When the dead were last surveyed for an eviction, and the bytes buried until then.
-    surveyed: (Instant, usize),
+    /// When the dead were last scanned for an eviction, and the bytes buried until then.
+    scanned: (Instant, usize),
     /// When a segment was last emptied to make room.
     evicted_at: Option<Instant>,
     /// Whether the last look for dead segments found one, so that there may be more.
@@ -151,7 +151,7 @@ serialize!(Reclaimer {
     ghosts,
     ghosts_wanted,
     newest,
-    surveyed,
+    scanned,
     evicted_at,
     is_tidying,
     nothing_dead_until,
@@ -171,7 +171,7 @@ impl Reclaimer {
             newest: Newest::Stays,
             waits_for_room: false,
             offered: NO_EXTENT,
-            surveyed: (Instant(0), 0),
+            scanned: (Instant(0), 0),
             evicted_at: None,
             is_tidying: false,
             nothing_dead_until: Instant(0),
@@ -257,7 +257,7 @@ impl Reclaimer {
                 }
             }
         }
-        self.is_tidying = self.compact(store, &Survey::of(store, None, now));
+        self.is_tidying = self.compact(store, &CompactionScan::of(store, None, now));
     }
 
     /// Room for an item of `spec`, made by force if there is none; `None` if nothing in this shard
@@ -351,18 +351,18 @@ impl Reclaimer {
 
     /// Makes the segment the victim that should go first.
     fn choose(&mut self, store: &mut Store, now: Instant) {
-        let survey = Survey::of(store, None, now);
-        if !self.compact(store, &survey) && !self.pack(store) && !store.keeps() {
-            self.choose_to_evict(store, &survey, now);
+        let scan = CompactionScan::of(store, None, now);
+        if !self.compact(store, &scan) && !self.pack(store) && !store.keeps() {
+            self.choose_to_evict(store, &scan, now);
         }
     }
 
     /// Makes the segment the victim that should be compacted, if there is one; whether there was.
-    fn compact(&mut self, store: &Store, survey: &Survey) -> bool {
-        let Some(segment) = survey.worth_compacting() else {
+    fn compact(&mut self, store: &Store, scan: &CompactionScan) -> bool {
+        let Some(segment) = scan.worth_compacting() else {
             return false;
         };
-        self.set_victim(store, segment, Purpose::Compact, survey.dead_ppm());
+        self.set_victim(store, segment, Purpose::Compact, scan.dead_ppm());
         true
     }
 
@@ -376,11 +376,11 @@ impl Reclaimer {
         true
     }
 
-    fn choose_to_evict(&mut self, store: &mut Store, survey: &Survey, now: Instant) {
+    fn choose_to_evict(&mut self, store: &mut Store, scan: &CompactionScan, now: Instant) {
         if let Some(segment) = self.next_to_evict(store) {
-            self.note_survey(store, survey, now);
+            self.note_scan(store, scan, now);
             self.plan_ghosts(store);
-            self.set_victim(store, segment, Purpose::Evict, survey.dead_ppm());
+            self.set_victim(store, segment, Purpose::Evict, scan.dead_ppm());
         }
     }
 
@@ -413,11 +413,11 @@ impl Reclaimer {
         victim.or_else(|| self.next_to_evict(store))
     }
 
-    /// Notes that live items leave while as much is dead as `survey` says.
-    fn note_survey(&mut self, store: &mut Store, survey: &Survey, now: Instant) {
+    /// Notes that live items leave while as much is dead as `scan` says.
+    fn note_scan(&mut self, store: &mut Store, scan: &CompactionScan, now: Instant) {
         let max = &mut store.counts.dead_at_eviction_max_ppm;
-        *max = survey.dead_ppm().max(*max);
-        self.surveyed = (now, store.buried_bytes());
+        *max = scan.dead_ppm().max(*max);
+        self.scanned = (now, store.buried_bytes());
         self.evicted_at = Some(now);
     }
 
@@ -430,9 +430,9 @@ impl Reclaimer {
         else {
             return;
         };
-        let (at, buried) = self.surveyed;
-        let is_recent = now.0 < at.0 + SURVEY_MS
-            && (store.buried_bytes() - buried) * SURVEY_SHARE < store.resident_bytes();
+        let (at, buried) = self.scanned;
+        let is_recent = now.0 < at.0 + RESCAN_MS
+            && (store.buried_bytes() - buried) * RESCAN_SHARE < store.resident_bytes();
         if is_recent {
             return;
         }
@@ -441,10 +441,10 @@ impl Reclaimer {
             self.victim = None;
             return;
         }
-        let survey = Survey::of(store, Some(victim.segment), now);
-        let is_much = survey.dead_ppm() > DEAD_REVIEW_PPM;
-        if !(is_much && self.compact(store, &survey)) {
-            self.note_survey(store, &survey, now);
+        let scan = CompactionScan::of(store, Some(victim.segment), now);
+        let is_much = scan.dead_ppm() > DEAD_REVIEW_PPM;
+        if !(is_much && self.compact(store, &scan)) {
+            self.note_scan(store, &scan, now);
         }
     }
 

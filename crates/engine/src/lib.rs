@@ -48,7 +48,7 @@ mod watch; // what a shard notes about its requests for the insights
 mod tally; // how many items each space has in a shard, and which spaces are gone
 mod store; // how index and log are kept in step, who may touch them
 mod expire; // how an item expires
-mod survey; // how much is dead, what is compacted for it
+mod compaction; // how much is reclaimable, which segment is compacted for it
 mod evict; // what leaves when memory is full
 mod shard; // one complete cache, single-threaded
 mod unpack; // compressed items that are stored plain

@@ -3,7 +3,7 @@
 //!
 //! A space that was retired, or the main space after a flush of its own, is gone at once: its items
 //! are over and counted apart until a purge, eviction or somebody who meets them has removed the
-//! last. Only then are their bytes dead for a survey.
+//! last. Only then do their bytes count as reclaimable.
 //!
 //! Why: docs/decisions/0015. Tests: tests/space.rs, tests/model.rs.
 

@@ -1,6 +1,6 @@
 //! Training: which families of values get a dictionary, and when dictionaries come and go.
 //!
-//! A step looks at some items of a few shards. A survey of many of them finds the family with most
+//! A step looks at some items of a few shards. A scan of many of them finds the family with most
 //! plain bytes. Values of that family are then gathered until they are a sample, and a dictionary
 //! is made of it. If it saves too little, the family is left alone for a time. A dictionary that no
 //! family uses any more goes when no segment of any shard is marked with it.
@@ -29,15 +29,15 @@ const MEMORY_SHARE: usize = 64;
 const SHARDS_PER_STEP: usize = 4;
 const ENTRIES_PER_SHARD: usize = 512;
 const COPY_BYTES_PER_SHARD: usize = 64 << 10;
-/// Values that a survey looks at, and steps that it takes at most.
-const SURVEYED_VALUES: usize = 2_048;
-const SURVEY_STEPS: u32 = 64;
+/// Values that a scan looks at, and steps that it takes at most.
+const SCANNED_VALUES: usize = 2_048;
+const SCAN_STEPS: u32 = 64;
 /// Steps in which a family's sample is gathered.
 const GATHER_STEPS: u32 = 256;
-/// The part of what was surveyed that a family must have for a dictionary.
+/// The part of what was scanned that a family must have for a dictionary.
 const FAMILY_SHARE: usize = 64;
-/// Families that are surveyed, and remembered, at most.
-const SURVEYED_MAX: usize = 1_024;
+/// Families that are scanned, and remembered, at most.
+const SCANNED_MAX: usize = 1_024;
 const FAMILIES_MAX: usize = 1_024;
 /// Time until a family is looked at again: one with too few values, one that saves too little, for
 /// which it doubles up to a bound, and one with a dictionary.
@@ -71,7 +71,7 @@ struct State {
     /// By number, at most [`DICTIONARIES_MAX`].
     slots: Vec<Option<Slot>>,
     families: HashMap<u64, Family>,
-    survey: Survey,
+    scan: FamilyScan,
     gathering: Option<Gathering>,
     /// By shard: the segment that was looked at last.
     places: Vec<Option<u32>>,
@@ -105,7 +105,7 @@ struct Family {
 
 /// Plain bytes that were seen, by family.
 #[derive(Debug, Default)]
-struct Survey {
+struct FamilyScan {
     families: HashMap<u64, Seen>,
     values: usize,
     bytes: usize,
@@ -175,26 +175,26 @@ impl Cache {
         }
         let is_waiting = match state.gathering.take() {
             Some(gathering) => self.go_on_gathering(&mut state, gathering, now),
-            None => self.survey(&mut state, now),
+            None => self.scan(&mut state, now),
         };
         self.publish(&mut state);
         is_waiting
     }
 
     /// Looks at some values; chooses a family when enough were seen. Whether to go on at once.
-    fn survey(&self, state: &mut State, now: Instant) -> bool {
-        let mut survey = std::mem::take(&mut state.survey);
+    fn scan(&self, state: &mut State, now: Instant) -> bool {
+        let mut scan = std::mem::take(&mut state.scan);
         self.look(state, |space, prefix, family, value| {
-            survey.note(space, prefix, family, value.len());
+            scan.note(space, prefix, family, value.len());
             0
         });
-        survey.steps += 1;
-        if survey.values < SURVEYED_VALUES && survey.steps < SURVEY_STEPS {
-            let is_empty = survey.values == 0;
-            state.survey = survey;
+        scan.steps += 1;
+        if scan.values < SCANNED_VALUES && scan.steps < SCAN_STEPS {
+            let is_empty = scan.values == 0;
+            state.scan = scan;
             return !is_empty;
         }
-        let Some(family) = state.choose(survey, now) else {
+        let Some(family) = state.choose(scan, now) else {
             return false;
         };
         state.gathering = Some(Gathering {
@@ -418,7 +418,7 @@ impl State {
     /// Compresses no family any more.
     fn leave_all(&mut self) {
         self.gathering = None;
-        self.survey = Survey::default();
+        self.scan = FamilyScan::default();
         self.is_changed |= self.active() != 0;
         self.families.clear();
     }
@@ -439,13 +439,13 @@ impl State {
     }
 
     /// The family of which most was seen among those that are to be looked at.
-    fn choose(&mut self, survey: Survey, now: Instant) -> Option<u64> {
-        let least = survey.bytes / FAMILY_SHARE;
+    fn choose(&mut self, scan: FamilyScan, now: Instant) -> Option<u64> {
+        let least = scan.bytes / FAMILY_SHARE;
         let is_due = |hash: &u64| {
             let known = self.families.get(hash);
             known.is_none_or(|family| family.look_at <= now)
         };
-        let due = survey
+        let due = scan
             .families
             .into_iter()
             .filter(|(hash, seen)| seen.bytes >= least.max(1) && is_due(hash));
@@ -484,13 +484,13 @@ impl Family {
     }
 }
 
-impl Survey {
+impl FamilyScan {
     fn note(&mut self, space: Space, prefix: &[u8], family: u64, bytes: usize) {
         self.values += 1;
         self.bytes += bytes;
         if let Some(seen) = self.families.get_mut(&family) {
             seen.bytes += bytes;
-        } else if self.families.len() < SURVEYED_MAX {
+        } else if self.families.len() < SCANNED_MAX {
             let prefix = prefix.into();
             self.families.insert(
                 family,

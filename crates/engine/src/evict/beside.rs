@@ -5,11 +5,11 @@
 
 use super::{Allowance, Purpose, RESERVE, Reclaimer, Victim};
 use crate::clock::Instant;
+use crate::compaction::{CompactionScan, Reclaimable};
 use crate::config::Effort;
 use crate::expire::{Overdue, flow_of};
 use crate::segment::{Flow, Queue, Stream, Use};
 use crate::store::{Located, Store};
-use crate::survey::{Reclaimable, Survey};
 
 /// What upkeep leaves alone of what is free: the reserve, and a segment for each flow of survivors.
 const EXPIRE_RESERVE: usize = RESERVE + 2;
@@ -68,7 +68,7 @@ impl Reclaimer {
                 let is_needed = store.keeps() && store.is_memory_short();
                 let is_chosen = self.compact_unlinked(store)
                     || if (effort.release && effort.begins) || is_needed {
-                        self.compact(store, &Survey::of(store, None, now))
+                        self.compact(store, &CompactionScan::of(store, None, now))
                     } else {
                         self.compact_all_dead(store, now)
                     };

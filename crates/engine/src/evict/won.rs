@@ -4,11 +4,11 @@
 
 use super::{Purpose, Reclaimer};
 use crate::clock::Instant;
+use crate::compaction::emptiest;
 use crate::item::Spec;
 use crate::log::Room;
 use crate::segment::Queue;
 use crate::store::{Store, extent_encoding};
-use crate::survey::emptiest;
 
 /// Segments that are emptied for one store, at most.
 const ROUNDS_MAX: usize = 64;

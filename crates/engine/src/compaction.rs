@@ -1,13 +1,13 @@
-//! Survey: how much of a shard is dead, and which segment should be reclaimed for it.
+//! Compaction: how much of a shard is reclaimable, and which segment is emptied for it.
 //!
-//! Dead are the bytes of expired, deleted and overwritten items together with the index entries
-//! that expired items still have. A segment is worth compacting when a quarter of it is dead, or
-//! when it holds the most of a total that nears the promise: at most 6 % of memory is dead whenever
-//! a live item is evicted. Only dead bytes count: with the unused ends of segments counted too,
-//! compaction copies half-empty segments in a circle.
+//! Reclaimable are the bytes of expired, deleted and overwritten items, together with the index
+//! entries that expired items still have. A segment is worth compacting if a quarter of it is
+//! reclaimable, or if it holds the most of a total that nears the limit: at most 6 % of memory is
+//! reclaimable whenever a live item is evicted. The unused ends of segments do not count;
+//! otherwise half-empty segments would be copied again and again.
 //!
-//! While nobody needs memory, upkeep empties segments as long as more than 4.5 % of what is held is
-//! [`Reclaimable`], few at a time.
+//! While nobody needs memory, background maintenance empties segments as long as more than 4.5 % of
+//! what is held is [`Reclaimable`], few at a time.
 //!
 //! Why: docs/decisions/0013 and 0071. Tests: tests/expiry.rs, tests/reclaim.rs.
 
@@ -34,7 +34,7 @@ const UNUSED_SHARE: usize = 8;
 
 /// How much of a shard is dead, and where most of it lies.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Survey {
+pub(crate) struct CompactionScan {
     memory_bytes: usize,
     dead_bytes: usize,
     all_dead: Option<u32>,
@@ -49,35 +49,35 @@ struct Deadest {
     room_bytes: usize,
 }
 
-impl Survey {
+impl CompactionScan {
     /// Looks at all segments, but not at `except`.
-    pub(crate) fn of(store: &Store, except: Option<u32>, now: Instant) -> Survey {
-        let mut survey = Survey {
+    pub(crate) fn of(store: &Store, except: Option<u32>, now: Instant) -> CompactionScan {
+        let mut scan = CompactionScan {
             memory_bytes: store.measured_bytes(),
-            ..Survey::default()
+            ..CompactionScan::default()
         };
         for (number, segment) in store.segments() {
             if Some(number) == except {
                 continue;
             }
             let dead_bytes = segment.dead_bytes(now);
-            survey.dead_bytes += dead_bytes + segment.dead_items(now) * ENTRY_BYTES;
+            scan.dead_bytes += dead_bytes + segment.dead_items(now) * ENTRY_BYTES;
             if !store.can_be_emptied(number) {
                 continue;
             }
             if segment.is_all_dead(now) {
-                survey.all_dead = survey.all_dead.or(Some(number));
+                scan.all_dead = scan.all_dead.or(Some(number));
             } else if !store.is_extent(number)
-                && dead_bytes > survey.deadest.map_or(0, |deadest| deadest.dead_bytes)
+                && dead_bytes > scan.deadest.map_or(0, |deadest| deadest.dead_bytes)
             {
-                survey.deadest = Some(Deadest {
+                scan.deadest = Some(Deadest {
                     segment: number,
                     dead_bytes,
                     room_bytes: segment.room_bytes(),
                 });
             }
         }
-        survey
+        scan
     }
 
     /// The segment to be reclaimed before any live item leaves, if there is one.
