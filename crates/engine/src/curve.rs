@@ -6,18 +6,18 @@
 //! client's own if the real cache missed too, else at once, with the size of the real item and the
 //! TTL that it was stored with.
 //!
-//! Beside them, rivals of the small queue's share compete ([`Rivals`]); all imagine the share that
-//! the real cache has.
+//! A [`SmallQueueTuner`] runs beside them; all five simulate the small queue's share that it has
+//! chosen for the real cache.
 //!
 //! What is estimated is the difference to the real cache on the same sampled keys, which varies far
 //! less than the misses themselves; the real cache's misses are counted exactly.
 //! Why: docs/decisions/0011. Tests: tests/insight.rs.
 
 use crate::history::History;
-use crate::rivals::Rivals;
 use crate::sample::{Action, Coarse, Event, part};
 use crate::serialize::{Deserializer, Serialize, Serializer};
 use crate::simulation::{Capacity, Simulation};
+use crate::small_queue_tuner::SmallQueueTuner;
 
 /// Sizes of the imagined caches, in quarters of the real one.
 pub(crate) const QUARTERS: [usize; SIZES] = [1, 2, 4, 8, 16];
@@ -30,7 +30,7 @@ const TTLS_PER_RECORD: usize = 6;
 #[derive(Debug)]
 pub(crate) struct Curve {
     simulations: [Simulation; SIZES],
-    rivals: Rivals,
+    tuner: SmallQueueTuner,
     ttls: History,
     /// Misses there, and misses of the real cache among the same keys; each sampled one counts for
     /// all that it stands for.
@@ -43,7 +43,7 @@ impl Curve {
     pub(crate) fn new(capacities: [Capacity; SIZES], records_max: usize, below: u32) -> Curve {
         Curve {
             simulations: capacities.map(|capacity| Simulation::new(capacity, records_max, below)),
-            rivals: Rivals::new(capacities[SIZES / 2], records_max, below),
+            tuner: SmallQueueTuner::new(capacities[SIZES / 2], records_max, below),
             ttls: History::of(records_max * TTLS_PER_RECORD),
             misses: [0.0; SIZES],
             real_misses: [0.0; SIZES],
@@ -53,7 +53,7 @@ impl Curve {
     /// Writes down what the imagined caches hold.
     pub(crate) fn serialize(&self, out: &mut Serializer) {
         self.simulations.serialize(out);
-        self.rivals.serialize(out);
+        self.tuner.serialize(out);
         self.ttls.serialize(out);
     }
 
@@ -61,27 +61,27 @@ impl Curve {
     /// counted begins anew.
     pub(crate) fn restore(&mut self, from: &mut Deserializer<'_>) -> Option<()> {
         let simulations = <[Simulation; SIZES]>::deserialize(from)?;
-        let rivals = Rivals::deserialize(from)?;
+        let tuner = SmallQueueTuner::deserialize(from)?;
         let ttls = History::deserialize(from)?;
         let mut both = self.simulations.iter().zip(&simulations);
-        if !both.all(|(one, other)| one.is_like(other)) || !self.rivals.are_like(&rivals) {
+        if !both.all(|(one, other)| one.is_like(other)) || !self.tuner.is_like(&tuner) {
             return None;
         }
-        (self.simulations, self.rivals, self.ttls) = (simulations, rivals, ttls);
+        (self.simulations, self.tuner, self.ttls) = (simulations, tuner, ttls);
         Some(())
     }
 
     /// Bytes that a curve with so many records takes.
     pub(crate) const fn bytes_for(records_max: usize) -> usize {
         SIZES * Simulation::bytes_for(records_max)
-            + Rivals::bytes_for(records_max)
+            + SmallQueueTuner::bytes_for(records_max)
             + History::bytes_for(records_max * TTLS_PER_RECORD)
     }
 
     /// Keys whose part lies below this are in the sample of at least one simulation.
     pub(crate) fn below(&self) -> u32 {
         let below = self.simulations.iter().map(Simulation::below);
-        below.max().unwrap_or(0).max(self.rivals.below())
+        below.max().unwrap_or(0).max(self.tuner.below())
     }
 
     /// Lowers all rates to at most this.
@@ -89,7 +89,7 @@ impl Curve {
         for simulation in &mut self.simulations {
             simulation.lower(below);
         }
-        self.rivals.lower(below);
+        self.tuner.lower(below);
     }
 
     /// Lowers the rates at which more than so many thousandths of the records are in use.
@@ -101,7 +101,7 @@ impl Curve {
 
     /// The share of memory that the small queue should have, in percent.
     pub(crate) fn small_percent(&self) -> usize {
-        self.rivals.small_percent()
+        self.tuner.small_percent()
     }
 
     /// About how many items the real cache holds.
@@ -127,9 +127,9 @@ impl Curve {
             let below = self.below();
             self.ttls.store(hash, below, deadline, now);
         }
-        let mut steps = self.rivals.see(event, &mut self.ttls);
-        if self.rivals.has_changed() {
-            let percent = self.rivals.small_percent();
+        let mut steps = self.tuner.see(event, &mut self.ttls);
+        if self.tuner.has_changed() {
+            let percent = self.tuner.small_percent();
             let all = self.simulations.iter_mut();
             all.for_each(|simulation| simulation.set_small_percent(percent));
         }
@@ -152,6 +152,6 @@ impl Curve {
     /// Deletes everything everywhere.
     pub(crate) fn flush(&mut self) {
         self.simulations.iter_mut().for_each(Simulation::flush);
-        self.rivals.flush();
+        self.tuner.flush();
     }
 }

@@ -45,7 +45,7 @@ pub(crate) struct Insight {
     /// Knows how much of that the cache has come to hold.
     budget: Arc<Budget>,
     curve: Curve,
-    /// How much of memory the small queue may have, as the curve's rivals say.
+    /// How much of memory the small queue may have, as the curve's tuner says.
     small: Arc<SmallShare>,
     reasons: Reasons,
     /// Room for the events that are being looked at.

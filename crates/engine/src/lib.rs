@@ -39,7 +39,7 @@ mod ghost; // which keys left the small queue not long ago
 mod sample; // which requests the insights see, and what they may cost
 mod history; // what became of sampled keys, long after their items left
 mod simulation; // a miniature of this cache at another memory size, fed with a sample of the keys
-mod rivals; // which share of memory the small queue should have
+mod small_queue_tuner; // which share of memory the small queue should have
 mod curve; // what more memory would buy
 mod reasons; // why a read missed
 mod insight; // the curve and the reasons of one cache, their memory, and how much they may do

@@ -1,12 +1,12 @@
-//! Rivals: which share of memory the small queue should have.
+//! Small queue tuner: which share of memory the small queue should have.
 //!
-//! One simulation of this cache for each share ([`SMALL_PERCENTS`]), all with the same few sampled
-//! keys. For each share is counted how many misses fewer it would have had than the present one.
-//! It takes that one's place once this is more than the change costs: the queues find their new
-//! sizes by what leaves next, and one of them loses items then that the new share alone would have
-//! kept.
+//! It runs one simulation of this cache for each candidate share ([`SMALL_PERCENTS`]), all with the
+//! same few sampled keys. For each candidate it counts how many misses fewer there would have been
+//! than with the present share. A candidate becomes the present share once that number exceeds the
+//! cost of the change: the queues approach their new sizes by evictions, and one of them loses
+//! items that the new share alone would have kept.
 //!
-//! A cache in which a rival would have too few records to tell one share from another has none.
+//! A cache whose simulations would have too few records to tell one share from another has none.
 //! Why: docs/decisions/0065, 0068. Tests: at the end of this file, and tests/insight.rs.
 
 use crate::history::History;
@@ -15,7 +15,7 @@ use crate::sample::{Event, part};
 use crate::serialize::serialize;
 use crate::simulation::{Capacity, Simulation};
 
-/// Records of a rival: for each so many that a simulation of the curve has, and most.
+/// Records of a simulation: one for each so many that a simulation of the curve has, and most.
 const RECORDS_DIVISOR: usize = 5;
 const RECORDS_MAX: usize = 500;
 /// With fewer, chance decides.
@@ -27,7 +27,7 @@ const REQUESTS_MIN: usize = 64;
 
 /// The simulations, and what would have been gained with each.
 #[derive(Debug)]
-pub(crate) struct Rivals {
+pub(crate) struct SmallQueueTuner {
     /// One for each share, or none.
     simulations: Vec<Simulation>,
     /// How many misses fewer each would have had than the present one. Where that was negative,
@@ -35,13 +35,13 @@ pub(crate) struct Rivals {
     gains: Vec<u32>,
     /// Which share is in force.
     present: usize,
-    /// Whether that is new since the last call of [`Rivals::has_changed`].
+    /// Whether that is new since the last call of [`SmallQueueTuner::has_changed`].
     changed: bool,
     /// Sampled requests since the last look.
     requests: usize,
 }
 
-serialize!(Rivals {
+serialize!(SmallQueueTuner {
     simulations,
     gains,
     present,
@@ -49,17 +49,18 @@ serialize!(Rivals {
     requests,
 });
 
-impl Rivals {
-    /// Rivals in a cache of such a capacity, where a simulation of the curve has so many records.
-    pub(crate) fn new(capacity: Capacity, curve_records: usize, below: u32) -> Rivals {
-        let records = Rivals::records(curve_records);
+impl SmallQueueTuner {
+    /// The tuner of a cache of such a capacity, where a simulation of the curve has so many
+    /// records.
+    pub(crate) fn new(capacity: Capacity, curve_records: usize, below: u32) -> SmallQueueTuner {
+        let records = SmallQueueTuner::records(curve_records);
         let count = if records > 0 { SMALL_PERCENTS.len() } else { 0 };
         let simulations = SMALL_PERCENTS.iter().take(count).map(|&percent| {
             let mut simulation = Simulation::new(capacity, records, below);
             simulation.set_small_percent(percent);
             simulation
         });
-        Rivals {
+        SmallQueueTuner {
             simulations: simulations.collect(),
             gains: vec![0; count],
             present: 0,
@@ -80,34 +81,34 @@ impl Rivals {
         }
     }
 
-    /// Bytes that they take, about.
+    /// About how many bytes it takes.
     pub(crate) const fn bytes_for(curve_records: usize) -> usize {
-        match Rivals::records(curve_records) {
+        match SmallQueueTuner::records(curve_records) {
             0 => 0,
             records => SMALL_PERCENTS.len() * Simulation::bytes_for(records),
         }
     }
 
-    /// Whether others imagine the same cache in as many records.
-    pub(crate) fn are_like(&self, others: &Rivals) -> bool {
-        let mut both = self.simulations.iter().zip(&others.simulations);
-        self.simulations.len() == others.simulations.len()
-            && others.gains.len() == others.simulations.len()
-            && others.present < SMALL_PERCENTS.len()
-            && both.all(|(one, other)| one.is_like(other))
+    /// Whether another one simulates the same cache with as many records.
+    pub(crate) fn is_like(&self, other: &SmallQueueTuner) -> bool {
+        let mut both = self.simulations.iter().zip(&other.simulations);
+        self.simulations.len() == other.simulations.len()
+            && other.gains.len() == other.simulations.len()
+            && other.present < SMALL_PERCENTS.len()
+            && both.all(|(one, theirs)| one.is_like(theirs))
     }
 
-    /// Keys whose part lies below this are in their sample.
+    /// Keys whose part lies below this are in its sample.
     pub(crate) fn below(&self) -> u32 {
         self.simulations.first().map_or(0, Simulation::below)
     }
 
-    /// Lowers their rate to at most this, and what was gained with it.
+    /// Lowers the sampling rate to at most this, and what was gained with it.
     pub(crate) fn lower(&mut self, below: u32) {
         self.lower_from(self.below(), below);
     }
 
-    /// The same where some of them may have lowered theirs already; what it was `before`.
+    /// The same where some simulations may have lowered theirs already; what it was `before`.
     fn lower_from(&mut self, before: u32, below: u32) {
         if below >= before {
             return;
@@ -129,7 +130,7 @@ impl Rivals {
         std::mem::take(&mut self.changed)
     }
 
-    /// Shows them a request if its key is in their sample; how many steps that took.
+    /// Shows it a request if the key is in its sample; how many steps that took.
     pub(crate) fn see(&mut self, event: &Event, ttls: &mut History) -> u64 {
         let before = self.below();
         if part(event.hash) >= before {
@@ -195,11 +196,11 @@ mod tests {
     };
     const CURVE_RECORDS: usize = 2_500;
 
-    fn rivals() -> Rivals {
-        Rivals::new(CAPACITY, CURVE_RECORDS, u32::MAX)
+    fn tuner() -> SmallQueueTuner {
+        SmallQueueTuner::new(CAPACITY, CURVE_RECORDS, u32::MAX)
     }
 
-    fn show_all(rivals: &mut Rivals, number: u64, action: Action) {
+    fn show_all(tuner: &mut SmallQueueTuner, number: u64, action: Action) {
         let event = Event {
             hash: number.wrapping_mul(0x9e37_79b9_7f4a_7c15),
             action,
@@ -207,84 +208,87 @@ mod tests {
             deadline: Coarse::NEVER,
             now: Coarse(100),
         };
-        rivals.see(&event, &mut History::of(16));
+        tuner.see(&event, &mut History::of(16));
     }
 
     /// Each key is stored, and read once when so many others were stored behind it.
-    fn read_once_after(rivals: &mut Rivals, distance: u64, keys: std::ops::Range<u64>) {
+    fn read_once_after(tuner: &mut SmallQueueTuner, distance: u64, keys: std::ops::Range<u64>) {
         for number in keys {
-            show_all(rivals, number, Action::Set);
-            show_all(rivals, number.saturating_sub(distance), Action::Hit);
+            show_all(tuner, number, Action::Set);
+            show_all(tuner, number.saturating_sub(distance), Action::Hit);
         }
     }
 
     #[test]
     fn the_share_that_misses_least_takes_the_place_of_the_present_one() {
-        let mut rivals = rivals();
-        assert_eq!(rivals.small_percent(), 10);
+        let mut tuner = tuner();
+        assert_eq!(tuner.small_percent(), 10);
         // Some 350 items fit: what is read after 55 others has left a small queue of 35.
-        read_once_after(&mut rivals, 55, 1..4_000);
-        assert_eq!((rivals.small_percent(), rivals.has_changed()), (20, true));
-        assert!(!rivals.has_changed());
+        read_once_after(&mut tuner, 55, 1..4_000);
+        assert_eq!((tuner.small_percent(), tuner.has_changed()), (20, true));
+        assert!(!tuner.has_changed());
     }
 
     #[test]
     fn what_is_better_for_less_than_the_change_costs_takes_no_place() {
-        let mut rivals = rivals();
-        read_once_after(&mut rivals, 2, 1..2_000);
+        let mut tuner = tuner();
+        read_once_after(&mut tuner, 2, 1..2_000);
         let (mut next, mut gained) = (2_000, 0);
         while gained < 5 {
-            read_once_after(&mut rivals, 55, next..next + 1);
+            read_once_after(&mut tuner, 55, next..next + 1);
             next += 1;
-            gained = rivals.gains[2];
+            gained = tuner.gains[2];
         }
         // It would be taken at half of a tenth of what is held, some 17.
-        read_once_after(&mut rivals, 2, next..next + 4_000);
-        assert_eq!((rivals.small_percent(), rivals.has_changed()), (10, false));
-        assert!(rivals.gains[2] >= 5);
+        read_once_after(&mut tuner, 2, next..next + 4_000);
+        assert_eq!((tuner.small_percent(), tuner.has_changed()), (10, false));
+        assert!(tuner.gains[2] >= 5);
     }
 
     #[test]
     fn what_was_gained_with_more_is_not_what_little_is_worth() {
-        let mut rivals = rivals();
-        read_once_after(&mut rivals, 2, 1..2_000);
-        rivals.gains[2] = 12;
-        rivals.lower(rivals.below() / 2);
-        assert!(matches!(rivals.gains[2], 5 | 6), "{:?}", rivals.gains);
-        rivals.flush();
+        let mut tuner = tuner();
+        read_once_after(&mut tuner, 2, 1..2_000);
+        tuner.gains[2] = 12;
+        tuner.lower(tuner.below() / 2);
+        assert!(matches!(tuner.gains[2], 5 | 6), "{:?}", tuner.gains);
+        tuner.flush();
         for number in 10_000..10_500 {
-            show_all(&mut rivals, number, Action::Set);
+            show_all(&mut tuner, number, Action::Set);
         }
-        assert_eq!((rivals.small_percent(), rivals.has_changed()), (10, false));
+        assert_eq!((tuner.small_percent(), tuner.has_changed()), (10, false));
     }
 
     #[test]
     fn what_is_as_good_takes_no_place() {
-        let mut rivals = rivals();
+        let mut tuner = tuner();
         // All of them have it still, or none has.
-        read_once_after(&mut rivals, 2, 1..4_000);
-        read_once_after(&mut rivals, 1_000, 4_000..8_000);
-        assert_eq!((rivals.small_percent(), rivals.has_changed()), (10, false));
+        read_once_after(&mut tuner, 2, 1..4_000);
+        read_once_after(&mut tuner, 1_000, 4_000..8_000);
+        assert_eq!((tuner.small_percent(), tuner.has_changed()), (10, false));
     }
 
     #[test]
     fn where_chance_would_decide_there_are_none() {
-        let mut few = Rivals::new(CAPACITY, RECORDS_MIN * RECORDS_DIVISOR - 1, u32::MAX);
+        let mut few = SmallQueueTuner::new(CAPACITY, RECORDS_MIN * RECORDS_DIVISOR - 1, u32::MAX);
         read_once_after(&mut few, 55, 1..4_000);
         assert_eq!((few.small_percent(), few.below()), (10, 0));
-        assert_eq!(Rivals::bytes_for(RECORDS_MIN * RECORDS_DIVISOR - 1), 0);
+        assert_eq!(
+            SmallQueueTuner::bytes_for(RECORDS_MIN * RECORDS_DIVISOR - 1),
+            0
+        );
     }
 
     #[test]
     fn they_go_on_with_what_was_written_down() {
-        let mut rivals = rivals();
-        read_once_after(&mut rivals, 55, 1..4_000);
+        let mut tuner = tuner();
+        read_once_after(&mut tuner, 55, 1..4_000);
         let mut out = Serializer::default();
-        rivals.serialize(&mut out);
-        let fetched = Rivals::deserialize(&mut Deserializer::of(&out.bytes)).unwrap();
-        assert!(rivals.are_like(&fetched));
+        tuner.serialize(&mut out);
+        let fetched = SmallQueueTuner::deserialize(&mut Deserializer::of(&out.bytes)).unwrap();
+        assert!(tuner.is_like(&fetched));
         assert_eq!(fetched.small_percent(), 20);
-        let other = Rivals::new(CAPACITY, CURVE_RECORDS / 2, u32::MAX);
-        assert!(!other.are_like(&fetched));
+        let other = SmallQueueTuner::new(CAPACITY, CURVE_RECORDS / 2, u32::MAX);
+        assert!(!other.is_like(&fetched));
     }
 }
