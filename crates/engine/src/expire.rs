@@ -73,13 +73,13 @@ impl Store {
         Some(located)
     }
 
-    /// Whether the item's time is over, by its deadline or by a flush. All items of a wave are:
-    /// a request that read the clock before it began may not keep one of them.
+    /// Whether the item's time is over, by its deadline or by a flush. All items of a bulk unlink
+    /// are: a request that read the clock before it began may not keep one of them.
     #[inline]
     pub(crate) fn is_over(&self, located: &Located, now: Instant) -> bool {
         located.layout.deadline.has_passed(now)
             || self.is_flushed(located)
-            || self.is_in_wave(located.segment)
+            || self.is_in_bulk_unlink(located.segment)
     }
 
     /// Removes an item that is over and was asked for.

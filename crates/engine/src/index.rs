@@ -11,7 +11,7 @@
 //! Why: docs/decisions/0003. Tests: at the end of this file.
 
 mod scan;
-mod wave; // entries of whole segments, taken out together
+mod bulk_unlink; // entries of whole segments, taken out together
 mod restore; // how what is left of a table becomes one again
 
 pub(crate) use self::scan::{Phase, SCAN_MASK, Scan, Stretch};
@@ -20,8 +20,8 @@ use std::array;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use self::bulk_unlink::BulkUnlink;
 use self::scan::Scans;
-use self::wave::Wave;
 use crate::error::Error;
 use crate::memory::{HUGE_PAGE_BYTES, Place, Region};
 use crate::table::{
@@ -69,7 +69,7 @@ pub(crate) struct Index {
     /// Offset up to which the table's memory was touched ahead.
     touched: usize,
     /// Entries that are being taken out together. One word, for every request looks at it.
-    wave: Option<Box<Wave>>,
+    bulk: Option<Box<BulkUnlink>>,
     /// Whether a stretch of the table is being put on a huge page: it may not shrink meanwhile.
     growing_huge: bool,
     /// Listings under way.
@@ -92,7 +92,7 @@ impl Index {
             touched: 0,
             growing_huge: false,
             scans: Scans::default(),
-            wave: None,
+            bulk: None,
         })
     }
 

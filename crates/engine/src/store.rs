@@ -14,7 +14,7 @@ mod listing;
 mod growth;
 mod flush;
 mod reclaim;
-mod wave; // many items at once, by whole segments
+mod bulk_unlink; // many items at once, by whole segments
 mod residence;
 mod drafts; // values that are still being received
 mod sums; // checksums of its memory, where that outlives the process
@@ -114,7 +114,7 @@ pub(crate) struct Store {
     counting: Option<u32>,
     sum_place: sums::SumPlace,
     /// When it looks again whether very much has died at once.
-    no_wave_until: Instant,
+    no_bulk_unlink_until: Instant,
     /// Whether nothing may leave for want of room.
     keeps: bool,
     /// None until there are dictionaries.
@@ -133,7 +133,7 @@ impl Store {
             tally: Tally::new(WheelPosition::new()),
             counting: None,
             sum_place: sums::SumPlace::default(),
-            no_wave_until: Instant(0),
+            no_bulk_unlink_until: Instant(0),
             purge_at: 0,
             keeps: false,
             packing: None,

@@ -1,5 +1,5 @@
 //! The engine through its public interface: one program of all tests, so that it is linked once.
-//! `make test T=wave` runs those whose name has this word.
+//! `make test T=keep` runs those whose name has this word.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod support;
@@ -37,4 +37,4 @@ mod stress;
 mod timeline;
 mod update;
 mod upkeep;
-mod wave;
+mod mass_expiration;

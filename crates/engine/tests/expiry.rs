@@ -38,7 +38,7 @@ struct Mix {
     /// Of 100 stores, those followed by a delete of another item.
     deletes_percent: u64,
     /// Whether the rate of stores changes between a quarter and twice its mean.
-    waves: bool,
+    bursts: bool,
     /// Whether nothing happens now and then for half a mean time to live.
     pauses: bool,
 }
@@ -54,7 +54,7 @@ impl Mix {
             demand_percent: 150,
             overwrites_percent: 30,
             deletes_percent: 5,
-            waves: false,
+            bursts: false,
             pauses: false,
         }
     }
@@ -183,12 +183,12 @@ fn check(mix: Mix) {
             run.audit();
             audit_at = number + 1 + run.random.below(2 * stores / AUDITS);
         }
-        let wave = match number * 32 / stores % 8 {
-            _ if !mix.waves => 4,
+        let burst = match number * 32 / stores % 8 {
+            _ if !mix.bursts => 4,
             0..4 => 2,
             _ => 16,
         };
-        owed_ns += step_ns * wave / 4;
+        owed_ns += step_ns * burst / 4;
         if mix.pauses && number % (stores / 8) == 0 {
             owed_ns += duration_ms * 100_000;
             audit_at = number + 1;
@@ -280,9 +280,9 @@ fn little_is_dead_at_evictions_with_forty_ttls() {
 }
 
 #[test]
-fn little_is_dead_at_evictions_with_forty_shorter_ttls_in_waves() {
+fn little_is_dead_at_evictions_with_forty_shorter_ttls_in_bursts() {
     check(Mix {
-        waves: true,
+        bursts: true,
         demand_percent: 250,
         ..Mix::new(forty_shorter_ttls)
     });
@@ -340,11 +340,11 @@ fn little_is_dead_at_evictions_after_pauses() {
 }
 
 #[test]
-fn little_is_dead_at_evictions_with_two_ttls_on_four_shards_in_waves() {
+fn little_is_dead_at_evictions_with_two_ttls_on_four_shards_in_bursts() {
     check(Mix {
         memory_mib: 16,
         shards: 4,
-        waves: true,
+        bursts: true,
         demand_percent: 250,
         ..Mix::new(two_ttls)
     });

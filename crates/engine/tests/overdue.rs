@@ -308,7 +308,7 @@ fn little_is_overdue_whatever_the_times_to_live_are() {
 }
 
 /// Many items end in one second, beside others; how much of them may be held a second later.
-fn check_wave(dying: u64, staying: u64, is_mixed: bool, left_percent: u64) {
+fn check_mass_expiration(dying: u64, staying: u64, is_mixed: bool, left_percent: u64) {
     let mut run = Run::new(Load {
         ttl_ms: |random| random.below(1),
         memory_mib: 512,
@@ -337,14 +337,15 @@ fn check_wave(dying: u64, staying: u64, is_mixed: bool, left_percent: u64) {
 
 #[test]
 fn a_mass_expiration_is_gone_within_a_second() {
-    check_wave(500_000, 500_000, false, 1);
-    check_wave(500_000, 500_000, true, 1);
+    check_mass_expiration(500_000, 500_000, false, 1);
+    check_mass_expiration(500_000, 500_000, true, 1);
 }
 
 #[test]
-fn a_small_wave_leaves_little_beside_the_living() {
-    // What lies in segments that are alive for the most part: the first and last of the wave.
-    check_wave(10_000, 990_000, false, 20);
+fn a_small_mass_expiration_leaves_little_beside_the_living() {
+    // What lies in segments that are alive for the most part: the first and last of the mass
+    // expiration.
+    check_mass_expiration(10_000, 990_000, false, 20);
 }
 
 #[test]

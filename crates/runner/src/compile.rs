@@ -229,18 +229,18 @@ mod tests {
     fn a_report_of_cargo_names_a_program() {
         let line = concat!(
             r#"{"reason":"compiler-artifact","manifest_path":"/w/crates/engine/Cargo.toml","#,
-            r#""target":{"kind":["KIND"],"name":"wave","test":true},"#,
-            r#""profile":{"opt_level":"1","test":true},"executable":"/w/target/wave-1"}"#
+            r#""target":{"kind":["KIND"],"name":"keep","test":true},"#,
+            r#""profile":{"opt_level":"1","test":true},"executable":"/w/target/keep-1"}"#
         );
         let named = |kind| program(&line.replace("KIND", kind)).unwrap().name;
-        assert_eq!(named("test"), "engine/wave");
+        assert_eq!(named("test"), "engine/keep");
         assert_eq!(named("lib"), "engine/lib");
         assert_eq!(named("bin"), "engine/main");
         assert_eq!(
             program(&line.replace(r#""opt_level":"1","test":true"#, "")),
             None
         );
-        let without = line.replace(r#""/w/target/wave-1""#, "null");
+        let without = line.replace(r#""/w/target/keep-1""#, "null");
         assert_eq!(program(&without), None);
     }
 

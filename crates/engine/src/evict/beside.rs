@@ -1,7 +1,7 @@
 //! Beside: what upkeep empties while nobody waits for memory, and how it moves live items.
 //!
 //! Why: docs/decisions/0034, 0039, 0067 and 0071. Tests: tests/overdue.rs,
-//! tests/reclaim.rs, tests/wave.rs.
+//! tests/reclaim.rs, tests/mass_expiration.rs.
 
 use super::{Allowance, Purpose, RESERVE, Reclaimer, Victim};
 use crate::clock::Instant;
@@ -47,7 +47,7 @@ impl Reclaimer {
     /// The same, while what moves is compressed.
     fn tick_packing(&mut self, store: &mut Store, effort: Effort, now: Instant) -> bool {
         store.tidy(now);
-        if store.step_wave(BUCKETS_PER_TICK) {
+        if store.step_bulk_unlink(BUCKETS_PER_TICK) {
             return true;
         }
         let mut allowance = Allowance {
@@ -62,7 +62,7 @@ impl Reclaimer {
                 if now < self.nothing_dead_until {
                     break;
                 }
-                if store.begin_wave(now) {
+                if store.begin_bulk_unlink(now) {
                     return true;
                 }
                 let is_needed = store.keeps() && store.is_memory_short();

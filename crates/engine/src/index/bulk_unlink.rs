@@ -1,21 +1,22 @@
-//! Wave: how all entries that lead into some segments are taken out of the table together.
+//! Bulk unlink: one pass over the table that removes all entries of some segments.
 //!
-//! To look an entry up waits for memory, each time somewhere else. When a large part of all items
-//! dies at once it is cheaper to go through the table once, as it lies, and to take out what leads
-//! into the segments in which all are dead. Their items are still in the log by then; until the
-//! store takes them out there, they count as entries ([`Index::unlinked`]).
+//! A lookup of one entry waits for memory, each time at another address. If a large part of all
+//! items has expired at once, it is cheaper to go through the table in its order and remove the
+//! entries of the segments that have expired wholly. Their items are still in the log then; until
+//! the store removes them there, they count as entries ([`Index::unlinked`]).
 //!
-//! Nothing slips through: an entry that would be moved from ahead of the sweep to behind it is
-//! taken out instead, a split moves entries to the table's end, and the table does not shrink.
+//! Invariant: no entry of these segments escapes the pass. One that would move from ahead of it to
+//! behind it is removed instead, a split moves entries to the table's end, and the table does not
+//! shrink meanwhile.
 //!
-//! Why: docs/decisions/0067. Tests: tests/wave.rs.
+//! Why: docs/decisions/0067. Tests: tests/mass_expiration.rs.
 
 use super::{Index, SlotRef};
 use crate::table::{BUCKET_SLOTS, FETCHED, offset_of};
 
 /// The segments whose entries are taken out.
 #[derive(Debug)]
-pub(super) struct Wave {
+pub(super) struct BulkUnlink {
     /// log2 of the bytes in a segment.
     shift: u32,
     /// For each segment by its number: zero if its entries stay, else one more than those that were
@@ -33,7 +34,7 @@ pub(super) struct Wave {
 enum Progress {
     /// Up to a bucket.
     At(usize),
-    /// All of them. What the table grows by after that holds nothing of the wave.
+    /// All of them. What the table grows by after that holds nothing of the bulk unlink.
     Done,
     /// Some of them, and no more will be; or all segments were asked for.
     Over,
@@ -42,17 +43,17 @@ enum Progress {
 impl Index {
     /// Begins to take out all entries that lead into these segments of `1 << shift` bytes, to which
     /// none may be added any more.
-    pub(crate) fn begin_wave(&mut self, segments: Vec<u32>, shift: u32) {
+    pub(crate) fn begin_bulk_unlink(&mut self, segments: Vec<u32>, shift: u32) {
         let end = segments.iter().max().map_or(0, |&last| last as usize + 1);
         // Of the one before, what it had counted of segments that are still there.
-        let mut marks = self.wave.take().map_or_else(Vec::new, |wave| wave.marks);
+        let mut marks = self.bulk.take().map_or_else(Vec::new, |bulk| bulk.marks);
         marks.resize(end.max(marks.len()), 0);
         for &segment in &segments {
             let mark = &mut marks[segment as usize];
             *mark = (*mark).max(1);
         }
         let marked = marks.iter().filter(|&&mark| mark != 0).count();
-        self.wave = Some(Box::new(Wave {
+        self.bulk = Some(Box::new(BulkUnlink {
             shift,
             marks,
             marked,
@@ -61,103 +62,104 @@ impl Index {
         }));
     }
 
-    /// Takes out what is of the wave in the next so many buckets.
-    pub(crate) fn step_wave(&mut self, buckets: usize) {
-        let Some(mut wave) = self.wave.take() else {
+    /// Takes out what is of the bulk unlink in the next so many buckets.
+    pub(crate) fn step_bulk_unlink(&mut self, buckets: usize) {
+        let Some(mut bulk) = self.bulk.take() else {
             return;
         };
-        if let Progress::At(begin) = wave.progress {
+        if let Progress::At(begin) = bulk.progress {
             let end = self.buckets().min(begin + buckets);
             for number in begin * BUCKET_SLOTS..end * BUCKET_SLOTS {
                 let slot = SlotRef(number);
-                if wave.takes(self.load(slot)) {
+                if bulk.takes(self.load(slot)) {
                     self.unlink(slot);
                 }
             }
-            wave.progress = match end < self.buckets() {
+            bulk.progress = match end < self.buckets() {
                 true => Progress::At(end),
                 false => Progress::Done,
             };
         }
-        self.wave = Some(wave);
+        self.bulk = Some(bulk);
     }
 
-    /// Breaks a wave off: entries that were not taken out stay, and their items leave one by one.
-    /// What is of it is known until then, or until another wave begins.
-    pub(crate) fn break_wave(&mut self) {
-        if let Some(wave) = &mut self.wave {
-            wave.progress = Progress::Over;
+    /// Breaks a bulk unlink off: entries that were not taken out stay, and their items leave one by
+    /// one. What is of it is known until then, or until another bulk unlink begins.
+    pub(crate) fn break_bulk_unlink(&mut self) {
+        if let Some(bulk) = &mut self.bulk {
+            bulk.progress = Progress::Over;
         }
     }
 
-    /// Whether there is a wave: entries are being taken out, or segments of it were not asked for.
-    pub(crate) fn has_wave(&self) -> bool {
-        let wave = self.wave.as_ref();
-        wave.is_some_and(|wave| wave.progress != Progress::Over)
+    /// Whether there is a bulk unlink: entries are being taken out, or segments of it were not
+    /// asked for.
+    pub(crate) fn has_bulk_unlink(&self) -> bool {
+        let bulk = self.bulk.as_ref();
+        bulk.is_some_and(|bulk| bulk.progress != Progress::Over)
     }
 
     /// Whether entries are still to be taken out.
     pub(crate) fn is_unlinking(&self) -> bool {
-        let wave = self.wave.as_ref();
-        wave.is_some_and(|wave| matches!(wave.progress, Progress::At(_)))
+        let bulk = self.bulk.as_ref();
+        bulk.is_some_and(|bulk| matches!(bulk.progress, Progress::At(_)))
     }
 
     /// Whether the entries that lead into the segment are being taken out, or were, or some of
     /// them.
     #[inline]
-    pub(crate) fn is_in_wave(&self, segment: u32) -> bool {
-        let wave = self.wave.as_ref();
-        wave.is_some_and(|wave| wave.mark(segment) != 0)
+    pub(crate) fn is_in_bulk_unlink(&self, segment: u32) -> bool {
+        let bulk = self.bulk.as_ref();
+        bulk.is_some_and(|bulk| bulk.mark(segment) != 0)
     }
 
     /// Whether no entry leads into the segment any more, because all of them were taken out.
     pub(crate) fn is_unlinked(&self, segment: u32) -> bool {
-        let wave = self.wave.as_ref();
-        wave.is_some_and(|wave| wave.progress == Progress::Done && wave.mark(segment) != 0)
+        let bulk = self.bulk.as_ref();
+        bulk.is_some_and(|bulk| bulk.progress == Progress::Done && bulk.mark(segment) != 0)
     }
 
     /// A segment of which that is so, each of them once, and `None` once there are no more.
     pub(crate) fn next_unlinked(&mut self) -> Option<u32> {
-        let wave = self.wave.as_mut()?;
-        if wave.progress != Progress::Done {
+        let bulk = self.bulk.as_mut()?;
+        if bulk.progress != Progress::Done {
             return None;
         }
-        while let Some(segment) = wave.segments.pop() {
-            if wave.mark(segment) != 0 {
+        while let Some(segment) = bulk.segments.pop() {
+            if bulk.mark(segment) != 0 {
                 return Some(segment);
             }
         }
         // Those that somebody still reads leave later, one by one.
-        wave.progress = Progress::Over;
-        self.drop_empty_wave();
+        bulk.progress = Progress::Over;
+        self.drop_empty_bulk_unlink();
         None
     }
 
-    /// Forgets a segment of a wave, because it may be used again from here on; how many of the
-    /// entries that were taken out had never been fetched.
+    /// Forgets a segment of a bulk unlink, because it may be used again from here on; how many of
+    /// the entries that were taken out had never been fetched.
     pub(crate) fn forget_unlinked(&mut self, segment: u32) -> u64 {
-        let Some(wave) = &mut self.wave else {
+        let Some(bulk) = &mut self.bulk else {
             return 0;
         };
-        let mark = wave.marks.get_mut(segment as usize);
+        let mark = bulk.marks.get_mut(segment as usize);
         let mark = mark.map_or(0, std::mem::take);
-        wave.marked -= usize::from(mark != 0);
-        self.drop_empty_wave();
+        bulk.marked -= usize::from(mark != 0);
+        self.drop_empty_bulk_unlink();
         u64::from(mark.saturating_sub(1))
     }
 
-    /// Forgets a wave of which nothing is left, so that no request looks at it any more.
-    fn drop_empty_wave(&mut self) {
-        let wave = self.wave.as_ref();
-        if wave.is_some_and(|wave| wave.progress == Progress::Over && wave.marked == 0) {
-            self.wave = None;
+    /// Forgets a bulk unlink of which nothing is left, so that no request looks at it any more.
+    fn drop_empty_bulk_unlink(&mut self) {
+        let bulk = self.bulk.as_ref();
+        if bulk.is_some_and(|bulk| bulk.progress == Progress::Over && bulk.marked == 0) {
+            self.bulk = None;
         }
     }
 
     /// Counts one entry less of those that were taken out of a segment and had never been fetched;
     /// whether there was one.
     pub(crate) fn take_unfetched(&mut self, segment: u32) -> bool {
-        let marks = self.wave.as_mut().map(|wave| &mut wave.marks);
+        let marks = self.bulk.as_mut().map(|bulk| &mut bulk.marks);
         let mark = marks.and_then(|marks| marks.get_mut(segment as usize));
         let mark = mark.filter(|mark| **mark > 1);
         mark.map(|mark| *mark -= 1).is_some()
@@ -174,12 +176,12 @@ impl Index {
         self.items -= items;
     }
 
-    /// Takes an entry out that would be moved, if it is of the wave; whether it was.
+    /// Takes an entry out that would be moved, if it is of the bulk unlink; whether it was.
     #[inline]
     pub(super) fn unlinks_instead(&mut self, slot: SlotRef, word: u64) -> bool {
-        let wave = self.wave.as_mut();
-        let wave = wave.filter(|wave| wave.progress != Progress::Over);
-        let takes = wave.is_some_and(|wave| wave.takes(word));
+        let bulk = self.bulk.as_mut();
+        let bulk = bulk.filter(|bulk| bulk.progress != Progress::Over);
+        let takes = bulk.is_some_and(|bulk| bulk.takes(word));
         if takes {
             self.unlink(slot);
         }
@@ -192,7 +194,7 @@ impl Index {
     }
 }
 
-impl Wave {
+impl BulkUnlink {
     fn mark(&self, segment: u32) -> u32 {
         self.marks.get(segment as usize).copied().unwrap_or(0)
     }

@@ -1,15 +1,16 @@
-//! Wave: when much dies at once, the items of dead segments leave the index in one sweep, and the
-//! log by whole segments.
+//! Bulk unlink: how the items of a mass expiration, or of a flush, leave index and log together.
 //!
-//! First their entries, as the index lies (`index/wave.rs`), then what counts them. Of a segment
-//! whose items all count alike no item is looked at; else they are gone through as the log lies.
-//! None is looked up. Counts hold an item until it has left the log.
+//! If many items have expired at once, one pass over the index removes the entries of all segments
+//! that have expired wholly (`index/bulk_unlink.rs`). Then their items leave the log and the
+//! counters, segment by segment. If all items of a segment count alike, none of them is read;
+//! otherwise they are read in the order of the log. No key is looked up. The counters hold an item
+//! until it has left the log.
 //!
-//! Nobody is told of these items: whoever wants to hear of each has to hear before its key can
-//! be stored anew. So there is no wave while somebody listens, and one that is on its way ends:
-//! what has not left the index yet leaves one by one.
+//! Nobody is notified of these items. An observer of expirations must hear of each before its key
+//! can be stored again, so no bulk unlink begins while there is one, and one under way ends: what
+//! has not left the index yet leaves one by one.
 //!
-//! Why: docs/decisions/0067. Tests: tests/wave.rs.
+//! Why: docs/decisions/0067. Tests: tests/mass_expiration.rs.
 
 use super::Store;
 use crate::clock::Instant;
@@ -22,7 +23,7 @@ const SHARE: usize = 16;
 const SLOTS_SHARE: usize = 50;
 /// Fewer items leave one by one.
 const ITEMS_MIN: usize = 1_024;
-/// Pause between two looks for a wave.
+/// Pause between two looks for a bulk unlink.
 const LOOK_MS: u64 = 50;
 /// Bytes of the log that are loaded ahead of the item that is looked at; of long values only their
 /// beginning is.
@@ -32,12 +33,12 @@ const FRONT_BYTES: usize = 256;
 impl Store {
     /// Begins to take the items of all segments that are dead altogether out of the index, if they
     /// are so many that this is cheaper than one by one; whether it did.
-    pub(crate) fn begin_wave(&mut self, now: Instant) -> bool {
-        let may_begin = now >= self.no_wave_until && !self.index.has_wave();
+    pub(crate) fn begin_bulk_unlink(&mut self, now: Instant) -> bool {
+        let may_begin = now >= self.no_bulk_unlink_until && !self.index.has_bulk_unlink();
         if !may_begin || self.report.hears_of_expiry() {
             return false;
         }
-        self.no_wave_until = Instant(now.0 + LOOK_MS);
+        self.no_bulk_unlink_until = Instant(now.0 + LOOK_MS);
         let enough = (self.index.items() / SHARE)
             .max(self.index.slots() / SLOTS_SHARE)
             .max(ITEMS_MIN);
@@ -53,24 +54,24 @@ impl Store {
         }
         let segments = dead.iter().map(|one| one.0).collect();
         let shift = self.log.arena().segment_shift();
-        self.index.begin_wave(segments, shift);
+        self.index.begin_bulk_unlink(segments, shift);
         true
     }
 
-    /// Whether the items of a segment are of a wave.
+    /// Whether the items of a segment are of a bulk unlink.
     #[inline]
-    pub(crate) fn is_in_wave(&self, segment: u32) -> bool {
-        self.index.is_in_wave(segment)
+    pub(crate) fn is_in_bulk_unlink(&self, segment: u32) -> bool {
+        self.index.is_in_bulk_unlink(segment)
     }
 
     /// Takes items out of the index, so many buckets further; `false` if there are none to be.
-    pub(crate) fn step_wave(&mut self, buckets: usize) -> bool {
+    pub(crate) fn step_bulk_unlink(&mut self, buckets: usize) -> bool {
         if self.index.is_unlinking() && self.report.hears_of_expiry() {
-            self.index.break_wave();
+            self.index.break_bulk_unlink();
         }
         let is_unlinking = self.index.is_unlinking();
         if is_unlinking {
-            self.index.step_wave(buckets);
+            self.index.step_bulk_unlink(buckets);
         }
         is_unlinking
     }

@@ -173,7 +173,7 @@ impl Clock for Loose {
 }
 
 #[test]
-fn what_is_stored_by_who_read_the_clock_before_the_wave_stays() {
+fn what_is_stored_by_who_read_the_clock_before_the_expiration_stays() {
     let clock = Arc::new(Loose(AtomicU64::new(60_000)));
     let cache = Cache::new(Config {
         shards: Some(1),
@@ -347,7 +347,7 @@ fn who_listens_is_told_of_each_item_once() {
 }
 
 #[test]
-fn who_waits_for_what_is_stored_prevents_no_wave() {
+fn who_waits_for_what_is_stored_prevents_no_bulk_unlink() {
     let (timed, counting) = watched();
     counting.to_stores.store(true, Ordering::Relaxed);
     counting.listens.store(true, Ordering::Relaxed);
@@ -356,7 +356,7 @@ fn who_waits_for_what_is_stored_prevents_no_wave() {
 }
 
 #[test]
-fn who_begins_to_listen_ends_the_wave() {
+fn who_begins_to_listen_ends_the_bulk_unlink() {
     let (timed, counting) = watched();
     busy_steps(&timed, 3);
     counting.listens.store(true, Ordering::Relaxed);
@@ -373,13 +373,13 @@ fn who_begins_to_listen_ends_the_wave() {
 }
 
 #[test]
-fn a_wave_that_was_ended_goes_on_when_nobody_listens_any_more() {
+fn a_bulk_unlink_that_was_ended_goes_on_when_nobody_listens_any_more() {
     let (timed, counting) = watched();
     busy_steps(&timed, 3);
     counting.listens.store(true, Ordering::Relaxed);
     assert!(timed.cache.tick());
     counting.listens.store(false, Ordering::Relaxed);
-    // Past the pause between two looks for a wave.
+    // Past the pause between two looks for a mass expiration.
     timed.clock.advance_ms(100);
     let steps = steps(&timed, 8);
     // One segment of seven was begun one by one.
@@ -457,7 +457,7 @@ fn what_is_flushed_amid_the_sweep_has_not_expired() {
 
 #[test]
 fn a_process_that_goes_on_amid_the_sweep_has_what_lives() {
-    let name = format!("cellar-wave-{}", std::process::id());
+    let name = format!("cellar-burst-{}", std::process::id());
     let path = Path::new("/dev/shm").join(name);
     let clock = Arc::new(ManualClock::starting_at(Instant(60_000)));
     let open = || over(StateDir::open(&path).unwrap(), &clock);
@@ -484,7 +484,7 @@ fn a_process_that_goes_on_amid_the_sweep_has_what_lives() {
 
 #[test]
 fn a_process_that_takes_over_amid_the_sweep_goes_on_at_once() {
-    let name = format!("cellar-wave-over-{}", std::process::id());
+    let name = format!("cellar-burst-over-{}", std::process::id());
     let path = Path::new("/dev/shm").join(name);
     let _ = std::fs::remove_dir_all(&path);
     let clock = Arc::new(ManualClock::starting_at(Instant(60_000)));
@@ -517,7 +517,7 @@ fn check(timed: &Timed, model: &Stored, number: u64) {
 }
 
 #[test]
-fn waves_of_all_sizes_leave_what_lives_as_it_is() {
+fn mass_expirations_of_all_sizes_leave_what_lives_as_it_is() {
     for seed in 1..=3 {
         let mut random = Random::from_seed(seed);
         let timed = Timed::new(32 << 20);
