@@ -10,14 +10,14 @@
 
 mod adopt; // segments that another process has filled
 mod extents; // items that have memory of their own, how that is made and given back
-mod residence;
+mod resident_pages; // memory of free segments: touched, given back, on huge pages
 mod share;
 mod youth;
 mod spared; // segments that stores leave alone, where nothing may leave for them
 
 pub(crate) use self::adopt::Adopted;
 pub(crate) use self::extents::PIECE_BYTES;
-pub(crate) use self::residence::Touch;
+pub(crate) use self::resident_pages::Touch;
 
 use std::collections::VecDeque;
 use std::sync::Arc;

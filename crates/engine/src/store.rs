@@ -11,11 +11,10 @@
 mod facts;
 mod counting;
 mod listing;
-mod growth;
+mod memory; // how the index grows, which pages are touched and given back
 mod flush;
 mod reclaim;
 mod bulk_unlink; // many items at once, by whole segments
-mod residence;
 mod drafts; // values that are still being received
 mod sums; // checksums of its memory, where that outlives the process
 mod rebuild; // how what a process left becomes a store again

@@ -1,8 +1,8 @@
-//! Residence: when the memory of free segments is touched, given back, put on huge pages, or goes
-//! to an expiry histogram.
+//! Resident pages: when the memory of free segments is touched, given back, put on huge pages, or
+//! used for an expiry histogram.
 //!
-//! All but the last take longer than a lock may be held, so upkeep does them between a `begin` and
-//! an `end` under the lock; what happens meanwhile leaves that memory alone.
+//! All but the last take longer than a lock may be held. Background maintenance does them between a
+//! `begin` and an `end` under the lock; requests leave that memory alone meanwhile.
 //!
 //! Why: docs/decisions/0014. Tests: tests/evict.rs.
 
