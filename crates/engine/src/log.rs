@@ -12,8 +12,6 @@ mod adopt; // segments that another process has filled
 mod extents; // items that have memory of their own, how that is made and given back
 mod resident_pages; // memory of free segments: touched, given back, on huge pages
 mod share;
-mod youth;
-mod spared; // segments that stores leave alone, where nothing may leave for them
 
 pub(crate) use self::adopt::Adopted;
 pub(crate) use self::extents::PIECE_BYTES;
@@ -30,7 +28,7 @@ use crate::deadline_encoding::{DeadlineEncoding, RecentDeadlines};
 use crate::item::{self, Entry, Layout};
 use crate::memory::{Budget, PAGE_BYTES, whole_pages};
 use crate::metadata::Metadata;
-use crate::policy::SmallShare;
+use crate::policy::{SmallShare, young_bytes};
 use crate::segment::{HISTOGRAM_BYTES, Queue, STREAMS, Segment, Stream, Use};
 use crate::timer_wheel::{Horizon, WheelPosition};
 
@@ -120,7 +118,7 @@ pub(crate) struct Log {
     /// The stretch that is being put on a huge page: none of it may be given back meanwhile.
     growing_huge: Option<usize>,
     /// Segments that are left to those that move items, where none may leave for want of room.
-    spared: usize,
+    compaction_reserve: usize,
     /// Segments and extents that were opened so far.
     opened: u64,
     /// Whether extents are made where there are addresses behind them.
@@ -166,7 +164,7 @@ impl Log {
             rolled: false,
             next_stretch: 0,
             growing_huge: None,
-            spared: 0,
+            compaction_reserve: 0,
             surplus: 0,
             surplus_known_until: Instant(0),
             reuse: Reuse::default(),
@@ -465,7 +463,7 @@ impl Log {
         self.touched[at] = touched;
         self.queue_bytes[stream.queue as usize] += room_bytes;
         self.rolled = true;
-        self.age(stream, number);
+        self.update_young(stream, number);
         true
     }
 
@@ -599,5 +597,72 @@ impl Log {
             self.segments[segment as usize].used = Use::Free;
             self.free.push(segment);
         }
+    }
+
+    /// Marks a segment that was just opened as young, and older ones as not young any more: reads
+    /// of items in young segments do not count, because they often come with the store.
+    fn update_young(&mut self, stream: Stream, opened: u32) {
+        let is_young = stream == Stream::from(Queue::Small);
+        self.arena.set_young(opened, is_young);
+        // It may have been emptied while it was young.
+        self.young.retain(|&number| number != opened);
+        if !is_young {
+            return;
+        }
+        self.young.push_back(opened);
+        let queue_bytes = self.queue_bytes.iter().sum();
+        let young_bytes = young_bytes(queue_bytes, self.small.percent());
+        let young_max = young_bytes >> self.arena.segment_shift();
+        while self.young.len() > young_max {
+            if let Some(grown) = self.young.pop_front() {
+                self.arena.set_young(grown, false);
+            }
+        }
+    }
+
+    /// Logs that draw on the same budget.
+    pub(crate) fn sharers(&self) -> usize {
+        self.share.sharers()
+    }
+
+    /// How much of memory the small queue may have, in percent.
+    pub(crate) fn small_percent(&self) -> usize {
+        self.small.percent()
+    }
+
+    /// Sets how many segments stores leave free for compaction; returns the number before.
+    #[inline]
+    pub(crate) fn set_compaction_reserve(&mut self, segments: usize) -> usize {
+        std::mem::replace(&mut self.compaction_reserve, segments)
+    }
+
+    /// Whether the compaction reserve is left when `bytes` have been taken.
+    #[inline]
+    pub(crate) fn may_take(&self, bytes: usize) -> bool {
+        self.compaction_reserve == 0 || self.leaves_compaction_reserve(bytes)
+    }
+
+    /// Whether that can ever be.
+    pub(crate) fn may_ever_take(&self, bytes: usize) -> bool {
+        bytes + self.compaction_reserve * self.segment_bytes() <= self.share_bytes()
+    }
+
+    #[cold]
+    fn leaves_compaction_reserve(&self, bytes: usize) -> bool {
+        let idle = self.free.len() * self.segment_bytes();
+        let left = (self.budget().left() + idle).checked_sub(bytes);
+        left.is_some_and(|left| left >= self.compaction_reserve * self.segment_bytes())
+    }
+
+    /// Seals the open segment in which most is dead, if anything is; whether it was.
+    pub(crate) fn seal_deadest(&mut self, now: Instant) -> bool {
+        let open = Stream::all().filter_map(|stream| Some((stream, self.open[stream.index()]?)));
+        let dead = open.map(|(stream, number)| (stream, self.segment(number).dead_bytes(now)));
+        let deadest = dead.max_by_key(|(_, bytes)| *bytes);
+        match deadest {
+            Some((stream, bytes)) if bytes > 0 => self.seal(stream),
+            _ => return false,
+        }
+        true
     }
 }

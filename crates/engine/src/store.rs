@@ -466,9 +466,9 @@ impl Store {
             Form::Packed => self.pack_moved(located, &spec),
         };
         let spec = packed.unwrap_or(spec);
-        let spared = self.log.spare(0);
+        let compaction_reserve = self.log.set_compaction_reserve(0);
         let room = self.take_room(stream, &spec, now);
-        self.log.spare(spared);
+        self.log.set_compaction_reserve(compaction_reserve);
         let Some(room) = room else {
             return false;
         };

@@ -205,7 +205,7 @@ impl Log {
         self.young.serialize(out);
         (self.unused_from, self.grew_at).serialize(out);
         (self.surplus, self.surplus_known_until).serialize(out);
-        (self.spared, self.opened).serialize(out);
+        (self.compaction_reserve, self.opened).serialize(out);
     }
 
     /// Goes on with what another log wrote down over the same memory; the segments in which that
@@ -237,7 +237,7 @@ impl Log {
         self.young = Serialize::deserialize(from)?;
         (self.unused_from, self.grew_at) = Serialize::deserialize(from)?;
         (self.surplus, self.surplus_known_until) = Serialize::deserialize(from)?;
-        (self.spared, self.opened) = Serialize::deserialize(from)?;
+        (self.compaction_reserve, self.opened) = Serialize::deserialize(from)?;
         if !self.is_quiescent() || !self.all_are_known(&pinned) {
             return None;
         }

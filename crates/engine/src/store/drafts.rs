@@ -48,7 +48,7 @@ impl Store {
         Some(self.log.fit_extent(extent, queue, bytes, encoding, now))
     }
 
-    /// Whether so much may be taken beside what is spared.
+    /// Whether so much may be taken beside the compaction reserve.
     pub(crate) fn may_take(&self, bytes: usize) -> bool {
         self.log.may_take(bytes)
     }

@@ -1,10 +1,10 @@
-//! Keep: a store whose items have memory of their own, of which none leaves for want of room.
+//! Keep: the store of a no-eviction partition.
 //!
-//! Some segments are spared: who stores leaves them alone, so that there is always room to which
-//! the live items of a segment can be moved, and what is dead beside them be won back. Who writes
-//! an item anew that is not longer may take one of them, for it leaves as much behind.
+//! Some segments are reserved for compaction: stores leave them free, so that the live items of a
+//! segment can always be moved and its other bytes reclaimed. A write that does not make an item
+//! longer may use one of them, because it leaves as many reclaimable bytes behind.
 //!
-//! Invariant: whoever moves an item finds room for it, or leaves it where it is.
+//! Invariant: whoever moves an item finds free space for it, or leaves it where it is.
 //! Why: docs/decisions/0052. Tests: tests/keep.rs.
 
 use super::{Located, Store};
@@ -13,9 +13,9 @@ use crate::error::Error;
 use crate::item::{Layout, Spec};
 use crate::space::Space;
 
-/// Segments that are spared by who stores something new or longer, and by who does not.
-const SPARED: usize = 4;
-const SPARED_BY_REWRITES: usize = 3;
+/// Segments of the reserve for stores of new or longer values, and for other writes.
+const COMPACTION_RESERVE: usize = 4;
+const COMPACTION_RESERVE_OF_REWRITES: usize = 3;
 /// Buckets that are purged of spaces that are gone when a store finds no room.
 const PURGED_FOR_ROOM: usize = 512;
 
@@ -23,7 +23,7 @@ impl Store {
     /// Has all that is stored stay.
     pub(crate) fn keep_all(&mut self) {
         self.keeps = true;
-        self.log.spare(SPARED);
+        self.log.set_compaction_reserve(COMPACTION_RESERVE);
     }
 
     /// Whether nothing may leave for want of room.
@@ -34,24 +34,29 @@ impl Store {
 
     /// How many segments are to be free ahead of stores.
     pub(crate) fn free_ahead(&self, usual: usize) -> usize {
-        if self.keeps { SPARED + usual } else { usual }
+        if self.keeps {
+            COMPACTION_RESERVE + usual
+        } else {
+            usual
+        }
     }
 
-    /// Lets an item of `spec` that replaces a value of at least its length take what is spared from
-    /// others; [`Store::end_rewrite`] ends it.
+    /// Lets an item of `spec` that replaces a value of at least its length use a part of the
+    /// reserve; [`Store::end_rewrite`] ends it.
     #[inline]
     pub(crate) fn begin_rewrite(&mut self, old: Option<&Located>, spec: &Spec) {
         let is_longer = |old: &Located| spec.value_bytes > old.layout.value_bytes;
         if self.keeps && old.is_some_and(|old| !is_longer(old)) {
-            self.log.spare(SPARED_BY_REWRITES);
+            self.log
+                .set_compaction_reserve(COMPACTION_RESERVE_OF_REWRITES);
         }
     }
 
-    /// Spares for all stores alike.
+    /// Sets the reserve for all stores again.
     #[inline]
     pub(crate) fn end_rewrite(&mut self) {
         if self.keeps {
-            self.log.spare(SPARED);
+            self.log.set_compaction_reserve(COMPACTION_RESERVE);
         }
     }
 

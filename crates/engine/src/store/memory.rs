@@ -1,8 +1,8 @@
 //! Memory of a store: how the index grows and shrinks, and which pages are touched ahead of their
 //! use, given back, or put on huge pages.
 //!
-//! The index grows and shrinks bucket by bucket, in the step of the insertion or deletion that calls
-//! for it, so no request waits for more than a few buckets.
+//! The index grows and shrinks bucket by bucket, in the step of the insertion or deletion that
+//! calls for it, so no request waits for more than a few buckets.
 //!
 //! Work on pages takes longer than the lock may be held. Background maintenance does it between a
 //! `begin` and an `end` under the lock; requests leave that memory alone meanwhile.
