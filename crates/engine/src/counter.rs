@@ -66,7 +66,7 @@ impl Shard {
             self.note(key, Action::Set, &stored, now);
             let happened = Happened::Stored;
             self.store
-                .report_kept(key, happened, &stored, spec.deadline);
+                .report_with_deadline(key, happened, &stored, spec.deadline);
         }
         let version = spec.version.unwrap_or(0);
         Ok(Counted::Number {
@@ -100,7 +100,8 @@ impl Shard {
         if let Some(stored) = stored {
             self.note(key, Action::Set, &stored, now);
             let happened = Happened::Created;
-            self.store.report_kept(key, happened, &stored, deadline);
+            self.store
+                .report_with_deadline(key, happened, &stored, deadline);
         }
         let version = version.unwrap_or(0);
         Ok(Counted::Number {

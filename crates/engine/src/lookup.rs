@@ -78,7 +78,8 @@ impl Shard {
         if let Some(deadline) = lookup.touch {
             self.watch.note(key, Action::Touch, (0, deadline), now);
             let happened = Happened::Retimed;
-            self.store.report_kept(key, happened, &located, deadline);
+            self.store
+                .report_with_deadline(key, happened, &located, deadline);
         }
         if !lookup.quiet {
             self.store.mark_used(&located, now);
@@ -170,7 +171,8 @@ impl Shard {
             .ok_or(Error::Busy)?;
         self.store.counts.stored += 1;
         let happened = Happened::Created;
-        self.store.report_kept(key, happened, &located, deadline);
+        self.store
+            .report_with_deadline(key, happened, &located, deadline);
         Ok(self.store.with_item(&located, |item| {
             read(Found {
                 item,

@@ -251,7 +251,8 @@ impl Shard {
         self.store.reset_fetched(located.slot);
         self.store.counts.stored += 1;
         let deadline = located.layout.deadline;
-        self.store.report_kept(key, happened, located, deadline);
+        self.store
+            .report_with_deadline(key, happened, located, deadline);
         Stored::Done { version }
     }
 
@@ -459,7 +460,8 @@ impl Shard {
         self.watch.note(key, Action::Touch, (0, deadline), now);
         if let Some(located) = &retimed {
             let happened = Happened::Retimed;
-            self.store.report_kept(key, happened, located, deadline);
+            self.store
+                .report_with_deadline(key, happened, located, deadline);
         }
         Ok(())
     }
@@ -513,7 +515,8 @@ impl Shard {
                 self.store.reset_fetched(kept.slot);
             }
             let happened = Happened::Stored;
-            self.store.report_kept(key, happened, &kept, spec.deadline);
+            self.store
+                .report_with_deadline(key, happened, &kept, spec.deadline);
         }
         Ok(Deleted::Done)
     }

@@ -22,7 +22,6 @@ mod keep; // a store of which nothing may leave for want of room
 mod in_place; // items that are written over where they lie
 mod grow; // values that are edited, and grow, where they lie
 mod packing; // values that are compressed
-mod telling; // what the observer hears of items
 mod audit; // what a cache holds, counted entry by entry
 
 pub use self::audit::{Audit, Inconsistency};

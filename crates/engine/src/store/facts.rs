@@ -1,11 +1,14 @@
-//! Facts: what the store tells of an item beside its value, and of itself in sums.
+//! Facts: what the store returns about an item besides its value, what it reports to the observer,
+//! and its sums.
 //!
-//! Tests: tests/listing.rs, tests/lease.rs.
+//! Tests: tests/listing.rs, tests/lease.rs, tests/observer.rs.
 
 use super::{Located, Store};
-use crate::clock::Instant;
+use crate::clock::{Deadline, Instant};
 use crate::item::Spec;
-use crate::outcome::{KeyFacts, Uses};
+use crate::key::Key;
+use crate::observer::Happened;
+use crate::outcome::{Item, KeyFacts, Uses};
 use crate::segment::Queue;
 use crate::space::Space;
 use crate::stats::Stats;
@@ -116,5 +119,45 @@ impl Store {
         stats.segments_freed += counts.segments_freed;
         let max = &mut stats.dead_at_eviction_max_ppm;
         *max = (*max).max(counts.dead_at_eviction_max_ppm);
+    }
+
+    /// Reports what happens to an item that is removed, whose key is only in the item.
+    pub(crate) fn report_gone(&self, located: &Located, happened: Happened) {
+        if self.report.is_wanted() {
+            let key = self.hashed_key_of(&located.layout);
+            self.with_item(located, |item| {
+                self.report.tell(key, happened, || Some(item))
+            });
+        }
+    }
+
+    /// Reports what was done with an item that gets this deadline.
+    #[inline]
+    pub(crate) fn report_with_deadline(
+        &self,
+        key: Key<'_>,
+        happened: Happened,
+        located: &Located,
+        deadline: Deadline,
+    ) {
+        if self.report.is_any() {
+            self.report_with_deadline_now(key, happened, located, deadline);
+        }
+    }
+
+    #[inline(never)]
+    fn report_with_deadline_now(
+        &self,
+        key: Key<'_>,
+        happened: Happened,
+        located: &Located,
+        deadline: Deadline,
+    ) {
+        if self.report.is_wanted() {
+            self.with_item(located, |item| {
+                let item = Item { deadline, ..item };
+                self.report.tell(key, happened, || Some(item));
+            });
+        }
     }
 }
