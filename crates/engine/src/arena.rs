@@ -18,7 +18,7 @@ use crate::deadline_encoding::DeadlineEncoding;
 use crate::error::Error;
 use crate::heap::{note_pinned, note_released};
 use crate::key::Key;
-use crate::memory::{LINE_BYTES, Place, Region, prefetch};
+use crate::memory::{FileRange, LINE_BYTES, Region, prefetch};
 use crate::space::{Kind, Space};
 
 /// Beside a segment's pins: uses of its items do not count yet.
@@ -46,14 +46,14 @@ impl Arena {
     pub(crate) const SEGMENT_BYTES: usize = 2 * size_of::<AtomicU32>();
 
     /// Reserves `segments` segments of `1 << segment_shift` bytes, at the moment `made`; their
-    /// memory is a file's, if `place` says so.
+    /// memory is a file's, if `file_range` says so.
     pub(crate) fn reserve(
         segments: usize,
         segment_shift: u32,
         made: Instant,
-        place: Option<Place>,
+        file_range: Option<FileRange>,
     ) -> Result<Arena, Error> {
-        let region = Region::reserve_at(place, segments << segment_shift)?;
+        let region = Region::reserve_at(file_range, segments << segment_shift)?;
         let pins = Box::new_zeroed_slice(segments);
         // SAFETY: all bits zero are an atomic number, which is zero.
         let pins = unsafe { pins.assume_init() };

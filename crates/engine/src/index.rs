@@ -23,7 +23,7 @@ use std::sync::atomic::Ordering;
 use self::bulk_unlink::BulkUnlink;
 use self::scan::Scans;
 use crate::error::Error;
-use crate::memory::{HUGE_PAGE_BYTES, Place, Region};
+use crate::memory::{FileRange, HUGE_PAGE_BYTES, Region};
 use crate::table::{
     BUCKET_BYTES, BUCKET_SLOTS, Candidate, FETCHED, FREQUENCY_MAX, FREQUENCY_SHIFT, GROWTH_BITS,
     OFFSETS, PARTNER, Shape, TAG_SHIFT, Table, matches, offset_of, with_use,
@@ -81,9 +81,9 @@ impl Index {
     ///
     /// # Errors
     /// [`Error::Reserve`].
-    pub(crate) fn reserve(items_max: usize, place: Option<Place>) -> Result<Index, Error> {
+    pub(crate) fn reserve(items_max: usize, file_range: Option<FileRange>) -> Result<Index, Error> {
         let level_max = Index::level_max(items_max);
-        let table = Arc::new(Table::reserve(level_max, place)?);
+        let table = Arc::new(Table::reserve(level_max, file_range)?);
         Ok(Index {
             table,
             items: 0,

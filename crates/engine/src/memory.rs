@@ -7,10 +7,10 @@
 //! Invariant: a region's base never moves; its bytes read as zero until written.
 //! Why: docs/decisions/0008. Tests: at the end of this file.
 
-mod place; // a stretch of a file that is a region's memory
+mod file_range; // a stretch of a file that is a region's memory
 pub(crate) mod prefetch; // asking for a cache line ahead of its use
 
-pub(crate) use self::place::Place;
+pub(crate) use self::file_range::FileRange;
 
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -42,7 +42,7 @@ pub(crate) struct Region {
     // Relaxed: the shard's lock orders who claims, makes and discards a huge page.
     huge: Box<[AtomicBool]>,
     /// What of a file its memory is, if it outlives the process.
-    place: Option<Place>,
+    file_range: Option<FileRange>,
 }
 
 impl Region {
@@ -69,7 +69,7 @@ impl Region {
             range,
             beside,
             huge,
-            place: None,
+            file_range: None,
         })
     }
 
@@ -79,23 +79,23 @@ impl Region {
     ///
     /// # Errors
     /// [`Error::Reserve`] if the system refuses.
-    pub(crate) fn reserve_at(place: Option<Place>, bytes: usize) -> Result<Region, Error> {
-        let Some(place) = place else {
+    pub(crate) fn reserve_at(file_range: Option<FileRange>, bytes: usize) -> Result<Region, Error> {
+        let Some(file_range) = file_range else {
             return Region::reserve(bytes);
         };
         let range = AddressRange::reserve(whole_pages(bytes.max(1)))?;
-        place.map(range.base.as_ptr(), range.bytes)?;
+        file_range.map(range.base.as_ptr(), range.bytes)?;
         Ok(Region {
             range,
             beside: None,
             huge: Box::default(),
-            place: Some(place),
+            file_range: Some(file_range),
         })
     }
 
     /// Whether its memory is a file's, so that it may not be had although the budget has it.
     pub(crate) fn is_shared(&self) -> bool {
-        self.place.is_some()
+        self.file_range.is_some()
     }
 
     /// Addresses that a region of so many bytes takes, at most.
@@ -125,8 +125,8 @@ impl Region {
         let from = whole_pages(at);
         let to = (at + bytes) / PAGE_BYTES * PAGE_BYTES;
         if from < to {
-            if let Some(place) = &self.place {
-                place.punch(from, to - from);
+            if let Some(file_range) = &self.file_range {
+                file_range.punch(from, to - from);
                 return;
             }
             self.range.advise(from, to - from, libc::MADV_DONTNEED);
@@ -219,9 +219,9 @@ impl Region {
         let is_there = self.range.advise(from, to - from, advice);
         is_there
             || self
-                .place
+                .file_range
                 .as_ref()
-                .is_none_or(|place| place.allocate(from, to - from))
+                .is_none_or(|file_range| file_range.allocate(from, to - from))
     }
 }
 

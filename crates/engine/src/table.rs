@@ -14,7 +14,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::Error;
-use crate::memory::{Place, Region, prefetch};
+use crate::memory::{FileRange, Region, prefetch};
 
 pub(crate) const BUCKET_BYTES: usize = 64;
 pub(crate) const BUCKET_SLOTS: usize = 8;
@@ -94,10 +94,10 @@ impl Table {
     ///
     /// # Errors
     /// [`Error::Reserve`].
-    pub(crate) fn reserve(level_max: u32, place: Option<Place>) -> Result<Table, Error> {
+    pub(crate) fn reserve(level_max: u32, file_range: Option<FileRange>) -> Result<Table, Error> {
         let level_min = level_max.saturating_sub(GROWTH_BITS).max(4);
         let address_mask = (1 << (level_min + GROWTH_BITS)) - 1;
-        let region = Region::reserve_at(place, BUCKET_BYTES << level_max)?;
+        let region = Region::reserve_at(file_range, BUCKET_BYTES << level_max)?;
         let shape = AtomicU64::new(
             Shape {
                 level: level_min,

@@ -21,7 +21,7 @@ use crate::evict::Reclaimer;
 use crate::index::Index;
 use crate::insight::Insight;
 use crate::key::random_seed;
-use crate::memory::{HUGE_PAGE_BYTES, PAGE_BYTES, Place, Region, whole_pages};
+use crate::memory::{FileRange, HUGE_PAGE_BYTES, PAGE_BYTES, Region, whole_pages};
 use crate::metadata::{Metadata, SEGMENT_RECORD_BYTES, SHARD_RECORD_BYTES, sums_bytes};
 use crate::serialize::{Deserializer, Serialize};
 use crate::state::{FileHeader, Living, Restored, StateDir, StateOptions, header_bytes};
@@ -231,11 +231,12 @@ impl Ground {
                 header
             }
         };
-        let place = Place {
+        let file_range = FileRange {
             file: Arc::clone(dir.file()),
             at: 0,
         };
-        let shard_records = Region::reserve_at(Some(place), shard_records_bytes(geometries.len()))?;
+        let shard_records =
+            Region::reserve_at(Some(file_range), shard_records_bytes(geometries.len()))?;
         if !shard_records.populate(0, shard_records.bytes()) {
             return Err(no_room(dir));
         }
@@ -255,28 +256,29 @@ impl Ground {
     }
 
     /// Where the index and the arena of a shard lie.
-    pub(super) fn places(&self, number: usize) -> (Option<Place>, Option<Place>) {
+    pub(super) fn file_ranges(&self, number: usize) -> (Option<FileRange>, Option<FileRange>) {
         let plot = self.plots[number];
-        let place = |at: usize| {
-            Some(Place {
+        let file_range = |at: usize| {
+            Some(FileRange {
                 file: Arc::clone(self.dir.file()),
                 at: at as u64,
             })
         };
-        (place(plot.index_at), place(plot.arena_at))
+        (file_range(plot.index_at), file_range(plot.arena_at))
     }
 
     /// What stands beside a shard's index and arena.
     pub(super) fn metadata(&self, number: usize, geometry: &Geometry) -> Result<Metadata, Error> {
-        let place = Place {
+        let file_range = FileRange {
             file: Arc::clone(self.dir.file()),
             at: self.plots[number].records_at as u64,
         };
-        let sums = Place {
+        let sums = FileRange {
             file: Arc::clone(self.dir.file()),
             at: self.plots[number].sums_at as u64,
         };
-        let segment_records = Region::reserve_at(Some(place), segment_records_bytes(geometry))?;
+        let segment_records =
+            Region::reserve_at(Some(file_range), segment_records_bytes(geometry))?;
         let sums = Region::reserve_at(Some(sums), sums_bytes(geometry.reach))?;
         let record = (
             &self.shard_records,

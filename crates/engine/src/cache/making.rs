@@ -217,12 +217,12 @@ impl Making<'_> {
         budget: &Arc<Budget>,
     ) -> Result<Store, Error> {
         let shift = geometry.segment_shift;
-        let (index_place, arena_place) = self
+        let (index_range, arena_range) = self
             .ground
-            .map_or((None, None), |ground| ground.places(number));
+            .map_or((None, None), |ground| ground.file_ranges(number));
         let made = self.ground.map_or(self.now, |ground| ground.header.made);
-        let arena = Arena::reserve(geometry.reach >> shift, shift, made, arena_place)?;
-        let index = Index::reserve(geometry.index_items, index_place)?;
+        let arena = Arena::reserve(geometry.reach >> shift, shift, made, arena_range)?;
+        let index = Index::reserve(geometry.index_items, index_range)?;
         // The smallest table is there from the start.
         let _ = budget.take(index.bytes());
         let metadata = self.ground.map(|ground| ground.metadata(number, geometry));

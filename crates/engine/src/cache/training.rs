@@ -74,7 +74,7 @@ struct State {
     scan: FamilyScan,
     gathering: Option<Gathering>,
     /// By shard: the segment that was looked at last.
-    places: Vec<Option<u32>>,
+    positions: Vec<Option<u32>>,
     next_shard: usize,
     generation: u32,
     /// Bytes of the shards' marks, once there are dictionaries.
@@ -228,15 +228,15 @@ impl Cache {
 
     /// Shows values of some shards to `each`, which says how many bytes it copies.
     fn look(&self, state: &mut State, mut each: impl FnMut(Space, &[u8], u64, &[u8]) -> usize) {
-        state.places.resize(self.shards.len(), None);
+        state.positions.resize(self.shards.len(), None);
         for _ in 0..SHARDS_PER_STEP.min(self.shards.len()) {
             let number = state.next_shard % self.shards.len();
             state.next_shard = number + 1;
             let Some(shard) = self.lock_own(&self.shards[number]) else {
                 return;
             };
-            let segment = shard.store.next_sampled(state.places[number]);
-            state.places[number] = segment;
+            let segment = shard.store.next_sampled(state.positions[number]);
+            state.positions[number] = segment;
             let mut copied = 0;
             if let Some(segment) = segment {
                 shard.store.sample_values(

@@ -33,8 +33,8 @@ const WORDS_OF_MEMORY: usize = 9;
 const SECONDS: u64 = 1 << 20;
 const NANOSECONDS: u64 = 1_000_000_000;
 
-/// The file's place in a directory.
-fn place(dir: &Path) -> PathBuf {
+/// The file's path in a directory.
+fn path(dir: &Path) -> PathBuf {
     dir.join(FILE)
 }
 
@@ -50,7 +50,7 @@ pub(super) fn write(dir: &Path, file: &File, id: u64, known: &[u8]) -> bool {
             .write(true)
             .create_new(true)
             .mode(0o600)
-            .open(place(dir))?;
+            .open(path(dir))?;
         for word in words {
             saved.write_all(&word.to_le_bytes())?;
         }
@@ -70,7 +70,7 @@ pub(super) fn read(dir: &Path, file: &File, id: u64) -> Option<Vec<u8>> {
         .read(true)
         // Whoever opens a pipe would wait for its other end.
         .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
-        .open(place(dir))
+        .open(path(dir))
         .ok()?;
     let metadata = saved.metadata().ok()?;
     // SAFETY: the call takes nothing and always works.
@@ -96,7 +96,7 @@ pub(super) fn read(dir: &Path, file: &File, id: u64) -> Option<Vec<u8>> {
 
 /// Forgets what was known.
 pub(super) fn remove(dir: &Path) {
-    let _ = std::fs::remove_file(place(dir));
+    let _ = std::fs::remove_file(path(dir));
 }
 
 /// What stands before it.

@@ -1,7 +1,8 @@
-//! Place: a stretch of a file that is a region's memory and outlives the process.
+//! File range: a range of a file that is a region's memory and outlives the process.
 //!
-//! It is mapped over addresses that the region has reserved, shared, so that what is stored there
-//! is the file's at that moment. Pages come as they are written and go back by a hole in the file.
+//! It is mapped, shared, over addresses that the region has reserved. So a store to the region is a
+//! store to the file's pages. Pages are allocated when they are written, and freed by a hole in the
+//! file.
 //!
 //! Why: docs/decisions/0058. Tests: tests/restart.rs.
 
@@ -13,18 +14,18 @@ use crate::error::Error;
 
 /// From where on a file is a region's memory.
 #[derive(Clone, Debug)]
-pub(crate) struct Place {
+pub(crate) struct FileRange {
     pub(crate) file: Arc<File>,
     pub(crate) at: u64,
 }
 
-impl Place {
+impl FileRange {
     /// Maps the stretch over reserved addresses.
     #[cfg(not(miri))]
     pub(super) fn map(&self, base: *mut u8, bytes: usize) -> Result<(), Error> {
         let offset = libc::off_t::try_from(self.at).map_err(|_| reserve_error(bytes))?;
         // SAFETY: the caller reserved these addresses and has not used them; the new mapping takes
-        // their place whole.
+        // their range whole.
         let mapping = unsafe {
             libc::mmap(
                 base.cast(),
