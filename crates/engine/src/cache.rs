@@ -59,7 +59,7 @@ use crate::space::Space;
 use crate::stats::{ReclaimLag, Stats};
 use crate::table::Probe;
 use crate::update::UpdateLimits;
-use attach::Footing;
+use attach::AttachedState;
 use cell::{Locked, ShardCell};
 use kept::Kept;
 use optimistic::Hits;
@@ -93,7 +93,7 @@ pub struct Cache {
     ballast: Ballast,
     insight: Arc<Mutex<Insight>>,
     hits: Hits,
-    footing: Option<Footing>,
+    attached: Option<AttachedState>,
     extender: Extender,
     training: Training,
 }

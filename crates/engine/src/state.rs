@@ -13,7 +13,7 @@
 mod header; // what the file's first page says
 mod checkpoint; // the file that a clean stop writes
 
-pub(crate) use self::header::{FileHeader, Living};
+pub(crate) use self::header::{FileHeader, LiveHeader};
 
 use std::fs::{DirBuilder, File, Metadata, OpenOptions, TryLockError};
 use std::os::fd::{AsRawFd, OwnedFd};

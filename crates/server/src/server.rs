@@ -52,7 +52,7 @@ use crate::system::signals::Signals;
 use crate::upgrade::handover::control::Control;
 use crate::upgrade::inherited::Inherited;
 use crate::upgrade::notify::{self, Notice};
-use crate::upgrade::restart::{self, Ground};
+use crate::upgrade::restart::{self, PersistentDir};
 
 /// Serves until SIGTERM or SIGINT, and drains.
 ///
@@ -252,9 +252,9 @@ fn begin_state(
     let (keeps_state, clients_max) = (settings.state.is_some(), settings.max_connections);
     // With `--state` the memory is available after the old process has released it.
     let memory = keeps_state.then(|| control.take(clients_max)).transpose()?;
-    let ground = Ground::open(&settings, memory.flatten())?;
-    let clock = clock.unwrap_or_else(|| Ground::clock(ground.as_ref()));
-    let state = make_state(settings, ground, &clock)?;
+    let persistent_dir = PersistentDir::open(&settings, memory.flatten())?;
+    let clock = clock.unwrap_or_else(|| PersistentDir::clock(persistent_dir.as_ref()));
+    let state = make_state(settings, persistent_dir, &clock)?;
     if !keeps_state {
         control.take(clients_max)?;
     }
@@ -481,12 +481,13 @@ fn addresses(listeners: &[Listener], protocol: Protocol) -> Vec<Address> {
 /// Creates the state that all event loops share. With `--state` it continues with the old cache.
 fn make_state(
     settings: Settings,
-    ground: Option<Ground>,
+    persistent_dir: Option<PersistentDir>,
     clock: &LoopClock,
 ) -> Result<State, Error> {
     let observer = Arc::new(Observer::new(&settings));
-    let cache = make_cache(&settings, clock, ground.as_ref(), &observer)?;
-    let types = ground.map(|ground| ground.note(&cache, observer.databases()));
+    let cache = make_cache(&settings, clock, persistent_dir.as_ref(), &observer)?;
+    let types =
+        persistent_dir.map(|persistent_dir| persistent_dir.note(&cache, observer.databases()));
     let types = types.transpose()?.unwrap_or_default();
     if let Some(restored) = cache.restored() {
         restart::tell(restored);
@@ -500,13 +501,14 @@ fn make_state(
 fn make_cache(
     settings: &Settings,
     clock: &LoopClock,
-    ground: Option<&Ground>,
+    persistent_dir: Option<&PersistentDir>,
     observer: &Arc<Observer>,
 ) -> Result<Cache, Error> {
     let config = Config {
         clock: clock.engine(),
         observer: Some(Arc::<Observer>::clone(observer)),
-        state: ground.map(|ground| ground.options(settings, clock, observer.databases())),
+        state: persistent_dir
+            .map(|persistent_dir| persistent_dir.options(settings, clock, observer.databases())),
         ..cache_config(settings)
     };
     let address_bytes = check_addresses_of(settings, &config)?;

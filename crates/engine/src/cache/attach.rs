@@ -1,10 +1,12 @@
-//! Attach: how a cache goes on with the memory that another process left.
+//! Attach: how a cache continues with the memory of another process.
 //!
-//! What may be gone on with is decided before anything is mapped; what is left is then made out
-//! shard by shard ([`Store::rebuild`]). Whoever finds that it cannot be begins an empty cache in
-//! the same file, and says why. A number of threads is no part of the shape: the shards stay as
-//! many as they were, and so do their segments. Less memory is taken as by
-//! [`Cache::set_memory_bytes`], more is what they may grow to.
+//! [`Plan::of`] compares the file's header with the settings before anything is mapped. Then each
+//! shard is restored from the saved state of a clean stop, or rebuilt from its index
+//! ([`Store::rebuild`]). If neither works, an empty cache starts in the same file, and
+//! [`Restored`] has the reason.
+//!
+//! The number of shards and the size of segments stay those of the file, whatever the settings
+//! say. A cache with less memory shrinks as by [`Cache::set_memory_bytes`], one with more grows.
 //!
 //! Why: docs/decisions/0058. Tests: tests/restart.rs.
 
@@ -24,46 +26,46 @@ use crate::key::random_seed;
 use crate::memory::{FileRange, HUGE_PAGE_BYTES, PAGE_BYTES, Region, whole_pages};
 use crate::metadata::{Metadata, SEGMENT_RECORD_BYTES, SHARD_RECORD_BYTES, sums_bytes};
 use crate::serialize::{Deserializer, Serialize};
-use crate::state::{FileHeader, Living, Restored, StateDir, StateOptions, header_bytes};
+use crate::state::{FileHeader, LiveHeader, Restored, StateDir, StateOptions, header_bytes};
 use crate::store::{Audit, Rebuilt, Store};
 
 /// So many times the memory that a cache was made with it may be given later: its addresses reach
 /// for that.
 const GROWTH_MAX: usize = 4;
 
-/// Where the parts of one shard lie in the file.
+/// Where the parts of one shard begin in the file.
 #[derive(Clone, Copy, Debug)]
-struct Plot {
+struct ShardRanges {
     records_at: usize,
     sums_at: usize,
     index_at: usize,
     arena_at: usize,
 }
 
-/// A file that a cache is made on.
-pub(super) struct Ground {
+/// The file that holds the memory of a cache, mapped.
+pub(super) struct StateFile {
     dir: Arc<StateDir>,
     shard_records: Arc<Region>,
-    plots: Vec<Plot>,
+    shard_ranges: Vec<ShardRanges>,
     pub(super) header: FileHeader,
-    /// What is known of those before, if theirs is to be gone on with.
-    pub(super) before: Option<Before>,
+    /// The process before, if this one continues with its memory.
+    pub(super) before: Option<PreviousProcess>,
 }
 
-/// Who used the memory before.
+/// The process that used the memory before.
 #[derive(Clone, Debug)]
-pub(super) struct Before {
+pub(super) struct PreviousProcess {
     was_clean_stop: bool,
     away_ms: u64,
-    /// What it knew of the memory, which is as it left it.
+    /// The state that it saved, if the memory is unchanged since.
     known: Option<Arc<Vec<u8>>>,
 }
 
-/// What a cache keeps of its ground.
+/// What a cache keeps of its state file while it runs.
 #[derive(Debug)]
-pub(super) struct Footing {
+pub(super) struct AttachedState {
     pub(super) dir: Arc<StateDir>,
-    pub(super) living: Living,
+    pub(super) live_header: LiveHeader,
     pub(super) id: u64,
     pub(super) restored: Restored,
     /// Segments in which the process before still reads.
@@ -76,9 +78,9 @@ pub(super) struct Footing {
     refused: AtomicU64,
 }
 
-/// What was found of one shard.
+/// What was restored of one shard.
 #[derive(Debug)]
-pub(super) struct Left {
+pub(super) struct RestoredShard {
     /// Versions above this one were never given out.
     pub(super) versions: u64,
     pub(super) flush_at: Option<Instant>,
@@ -88,11 +90,11 @@ pub(super) struct Left {
     pub(super) reclaiming: Option<(Reclaimer, usize)>,
 }
 
-/// What is to be done with what was left.
+/// What a new process does with the memory of another one.
 #[derive(Clone, Debug)]
 pub(super) enum Plan {
-    GoOn(Before),
-    BeginAnew(String),
+    Restore(PreviousProcess),
+    StartEmpty(String),
 }
 
 impl Plan {
@@ -100,37 +102,39 @@ impl Plan {
     /// it.
     pub(super) fn of(options: &StateOptions, config: &mut Config, now: Instant) -> Plan {
         match Plan::going_on(options, config, now) {
-            Ok(before) => Plan::GoOn(before),
-            Err(why) => Plan::BeginAnew(why),
+            Ok(before) => Plan::Restore(before),
+            Err(why) => Plan::StartEmpty(why),
         }
     }
 
     /// The same without what was known: every item is looked at. `None` if that is so already.
     pub(super) fn without_known(&self) -> Option<Plan> {
         match self {
-            Plan::GoOn(before) if before.known.is_some() => Some(Plan::GoOn(Before {
-                known: None,
-                ..before.clone()
-            })),
+            Plan::Restore(before) if before.known.is_some() => {
+                Some(Plan::Restore(PreviousProcess {
+                    known: None,
+                    ..before.clone()
+                }))
+            }
             _ => None,
         }
     }
 
     /// Whether what was left is gone on with, without a look at it.
     pub(super) fn is_at_once(&self) -> bool {
-        matches!(self, Plan::GoOn(before) if before.known.is_some())
+        matches!(self, Plan::Restore(before) if before.known.is_some())
     }
 
     /// Whether what was left is gone on with.
     pub(super) fn goes_on(&self) -> bool {
-        matches!(self, Plan::GoOn(_))
+        matches!(self, Plan::Restore(_))
     }
 
     /// Why not.
     pub(super) fn why(self) -> Option<String> {
         match self {
-            Plan::GoOn(_) => None,
-            Plan::BeginAnew(why) => Some(why),
+            Plan::Restore(_) => None,
+            Plan::StartEmpty(why) => Some(why),
         }
     }
 
@@ -138,7 +142,7 @@ impl Plan {
         options: &StateOptions,
         config: &mut Config,
         now: Instant,
-    ) -> Result<Before, String> {
+    ) -> Result<PreviousProcess, String> {
         let left = options.dir.left()?;
         if let Some(why) = &options.refused {
             return Err(why.clone());
@@ -180,7 +184,7 @@ impl Plan {
         config.shape_bytes = Some(left.shape_bytes as usize);
         config.shards = usize::try_from(left.shards).ok();
         config.seed = Some(left.seed);
-        Ok(Before {
+        Ok(PreviousProcess {
             was_clean_stop,
             away_ms,
             known: known.map(Arc::new),
@@ -188,7 +192,7 @@ impl Plan {
     }
 }
 
-impl Ground {
+impl StateFile {
     /// Maps the file for a cache like `config`. With a plan to go on, a text says why that is not
     /// to be.
     pub(super) fn of(
@@ -196,15 +200,15 @@ impl Ground {
         config: &Config,
         plan: &Plan,
         now: Instant,
-    ) -> Result<Result<Ground, String>, Error> {
+    ) -> Result<Result<StateFile, String>, Error> {
         let dir = &options.dir;
         let geometries = Geometry::all(config);
-        let (plots, file_bytes) = lay_out(&geometries);
+        let (shard_ranges, file_bytes) = lay_out(&geometries);
         let header = match (plan, dir.left()) {
-            (Plan::GoOn(_), Ok(left)) if left.file_bytes != file_bytes as u64 => {
+            (Plan::Restore(_), Ok(left)) if left.file_bytes != file_bytes as u64 => {
                 return Ok(Err("it is divided otherwise".to_owned()));
             }
-            (Plan::GoOn(_), Ok(left)) => {
+            (Plan::Restore(_), Ok(left)) => {
                 let header = FileHeader {
                     memory_bytes: config.memory_bytes as u64,
                     ..left.clone()
@@ -241,41 +245,41 @@ impl Ground {
             return Err(no_room(dir));
         }
         let shard_records = Arc::new(shard_records);
-        Living::of(&shard_records).begin(now);
+        LiveHeader::of(&shard_records).begin(now);
         dir.remove_checkpoint();
-        Ok(Ok(Ground {
+        Ok(Ok(StateFile {
             dir: Arc::clone(dir),
             shard_records,
-            plots,
+            shard_ranges,
             header,
             before: match plan {
-                Plan::GoOn(before) => Some(before.clone()),
-                Plan::BeginAnew(_) => None,
+                Plan::Restore(before) => Some(before.clone()),
+                Plan::StartEmpty(_) => None,
             },
         }))
     }
 
     /// Where the index and the arena of a shard lie.
     pub(super) fn file_ranges(&self, number: usize) -> (Option<FileRange>, Option<FileRange>) {
-        let plot = self.plots[number];
+        let ranges = self.shard_ranges[number];
         let file_range = |at: usize| {
             Some(FileRange {
                 file: Arc::clone(self.dir.file()),
                 at: at as u64,
             })
         };
-        (file_range(plot.index_at), file_range(plot.arena_at))
+        (file_range(ranges.index_at), file_range(ranges.arena_at))
     }
 
     /// What stands beside a shard's index and arena.
     pub(super) fn metadata(&self, number: usize, geometry: &Geometry) -> Result<Metadata, Error> {
         let file_range = FileRange {
             file: Arc::clone(self.dir.file()),
-            at: self.plots[number].records_at as u64,
+            at: self.shard_ranges[number].records_at as u64,
         };
         let sums = FileRange {
             file: Arc::clone(self.dir.file()),
-            at: self.plots[number].sums_at as u64,
+            at: self.shard_ranges[number].sums_at as u64,
         };
         let segment_records =
             Region::reserve_at(Some(file_range), segment_records_bytes(geometry))?;
@@ -299,7 +303,7 @@ impl Ground {
     }
 
     /// What a cache keeps of it, of whose shards this was found.
-    pub(super) fn footing(&self, left: &mut [Left]) -> Footing {
+    pub(super) fn attached(&self, left: &mut [RestoredShard]) -> AttachedState {
         let mut restored = Restored::default();
         if let Some(before) = &self.before {
             restored.was_clean_stop = before.was_clean_stop;
@@ -317,8 +321,8 @@ impl Ground {
             // Whoever read has come to its end.
             pins.clear();
         }
-        Footing {
-            living: Living::of(&self.shard_records),
+        AttachedState {
+            live_header: LiveHeader::of(&self.shard_records),
             id: self.header.id,
             dir: Arc::clone(&self.dir),
             restored,
@@ -336,7 +340,7 @@ impl Ground {
         options: &StateOptions,
         insight: &Mutex<Insight>,
         now: Instant,
-    ) -> Result<Vec<Left>, String> {
+    ) -> Result<Vec<RestoredShard>, String> {
         let mut from = Deserializer::of(known);
         let living = options.spaces.as_deref();
         let mut one = |store: &mut Store| {
@@ -346,7 +350,7 @@ impl Ground {
             if !store.take_memory(reclaimer.ghost_bytes()) {
                 return None;
             }
-            Some(Left {
+            Some(RestoredShard {
                 versions: found.versions,
                 flush_at: found.flush_at,
                 rebuilt,
@@ -354,7 +358,7 @@ impl Ground {
                 reclaiming: Some((reclaimer, due_bytes)),
             })
         };
-        let left: Option<Vec<Left>> = stores.iter_mut().map(&mut one).collect();
+        let left: Option<Vec<RestoredShard>> = stores.iter_mut().map(&mut one).collect();
         let left = left.ok_or_else(|| "what was known of it does not fit it".to_owned())?;
         // A cache of another size begins with none.
         let mut insight = insight.lock().unwrap_or_else(PoisonError::into_inner);
@@ -369,7 +373,7 @@ impl Ground {
         options: &StateOptions,
         (threads, insight): (usize, &Mutex<Insight>),
         now: Instant,
-    ) -> Result<Vec<Left>, String> {
+    ) -> Result<Vec<RestoredShard>, String> {
         let before = self.before.as_ref();
         if let Some(known) = before.and_then(|before| before.known.as_ref()) {
             let left = self.restore(known, stores, options, insight, now)?;
@@ -387,7 +391,7 @@ impl Ground {
                 .ok_or("a shard's metadata is damaged")?;
             let rebuilt = store.rebuild(&found, living, now);
             let rebuilt = rebuilt.ok_or("a shard's index is damaged")?;
-            Ok(Left {
+            Ok(RestoredShard {
                 versions: found.versions,
                 flush_at: found.flush_at,
                 rebuilt,
@@ -425,21 +429,21 @@ fn segment_records_bytes(geometry: &Geometry) -> usize {
 }
 
 /// Where the parts of shards of these geometries lie, and where all end.
-fn lay_out(geometries: &[Geometry]) -> (Vec<Plot>, usize) {
+fn lay_out(geometries: &[Geometry]) -> (Vec<ShardRanges>, usize) {
     let mut end = shard_records_bytes(geometries.len());
     let mut take = |bytes: usize, align: usize| {
         let at = end.next_multiple_of(align);
         end = at + whole_pages(bytes);
         at
     };
-    let plots = geometries.iter().map(|geometry| Plot {
+    let shard_ranges = geometries.iter().map(|geometry| ShardRanges {
         records_at: take(segment_records_bytes(geometry), PAGE_BYTES),
         sums_at: take(sums_bytes(geometry.reach), PAGE_BYTES),
         index_at: take(Index::table_bytes(geometry.index_items), HUGE_PAGE_BYTES),
         arena_at: take(geometry.reach, HUGE_PAGE_BYTES),
     });
-    let plots = plots.collect();
-    (plots, end.next_multiple_of(HUGE_PAGE_BYTES))
+    let shard_ranges = shard_ranges.collect();
+    (shard_ranges, end.next_multiple_of(HUGE_PAGE_BYTES))
 }
 
 impl Cache {
@@ -447,47 +451,47 @@ impl Cache {
     /// this process.
     #[must_use]
     pub fn restored(&self) -> Option<&Restored> {
-        self.footing.as_ref().map(|footing| &footing.restored)
+        self.attached.as_ref().map(|attached| &attached.restored)
     }
 
     /// A number that is its memory's alone, if that outlives this process.
     #[must_use]
     pub fn state_id(&self) -> Option<u64> {
-        self.footing.as_ref().map(|footing| footing.id)
+        self.attached.as_ref().map(|attached| attached.id)
     }
 
     /// Notes why the cache begins empty, if it does, and how long it took to make it.
     pub(super) fn note_restored(&mut self, empty_because: Option<String>, took_us: u64) {
-        if let Some(footing) = &mut self.footing {
-            footing.restored.empty_because = empty_because;
-            footing.restored.took_us = took_us;
+        if let Some(attached) = &mut self.attached {
+            attached.restored.empty_because = empty_because;
+            attached.restored.took_us = took_us;
         }
     }
 
     /// Notes how much there is, which what was known tells to a quarter of a second.
     pub(super) fn note_counted(&mut self, audit: &Audit) {
-        if let Some(footing) = &mut self.footing {
-            footing.restored.items = audit.live_items;
-            footing.restored.bytes = audit.live_bytes;
+        if let Some(attached) = &mut self.attached {
+            attached.restored.items = audit.live_items;
+            attached.restored.bytes = audit.live_bytes;
         }
     }
 
     /// Stores that were refused because the file system of the cache's memory was full.
     #[must_use]
     pub fn state_refused(&self) -> u64 {
-        let footing = self.footing.as_ref();
+        let attached = self.attached.as_ref();
         // Relaxed: see the field.
-        footing.map_or(0, |footing| footing.refused.load(Ordering::Relaxed))
+        attached.map_or(0, |attached| attached.refused.load(Ordering::Relaxed))
     }
 
     /// Why there is no memory for so many bytes, if it is not that live items hold it.
     #[cold]
     pub(super) fn busy(&self, bytes: usize) -> Error {
-        let full = self.footing.as_ref();
-        match full.filter(|footing| !footing.dir.has_room(bytes.max(self.segment_bytes))) {
-            Some(footing) => {
+        let full = self.attached.as_ref();
+        match full.filter(|attached| !attached.dir.has_room(bytes.max(self.segment_bytes))) {
+            Some(attached) => {
                 // Relaxed: see the field.
-                footing.refused.fetch_add(1, Ordering::Relaxed);
+                attached.refused.fetch_add(1, Ordering::Relaxed);
                 Error::StateFull
             }
             None => Error::Busy,
@@ -496,8 +500,8 @@ impl Cache {
 
     /// Notes that the process is alive, for who asks how long nobody was.
     pub(super) fn beat(&self, now: Instant) {
-        if let Some(footing) = &self.footing {
-            footing.living.beat(now);
+        if let Some(attached) = &self.attached {
+            attached.live_header.beat(now);
         }
     }
 }

@@ -16,7 +16,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::Cache;
-use super::attach::Footing;
+use super::attach::AttachedState;
 use super::cell::{Locked, ShardCell};
 use crate::serialize::Serializer;
 use crate::store::{Store, SumBudget};
@@ -31,7 +31,7 @@ const QUIESCE_PAUSE: Duration = Duration::from_millis(1);
 /// When it is dropped, the cache continues and the saved state is removed.
 #[must_use]
 pub struct Checkpoint<'c> {
-    footing: &'c Footing,
+    attached: &'c AttachedState,
     locks: Vec<Locked<'c>>,
 }
 
@@ -42,7 +42,7 @@ impl Checkpoint<'_> {
     pub fn leave(mut self) {
         self.make_sums();
         // The lock ends with the process in any case.
-        let _ = self.footing.dir.file().unlock();
+        let _ = self.attached.dir.file().unlock();
         let mut checkpoint = std::mem::ManuallyDrop::new(self);
         // The shards stay locked; only the list of them is freed.
         for shard in std::mem::take(&mut checkpoint.locks) {
@@ -76,8 +76,8 @@ impl Checkpoint<'_> {
 
 impl Drop for Checkpoint<'_> {
     fn drop(&mut self) {
-        self.footing.dir.remove_checkpoint();
-        self.footing.living.resume();
+        self.attached.dir.remove_checkpoint();
+        self.attached.live_header.resume();
     }
 }
 
@@ -93,7 +93,7 @@ impl Cache {
     /// Saves the state for another process; `None` if the memory does not outlive this one. Holds
     /// all shards, so that nothing changes any more.
     pub fn checkpoint(&self) -> Option<Checkpoint<'_>> {
-        let footing = self.footing.as_ref().filter(|one| !one.is_handed_over())?;
+        let attached = self.attached.as_ref().filter(|one| !one.is_handed_over())?;
         let insight = self.insight.lock().unwrap_or_else(PoisonError::into_inner);
         let mut locks = self.lock_all();
         let mut out = Serializer::default();
@@ -102,12 +102,12 @@ impl Cache {
             shard.serialize(&mut out);
         }
         insight.serialize(&mut out);
-        footing.living.stop(self.now());
+        attached.live_header.stop(self.now());
         if locks.iter().all(|shard| shard.store.is_quiescent()) {
             // Without it the next process looks at every item.
-            let _ = footing.dir.write_checkpoint(footing.id, &out.bytes);
+            let _ = attached.dir.write_checkpoint(attached.id, &out.bytes);
         }
-        Some(Checkpoint { footing, locks })
+        Some(Checkpoint { attached, locks })
     }
 
     /// All shards, and nothing that is half done outside of their locks, unless that takes long.
@@ -142,7 +142,7 @@ impl Cache {
         };
         // Relaxed: see the field.
         checkpoint
-            .footing
+            .attached
             .is_handed_over
             .store(true, Ordering::Relaxed);
         let mut checkpoint = std::mem::ManuallyDrop::new(checkpoint);
@@ -152,14 +152,14 @@ impl Cache {
 
     /// Goes on with memory that was handed over: the other process did not come to use it.
     pub fn take_back(&self) {
-        if let Some(footing) = self.footing.as_ref().filter(|one| one.is_handed_over()) {
-            footing.dir.remove_checkpoint();
-            footing.living.begin(self.now());
+        if let Some(attached) = self.attached.as_ref().filter(|one| one.is_handed_over()) {
+            attached.dir.remove_checkpoint();
+            attached.live_header.begin(self.now());
             for cell in &self.shards {
                 let mut shard = self.lock_beside_claims(cell);
                 shard.note_versions();
                 // Relaxed: see the field.
-                footing.is_handed_over.store(false, Ordering::Relaxed);
+                attached.is_handed_over.store(false, Ordering::Relaxed);
             }
         }
     }
@@ -173,34 +173,36 @@ impl Cache {
     /// What of the memory that outlives this process is open, for [`StateDir::open_with`].
     #[must_use]
     pub fn state_file(&self) -> Option<BorrowedFd<'_>> {
-        let footing = self.footing.as_ref();
-        footing.map(|footing| footing.dir.file().as_fd())
+        let attached = self.attached.as_ref();
+        attached.map(|attached| attached.dir.file().as_fd())
     }
 
     /// Whether another process goes on with the memory.
     pub(super) fn is_handed_over(&self) -> bool {
-        self.footing.as_ref().is_some_and(Footing::is_handed_over)
+        self.attached
+            .as_ref()
+            .is_some_and(AttachedState::is_handed_over)
     }
 
     /// Whether segments are held in which the process before still reads.
     #[must_use]
     pub fn is_read_before(&self) -> bool {
-        self.footing.as_ref().is_some_and(|footing| {
-            let pins = footing.read_before.lock();
+        self.attached.as_ref().is_some_and(|attached| {
+            let pins = attached.read_before.lock();
             !pins.unwrap_or_else(PoisonError::into_inner).is_empty()
         })
     }
 
     /// Lets go of what the process before was still reading: it has come to its end.
     pub fn release_read_before(&self) {
-        if let Some(footing) = &self.footing {
-            let pins = footing.read_before.lock();
+        if let Some(attached) = &self.attached {
+            let pins = attached.read_before.lock();
             pins.unwrap_or_else(PoisonError::into_inner).clear();
         }
     }
 }
 
-impl Footing {
+impl AttachedState {
     fn is_handed_over(&self) -> bool {
         // Relaxed: see the field.
         self.is_handed_over.load(Ordering::Relaxed)

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, AtomicUsize};
 use std::sync::{Arc, Mutex};
 
 use super::Cache;
-use super::attach::{Ground, Left, Plan};
+use super::attach::{Plan, RestoredShard, StateFile};
 use super::cell::{Lock, PREFETCH_BYTES_MIN, ShardCell};
 use super::geometry::Geometry;
 use super::kept::Kept;
@@ -50,7 +50,7 @@ struct Making<'c> {
     count: usize,
     now: Instant,
     /// What outlives the process of its memory.
-    ground: Option<&'c Ground>,
+    state_file: Option<&'c StateFile>,
 }
 
 impl Cache {
@@ -99,8 +99,8 @@ impl Cache {
                 let why = why.as_deref().unwrap_or("what was known of it is lost");
                 return Err(options.dir.refuse(why));
             }
-            let made = match Ground::of(options, &config, &plan, now)? {
-                Ok(ground) => Cache::on_ground(config.clone(), Some(ground))?,
+            let made = match StateFile::of(options, &config, &plan, now)? {
+                Ok(state_file) => Cache::on_ground(config.clone(), Some(state_file))?,
                 Err(why) => Err(why),
             };
             let made = made.and_then(|mut cache| match options.verify.then(|| cache.audit()) {
@@ -121,7 +121,7 @@ impl Cache {
                     if let Some(walk) = plan.without_known() {
                         plan = walk;
                     } else {
-                        plan = Plan::BeginAnew(why);
+                        plan = Plan::StartEmpty(why);
                         config = wanted.clone();
                     }
                 }
@@ -133,7 +133,7 @@ impl Cache {
     /// Makes a cache; the text says why it cannot be made of what was left.
     fn on_ground(
         mut config: Config,
-        ground: Option<Ground>,
+        state_file: Option<StateFile>,
     ) -> Result<Result<Cache, String>, Error> {
         let memory = config.memory_bytes - config.kept_bytes();
         let geometry = Geometry::of(&config, memory);
@@ -144,7 +144,7 @@ impl Cache {
         let budget = Arc::new(Budget::new(memory.saturating_sub(geometry.fixed_bytes)));
         let insight = Insight::new(memory, capacity_at, &budget, now);
         let (below, small) = (insight.below(), insight.small_share());
-        let seed = ground.as_ref().map(|ground| ground.header.seed);
+        let seed = state_file.as_ref().map(|state_file| state_file.header.seed);
         let seed = seed.or(config.seed).unwrap_or_else(random_seed);
         let hasher = Hasher::with_seed(seed);
         let making = Making {
@@ -156,7 +156,7 @@ impl Cache {
             count: geometry.shards + config.keep.len(),
             hasher,
             now,
-            ground: ground.as_ref(),
+            state_file: state_file.as_ref(),
         };
         let kept = config.keep.iter().map(|&bytes| Kept::of(&config, bytes));
         let kept: Box<[Kept]> = kept.collect();
@@ -171,7 +171,9 @@ impl Cache {
             Ok(left) => left,
             Err(why) => return Ok(Err(why)),
         };
-        let footing = making.ground.map(|ground| ground.footing(&mut left));
+        let attached = making
+            .state_file
+            .map(|state_file| state_file.attached(&mut left));
         let mut left = left.into_iter();
         let shards = stores.into_iter().enumerate().map(|(number, store)| {
             let mut shard_cell = match number.checked_sub(geometry.shards) {
@@ -179,7 +181,7 @@ impl Cache {
                 // What is kept is no part of what the insights tell of the cache.
                 Some(share) => making.cell(number, &kept[share].geometry, store, 0),
             };
-            if making.ground.is_some() {
+            if making.state_file.is_some() {
                 shard_cell.go_on(|shard| match left.next() {
                     Some(left) => shard.go_on(left.versions, left.flush_at, left.reclaiming),
                     None => shard.go_on(0, None, None),
@@ -200,7 +202,7 @@ impl Cache {
             segment_bytes: 1 << geometry.segment_shift,
             insight: making.insight,
             hits: Hits::of(config.threads),
-            footing,
+            attached,
             extender: Extender::default(),
             training: Training::default(),
             config,
@@ -218,14 +220,18 @@ impl Making<'_> {
     ) -> Result<Store, Error> {
         let shift = geometry.segment_shift;
         let (index_range, arena_range) = self
-            .ground
-            .map_or((None, None), |ground| ground.file_ranges(number));
-        let made = self.ground.map_or(self.now, |ground| ground.header.made);
+            .state_file
+            .map_or((None, None), |state_file| state_file.file_ranges(number));
+        let made = self
+            .state_file
+            .map_or(self.now, |state_file| state_file.header.made);
         let arena = Arena::reserve(geometry.reach >> shift, shift, made, arena_range)?;
         let index = Index::reserve(geometry.index_items, index_range)?;
         // The smallest table is there from the start.
         let _ = budget.take(index.bytes());
-        let metadata = self.ground.map(|ground| ground.metadata(number, geometry));
+        let metadata = self
+            .state_file
+            .map(|state_file| state_file.metadata(number, geometry));
         let metadata = metadata.transpose()?.unwrap_or_default();
         let (sharers, share) = (geometry.shards, geometry.share);
         let log = Log::new(
@@ -242,11 +248,11 @@ impl Making<'_> {
 
     /// Makes of stores over what was left what they were, or empty ones that outlive the process.
     /// The text says why that cannot be done.
-    fn rebuild(&self, stores: &mut [Store]) -> Result<Vec<Left>, String> {
-        match (self.ground, &self.config.state) {
-            (Some(ground), Some(options)) if ground.before.is_some() => {
+    fn rebuild(&self, stores: &mut [Store]) -> Result<Vec<RestoredShard>, String> {
+        match (self.state_file, &self.config.state) {
+            (Some(state_file), Some(options)) if state_file.before.is_some() => {
                 let helpers = (self.config.threads, &*self.insight);
-                ground.rebuild(stores, options, helpers, self.now)
+                state_file.rebuild(stores, options, helpers, self.now)
             }
             (Some(_), _) if !stores.iter_mut().all(Store::begin) => {
                 Err("its directory has no room".to_owned())

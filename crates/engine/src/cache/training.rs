@@ -143,7 +143,7 @@ impl Cache {
     /// Has values be compressed from here on, or no more; what is compressed is read either way.
     /// `false`, and nothing has changed, for a cache whose memory outlives the process.
     pub fn set_compress(&self, is_on: bool) -> bool {
-        let is_possible = self.footing.is_none() || !is_on;
+        let is_possible = self.attached.is_none() || !is_on;
         if is_possible {
             // Relaxed: as it says where it is declared.
             self.training.is_on.store(is_on, Ordering::Relaxed);

@@ -211,7 +211,7 @@ impl Cache {
         let mut cells = self.shards.iter();
         waiting.is_any |= effort.release && cells.any(|cell| self.release_segment(cell));
         waiting.is_any |= self.resize_step();
-        waiting.has_sums = self.footing.is_some() && self.make_sums(waiting.is_any);
+        waiting.has_sums = self.attached.is_some() && self.make_sums(waiting.is_any);
         waiting
     }
 

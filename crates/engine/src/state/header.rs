@@ -1,7 +1,7 @@
 //! FileHeader: what the first page of a cache's file says of the rest.
 //!
 //! Its first part is written once, with a check, and names layout, boot, hash seed and sizes: who
-//! has the same, has the same file. Its second part, the words of [`Living`], changes while the
+//! has the same, has the same file. Its second part, the words of [`LiveHeader`], changes while the
 //! cache lives. Reading it takes no mapping, so a file that is too short harms nobody.
 //!
 //! Tests: at the end of this file, tests/restart.rs.
@@ -27,10 +27,10 @@ const ABI: u64 = (cfg!(target_endian = "little") as u64) << 8 | size_of::<usize>
 /// Words of the first part.
 const WORDS: usize = 15 + Space::SHARES_MAX;
 /// Where the second part begins.
-const LIVING_AT: usize = 1024;
+const LIVE_WORDS_AT: usize = 1024;
 /// Where the owner's number and its check stand, behind these words.
-const NOTE_AT: u64 = LIVING_AT as u64 + size_of::<LivingWords>() as u64;
-/// What stands in [`Living`] after a clean stop, and where something was lost.
+const NOTE_AT: u64 = LIVE_WORDS_AT as u64 + size_of::<LiveWords>() as u64;
+/// What stands in [`LiveHeader`] after a clean stop, and where something was lost.
 const STOPPED: u64 = u64::from_le_bytes(*b"sealed\x0d\x07");
 const SPOILT: u64 = u64::from_le_bytes(*b"spoilt\x0d\x07");
 
@@ -84,9 +84,9 @@ impl FileHeader {
     }
 
     /// Its first part, without the words that change.
-    pub(super) fn first_bytes(&self) -> [u8; LIVING_AT] {
+    pub(super) fn first_bytes(&self) -> [u8; LIVE_WORDS_AT] {
         let page = self.bytes();
-        page[..LIVING_AT]
+        page[..LIVE_WORDS_AT]
             .try_into()
             .expect("a header is longer than its first part")
     }
@@ -128,7 +128,7 @@ impl FileHeader {
         if words[3..5] != boot {
             return Err("the machine has started anew since".to_owned());
         }
-        if words_of(page).nth(LIVING_AT / 8) == Some(SPOILT) {
+        if words_of(page).nth(LIVE_WORDS_AT / 8) == Some(SPOILT) {
             return Err("what belongs to it could not be written".to_owned());
         }
         let shares = usize::try_from(words[13]).ok();
@@ -149,14 +149,14 @@ impl FileHeader {
     /// The process that has a file, for messages.
     pub(super) fn owner(file: &File) -> u64 {
         let mut word = [0; 8];
-        let _ = file.read_exact_at(&mut word, LIVING_AT as u64 + 8);
+        let _ = file.read_exact_at(&mut word, LIVE_WORDS_AT as u64 + 8);
         u64::from_le_bytes(word)
     }
 
     /// Whether the process before came to its end, and when it was last alive.
     pub(crate) fn before(file: &File) -> (bool, Instant) {
         let mut words = [0; 24];
-        let _ = file.read_exact_at(&mut words, LIVING_AT as u64);
+        let _ = file.read_exact_at(&mut words, LIVE_WORDS_AT as u64);
         let words: Vec<u64> = words_of(&words).collect();
         (words[0] == STOPPED, Instant(words[2]))
     }
@@ -181,7 +181,7 @@ impl FileHeader {
     /// Lets nobody believe the file.
     pub(super) fn spoil(file: &File) {
         // The mapping shows the same page; if the write fails, so does any other.
-        let _ = file.write_all_at(&SPOILT.to_le_bytes(), LIVING_AT as u64);
+        let _ = file.write_all_at(&SPOILT.to_le_bytes(), LIVE_WORDS_AT as u64);
     }
 }
 
@@ -208,30 +208,30 @@ fn boot_id() -> [u64; 2] {
 
 /// The words of a header that change while the cache lives, which are mapped.
 #[derive(Debug)]
-pub(crate) struct Living {
+pub(crate) struct LiveHeader {
     region: Arc<Region>,
 }
 
 #[repr(C)]
-struct LivingWords {
+struct LiveWords {
     state: AtomicU64,
     owner: AtomicU64,
     alive_ms: AtomicU64,
 }
 
-impl Living {
+impl LiveHeader {
     /// Those of the header that a region begins with.
-    pub(crate) fn of(region: &Arc<Region>) -> Living {
+    pub(crate) fn of(region: &Arc<Region>) -> LiveHeader {
         assert!(region.bytes() >= HEADER_BYTES, "a header is a page");
-        Living {
+        LiveHeader {
             region: Arc::clone(region),
         }
     }
 
-    fn words(&self) -> &LivingWords {
+    fn words(&self) -> &LiveWords {
         // SAFETY: inside the region by the assert in `of`, aligned, and of atomics, for which any
         // bytes do; the region lives as long as `self`.
-        unsafe { &*self.region.base().add(LIVING_AT).cast_const().cast() }
+        unsafe { &*self.region.base().add(LIVE_WORDS_AT).cast_const().cast() }
     }
 
     /// Notes that this process is at work, so that it counts as killed until it says otherwise.

@@ -19,18 +19,21 @@ use crate::system::clock::LoopClock;
 use crate::system::signals;
 
 /// A directory in which memory outlives the server, and what was found there.
-pub struct Ground {
+pub struct PersistentDir {
     dir: Arc<StateDir>,
     named: Result<KnownNames, String>,
 }
 
-impl Ground {
+impl PersistentDir {
     /// Opens the directory of the settings, if they name one; `memory` is what an old server that
     /// lets go of it has open.
     ///
     /// # Errors
     /// Why it cannot be used, in one line.
-    pub fn open(settings: &Settings, memory: Option<OwnedFd>) -> Result<Option<Ground>, Error> {
+    pub fn open(
+        settings: &Settings,
+        memory: Option<OwnedFd>,
+    ) -> Result<Option<PersistentDir>, Error> {
         let Some(path) = &settings.state else {
             return Ok(None);
         };
@@ -51,7 +54,7 @@ impl Ground {
             Some(id) => KnownNames::read(&dir, id),
             None => Ok(KnownNames::default()),
         };
-        Ok(Some(Ground {
+        Ok(Some(PersistentDir {
             dir: Arc::new(dir),
             named,
         }))
@@ -59,8 +62,8 @@ impl Ground {
 
     /// The clock with which the server goes on.
     #[must_use]
-    pub fn clock(ground: Option<&Ground>) -> LoopClock {
-        let origin = ground.and_then(|ground| ground.dir.clock_origin());
+    pub fn clock(persistent_dir: Option<&PersistentDir>) -> LoopClock {
+        let origin = persistent_dir.and_then(|persistent_dir| persistent_dir.dir.clock_origin());
         origin.map_or_else(LoopClock::new, LoopClock::going_on)
     }
 
