@@ -274,16 +274,16 @@ impl ReclaimLag {
 
     /// Counts all items of a segment that is dead altogether, by its expiry histogram.
     pub(crate) fn note_all(&mut self, segment: &Segment, now: Instant) {
-        let mut expiring = Vec::new();
-        segment.each_expiring(|expiring| expiring.push(expiring));
-        let bytes: usize = expiring.iter().map(|expiring| expiring.bytes).sum();
+        let mut bins = Vec::new();
+        segment.each_expiring(|bin| bins.push(bin));
+        let bytes: usize = bins.iter().map(|bin| bin.bytes).sum();
         let (mut left, mut bytes_left) = (u64::from(segment.items), bytes as u64);
-        for expiring in expiring {
+        for bin in bins {
             // What is left of the items goes with what is left of the bytes, so that none is lost.
-            let items = left * expiring.bytes as u64 / bytes_left.max(1);
-            let at_ms = f64::midpoint(expiring.from_ms, expiring.until_ms) as u64;
+            let items = left * bin.bytes as u64 / bytes_left.max(1);
+            let at_ms = f64::midpoint(bin.from_ms, bin.until_ms) as u64;
             self.items[ReclaimLag::bin_of(now.0.saturating_sub(at_ms))] += items;
-            (left, bytes_left) = (left - items, bytes_left - expiring.bytes as u64);
+            (left, bytes_left) = (left - items, bytes_left - bin.bytes as u64);
         }
         // Items of a segment without a histogram.
         let last = segment.last_deadline.instant().map_or(now.0, |at| at.0);

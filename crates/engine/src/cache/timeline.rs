@@ -107,8 +107,8 @@ struct ExpiringItems {
     until_ms: f64,
 }
 
-/// Copies what a shard knows of expiries; returns what does not die.
-fn copy_out(shard: &Shard, expiring: &mut Vec<ExpiringItems>) -> Amount {
+/// Copies what a shard knows of expiries; returns what does not expire.
+fn copy_out(shard: &Shard, bins: &mut Vec<ExpiringItems>) -> Amount {
     let mut never = Amount::default();
     for (_, segment) in shard.store.segments() {
         let held = segment
@@ -121,7 +121,7 @@ fn copy_out(shard: &Shard, expiring: &mut Vec<ExpiringItems>) -> Amount {
             bytes: bytes as f64,
         };
         let rest = segment.each_expiring(|expiring: ExpiringBytes| {
-            expiring.push(ExpiringItems {
+            bins.push(ExpiringItems {
                 amount: amount(expiring.bytes),
                 from_ms: expiring.from_ms,
                 until_ms: expiring.until_ms,
