@@ -18,8 +18,8 @@ mod kept; // spaces with memory of their own
 mod audit;
 mod spaces;
 mod drafts; // room for values that come in pieces, a long one's in steps
-mod provisions; // room for values that are made of old ones
-mod way; // room for many short values
+mod extent_reservations; // memory for values that are computed from old ones
+mod reclaim_plan; // free segments for many short values
 mod timeline; // what will expire when
 mod resize; // how much of its memory a cache uses
 mod upkeep; // what is done besides requests
@@ -32,11 +32,11 @@ mod making; // how a cache is made
 pub use self::checkpoint::Checkpoint;
 pub use self::claims::{Claims, Snapshot, WantedShards};
 pub use self::drafts::{Reservation, Reserved};
+pub use self::extent_reservations::ExtentReservation;
 pub use self::kept::KeptStats;
-pub use self::provisions::Provision;
+pub use self::reclaim_plan::ReclaimPlan;
 pub use self::timeline::{ExpiryTimeline, Leaving};
 pub use self::upkeep::Upkeep;
-pub use self::way::Way;
 
 use std::cell::Cell;
 use std::sync::{Arc, Mutex};

@@ -31,8 +31,8 @@ pub enum Error {
     /// it takes.
     StateFull,
     /// A long value finds no room without anything leaving for it, which
-    /// [`Cache::update_ahead`](crate::Cache::update_ahead) leaves to
-    /// [`Cache::provide`](crate::Cache::provide).
+    /// [`Cache::update_without_eviction`](crate::Cache::update_without_eviction) leaves to
+    /// [`Cache::reserve_extent`](crate::Cache::reserve_extent).
     NoRoomYet {
         /// Length of the value.
         bytes: usize,

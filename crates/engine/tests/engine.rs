@@ -25,7 +25,7 @@ mod model;
 mod observer;
 mod optimistic;
 mod overdue;
-mod provision;
+mod extent_reservations;
 mod reclaim;
 mod resize;
 mod restart;

@@ -21,7 +21,7 @@ const SECOND_MS: f64 = 1_000.0;
 const MINUTE_MS: f64 = 60.0 * SECOND_MS;
 const HOUR_MS: f64 = 60.0 * MINUTE_MS;
 /// Bins that there is room for before a shard is locked: all of most shards.
-const DYINGS_AT_FIRST: usize = 4_096;
+const BINS_AT_FIRST: usize = 4_096;
 
 /// Items, and their bytes with header and key; estimates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -59,7 +59,7 @@ impl Cache {
     pub fn expiry_timeline(&self) -> ExpiryTimeline {
         let now = self.now();
         let mut sums = Sums::from(now);
-        let mut expiring = Vec::with_capacity(DYINGS_AT_FIRST);
+        let mut expiring = Vec::with_capacity(BINS_AT_FIRST);
         for cell in &self.shards {
             expiring.clear();
             let never = copy_out(&self.lock_beside_claims(cell), &mut expiring);

@@ -5,7 +5,7 @@
 //!
 //! Why: docs/decisions/0059. Tests: tests/room_ahead.rs.
 
-use cellar_engine::{Draft, Error, Key, Provision};
+use cellar_engine::{Draft, Error, ExtentReservation, Key};
 
 use super::answers::AnswerForm;
 use super::order::Order;
@@ -40,7 +40,7 @@ pub(super) struct Extension {
     form: AnswerForm,
     part: AddedBytes,
     /// The room that is made, or being made.
-    provision: Option<Box<Provision>>,
+    reservation: Option<Box<ExtentReservation>>,
     asked: u32,
 }
 
@@ -57,7 +57,7 @@ impl Extension {
             order,
             form,
             part,
-            provision: None,
+            reservation: None,
             asked: 0,
         })
     }
@@ -71,12 +71,14 @@ impl Extension {
         output: &mut Output,
     ) -> Flow {
         self.asked += 1;
-        let provision = context.cache().provide(context.key(&self.key), bytes);
-        let Ok(provision) = provision else {
+        let reservation = context
+            .cache()
+            .reserve_extent(context.key(&self.key), bytes);
+        let Ok(reservation) = reservation else {
             self.asked = ASKED_MAX;
             return self.run(context, output);
         };
-        self.provision = Some(Box::new(provision));
+        self.reservation = Some(Box::new(reservation));
         Flow::Unfinished(self)
     }
 
@@ -89,8 +91,8 @@ impl Extension {
             AddedBytes::Draft(draft) => &*draft.value_mut(),
         };
         let value_bytes = value.len();
-        let provision = self.provision.take().map(|some| *some);
-        let mut result = self.order.run_ahead(key, value, provision, context);
+        let reservation = self.reservation.take().map(|some| *some);
+        let mut result = self.order.run_ahead(key, value, reservation, context);
         match result {
             Err(Error::NoRoomYet { bytes }) if self.asked < ASKED_MAX => {
                 return self.wait(bytes, context, output);
@@ -109,11 +111,11 @@ impl Extension {
 
 impl Unfinished for Extension {
     fn resume(mut self: Box<Self>, context: Context<'_>, output: &mut Output) -> Flow {
-        if let Some(provision) = &mut self.provision
-            && !provision.is_whole()
+        if let Some(reservation) = &mut self.reservation
+            && !reservation.is_whole()
         {
-            if context.cache().provide_more(provision).is_err() {
-                self.provision = None;
+            if context.cache().continue_extent(reservation).is_err() {
+                self.reservation = None;
                 self.asked = ASKED_MAX;
             }
             return Flow::Unfinished(self);

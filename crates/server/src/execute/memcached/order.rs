@@ -1,6 +1,6 @@
 //! Order: what a store asks the engine for, whichever form of memcached's protocol it came in.
 
-use cellar_engine::{Deadline, End, Error, Key, Kind, Provision, SetOptions, Stored, When};
+use cellar_engine::{Deadline, End, Error, ExtentReservation, Key, Kind, SetOptions, Stored, When};
 use cellar_protocol::memcached::binary::PacketHead;
 use cellar_protocol::memcached::{Meta, Store, Verb};
 
@@ -143,7 +143,7 @@ impl Order {
     }
 
     /// The same, but an append or prepend that finds no room without others leaving for it changes
-    /// nothing, unless `provision` is enough.
+    /// nothing, unless `reservation` is enough.
     ///
     /// # Errors
     /// [`Error::NoRoomYet`] of such a one; else as [`Order::run`].
@@ -152,13 +152,13 @@ impl Order {
         &self,
         key: Key<'_>,
         value: &[u8],
-        provision: Option<Provision>,
+        reservation: Option<ExtentReservation>,
         context: Context<'_>,
     ) -> Result<Stored, Error> {
         let Some(end) = self.end() else {
             return self.run(key, ValueSource::Bytes(value), context);
         };
-        let result = self.extend(key, (end, value), Some(provision), context);
+        let result = self.extend(key, (end, value), Some(reservation), context);
         if !matches!(result, Err(Error::NoRoomYet { .. })) {
             self.note(key, &result, context);
         }
@@ -195,7 +195,7 @@ impl Order {
         &self,
         key: Key<'_>,
         (end, value): (End, &[u8]),
-        mut ahead: Option<Option<Provision>>,
+        mut ahead: Option<Option<ExtentReservation>>,
         context: Context<'_>,
     ) -> Result<Stored, Error> {
         let cache = context.cache();
@@ -210,9 +210,12 @@ impl Order {
             // Both parts together are too long: not stored, and the present value stays.
             let stored = match &mut ahead {
                 None => cache.extend(key, end, value, &self.options),
-                Some(provision) => {
-                    cache.extend_ahead(key, (end, value), &self.options, provision.take())
-                }
+                Some(reservation) => cache.extend_without_eviction(
+                    key,
+                    (end, value),
+                    &self.options,
+                    reservation.take(),
+                ),
             };
             let stored = match stored {
                 Err(Error::TooLarge { .. }) => return Ok(Stored::NotStored),

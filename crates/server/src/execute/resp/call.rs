@@ -1,7 +1,7 @@
 //! Call: one command on its way through its handler.
 
 pub(super) mod notify;
-mod ahead; // stores for which room is made before
+mod preparation; // stores for which room is made before
 pub(super) mod steps; // commands that work in steps
 pub(super) mod parts;
 pub(super) mod clocked; // how long commands take

@@ -215,9 +215,12 @@ fn run_command(
     context: Context<'_>,
     output: &mut Output,
 ) -> Next {
-    if session.ahead.is_under_way() {
+    if session.preparation.is_under_way() {
         context.pass.note_heavy();
-        if session.ahead.step(&prepared.request.args, context.cache()) {
+        if session
+            .preparation
+            .step(&prepared.request.args, context.cache())
+        {
             return Next::Again;
         }
     }
@@ -226,7 +229,7 @@ fn run_command(
         context.pass.note_heavy();
         return Next::Again;
     }
-    session.ahead.end();
+    session.preparation.end();
     Next::Flow(flow)
 }
 
@@ -401,7 +404,8 @@ impl Intake {
     #[inline]
     pub(in crate::execute) fn makes_room(&self) -> bool {
         let upload = self.upload.as_ref();
-        upload.is_some_and(|upload| !upload.filling.has_room()) || self.session.ahead.is_again()
+        upload.is_some_and(|upload| !upload.filling.has_room())
+            || self.session.preparation.is_again()
     }
 
     /// Stores the value that was received last as these arguments say.
@@ -473,7 +477,7 @@ impl Intake {
         let upload = self.upload.as_ref();
         let coming = upload.map_or(0, |upload| upload.filling.value_bytes());
         let received = self.tail.as_ref().map_or(0, Tail::value_bytes);
-        coming + received + self.session.ahead.received_bytes()
+        coming + received + self.session.preparation.received_bytes()
     }
 
     /// Bytes of memory that is set up for the client.
@@ -486,7 +490,7 @@ impl Intake {
     pub(in crate::execute) fn abandon(&mut self) {
         self.upload = None;
         self.tail = None;
-        self.session.ahead.end();
+        self.session.preparation.end();
     }
 
     /// Forgets a client that is gone, save what takes long.

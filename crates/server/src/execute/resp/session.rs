@@ -1,6 +1,6 @@
 //! Session: what one client of the Redis protocol has set up on its connection.
 
-pub(super) mod ahead; // what is done before a command runs
+pub(super) mod preparation; // what is done before a command runs
 pub(super) mod queue;
 pub(super) mod subscriptions;
 pub(super) mod tracked;
@@ -13,7 +13,7 @@ use cellar_engine::Space;
 use cellar_protocol::resp::command::{Command, Flags};
 use cellar_protocol::resp::{Limits, Proto};
 
-use self::ahead::Foresight;
+use self::preparation::Preparation;
 use self::queue::Transaction;
 use self::subscriptions::Subscriptions;
 use self::tracked::Tracked;
@@ -114,7 +114,7 @@ pub(super) struct Session {
     /// Since when the transaction runs whose commands they are.
     pub(super) in_exec: Option<Stopwatch>,
     /// What is done before the command runs that is to.
-    pub(super) ahead: Foresight,
+    pub(super) preparation: Preparation,
 }
 
 impl Session {
@@ -138,14 +138,14 @@ impl Session {
             answers_whole: false,
             in_exec: None,
             is_script: false,
-            ahead: Foresight::default(),
+            preparation: Preparation::default(),
         }
     }
 
     /// The same of one whose commands are run again that end without an answer.
     pub(super) fn of_connection(client: Arc<Client>, state: &State) -> Session {
         Session {
-            ahead: Foresight::open(),
+            preparation: Preparation::open(),
             ..Session::new(client, state)
         }
     }
@@ -347,7 +347,7 @@ impl Session {
     pub(super) fn for_steps(&mut self, state: &State) -> Session {
         let mut session = self.for_script(state);
         session.set_proto(self.proto);
-        session.ahead = Foresight::open();
+        session.preparation = Preparation::open();
         session
     }
 
@@ -379,7 +379,7 @@ impl Session {
             + self.subscriptions.held_bytes()
             + self.watched.held_bytes()
             + self.tracked.held_bytes()
-            + self.ahead.held_bytes()
+            + self.preparation.held_bytes()
     }
 
     /// Whether commands run and are answered without any of what can be set up.
@@ -399,7 +399,7 @@ impl Session {
 
     /// Whether what a command stores may be made ahead: it is run again then.
     pub(super) fn may_ask_ahead(&self) -> bool {
-        !self.answers_whole && self.ahead.may_ask()
+        !self.answers_whole && self.preparation.may_ask()
     }
 
     /// Whether a command may wait: it is no part of a greater one.

@@ -128,7 +128,8 @@ pub(in crate::execute::resp) fn run(
         // Before what it runs.
         show(call.command, call.args, call.session, call.context);
     }
-    if call.context.state.observer.events().has(Class::Miss) && !call.session.ahead.is_again() {
+    if call.context.state.observer.events().has(Class::Miss) && !call.session.preparation.is_again()
+    {
         tell_misses(call);
     }
     let before = reply_bytes(call.output);

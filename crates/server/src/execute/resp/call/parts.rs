@@ -242,13 +242,13 @@ pub(in crate::execute::resp) fn run_long(
 /// # Errors
 /// [`Failure::NoRoomYet`] if the command is to be run once more.
 fn kept_args(call: &Call<'_>) -> Result<Arguments, Failure> {
-    let ahead = &call.session.ahead;
-    if let Some(args) = ahead.take_arguments() {
+    let preparation = &call.session.preparation;
+    if let Some(args) = preparation.take_arguments() {
         return Ok(args);
     }
     let bytes: usize = call.args.iter().map(|arg| arg.len()).sum();
     if bytes > COPIED_BYTES_MAX && call.session.may_ask_ahead() {
-        ahead.ask_arguments(0..call.args.len());
+        preparation.ask_arguments(0..call.args.len());
         return Err(Failure::NoRoomYet);
     }
     Ok(Arguments::of(call.args))
@@ -287,7 +287,9 @@ impl Parts {
         let places = (0..head).chain(first..end);
         let args: Vec<&[u8]> = places.map(|place| self.args.get(place)).collect();
         let start = output.bytes().len();
-        if self.session.ahead.is_under_way() && self.session.ahead.step(&args, context.cache()) {
+        if self.session.preparation.is_under_way()
+            && self.session.preparation.step(&args, context.cache())
+        {
             return Ok(());
         }
         let outcome = (self.run)(&mut Call {
@@ -302,7 +304,7 @@ impl Parts {
             output.truncate(start);
             return Ok(());
         }
-        self.session.ahead.end();
+        self.session.preparation.end();
         self.next = end;
         let proto = self.session.proto;
         match join {
@@ -372,7 +374,7 @@ impl Unfinished for Parts {
     }
 
     fn waiting_bytes(&self) -> usize {
-        self.args.bytes() + self.session.ahead.held_bytes()
+        self.args.bytes() + self.session.preparation.held_bytes()
     }
 }
 

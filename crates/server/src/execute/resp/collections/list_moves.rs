@@ -76,7 +76,7 @@ pub(in crate::execute::resp) fn try_move(call: &mut Call<'_>) -> Result<bool, Fa
         } else {
             // The target first: it may have no room for the element.
             call.push(to, to_side, &[&element], false)?;
-            call.session.ahead.note_begun();
+            call.session.preparation.note_begun();
             call.pop(from, from_side, 1)?;
         }
         call.reply().bulk(&element);
@@ -196,7 +196,7 @@ pub(in crate::execute::resp) fn try_move_several(
                 pushed.reverse();
             }
             call.push(to, to_side, &pushed, false)?;
-            call.session.ahead.note_begun();
+            call.session.preparation.note_begun();
             call.pop(from, from_side, count)?;
         }
         let mut reply = call.reply();

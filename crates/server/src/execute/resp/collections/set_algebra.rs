@@ -90,7 +90,7 @@ pub(in crate::execute::resp) fn store(call: &mut Call<'_>) -> Outcome {
     let mut session = call.session.for_steps(call.context.state);
     let (command, key) = (call.command, call.args[1].to_vec());
     call.in_steps(move |context, output| {
-        if session.ahead.make(context.cache()) {
+        if session.preparation.make(context.cache()) {
             return Progress::More;
         }
         if let Some(mut result) = making.take() {

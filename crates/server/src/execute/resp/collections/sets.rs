@@ -194,7 +194,7 @@ pub(in crate::execute::resp) fn smove(call: &mut Call<'_>) -> Outcome {
         }
         // The target first: it may have no room for the member.
         let added = call.edit::<Sets, _>(to, |set| Ok(set.add(member)))?;
-        call.session.ahead.note_begun();
+        call.session.preparation.note_begun();
         let removed = call.edit::<Sets, _>(from, |set| Ok(set.remove(member)))?;
         notify_removed(call, "srem", true, removed.is_gone);
         if added.answer {

@@ -100,7 +100,7 @@ pub(in crate::execute::resp) fn store<S: Supply>(
     let (command, key) = (call.command, key.to_vec());
     call.in_steps(move |context, output| {
         let step = storing.as_mut().map(Storing::step);
-        if step == Some(Progress::More) || session.ahead.make(context.cache()) {
+        if step == Some(Progress::More) || session.preparation.make(context.cache()) {
             return Progress::More;
         }
         if let Some(storing) = storing.take() {

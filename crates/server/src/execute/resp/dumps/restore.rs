@@ -26,7 +26,7 @@ use crate::execute::resp::call::steps::{Progress, Work};
 use crate::execute::resp::call::{Call, Outcome};
 use crate::execute::resp::expiry::Unit;
 use crate::execute::resp::failure::Failure;
-use crate::execute::resp::session::ahead::AHEAD_BYTES_MIN;
+use crate::execute::resp::session::preparation::AHEAD_BYTES_MIN;
 use crate::keyspace::kind::STRING;
 use crate::net::output::Output;
 

@@ -499,7 +499,7 @@ fn store_in_steps(
     call.in_steps(move |context, output| {
         let proto = session.proto;
         let bytes_max = context.cache().collection_bytes_max();
-        if session.ahead.make(context.cache()) {
+        if session.preparation.make(context.cache()) {
             return Progress::More;
         }
         let step = if sorting.at.is_some() {

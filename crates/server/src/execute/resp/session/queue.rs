@@ -4,7 +4,7 @@ use cellar_protocol::resp::Command;
 
 use crate::execute::resp::arguments::Arguments;
 use crate::execute::resp::failure::Failure;
-use crate::execute::resp::session::ahead::{Foresight, PIECE_BYTES};
+use crate::execute::resp::session::preparation::{PIECE_BYTES, Preparation};
 
 /// The commands between MULTI and EXEC.
 #[derive(Debug, Default)]
@@ -62,7 +62,7 @@ impl Transaction {
         &mut self,
         command: &'static Command,
         args: &[&[u8]],
-        ahead: &Foresight,
+        preparation: &Preparation,
         bytes_max: usize,
     ) -> Result<(), Failure> {
         if self.is_broken {
@@ -75,11 +75,11 @@ impl Transaction {
                 "ERR the transaction is too large: it takes more than half of --client-memory",
             ));
         }
-        if let Some(copy) = ahead.take_arguments() {
+        if let Some(copy) = preparation.take_arguments() {
             self.args.push(copy);
             self.is_last_open = false;
-        } else if bytes >= PIECE_BYTES && ahead.may_ask() {
-            ahead.ask_arguments(0..args.len());
+        } else if bytes >= PIECE_BYTES && preparation.may_ask() {
+            preparation.ask_arguments(0..args.len());
             return Err(Failure::NoRoomYet);
         } else {
             if !std::mem::replace(&mut self.is_last_open, true) {

@@ -49,13 +49,13 @@ fn as_hll(old: Option<Item<'_>>) -> Result<Option<Item<'_>>, Failure> {
 /// # Errors
 /// [`Failure::NoRoomYet`] if the command is to be run once more.
 fn rows(call: &Call<'_>) -> Result<Vec<(usize, u8)>, Failure> {
-    let (elements, ahead) = (&call.args[2..], &call.session.ahead);
-    let rows = match ahead.take_rows() {
+    let (elements, preparation) = (&call.args[2..], &call.session.preparation);
+    let rows = match preparation.take_rows() {
         Some(rows) => rows,
         None => {
             let bytes: usize = elements.iter().map(|element| element.len()).sum();
             if bytes > HASHED_BYTES_MAX && call.session.may_ask_ahead() {
-                ahead.ask_rows(2);
+                preparation.ask_rows(2);
                 return Err(Failure::NoRoomYet);
             }
             elements

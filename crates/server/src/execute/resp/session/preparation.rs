@@ -1,19 +1,22 @@
-//! Ahead: what is done for a command before it runs, a piece in each turn of its connection.
+//! Preparation: work for a command that is done in steps before the command runs.
 //!
-//! A command that stores a long value where the cache is full would hold its loop while others
-//! leave for it. Instead it says so and ends, with nothing changed and nothing answered; its bytes
-//! wait. In each of the next turns room is made, or a piece of a value copied that is at hand.
-//! Then it is run as if it came now, with what was made for it. What cannot be had it does without,
-//! and what it needs a third time: then it is one step.
+//! A command that stores a long value into a full cache would block its event loop while other
+//! items are evicted. Instead it requests memory and ends, with nothing changed and nothing
+//! answered; its bytes stay in the input. In each of the next iterations of the loop, some memory
+//! is reclaimed or a piece of a value is copied. Then the command runs again, as if it had come
+//! now, with what was prepared. What cannot be prepared it does without. A third request is not
+//! granted: then the command does all in one step.
 //!
-//! Invariant: what was made is stored, or given back when the command has run or its client has
-//! gone.
+//! Invariant: what was prepared is stored, or released when the command has run or its client has
+//! disconnected.
 //! Why: docs/decisions/0059. Tests: tests/room_ahead.rs.
 
 use std::cell::{Cell, RefCell};
 use std::ops::Range;
 
-use cellar_engine::{Cache, Draft, Error, Handle, Key, Provision, Reserved, Space, Way};
+use cellar_engine::{
+    Cache, Draft, Error, ExtentReservation, Handle, Key, ReclaimPlan, Reserved, Space,
+};
 use cellar_values::hyperloglog::ElementHash;
 
 use crate::execute::resp::arguments::Arguments;
@@ -54,7 +57,7 @@ impl ValueOrigin {
     }
 }
 
-/// A value on its way to where it will be stored.
+/// A value on its plan to where it will be stored.
 #[derive(Debug)]
 pub(in crate::execute::resp) struct LongValue {
     key: Box<[u8]>,
@@ -114,12 +117,12 @@ impl LongValue {
 
 /// One thing that is done ahead.
 #[derive(Debug)]
-enum Chore {
+enum PreparationTask {
     /// Room for what a command will make of the value of a key; none if it cannot be had.
-    Room(Box<[u8]>, Space, Option<Box<Provision>>),
+    Room(Box<[u8]>, Space, Option<Box<ExtentReservation>>),
     Value(Box<LongValue>),
     /// Room for short values.
-    Way(Way),
+    ReclaimPlan(ReclaimPlan),
     /// The arguments, as they outlive their bytes.
     Arguments(Box<KeptArguments>),
     /// Hashes of the arguments.
@@ -189,68 +192,76 @@ impl ElementRows {
     }
 }
 
-impl Chore {
+impl PreparationTask {
     fn is_over(&self) -> bool {
         match self {
-            Chore::Room(_, _, provision) => provision.as_ref().is_none_or(|some| some.is_whole()),
-            Chore::Value(value) => value.is_over,
-            Chore::Way(way) => way.is_clear(),
-            Chore::Arguments(kept) => kept.is_over,
-            Chore::Rows(rows) => rows.is_over,
+            PreparationTask::Room(_, _, reservation) => {
+                reservation.as_ref().is_none_or(|some| some.is_whole())
+            }
+            PreparationTask::Value(value) => value.is_over,
+            PreparationTask::ReclaimPlan(plan) => plan.is_done(),
+            PreparationTask::Arguments(kept) => kept.is_over,
+            PreparationTask::Rows(rows) => rows.is_over,
         }
     }
 
     /// Whether it is room for another key's value.
     fn is_room_beside(&self, key: Key<'_>) -> bool {
         match self {
-            Chore::Room(name, space, Some(_)) => **name != *key.bytes() || *space != key.space(),
+            PreparationTask::Room(name, space, Some(_)) => {
+                **name != *key.bytes() || *space != key.space()
+            }
             _ => false,
         }
     }
 
     fn step(&mut self, args: &[&[u8]], cache: &Cache) {
         match self {
-            Chore::Room(_, _, provision) => {
-                let step = provision.as_mut().map(|some| cache.provide_more(some));
+            PreparationTask::Room(_, _, reservation) => {
+                let step = reservation.as_mut().map(|some| cache.continue_extent(some));
                 if let Some(Err(_)) = step {
-                    *provision = None;
+                    *reservation = None;
                 }
             }
-            Chore::Value(value) => value.step(args, cache),
-            Chore::Way(way) => cache.clear_way(way),
-            Chore::Arguments(kept) => kept.step(args),
-            Chore::Rows(rows) => rows.step(args),
+            PreparationTask::Value(value) => value.step(args, cache),
+            PreparationTask::ReclaimPlan(plan) => cache.step_reclaim_plan(plan),
+            PreparationTask::Arguments(kept) => kept.step(args),
+            PreparationTask::Rows(rows) => rows.step(args),
         }
     }
 
     /// Bytes of the cache's memory that it holds.
     fn received_bytes(&self) -> usize {
         match self {
-            Chore::Room(_, _, provision) => provision.as_ref().map_or(0, |some| some.value_bytes()),
-            Chore::Value(value) => value.room.as_ref().map_or(0, |_| value.value_bytes),
-            Chore::Way(_) | Chore::Arguments(_) | Chore::Rows(_) => 0,
+            PreparationTask::Room(_, _, reservation) => {
+                reservation.as_ref().map_or(0, |some| some.value_bytes())
+            }
+            PreparationTask::Value(value) => value.room.as_ref().map_or(0, |_| value.value_bytes),
+            PreparationTask::ReclaimPlan(_)
+            | PreparationTask::Arguments(_)
+            | PreparationTask::Rows(_) => 0,
         }
     }
 }
 
 /// What is done ahead for a client's command.
 #[derive(Debug, Default)]
-pub(in crate::execute::resp) struct Foresight {
+pub(in crate::execute::resp) struct Preparation {
     /// Whether its commands may wait: whoever runs them runs them again.
     is_open: bool,
     /// Whether this one may no longer: it has changed something.
     is_begun: Cell<bool>,
     /// How often this one has asked.
     asked: Cell<u32>,
-    chores: RefCell<Vec<Chore>>,
+    tasks: RefCell<Vec<PreparationTask>>,
 }
 
-impl Foresight {
+impl Preparation {
     /// For whoever runs a command again that ends without an answer.
-    pub(in crate::execute::resp) fn open() -> Foresight {
-        Foresight {
+    pub(in crate::execute::resp) fn open() -> Preparation {
+        Preparation {
             is_open: true,
-            ..Foresight::default()
+            ..Preparation::default()
         }
     }
 
@@ -276,14 +287,15 @@ impl Foresight {
         bytes: usize,
         cache: &Cache,
     ) -> bool {
-        let Ok(provision) = cache.provide(key, bytes) else {
+        let Ok(reservation) = cache.reserve_extent(key, bytes) else {
             self.asked.set(ASKED_MAX);
             return false;
         };
-        let chore = Chore::Room(key.bytes().into(), key.space(), Some(Box::new(provision)));
-        let mut chores = self.chores.take();
-        chores.retain(|chore| chore.is_room_beside(key));
-        self.ask(chores.into_iter().chain([chore]));
+        let task =
+            PreparationTask::Room(key.bytes().into(), key.space(), Some(Box::new(reservation)));
+        let mut tasks = self.tasks.take();
+        tasks.retain(|task| task.is_room_beside(key));
+        self.ask(tasks.into_iter().chain([task]));
         true
     }
 
@@ -291,16 +303,16 @@ impl Foresight {
     pub(in crate::execute::resp) fn ask_values(
         &self,
         values: impl IntoIterator<Item = LongValue>,
-        way: Option<Way>,
+        plan: Option<ReclaimPlan>,
     ) {
         let values = values.into_iter();
-        let values = values.map(|value| Chore::Value(Box::new(value)));
-        self.ask(values.chain(way.map(Chore::Way)));
+        let values = values.map(|value| PreparationTask::Value(Box::new(value)));
+        self.ask(values.chain(plan.map(PreparationTask::ReclaimPlan)));
     }
 
     /// Asks for a copy of these arguments.
     pub(in crate::execute::resp) fn ask_arguments(&self, places: Range<usize>) {
-        self.ask([Chore::Arguments(Box::new(KeptArguments {
+        self.ask([PreparationTask::Arguments(Box::new(KeptArguments {
             args: Arguments::default(),
             places,
             from: 0,
@@ -310,7 +322,7 @@ impl Foresight {
 
     /// Asks for the rows that the arguments from one on raise in a HyperLogLog.
     pub(in crate::execute::resp) fn ask_rows(&self, next: usize) {
-        self.ask([Chore::Rows(Box::new(ElementRows {
+        self.ask([PreparationTask::Rows(Box::new(ElementRows {
             next,
             hash: None,
             rows: Vec::new(),
@@ -318,22 +330,22 @@ impl Foresight {
         }))]);
     }
 
-    fn ask(&self, chores: impl IntoIterator<Item = Chore>) {
+    fn ask(&self, tasks: impl IntoIterator<Item = PreparationTask>) {
         self.asked.set(self.asked.get() + 1);
         // What was made before and not used is of no use any more.
-        let mut all = self.chores.borrow_mut();
+        let mut all = self.tasks.borrow_mut();
         all.clear();
-        all.extend(chores);
+        all.extend(tasks);
     }
 
     /// The room that was made for a key.
-    pub(in crate::execute::resp) fn take_room(&self, key: Key<'_>) -> Option<Provision> {
-        let mut chores = self.chores.borrow_mut();
-        chores.iter_mut().find_map(|chore| match chore {
-            Chore::Room(name, space, provision)
+    pub(in crate::execute::resp) fn take_room(&self, key: Key<'_>) -> Option<ExtentReservation> {
+        let mut tasks = self.tasks.borrow_mut();
+        tasks.iter_mut().find_map(|task| match task {
+            PreparationTask::Room(name, space, reservation)
                 if **name == *key.bytes() && *space == key.space() =>
             {
-                provision.take().map(|some| *some)
+                reservation.take().map(|some| *some)
             }
             _ => None,
         })
@@ -345,9 +357,9 @@ impl Foresight {
         key: Key<'_>,
         origin: &ValueOrigin,
     ) -> Option<Draft> {
-        let mut chores = self.chores.borrow_mut();
-        chores.iter_mut().find_map(|chore| match chore {
-            Chore::Value(value)
+        let mut tasks = self.tasks.borrow_mut();
+        tasks.iter_mut().find_map(|task| match task {
+            PreparationTask::Value(value)
                 if *value.key == *key.bytes()
                     && value.space == key.space()
                     && value.origin.is(origin) =>
@@ -363,18 +375,18 @@ impl Foresight {
 
     /// The copy of the arguments.
     pub(in crate::execute::resp) fn take_arguments(&self) -> Option<Arguments> {
-        let mut chores = self.chores.borrow_mut();
-        chores.iter_mut().find_map(|chore| match chore {
-            Chore::Arguments(kept) => Some(std::mem::take(&mut kept.args)),
+        let mut tasks = self.tasks.borrow_mut();
+        tasks.iter_mut().find_map(|task| match task {
+            PreparationTask::Arguments(kept) => Some(std::mem::take(&mut kept.args)),
             _ => None,
         })
     }
 
     /// The rows that arguments raise.
     pub(in crate::execute::resp) fn take_rows(&self) -> Option<Vec<(usize, u8)>> {
-        let mut chores = self.chores.borrow_mut();
-        chores.iter_mut().find_map(|chore| match chore {
-            Chore::Rows(rows) => Some(std::mem::take(&mut rows.rows)),
+        let mut tasks = self.tasks.borrow_mut();
+        tasks.iter_mut().find_map(|task| match task {
+            PreparationTask::Rows(rows) => Some(std::mem::take(&mut rows.rows)),
             _ => None,
         })
     }
@@ -382,16 +394,16 @@ impl Foresight {
     /// Whether something is being done before the command runs.
     #[inline]
     pub(in crate::execute::resp) fn is_under_way(&self) -> bool {
-        self.asked.get() > 0 && !self.chores.borrow().iter().all(Chore::is_over)
+        self.asked.get() > 0 && !self.tasks.borrow().iter().all(PreparationTask::is_over)
     }
 
     /// Does a piece of it for the command with these arguments; whether more is left.
     pub(in crate::execute::resp) fn step(&mut self, args: &[&[u8]], cache: &Cache) -> bool {
-        let mut chores = self.chores.borrow_mut();
-        if let Some(chore) = chores.iter_mut().find(|chore| !chore.is_over()) {
-            chore.step(args, cache);
+        let mut tasks = self.tasks.borrow_mut();
+        if let Some(task) = tasks.iter_mut().find(|task| !task.is_over()) {
+            task.step(args, cache);
         }
-        !chores.iter().all(Chore::is_over)
+        !tasks.iter().all(PreparationTask::is_over)
     }
 
     /// Does a piece of it for work in steps, which has no arguments any more; whether it did.
@@ -409,7 +421,7 @@ impl Foresight {
         if self.asked.get() > 0 || self.is_begun.get() {
             self.asked.set(0);
             self.is_begun.set(false);
-            self.chores.get_mut().clear();
+            self.tasks.get_mut().clear();
         }
     }
 
@@ -418,8 +430,8 @@ impl Foresight {
         if self.asked.get() == 0 {
             return 0;
         }
-        let chores = self.chores.borrow();
-        chores.iter().map(Chore::received_bytes).sum()
+        let tasks = self.tasks.borrow();
+        tasks.iter().map(PreparationTask::received_bytes).sum()
     }
 
     /// Bytes of other memory that it holds.
@@ -427,11 +439,11 @@ impl Foresight {
         if self.asked.get() == 0 {
             return 0;
         }
-        let chores = self.chores.borrow();
-        let bytes = |chore: &Chore| match chore {
-            Chore::Arguments(kept) => kept.args.bytes(),
+        let tasks = self.tasks.borrow();
+        let bytes = |task: &PreparationTask| match task {
+            PreparationTask::Arguments(kept) => kept.args.bytes(),
             _ => 0,
         };
-        chores.iter().map(bytes).sum()
+        tasks.iter().map(bytes).sum()
     }
 }

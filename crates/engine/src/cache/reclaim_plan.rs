@@ -1,10 +1,11 @@
-//! Way: room for many short values that are stored at once, cleared in steps before.
+//! Reclaim plan: free segments for many short values that are stored together, made in steps
+//! before.
 //!
-//! Short values share segments, so nothing can be made for each of them: segments are emptied. They
-//! are nobody's own. Who stores something meanwhile may fill them, and empties others in turn; the
-//! clearing ends all the same, as it walks over so many bytes at most.
+//! Short values share segments, so no memory can be reserved for each of them. Instead segments are
+//! emptied. They belong to nobody: other stores may fill them, and empty further ones in turn. The
+//! plan ends all the same, because it processes a bounded number of bytes.
 //!
-//! Why: docs/decisions/0059. Tests: tests/provision.rs.
+//! Why: docs/decisions/0059. Tests: tests/extent_reservations.rs.
 
 use super::Cache;
 use crate::item::HEADER_BYTES_MAX;
@@ -16,34 +17,37 @@ const CLEARED_SHARE: usize = 4;
 /// How many times what is to be cleared is walked over, at most.
 const WALKS_MAX: usize = 8;
 
-/// Room that is to be cleared.
+/// Free space for short values, shard by shard.
 #[derive(Debug)]
-pub struct Way {
-    shards: Vec<ShardWay>,
+pub struct ReclaimPlan {
+    shards: Vec<ShardPlan>,
     next: usize,
 }
 
-/// A shard's part of it.
+/// What is to be freed in a shard.
 #[derive(Clone, Copy, Debug, Default)]
-struct ShardWay {
+struct ShardPlan {
     bytes: usize,
     copy_bytes: usize,
     walk_bytes: usize,
 }
 
-impl Way {
-    /// Whether there is no more to be done.
+impl ReclaimPlan {
+    /// Whether all of it is done.
     #[must_use]
-    pub fn is_clear(&self) -> bool {
+    pub fn is_done(&self) -> bool {
         self.next == self.shards.len()
     }
 }
 
 impl Cache {
-    /// The way for values of these lengths; of those that are not short, nothing is cleared.
+    /// The plan for values of these lengths; of those that are not short, nothing is cleared.
     #[must_use]
-    pub fn way<'k>(&self, values: impl IntoIterator<Item = (Key<'k>, usize)>) -> Way {
-        let mut shards = vec![ShardWay::default(); self.sharing()];
+    pub fn plan_reclaim<'k>(
+        &self,
+        values: impl IntoIterator<Item = (Key<'k>, usize)>,
+    ) -> ReclaimPlan {
+        let mut shards = vec![ShardPlan::default(); self.sharing()];
         for (key, value_bytes) in values {
             let bytes = HEADER_BYTES_MAX + key.bytes().len() + value_bytes;
             // Where nothing may leave there is nothing to be cleared.
@@ -58,16 +62,16 @@ impl Cache {
             shard.copy_bytes = shard.bytes;
             shard.walk_bytes = shard.bytes * WALKS_MAX;
         }
-        Way { shards, next: 0 }
+        ReclaimPlan { shards, next: 0 }
     }
 
     /// Takes the next step.
-    pub fn clear_way(&self, way: &mut Way) {
-        let Some(part) = way.shards.get_mut(way.next) else {
+    pub fn step_reclaim_plan(&self, plan: &mut ReclaimPlan) {
+        let Some(part) = plan.shards.get_mut(plan.next) else {
             return;
         };
         let now = self.now();
-        let mut shard = self.lock_beside_claims(&self.shards[way.next]);
+        let mut shard = self.lock_beside_claims(&self.shards[plan.next]);
         shard.begin(now);
         let won = match part.bytes {
             0 => Default::default(),
@@ -76,7 +80,7 @@ impl Cache {
         let left = part.walk_bytes.checked_sub(won.walked_bytes);
         part.walk_bytes = left.unwrap_or(0);
         if !won.is_any || left.is_none() {
-            way.next += 1;
+            plan.next += 1;
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Room that is made before a value is, of which only the engine knows how long it becomes.
 #![cfg(not(miri))]
-use cellar_engine::{Cache, Change, Config, Error, Key, Kind, Provision, Space};
+use cellar_engine::{Cache, Change, Config, Error, ExtentReservation, Key, Kind, Space};
 
 use crate::support::cache::Timed;
 
@@ -43,10 +43,10 @@ fn store(
     cache: &Cache,
     key: Key<'_>,
     bytes: usize,
-    provision: Option<Provision>,
+    reservation: Option<ExtentReservation>,
 ) -> Result<(), Error> {
     let mut scratch = Vec::new();
-    cache.update_ahead(key, &mut scratch, provision, |_, scratch| {
+    cache.update_without_eviction(key, &mut scratch, reservation, |_, scratch| {
         scratch.resize(bytes, 5);
         let change = Change::Store {
             kind: Kind::STRING,
@@ -57,12 +57,12 @@ fn store(
     })
 }
 
-fn whole(cache: &Cache, key: Key<'_>, bytes: usize) -> Result<Provision, Error> {
-    let mut provision = cache.provide(key, bytes)?;
-    while !provision.is_whole() {
-        cache.provide_more(&mut provision)?;
+fn whole(cache: &Cache, key: Key<'_>, bytes: usize) -> Result<ExtentReservation, Error> {
+    let mut reservation = cache.reserve_extent(key, bytes)?;
+    while !reservation.is_whole() {
+        cache.continue_extent(&mut reservation)?;
     }
-    Ok(provision)
+    Ok(reservation)
 }
 
 #[test]
@@ -77,10 +77,10 @@ fn what_finds_no_room_changes_nothing_and_what_is_provided_for_has_nobody_leave(
         assert_eq!(cache.stats().evicted, before.evicted);
         assert_eq!(timed.get("long"), None);
 
-        let mut provision = cache.provide(key, LONG).unwrap();
+        let mut reservation = cache.reserve_extent(key, LONG).unwrap();
         let (mut steps, mut last) = (1, cache.stats());
-        while !provision.is_whole() {
-            cache.provide_more(&mut provision).unwrap();
+        while !reservation.is_whole() {
+            cache.continue_extent(&mut reservation).unwrap();
             let now = cache.stats();
             let freed = (now.segments_freed - last.segments_freed) * now.segment_bytes;
             assert!(freed <= STEP_BYTES + now.segment_bytes, "{steps}: {freed}");
@@ -90,7 +90,7 @@ fn what_finds_no_room_changes_nothing_and_what_is_provided_for_has_nobody_leave(
         assert!(steps > 2, "{steps}");
         cache.audit().unwrap();
         let evicted = cache.stats().evicted;
-        store(cache, key, LONG, Some(provision)).unwrap();
+        store(cache, key, LONG, Some(reservation)).unwrap();
         // An insertion's share of upkeep is all.
         assert!(cache.stats().evicted - evicted <= STEP_ENTRIES * 8);
         assert_eq!(timed.get("long"), Some(vec![5; LONG]));
@@ -105,9 +105,9 @@ fn what_is_provided_too_much_goes_back() {
         let timed = timed(1);
         fill_with(&timed, 240);
         let (cache, key) = (&timed.cache, timed.cache.key(b"long").unwrap());
-        let provision = whole(cache, key, LONG).unwrap();
+        let reservation = whole(cache, key, LONG).unwrap();
         let held = cache.audit().unwrap();
-        store(cache, key, bytes, Some(provision)).unwrap();
+        store(cache, key, bytes, Some(reservation)).unwrap();
         assert_eq!(timed.get("long"), Some(vec![5; bytes]));
         let after = cache.audit().unwrap();
         assert_eq!((after.held_bytes, after.draft_bytes), (0, 0), "{bytes}");
@@ -117,8 +117,8 @@ fn what_is_provided_too_much_goes_back() {
         assert!(idle + (600 << 10) >= held.left_bytes + held.free_bytes + over);
         // As long an item fits there again, so nothing is lost by and by.
         for _ in 0..20 {
-            let provision = whole(cache, key, LONG).unwrap();
-            store(cache, key, bytes, Some(provision)).unwrap();
+            let reservation = whole(cache, key, LONG).unwrap();
+            store(cache, key, bytes, Some(reservation)).unwrap();
         }
         settle(&timed);
         cache.audit().unwrap();
@@ -127,38 +127,39 @@ fn what_is_provided_too_much_goes_back() {
 
 #[test]
 fn a_provision_that_is_not_used_gives_all_back() {
-    type Use = fn(&Cache, Key<'_>, Provision);
+    type Use = fn(&Cache, Key<'_>, ExtentReservation);
     let uses: [Use; 4] = [
-        |_, _, provision| drop(provision),
-        |cache, key, provision| {
+        |_, _, reservation| drop(reservation),
+        |cache, key, reservation| {
             let mut scratch = Vec::new();
-            let kept = cache.update_ahead(key, &mut scratch, Some(provision), |_, _| {
-                ((), Change::Keep)
-            });
+            let kept =
+                cache.update_without_eviction(key, &mut scratch, Some(reservation), |_, _| {
+                    ((), Change::Keep)
+                });
             kept.unwrap();
         },
         // Longer than was thought.
-        |cache, key, provision| {
-            let bytes = provision.value_bytes() + 100_000;
-            let refused = store(cache, key, bytes, Some(provision));
+        |cache, key, reservation| {
+            let bytes = reservation.value_bytes() + 100_000;
+            let refused = store(cache, key, bytes, Some(reservation));
             assert!(
                 matches!(refused, Err(Error::NoRoomYet { .. })),
                 "{refused:?}"
             );
         },
         // Another key, perhaps in another shard.
-        |cache, _, provision| {
+        |cache, _, reservation| {
             let other = cache.key(b"another").unwrap();
-            let _ = store(cache, other, 10, Some(provision));
+            let _ = store(cache, other, 10, Some(reservation));
         },
     ];
     for used in uses {
         let timed = timed(4);
         fill_with(&timed, 240);
         let (cache, key) = (&timed.cache, timed.cache.key(b"long").unwrap());
-        let provision = whole(cache, key, 2 << 20).unwrap();
+        let reservation = whole(cache, key, 2 << 20).unwrap();
         let held = cache.audit().unwrap();
-        used(cache, key, provision);
+        used(cache, key, reservation);
         let after = cache.audit().unwrap();
         assert_eq!((after.held_bytes, after.draft_bytes), (0, 0));
         settle(&timed);
@@ -175,22 +176,22 @@ fn several_that_want_more_than_there_is_end_with_room_or_a_refusal() {
     let names: Vec<String> = (0..6).map(|number| format!("long {number}")).collect();
     let mut waiting: Vec<_> = names
         .iter()
-        .map(|name| cache.provide(cache.key(name.as_bytes()).unwrap(), LONG))
+        .map(|name| cache.reserve_extent(cache.key(name.as_bytes()).unwrap(), LONG))
         .collect();
     let (mut served, mut refused) = (0, 0);
     for _ in 0..1_000 {
         for (name, place) in names.iter().zip(&mut waiting) {
             let key = cache.key(name.as_bytes()).unwrap();
             match place {
-                Ok(provision) if provision.is_whole() => {
-                    let Ok(provision) = std::mem::replace(place, Err(Error::Full)) else {
+                Ok(reservation) if reservation.is_whole() => {
+                    let Ok(reservation) = std::mem::replace(place, Err(Error::Full)) else {
                         unreachable!("it is there");
                     };
-                    store(cache, key, LONG, Some(provision)).unwrap();
+                    store(cache, key, LONG, Some(reservation)).unwrap();
                     served += 1;
                 }
-                Ok(provision) => {
-                    if let Err(error) = cache.provide_more(provision) {
+                Ok(reservation) => {
+                    if let Err(error) = cache.continue_extent(reservation) {
                         *place = Err(error);
                     }
                 }
@@ -258,17 +259,17 @@ fn where_nothing_may_leave_it_is_stored_or_refused_at_once() {
 }
 
 #[test]
-fn many_short_values_find_the_way_cleared() {
+fn many_short_values_find_free_segments() {
     for shards in [1, 4] {
         let timed = timed(shards);
         fill(&timed);
         let cache = &timed.cache;
         let names: Vec<String> = (0..1_000).map(|number| format!("name {number}")).collect();
         let keys = || names.iter().map(|name| cache.key(name.as_bytes()).unwrap());
-        let mut way = cache.way(keys().map(|key| (key, 4_000)));
+        let mut plan = cache.plan_reclaim(keys().map(|key| (key, 4_000)));
         let (mut steps, mut last) = (0, cache.stats().evicted);
-        while !way.is_clear() {
-            cache.clear_way(&mut way);
+        while !plan.is_done() {
+            cache.step_reclaim_plan(&mut plan);
             let now = cache.stats().evicted;
             assert!(now - last <= STEP_ENTRIES, "{}", now - last);
             (steps, last) = (steps + 1, now);
@@ -281,10 +282,10 @@ fn many_short_values_find_the_way_cleared() {
         assert!(evicted <= 2 * STEP_ENTRIES, "{shards}: {evicted}");
         cache.audit().unwrap();
         // Where there is room there is nothing to do.
-        let mut way = cache.way([]);
+        let mut plan = cache.plan_reclaim([]);
         for _ in 0..shards {
-            cache.clear_way(&mut way);
+            cache.step_reclaim_plan(&mut plan);
         }
-        assert!(way.is_clear());
+        assert!(plan.is_done());
     }
 }

@@ -1,6 +1,6 @@
-//! Ahead: stores for which room is made before they are done, where they may wait for it.
+//! Preparation of stores: memory for a long value is made before the command stores it.
 //!
-//! A command that is a part of a greater one, or has changed something already, stores at once.
+//! A command that is a part of a larger one, or has changed something already, stores at once.
 //!
 //! Why: docs/decisions/0059. Tests: tests/room_ahead.rs.
 
@@ -10,7 +10,9 @@ use cellar_engine::{Change, Error, Handle, Item, Key, SetOptions, Stored, When};
 
 use crate::execute::resp::call::Call;
 use crate::execute::resp::failure::Failure;
-use crate::execute::resp::session::ahead::{AHEAD_BYTES_MIN, LongValue, PIECE_BYTES, ValueOrigin};
+use crate::execute::resp::session::preparation::{
+    AHEAD_BYTES_MIN, LongValue, PIECE_BYTES, ValueOrigin,
+};
 
 /// Bytes that a loop keeps for the next command that changes a value.
 const SCRATCH_BYTES_MAX: usize = 64 << 10;
@@ -45,12 +47,13 @@ impl Call<'_> {
         scratch: &mut Vec<u8>,
         mut decide: impl FnMut(Option<Item<'_>>, &mut Vec<u8>) -> (R, Change),
     ) -> Result<R, Error> {
-        let (cache, ahead) = (self.cache(), &self.session.ahead);
-        if self.session.may_ask_ahead() || ahead.is_again() {
-            let provision = ahead.take_room(key);
-            match cache.update_ahead(key, scratch, provision, &mut decide) {
+        let (cache, preparation) = (self.cache(), &self.session.preparation);
+        if self.session.may_ask_ahead() || preparation.is_again() {
+            let reservation = preparation.take_room(key);
+            match cache.update_without_eviction(key, scratch, reservation, &mut decide) {
                 Err(Error::NoRoomYet { bytes })
-                    if !(self.session.may_ask_ahead() && ahead.ask_room(key, bytes, cache)) => {}
+                    if !(self.session.may_ask_ahead()
+                        && preparation.ask_room(key, bytes, cache)) => {}
                 changed => return changed,
             }
         }
@@ -97,7 +100,7 @@ impl Call<'_> {
         origin: ValueOrigin,
         options: &SetOptions,
     ) -> Result<Stored, Failure> {
-        let (cache, ahead) = (self.cache(), &self.session.ahead);
+        let (cache, preparation) = (self.cache(), &self.session.preparation);
         let is_there = || cache.facts(key, |_| ()).is_some();
         match options.when {
             // What is not stored is not copied either.
@@ -105,7 +108,7 @@ impl Call<'_> {
             When::Present if !is_there() => return Ok(Stored::NotStored),
             _ => {}
         }
-        if let Some(draft) = ahead.take_value(key, &origin) {
+        if let Some(draft) = preparation.take_value(key, &origin) {
             return Ok(cache.commit(draft, options)?);
         }
         let value = match &origin {
@@ -114,7 +117,7 @@ impl Call<'_> {
         };
         let bytes = value.len();
         if self.session.may_ask_ahead() && bytes <= cache.value_bytes_max() {
-            ahead.ask_values([LongValue::of(key, bytes, origin)], None);
+            preparation.ask_values([LongValue::of(key, bytes, origin)], None);
             return Err(Failure::NoRoomYet);
         }
         Ok(cache.set(key, value, options)?)
@@ -129,9 +132,9 @@ impl Call<'_> {
         &self,
         pairs: &[(Key<'_>, &[u8])],
     ) -> Result<(), Failure> {
-        let ahead = &self.session.ahead;
+        let preparation = &self.session.preparation;
         let bytes: usize = pairs.iter().map(|(_, value)| value.len()).sum();
-        if bytes >= AHEAD_BYTES_MIN && !ahead.is_again() && self.session.may_ask_ahead() {
+        if bytes >= AHEAD_BYTES_MIN && !preparation.is_again() && self.session.may_ask_ahead() {
             let is_long = |value: &[u8]| value.len() >= AHEAD_BYTES_MIN;
             let long = pairs.iter().filter(|(_, value)| is_long(value));
             let long = long.map(|&(key, value)| {
@@ -142,13 +145,13 @@ impl Call<'_> {
                 )
             });
             let short = pairs.iter().filter(|(_, value)| !is_long(value));
-            let way = self
+            let plan = self
                 .cache()
-                .way(short.map(|(key, value)| (*key, value.len())));
-            ahead.ask_values(long, Some(way));
+                .plan_reclaim(short.map(|(key, value)| (*key, value.len())));
+            preparation.ask_values(long, Some(plan));
             return Err(Failure::NoRoomYet);
         }
-        ahead.note_begun();
+        preparation.note_begun();
         Ok(())
     }
 
@@ -157,12 +160,12 @@ impl Call<'_> {
     /// # Errors
     /// [`Failure::NoRoomYet`] if the command is to be run once more.
     pub(in crate::execute::resp) fn copy_of(&self, place: usize) -> Result<Vec<u8>, Failure> {
-        let ahead = &self.session.ahead;
-        if let Some(copy) = ahead.take_arguments() {
+        let preparation = &self.session.preparation;
+        if let Some(copy) = preparation.take_arguments() {
             return Ok(copy.into_bytes());
         }
         if self.args[place].len() >= PIECE_BYTES && self.session.may_ask_ahead() {
-            ahead.ask_arguments(place..place + 1);
+            preparation.ask_arguments(place..place + 1);
             return Err(Failure::NoRoomYet);
         }
         Ok(self.args[place].to_vec())

@@ -1,13 +1,15 @@
-//! Provisions: room for a value that is made of the old one, made before the value is.
+//! Extent reservations: memory for a value that is computed from the old one, before it is
+//! computed.
 //!
-//! How long such a value is, nobody knows before it is made, and to make it and to store it is one
-//! step. So [`Cache::update_ahead`] stores what finds room without anything leaving, and tells how
-//! long what does not was. Who asked makes room for so much, in steps ([`Cache::provide`]), and
-//! asks again with what it was given; what of that is too much goes back.
+//! Its length is not known before it is computed, and computing and storing it is one step. So
+//! [`Cache::update_without_eviction`] stores what finds free space, and otherwise returns the
+//! length of the value. The caller then reserves an extent of that length in steps
+//! ([`Cache::reserve_extent`]) and repeats the update with it; the excess is released.
 //!
-//! A provision is a reservation whose extent is whole and has no item. Dropped, it goes back so.
+//! Invariant: an [`ExtentReservation`] is a reservation that ends with a whole extent without an
+//! item. When it is dropped, all of it is released.
 //!
-//! Why: docs/decisions/0059. Tests: tests/provision.rs.
+//! Why: docs/decisions/0059. Tests: tests/extent_reservations.rs.
 
 use std::cell::Cell;
 
@@ -22,14 +24,14 @@ use crate::outcome::{Item, Stored};
 /// meanwhile.
 const SPARE_SHARE: usize = 64;
 
-/// Room that is made, or being made, for the next value of a key.
+/// An extent that is reserved, or being reserved, for the next value of a key.
 #[derive(Debug)]
-pub struct Provision {
+pub struct ExtentReservation {
     reservation: Reservation,
     is_whole: bool,
 }
 
-impl Provision {
+impl ExtentReservation {
     /// Whether all the room is there.
     #[must_use]
     pub fn is_whole(&self) -> bool {
@@ -50,32 +52,36 @@ impl Provision {
 }
 
 impl Cache {
-    /// Begins to make room for a value of `key` of about `value_bytes`, as [`Cache::try_reserve`]
-    /// does.
+    /// Begins to reserve an extent for a value of `key` of about `value_bytes`, as
+    /// [`Cache::try_reserve`] does.
     ///
     /// # Errors
     /// As [`Cache::try_reserve`].
-    pub fn provide(&self, key: Key<'_>, value_bytes: usize) -> Result<Provision, Error> {
+    pub fn reserve_extent(
+        &self,
+        key: Key<'_>,
+        value_bytes: usize,
+    ) -> Result<ExtentReservation, Error> {
         let most = self.value_bytes_max();
         let bytes = (value_bytes + value_bytes / SPARE_SHARE).min(most);
-        let mut provision = Provision {
+        let mut reservation = ExtentReservation {
             reservation: self.reservation(key, bytes, true)?,
             is_whole: false,
         };
-        self.provide_more(&mut provision)?;
-        Ok(provision)
+        self.continue_extent(&mut reservation)?;
+        Ok(reservation)
     }
 
     /// Takes the next step, if the room is not whole.
     ///
     /// # Errors
     /// As [`Cache::try_reserve`]; then no more can be had.
-    pub fn provide_more(&self, provision: &mut Provision) -> Result<(), Error> {
-        if !provision.is_whole
-            && let Some(extent) = self.enlarge(&mut provision.reservation, self.now())?
+    pub fn continue_extent(&self, reservation: &mut ExtentReservation) -> Result<(), Error> {
+        if !reservation.is_whole
+            && let Some(extent) = self.enlarge(&mut reservation.reservation, self.now())?
         {
-            provision.reservation.keep_whole(extent);
-            provision.is_whole = true;
+            reservation.reservation.keep_whole(extent);
+            reservation.is_whole = true;
         }
         Ok(())
     }
@@ -83,20 +89,20 @@ impl Cache {
     /// As [`Cache::update`], but nothing leaves for a long value that finds no room.
     ///
     /// # Errors
-    /// [`Error::NoRoomYet`] for such a value if `provision` has not enough either: nothing has
+    /// [`Error::NoRoomYet`] for such a value if `reservation` has not enough either: nothing has
     /// changed then. Else as [`Cache::update`].
-    pub fn update_ahead<R>(
+    pub fn update_without_eviction<R>(
         &self,
         key: Key<'_>,
         scratch: &mut Vec<u8>,
-        provision: Option<Provision>,
+        reservation: Option<ExtentReservation>,
         mut decide: impl FnMut(Option<Item<'_>>, &mut Vec<u8>) -> (R, Change),
     ) -> Result<R, Error> {
         let limits = self.update_limits();
         let value_bytes = Cell::new(0);
         let number = self.number_of(key);
-        let own = provision.as_ref();
-        let mut extent = own.and_then(|provision| provision.extent_in(number));
+        let own = reservation.as_ref();
+        let mut extent = own.and_then(|reservation| reservation.extent_in(number));
         self.write_with_room(
             key,
             || value_bytes.get(),
@@ -112,18 +118,18 @@ impl Cache {
     /// As [`Cache::extend`], but nothing leaves for a long value that finds no room.
     ///
     /// # Errors
-    /// As [`Cache::update_ahead`].
-    pub fn extend_ahead(
+    /// As [`Cache::update_without_eviction`].
+    pub fn extend_without_eviction(
         &self,
         key: Key<'_>,
         (end, bytes): (End, &[u8]),
         options: &SetOptions,
-        provision: Option<Provision>,
+        reservation: Option<ExtentReservation>,
     ) -> Result<Stored, Error> {
         let max = self.value_bytes_max().min(options.value_bytes_max);
         let number = self.number_of(key);
-        let own = provision.as_ref();
-        let extent = own.and_then(|provision| provision.extent_in(number));
+        let own = reservation.as_ref();
+        let extent = own.and_then(|reservation| reservation.extent_in(number));
         self.write(key, |shard, now| {
             shard.reclaimer.wait_for_room(extent);
             let result = shard.extend(key, end, bytes, options, max, now);
