@@ -66,12 +66,12 @@ pub enum Next {
 /// unless there was nothing to be done.
 pub type Used = Option<usize>;
 
-/// A task, and what is known of it ahead of its turn.
+/// A decoded request, and what the cache is hinted about before it runs.
 ///
 /// Decoders hand it to who asked rather than return it: a task is large, and which kind it is they
 /// know, so that no more of it is moved than it has.
 #[derive(Debug)]
-pub struct Ahead<'a, T> {
+pub struct DecodedTask<'a, T> {
     /// The task.
     pub task: T,
     /// The key that it looks at first, to hint the cache about.
@@ -82,11 +82,11 @@ pub struct Ahead<'a, T> {
     pub used: usize,
 }
 
-impl<'a, T> Ahead<'a, T> {
+impl<'a, T> DecodedTask<'a, T> {
     /// A task of whose key nothing is known.
     #[inline]
-    pub(super) fn keyless(task: T, used: usize) -> Ahead<'a, T> {
-        Ahead {
+    pub(super) fn keyless(task: T, used: usize) -> DecodedTask<'a, T> {
+        DecodedTask {
             task,
             key: None,
             stores: false,
@@ -96,8 +96,8 @@ impl<'a, T> Ahead<'a, T> {
 
     /// The same as a task of all protocols'.
     #[inline]
-    pub(super) fn map<U>(self, wrap: impl FnOnce(T) -> U) -> Ahead<'a, U> {
-        Ahead {
+    pub(super) fn map<U>(self, wrap: impl FnOnce(T) -> U) -> DecodedTask<'a, U> {
+        DecodedTask {
             task: wrap(self.task),
             key: self.key,
             stores: self.stores,

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use cellar_protocol::http::Scan;
 use cellar_protocol::memcached::Limits as TextLimits;
 
-use super::context::{Ahead, Context, Flow, Next, Used};
+use super::context::{Context, DecodedTask, Flow, Next, Used};
 use super::filling::Transfer;
 use super::memcached::intake::Dialect;
 use super::{http, memcached, resp};
@@ -92,26 +92,26 @@ impl Codec {
         &mut self,
         input: &'a [u8],
         state: &State,
-        found: impl FnOnce(Ahead<'a, Task<'a>>),
+        found: impl FnOnce(DecodedTask<'a, Task<'a>>),
     ) -> Used {
         if let Codec::MemcachedFirst(limits) = *self {
             *self = Codec::of_first(input, limits)?;
         }
         match self {
             Codec::Memcached(limits) => {
-                let found = |ahead: Ahead<'a, _>| found(ahead.map(Task::Memcached));
+                let found = |ahead: DecodedTask<'a, _>| found(ahead.map(Task::Memcached));
                 memcached::intake::decode(input, limits, state, found)
             }
             Codec::Resp(codec) => {
-                let found = |ahead: Ahead<'a, _>| found(ahead.map(Task::Resp));
+                let found = |ahead: DecodedTask<'a, _>| found(ahead.map(Task::Resp));
                 codec.decode(input, &state.cache, found)
             }
             Codec::Http(scan) => {
-                let found = |ahead: Ahead<'a, _>| found(ahead.map(Task::Http));
+                let found = |ahead: DecodedTask<'a, _>| found(ahead.map(Task::Http));
                 http::intake::decode(input, scan, state, found)
             }
             Codec::MemcachedBinary => {
-                let found = |ahead: Ahead<'a, _>| found(ahead.map(Task::Memcached));
+                let found = |ahead: DecodedTask<'a, _>| found(ahead.map(Task::Memcached));
                 memcached::intake::decode_packet(input, state, found)
             }
             Codec::MemcachedFirst(_) => None,

@@ -7,7 +7,7 @@
 use cellar_engine::Key;
 
 use crate::config::limits::ARENA_BYTES;
-use crate::execute::{Ahead, Codec, Task};
+use crate::execute::{Codec, DecodedTask, Task};
 
 /// Connections that are read from before the first of them is answered: enough for memory to be
 /// fetched ahead, few enough that none waits long for the others' writes.
@@ -54,7 +54,7 @@ pub(super) struct Step<'a> {
 impl<'a> Step<'a> {
     /// The step that a task is, of this span, whose bytes end there.
     #[inline]
-    pub(super) fn of(ahead: Ahead<'a, Task<'a>>, span: usize, end: usize) -> Step<'a> {
+    pub(super) fn of(ahead: DecodedTask<'a, Task<'a>>, span: usize, end: usize) -> Step<'a> {
         Step {
             span,
             end,

@@ -4,7 +4,7 @@ use cellar_engine::{Cache, Instant};
 
 use super::batch::{STEPS_MAX, Span, Step};
 use crate::event_loop::connection::{Connection, Ending, Input};
-use crate::execute::{Ahead, Codec, Context, Flow, Next, Task};
+use crate::execute::{Codec, Context, DecodedTask, Flow, Next, Task};
 use crate::state::State;
 
 /// How far ahead of execution index lines are fetched.
@@ -50,7 +50,7 @@ fn decode_next<'a>(
     arena: &'a [u8],
     span: &mut Span,
     state: &State,
-    mut found: impl FnMut(Ahead<'a, Task<'a>>, usize),
+    mut found: impl FnMut(DecodedTask<'a, Task<'a>>, usize),
 ) {
     while span.decoded < span.end {
         let (begin, mut is_found) = (span.decoded, false);

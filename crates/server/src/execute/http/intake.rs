@@ -9,7 +9,7 @@ use super::upload::{Gathered, Rest, Upload, banner, receive};
 use super::{Peer, Prepared, execute, prepare, refuse};
 use crate::auth::users::{Identity, Login};
 use crate::clients::pause::Effect;
-use crate::execute::context::{Ahead, Context, Flow, Next, Used};
+use crate::execute::context::{Context, DecodedTask, Flow, Next, Used};
 use crate::execute::filling::{SMALL_VALUE_BYTES_MAX, Transfer};
 use crate::execute::http::route::Route;
 use crate::net::output::Output;
@@ -68,7 +68,7 @@ pub(in crate::execute) fn decode<'a>(
     input: &'a [u8],
     scan: &mut Scan,
     state: &State,
-    found: impl FnOnce(Ahead<'a, Task<'a>>),
+    found: impl FnOnce(DecodedTask<'a, Task<'a>>),
 ) -> Used {
     let (task, used) = match codec::decode(input, std::mem::take(scan), &LIMITS) {
         Decoded::Incomplete(looked_at) => {
@@ -79,7 +79,7 @@ pub(in crate::execute) fn decode<'a>(
         Decoded::Request { request, used } => {
             let mut prepared = prepare(request, state);
             prepared.is_last = used == input.len();
-            found(Ahead {
+            found(DecodedTask {
                 key: prepared.key(),
                 task: Task::Run(prepared),
                 stores: false,
@@ -97,7 +97,7 @@ pub(in crate::execute) fn decode<'a>(
         }
         Decoded::Refused(refused) => (Task::Refuse(refused), input.len()),
     };
-    found(Ahead::keyless(task, used));
+    found(DecodedTask::keyless(task, used));
     Some(used)
 }
 

@@ -16,7 +16,7 @@ use super::{Prepared, execute, execute_limited, prepare, refuse};
 use crate::auth::users::{Identity, Login};
 use crate::clients::pause::Effect;
 use crate::config::limits::PIPELINE_TOO_LARGE;
-use crate::execute::context::{Ahead, Context, Flow, Next, Used};
+use crate::execute::context::{Context, DecodedTask, Flow, Next, Used};
 use crate::execute::filling::{LINE_END, SMALL_VALUE_BYTES_MAX, Transfer};
 use crate::execute::permission::{of_memcached, of_packet};
 use crate::net::output::Output;
@@ -131,14 +131,14 @@ pub(in crate::execute) fn decode<'a>(
     input: &'a [u8],
     limits: &'static Limits,
     state: &State,
-    found: impl FnOnce(Ahead<'a, Task<'a>>),
+    found: impl FnOnce(DecodedTask<'a, Task<'a>>),
 ) -> Used {
     let (task, used) = match codec::decode(input, limits) {
         Decoded::Incomplete => return None,
         Decoded::Request { request, used } => {
             let stores = matches!(request, codec::Request::Store(_));
             let prepared = prepare(request, state);
-            found(Ahead {
+            found(DecodedTask {
                 key: prepared.key(),
                 task: Task::Run(prepared),
                 stores,
@@ -163,7 +163,7 @@ pub(in crate::execute) fn decode<'a>(
             (refuse, used)
         }
     };
-    found(Ahead::keyless(task, used));
+    found(DecodedTask::keyless(task, used));
     Some(used)
 }
 
@@ -172,13 +172,13 @@ pub(in crate::execute) fn decode<'a>(
 pub(in crate::execute) fn decode_packet<'a>(
     input: &'a [u8],
     state: &State,
-    found: impl FnOnce(Ahead<'a, Task<'a>>),
+    found: impl FnOnce(DecodedTask<'a, Task<'a>>),
 ) -> Used {
     let (task, used) = match packets::decode(input, SMALL_VALUE_BYTES_MAX) {
         PacketDecoded::Incomplete => return None,
         PacketDecoded::Packet { packet, used } => {
             let key = packet.item_key().and_then(|key| state.key(key).ok());
-            found(Ahead {
+            found(DecodedTask {
                 task: Task::Packet(PreparedPacket { packet, key }),
                 key,
                 stores: false,
@@ -197,7 +197,7 @@ pub(in crate::execute) fn decode_packet<'a>(
             (Task::PacketRefused(refused, refused.swallow - there), used)
         }
     };
-    found(Ahead::keyless(task, used));
+    found(DecodedTask::keyless(task, used));
     Some(used)
 }
 

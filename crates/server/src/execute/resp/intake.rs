@@ -19,7 +19,7 @@ use super::{Prepared, execute, prepare, refuse};
 use crate::auth::users::{Login, Users};
 use crate::clients::client::Client;
 use crate::clients::pause::Effect;
-use crate::execute::context::{Ahead, Context, Flow, Next, Used};
+use crate::execute::context::{Context, DecodedTask, Flow, Next, Used};
 use crate::execute::filling::Transfer;
 use crate::net::mailbox::ClientSetup;
 use crate::net::output::Output;
@@ -102,7 +102,7 @@ impl Codec {
         &mut self,
         input: &'a [u8],
         cache: &Cache,
-        found: impl FnOnce(Ahead<'a, Task<'a>>),
+        found: impl FnOnce(DecodedTask<'a, Task<'a>>),
     ) -> Used {
         if let Some(args) = self.tail {
             return self.decode_tail(input, args, found);
@@ -118,7 +118,7 @@ impl Codec {
         match plain {
             Plain::Get { key, used } => {
                 let get = PlainGet::of(key, self.space, cache);
-                found(Ahead {
+                found(DecodedTask {
                     key: Some(get.key),
                     task: Task::Get(get),
                     stores: false,
@@ -128,7 +128,7 @@ impl Codec {
             }
             Plain::Set { key, value, used } => {
                 let set = PlainSet::of(key, value, self.space, cache);
-                found(Ahead {
+                found(DecodedTask {
                     key: Some(set.key),
                     task: Task::Set(set),
                     stores: true,
@@ -144,7 +144,7 @@ impl Codec {
         &mut self,
         input: &'a [u8],
         cache: &Cache,
-        found: impl FnOnce(Ahead<'a, Task<'a>>),
+        found: impl FnOnce(DecodedTask<'a, Task<'a>>),
     ) -> Used {
         let limits = self.limits;
         let scan = std::mem::take(&mut self.scan);
@@ -178,7 +178,7 @@ impl Codec {
             Decoded::Refused { message, used } => (Task::Refuse { message, limits }, used),
         };
         let stores = false;
-        found(Ahead {
+        found(DecodedTask {
             task,
             key,
             stores,
@@ -193,7 +193,7 @@ impl Codec {
         &mut self,
         input: &'a [u8],
         args: usize,
-        found: impl FnOnce(Ahead<'a, Task<'a>>),
+        found: impl FnOnce(DecodedTask<'a, Task<'a>>),
     ) -> Used {
         let limits = self.limits;
         let (task, used) = match wire::decode_tail(input, args, &limits) {
@@ -202,7 +202,7 @@ impl Codec {
             wire::Tail::Refused { message } => (Task::Refuse { message, limits }, input.len()),
         };
         self.tail = None;
-        found(Ahead::keyless(task, used));
+        found(DecodedTask::keyless(task, used));
         Some(used)
     }
 }
