@@ -45,7 +45,7 @@ use crate::clients::tracking::begin_request;
 use crate::execute::context::{Context, Flow};
 use crate::execute::section::{KeySection, Uncovered};
 use crate::net::output::Output;
-use call::clocked;
+use call::timing;
 use call::{Call, Outcome};
 use session::{NO_AUTH, ReplyMode, Session, note_queued};
 use waiting::serve::{may_fill, run_beside};
@@ -271,7 +271,7 @@ fn call_tracked(call: &mut Call<'_>) -> Outcome {
 #[inline]
 fn call_handler_quietly(call: &mut Call<'_>) -> Outcome {
     if call.session.touches_nothing {
-        client::untouched::run(call, call_handler)
+        client::no_touch::run(call, call_handler)
     } else {
         call_handler(call)
     }
@@ -281,7 +281,7 @@ fn call_handler_quietly(call: &mut Call<'_>) -> Outcome {
 #[cold]
 fn call_long(call: &mut Call<'_>) -> Outcome {
     call.context.counters.calls.add(call.command.verb);
-    clocked::run(call, |call| {
+    timing::run(call, |call| {
         call::parts::run_long(call, |call| {
             let handler = handlers::of(call.command.verb);
             if call.session.tracked.is_on {
@@ -297,13 +297,13 @@ fn call_long(call: &mut Call<'_>) -> Outcome {
 fn call_handler(call: &mut Call<'_>) -> Outcome {
     let verb = call.command.verb;
     let is_looked_at = call.context.counters.calls.add(verb);
-    if is_looked_at || !clocked::is_quick(call) {
-        return clocked::run(call, handlers::of(verb));
+    if is_looked_at || !timing::is_quick(call) {
+        return timing::run(call, handlers::of(verb));
     }
     match verb {
-        Verb::Get => clocked::run_quick(call, strings::get),
+        Verb::Get => timing::run_quick(call, strings::get),
         Verb::Set => strings::set(call),
-        _ => clocked::run_quick(call, handlers::of(verb)),
+        _ => timing::run_quick(call, handlers::of(verb)),
     }
 }
 

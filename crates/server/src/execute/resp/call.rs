@@ -3,8 +3,8 @@
 pub(super) mod notify;
 mod preparation; // stores for which room is made before
 pub(super) mod steps; // commands that work in steps
-pub(super) mod parts;
-pub(super) mod clocked; // how long commands take
+pub(super) mod long_command; // commands with very many arguments
+pub(super) mod timing; // how long commands take
 pub(super) mod help;
 
 use cellar_engine::{Cache, Deadline, Instant, Intent, Key, Space};

@@ -5,7 +5,7 @@
 
 pub(super) mod filter;
 pub(super) mod tracking;
-pub(super) mod untouched; // reads that count as no use
+pub(super) mod no_touch; // reads that count as no use
 pub(super) mod connection;
 pub(super) mod echo;
 

@@ -29,7 +29,7 @@ use super::failure::Failure;
 
 use self::options::StoreOptions;
 use self::values::{answer_value, append_value, notify_set, store_until, update};
-use super::call::clocked::{self, Spent};
+use super::call::timing::{self, Spent};
 use super::failed;
 use super::session::Session;
 use crate::execute::context::Context;
@@ -155,7 +155,7 @@ pub(super) fn set_draft(
     context.counters.cmd_set.add(1);
     context.counters.calls.add(Verb::Set);
     let start = output.bytes().len();
-    let before = clocked::reply_bytes(output);
+    let before = timing::reply_bytes(output);
     let command = find(b"set").expect("SET is in the table");
     let mut call = Call {
         command,
@@ -175,17 +175,17 @@ pub(super) fn set_draft(
     let client = &session.client;
     // The value is not at hand any more.
     let shown = [&[&b"SET"[..], key, b"..."], args].concat();
-    clocked::show(command, &shown, session, context);
+    timing::show(command, &shown, session, context);
     let lengths = (0..shown.len()).map(|place| match place {
         2 => value_bytes,
         _ => shown[place].len(),
     });
     let spent = Spent {
         ns,
-        request_bytes: Some(clocked::frame_bytes(lengths)),
-        reply_bytes: clocked::reply_bytes(output).saturating_sub(before),
+        request_bytes: Some(timing::frame_bytes(lengths)),
+        reply_bytes: timing::reply_bytes(output).saturating_sub(before),
     };
-    clocked::note(command, client, spent, context, || shortened(&shown));
+    timing::note(command, client, spent, context, || shortened(&shown));
 }
 
 /// SET whose arguments are its options alone.

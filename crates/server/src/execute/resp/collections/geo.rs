@@ -5,7 +5,7 @@
 use cellar_engine::Handle;
 use cellar_protocol::resp::number::parse_float;
 
-use crate::execute::resp::call::parts::options_of_geoadd;
+use crate::execute::resp::call::long_command::options_of_geoadd;
 use crate::execute::resp::call::{Call, DONE, Outcome};
 use crate::execute::resp::collections::sorted_sets::{ZaddOptions, add_scored};
 use crate::execute::resp::failure::Failure;

@@ -11,8 +11,8 @@ use crate::clients::tracking::begin_request;
 use crate::config::protocol::Protocol;
 use crate::execute::context::{Context, Flow};
 use crate::execute::permission::Need;
-use crate::execute::resp::call::clocked::{self, Spent};
 use crate::execute::resp::call::notify::Class;
+use crate::execute::resp::call::timing::{self, Spent};
 use crate::execute::resp::call::{DONE, Outcome};
 use crate::execute::resp::session::Session;
 use crate::execute::resp::{execute, failed, prepare, strings};
@@ -91,9 +91,9 @@ pub(in crate::execute::resp) fn execute_get(
             read(get, session, context, output)
         });
     }
-    let before = clocked::reply_bytes(output);
+    let before = timing::reply_bytes(output);
     let flow = read(get, session, context, output);
-    let bytes = clocked::reply_bytes(output).saturating_sub(before);
+    let bytes = timing::reply_bytes(output).saturating_sub(before);
     if bytes >= LARGE_BYTES_MIN {
         note_large(get, session, context, bytes);
     }
@@ -105,7 +105,7 @@ pub(in crate::execute::resp) fn execute_get(
 fn note_large(get: &PlainGet<'_>, session: &Session, context: Context<'_>, bytes: usize) {
     if let Some(command) = find(b"get") {
         let args = [b"GET".as_slice(), get.key.bytes()];
-        clocked::note_reply(command, &args, &session.client, context, bytes);
+        timing::note_reply(command, &args, &session.client, context, bytes);
     }
 }
 
@@ -179,7 +179,7 @@ fn look_at(
     run: impl FnOnce(&mut Output) -> Flow,
 ) -> Flow {
     let misses = context.counters.get_misses.read();
-    let before = clocked::reply_bytes(output);
+    let before = timing::reply_bytes(output);
     let stopwatch = Stopwatch::start();
     let flow = run(output);
     let ns = stopwatch.ns();
@@ -193,14 +193,14 @@ fn look_at(
     if let Some(command) = find(args[0]) {
         let spent = Spent {
             ns,
-            request_bytes: clocked::request_bytes(args, session),
-            reply_bytes: clocked::reply_bytes(output).saturating_sub(before),
+            request_bytes: timing::request_bytes(args, session),
+            reply_bytes: timing::reply_bytes(output).saturating_sub(before),
         };
         if context.state.hot_keys.is_active() {
-            clocked::measure((command, args), session, context, spent);
+            timing::measure((command, args), session, context, spent);
         }
-        clocked::show(command, args, session, context);
-        clocked::note(command, &session.client, spent, context, || shortened(args));
+        timing::show(command, args, session, context);
+        timing::note(command, &session.client, spent, context, || shortened(args));
     }
     flow
 }

@@ -1,7 +1,7 @@
-//! Untouched: reads of a client that does not want to count as a user of keys (CLIENT NO-TOUCH).
+//! No-touch: reads of a client with CLIENT NO-TOUCH, which do not count as uses of the keys.
 //!
-//! What is noted of the uses of a command's keys is looked at before, and put back after. A use by
-//! somebody else in between is not counted either.
+//! The use counters of a command's keys are read before it runs and restored after it. A use by
+//! another client in between is not counted either.
 //!
 //! Source: redis.io/docs/latest/commands/client-no-touch: TOUCH counts all the same.
 

@@ -1,10 +1,10 @@
-//! Parts: commands with very many arguments.
+//! Long commands: commands with very many arguments, executed in chunks.
 //!
-//! Such a command is kept in the turn that read it, and then worked off as several of its kind,
-//! [`STEP_ITEMS`] arguments at a time, in as many turns of the event loop; their answers become
-//! one. Between two parts others have their turns, and see what is done by then. A command for
-//! which that would break its promise, or whose arguments are no list, takes at most
-//! [`COMMAND_ARGS_MAX`].
+//! Such a command is kept in the iteration that read it, and then executed as several commands of
+//! its kind, [`STEP_ITEMS`] arguments at a time, in as many iterations of the event loop. Their
+//! replies are combined into one. Other clients are served between two chunks, and see what is done
+//! by then. A command that must be atomic, or whose arguments are no list, has at most
+//! [`COMMAND_ARGS_MAX`] arguments.
 //!
 //! Why: docs/decisions/0026. Tests: tests/complexity.rs, tests/resp_parts.rs.
 
@@ -30,7 +30,7 @@ const TOLD_MAX: usize = 1 << 14;
 /// Bytes of arguments that are kept in the turn that read them.
 const COPIED_BYTES_MAX: usize = 8 << 20;
 
-/// How the answers of the parts become one.
+/// How the answers of the chunks become one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Join {
     /// Integers: their sum.
@@ -41,7 +41,7 @@ enum Join {
     Last,
     /// OK.
     Ok,
-    /// Arrays: all their elements. A part that fails answers null for each.
+    /// Arrays: all their elements. A chunk that fails answers null for each.
     Array,
 }
 
@@ -52,7 +52,7 @@ struct Rule {
     head: usize,
     /// Arguments that belong together.
     group: usize,
-    /// Arguments of a part.
+    /// Arguments of a chunk.
     most: usize,
     join: Join,
 }
@@ -66,7 +66,7 @@ const fn rule(head: usize, group: usize, join: Join) -> Option<Rule> {
     })
 }
 
-/// The rule for a command on keys of which nobody sees a part done, unless there are very many.
+/// The rule for a command on keys of which nobody sees a chunk done, unless there are very many.
 const fn one_step_rule(group: usize, join: Join) -> Option<Rule> {
     Some(Rule {
         head: 1,
@@ -76,7 +76,7 @@ const fn one_step_rule(group: usize, join: Join) -> Option<Rule> {
     })
 }
 
-/// The rule for a command's list; none if it is not worked off in parts.
+/// The rule for a command's list; none if it is not worked off in chunks.
 fn rule_of(verb: Verb) -> Option<Rule> {
     match verb {
         Verb::Exists | Verb::Touch => rule(1, 1, Join::Sum),
@@ -145,15 +145,15 @@ fn rule_for(command: &Command, args: &[&[u8]]) -> Option<Rule> {
     rule_of(command.verb)
 }
 
-/// A command that is worked off in parts.
-struct Parts {
+/// A command that is worked off in chunks.
+struct ChunkedCommand {
     command: &'static Command,
     args: Arguments,
     rule: Rule,
     /// The first argument that is not worked off.
     next: usize,
-    /// Where the part ends that begins there; the same place if that is still open. It stays while
-    /// something is made for the part, whoever tracks its keys meanwhile.
+    /// Where the chunk ends that begins there; the same place if that is still open. It stays while
+    /// something is made for the chunk, whoever tracks its keys meanwhile.
     end: usize,
     sum: i64,
     /// The client's session, as far as such commands need it.
@@ -162,9 +162,9 @@ struct Parts {
     run: fn(&mut Call<'_>) -> Outcome,
 }
 
-impl std::fmt::Debug for Parts {
+impl std::fmt::Debug for ChunkedCommand {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let mut shown = formatter.debug_struct("Parts");
+        let mut shown = formatter.debug_struct("ChunkedCommand");
         shown.field("next", &self.next).finish_non_exhaustive()
     }
 }
@@ -199,10 +199,10 @@ impl Rule {
     }
 }
 
-/// Runs a command with very many arguments: in parts, or with `run` if it may be long.
+/// Runs a command with very many arguments: in chunks, or with `run` if it may be long.
 ///
 /// # Errors
-/// What `run` says if it is not in parts; that there are too many arguments.
+/// What `run` says if it is not in chunks; that there are too many arguments.
 pub(in crate::execute::resp) fn run_long(
     call: &mut Call<'_>,
     run: fn(&mut Call<'_>) -> Outcome,
@@ -224,7 +224,7 @@ pub(in crate::execute::resp) fn run_long(
     let args = kept_args(call)?;
     let session = call.session.for_steps(call.context.state);
     // Decoding and keeping very many arguments is a turn's work.
-    Ok(Flow::Unfinished(Box::new(Parts {
+    Ok(Flow::Unfinished(Box::new(ChunkedCommand {
         command: call.command,
         args,
         rule,
@@ -254,8 +254,8 @@ fn kept_args(call: &Call<'_>) -> Result<Arguments, Failure> {
     Ok(Arguments::of(call.args))
 }
 
-impl Parts {
-    /// Where the part ends that is next.
+impl ChunkedCommand {
+    /// Where the chunk ends that is next.
     fn end_of_part(&self, context: Context<'_>) -> usize {
         let Rule {
             head, group, most, ..
@@ -274,10 +274,10 @@ impl Parts {
         end.min(self.next + self.rule.within(&args, context).max(group))
     }
 
-    /// Works off the next part, or makes something of what that needs.
+    /// Works off the next chunk, or makes something of what that needs.
     ///
     /// # Errors
-    /// What the first part says; of a sum, what any part says.
+    /// What the first chunk says; of a sum, what any chunk says.
     fn work_off(&mut self, context: Context<'_>, output: &mut Output) -> Result<(), Failure> {
         let Rule { head, join, .. } = self.rule;
         if self.end == self.next {
@@ -341,7 +341,7 @@ impl Parts {
         Ok(())
     }
 
-    /// Works off one part, and answers behind the last.
+    /// Works off one chunk, and answers behind the last.
     fn next_part(mut self: Box<Self>, context: Context<'_>, output: &mut Output) -> Outcome {
         self.work_off(context, output)?;
         if self.next < self.args.len() {
@@ -357,7 +357,7 @@ impl Parts {
     }
 }
 
-impl Unfinished for Parts {
+impl Unfinished for ChunkedCommand {
     fn resume(self: Box<Self>, context: Context<'_>, output: &mut Output) -> Flow {
         let (start, proto, is_silent) = (output.bytes().len(), self.session.proto, self.is_silent);
         let flow = match self.next_part(context, output) {

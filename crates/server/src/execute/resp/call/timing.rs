@@ -1,8 +1,8 @@
-//! Clocked: commands that run under a look at the clock, and who is told how long they took.
+//! Timing: which commands are timed, and which statistics and logs get their durations.
 //!
-//! Those of constant time come here by sample
-//! ([`Calls::add`](crate::observe::counters::Calls::add)), all others each time. One that works in
-//! steps is told of when its last step is done, with the time and the reply of all.
+//! Commands of constant time are timed by sample
+//! ([`Calls::add`](crate::observe::counters::Calls::add)), all others each time. A command that
+//! works in steps is recorded after its last step, with the time and the reply of all steps.
 //!
 //! Why: docs/decisions/0049. Tests: tests/resp_times.rs.
 
