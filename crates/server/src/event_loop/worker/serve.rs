@@ -12,7 +12,7 @@
 //! What other event loops have for a client is delivered when all spans are settled.
 //!
 //! The first of many is answered before the last is read. All that came anew are looked at, behind
-//! them those that go on; where the turn is long, what may take long waits ([`Half`]).
+//! them those that go on; where the turn is long, what may take long waits ([`TimeSlice`]).
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use super::Worker;
 use super::batch::{Batch, CONNECTIONS_MAX, GOING_ON_MAX, Span, recycle};
 use super::login_time::note_request;
 use super::run_queue::Turn;
-use super::share::{Half, Shares};
+use super::share::{Shares, TimeSlice};
 use super::steps::{decode_spans, fetch_ahead, run};
 use crate::clients::client::Delivery;
 use crate::config::limits::{LONG_REQUEST_BYTES_MIN, TURN_REPLY_BYTES_MAX, WAITING_BYTES_MAX};
@@ -39,16 +39,18 @@ impl Worker {
         }
         let turn = self.run_queue.begin();
         let Turn { fresh, going_on } = &turn;
-        let anew = Half::of_fresh(self.began_us);
+        let anew = TimeSlice::of_fresh(self.began_us);
         let mut next = 0;
         while next < fresh.len() {
             next += self.serve_some(&fresh[next..], anew);
         }
         let mut served = 0;
         if !going_on.is_empty() {
-            let half = Half::of_going_on(anew, self.common.clock.us());
-            while served < going_on.len() && !(served > 0 && half.is_over(self.common.clock.us())) {
-                served += self.serve_some(&going_on[served..], half);
+            let time_slice = TimeSlice::of_going_on(anew, self.common.clock.us());
+            while served < going_on.len()
+                && !(served > 0 && time_slice.is_over(self.common.clock.us()))
+            {
+                served += self.serve_some(&going_on[served..], time_slice);
             }
         }
         self.run_queue.end(turn, served);
@@ -56,8 +58,8 @@ impl Worker {
 
     /// Serves the first of these connections, some at a time; how many were taken.
     #[inline]
-    fn serve_some(&mut self, slots: &[u32], half: Half) -> usize {
-        let most = match half.is_fresh {
+    fn serve_some(&mut self, slots: &[u32], time_slice: TimeSlice) -> usize {
+        let most = match time_slice.is_fresh {
             true => CONNECTIONS_MAX,
             false => GOING_ON_MAX,
         };
@@ -70,8 +72,8 @@ impl Worker {
             if !self.batch.has_room(connection.turn_bytes_max()) {
                 break;
             }
-            let waits = connection.may_take_long() && half.is_long(self.common.clock.us());
-            if waits && half.is_fresh {
+            let waits = connection.may_take_long() && time_slice.is_long(self.common.clock.us());
+            if waits && time_slice.is_fresh {
                 self.run_queue.push(slot);
             } else if waits && taken > 0 {
                 break;
@@ -82,7 +84,7 @@ impl Worker {
         }
         let served = match self.batch.spans.is_empty() {
             true => 0,
-            false => self.execute_batch(half),
+            false => self.execute_batch(time_slice),
         };
         self.common.state.observer.tracking.broadcast();
         // Who was not served is lined up first, so that it is the first of the next turn.
@@ -90,7 +92,7 @@ impl Worker {
         for index in served..self.batch.spans.len() {
             self.settle(index);
         }
-        if !half.is_fresh && self.run_queue.len() > lined_up {
+        if !time_slice.is_fresh && self.run_queue.len() > lined_up {
             self.run_queue.keep_place_since(lined_up);
         }
         for index in 0..served {
@@ -105,7 +107,7 @@ impl Worker {
 
     /// Decodes and executes spans until all are through, or the replies are enough for one turn;
     /// how many were served.
-    fn execute_batch(&mut self, half: Half) -> usize {
+    fn execute_batch(&mut self, time_slice: TimeSlice) -> usize {
         let mut served = self.batch.spans.len();
         let Batch {
             arena,
@@ -119,7 +121,7 @@ impl Worker {
         let (cache, pause) = (&self.common.state.cache, &self.common.state.pause);
         let now = Instant(self.now_ms);
         let mut paused = pause.in_force(now);
-        let mut shares = Shares::new(half, self.common.clock.us());
+        let mut shares = Shares::new(time_slice, self.common.clock.us());
         let (mut next, mut replied_bytes) = (0, 0);
         loop {
             next = decode_spans(arena, spans, next, &self.common.state, &mut steps);
@@ -138,7 +140,7 @@ impl Worker {
                 };
                 let is_quick = step.task.is_quick();
                 if !is_quick && shares.are_spent() && step.task.is_heavy() {
-                    if half.is_fresh {
+                    if time_slice.is_fresh {
                         span.stopped = true;
                         continue;
                     }

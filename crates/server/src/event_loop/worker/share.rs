@@ -14,44 +14,44 @@
 /// Time that one connection's requests may take in one turn, in microseconds.
 const SHARE_US: u64 = 1_000;
 /// Time from which on a half counts as long, in microseconds.
-const LONG_HALF_US: u64 = 4_000;
+const LONG_SLICE_US: u64 = 4_000;
 /// The least time that a turn has for connections that go on, in microseconds.
 const GOING_ON_US: u64 = 1_000;
 
-/// A half of a turn: that of the connections that came anew, or that of those that go on.
+/// The time slice of newly ready connections in an iteration, or that of resumed ones.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Half {
-    /// Whether it is that of those that came anew.
+pub(super) struct TimeSlice {
+    /// Whether it is that of newly ready connections.
     pub(super) is_fresh: bool,
     began_us: u64,
     /// From when on it takes no further connection.
     ends_us: u64,
 }
 
-impl Half {
-    /// That of the connections that came anew, in a turn that began then: it takes all of them.
-    pub(super) fn of_fresh(began_us: u64) -> Half {
-        Half {
+impl TimeSlice {
+    /// That of the newly ready connections, in an iteration that began then: it serves all of them.
+    pub(super) fn of_fresh(began_us: u64) -> TimeSlice {
+        TimeSlice {
             is_fresh: true,
             began_us,
             ends_us: u64::MAX,
         }
     }
 
-    /// That of those that go on, which begins now: it has as long as the one before, within bounds.
-    pub(super) fn of_going_on(before: Half, us: u64) -> Half {
+    /// That of the resumed connections, which begins now: as long as the one before, within bounds.
+    pub(super) fn of_going_on(before: TimeSlice, us: u64) -> TimeSlice {
         let taken_us = us.saturating_sub(before.began_us);
-        Half {
+        TimeSlice {
             is_fresh: false,
             began_us: us,
-            ends_us: us + taken_us.clamp(GOING_ON_US, LONG_HALF_US),
+            ends_us: us + taken_us.clamp(GOING_ON_US, LONG_SLICE_US),
         }
     }
 
     /// Whether what may take long has to wait.
     #[inline]
     pub(super) fn is_long(&self, us: u64) -> bool {
-        us.saturating_sub(self.began_us) >= LONG_HALF_US
+        us.saturating_sub(self.began_us) >= LONG_SLICE_US
     }
 
     /// Whether it takes no further connection.
@@ -64,7 +64,7 @@ impl Half {
 /// The times of one batch.
 #[derive(Debug)]
 pub(super) struct Shares {
-    half: Half,
+    time_slice: TimeSlice,
     /// When the clock was read last.
     seen_us: u64,
     /// The span that is being executed.
@@ -74,9 +74,9 @@ pub(super) struct Shares {
 
 impl Shares {
     /// The shares of a batch that begins now.
-    pub(super) fn new(half: Half, us: u64) -> Shares {
+    pub(super) fn new(time_slice: TimeSlice, us: u64) -> Shares {
         Shares {
-            half,
+            time_slice,
             seen_us: us,
             span: 0,
             used_us: 0,
@@ -86,7 +86,7 @@ impl Shares {
     /// Whether a request that may take long has to wait for another turn.
     #[inline]
     pub(super) fn are_spent(&self) -> bool {
-        self.half.is_long(self.seen_us)
+        self.time_slice.is_long(self.seen_us)
     }
 
     /// Notes that a request of a span has ended; whether the span's share is used up.
@@ -96,7 +96,7 @@ impl Shares {
         }
         self.used_us += us.saturating_sub(self.seen_us);
         self.seen_us = us;
-        self.used_us >= SHARE_US || self.half.is_long(us)
+        self.used_us >= SHARE_US || self.time_slice.is_long(us)
     }
 }
 
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn a_span_has_its_share_and_the_next_one_its_own() {
-        let mut shares = Shares::new(Half::of_fresh(100), 100);
+        let mut shares = Shares::new(TimeSlice::of_fresh(100), 100);
         assert!(!shares.note(0, 100 + SHARE_US - 1));
         assert!(shares.note(0, 100 + SHARE_US));
         assert!(!shares.note(1, 100 + SHARE_US + 1));
@@ -115,22 +115,26 @@ mod tests {
 
     #[test]
     fn in_a_long_half_one_request_is_enough_and_who_has_not_begun_waits() {
-        let mut shares = Shares::new(Half::of_fresh(0), 0);
+        let mut shares = Shares::new(TimeSlice::of_fresh(0), 0);
         assert!(!shares.are_spent());
-        assert!(shares.note(0, LONG_HALF_US));
+        assert!(shares.note(0, LONG_SLICE_US));
         assert!(shares.are_spent());
-        assert!(shares.note(1, LONG_HALF_US + 1));
-        let mut later = Shares::new(Half::of_fresh(0), LONG_HALF_US + 3);
+        assert!(shares.note(1, LONG_SLICE_US + 1));
+        let mut later = Shares::new(TimeSlice::of_fresh(0), LONG_SLICE_US + 3);
         assert!(later.are_spent());
-        assert!(later.note(0, LONG_HALF_US + 4));
+        assert!(later.note(0, LONG_SLICE_US + 4));
     }
 
     #[test]
     fn those_that_go_on_have_as_long_as_those_that_came_anew() {
-        for (taken_us, has_us) in [(0, GOING_ON_US), (2_500, 2_500), (60_000_000, LONG_HALF_US)] {
-            let fresh = Half::of_fresh(70);
+        for (taken_us, has_us) in [
+            (0, GOING_ON_US),
+            (2_500, 2_500),
+            (60_000_000, LONG_SLICE_US),
+        ] {
+            let fresh = TimeSlice::of_fresh(70);
             assert!(!fresh.is_over(70 + taken_us));
-            let going_on = Half::of_going_on(fresh, 70 + taken_us);
+            let going_on = TimeSlice::of_going_on(fresh, 70 + taken_us);
             assert!(!going_on.is_long(70 + taken_us));
             assert!(!going_on.is_over(70 + taken_us + has_us - 1));
             assert!(going_on.is_over(70 + taken_us + has_us));
