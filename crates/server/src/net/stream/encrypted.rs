@@ -1,4 +1,4 @@
-//! Encrypted: the carrier of a connection over TLS, beside its socket.
+//! Encrypted: the transport of a connection over TLS, beside its socket.
 //!
 //! A read gives decrypted bytes first, then takes more from the socket. A write encrypts a piece
 //! and sends it; while a part of its ciphertext waits for room, the write is *owed*: it says AGAIN,
