@@ -3,7 +3,7 @@
 //!
 //! The clock is read behind requests that do not take constant time, those whose time depends on
 //! what is stored or asked for, and behind each list of steps. A connection that has used up its
-//! share keeps its other requests for the next turn. In a half that is long each connection is left
+//! share keeps its other requests for the next turn. In a time slice that is long each connection is left
 //! with one such request; and one that has not begun waits for another turn, so that a turn is
 //! hardly longer than its longest request, and those who ask for little are answered in it.
 //!
@@ -13,7 +13,7 @@
 
 /// Time that one connection's requests may take in one turn, in microseconds.
 const SHARE_US: u64 = 1_000;
-/// Time from which on a half counts as long, in microseconds.
+/// Time from which on a time slice counts as long, in microseconds.
 const LONG_SLICE_US: u64 = 4_000;
 /// The least time that a turn has for connections that go on, in microseconds.
 const GOING_ON_US: u64 = 1_000;
