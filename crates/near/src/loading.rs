@@ -1,11 +1,14 @@
-//! The local store with loads: of all threads that miss a key one makes the value, the others wait.
+//! The local store with loads: of all threads that miss a key, one loads the value, the others
+//! wait.
 //!
-//! A load boards before its loader runs and lands with what that made. An own write takes the load
-//! of its key off the board, and what is not on the board at the end is told to those who wait and
-//! not kept: it may be older than the write. Hits are those of [`LocalOf`] and see nothing of this.
+//! A load is registered as in flight before its loader runs. A write by the process removes the
+//! load of its key. A load that is not registered any more when it ends returns its value to those
+//! who wait, but stores no entry: the value may be older than the write. Hits are those of
+//! [`LocalOf`] and do not depend on loads.
 //!
-//! Invariant: board and entry of a key change together under its lane's lock, as long as loads are
-//! under way. Lock order: lane, then the store; a flight's own lock alone.
+//! Invariant: the load in flight and the entry of a key change together under the lock of the key's
+//! lane, as long as loads are under way. Lock order: lane, then the store; a flight's own lock
+//! alone.
 //!
 //! Why: docs/decisions/0038-a-blocking-face-and-c.md. Tests: tests/without_server/loading_local.rs.
 
@@ -24,8 +27,8 @@ use rapidhash::fast::RandomState;
 
 use crate::local::{InsertOptions, LocalOf};
 
-/// Into how many lanes the board is cut.
-const BOARD_LANES: usize = 64;
+/// Stripes of the table of loads in flight.
+const IN_FLIGHT_STRIPES: usize = 64;
 
 /// Why there is no value although a loader was asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,13 +82,13 @@ pub type LoadingLocal<K, V, E> = LoadingOf<K, Arc<V>, E>;
 /// ```
 pub struct LoadingOf<K, P: Deref, E> {
     local: LocalOf<K, P>,
-    board: Arc<Board<K, P, E>>,
+    in_flight: Arc<InFlight<K, P, E>>,
 }
 
-type BoardLane<K, P, E> = HashMap<K, Arc<LocalFlight<P, E>>, RandomState>;
+type InFlightStripe<K, P, E> = HashMap<K, Arc<LocalFlight<P, E>>, RandomState>;
 
-struct Board<K, P, E> {
-    lanes: Box<[Mutex<BoardLane<K, P, E>>]>,
+struct InFlight<K, P, E> {
+    lanes: Box<[Mutex<InFlightStripe<K, P, E>>]>,
     hasher: RandomState,
     // SeqCst: a write that sees none comes before every load that begins later.
     under_way: AtomicUsize,
@@ -93,22 +96,22 @@ struct Board<K, P, E> {
 
 /// A load that is under way.
 struct LocalFlight<P, E> {
-    pilot: ThreadId,
+    loader_thread: ThreadId,
     state: Mutex<FlightState<P, E>>,
     ended: Condvar,
 }
 
 enum FlightState<P, E> {
-    Flying,
+    Loading,
     GivenUp,
-    Landed(Ending<P, E>),
+    Finished(Ending<P, E>),
 }
 
 impl<K, P: Deref, E> Clone for LoadingOf<K, P, E> {
     fn clone(&self) -> Self {
         LoadingOf {
             local: self.local.clone(),
-            board: Arc::clone(&self.board),
+            in_flight: Arc::clone(&self.in_flight),
         }
     }
 }
@@ -125,13 +128,13 @@ where
     P: Deref + Clone + Send + Sync + 'static,
     E: Clone,
 {
-    /// The same store with loads. Who writes to `local` itself takes no load off the board.
+    /// The same store with loads. Who writes to `local` itself removes no load in flight.
     #[must_use]
     pub fn new(local: LocalOf<K, P>) -> Self {
         LoadingOf {
             local,
-            board: Arc::new(Board {
-                lanes: (0..BOARD_LANES).map(|_| Mutex::default()).collect(),
+            in_flight: Arc::new(InFlight {
+                lanes: (0..IN_FLIGHT_STRIPES).map(|_| Mutex::default()).collect(),
                 hasher: RandomState::new(),
                 under_way: AtomicUsize::new(0),
             }),
@@ -189,7 +192,7 @@ where
                 Ok(pass) => return self.load(pass, loader),
                 Err(flight) => flight,
             };
-            if flight.pilot == std::thread::current().id() {
+            if flight.loader_thread == std::thread::current().id() {
                 return Err(LoadError::OwnLoad);
             }
             if let Some(told) = flight.wait(wait_max)? {
@@ -203,21 +206,21 @@ where
         pass: Pass<'_, K, P, E>,
         loader: impl FnOnce() -> MakingOf<P, E>,
     ) -> Result<Option<P>, LoadError<E>> {
-        // Landed since this thread missed it.
+        // FinishedLoad since this thread missed it.
         if let Some(value) = self.local.peek(&pass.key) {
-            pass.land(Ok(Some(value.clone())), || ());
+            pass.finish(Ok(Some(value.clone())), || ());
             return Ok(Some(value));
         }
         let made = match loader() {
             Ok(made) => made,
             Err(error) => {
-                pass.land(Err(error.clone()), || ());
+                pass.finish(Err(error.clone()), || ());
                 return Err(LoadError::Loader(error));
             }
         };
         let value = made.as_ref().map(|(value, _)| value.clone());
         let key = pass.key.clone();
-        pass.land(Ok(value.clone()), || {
+        pass.finish(Ok(value.clone()), || {
             if let Some((value, options)) = made {
                 self.local.insert_with(key, value, options);
             }
@@ -227,20 +230,20 @@ where
 
     /// The right to load `key`, or the load that is under way.
     fn begin(&self, key: &K) -> Result<Pass<'_, K, P, E>, Arc<LocalFlight<P, E>>> {
-        let mut lane = self.board.lane(key);
+        let mut lane = self.in_flight.lane(key);
         if let Some(flight) = lane.get(key) {
             return Err(Arc::clone(flight));
         }
         let flight = Arc::new(LocalFlight {
-            pilot: std::thread::current().id(),
-            state: Mutex::new(FlightState::Flying),
+            loader_thread: std::thread::current().id(),
+            state: Mutex::new(FlightState::Loading),
             ended: Condvar::new(),
         });
         lane.insert(key.clone(), Arc::clone(&flight));
         // SeqCst: as at its declaration.
-        self.board.under_way.fetch_add(1, Ordering::SeqCst);
+        self.in_flight.under_way.fetch_add(1, Ordering::SeqCst);
         Ok(Pass {
-            board: &self.board,
+            in_flight: &self.in_flight,
             key: key.clone(),
             flight,
         })
@@ -249,7 +252,7 @@ where
     /// Stores `value` as `options` say, as [`LocalOf::insert_with`]; a load of the key that is
     /// under way is not kept.
     pub fn insert_with(&self, key: K, value: P, options: InsertOptions) {
-        let _lane = self.board.take_off(&key);
+        let _lane = self.in_flight.remove_in_flight(&key);
         self.local.insert_with(key, value, options);
     }
 
@@ -260,31 +263,32 @@ where
         K: Borrow<Q>,
         Q: Hash + Eq + ?Sized,
     {
-        let _lane = self.board.take_off(key);
+        let _lane = self.in_flight.remove_in_flight(key);
         self.local.remove(key)
     }
 
     /// Removes everything, as [`LocalOf::clear`]; no load that is under way is kept.
     pub fn clear(&self) {
-        for lane in &self.board.lanes {
+        for lane in &self.in_flight.lanes {
             lane.lock().clear();
         }
         self.local.clear();
     }
 }
 
-impl<K: Hash + Eq, P, E> Board<K, P, E> {
-    fn lane<Q: Hash + ?Sized>(&self, key: &Q) -> MutexGuard<'_, BoardLane<K, P, E>> {
+impl<K: Hash + Eq, P, E> InFlight<K, P, E> {
+    fn lane<Q: Hash + ?Sized>(&self, key: &Q) -> MutexGuard<'_, InFlightStripe<K, P, E>> {
         #[expect(
             clippy::cast_possible_truncation,
             reason = "any part of the hash will do"
         )]
-        let index = self.hasher.hash_one(key) as usize % BOARD_LANES;
+        let index = self.hasher.hash_one(key) as usize % IN_FLIGHT_STRIPES;
         self.lanes[index].lock()
     }
 
-    /// Takes the load of `key` off the board; the lane stays locked for what changes the entry.
-    fn take_off<Q>(&self, key: &Q) -> Option<MutexGuard<'_, BoardLane<K, P, E>>>
+    /// Removes the load of `key` from those in flight; the lane stays locked for what changes the
+    /// entry.
+    fn remove_in_flight<Q>(&self, key: &Q) -> Option<MutexGuard<'_, InFlightStripe<K, P, E>>>
     where
         K: Borrow<Q>,
         Q: Hash + Eq + ?Sized,
@@ -301,7 +305,7 @@ impl<K: Hash + Eq, P, E> Board<K, P, E> {
 
 /// The right to load one key; given up when dropped.
 struct Pass<'a, K: Hash + Eq, P, E> {
-    board: &'a Board<K, P, E>,
+    in_flight: &'a InFlight<K, P, E>,
     key: K,
     flight: Arc<LocalFlight<P, E>>,
 }
@@ -309,19 +313,19 @@ struct Pass<'a, K: Hash + Eq, P, E> {
 impl<K: Hash + Eq, P, E> Pass<'_, K, P, E> {
     /// Ends the load: lets `keep` store what was made unless the key was touched, and tells all who
     /// wait.
-    fn land(self, told: Ending<P, E>, keep: impl FnOnce()) {
-        let mut lane = self.board.lane(&self.key);
+    fn finish(self, told: Ending<P, E>, keep: impl FnOnce()) {
+        let mut lane = self.in_flight.lane(&self.key);
         if self.remove_from(&mut lane) {
             keep();
         }
         drop(lane);
-        *self.flight.state.lock() = FlightState::Landed(told);
+        *self.flight.state.lock() = FlightState::Finished(told);
     }
 
-    /// Takes the load off the board; whether it was on it.
-    fn remove_from(&self, lane: &mut BoardLane<K, P, E>) -> bool {
-        let on_board = lane.get(&self.key);
-        let is_ours = on_board.is_some_and(|flight| Arc::ptr_eq(flight, &self.flight));
+    /// Removes the load from those in flight; whether it was one of them.
+    fn remove_from(&self, lane: &mut InFlightStripe<K, P, E>) -> bool {
+        let found = lane.get(&self.key);
+        let is_ours = found.is_some_and(|flight| Arc::ptr_eq(flight, &self.flight));
         if is_ours {
             lane.remove(&self.key);
         }
@@ -330,15 +334,15 @@ impl<K: Hash + Eq, P, E> Pass<'_, K, P, E> {
 }
 
 impl<K: Hash + Eq, P, E> Drop for Pass<'_, K, P, E> {
-    /// A load that has not landed has failed by a panic: the board is free for one who waits.
+    /// A load that has not finished has failed by a panic: one that waits may load.
     fn drop(&mut self) {
-        let mut lane = self.board.lane(&self.key);
+        let mut lane = self.in_flight.lane(&self.key);
         self.remove_from(&mut lane);
         drop(lane);
         // SeqCst: as at its declaration.
-        self.board.under_way.fetch_sub(1, Ordering::SeqCst);
+        self.in_flight.under_way.fetch_sub(1, Ordering::SeqCst);
         let mut state = self.flight.state.lock();
-        if matches!(*state, FlightState::Flying) {
+        if matches!(*state, FlightState::Loading) {
             *state = FlightState::GivenUp;
         }
         drop(state);
@@ -350,19 +354,19 @@ impl<P: Clone, E: Clone> LocalFlight<P, E> {
     /// What the load has made; `None` if it was given up.
     fn wait(&self, most: Option<Duration>) -> Result<Option<Ending<P, E>>, LoadError<E>> {
         let mut state = self.state.lock();
-        let is_flying = |state: &mut FlightState<P, E>| matches!(state, FlightState::Flying);
+        let is_loading = |state: &mut FlightState<P, E>| matches!(state, FlightState::Loading);
         match most {
-            None => self.ended.wait_while(&mut state, is_flying),
+            None => self.ended.wait_while(&mut state, is_loading),
             Some(most) => {
-                let waited = self.ended.wait_while_for(&mut state, is_flying, most);
+                let waited = self.ended.wait_while_for(&mut state, is_loading, most);
                 if waited.timed_out() {
                     return Err(LoadError::Timeout(most));
                 }
             }
         }
         match &*state {
-            FlightState::Landed(told) => Ok(Some(told.clone())),
-            FlightState::Flying | FlightState::GivenUp => Ok(None),
+            FlightState::Finished(told) => Ok(Some(told.clone())),
+            FlightState::Loading | FlightState::GivenUp => Ok(None),
         }
     }
 }

@@ -1,8 +1,8 @@
 //! The near cache: reads from memory what is known to be good, and asks the origin for the rest.
 //!
 //! A hit is one look into the local store and a comparison of three times; it takes no exclusive
-//! lock and copies nothing. A miss boards a load ([`crate::read_through::store`]), asks the source
-//! ([`crate::read_through::origin`]) and lands with the answer, all on the reader's own task.
+//! lock and copies nothing. A miss begins a load ([`crate::read_through::store`]), asks the source
+//! ([`crate::read_through::origin`]) and ends it with the answer, all on the reader's own task.
 //!
 //! Why: docs/decisions/0022-near-coherence.md. Guide: docs/near.md.
 //! Tests: tests/without_server/reading.rs, tests/coherence.
@@ -22,7 +22,7 @@ use crate::read_through::entry::{Entry, Freshness, Held};
 use crate::read_through::error::Error;
 use crate::read_through::origin::Source;
 use crate::read_through::store::{
-    Boarding, Landing, Outcome, Store, StoreListener, Ticket, Waiting,
+    EntryUpdate, LoadOrWait, Outcome, Store, StoreListener, Ticket, Waiting,
 };
 use crate::read_through::times::Asked;
 
@@ -174,9 +174,9 @@ where
                 }
                 Found::Miss => {
                     self.inner.store.counts.misses.up();
-                    match self.inner.store.board(key) {
-                        Boarding::Load(ticket) => tickets.push((place, ticket)),
-                        Boarding::Wait(one) => waiting.push((place, one)),
+                    match self.inner.store.join_or_begin(key) {
+                        LoadOrWait::Load(ticket) => tickets.push((place, ticket)),
+                        LoadOrWait::Wait(one) => waiting.push((place, one)),
                     }
                     None
                 }
@@ -274,9 +274,9 @@ where
     pub(crate) async fn miss(&self, key: K, age_max: Option<Duration>) -> Outcome<V> {
         self.inner.store.counts.misses.up();
         loop {
-            match self.inner.store.board(&key) {
-                Boarding::Load(ticket) => return self.load(ticket, age_max).await,
-                Boarding::Wait(waiting) => {
+            match self.inner.store.join_or_begin(&key) {
+                LoadOrWait::Load(ticket) => return self.load(ticket, age_max).await,
+                LoadOrWait::Wait(waiting) => {
                     self.inner.store.counts.shared.up();
                     if let Some(outcome) = waiting.outcome().await {
                         return outcome;
@@ -295,7 +295,7 @@ where
         }
     }
 
-    /// Loads the key of `ticket`, unless a load has landed since the reader missed it.
+    /// Loads the key of `ticket`, unless a load has finished since the reader missed it.
     async fn load(&self, ticket: Ticket<K, V>, age_max: Option<Duration>) -> Outcome<V> {
         let store = &self.inner.store;
         let known = store.look_up(ticket.key());
@@ -303,7 +303,7 @@ where
         if let Some(entry) = &known
             && entry.freshness(asked_at, age_max, None) == Freshness::Fresh
         {
-            return ticket.land(Landing::Leave, Ok(Held::of(Arc::clone(entry), false)));
+            return ticket.finish(EntryUpdate::Leave, Ok(Held::of(Arc::clone(entry), false)));
         }
         store.counts.loads.up();
         let version = known.as_ref().and_then(|entry| entry.version());
@@ -373,7 +373,7 @@ where
         }
         let (near, key, entry) = (self.clone(), key.to_owned(), Arc::clone(entry));
         runtime.spawn(async move {
-            if let Some(ticket) = near.board_to_renew(&key, &entry) {
+            if let Some(ticket) = near.begin_renewal(&key, &entry) {
                 renew(near, ticket, entry).await;
             }
         });
@@ -387,15 +387,15 @@ where
         age_max: Option<Duration>,
         making: impl Future<Output = Made<V>>,
     ) {
-        if let Some(ticket) = self.board_to_renew(&key, entry) {
+        if let Some(ticket) = self.begin_renewal(&key, entry) {
             self.remake_ticketed(ticket, entry, age_max, making).await;
         }
     }
 
     /// The right to load what comes after `entry`, which the caller has claimed to refresh.
-    fn board_to_renew(&self, key: &K, entry: &Entry<V>) -> Option<Ticket<K, V>> {
+    fn begin_renewal(&self, key: &K, entry: &Entry<V>) -> Option<Ticket<K, V>> {
         let store = &self.inner.store;
-        let Boarding::Load(ticket) = store.board(key) else {
+        let LoadOrWait::Load(ticket) = store.join_or_begin(key) else {
             entry.release_refresh();
             return None;
         };

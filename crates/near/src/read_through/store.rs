@@ -1,17 +1,17 @@
-//! The store of a near cache: its entries, and the loads that are under way.
+//! The store of a near cache: its entries, and the loads in flight.
 //!
-//! A load boards before its question is sent and lands with the answer. Whatever happens to the key
-//! in between takes the load off the board, and what is not on the board leaves no entry behind.
+//! A load is registered as in flight before its request is sent. Whatever changes the key until the
+//! answer comes removes the load from those in flight, and then the load stores no entry.
 //!
-//! | event | entry | load on the board |
+//! | event | entry | load in flight |
 //! |---|---|---|
-//! | change told | removed | taken off: lands without filling |
-//! | own write, `forget` | removed | taken off for good: its loader's value is not stored either |
+//! | invalidation | removed | removed: ends without storing |
+//! | own write, `forget` | removed | removed for good: its loader's value is not stored either |
 //! | reader comes | served if fresh | joined |
-//! | answer comes | stored | taken off |
-//! | loader cancelled | as it is | taken off, one of those who wait boards anew |
+//! | answer comes | stored | removed |
+//! | loader cancelled | as it is | removed; one that waits begins another |
 //!
-//! Invariant: board and entries of a key change together under its lane's lock.
+//! Invariant: the load in flight and the entry of a key change together under its lane's lock.
 //! Lock order: lane, then the local store.
 
 mod sweep_flag;
@@ -34,7 +34,7 @@ use crate::read_through::fault::{Fault, Given};
 use crate::read_through::origin::Listener;
 use crate::read_through::times::{Asked, Times};
 
-/// Into how many lanes the board is cut.
+/// Stripes of the table of loads in flight.
 const LANES: usize = 64;
 
 /// How a load ends, for all who wait for it.
@@ -42,15 +42,15 @@ pub(crate) type Outcome<V> = Result<Option<Held<V>>, Error>;
 
 /// What a load has left for those who wait for it.
 #[derive(Debug)]
-pub(crate) struct Landed<V> {
+pub(crate) struct FinishedLoad<V> {
     pub(crate) outcome: Outcome<V>,
     /// Whether a loader was asked, so that nothing means that there is nothing to be made either.
     pub(crate) loader_asked: bool,
 }
 
-impl<V> Clone for Landed<V> {
+impl<V> Clone for FinishedLoad<V> {
     fn clone(&self) -> Self {
-        Landed {
+        FinishedLoad {
             outcome: self.outcome.clone(),
             loader_asked: self.loader_asked,
         }
@@ -60,13 +60,13 @@ impl<V> Clone for Landed<V> {
 /// A load that is under way.
 struct Flight<V> {
     id: u64,
-    landed: watch::Receiver<Option<Landed<V>>>,
+    finished: watch::Receiver<Option<FinishedLoad<V>>>,
 }
 
 /// The loads of one part of the keys.
 struct Lane<K, V> {
     /// Those that readers may join.
-    board: HashMap<K, Flight<V>>,
+    in_flight: HashMap<K, Flight<V>>,
     /// For each key whose loader runs, who is to know that the key is forgotten meanwhile.
     loaders: HashMap<K, Vec<Arc<AtomicBool>>>,
 }
@@ -74,7 +74,7 @@ struct Lane<K, V> {
 impl<K, V> Default for Lane<K, V> {
     fn default() -> Self {
         Lane {
-            board: HashMap::new(),
+            in_flight: HashMap::new(),
             loaders: HashMap::new(),
         }
     }
@@ -97,8 +97,8 @@ pub(crate) struct Store<K, V> {
     sweep_ahead: SweepFlag,
 }
 
-/// What a reader who finds nothing does.
-pub(crate) enum Boarding<K: Hash + Eq, V> {
+/// What a reader does after a miss.
+pub(crate) enum LoadOrWait<K: Hash + Eq, V> {
     /// It loads.
     Load(Ticket<K, V>),
     /// It waits for the load that is under way.
@@ -132,19 +132,19 @@ where
     }
 
     /// Joins the load of `key` that is under way, or begins one.
-    pub(crate) fn board(self: &Arc<Self>, key: &K) -> Boarding<K, V> {
+    pub(crate) fn join_or_begin(self: &Arc<Self>, key: &K) -> LoadOrWait<K, V> {
         let mut lane = self.lane(key);
-        if let Some(flight) = lane.board.get(key) {
-            return Boarding::Wait(Waiting {
-                landed: flight.landed.clone(),
+        if let Some(flight) = lane.in_flight.get(key) {
+            return LoadOrWait::Wait(Waiting {
+                finished: flight.finished.clone(),
             });
         }
         // Relaxed: only the number's difference from all others matters.
         let id = self.flights.fetch_add(1, Ordering::Relaxed);
-        let (sender, landed) = watch::channel(None);
-        lane.board.insert(key.clone(), Flight { id, landed });
+        let (sender, finished) = watch::channel(None);
+        lane.in_flight.insert(key.clone(), Flight { id, finished });
         drop(lane);
-        Boarding::Load(Ticket {
+        LoadOrWait::Load(Ticket {
             store: Arc::clone(self),
             key: key.clone(),
             id,
@@ -172,17 +172,17 @@ where
         answer
     }
 
-    /// Removes the entry of `key` and takes its load off the board: the origin has changed it.
+    /// Removes the entry of `key` and removes its load in flight: the origin has changed it.
     fn invalidate(&self, key: &K) {
         let mut lane = self.lane(key);
-        lane.board.remove(key);
+        lane.in_flight.remove(key);
         self.local.remove(key);
     }
 
     /// The same, and what running loaders make of `key` is not stored: this process has changed it.
     pub(crate) fn forget(&self, key: &K) {
         let mut lane = self.lane(key);
-        lane.board.remove(key);
+        lane.in_flight.remove(key);
         lane.loaders.remove(key).iter().for_each(warn);
         self.local.remove(key);
     }
@@ -191,7 +191,7 @@ where
     pub(crate) fn forget_all(&self) {
         for lane in &self.lanes {
             let mut lane = lane.lock().unwrap_or_else(PoisonError::into_inner);
-            lane.board.clear();
+            lane.in_flight.clear();
             lane.loaders.drain().for_each(|(_, loaders)| warn(&loaders));
         }
         self.local.clear();
@@ -274,11 +274,11 @@ pub(crate) struct Ticket<K: Hash + Eq, V> {
     /// Set once a loader is asked: whether the key was forgotten since then.
     // Relaxed: written and read under the lane's lock.
     forgotten: Option<Arc<AtomicBool>>,
-    sender: watch::Sender<Option<Landed<V>>>,
+    sender: watch::Sender<Option<FinishedLoad<V>>>,
 }
 
-/// What a landing load does to the entry of its key.
-pub(crate) enum Landing<V> {
+/// What a update load does to the entry of its key.
+pub(crate) enum EntryUpdate<V> {
     /// Stores this one for so long, or until it is evicted.
     Keep(Arc<Entry<V>>, Option<Duration>),
     /// Removes what is there.
@@ -301,14 +301,14 @@ where
         self.forgotten.is_some()
     }
 
-    /// Takes the load off the board; whether it was on it.
-    fn take_off(&self, lane: &mut Lane<K, V>) -> bool {
-        let board = &mut lane.board;
-        let ours = board
+    /// Removes the load from those in flight; whether it was one of them.
+    fn remove_in_flight(&self, lane: &mut Lane<K, V>) -> bool {
+        let in_flight = &mut lane.in_flight;
+        let ours = in_flight
             .get(&self.key)
             .is_some_and(|flight| flight.id == self.id);
         if ours {
-            board.remove(&self.key);
+            in_flight.remove(&self.key);
         }
         if let Some(forgotten) = &self.forgotten
             && let Some(loaders) = lane.loaders.get_mut(&self.key)
@@ -350,49 +350,49 @@ where
         forgotten.is_some_and(|forgotten| forgotten.load(Ordering::Relaxed))
     }
 
-    /// Whether the key was touched by nobody since the load boarded.
-    pub(crate) fn is_on_board(&self) -> bool {
+    /// Whether the key was unchanged since the load began.
+    pub(crate) fn is_in_flight(&self) -> bool {
         let lane = self.store.lane(&self.key);
-        let flight = lane.board.get(&self.key);
+        let flight = lane.in_flight.get(&self.key);
         flight.is_some_and(|flight| flight.id == self.id)
     }
 
-    /// Boards again after the loader's value was stored; without effect if another load has begun,
-    /// or the key is forgotten.
+    /// Registers the load again after the loader's value was stored; without effect if another load
+    /// has begun, or the key is forgotten.
     pub(crate) fn renew(&self) {
         let mut lane = self.store.lane(&self.key);
         if self.is_forgotten_in_lane() {
             return;
         }
-        let landed = self.sender.subscribe();
+        let finished = self.sender.subscribe();
         let id = self.id;
-        let board = lane.board.entry(self.key.clone());
-        board.or_insert(Flight { id, landed });
+        let in_flight = lane.in_flight.entry(self.key.clone());
+        in_flight.or_insert(Flight { id, finished });
     }
 
     /// Ends the load: changes the entry unless the key was touched, and tells all who wait.
-    pub(crate) fn land(self, landing: Landing<V>, outcome: Outcome<V>) -> Outcome<V> {
+    pub(crate) fn finish(self, update: EntryUpdate<V>, outcome: Outcome<V>) -> Outcome<V> {
         let mut lane = self.store.lane(&self.key);
-        let untouched = self.take_off(&mut lane);
+        let is_current = self.remove_in_flight(&mut lane);
         let broken = self.store.fault.is(Fault::UncheckedFills);
-        if untouched || broken {
-            self.apply(landing);
-        } else if matches!(landing, Landing::Keep(..)) {
+        if is_current || broken {
+            self.apply(update);
+        } else if matches!(update, EntryUpdate::Keep(..)) {
             self.store.counts.overtaken.up();
         }
         drop(lane);
-        self.sender.send_replace(Some(Landed {
+        self.sender.send_replace(Some(FinishedLoad {
             outcome: outcome.clone(),
             loader_asked: self.has_asked_loader(),
         }));
         outcome
     }
 
-    fn apply(&self, landing: Landing<V>) {
+    fn apply(&self, update: EntryUpdate<V>) {
         let local = &self.store.local;
-        match landing {
-            Landing::Keep(entry, _) if entry.is_void() => self.store.counts.overtaken.up(),
-            Landing::Keep(entry, ttl) => {
+        match update {
+            EntryUpdate::Keep(entry, _) if entry.is_void() => self.store.counts.overtaken.up(),
+            EntryUpdate::Keep(entry, ttl) => {
                 let options = InsertOptions {
                     ttl,
                     ..InsertOptions::default()
@@ -402,15 +402,15 @@ where
                     self.store.warn_of_weight();
                 }
             }
-            Landing::Clear => drop(local.remove(&self.key)),
-            Landing::Leave => {}
+            EntryUpdate::Clear => drop(local.remove(&self.key)),
+            EntryUpdate::Leave => {}
         }
     }
 }
 
 impl<K: Hash + Eq, V> Drop for Ticket<K, V> {
-    /// A load that has not landed was cancelled: the next one who waits takes over, because the
-    /// sender is gone and the board is free.
+    /// A load that has not finished was cancelled: the next one who waits takes over, because the
+    /// sender is gone and no load is in flight.
     fn drop(&mut self) {
         #[expect(
             clippy::cast_possible_truncation,
@@ -418,24 +418,24 @@ impl<K: Hash + Eq, V> Drop for Ticket<K, V> {
         )]
         let index = self.store.hasher.hash_one(&self.key) as usize % LANES;
         let lane = self.store.lanes[index].lock();
-        self.take_off(&mut lane.unwrap_or_else(PoisonError::into_inner));
+        self.remove_in_flight(&mut lane.unwrap_or_else(PoisonError::into_inner));
     }
 }
 
 /// A reader that waits for somebody else's load.
 pub(crate) struct Waiting<V> {
-    landed: watch::Receiver<Option<Landed<V>>>,
+    finished: watch::Receiver<Option<FinishedLoad<V>>>,
 }
 
 impl<V> Waiting<V> {
     /// What the load has left; `None` if it was cancelled.
-    pub(crate) async fn landed(mut self) -> Option<Landed<V>> {
-        let landed = self.landed.wait_for(Option::is_some).await.ok()?;
-        landed.clone()
+    pub(crate) async fn finished(mut self) -> Option<FinishedLoad<V>> {
+        let finished = self.finished.wait_for(Option::is_some).await.ok()?;
+        finished.clone()
     }
 
     /// The outcome; `None` if the load was cancelled.
     pub(crate) async fn outcome(self) -> Option<Outcome<V>> {
-        self.landed().await.map(|landed| landed.outcome)
+        self.finished().await.map(|finished| finished.outcome)
     }
 }

@@ -53,13 +53,13 @@ impl HistogramFn for Noted {
 
 /// A recorder that keeps what it is told, by name and attributes.
 #[derive(Default)]
-struct Board {
+struct InFlight {
     told: Mutex<BTreeMap<String, Arc<Told>>>,
     noted: Mutex<BTreeMap<String, Arc<Noted>>>,
     described: Mutex<BTreeMap<String, String>>,
 }
 
-impl Board {
+impl InFlight {
     fn name(key: &Key) -> String {
         let labels: Vec<String> = key
             .labels()
@@ -70,7 +70,7 @@ impl Board {
 
     fn row(&self, key: &Key) -> Arc<Told> {
         let mut told = self.told.lock().unwrap();
-        Arc::clone(told.entry(Board::name(key)).or_default())
+        Arc::clone(told.entry(InFlight::name(key)).or_default())
     }
 
     /// What was told of times, and is told no more.
@@ -91,7 +91,7 @@ impl Board {
     }
 }
 
-impl Recorder for Board {
+impl Recorder for InFlight {
     fn describe_counter(&self, name: KeyName, _unit: Option<Unit>, description: SharedString) {
         self.describe(&name, &description);
     }
@@ -115,7 +115,7 @@ impl Recorder for Board {
 
     fn register_histogram(&self, key: &Key, _metadata: &Metadata<'_>) -> Histogram {
         let mut noted = self.noted.lock().unwrap();
-        Histogram::from_arc(Arc::clone(noted.entry(Board::name(key)).or_default()))
+        Histogram::from_arc(Arc::clone(noted.entry(InFlight::name(key)).or_default()))
     }
 }
 
@@ -126,17 +126,20 @@ async fn a_recorder_is_told_all_counts_by_the_names_of_the_guide() {
     for key in [1, 2, 2, 2] {
         near.get(&key).await.unwrap();
     }
-    let board = Board::default();
+    let in_flight = InFlight::default();
     for _ in 0..2 {
-        ::metrics::with_local_recorder(&board, || near.record_metrics("users"));
+        ::metrics::with_local_recorder(&in_flight, || near.record_metrics("users"));
     }
     let hits = "cellar.near.requests{cache.name=users,cache.result=hit}";
     let misses = "cellar.near.requests{cache.name=users,cache.result=miss}";
-    assert_eq!((board.value(hits), board.value(misses)), (Some(2), Some(2)));
-    let entries = board.value("cellar.near.entries{cache.name=users}");
+    assert_eq!(
+        (in_flight.value(hits), in_flight.value(misses)),
+        (Some(2), Some(2))
+    );
+    let entries = in_flight.value("cellar.near.entries{cache.name=users}");
     assert_eq!(entries, Some(2));
     let guide = include_str!("../../../../docs/near.md");
-    let described = board.described.lock().unwrap();
+    let described = in_flight.described.lock().unwrap();
     for (name, description) in described.iter() {
         let row = format!("| `{name}` |");
         assert!(guide.contains(&row), "the guide lacks {row}");
@@ -160,8 +163,8 @@ async fn a_recorder_is_told_once_how_long_origin_and_loader_took() {
         }
     });
     let near = Near::builder(nothing).clock(clock.clone()).build();
-    let board = Board::default();
-    let record = || ::metrics::with_local_recorder(&board, || near.record_metrics("users"));
+    let in_flight = InFlight::default();
+    let record = || ::metrics::with_local_recorder(&in_flight, || near.record_metrics("users"));
     let loads = Arc::clone(&clock);
     let loader = move || async move {
         loads.advance(Duration::from_millis(2_500));
@@ -173,7 +176,7 @@ async fn a_recorder_is_told_once_how_long_origin_and_loader_took() {
     );
     record();
     let of = |source| {
-        board.take_noted(&format!(
+        in_flight.take_noted(&format!(
             "cellar.near.load.duration{{cache.name=users,cache.source={source}}}"
         ))
     };

@@ -2,9 +2,9 @@
 //!
 //! Nothing else reads, writes or ends a connection's socket, so a transport that is no plain socket
 //! ([`encrypted`]) changes nothing else. The poller reports edges: who was told of one reads until
-//! [`Stream::is_readable`] says no. What that takes is the transport's own knowledge. A plain socket
-//! is drained by a read shorter than its buffer, which saves the read that would say so; one over
-//! TLS holds decrypted bytes itself and looks at those as well.
+//! [`Stream::is_readable`] says no. What that takes is the transport's own knowledge. A plain
+//! socket is drained by a read shorter than its buffer, which saves the read that would say so; one
+//! over TLS holds decrypted bytes itself and looks at those as well.
 //!
 //! Why: docs/decisions/0032, 0041.
 

@@ -20,7 +20,7 @@ use crate::read_through::builder::{Settings, WithoutOrigin};
 use crate::read_through::entry::{Entry, Freshness, Held};
 use crate::read_through::error::Error;
 use crate::read_through::origin::{Answer, ClaimOptions, Claimed, Loaded, Source, Turn};
-use crate::read_through::store::{Boarding, Landed, Landing, Outcome, Ticket};
+use crate::read_through::store::{EntryUpdate, FinishedLoad, LoadOrWait, Outcome, Ticket};
 use crate::read_through::times::Asked;
 
 /// First pause of who waits for another process.
@@ -85,19 +85,19 @@ where
     ) -> Outcome<V> {
         self.inner.store.counts.misses.up();
         loop {
-            let waiting = match self.inner.store.board(&key) {
-                Boarding::Load(ticket) => return self.make(ticket, age_max, making).await,
-                Boarding::Wait(waiting) => waiting,
+            let waiting = match self.inner.store.join_or_begin(&key) {
+                LoadOrWait::Load(ticket) => return self.make(ticket, age_max, making).await,
+                LoadOrWait::Wait(waiting) => waiting,
             };
             self.inner.store.counts.shared.up();
-            match waiting.landed().await {
+            match waiting.finished().await {
                 // Given up, or asked by a reader without a loader.
                 None
-                | Some(Landed {
+                | Some(FinishedLoad {
                     outcome: Ok(None),
                     loader_asked: false,
                 }) => {}
-                Some(landed) => return landed.outcome,
+                Some(finished) => return finished.outcome,
             }
         }
     }
@@ -111,12 +111,12 @@ where
     ) -> Outcome<V> {
         let store = &self.inner.store;
         let asked_at = store.clock.now();
-        // Landed since the reader missed it.
+        // FinishedLoad since the reader missed it.
         if let Some(entry) = store.look_up(ticket.key())
             && entry.needs_no_loader()
             && entry.freshness(asked_at, age_max, None) == Freshness::Fresh
         {
-            return ticket.land(Landing::Leave, Ok(Held::of(entry, false)));
+            return ticket.finish(EntryUpdate::Leave, Ok(Held::of(entry, false)));
         }
         store.counts.loads.up();
         let (asked_at, claimed) = self.claim(ticket.key()).await;
@@ -162,11 +162,11 @@ where
         };
         let entry = Entry::new(value, None, None, asked_at, Some(asked_at + ttl));
         let entry = Arc::new(entry.loader_asked(true));
-        let landing = match ttl {
-            Duration::ZERO => Landing::Clear,
-            ttl => Landing::Keep(Arc::clone(&entry), Some(ttl)),
+        let update = match ttl {
+            Duration::ZERO => EntryUpdate::Clear,
+            ttl => EntryUpdate::Keep(Arc::clone(&entry), Some(ttl)),
         };
-        ticket.land(landing, Ok(Held::of(entry, false)))
+        ticket.finish(update, Ok(Held::of(entry, false)))
     }
 
     /// Asks the origin until there is a value or it is this reader's turn to make one; and when it
@@ -269,7 +269,7 @@ where
             before.give_back().await;
             let entry = Entry::new(Some(value), None, None, asked_at, None);
             self.inner.store.counts.overtaken.up();
-            return ticket.land(Landing::Leave, Ok(Held::of(Arc::new(entry), false)));
+            return ticket.finish(EntryUpdate::Leave, Ok(Held::of(Arc::new(entry), false)));
         }
         let stored = self.store_made(&ticket, &value, before).await;
         ticket.renew();
@@ -284,7 +284,7 @@ where
             }
             _ => {
                 let entry = Entry::new(Some(value), None, None, asked_at, None);
-                ticket.land(Landing::Clear, Ok(Held::of(Arc::new(entry), false)))
+                ticket.finish(EntryUpdate::Clear, Ok(Held::of(Arc::new(entry), false)))
             }
         }
     }
@@ -309,7 +309,7 @@ where
             }
             Before::Nothing => drop(source.store_absent(key, value, ttl).await?),
             // Nothing but what is told says whether it is still the same.
-            Before::Value if ticket.is_on_board() => source.store(key, value, ttl).await?,
+            Before::Value if ticket.is_in_flight() => source.store(key, value, ttl).await?,
             Before::Value => {}
         }
         Ok(())
@@ -359,7 +359,7 @@ where
             Err(error) => self.leave(ticket, entry, error),
             // What somebody else makes is told, or found when this one has ended.
             Ok(claimed) if claimed.turn == Turn::Theirs => {
-                drop(ticket.land(Landing::Leave, Ok(Held::of(Arc::clone(entry), false))));
+                drop(ticket.finish(EntryUpdate::Leave, Ok(Held::of(Arc::clone(entry), false))));
             }
             Ok(Claimed {
                 loaded,
@@ -389,7 +389,9 @@ where
         match self.inner.store.timed(Asked::Loader, making).await {
             Ok(Some(value)) => drop(self.keep_made(ticket, value, before, age_max).await),
             // There is no next value; this one ends with its time.
-            Ok(None) => drop(ticket.land(Landing::Leave, Ok(Held::of(Arc::clone(entry), false)))),
+            Ok(None) => {
+                drop(ticket.finish(EntryUpdate::Leave, Ok(Held::of(Arc::clone(entry), false))))
+            }
             Err(error) => self.leave(ticket, entry, error),
         }
     }
@@ -399,7 +401,7 @@ where
     pub(super) fn leave(&self, ticket: Ticket<K, V>, entry: &Entry<V>, error: Error) {
         self.inner.store.counts.errors.up();
         self.inner.store.counts.refreshes_failed.up();
-        drop(ticket.land(Landing::Leave, Err(error)));
+        drop(ticket.finish(EntryUpdate::Leave, Err(error)));
         entry.refresh_failed(self.inner.store.clock.now());
     }
 

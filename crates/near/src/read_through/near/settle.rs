@@ -9,7 +9,7 @@ use crate::read_through::entry::{Entry, Held};
 use crate::read_through::error::Error;
 use crate::read_through::fault::Fault;
 use crate::read_through::origin::{Answer, Loaded};
-use crate::read_through::store::{Landing, Outcome, Ticket};
+use crate::read_through::store::{EntryUpdate, Outcome, Ticket};
 use crate::read_through::trust::Grant;
 
 impl<K, V> Near<K, V>
@@ -45,7 +45,7 @@ where
             }
             (Answer::Absent, _) => {
                 let Some(negative_ttl) = settings.negative_ttl else {
-                    return ticket.land(Landing::Clear, Ok(None));
+                    return ticket.finish(EntryUpdate::Clear, Ok(None));
                 };
                 (None, Some(settings.jittered(negative_ttl)))
             }
@@ -62,8 +62,8 @@ where
         let deadline = deadline.map(|ttl| asked_at.saturating_add(ttl));
         let entry = Entry::new(value, version, grant, asked_at, deadline);
         let entry = Arc::new(entry.loader_asked(ticket.has_asked_loader()));
-        let landing = self.keep(&entry, life, ttl);
-        ticket.land(landing, Ok(Held::of(entry, false)))
+        let update = self.keep(&entry, life, ttl);
+        ticket.finish(update, Ok(Held::of(entry, false)))
     }
 
     /// Lands with the news that the entry is still good.
@@ -80,8 +80,8 @@ where
         let is_local = self.inner.settings.jitter > 0.0;
         let deadline = if is_local { shorter(ttl, age_max) } else { ttl };
         entry.confirm(asked_at, deadline.map(|ttl| asked_at.saturating_add(ttl)));
-        let landing = self.keep(entry, shorter(ttl, age_max), ttl);
-        ticket.land(landing, Ok(Held::of(Arc::clone(entry), false)))
+        let update = self.keep(entry, shorter(ttl, age_max), ttl);
+        ticket.finish(update, Ok(Held::of(Arc::clone(entry), false)))
     }
 
     /// Lands without an answer: with an entry that was good not too long ago, if that is wanted.
@@ -108,7 +108,7 @@ where
             }
             None => Err(error),
         };
-        ticket.land(Landing::Leave, outcome)
+        ticket.finish(EntryUpdate::Leave, outcome)
     }
 
     /// How an entry is kept whose life is `life`: longer, if it is of use beyond its end.
@@ -117,9 +117,9 @@ where
         entry: &Arc<Entry<V>>,
         life: Option<Duration>,
         ttl: Option<Duration>,
-    ) -> Landing<V> {
+    ) -> EntryUpdate<V> {
         if life == Some(Duration::ZERO) {
-            return Landing::Clear;
+            return EntryUpdate::Clear;
         }
         // Beyond its life an entry is served to nobody as fresh. It is of use for a question that
         // names its version, but not when the item is gone at the origin, and for readers that take
@@ -136,7 +136,7 @@ where
             let stale_end = life.map_or(kept, |life| life.saturating_add(stale));
             kept.max(stale_end)
         });
-        Landing::Keep(Arc::clone(entry), kept)
+        EntryUpdate::Keep(Arc::clone(entry), kept)
     }
 
     /// What a broken cache makes of an answer; without a fault, nothing else.

@@ -5,7 +5,7 @@
 //! before it hands out later replies.
 //!
 //! A miss is `GET key` and `PTTL key` in one go. Had the value been replaced between the two, the
-//! invalidation of the key would have arrived between the two answers and the load would land
+//! invalidation of the key would have arrived between the two answers and the load would finish
 //! without filling; so the time to live is that of the value, without a transaction.
 
 use std::fmt;

@@ -30,8 +30,8 @@ fn is_broken(
     received == Received::Gone
 }
 
-/// Has the client's time run for the rest of what its transport cannot understand yet, as it does for
-/// the rest of a request.
+/// Has the client's time run for the rest of what its transport cannot understand yet, as it does
+/// for the rest of a request.
 #[cold]
 fn await_rest(connection: &mut Connection, now_ms: u64) {
     if !connection.is_in_transfer() {

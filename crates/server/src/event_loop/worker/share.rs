@@ -3,9 +3,9 @@
 //!
 //! The clock is read behind requests that do not take constant time, those whose time depends on
 //! what is stored or asked for, and behind each list of steps. A connection that has used up its
-//! share keeps its other requests for the next turn. In a time slice that is long each connection is left
-//! with one such request; and one that has not begun waits for another turn, so that a turn is
-//! hardly longer than its longest request, and those who ask for little are answered in it.
+//! share keeps its other requests for the next turn. In a time slice that is long each connection
+//! is left with one such request; and one that has not begun waits for another turn, so that a turn
+//! is hardly longer than its longest request, and those who ask for little are answered in it.
 //!
 //! Invariant: at least one connection that goes on gets on in each turn, those at the front first.
 //! Why: docs/decisions/0026, 0036. Tests: at the end of this file, tests/turns.rs,
