@@ -1,17 +1,18 @@
 //! The rule for names: those that the field has a word for do not come back.
 //!
-//! Each row is a word that the server's code once had for something, and the field's word. A part
+//! Each row is a word that the code once had for something, and the field's word. A part
 //! of an identifier counts: `doorstep` is in `note_doorstep`. Comments and tests may use the words.
 
 use crate::source::{Source, line_at, words};
 use crate::tree::{File, Finding, Tree};
 
 /// The crates that the rule is for.
-const CRATES: [&str; 3] = ["server", "script", "values"];
+const CRATES: [&str; 6] = ["engine", "values", "script", "server", "near", "capi"];
 
 /// Words that went, and what is said instead.
-const RETIRED: [(&str, &str); 19] = [
+const RETIRED: &[(&str, &str)] = &[
     ("cession", "handover"),
+    ("ceded", "handed over"),
     ("ceremony", "takeover"),
     ("succession", "takeover"),
     ("heir", "takeover"),
@@ -30,6 +31,43 @@ const RETIRED: [(&str, &str); 19] = [
     ("lineup", "run queue"),
     ("herald", "reporter"),
     ("sketch", "HyperLogLog"),
+    ("carrier", "transport"),
+    ("clocked", "timing"),
+    ("untouched", "no-touch, or unchanged"),
+    ("foresight", "preparation"),
+    ("chore", "task"),
+    ("chores", "tasks"),
+    ("anchor", "metadata"),
+    ("rope", "metadata"),
+    ("stow", "serialize"),
+    ("stowed", "saved, checkpoint"),
+    ("chest", "serializer"),
+    ("unseal", "resume"),
+    ("calendar", "timer wheel"),
+    ("calendars", "timer wheels"),
+    ("deaths", "expiry histogram"),
+    ("dying", "expiring"),
+    ("timescale", "deadline encoding"),
+    ("survey", "compaction scan"),
+    ("surveyed", "scanned"),
+    ("rival", "small queue tuner"),
+    ("rivals", "small queue tuner"),
+    ("racing", "atomic memcpy"),
+    ("glimpse", "optimistic read"),
+    ("wave", "bulk unlink, mass expiration"),
+    ("waves", "bulk unlink, mass expiration"),
+    ("residence", "resident pages"),
+    ("youth", "young segments"),
+    ("spared", "compaction reserve"),
+    ("provision", "extent reservation"),
+    ("provisions", "extent reservations"),
+    ("footing", "attached state"),
+    ("plot", "ranges"),
+    ("departed", "removed"),
+    ("boarding", "load in flight"),
+    ("landing", "entry update"),
+    ("landed", "finished"),
+    ("doomed", "overtaken"),
 ];
 
 /// Retired words in the code of the product, and files that are called so.

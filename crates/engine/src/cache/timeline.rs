@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn deaths_are_spread_over_the_steps_they_go_over() {
+    fn expiries_are_spread_over_the_steps_they_go_over() {
         for (from_ms, until_ms, expected) in [
             (0.0, 4_000.0, [100, 100, 100, 100]),
             (1_500.0, 3_500.0, [0, 100, 200, 100]),

@@ -152,7 +152,7 @@ pub(in crate::execute::resp) fn run(
         show(call.command, call.args, call.session, call.context);
     }
     match outcome {
-        Ok(Flow::Unfinished(rest)) => Ok(Flow::Unfinished(Box::new(ClockedRest {
+        Ok(Flow::Unfinished(rest)) => Ok(Flow::Unfinished(Box::new(TimedSteps {
             rest,
             spent,
             command: call.command,
@@ -374,7 +374,7 @@ fn is_secret(parameter: &[u8]) -> bool {
 
 /// The steps that are left of a command.
 #[derive(Debug)]
-struct ClockedRest {
+struct TimedSteps {
     rest: Box<dyn Unfinished>,
     /// What it took so far.
     spent: Spent,
@@ -383,9 +383,9 @@ struct ClockedRest {
     client: Arc<Client>,
 }
 
-impl Unfinished for ClockedRest {
+impl Unfinished for TimedSteps {
     fn resume(self: Box<Self>, context: Context<'_>, output: &mut Output) -> Flow {
-        let ClockedRest {
+        let TimedSteps {
             rest,
             mut spent,
             command,
@@ -405,7 +405,7 @@ impl Unfinished for ClockedRest {
             note(command, &client, spent, context, || args.clone());
             return flow;
         };
-        Flow::Unfinished(Box::new(ClockedRest {
+        Flow::Unfinished(Box::new(TimedSteps {
             rest,
             spent,
             command,
