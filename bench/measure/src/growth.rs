@@ -3,11 +3,12 @@
 //! In process, on one thread. One cache grows from empty to all items; another, just as large, has
 //! been grown before and stays so: each insert there follows a delete of the oldest item. Windows
 //! of the two alternate, so that a disturbance of the machine falls on both; between two windows
-//! upkeep comes to rest, so that no cache pays for the other. Every insert and read is timed by
-//! itself, and so is nothing at all: two readings of the clock in a row show what the clock costs
-//! and what the machine does to a thread that asks for nothing.
+//! background maintenance comes to rest, so that no cache pays for the other. Every insert and read
+//! is timed by itself, and so is nothing at all: two readings of the clock in a row show what the
+//! clock costs and what the machine does to a thread that asks for nothing.
 //!
-//! A second thread does the caches' upkeep as the server's does, on the other processor.
+//! A second thread does the caches' background maintenance as the server's does, on the other
+//! processor.
 
 mod watch;
 
@@ -16,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use cellar_engine::{
-    Cache, Clock, Config, DeleteOptions, Instant, ManualClock, SetOptions, Upkeep,
+    Cache, Clock, Config, DeleteOptions, Instant, ManualClock, SetOptions, Maintenance,
 };
 use clap::Args;
 use serde::Serialize;
@@ -28,9 +29,9 @@ use crate::refused;
 use cellar_load::{Error, LatencySummary, Random, Records, now_ns, parse_count, sleep_until};
 use watch::{Observer, Watch};
 
-/// Processors of the operations and of the upkeep.
+/// Processors of the operations and of the background maintenance.
 const CPU: usize = 1;
-const UPKEEP_CPU: usize = 0;
+const MAINTENANCE_CPU: usize = 0;
 /// Threads the caches are made for, which decides the number of shards.
 const THREADS: usize = 2;
 /// What an item takes beside key and value, and the headroom, in percent and fixed.
@@ -41,8 +42,8 @@ const HEADROOM_BYTES: u64 = 64 << 20;
 const TTL_MS: u64 = 86_400_000;
 /// The caches' time and the kernel's figures are read once in so many rounds.
 const ROUNDS_PER_READING: u64 = 256;
-/// How often it is asked whether upkeep has come to rest, and how long at most: a machine that has
-/// much else to do may take its time, but not for ever.
+/// How often it is asked whether background maintenance has come to rest, and how long at most: a
+/// machine that has much else to do may take its time, but not for ever.
 const SETTLING_POLL: Duration = Duration::from_millis(100);
 const SETTLING_POLLS_MAX: u32 = 1200;
 
@@ -82,7 +83,7 @@ type Watches = Operations<Watch>;
 /// A cache and how far it is.
 struct WatchedCache {
     cache: Arc<Cache>,
-    /// Whether upkeep found nothing left to do.
+    /// Whether background maintenance found nothing left to do.
     // Relaxed: nothing but the flag is passed on.
     is_settled: Arc<AtomicBool>,
     /// The next item to insert.
@@ -121,7 +122,7 @@ fn run(args: &GrowthArgs) -> Result<Value, Error> {
     let kept = [&growing, &steady].map(|it| (it.cache.clone(), it.is_settled.clone()));
     let (clock, started_ns) = (bench.clock.clone(), bench.started_ns);
     let keep_up = |is_over: &AtomicBool| {
-        bind(UPKEEP_CPU);
+        bind(MAINTENANCE_CPU);
         keep_up(&kept, &clock, started_ns, is_over);
     };
     let measure = || bench.measure(args, &mut growing, &mut steady);
@@ -140,25 +141,26 @@ fn run(args: &GrowthArgs) -> Result<Value, Error> {
     }))
 }
 
-/// Does the upkeep of all caches until it is over, each at the pace the engine asks for.
+/// Does the background maintenance of all caches until it is over, each at the pace the engine asks
+/// for.
 fn keep_up(
     caches: &[(Arc<Cache>, Arc<AtomicBool>)],
     clock: &ManualClock,
     started_ns: u64,
     over: &AtomicBool,
 ) {
-    let mut due: Vec<(Upkeep, u64)> = caches.iter().map(|_| Default::default()).collect();
+    let mut due: Vec<(Maintenance, u64)> = caches.iter().map(|_| Default::default()).collect();
     // Relaxed: nothing but the flag is passed on.
     while !over.load(Ordering::Relaxed) {
-        for ((cache, is_settled), (upkeep, due_ns)) in caches.iter().zip(&mut due) {
+        for ((cache, is_settled), (maintenance, due_ns)) in caches.iter().zip(&mut due) {
             if now_ns() < *due_ns {
                 continue;
             }
             clock.set(instant(started_ns));
-            let pause = upkeep.step(cache);
+            let pause = maintenance.step(cache);
             *due_ns = now_ns() + u64::try_from(pause.as_nanos()).unwrap_or(u64::MAX);
             // Relaxed: nothing but the flag is passed on.
-            is_settled.store(upkeep.is_settled(), Ordering::Relaxed);
+            is_settled.store(maintenance.is_settled(), Ordering::Relaxed);
         }
         let next_ns = due.iter().map(|(_, due_ns)| *due_ns).min().unwrap_or(0);
         sleep_until(next_ns);
@@ -195,7 +197,7 @@ impl Watches {
 }
 
 impl WatchedCache {
-    /// Waits until upkeep has come to rest.
+    /// Waits until background maintenance has come to rest.
     fn settle(&self) -> Result<(), Error> {
         for _ in 0..SETTLING_POLLS_MAX {
             std::thread::sleep(SETTLING_POLL);
@@ -203,7 +205,7 @@ impl WatchedCache {
                 return Ok(());
             }
         }
-        Err(Error::Wrong("upkeep does not come to rest".to_owned()))
+        Err(Error::Wrong("maintenance does not come to rest".to_owned()))
     }
 }
 

@@ -15,7 +15,8 @@ const USAGE: &str = "operations get|overwrite|resize|insert|count NUMBER [STATE]
 const MEMORY_BYTES: usize = 16 << 20;
 const ITEMS: u64 = 20_000;
 const VALUE_BYTES: usize = 100;
-/// Operations between two steps of the clock and of upkeep, as a server's loop has them.
+/// Operations between two steps of the clock and of background maintenance, as a server's loop has
+/// them.
 const OPERATIONS_PER_TICK: u64 = 4096;
 
 fn main() {

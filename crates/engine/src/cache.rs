@@ -22,7 +22,7 @@ mod extent_reservations; // memory for values that are computed from old ones
 mod reclaim_plan; // free segments for many short values
 mod timeline; // what will expire when
 mod resize; // how much of its memory a cache uses
-mod upkeep; // what is done besides requests
+mod maintenance; // what is done besides requests
 mod training; // which families of values are compressed
 mod optimistic; // reads that take no lock
 mod attach; // how a cache goes on with what another process left
@@ -34,9 +34,9 @@ pub use self::claims::{Claims, Snapshot, WantedShards};
 pub use self::drafts::{Reservation, Reserved};
 pub use self::extent_reservations::ExtentReservation;
 pub use self::kept::KeptStats;
+pub use self::maintenance::Maintenance;
 pub use self::reclaim_plan::ReclaimPlan;
 pub use self::timeline::{ExpiryTimeline, Leaving};
-pub use self::upkeep::Upkeep;
 
 use std::cell::Cell;
 use std::sync::{Arc, Mutex};
@@ -62,10 +62,10 @@ use crate::update::UpdateLimits;
 use attach::AttachedState;
 use cell::{Locked, ShardCell};
 use kept::Kept;
+use maintenance::Wishes;
 use optimistic::Hits;
 use resize::Ballast;
 use training::Training;
-use upkeep::Wishes;
 
 /// Bytes that the smallest item takes with its index slot: sets the index's reserved range.
 const ITEM_BYTES_MIN: usize = if cfg!(miri) { 1_400 } else { 14 };
@@ -313,7 +313,7 @@ impl Cache {
     #[cold]
     #[inline(never)]
     fn unpack(&self, key: Key<'_>) {
-        // As for upkeep: what a section still sees does not expire under its eyes.
+        // As for background maintenance: what a section still sees does not expire under its eyes.
         let now = self.config.clock.settled();
         if let Some(mut shard) = self.lock_own(self.cell(key)) {
             shard.unpack(key, now);

@@ -27,12 +27,12 @@ pub struct Config {
     pub keep: Vec<usize>,
     /// Seed of the key hash; `None` draws a random one.
     pub seed: Option<u64>,
-    /// Whether memory that holds nothing live goes back to the system: upkeep then compacts what
-    /// is partly dead even when nobody asks for memory.
+    /// Whether memory that holds nothing live goes back to the system: background maintenance then
+    /// compacts what is partly dead even when nobody asks for memory.
     pub release_memory: bool,
-    /// How hard upkeep looks for items whose time is over while nobody asks for their memory, 1 to
-    /// [`Config::EXPIRE_EFFORT_MAX`]: with 1 at most 3 % of what is held is overdue, with more
-    /// about so many times less, for more copies of what lives beside them
+    /// How hard background maintenance looks for items whose time is over while nobody asks for
+    /// their memory, 1 to [`Config::EXPIRE_EFFORT_MAX`]: with 1 at most 3 % of what is held is
+    /// overdue, with more about so many times less, for more copies of what lives beside them
     /// (docs/decisions/0034).
     pub expire_effort: u8,
     /// Where the time comes from.
@@ -80,7 +80,7 @@ impl Config {
     }
 }
 
-/// How hard upkeep tries to win memory back that nobody asks for.
+/// How hard background maintenance tries to win memory back that nobody asks for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Effort {
     /// For what is overdue: [`Config::expire_effort`].

@@ -14,7 +14,7 @@
 //! Why: docs/decisions/0005 and 0012. Tests: tests/evict.rs.
 
 mod packing; // which segments are compressed before anything leaves
-pub(crate) mod beside; // what upkeep does while nobody waits
+pub(crate) mod beside; // what background maintenance does while nobody waits
 mod won; // room where nothing may leave for it
 pub(crate) mod room; // what is won for a long value, some in each call
 
@@ -52,7 +52,8 @@ const COPY_BYTES_MAX: usize = 256 << 10;
 enum Purpose {
     /// To win back its dead bytes: live items stay in their queue.
     Compact,
-    /// To win back what nobody needs: the same, but left to upkeep while insertions have room.
+    /// To win back what nobody needs: the same, but left to background maintenance while insertions
+    /// have room.
     Expire,
     /// To compress what lives in it, which stays in its queue.
     Pack,
@@ -88,7 +89,7 @@ struct Allowance {
     walk_bytes: usize,
     copy_bytes: usize,
     /// Whether nobody waits for room, so that what is not copied stays, for the next call.
-    is_upkeep: bool,
+    is_maintenance: bool,
 }
 
 impl Allowance {
@@ -100,7 +101,7 @@ impl Allowance {
     fn is_used_up(&self, done_bytes: usize) -> bool {
         (self.entries == 0 && done_bytes >= self.bytes)
             || self.walk_bytes == 0
-            || (self.is_upkeep && self.copy_bytes == 0)
+            || (self.is_maintenance && self.copy_bytes == 0)
     }
 }
 
@@ -128,11 +129,11 @@ pub(crate) struct Reclaimer {
     evicted_at: Option<Instant>,
     /// Whether the last look for dead segments found one, so that there may be more.
     is_tidying: bool,
-    /// When upkeep looks for dead segments again, having found none.
+    /// When background maintenance looks for dead segments again, having found none.
     nothing_dead_until: Instant,
-    /// When upkeep next looks for what is reclaimable between live items.
+    /// When background maintenance next looks for what is reclaimable between live items.
     reclaim_at: Instant,
-    /// When upkeep compresses the next segment.
+    /// When background maintenance compresses the next segment.
     pack_at: Instant,
     /// Whether what moves may be compressed: nobody waits for it.
     may_pack: bool,
@@ -209,7 +210,7 @@ impl Reclaimer {
     /// Does an insertion's share of the work; `bytes` is what the insertion takes.
     #[inline]
     pub(crate) fn step(&mut self, store: &mut Store, bytes: usize, now: Instant) {
-        if self.leaves_to_upkeep(store) {
+        if self.leaves_to_maintenance(store) {
             return;
         }
         self.may_pack = true;
@@ -231,16 +232,16 @@ impl Reclaimer {
                 bytes: 2 * bytes,
                 walk_bytes: usize::MAX,
                 copy_bytes: copies_for(bytes, store),
-                is_upkeep: false,
+                is_maintenance: false,
             };
             self.process(store, &mut allowance, now);
         }
         self.may_pack = false;
     }
 
-    /// Whether the victim is upkeep's, and insertions need nothing of it. If they do, they go on
-    /// with it as with any other.
-    fn leaves_to_upkeep(&self, store: &Store) -> bool {
+    /// Whether the victim is background maintenance's, and insertions need nothing of it. If they
+    /// do, they go on with it as with any other.
+    fn leaves_to_maintenance(&self, store: &Store) -> bool {
         let victim = self.victim.as_ref();
         victim.is_some_and(|victim| victim.purpose == Purpose::Expire)
             && store.available_segments(RESERVE) >= RESERVE
@@ -342,7 +343,7 @@ impl Reclaimer {
             bytes: usize::MAX,
             walk_bytes: usize::MAX,
             copy_bytes: *copy_bytes,
-            is_upkeep: false,
+            is_maintenance: false,
         };
         self.process(store, &mut all, now);
         *copy_bytes = all.copy_bytes;
@@ -547,7 +548,7 @@ impl Reclaimer {
     }
 
     /// Decides about one item of the victim; `true` if what is left of the victim stays: an extent
-    /// as a whole, or what upkeep finds no room for.
+    /// as a whole, or what background maintenance finds no room for.
     fn process_item(
         &mut self,
         store: &mut Store,
@@ -582,7 +583,7 @@ impl Reclaimer {
             store.requeue(located, queue, frequency);
             return true;
         }
-        if allowance.is_upkeep {
+        if allowance.is_maintenance {
             return !self.move_beside_requests(store, located, (queue, frequency), allowance, now);
         }
         let bytes = located.layout.total_bytes();

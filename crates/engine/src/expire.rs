@@ -3,9 +3,9 @@
 //! Exact for the reader: [`Store::find`] compares the item's own deadline with the clock, to the
 //! millisecond, and removes an item that it meets too late. Bulk for the memory: reclaiming takes
 //! whole segments by what their histograms tell (`expiry_histogram.rs`, `compaction.rs`,
-//! `evict.rs`), whether memory is needed or not: upkeep empties segments while too much is
-//! [`Overdue`]. One by one for who wants to hear of each: the [`Sweep`] goes through the index,
-//! bucket by bucket. Counts leave out what is over without looking at it (`timer_wheel.rs`,
+//! `evict.rs`), whether memory is needed or not: background maintenance empties segments while too
+//! much is [`Overdue`]. One by one for who wants to hear of each: the [`Sweep`] goes through the
+//! index, bucket by bucket. Counts leave out what is over without looking at it (`timer_wheel.rs`,
 //! `store/counting.rs`).
 //!
 //! Invariant: whichever way an item is found to be over, it is counted, and it is noted how long

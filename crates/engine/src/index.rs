@@ -35,7 +35,8 @@ const LOAD_PERCENT: usize = 88;
 pub(crate) const ENTRY_BYTES: usize = BUCKET_BYTES * 100 / (BUCKET_SLOTS * LOAD_PERCENT);
 /// Bytes beyond the table's end that are touched ahead at most.
 const AHEAD_BYTES: usize = 16 << 10;
-/// Bytes made resident at a time at the end of a table that upkeep has not touched ahead.
+/// Bytes made resident at a time at the end of a table that background maintenance has not touched
+/// ahead.
 const TOUCH_BYTES: usize = 8 << 10;
 /// The table pays for its memory in steps of so many bytes.
 pub(crate) const STEP_BYTES: usize = 1 << 8;
@@ -402,8 +403,8 @@ impl Index {
         self.table.set_shape(grown);
     }
 
-    /// Makes the bucket at the table's end resident if upkeep has not; `false` if there is no
-    /// memory for it.
+    /// Makes the bucket at the table's end resident if background maintenance has not; `false` if
+    /// there is no memory for it.
     #[inline]
     pub(crate) fn touch(&mut self) -> bool {
         let at = self.buckets() * BUCKET_BYTES;
@@ -417,8 +418,8 @@ impl Index {
         true
     }
 
-    /// Where the table will grow next, as offset and length in bytes, if upkeep is to touch it
-    /// ahead; it belongs to nobody until the table reaches it.
+    /// Where the table will grow next, as offset and length in bytes, if background maintenance is
+    /// to touch it ahead; it belongs to nobody until the table reaches it.
     pub(crate) fn begin_touch(&mut self) -> Option<(usize, usize)> {
         let end = self.buckets() * BUCKET_BYTES;
         let is_ready =

@@ -32,7 +32,7 @@ use crate::policy::{SmallShare, young_bytes};
 use crate::segment::{HISTOGRAM_BYTES, Queue, STREAMS, Segment, Stream, Use};
 use crate::timer_wheel::{Horizon, WheelPosition};
 
-/// Bytes made resident at a time in a segment that upkeep has not touched ahead.
+/// Bytes made resident at a time in a segment that background maintenance has not touched ahead.
 const TOUCH_BYTES: usize = 16 << 10;
 
 /// Bytes that an entry of the segment table takes: what is known of the segment, and its pins

@@ -534,7 +534,7 @@ impl Shard {
             .note(key, Action::Delete, (0, Deadline::NEVER), now);
     }
 
-    /// Upkeep off the request path; whether some of it is left.
+    /// Maintenance off the request path; whether some of it is left.
     pub(crate) fn tick(&mut self, effort: Effort, now: Instant) -> bool {
         self.begin(now);
         self.watch.try_hand_over();
@@ -546,7 +546,7 @@ impl Shard {
         is_left || self.store.tally.has_gone()
     }
 
-    /// Whether upkeep is in the midst of a segment and can go on at once.
+    /// Whether background maintenance is in the midst of a segment and can go on at once.
     pub(crate) fn is_emptying(&self, now: Instant) -> bool {
         self.reclaimer.is_emptying(now)
     }

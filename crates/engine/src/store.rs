@@ -2,9 +2,9 @@
 //!
 //! Every entry of the index points to one live item of the log and every live item has one entry.
 //! All that adds, moves or removes items goes through here, for index and log are private to this
-//! module: what eviction, upkeep, listings and sums need of them are verbs in its children. What an
-//! operation means to a client is `shard.rs`, what leaves under pressure `evict.rs`, what leaves
-//! because its time is over `expire.rs`.
+//! module: what eviction, background maintenance, listings and sums need of them are verbs in its
+//! children. What an operation means to a client is `shard.rs`, what leaves under pressure
+//! `evict.rs`, what leaves because its time is over `expire.rs`.
 //!
 //! Tests: tests/model.rs.
 

@@ -71,7 +71,7 @@ fn steps(timed: &Timed, steps: usize) {
     }
 }
 
-/// Lets upkeep run for so many milliseconds.
+/// Lets background maintenance run for so many milliseconds.
 fn rest(timed: &Timed, ms: u64) {
     for _ in 0..ms / 10 {
         timed.clock.advance_ms(10);
@@ -133,7 +133,7 @@ fn more_documents_fit_into_the_same_memory() {
 }
 
 #[test]
-fn upkeep_compresses_what_lies_there_when_memory_is_short() {
+fn maintenance_compresses_what_lies_there_when_memory_is_short() {
     let timed = cache();
     timed.cache.set_compress(true);
     let stored = fill(&timed, "doc", 0..18_000);
@@ -491,7 +491,7 @@ impl Pair {
     }
 }
 
-/// Random operations with training and upkeep amid them.
+/// Random operations with training and background maintenance amid them.
 fn check(seed: u64, config: Config, steps: usize) {
     let mut pair = Pair::new(seed, config);
     for step in 0..steps {

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use cellar_engine::{Clock, Config, Deadline, Instant, SetOptions, Space, SpaceStats, Upkeep};
+use cellar_engine::{Clock, Config, Deadline, Instant, Maintenance, SetOptions, Space, SpaceStats};
 
 use crate::support::cache::Timed;
 use crate::support::random::Random;
@@ -18,16 +18,18 @@ fn now_ms(timed: &Timed) -> u64 {
     timed.clock.now().0
 }
 
-/// Upkeep at its own pace while the clock goes on to a moment.
-fn pass(timed: &Timed, upkeep: &mut Upkeep, until_ms: u64) {
+/// Maintenance at its own pace while the clock goes on to a moment.
+fn pass(timed: &Timed, maintenance: &mut Maintenance, until_ms: u64) {
     while now_ms(timed) < until_ms {
-        let pause = upkeep.step(&timed.cache).max(Duration::from_millis(10));
+        let pause = maintenance
+            .step(&timed.cache)
+            .max(Duration::from_millis(10));
         let left_ms = until_ms - now_ms(timed);
         timed
             .clock
             .advance_ms((pause.as_millis() as u64).min(left_ms));
     }
-    upkeep.step(&timed.cache);
+    maintenance.step(&timed.cache);
 }
 
 fn set_in(timed: &Timed, space: u32, key: &str, ttl_ms: Option<u64>) {
@@ -89,7 +91,7 @@ fn what_has_expired_is_not_counted_at_the_end_of_its_slot() {
             shards: Some(shards),
             ..Config::with_memory(32 << 20)
         });
-        let (mut upkeep, mut truth) = (Upkeep::default(), Truth::default());
+        let (mut maintenance, mut truth) = (Maintenance::default(), Truth::default());
         for round in 0..60 {
             for _ in 0..200 {
                 act(&timed, &mut truth, &mut random);
@@ -100,7 +102,7 @@ fn what_has_expired_is_not_counted_at_the_end_of_its_slot() {
                 _ => random.below(3_000),
             };
             let until_ms = (now_ms(&timed) + ms).next_multiple_of(SLOT_MS);
-            pass(&timed, &mut upkeep, until_ms);
+            pass(&timed, &mut maintenance, until_ms);
             check(&timed, &truth);
         }
         assert_eq!(timed.cache.stats().evicted, 0);
@@ -156,7 +158,7 @@ fn act(timed: &Timed, truth: &mut Truth, random: &mut Random) {
 #[test]
 fn a_space_that_ended_and_a_flush_leave_nothing_to_count() {
     let timed = Timed::new(8 << 20);
-    let mut upkeep = Upkeep::default();
+    let mut maintenance = Maintenance::default();
     for number in 0..3_000 {
         let ttl_ms = [None, Some(2_000), Some(30 * MINUTE_MS)][number % 3];
         set_in(&timed, number as u32 % 2, &format!("key {number}"), ttl_ms);
@@ -164,13 +166,13 @@ fn a_space_that_ended_and_a_flush_leave_nothing_to_count() {
     timed.cache.retire_space(Space(1));
     assert_eq!(timed.cache.space_stats(Space(0)).items, 1_500);
     let later_ms = now_ms(&timed).next_multiple_of(SLOT_MS) + 10 * SLOT_MS;
-    pass(&timed, &mut upkeep, later_ms);
+    pass(&timed, &mut maintenance, later_ms);
     assert_eq!(timed.cache.space_stats(Space(1)), SpaceStats::default());
     assert_eq!(timed.cache.space_stats(Space(0)).items, 1_000);
     timed.cache.flush_space(Space(0));
     assert_eq!(timed.cache.space_stats(Space(0)), SpaceStats::default());
     set_in(&timed, 0, "after", Some(MINUTE_MS));
-    pass(&timed, &mut upkeep, later_ms + 60 * MINUTE_MS);
+    pass(&timed, &mut maintenance, later_ms + 60 * MINUTE_MS);
     assert_eq!(timed.cache.stats().items, 0);
     timed.cache.audit().unwrap();
 }
@@ -180,14 +182,14 @@ fn a_space_that_ended_and_a_flush_leave_nothing_to_count() {
 fn a_clock_that_jumps_far_ahead_leaves_nothing_that_is_counted_wrongly_for_long() {
     for jump_ms in [SLOT_MS, 5 * MINUTE_MS, DAY_MS, 400 * DAY_MS] {
         let timed = Timed::new(8 << 20);
-        let mut upkeep = Upkeep::default();
+        let mut maintenance = Maintenance::default();
         for number in 0..5_000_u64 {
             let ttl_ms = (1 + number) * jump_ms / 2_500;
             set_in(&timed, 0, &format!("key {number}"), Some(ttl_ms));
         }
         let later_ms = (now_ms(&timed) + jump_ms).next_multiple_of(SLOT_MS);
         timed.clock.advance_ms(later_ms - now_ms(&timed));
-        pass(&timed, &mut upkeep, now_ms(&timed) + 4 * SLOT_MS);
+        pass(&timed, &mut maintenance, now_ms(&timed) + 4 * SLOT_MS);
         let audit = timed.cache.audit().unwrap();
         let stats = timed.cache.stats();
         assert_eq!(stats.items, audit.live_items, "after {jump_ms} ms");
@@ -199,7 +201,7 @@ fn a_clock_that_jumps_far_ahead_leaves_nothing_that_is_counted_wrongly_for_long(
 fn of_very_many_spaces_some_count_what_is_over_until_it_is_met() {
     const SPACES: u32 = 200;
     let timed = Timed::new(8 << 20);
-    let mut upkeep = Upkeep::default();
+    let mut maintenance = Maintenance::default();
     for number in 0..20 * SPACES {
         let ttl_ms = [Some(1_000), Some(30 * MINUTE_MS)][(number / SPACES) as usize % 2];
         set_in(
@@ -210,7 +212,7 @@ fn of_very_many_spaces_some_count_what_is_over_until_it_is_met() {
         );
     }
     let later_ms = now_ms(&timed).next_multiple_of(SLOT_MS) + 10 * SLOT_MS;
-    pass(&timed, &mut upkeep, later_ms);
+    pass(&timed, &mut maintenance, later_ms);
     timed.cache.audit().unwrap();
     let counts = |spaces: std::ops::RangeInclusive<u32>| {
         let stats = spaces.map(|space| timed.cache.space_stats(Space(space)).items);

@@ -2,9 +2,9 @@
 //! `make test T=keep` runs those whose name has this word.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-mod support;
-
 mod claims;
+
+mod clean_stop;
 mod collisions;
 #[cfg(not(miri))]
 mod compress;
@@ -14,6 +14,7 @@ mod counting;
 mod edit;
 mod evict;
 mod expiry;
+mod extent_reservations;
 mod few_large;
 mod handles;
 mod insight;
@@ -21,20 +22,19 @@ mod keep;
 mod killed;
 mod lease;
 mod listing;
+mod maintenance;
+mod mass_expiration;
 mod model;
 mod observer;
 mod optimistic;
 mod overdue;
-mod extent_reservations;
 mod reclaim;
 mod resize;
 mod restart;
 mod restored;
 mod room;
-mod clean_stop;
 mod space;
 mod stress;
+mod support;
 mod timeline;
 mod update;
-mod upkeep;
-mod mass_expiration;

@@ -4,7 +4,7 @@
 //! Each mix runs for several of its times to live at a rate whose live items would need more
 //! memory than there is. At many moments, each right after an eviction, all memory is walked.
 
-use cellar_engine::{Audit, Config, DeleteOptions, SetOptions, Upkeep};
+use cellar_engine::{Audit, Config, DeleteOptions, Maintenance, SetOptions};
 
 use crate::support::cache::Timed;
 use crate::support::random::Random;
@@ -406,10 +406,10 @@ fn a_large_value_that_got_a_deadline_later_goes_when_that_has_passed() {
     let held = || timed.cache.stats().live_bytes + timed.cache.stats().dead_bytes;
     assert!(held() > 16 << 20);
     timed.clock.advance_ms(2_000);
-    let mut upkeep = Upkeep::default();
+    let mut maintenance = Maintenance::default();
     for _ in 0..200 {
         timed.clock.advance_ms(50);
-        upkeep.step(&timed.cache);
+        maintenance.step(&timed.cache);
     }
     assert!(held() < 1 << 20, "{}", held());
 }

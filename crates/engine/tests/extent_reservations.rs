@@ -33,7 +33,7 @@ fn fill_with(timed: &Timed, value_bytes: usize) {
     }
 }
 
-/// Has upkeep do all that it finds to do.
+/// Has background maintenance do all that it finds to do.
 fn settle(timed: &Timed) {
     while timed.cache.tick() {}
 }
@@ -91,7 +91,7 @@ fn what_finds_no_room_changes_nothing_and_what_is_provided_for_has_nobody_leave(
         cache.audit().unwrap();
         let evicted = cache.stats().evicted;
         store(cache, key, LONG, Some(reservation)).unwrap();
-        // An insertion's share of upkeep is all.
+        // An insertion's share of background maintenance is all.
         assert!(cache.stats().evicted - evicted <= STEP_ENTRIES * 8);
         assert_eq!(timed.get("long"), Some(vec![5; LONG]));
         let audit = cache.audit().unwrap();

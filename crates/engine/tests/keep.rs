@@ -202,7 +202,7 @@ fn what_is_deleted_expired_or_flushed_makes_room_again() {
                 .filter(left)
                 .all(|number| is_there(&timed, space, number, bytes))
         );
-        // A space that ends frees all at once, without upkeep.
+        // A space that ends frees all at once, without background maintenance.
         timed.cache.retire_space(space);
         let space = Space::kept(0, 2);
         let again = fill(&timed, space, bytes);

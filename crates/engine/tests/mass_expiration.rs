@@ -19,7 +19,7 @@ use crate::support::random::Random;
 /// Items that die, and those that do not.
 const DYING: u64 = 40_000;
 const LASTING: u64 = 20_000;
-/// Items that one step of upkeep takes out one by one.
+/// Items that one step of background maintenance takes out one by one.
 const ONE_BY_ONE: u64 = 128;
 const TTL_MS: u64 = 1_000;
 /// How long after their deadline they are looked for.
@@ -53,12 +53,12 @@ fn stats(timed: &Timed) -> Stats {
     timed.cache.stats()
 }
 
-/// Steps of upkeep until nothing waits, with a look at all memory every so many.
+/// Steps of background maintenance until nothing waits, with a look at all memory every so many.
 fn steps(timed: &Timed, look_every: u64) -> u64 {
     let mut steps = 0;
     while timed.cache.tick() {
         steps += 1;
-        assert!(steps < 100_000, "upkeep comes to no end");
+        assert!(steps < 100_000, "maintenance comes to no end");
         if steps % look_every == 0 {
             timed.cache.audit().unwrap();
         }
@@ -153,7 +153,7 @@ fn keys_that_are_stored_anew_meanwhile_stay() {
         }
         timed.cache.audit().unwrap();
     }
-    assert!(anew > 1_000, "upkeep was through after {anew} stores");
+    assert!(anew > 1_000, "maintenance was through after {anew} stores");
     for number in 0..anew {
         let name = dying(number * 7_919 % (2 * DYING));
         assert_eq!(timed.get(&name).as_deref(), Some(&b"anew"[..]), "{name}");
@@ -270,7 +270,7 @@ fn a_flush_amid_the_sweep_takes_what_is_left() {
     timed.cache.audit().unwrap();
     timed.cache.flush();
     timed.cache.audit().unwrap();
-    // Past the pause after which upkeep looks for the dead again.
+    // Past the pause after which background maintenance looks for the dead again.
     timed.clock.advance_ms(100);
     steps(&timed, 8);
     assert_eq!(timed.cache.audit().unwrap().flushed_items, 0);
@@ -407,7 +407,7 @@ fn few_in_a_large_table_leave_one_by_one() {
         while stats(&timed).expired < expired {
             timed.cache.tick();
             ticks += 1;
-            assert!(ticks < 100_000, "upkeep comes to no end");
+            assert!(ticks < 100_000, "maintenance comes to no end");
         }
         ticks
     };

@@ -248,7 +248,7 @@ fn cache_items(cache: &Cache) -> u64 {
 }
 
 #[test]
-fn an_expiry_that_nobody_meets_is_told_by_upkeep() {
+fn an_expiry_that_nobody_meets_is_told_by_maintenance() {
     let (timed, ears) = observed(8 << 20, 1);
     for number in 0..20_000 {
         let ttl_ms = (number % 100 == 0).then_some(50);

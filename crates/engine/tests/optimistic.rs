@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use cellar_engine::{
-    Cache, Config, Deadline, DeleteOptions, Instant, Item, ManualClock, SetOptions, Space, Upkeep,
+    Cache, Config, Deadline, DeleteOptions, Instant, Item, Maintenance, ManualClock, SetOptions,
+    Space,
 };
 
 const KEYS: u64 = 8;
@@ -269,8 +270,8 @@ fn a_handle_on_a_copied_value_outlives_the_item() {
             .set(key, &vec![0xff; bytes], &SetOptions::default())
             .unwrap();
         cache.delete(key, &DeleteOptions::default()).unwrap();
-        let mut upkeep = Upkeep::default();
-        upkeep.step(&cache);
+        let mut maintenance = Maintenance::default();
+        maintenance.step(&cache);
         for handle in handles {
             assert_eq!(&handle[..], &value[..]);
         }

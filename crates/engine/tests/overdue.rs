@@ -1,13 +1,15 @@
 //! What is held of items whose time is over while memory is not needed: a small part, whatever
-//! times to live are mixed, won back by upkeep alone and without losing what is alive.
+//! times to live are mixed, won back by background maintenance alone and without losing what is
+//! alive.
 //!
-//! Upkeep runs at its own pace by a clock that the test moves; all memory is walked now and then.
+//! Maintenance runs at its own pace by a clock that the test moves; all memory is walked now and
+//! then.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::time::Duration;
 
-use cellar_engine::{Config, Upkeep};
+use cellar_engine::{Config, Maintenance};
 
 use crate::support::cache::Timed;
 use crate::support::random::Random;
@@ -54,10 +56,10 @@ struct Run {
     load: Load,
     timed: Timed,
     random: Random,
-    upkeep: Upkeep,
-    upkeep_at_us: u64,
-    /// How much later than it should each step of upkeep comes.
-    upkeep_late_us: u64,
+    maintenance: Maintenance,
+    maintenance_at_us: u64,
+    /// How much later than it should each step of background maintenance comes.
+    maintenance_late_us: u64,
     now_ms: u64,
     /// When each item that was stored is over.
     ends_ms: Vec<u64>,
@@ -78,9 +80,9 @@ impl Run {
             load,
             timed,
             random: Random::from_seed(7),
-            upkeep: Upkeep::default(),
-            upkeep_at_us: 0,
-            upkeep_late_us: 0,
+            maintenance: Maintenance::default(),
+            maintenance_at_us: 0,
+            maintenance_late_us: 0,
             now_ms: 0,
             ends_ms: Vec::new(),
             unread: BinaryHeap::new(),
@@ -103,11 +105,11 @@ impl Run {
                 self.store();
             }
             self.read_the_dead();
-            while self.now_ms * 1_000 >= self.upkeep_at_us {
-                let pause = self.upkeep.step(&self.timed.cache);
+            while self.now_ms * 1_000 >= self.maintenance_at_us {
+                let pause = self.maintenance.step(&self.timed.cache);
                 let before_us = (self.now_ms - STEP_MS) * 1_000;
-                let pause_us = micros(pause) + self.upkeep_late_us;
-                self.upkeep_at_us = self.upkeep_at_us.max(before_us) + pause_us;
+                let pause_us = micros(pause) + self.maintenance_late_us;
+                self.maintenance_at_us = self.maintenance_at_us.max(before_us) + pause_us;
             }
         }
     }
@@ -198,9 +200,10 @@ fn little_is_overdue_where_one_shard_takes_all_of_a_high_rate() {
     });
 }
 
-/// What has left a segment that upkeep empties is held twice until it is through, so one shard
-/// after the other has its turn: no look finds more held for the dead than is promised, as the
-/// server itself counts, not even where upkeep waits for its processor at each step.
+/// What has left a segment that background maintenance empties is held twice until it is through,
+/// so one shard after the other has its turn: no look finds more held for the dead than is
+/// promised, as the server itself counts, not even where background maintenance waits for its
+/// processor at each step.
 #[test]
 fn no_look_finds_more_held_for_the_dead_than_is_promised() {
     for memory_mib in [1_024, 72] {
@@ -209,7 +212,7 @@ fn no_look_finds_more_held_for_the_dead_than_is_promised() {
             stores_per_s: 10_000,
             ..MIXED
         });
-        run.upkeep_late_us = 200;
+        run.maintenance_late_us = 200;
         run.go_on(60, true);
         let mut most = 0;
         for _ in 0..300 {
@@ -349,7 +352,7 @@ fn a_small_mass_expiration_leaves_little_beside_the_living() {
 }
 
 #[test]
-fn upkeep_lets_nothing_leave_to_win_memory_back() {
+fn maintenance_lets_nothing_leave_to_win_memory_back() {
     for release_memory in [false, true] {
         let timed = Timed::with(Config {
             shards: Some(1),
@@ -381,11 +384,11 @@ fn upkeep_lets_nothing_leave_to_win_memory_back() {
 #[test]
 fn who_stores_copies_nothing_for_it() {
     let mut run = Run::new(MIXED);
-    run.upkeep_at_us = u64::MAX;
+    run.maintenance_at_us = u64::MAX;
     run.go_on(60, true);
     assert!(run.overdue_ppm() > 10 * OVERDUE_PPM_MAX);
     assert_eq!(run.timed.cache.stats().copied, 0);
-    run.upkeep_at_us = 0;
+    run.maintenance_at_us = 0;
     run.go_on(5, false);
     assert!(run.overdue_ppm() <= OVERDUE_PPM_MAX);
     assert!(run.timed.cache.stats().copied > 0);

@@ -1,11 +1,12 @@
-//! Deleted and overwritten bytes come back while nobody needs memory: by upkeep alone, within ten
-//! seconds, without losing what is alive, and for few copies.
+//! Deleted and overwritten bytes come back while nobody needs memory: by background maintenance
+//! alone, within ten seconds, without losing what is alive, and for few copies.
 //!
-//! Upkeep runs at its own pace by a clock that the test moves; all memory is walked at the end.
+//! Maintenance runs at its own pace by a clock that the test moves; all memory is walked at the
+//! end.
 
 use std::time::Duration;
 
-use cellar_engine::{Config, DeleteOptions, Upkeep};
+use cellar_engine::{Config, DeleteOptions, Maintenance};
 
 use crate::support::cache::Timed;
 use crate::support::random::Random;
@@ -18,12 +19,12 @@ const STEP_MS: u64 = 2;
 const RECLAIMABLE_PPM_MAX: u64 = 60_000;
 const REST_S: u64 = 10;
 
-/// A cache whose upkeep has its own pace.
+/// A cache whose background maintenance has its own pace.
 struct Run {
     timed: Timed,
-    upkeep: Upkeep,
+    maintenance: Maintenance,
     now_us: u64,
-    upkeep_at_us: u64,
+    maintenance_at_us: u64,
     random: Random,
 }
 
@@ -36,9 +37,9 @@ impl Run {
                 value_bytes_max: 64 << 20,
                 ..Config::with_memory(memory_mib << 20)
             }),
-            upkeep: Upkeep::default(),
+            maintenance: Maintenance::default(),
             now_us: 0,
-            upkeep_at_us: 0,
+            maintenance_at_us: 0,
             random: Random::from_seed(7),
         }
     }
@@ -55,14 +56,14 @@ impl Run {
         let _ = self.timed.cache.delete(key, &DeleteOptions::default());
     }
 
-    /// Lets upkeep do what is due by the next moment.
+    /// Lets background maintenance do what is due by the next moment.
     fn step(&mut self) {
         self.timed.clock.advance_ms(STEP_MS);
         let before_us = self.now_us;
         self.now_us += STEP_MS * 1_000;
-        while self.upkeep_at_us <= self.now_us {
-            let pause = micros(self.upkeep.step(&self.timed.cache));
-            self.upkeep_at_us = self.upkeep_at_us.max(before_us) + pause;
+        while self.maintenance_at_us <= self.now_us {
+            let pause = micros(self.maintenance.step(&self.timed.cache));
+            self.maintenance_at_us = self.maintenance_at_us.max(before_us) + pause;
         }
     }
 

@@ -46,7 +46,7 @@ fn settle(timed: &Timed) -> usize {
             return steps;
         }
     }
-    panic!("upkeep does not come to rest");
+    panic!("maintenance does not come to rest");
 }
 
 #[test]

@@ -48,7 +48,7 @@ fn more(reserved: Reserved) -> Reservation {
     }
 }
 
-/// Has upkeep do all that it finds to do.
+/// Has background maintenance do all that it finds to do.
 fn settle(timed: &Timed) {
     while timed.cache.tick() {}
 }

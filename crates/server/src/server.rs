@@ -3,7 +3,7 @@
 pub(crate) mod login_worker; // verifies passwords, reads the users file
 pub(crate) mod exporter; // sends metrics to an OpenTelemetry collector
 pub(crate) mod recorder; // records the history
-pub(crate) mod upkeep; // background maintenance of the cache
+pub(crate) mod maintenance; // background maintenance of the cache
 pub(crate) mod trainer; // trains dictionaries of compressed values
 pub(crate) mod watchdog; // finds event loops that are blocked, and changes of the wall clock
 pub(crate) mod membership; // keeps the cluster's map up to date
@@ -138,13 +138,13 @@ impl Server {
         let (acceptor, handshakes) = make_acceptor(listeners, signals, &common, &mut control)?;
         let old = control.old_process().map_err(no_thread)?;
         let rested = state
-            .upkeep_paused
+            .maintenance_paused
             .swap(control.takes_over(), Ordering::Relaxed);
         let helpers = Helpers::start(loaded, &common, told, old)?;
         let loops = start(make_workers(&common)?)?;
         let acceptor = begin(acceptor, control, common.clock.clone())?;
         // Until here the items may belong to the old process.
-        state.upkeep_paused.store(rested, Ordering::Relaxed);
+        state.maintenance_paused.store(rested, Ordering::Relaxed);
         Ok(Server {
             common,
             bound,

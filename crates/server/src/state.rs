@@ -128,9 +128,9 @@ pub struct State {
     pub history: History,
     /// Error replies by their codes.
     pub errors: Errors,
-    /// Whether upkeep rests, for tests.
-    // Relaxed: upkeep may take one step more.
-    pub upkeep_paused: AtomicBool,
+    /// Whether background maintenance rests, for tests.
+    // Relaxed: background maintenance may take one step more.
+    pub maintenance_paused: AtomicBool,
     /// Most bytes that items and bookkeeping took when somebody asked.
     // Relaxed: a figure to look at.
     pub used_bytes_peak: AtomicU64,
@@ -229,7 +229,7 @@ impl State {
             pace: RateSamples::default(),
             history: History::default(),
             errors: Errors::default(),
-            upkeep_paused: AtomicBool::new(false),
+            maintenance_paused: AtomicBool::new(false),
             used_bytes_peak: AtomicU64::new(0),
             used_bytes_peak_unix_s: AtomicU64::new(0),
             run_id: run_id(),

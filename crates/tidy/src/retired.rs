@@ -57,6 +57,7 @@ const RETIRED: &[(&str, &str)] = &[
     ("wave", "bulk unlink, mass expiration"),
     ("waves", "bulk unlink, mass expiration"),
     ("residence", "resident pages"),
+    ("upkeep", "maintenance"),
     ("youth", "young segments"),
     ("spared", "compaction reserve"),
     ("provision", "extent reservation"),

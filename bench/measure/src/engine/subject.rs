@@ -8,7 +8,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cellar_engine::{Cache, Clock, Config, Instant, Key, ManualClock, SetOptions, Upkeep};
+use cellar_engine::{Cache, Clock, Config, Instant, Key, ManualClock, SetOptions, Maintenance};
 use clap::ValueEnum;
 use serde::Serialize;
 
@@ -21,7 +21,7 @@ use cellar_load::{Error, Random, Records, Scatter, TtlMix, now_ns};
 const ROOM_OF: u64 = 4;
 /// Items without a time to live of their own live this long.
 const TTL_MS: u64 = 3_600_000;
-/// The time is read, and the cache's upkeep done, once in so many operations.
+/// The time is read, and the cache's background maintenance done, once in so many operations.
 const OPERATIONS_PER_TICK: usize = 4096;
 
 /// What is done to a cache.
@@ -69,7 +69,7 @@ pub(super) trait Bytes: Sync {
     fn get_batches<const BATCH: usize>(&self, _records: &Records, _draws: &[u32]) -> u64 {
         0
     }
-    /// Lets the cache's time follow the machine's and does its upkeep.
+    /// Lets the cache's time follow the machine's and does its background maintenance.
     fn tick(&self) {}
     /// Does what the cache has put off.
     fn settle(&self) {}
@@ -256,13 +256,14 @@ impl Bytes for CellarCache {
         self.cache.tick();
     }
 
-    /// The upkeep that a server's thread would have done by the time nothing is left.
+    /// The background maintenance that a server's thread would have done by the time nothing is
+    /// left.
     fn settle(&self) {
-        let mut upkeep = Upkeep::default();
+        let mut maintenance = Maintenance::default();
         loop {
             self.tick();
-            let pause = upkeep.step(&self.cache);
-            if upkeep.is_settled() {
+            let pause = maintenance.step(&self.cache);
+            if maintenance.is_settled() {
                 return;
             }
             std::thread::sleep(pause);

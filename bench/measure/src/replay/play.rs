@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use cellar_engine::{
     Cache, Config, Deadline, DeleteOptions, Error as Refusal, Instant, Key, ManualClock,
-    ScanCursor, SetOptions, Stats, Upkeep,
+    ScanCursor, SetOptions, Stats, Maintenance,
 };
 
 use serde::Serialize;
@@ -22,8 +22,8 @@ use crate::measurement::both;
 use crate::refused;
 use cellar_load::{Error, now_ns, seconds, share};
 
-/// Most steps of upkeep between two requests: more when nothing happens for long would change
-/// nothing.
+/// Most steps of background maintenance between two requests: more when nothing happens for long
+/// would change nothing.
 const STEPS_PER_ROW_MAX: usize = 1000;
 /// How often the dead are counted in a run.
 const SAMPLES: usize = 1000;
@@ -60,9 +60,9 @@ struct Player<'t> {
     /// By key: the deadline of what was stored last.
     deadline_ms: Vec<u64>,
     dead: Dead,
-    upkeep: Upkeep,
-    /// When upkeep's next step is due, by the trace's clock.
-    upkeep_at: Duration,
+    maintenance: Maintenance,
+    /// When background maintenance's next step is due, by the trace's clock.
+    maintenance_at: Duration,
     played: Played,
     /// This process's memory before the cache was made.
     rss_before_bytes: u64,
@@ -102,8 +102,8 @@ impl<'t> Player<'t> {
             stamps,
             deadline_ms,
             dead: Dead::default(),
-            upkeep: Upkeep::default(),
-            upkeep_at: Duration::ZERO,
+            maintenance: Maintenance::default(),
+            maintenance_at: Duration::ZERO,
             played: Played::default(),
             rss_before_bytes,
         })
@@ -127,16 +127,16 @@ impl<'t> Player<'t> {
         Ok(())
     }
 
-    /// Takes the steps of upkeep that a server would have taken by now.
+    /// Takes the steps of background maintenance that a server would have taken by now.
     fn keep_up(&mut self, now_ms: u64) {
         let now = Duration::from_millis(now_ms);
         for _ in 0..STEPS_PER_ROW_MAX {
-            if self.upkeep_at > now {
+            if self.maintenance_at > now {
                 return;
             }
-            self.upkeep_at += self.upkeep.step(&self.cache);
+            self.maintenance_at += self.maintenance.step(&self.cache);
         }
-        self.upkeep_at = now;
+        self.maintenance_at = now;
     }
 
     #[inline]

@@ -29,7 +29,7 @@ pub(super) struct ShardCell {
     pub(super) table: Arc<Table>,
     pub(super) arena: Arc<Arena>,
     pub(super) hot: Arc<HotList>,
-    /// Bytes of an item that are prefetched; upkeep follows the mean.
+    /// Bytes of an item that are prefetched; background maintenance follows the mean.
     pub(super) prefetch_bytes: AtomicUsize,
     /// Keys whose part lies below are in the insights' sample, or have to be read under the lock
     /// for another reason.

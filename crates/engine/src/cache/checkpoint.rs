@@ -164,7 +164,7 @@ impl Cache {
         }
     }
 
-    /// Locks a shard for upkeep, unless another process goes on with its memory.
+    /// Locks a shard for background maintenance, unless another process goes on with its memory.
     pub(super) fn lock_own<'s>(&self, cell: &'s ShardCell) -> Option<Locked<'s>> {
         let shard = self.lock_beside_claims(cell);
         (!self.is_handed_over()).then_some(shard)

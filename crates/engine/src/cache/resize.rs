@@ -1,6 +1,6 @@
 //! Resize: how much of its memory a cache uses while it runs, from a quarter up to all.
 //!
-//! What is not to be used is taken out of the budget that all shards share. Upkeep takes it, a
+//! What is not to be used is taken out of the budget that all shards share. Maintenance takes it, a
 //! segment at a time: the shards that hold more than their part empty one each step, as for the
 //! next insert. Growth gives it back at once, and the shards take it as they need it.
 //!
@@ -19,7 +19,7 @@ const LEAST_PART: usize = 4;
 /// What of the memory is not used.
 #[derive(Debug, Default)]
 pub(super) struct Ballast {
-    // Relaxed: upkeep hears of a change a moment later.
+    // Relaxed: background maintenance hears of a change a moment later.
     wanted: AtomicUsize,
     taken: Mutex<usize>,
 }
@@ -50,7 +50,8 @@ impl Cache {
         reserved.div_ceil(LEAST_PART)
     }
 
-    /// Changes how much memory it uses; with less, items leave in the next steps of upkeep.
+    /// Changes how much memory it uses; with less, items leave in the next steps of background
+    /// maintenance.
     ///
     /// # Errors
     /// [`Error::MemoryTooSmall`] below a quarter of what it was made with and all that is kept,

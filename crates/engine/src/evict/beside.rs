@@ -1,4 +1,5 @@
-//! Beside: what upkeep empties while nobody waits for memory, and how it moves live items.
+//! Beside: what background maintenance empties while nobody waits for memory, and how it moves live
+//! items.
 //!
 //! Why: docs/decisions/0034, 0039, 0067 and 0071. Tests: tests/overdue.rs,
 //! tests/reclaim.rs, tests/mass_expiration.rs.
@@ -11,7 +12,8 @@ use crate::expire::{Overdue, flow_of};
 use crate::segment::{Flow, Queue, Stream, Use};
 use crate::store::{Located, Store};
 
-/// What upkeep leaves alone of what is free: the reserve, and a segment for each flow of survivors.
+/// What background maintenance leaves alone of what is free: the reserve, and a segment for each
+/// flow of survivors.
 const EXPIRE_RESERVE: usize = RESERVE + 2;
 /// So long after live items had to leave, what is dead is left to eviction, which knows better what
 /// is worth a copy while memory is short.
@@ -28,15 +30,16 @@ const UNLINKED_PER_ENTRY: usize = 8;
 const ENTRIES_PER_SEGMENT: usize = 16;
 /// Buckets of which one tick takes out what leaves together.
 const BUCKETS_PER_TICK: usize = 2_048;
-/// Pause of upkeep between two looks at all segments when the first found nothing to do.
+/// Pause of background maintenance between two looks at all segments when the first found nothing
+/// to do.
 const SCAN_MS: u64 = 50;
 /// Buckets by which the index may shrink in one tick.
 const SHRINK_PER_TICK: usize = 64;
 
 impl Reclaimer {
-    /// Upkeep off the request path: empties segments whose items are all dead, and others while
-    /// more is overdue or reclaimable than may be; if memory is to be released, those that are
-    /// largely dead for any reason; shrinks the index. Whether some of it is left.
+    /// Maintenance off the request path: empties segments whose items are all dead, and others
+    /// while more is overdue or reclaimable than may be; if memory is to be released, those that
+    /// are largely dead for any reason; shrinks the index. Whether some of it is left.
     pub(crate) fn tick(&mut self, store: &mut Store, effort: Effort, now: Instant) -> bool {
         self.may_pack = true;
         let is_left = self.tick_packing(store, effort, now);
@@ -55,7 +58,7 @@ impl Reclaimer {
             bytes: 0,
             walk_bytes: usize::MAX,
             copy_bytes: COPY_BYTES_PER_TICK,
-            is_upkeep: true,
+            is_maintenance: true,
         };
         while !allowance.is_used_up(0) {
             if self.victim.is_none() {
@@ -92,11 +95,11 @@ impl Reclaimer {
         store.shrink_index(SHRINK_PER_TICK) || allowance.is_used_up(0)
     }
 
-    /// Whether upkeep is in the midst of a segment and has room to go on at once.
+    /// Whether background maintenance is in the midst of a segment and has room to go on at once.
     pub(crate) fn is_emptying(&self, now: Instant) -> bool {
-        let is_upkeeps =
+        let is_maintenance_victim =
             |victim: &Victim| !matches!(victim.purpose, Purpose::Evict | Purpose::Pack);
-        self.victim.as_ref().is_some_and(is_upkeeps) && now >= self.nothing_dead_until
+        self.victim.as_ref().is_some_and(is_maintenance_victim) && now >= self.nothing_dead_until
     }
 
     /// Makes the segment the victim that has most overdue, if there is too much in all and room for
@@ -185,8 +188,9 @@ impl Reclaimer {
         store.retire_segment(victim.segment);
     }
 
-    /// Moves a live item of upkeep's victim to those of its queue that have as long to live, while
-    /// there is room; whether there was. If not, upkeep rests: nobody needs what it would win.
+    /// Moves a live item of background maintenance's victim to those of its queue that have as long
+    /// to live, while there is room; whether there was. If not, background maintenance rests:
+    /// nobody needs what it would win.
     pub(super) fn move_beside_requests(
         &mut self,
         store: &mut Store,

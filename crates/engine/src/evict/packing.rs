@@ -1,7 +1,7 @@
 //! Packing: which items are compressed when they move, and which segments are emptied for that.
 //!
-//! Values are compressed in the share of an insertion's work and by upkeep, never while somebody
-//! waits for room: an operation finds an item in the form in which it first met it.
+//! Values are compressed in the share of an insertion's work and by background maintenance, never
+//! while somebody waits for room: an operation finds an item in the form in which it first met it.
 //!
 //! Why: docs/decisions/0084. Tests: tests/compress.rs.
 
@@ -17,9 +17,9 @@ const LOOKS_MAX: usize = 8;
 /// The small queue is compressed beyond so many times its share: what is in the rest soon leaves
 /// or moves.
 const SMALL_SHARES: usize = 2;
-/// Free segments that upkeep leaves to insertions.
+/// Free segments that background maintenance leaves to insertions.
 const FREE_BESIDE: usize = 4;
-/// Pause between two segments that upkeep compresses in a shard.
+/// Pause between two segments that background maintenance compresses in a shard.
 const PAUSE_MS: u64 = 20;
 
 impl Reclaimer {
@@ -56,7 +56,7 @@ impl Reclaimer {
         self.pack_of(store, queues)
     }
 
-    /// The same by upkeep, while memory is short or is to go back to the system.
+    /// The same by background maintenance, while memory is short or is to go back to the system.
     pub(super) fn pack_beside(&mut self, store: &mut Store, effort: Effort, now: Instant) -> bool {
         let is_wanted = store.packs() && (effort.release || store.is_memory_short());
         if !is_wanted || now < self.pack_at || store.available_segments(FREE_BESIDE) < FREE_BESIDE {

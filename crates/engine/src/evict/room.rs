@@ -39,7 +39,7 @@ impl Allowance {
             bytes: 0,
             walk_bytes: STEP_BYTES,
             copy_bytes,
-            is_upkeep: false,
+            is_maintenance: false,
         }
     }
 }

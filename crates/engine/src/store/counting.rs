@@ -1,9 +1,9 @@
 //! Counting: brings the deadlines that come near into the timer wheels.
 //!
 //! A deadline far away is counted only in the histogram of its segment. When the horizon of the
-//! timer wheels has moved on, upkeep goes through the segments in which something may end before
-//! it, one in each step. There are two minutes' time for it; the horizon does not move again before
-//! it has been through.
+//! timer wheels has moved on, background maintenance goes through the segments in which something
+//! may end before it, one in each step. There are two minutes' time for it; the horizon does not
+//! move again before it has been through.
 //!
 //! Why: docs/decisions/0037. Tests: tests/counting.rs.
 

@@ -2,7 +2,8 @@
 //! their memory.
 //!
 //! A flush marks segments, whose bytes then count as dead. A space that is retired shares its
-//! segments with others, so its items are purged: bucket by bucket, as upkeep and insertions go on.
+//! segments with others, so its items are purged: bucket by bucket, as background maintenance and
+//! insertions go on.
 //!
 //! Why: docs/decisions/0015. Tests: tests/space.rs, tests/model.rs.
 

@@ -7,7 +7,7 @@
 //! Work on pages takes longer than the lock may be held. Background maintenance does it between a
 //! `begin` and an `end` under the lock; requests leave that memory alone meanwhile.
 //!
-//! Why: docs/decisions/0014. Tests: tests/model.rs, tests/evict.rs, tests/upkeep.rs.
+//! Why: docs/decisions/0014. Tests: tests/model.rs, tests/evict.rs, tests/maintenance.rs.
 
 use super::Store;
 use crate::clock::Instant;

@@ -5,10 +5,11 @@
 //! channels that are called like the event.
 //!
 //! An event is told while its key is locked, so little is told at once: what very many listen to,
-//! or tried patterns, waits in a list ([`Events::tell_waiting`]) that the upkeep thread works off,
-//! and everything behind it waits, too, so that events arrive in the order in which they happened.
-//! While somebody has much to read, the list is worked off as fast as that is read, so that a burst
-//! (many keys that expire together) closes no connection; but nobody holds the others up for long.
+//! or tried patterns, waits in a list ([`Events::tell_waiting`]) that the background maintenance
+//! thread works off, and everything behind it waits, too, so that events arrive in the order in
+//! which they happened. While somebody has much to read, the list is worked off as fast as that is
+//! read, so that a burst (many keys that expire together) closes no connection; but nobody holds
+//! the others up for long.
 //!
 //! Fields of hashes: subkeys.rs.
 //! Source: redis.io/docs/latest/develop/pubsub/keyspace-notifications. Tests: at the end of this
@@ -34,7 +35,7 @@ const GRANT_US: u64 = 4_000;
 const GRANTED_WORK: usize = 4_096;
 /// The same of a step in which waiting events are told, which keeps others from subscribing.
 const STEP_WORK: usize = 2_048;
-/// Such steps before the upkeep thread does something else.
+/// Such steps before the background maintenance thread does something else.
 const STEPS: usize = 8;
 /// For how long those who read fast wait for one who does not, in microseconds, each time that one
 /// falls behind.
@@ -320,7 +321,7 @@ impl Events {
 
     /// Says who calls [`Events::tell_waiting`], and is woken for it.
     pub(crate) fn set_teller(&self, teller: Nudge) {
-        // There is one upkeep thread.
+        // There is one background maintenance thread.
         let _ = self.teller.set(teller);
     }
 

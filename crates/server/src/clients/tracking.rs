@@ -26,12 +26,12 @@ use crate::clients::client::{Client, Redirect};
 pub use self::table::TABLE_BYTES_MAX;
 
 /// Names that are dropped for each that is entered above the limits: it may be long, and they
-/// short. What is left is upkeep's.
+/// short. What is left is background maintenance's.
 const DROPPED_BY_ENTRY: usize = 4;
 /// Prefixes that are looked for in the time of one message.
 const LOOKED_UP_FOR_A_MESSAGE: usize = 8;
-/// Names that upkeep frees, or drops, in one step: some milliseconds of a thread that serves
-/// nobody.
+/// Names that background maintenance frees, or drops, in one step: some milliseconds of a thread
+/// that serves nobody.
 const TIDIED_NAMES: usize = 4_096;
 /// Messages about changes that one request sends: some ten milliseconds. Where there are more, by
 /// what it changes, evicts or finds expired, all are told to drop what they know.

@@ -154,7 +154,7 @@ pub struct Settings {
     pub release_memory: bool,
     /// Whether values that look alike are compressed.
     pub compress: bool,
-    /// How hard upkeep looks for what is overdue, 1 to 10.
+    /// How hard background maintenance looks for what is overdue, 1 to 10.
     pub expire_effort: u8,
     /// How long items live that are stored without a time to live.
     pub default_ttl: DefaultTtl,

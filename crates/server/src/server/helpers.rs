@@ -10,17 +10,17 @@ use crate::config::settings::load::Loaded;
 use crate::event_loop::worker::Common;
 use crate::server::exporter;
 use crate::server::login_worker::LoginWorker;
+use crate::server::maintenance;
 use crate::server::membership::Membership;
 use crate::server::recorder;
 use crate::server::reload::Reload;
 use crate::server::trainer;
-use crate::server::upkeep;
 use crate::server::watchdog::Watchdog;
 use crate::system::ticker::Ticker;
 
 /// Threads that serve nobody.
 pub(super) struct Helpers {
-    upkeep: Ticker,
+    maintenance: Ticker,
     recorder: Ticker,
     trainer: Ticker,
     exporter: Option<Ticker>,
@@ -43,7 +43,7 @@ impl Helpers {
         let membership = Membership::start(state)?;
         let start = || -> std::io::Result<Helpers> {
             Ok(Helpers {
-                upkeep: upkeep::start(Arc::clone(state), clock.clone(), old)?,
+                maintenance: maintenance::start(Arc::clone(state), clock.clone(), old)?,
                 recorder: recorder::start(Arc::clone(state), clock.clone())?,
                 trainer: trainer::start(Arc::clone(state))?,
                 exporter: exporter::start(state)?,
@@ -58,7 +58,7 @@ impl Helpers {
 
     /// Has those that act from time to time act now, and waits until they have.
     pub(super) fn tick_now(&self) {
-        for ticker in [&self.upkeep, &self.recorder, &self.trainer]
+        for ticker in [&self.maintenance, &self.recorder, &self.trainer]
             .into_iter()
             .chain(&self.exporter)
         {
@@ -68,7 +68,7 @@ impl Helpers {
 
     /// Stops them and waits for their ends.
     pub(super) fn stop(self) {
-        self.upkeep.stop();
+        self.maintenance.stop();
         self.recorder.stop();
         self.trainer.stop();
         if let Some(login_worker) = self.login_worker {

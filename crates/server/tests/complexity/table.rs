@@ -334,7 +334,7 @@ pub(crate) const RESP: &[Row] = rows! {
         "replies at once",
         ["CLIENT INFO"];
     "client|tracking": "a place in a tree a prefix", "prefixes until they are too many",
-        "1 MiB a client; upkeep frees what who stops had read",
+        "1 MiB a client; maintenance frees what who stops had read",
         ["CLIENT TRACKING on BCAST {prefixes} ; CLIENT TRACKING off"];
     "client|kill client|list": "one look at each client", "10,000 clients",
         "512 lines per step; 256 connections are ended per iteration",

@@ -2,7 +2,7 @@
 //!
 //! Names lie in parts by their hash, each behind a lock of its own. To forget all names is to put
 //! empty parts in the place of full ones, which are void from then on and freed bit by bit, by
-//! upkeep and by whoever enters a name ([`Table::free_some`]).
+//! background maintenance and by whoever enters a name ([`Table::free_some`]).
 //!
 //! Invariant: `keys` and `items` are the sums over the parts, `bytes` those and what is void; while
 //! a part is locked, it alone may differ from its share. A name counts until its readers are told:

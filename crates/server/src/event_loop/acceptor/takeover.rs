@@ -26,8 +26,8 @@ use crate::upgrade::notify::{self, Notice};
 pub(crate) struct Takeover {
     takeover_peer: TakeoverPeer,
     client_handover: Arc<ClientHandover>,
-    /// Whether upkeep rested before it began.
-    upkeep_was_paused: bool,
+    /// Whether background maintenance rested before it began.
+    maintenance_was_paused: bool,
     is_over: bool,
 }
 
@@ -40,7 +40,7 @@ impl Takeover {
         Takeover {
             takeover_peer,
             client_handover,
-            upkeep_was_paused: false,
+            maintenance_was_paused: false,
             is_over: false,
         }
     }
@@ -60,7 +60,7 @@ impl Takeover {
     /// What has to be done with the items once nothing runs any more and before the new process has
     /// them: nothing in the background touches them, and what is known of them is written down.
     fn hand_over_items(&mut self, state: &State) {
-        self.upkeep_was_paused = state.upkeep_paused.swap(true, Ordering::Relaxed);
+        self.maintenance_was_paused = state.maintenance_paused.swap(true, Ordering::Relaxed);
         state.cache.hand_over();
     }
 
@@ -69,8 +69,8 @@ impl Takeover {
         state.cache.take_back();
         state.databases.renew_names();
         state
-            .upkeep_paused
-            .store(self.upkeep_was_paused, Ordering::Relaxed);
+            .maintenance_paused
+            .store(self.maintenance_was_paused, Ordering::Relaxed);
     }
 }
 

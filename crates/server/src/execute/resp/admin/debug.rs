@@ -32,11 +32,11 @@ const HELP: &[&str] = &[
     "OBJECT <key>",
     "    Tells how long a value is, and how Redis would keep it.",
     "PAUSE-CRON <0|1>",
-    "    Lets upkeep rest.",
+    "    Pauses background maintenance.",
     "PROTOCOL <type>",
     "    Answers a value of this type.",
     "SET-ACTIVE-EXPIRE <0|1>",
-    "    Lets upkeep rest (0): only reads and writes find that an item has expired.",
+    "    Pauses background maintenance (0): only reads and writes find that an item has expired.",
     "SLEEP <seconds>",
     "    Keeps this connection's event loop busy.",
     "HELP",
@@ -92,7 +92,7 @@ fn sleep(call: &mut Call<'_>, seconds: &[u8]) -> Outcome {
 
 fn rest(call: &mut Call<'_>, rests: bool) -> Outcome {
     // Relaxed: a wish that orders nothing.
-    let place = &call.context.state.upkeep_paused;
+    let place = &call.context.state.maintenance_paused;
     place.store(rests, Ordering::Relaxed);
     call.ok()
 }

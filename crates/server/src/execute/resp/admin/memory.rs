@@ -37,8 +37,8 @@ pub(in crate::execute::resp) fn doctor(call: &mut Call<'_>) -> Outcome {
     DONE
 }
 
-/// MEMORY PURGE: upkeep wins back what is dead and gives it to the system, beside requests, for the
-/// next ten seconds; `--release-memory` does so all the time.
+/// MEMORY PURGE: background maintenance wins back what is dead and gives it to the system, beside
+/// requests, for the next ten seconds; `--release-memory` does so all the time.
 pub(in crate::execute::resp) fn purge(call: &mut Call<'_>) -> Outcome {
     call.cache().purge();
     call.ok()

@@ -1,4 +1,4 @@
-//! Upkeep: what the cache needs besides requests, on a thread that serves nobody.
+//! Maintenance: what the cache needs besides requests, on a thread that serves nobody.
 //!
 //! Dead segments are emptied, memory goes back to the system if the settings say so, and memory in
 //! full use goes to huge pages, while the event loops go on; the engine says at which pace.
@@ -68,7 +68,7 @@ pub(crate) fn start(
     clock: LoopClock,
     mut old: Option<OwnedFd>,
 ) -> io::Result<Ticker> {
-    let mut upkeep = cellar_engine::Upkeep::default();
+    let mut maintenance = cellar_engine::Maintenance::default();
     let mut pause = Duration::ZERO;
     let told = Arc::clone(&state);
     let mut full = FullState::default();
@@ -78,9 +78,9 @@ pub(crate) fn start(
         if old.take_if(|old| is_over(old)).is_some() {
             state.cache.release_read_before();
         }
-        if !state.upkeep_paused.load(Ordering::Relaxed) {
+        if !state.maintenance_paused.load(Ordering::Relaxed) {
             let stopwatch = Stopwatch::start();
-            pause = upkeep.step(&state.cache);
+            pause = maintenance.step(&state.cache);
             // At least as long, so that requests have half of the processor: to give memory to the
             // system can take a hundred times as long as to empty what lies in it.
             pause = pause.max(Duration::from_nanos(stopwatch.ns()));

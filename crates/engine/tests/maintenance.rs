@@ -1,9 +1,9 @@
-//! Upkeep beside requests: items stay whole while their memory goes to huge pages.
+//! Maintenance beside requests: items stay whole while their memory goes to huge pages.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use cellar_engine::{Cache, Config, DeleteOptions, SetOptions, Upkeep};
+use cellar_engine::{Cache, Config, DeleteOptions, Maintenance, SetOptions};
 
 use crate::support::cache::Timed;
 
@@ -124,11 +124,11 @@ fn memory_that_holds_nothing_goes_back_in_two_seconds_however_much_it_is() {
                 .set(&key_of(number as u64), &[1; VALUE_BYTES], Some(1_000))
                 .unwrap();
         }
-        let mut upkeep = Upkeep::default();
+        let mut maintenance = Maintenance::default();
         let mut waited = Duration::ZERO;
         timed.clock.advance_ms(1_000);
         while waited < Duration::from_secs(2) {
-            let pause = upkeep.step(&timed.cache);
+            let pause = maintenance.step(&timed.cache);
             let passed_ms = |of: Duration| of.as_millis() as u64;
             let ms = passed_ms(waited + pause) - passed_ms(waited);
             timed.clock.advance_ms(ms);

@@ -1,11 +1,11 @@
-//! Upkeep: what a cache needs besides requests, in steps that a thread of its owner calls.
+//! Maintenance: what a cache needs besides requests, in steps that a thread of its owner calls.
 //!
 //! Locks are held briefly. What takes longer, giving memory to the system or having huge pages
 //! made, is done between two locks, on memory that the shard sets aside meanwhile or that nobody
 //! uses yet. The longest that a lock is held is for copying 2 MiB to a huge page, and not while the
 //! cache grows.
 //!
-//! Why: docs/decisions/0010 and 0014. Tests: tests/upkeep.rs, tests/evict.rs.
+//! Why: docs/decisions/0010 and 0014. Tests: tests/maintenance.rs, tests/evict.rs.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -48,13 +48,15 @@ const SUMS_PER_TICK: usize = 32;
 const SUMS_PER_BUSY_TICK: usize = 4;
 /// Segments and blocks that one step looks at for such as have none.
 const SUM_LOOKS_PER_TICK: usize = 1 << 14;
-/// How long upkeep releases memory after it was asked to once: longer than a free segment is kept.
+/// How long background maintenance releases memory after it was asked to once: longer than a free
+/// segment is kept.
 const PURGE_MS: u64 = 10_000;
 
-/// What the cache's owner wants of its upkeep, which may change at any time.
+/// What the cache's owner wants of its background maintenance, which may change at any time.
 #[derive(Debug)]
 pub(super) struct Wishes {
-    // Relaxed, all of them: upkeep hears of a change a moment later, and nothing else hangs on it.
+    // Relaxed, all of them: background maintenance hears of a change a moment later, and nothing
+    // else hangs on it.
     expire_effort: AtomicU8,
     release_memory: AtomicBool,
     /// The moment until which memory is released whatever the other says.
@@ -87,16 +89,16 @@ impl Wishes {
     }
 }
 
-/// A cache's upkeep at the right pace, for a thread that serves nobody: short steps, so that it
-/// never takes a large part of a processor that others want.
+/// A cache's background maintenance at the right pace, for a thread that serves nobody: short
+/// steps, so that it never takes a large part of a processor that others want.
 #[derive(Debug, Default)]
-pub struct Upkeep {
+pub struct Maintenance {
     /// The pauses since there was work, and since anything was put on a huge page.
     quiet: Duration,
     settled: Duration,
 }
 
-impl Upkeep {
+impl Maintenance {
     /// The longest pause between two steps.
     pub const PAUSE: Duration = Duration::from_millis(100);
 
@@ -104,7 +106,7 @@ impl Upkeep {
     /// before the next.
     pub fn step(&mut self, cache: &Cache) -> Duration {
         let waiting = cache.tick_shards();
-        let mut pause = (self.quiet / PAUSE_SHARE).clamp(SHORT_PAUSE, Upkeep::PAUSE);
+        let mut pause = (self.quiet / PAUSE_SHARE).clamp(SHORT_PAUSE, Maintenance::PAUSE);
         if waiting.is_any {
             (self.quiet, self.settled) = (Duration::ZERO, Duration::ZERO);
             pause = waiting.pause(cache.shards.len());
@@ -129,7 +131,7 @@ impl Upkeep {
     }
 }
 
-/// What upkeep has still to do.
+/// What background maintenance has still to do.
 #[derive(Clone, Copy, Debug, Default)]
 struct Waiting {
     /// Whether there is anything.
@@ -161,19 +163,20 @@ impl Waiting {
 }
 
 impl Cache {
-    /// Changes [`Config::expire_effort`], from the next upkeep on.
+    /// Changes [`Config::expire_effort`], from the next background maintenance on.
     pub fn set_expire_effort(&self, effort: u8) {
         // Relaxed: see `Wishes`.
         self.wishes.expire_effort.store(effort, Ordering::Relaxed);
     }
 
-    /// Changes [`Config::release_memory`], from the next upkeep on.
+    /// Changes [`Config::release_memory`], from the next background maintenance on.
     pub fn set_release_memory(&self, release: bool) {
         // Relaxed: see `Wishes`.
         self.wishes.release_memory.store(release, Ordering::Relaxed);
     }
 
-    /// Has upkeep release memory for the next ten seconds, as with [`Config::release_memory`].
+    /// Has background maintenance release memory for the next ten seconds, as with
+    /// [`Config::release_memory`].
     pub fn purge(&self) {
         let until_ms = self.now().0 + PURGE_MS;
         // Relaxed: see `Wishes`.
@@ -182,16 +185,16 @@ impl Cache {
             .fetch_max(until_ms, Ordering::Relaxed);
     }
 
-    /// A bounded piece of upkeep in each shard: empties segments whose items have all expired, and
-    /// others while more than 1.2 % of what is held is overdue, or 4.5 % reclaimable;
-    /// shrinks an index that has become too large, touches the memory that a growing shard needs
-    /// next, brings deadlines that come near into the counts, makes checksums of memory that
-    /// outlives the process, and with [`Config::release_memory`] compacts what is partly dead and
-    /// gives free memory back to the system. Whether more of it is waiting.
+    /// A bounded piece of background maintenance in each shard: empties segments whose items have
+    /// all expired, and others while more than 1.2 % of what is held is overdue, or 4.5 %
+    /// reclaimable; shrinks an index that has become too large, touches the memory that a growing
+    /// shard needs next, brings deadlines that come near into the counts, makes checksums of memory
+    /// that outlives the process, and with [`Config::release_memory`] compacts what is partly dead
+    /// and gives free memory back to the system. Whether more of it is waiting.
     ///
-    /// To be called as [`Upkeep`] does: ten times a second, and every two milliseconds or sooner
-    /// while more is waiting. Holds each shard's lock for some 128 items at most, and every two
-    /// minutes for a look at the deadlines of one segment.
+    /// To be called as [`Maintenance`] does: ten times a second, and every two milliseconds or
+    /// sooner while more is waiting. Holds each shard's lock for some 128 items at most, and every
+    /// two minutes for a look at the deadlines of one segment.
     pub fn tick(&self) -> bool {
         let waiting = self.tick_shards();
         waiting.is_any || waiting.has_sums
@@ -239,9 +242,9 @@ impl Cache {
         budget.sums == 0
     }
 
-    /// A piece of upkeep in each shard. One of them at a time begins to empty what is not dead
-    /// altogether, unless very much is over, and has several steps for it: what has left a segment
-    /// is held twice until it is through, and so it is once in all, and briefly.
+    /// A piece of background maintenance in each shard. One of them at a time begins to empty what
+    /// is not dead altogether, unless very much is over, and has several steps for it: what has
+    /// left a segment is held twice until it is through, and so it is once in all, and briefly.
     fn tick_in_turn(&self, effort: Effort, now: Instant, waiting: &mut Waiting) {
         let shards = self.shards.len();
         // Relaxed: see `Wishes`.
@@ -270,9 +273,9 @@ impl Cache {
         }
     }
 
-    /// One shard's piece of upkeep; makes memory resident that it will need next, if it grows,
-    /// without the lock. What is still to do in it is added to `waiting`. Whether a segment of it
-    /// is half emptied.
+    /// One shard's piece of background maintenance; makes memory resident that it will need next,
+    /// if it grows, without the lock. What is still to do in it is added to `waiting`. Whether a
+    /// segment of it is half emptied.
     fn tick_shard(
         &self,
         cell: &ShardCell,
