@@ -2,8 +2,9 @@
 //! `make test T=keep` runs those whose name has this word.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-mod claims;
+mod support;
 
+mod claims;
 mod clean_stop;
 mod collisions;
 #[cfg(not(miri))]
@@ -35,6 +36,5 @@ mod restored;
 mod room;
 mod space;
 mod stress;
-mod support;
 mod timeline;
 mod update;
