@@ -14,7 +14,7 @@
 //! Why: docs/decisions/0005 and 0012. Tests: tests/evict.rs.
 
 mod packing; // which segments are compressed before anything leaves
-pub(crate) mod beside; // what background maintenance does while nobody waits
+pub(crate) mod background; // what background maintenance does while nobody waits
 mod won; // room where nothing may leave for it
 pub(crate) mod room; // what is won for a long value, some in each call
 
@@ -584,7 +584,7 @@ impl Reclaimer {
             return true;
         }
         if allowance.is_maintenance {
-            return !self.move_beside_requests(store, located, (queue, frequency), allowance, now);
+            return !self.move_in_background(store, located, (queue, frequency), allowance, now);
         }
         let bytes = located.layout.total_bytes();
         // Without room for the copy the item leaves, whatever it is worth: to keep it would take

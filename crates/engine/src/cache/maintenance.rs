@@ -13,7 +13,7 @@ use std::time::Duration;
 use super::{Cache, ShardCell};
 use crate::clock::Instant;
 use crate::config::{Config, Effort};
-use crate::evict::beside::ENTRIES_PER_TICK;
+use crate::evict::background::ENTRIES_PER_TICK;
 use crate::expire::Excess;
 use crate::memory::HUGE_PAGE_BYTES;
 use crate::store::SumBudget;

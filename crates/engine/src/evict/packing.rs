@@ -57,7 +57,12 @@ impl Reclaimer {
     }
 
     /// The same by background maintenance, while memory is short or is to go back to the system.
-    pub(super) fn pack_beside(&mut self, store: &mut Store, effort: Effort, now: Instant) -> bool {
+    pub(super) fn pack_in_background(
+        &mut self,
+        store: &mut Store,
+        effort: Effort,
+        now: Instant,
+    ) -> bool {
         let is_wanted = store.packs() && (effort.release || store.is_memory_short());
         if !is_wanted || now < self.pack_at || store.available_segments(FREE_BESIDE) < FREE_BESIDE {
             return false;

@@ -1,8 +1,8 @@
-//! Beside: what background maintenance empties while nobody waits for memory, and how it moves live
-//! items.
+//! Background reclaiming: what maintenance empties while no store waits for memory, and how it
+//! moves live items.
 //!
-//! Why: docs/decisions/0034, 0039, 0067 and 0071. Tests: tests/overdue.rs,
-//! tests/reclaim.rs, tests/mass_expiration.rs.
+//! Why: docs/decisions/0034, 0039, 0067 and 0071. Tests: tests/overdue.rs, tests/reclaim.rs,
+//! tests/mass_expiration.rs.
 
 use super::{Allowance, Purpose, RESERVE, Reclaimer, Victim};
 use crate::clock::Instant;
@@ -80,7 +80,7 @@ impl Reclaimer {
                 }
                 let is_chosen = is_chosen || self.expire(store, effort, now);
                 let is_chosen = is_chosen || self.reclaim(store, now);
-                if !is_chosen && !self.pack_beside(store, effort, now) {
+                if !is_chosen && !self.pack_in_background(store, effort, now) {
                     let next = Instant(now.0 + SCAN_MS);
                     let pauses = self.reclaim_at > now;
                     self.nothing_dead_until = match pauses {
@@ -191,7 +191,7 @@ impl Reclaimer {
     /// Moves a live item of background maintenance's victim to those of its queue that have as long
     /// to live, while there is room; whether there was. If not, background maintenance rests:
     /// nobody needs what it would win.
-    pub(super) fn move_beside_requests(
+    pub(super) fn move_in_background(
         &mut self,
         store: &mut Store,
         located: &Located,
