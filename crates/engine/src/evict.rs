@@ -15,8 +15,7 @@
 
 mod packing; // which segments are compressed before anything leaves
 pub(crate) mod background; // what background maintenance does while nobody waits
-mod won; // room where nothing may leave for it
-pub(crate) mod room; // what is won for a long value, some in each call
+pub(crate) mod room; // memory that is reclaimed for one value
 
 use self::room::NO_EXTENT;
 use crate::clock::Instant;
@@ -50,10 +49,10 @@ const COPY_BYTES_MAX: usize = 256 << 10;
 /// Why a segment is emptied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Purpose {
-    /// To win back its dead bytes: live items stay in their queue.
+    /// To reclaim back its dead bytes: live items stay in their queue.
     Compact,
-    /// To win back what nobody needs: the same, but left to background maintenance while insertions
-    /// have room.
+    /// To reclaim back what nobody needs: the same, but left to background maintenance while
+    /// insertions have room.
     Expire,
     /// To compress what lives in it, which stays in its queue.
     Pack,
@@ -96,7 +95,7 @@ impl Allowance {
     /// Whether the rest of a victim is for the next call, when so much was done by this one.
     ///
     /// Entries and bytes have to be used up both: among small items it takes more entries than
-    /// usual to win the bytes that a large one needs.
+    /// usual to reclaim the bytes that a large one needs.
     #[inline]
     fn is_used_up(&self, done_bytes: usize) -> bool {
         (self.entries == 0 && done_bytes >= self.bytes)
@@ -275,7 +274,7 @@ impl Reclaimer {
         // caller waits.
         let mut copy_bytes = copies_for(spec.key_bytes + spec.value_bytes, store);
         if store.keeps() {
-            return self.win_room(store, queue, spec, now);
+            return self.reclaim_room(store, queue, spec, now);
         }
         loop {
             if let Some(room) = store.take_room(queue.into(), spec, now) {
@@ -588,7 +587,7 @@ impl Reclaimer {
         }
         let bytes = located.layout.total_bytes();
         // Without room for the copy the item leaves, whatever it is worth: to keep it would take
-        // the very memory that is being won.
+        // the very memory that is being reclaimed.
         let stream = self.stream_of(victim.purpose, queue);
         if bytes > allowance.copy_bytes
             || !store.move_to(located, stream, frequency, self.form(), now)

@@ -64,7 +64,7 @@ impl Shard {
         let bytes = prefix_bytes + value_bytes;
         let room = self.store.end_extent(extent, bytes, now);
         self.store.write_draft(room, bytes);
-        // What it takes was won before: nothing is due.
+        // What it takes was reclaimed before: nothing is due.
         self.draft_at(room, prefix_bytes, value_bytes, key)
     }
 

@@ -11,7 +11,7 @@
 use crate::clock::{Deadline, Instant};
 use crate::config::Effort;
 use crate::error::Error;
-use crate::evict::room::Won;
+use crate::evict::room::Reclaimed;
 use crate::evict::{Newest, Reclaimer};
 use crate::expire::Sweep;
 use crate::item::{LeaseState, Spec};
@@ -559,13 +559,23 @@ impl Shard {
 
     /// Frees about `bytes` for a long value, or as much as one call may; `copy_bytes` may still be
     /// copied for it.
-    pub(crate) fn win_some(&mut self, bytes: usize, copy_bytes: &mut usize, now: Instant) -> Won {
+    pub(crate) fn reclaim_some(
+        &mut self,
+        bytes: usize,
+        copy_bytes: &mut usize,
+        now: Instant,
+    ) -> Reclaimed {
         self.reclaimer
-            .win_some(&mut self.store, bytes, copy_bytes, now)
+            .reclaim_some(&mut self.store, bytes, copy_bytes, now)
     }
 
     /// Has segments free for so many bytes of short values, or does of that what one call may.
-    pub(crate) fn free_some(&mut self, bytes: usize, copy_bytes: &mut usize, now: Instant) -> Won {
+    pub(crate) fn free_some(
+        &mut self,
+        bytes: usize,
+        copy_bytes: &mut usize,
+        now: Instant,
+    ) -> Reclaimed {
         let segments = bytes.div_ceil(self.store.segment_bytes()) + FREE_BESIDE;
         self.reclaimer
             .free_some(&mut self.store, segments, copy_bytes, now)

@@ -13,7 +13,7 @@ use crate::clock::Instant;
 use crate::config::Config;
 use crate::error::Error;
 use crate::evict::Newest;
-use crate::evict::room::{STEP_BYTES, Won};
+use crate::evict::room::{Reclaimed, STEP_BYTES};
 use crate::item::HEADER_BYTES_MAX;
 use crate::key::Key;
 use crate::log::{PIECE_BYTES, extent_bytes, is_better_off_alone};
@@ -96,15 +96,15 @@ impl Reservation {
         extent.map(Pin::segment)
     }
 
-    /// Notes what one call has won for it; how many bytes.
+    /// Notes what one call has reclaimed for it; how many bytes.
     ///
     /// # Errors
     /// [`Error::Busy`] if too much was walked over for it.
-    fn note_won(&mut self, won: Won) -> Result<usize, Error> {
-        let walk_left = self.walk_bytes.checked_sub(won.walked_bytes);
+    fn note_reclaimed(&mut self, reclaimed: Reclaimed) -> Result<usize, Error> {
+        let walk_left = self.walk_bytes.checked_sub(reclaimed.walked_bytes);
         self.walk_bytes = walk_left.ok_or(Error::Busy)?;
         self.givers.idle = 0;
-        Ok(won.bytes)
+        Ok(reclaimed.bytes)
     }
 
     fn piece_bytes(&self) -> usize {
@@ -266,7 +266,7 @@ impl Cache {
         let extent = shard.store.begin_extent(reservation.item_bytes);
         drop(shard);
         let Some((extent, grown)) = extent else {
-            self.win(reservation, STEP_BYTES, now)?;
+            self.reclaim(reservation, STEP_BYTES, now)?;
             return Ok(None);
         };
         reservation.grown = grown;
@@ -286,9 +286,9 @@ impl Cache {
                 return Ok(true);
             }
             if !is_won {
-                let won = self.win(reservation, missing, now)?;
+                let reclaimed = self.reclaim(reservation, missing, now)?;
                 // Taken at once, before others can.
-                let _ = won > 0 && reservation.pledge.take(won.min(missing));
+                let _ = reclaimed > 0 && reservation.pledge.take(reclaimed.min(missing));
             }
         }
         Ok(false)
@@ -309,20 +309,20 @@ impl Cache {
     ///
     /// # Errors
     /// If none has anything to give up.
-    fn win(
+    fn reclaim(
         &self,
         reservation: &mut Reservation,
         bytes: usize,
         now: Instant,
     ) -> Result<usize, Error> {
-        let empty_bytes = self.win_empty(reservation.number, bytes);
+        let empty_bytes = self.reclaim_empty(reservation.number, bytes);
         if empty_bytes > 0 {
             return Ok(empty_bytes);
         }
         if reservation.givers.is_shared {
-            let won = self.win_oldest(reservation, bytes, now);
-            if won.is_any {
-                return reservation.note_won(won);
+            let reclaimed = self.reclaim_oldest(reservation, bytes, now);
+            if reclaimed.is_any {
+                return reservation.note_reclaimed(reclaimed);
             }
         }
         let (number, is_own) = self.giver(reservation);
@@ -334,10 +334,10 @@ impl Cache {
         }
         let floor = shard.store.share_bytes() / FLOOR_SHARE;
         if is_own || givers.is_pressing || shard.store.resident_bytes() > floor {
-            let won = shard.win_some(bytes, &mut reservation.copy_bytes, now);
+            let reclaimed = shard.reclaim_some(bytes, &mut reservation.copy_bytes, now);
             shard.set_newest(Newest::Stays);
-            if won.is_any {
-                return reservation.note_won(won);
+            if reclaimed.is_any {
+                return reservation.note_reclaimed(reclaimed);
             }
         }
         drop(shard);
@@ -358,23 +358,23 @@ impl Cache {
 
     /// Takes back about so many bytes of memory that items have left, from whichever shards have
     /// it: nothing alive leaves while there is such memory. How many bytes it was.
-    fn win_empty(&self, own: usize, bytes: usize) -> usize {
+    fn reclaim_empty(&self, own: usize, bytes: usize) -> usize {
         let sharing = self.sharing();
         let others = (own < sharing).then(|| (0..sharing).filter(move |&other| other != own));
-        let mut won = 0;
+        let mut reclaimed = 0;
         for number in std::iter::once(own).chain(others.into_iter().flatten()) {
             let mut shard = self.lock_beside_claims(&self.shards[number]);
-            while won < bytes {
+            while reclaimed < bytes {
                 match shard.store.release_piece() {
                     0 => break,
-                    piece_bytes => won += piece_bytes,
+                    piece_bytes => reclaimed += piece_bytes,
                 }
             }
-            if won >= bytes {
+            if reclaimed >= bytes {
                 break;
             }
         }
-        won
+        reclaimed
     }
 
     /// The shard that gives something up next, and whether it is the key's own.
@@ -391,16 +391,21 @@ impl Cache {
 
     /// Has what was stored first leave, in whichever shard: about so many bytes of short items, or
     /// one long one, behind which another shard's may be older.
-    fn win_oldest(&self, reservation: &mut Reservation, bytes: usize, now: Instant) -> Won {
+    fn reclaim_oldest(
+        &self,
+        reservation: &mut Reservation,
+        bytes: usize,
+        now: Instant,
+    ) -> Reclaimed {
         let Some(number) = self.shard_of_oldest() else {
-            return Won::default();
+            return Reclaimed::default();
         };
         let mut shard = self.lock_beside_claims(&self.shards[number]);
         shard.begin(now);
         let oldest = shard.reclaimer.oldest(&shard.store);
         let is_long = oldest.is_some_and(|oldest| shard.store.is_extent(oldest));
         let bytes = if is_long { 1 } else { bytes };
-        shard.win_some(bytes, &mut reservation.copy_bytes, now)
+        shard.reclaim_some(bytes, &mut reservation.copy_bytes, now)
     }
 
     /// The shard whose next victim was stored before those of the others.

@@ -73,13 +73,13 @@ impl Cache {
         let now = self.now();
         let mut shard = self.lock_beside_claims(&self.shards[plan.next]);
         shard.begin(now);
-        let won = match part.bytes {
+        let reclaimed = match part.bytes {
             0 => Default::default(),
             bytes => shard.free_some(bytes, &mut part.copy_bytes, now),
         };
-        let left = part.walk_bytes.checked_sub(won.walked_bytes);
+        let left = part.walk_bytes.checked_sub(reclaimed.walked_bytes);
         part.walk_bytes = left.unwrap_or(0);
-        if !won.is_any || left.is_none() {
+        if !reclaimed.is_any || left.is_none() {
             plan.next += 1;
         }
     }

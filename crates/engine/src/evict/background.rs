@@ -190,7 +190,7 @@ impl Reclaimer {
 
     /// Moves a live item of background maintenance's victim to those of its queue that have as long
     /// to live, while there is room; whether there was. If not, background maintenance rests:
-    /// nobody needs what it would win.
+    /// nobody needs what it would reclaim.
     pub(super) fn move_in_background(
         &mut self,
         store: &mut Store,

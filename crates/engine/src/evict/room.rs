@@ -1,15 +1,21 @@
-//! Room: memory that is won for one long value, some of it in each call.
+//! Room: memory that is reclaimed for one value, in steps for a long one.
 //!
-//! To win 256 MiB from small items takes half a second, so whoever needs that much asks again and
-//! again and others have their turns in between. A call walks over a bounded number of entries and
-//! bytes; what is half emptied stays the victim, for the next call or the next insertion.
+//! To reclaim 256 MiB from small items takes half a second. So whoever needs that much asks again
+//! and again, and others are served in between. A call processes a bounded number of entries and
+//! bytes; a segment that is half emptied stays the victim, for the next call or insertion.
 //!
-//! Why: docs/decisions/0053. Tests: tests/room.rs.
+//! Where nothing may be evicted, a store that finds no room compacts the segments with the least
+//! live bytes ([`Reclaimer::reclaim_room`]).
+//!
+//! Why: docs/decisions/0052, 0053. Tests: tests/room.rs, tests/keep.rs.
 
-use super::won::emptiest_of;
 use super::{Allowance, Newest, Purpose, RESERVE, Reclaimer};
 use crate::clock::Instant;
-use crate::store::Store;
+use crate::compaction::emptiest;
+use crate::item::Spec;
+use crate::log::Room;
+use crate::segment::Queue;
+use crate::store::{Store, extent_encoding};
 
 /// Entries that one call looks at.
 pub(crate) const STEP_ENTRIES: usize = 4_096;
@@ -17,9 +23,12 @@ pub(crate) const STEP_ENTRIES: usize = 4_096;
 /// than that and a segment, or a piece of an extent.
 pub(crate) const STEP_BYTES: usize = 2 << 20;
 
-/// What one call has won.
+/// Segments that are emptied for one store, at most.
+const ROUNDS_MAX: usize = 64;
+
+/// What one call has reclaimed.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Won {
+pub(crate) struct Reclaimed {
     /// Bytes that went back to the budget.
     pub(crate) bytes: usize,
     /// Bytes of entries that were looked at.
@@ -70,23 +79,23 @@ impl Reclaimer {
 
     /// Frees about `bytes` of memory, or as much as one call may; `copy_bytes` may still be copied
     /// for the room in all.
-    pub(crate) fn win_some(
+    pub(crate) fn reclaim_some(
         &mut self,
         store: &mut Store,
         bytes: usize,
         copy_bytes: &mut usize,
         now: Instant,
-    ) -> Won {
+    ) -> Reclaimed {
         self.leave_packing();
         let mut allowance = Allowance::for_room(*copy_bytes);
-        let mut won = Won::default();
-        while won.bytes < bytes {
+        let mut reclaimed = Reclaimed::default();
+        while reclaimed.bytes < bytes {
             let released = match store.release_piece() {
                 0 if store.keeps() || store.free_segments() > RESERVE => store.release_segment(),
                 bytes => bytes,
             };
             if released > 0 {
-                won.bytes += released;
+                reclaimed.bytes += released;
             } else if allowance.is_used_up(0) {
                 break;
             } else if self.has_victim_for_room(store, now) {
@@ -99,39 +108,39 @@ impl Reclaimer {
                 // What is kept for insertions goes last.
                 match store.release_segment() {
                     0 => break,
-                    bytes => won.bytes += bytes,
+                    bytes => reclaimed.bytes += bytes,
                 }
             }
-            won.is_any = true;
+            reclaimed.is_any = true;
         }
         *copy_bytes = allowance.copy_bytes;
-        won.walked_bytes = STEP_BYTES - allowance.walk_bytes;
-        won
+        reclaimed.walked_bytes = STEP_BYTES - allowance.walk_bytes;
+        reclaimed
     }
 
     /// Empties segments until so many can be opened, or as far as one call may; `copy_bytes` as in
-    /// [`Reclaimer::win_some`].
+    /// [`Reclaimer::reclaim_some`].
     pub(crate) fn free_some(
         &mut self,
         store: &mut Store,
         segments: usize,
         copy_bytes: &mut usize,
         now: Instant,
-    ) -> Won {
+    ) -> Reclaimed {
         self.leave_packing();
         let mut allowance = Allowance::for_room(*copy_bytes);
-        let mut won = Won::default();
+        let mut reclaimed = Reclaimed::default();
         while store.available_segments(segments) < segments && !allowance.is_used_up(0) {
             self.see_to_victim(store, now);
             if self.victim.is_none() {
                 break;
             }
             self.process(store, &mut allowance, now);
-            won.is_any = true;
+            reclaimed.is_any = true;
         }
         *copy_bytes = allowance.copy_bytes;
-        won.walked_bytes = STEP_BYTES - allowance.walk_bytes;
-        won
+        reclaimed.walked_bytes = STEP_BYTES - allowance.walk_bytes;
+        reclaimed
     }
 
     /// Gives up to `bytes` of this shard's memory back to the shared budget, but keeps `floor`.
@@ -191,4 +200,49 @@ impl Reclaimer {
             self.choose(store, now);
         }
     }
+
+    /// Room for an item of `spec` where nothing may leave for it: expired and deleted bytes are
+    /// reclaimed, as far as copies of two segments go. What they reclaim is there for the next one.
+    pub(super) fn reclaim_room(
+        &mut self,
+        store: &mut Store,
+        queue: Queue,
+        spec: &Spec,
+        now: Instant,
+    ) -> Option<Room> {
+        let mut copy_bytes = 2 * store.segment_bytes();
+        for _ in 0..ROUNDS_MAX {
+            if let Some(room) = store.take_room(queue.into(), spec, now) {
+                return Some(room);
+            }
+            let bytes = spec.total_bytes(extent_encoding(now));
+            let takes_extent = store.wants_extent(spec, now) && store.may_take_extent(bytes);
+            if takes_extent && store.release_free() {
+                continue;
+            }
+            let is_purged = store.purge_for_room();
+            if self.victim.is_none() {
+                match emptiest_of(store, now) {
+                    Some(segment) => self.set_victim(store, segment, Purpose::Compact, 0),
+                    None if is_purged => continue,
+                    None => return None,
+                }
+            }
+            let freed = store.counts.segments_freed;
+            self.finish_victim(store, &mut copy_bytes, now);
+            if store.counts.segments_freed == freed {
+                break;
+            }
+        }
+        store.take_room(queue.into(), spec, now)
+    }
+}
+
+/// A full segment to be emptied of which least is alive. If there is none, an open one with dead
+/// bytes counts as full.
+pub(super) fn emptiest_of(store: &mut Store, now: Instant) -> Option<u32> {
+    emptiest(store, now).or_else(|| {
+        let is_sealed = store.seal_deadest(now);
+        is_sealed.then(|| emptiest(store, now)).flatten()
+    })
 }
