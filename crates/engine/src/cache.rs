@@ -27,7 +27,7 @@ mod training; // which families of values are compressed
 mod optimistic; // reads that take no lock
 mod attach; // how a cache goes on with what another process left
 mod checkpoint; // how it leaves its memory to another process
-mod making; // how a cache is made
+mod build; // how a cache is made
 
 pub use self::checkpoint::Checkpoint;
 pub use self::claims::{Claims, Snapshot, WantedShards};

@@ -49,9 +49,9 @@ const COPY_BYTES_MAX: usize = 256 << 10;
 /// Why a segment is emptied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Purpose {
-    /// To reclaim back its dead bytes: live items stay in their queue.
+    /// To reclaim its dead bytes: live items stay in their queue.
     Compact,
-    /// To reclaim back what nobody needs: the same, but left to background maintenance while
+    /// To reclaim what nobody needs: the same, but left to background maintenance while
     /// insertions have room.
     Expire,
     /// To compress what lives in it, which stays in its queue.

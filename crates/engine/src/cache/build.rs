@@ -1,5 +1,5 @@
-//! Making: how a cache is put together of shards, those that share its memory and those of spaces'
-//! own.
+//! Build: how a cache is made of its shards, those that share its memory and those of no-eviction
+//! partitions.
 //!
 //! Tests: tests/evict.rs, tests/keep.rs.
 
@@ -39,7 +39,7 @@ use crate::watch::Watch;
 const MEMORY_BYTES_MIN: usize = 16 << 10;
 
 /// What all shards of a cache are made with.
-struct Making<'c> {
+struct Build<'c> {
     config: &'c Config,
     hasher: Hasher,
     seed: u64,
@@ -54,7 +54,7 @@ struct Making<'c> {
 }
 
 impl Cache {
-    /// Checks the sizes that a cache is to have, without making it.
+    /// Checks the sizes that a cache is to have, without building it.
     ///
     /// # Errors
     /// [`Error::MemoryTooSmall`] below 16 KiB, [`Error::Keep`] if the shares of spaces' own are
@@ -147,7 +147,7 @@ impl Cache {
         let seed = state_file.as_ref().map(|state_file| state_file.header.seed);
         let seed = seed.or(config.seed).unwrap_or_else(random_seed);
         let hasher = Hasher::with_seed(seed);
-        let making = Making {
+        let build = Build {
             config: &config,
             seed,
             insight: Arc::new(Mutex::new(insight)),
@@ -160,28 +160,28 @@ impl Cache {
         };
         let kept = config.keep.iter().map(|&bytes| Kept::of(&config, bytes));
         let kept: Box<[Kept]> = kept.collect();
-        let sharing = (0..geometry.shards).map(|number| making.store(number, &geometry, &budget));
+        let sharing = (0..geometry.shards).map(|number| build.store(number, &geometry, &budget));
         let own = (geometry.shards..).zip(&kept).map(|(number, kept)| {
-            let mut store = making.store(number, &kept.geometry, &kept.budget)?;
+            let mut store = build.store(number, &kept.geometry, &kept.budget)?;
             store.keep_all();
             Ok(store)
         });
         let mut stores = sharing.chain(own).collect::<Result<Vec<_>, Error>>()?;
-        let mut left = match making.rebuild(&mut stores) {
+        let mut left = match build.rebuild(&mut stores) {
             Ok(left) => left,
             Err(why) => return Ok(Err(why)),
         };
-        let attached = making
+        let attached = build
             .state_file
             .map(|state_file| state_file.attached(&mut left));
         let mut left = left.into_iter();
         let shards = stores.into_iter().enumerate().map(|(number, store)| {
             let mut shard_cell = match number.checked_sub(geometry.shards) {
-                None => making.cell(number, &geometry, store, below),
+                None => build.cell(number, &geometry, store, below),
                 // What is kept is no part of what the insights tell of the cache.
-                Some(share) => making.cell(number, &kept[share].geometry, store, 0),
+                Some(share) => build.cell(number, &kept[share].geometry, store, 0),
             };
-            if making.state_file.is_some() {
+            if build.state_file.is_some() {
                 shard_cell.go_on(|shard| match left.next() {
                     Some(left) => shard.go_on(left.versions, left.flush_at, left.reclaiming),
                     None => shard.go_on(0, None, None),
@@ -194,13 +194,13 @@ impl Cache {
             shards,
             kept,
             shard_shift: 64 - geometry.shards.ilog2(),
-            hasher: making.hasher,
+            hasher: build.hasher,
             wishes: Wishes::of(&config),
             ballast: Ballast::default(),
             budget,
             drafts: Arc::new(DraftShare::of(memory)),
             segment_bytes: 1 << geometry.segment_shift,
-            insight: making.insight,
+            insight: build.insight,
             hits: Hits::of(config.threads),
             attached,
             extender: Extender::default(),
@@ -210,7 +210,7 @@ impl Cache {
     }
 }
 
-impl Making<'_> {
+impl Build<'_> {
     /// An empty store that draws on a budget.
     fn store(
         &self,
