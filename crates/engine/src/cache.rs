@@ -14,7 +14,7 @@ mod claims; // how a section keeps the shards of its keys to itself
 mod insights;
 mod listing; // how keys are listed and drawn, why none is missed
 mod geometry;
-mod kept; // spaces with memory of their own
+mod no_eviction; // spaces with memory of their own, of which nothing is evicted
 mod audit;
 mod spaces;
 mod drafts; // room for values that come in pieces, a long one's in steps
@@ -33,8 +33,8 @@ pub use self::checkpoint::Checkpoint;
 pub use self::claims::{Claims, Snapshot, WantedShards};
 pub use self::drafts::{Reservation, Reserved};
 pub use self::extent_reservations::ExtentReservation;
-pub use self::kept::KeptStats;
 pub use self::maintenance::Maintenance;
+pub use self::no_eviction::NoEvictionStats;
 pub use self::reclaim_plan::ReclaimPlan;
 pub use self::timeline::{ExpiryTimeline, Leaving};
 
@@ -61,8 +61,8 @@ use crate::table::Probe;
 use crate::update::UpdateLimits;
 use attach::AttachedState;
 use cell::{Locked, ShardCell};
-use kept::Kept;
 use maintenance::Wishes;
+use no_eviction::NoEvictionPartition;
 use optimistic::Hits;
 use resize::Ballast;
 use training::Training;
@@ -81,7 +81,7 @@ const GROUP_KEYS: usize = 32;
 pub struct Cache {
     /// Those that share the memory, then one for each share of spaces' own.
     shards: Box<[ShardCell]>,
-    kept: Box<[Kept]>,
+    partitions: Box<[NoEvictionPartition]>,
     /// Right shift that makes a hash a shard number.
     shard_shift: u32,
     hasher: Hasher,
@@ -180,7 +180,7 @@ impl Cache {
     #[inline]
     fn number_of(&self, key: Key<'_>) -> usize {
         if let Some(share) = key.space().share()
-            && share < self.kept.len()
+            && share < self.partitions.len()
         {
             return self.sharing() + share;
         }

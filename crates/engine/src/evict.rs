@@ -273,7 +273,7 @@ impl Reclaimer {
         // For all victims together: copies beyond it would fill what they are to free, and the
         // caller waits.
         let mut copy_bytes = copies_for(spec.key_bytes + spec.value_bytes, store);
-        if store.keeps() {
+        if store.never_evicts() {
             return self.reclaim_room(store, queue, spec, now);
         }
         loop {
@@ -299,7 +299,7 @@ impl Reclaimer {
         if store.extend(located, more) {
             return true;
         }
-        if store.keeps() || !store.can_extend(located, more) {
+        if store.never_evicts() || !store.can_extend(located, more) {
             return false;
         }
         self.leave_packing();
@@ -352,7 +352,7 @@ impl Reclaimer {
     /// Makes the segment the victim that should go first.
     fn choose(&mut self, store: &mut Store, now: Instant) {
         let scan = CompactionScan::of(store, None, now);
-        if !self.compact(store, &scan) && !self.pack(store) && !store.keeps() {
+        if !self.compact(store, &scan) && !self.pack(store) && !store.never_evicts() {
             self.choose_to_evict(store, &scan, now);
         }
     }
@@ -459,7 +459,7 @@ impl Reclaimer {
 
     /// Segments that should be free: the reserve, and what the ghosts are to get.
     fn free_wanted(&self, store: &Store) -> usize {
-        if store.keeps() {
+        if store.never_evicts() {
             return store.free_ahead(RESERVE);
         }
         let ghost_bytes = match self.ghosts_wanted {
@@ -592,7 +592,7 @@ impl Reclaimer {
         if bytes > allowance.copy_bytes
             || !store.move_to(located, stream, frequency, self.form(), now)
         {
-            if store.keeps() {
+            if store.never_evicts() {
                 return true;
             }
             let max = &mut store.counts.dead_at_eviction_max_ppm;

@@ -61,8 +61,8 @@ pub mod cache; // the engine's public face
 
 pub use arena::{Draft, Handle};
 pub use cache::{
-    Cache, Checkpoint, Claims, ExpiryTimeline, ExtentReservation, KeptStats, Leaving, Maintenance,
-    ReclaimPlan, Reservation, Reserved, Snapshot, WantedShards,
+    Cache, Checkpoint, Claims, ExpiryTimeline, ExtentReservation, Leaving, Maintenance,
+    NoEvictionStats, ReclaimPlan, Reservation, Reserved, Snapshot, WantedShards,
 };
 pub use claim::section::Extended;
 pub use claim::{Intent, claim_releases, mark_waits_in};

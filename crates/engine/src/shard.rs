@@ -402,7 +402,9 @@ impl Shard {
     /// Whether an item of `spec` is to wait for room instead of having others leave at once. Where
     /// nothing may leave, that does not take long.
     fn waits_for_room(&self, spec: &Spec, now: Instant) -> bool {
-        self.reclaimer.waits_for_room() && !self.store.keeps() && self.store.wants_extent(spec, now)
+        self.reclaimer.waits_for_room()
+            && !self.store.never_evicts()
+            && self.store.wants_extent(spec, now)
     }
 
     /// Writes an item for which there is no room over a longer one, where nothing may leave: who
@@ -417,7 +419,7 @@ impl Shard {
     ) -> Result<Located, Error> {
         match (old, content) {
             (Some(old), Content::Bytes(value))
-                if self.store.keeps() && self.store.fits_by_force(&old, spec) =>
+                if self.store.never_evicts() && self.store.fits_by_force(&old, spec) =>
             {
                 let layout = self.store.overwrite(&old, spec, key.bytes(), value);
                 Ok(Located { layout, ..old })

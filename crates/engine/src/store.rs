@@ -18,7 +18,7 @@ mod bulk_unlink; // many items at once, by whole segments
 mod drafts; // values that are still being received
 mod sums; // checksums of its memory, where that outlives the process
 mod rebuild; // how what a process left becomes a store again
-mod keep; // a store of which nothing may leave for want of room
+mod no_eviction; // what differs in the store of a no-eviction partition
 mod in_place; // items that are written over where they lie
 mod grow; // values that are edited, and grow, where they lie
 mod packing; // values that are compressed
@@ -114,7 +114,7 @@ pub(crate) struct Store {
     /// When it looks again whether very much has died at once.
     no_bulk_unlink_until: Instant,
     /// Whether nothing may leave for want of room.
-    keeps: bool,
+    never_evicts: bool,
     /// None until there are dictionaries.
     packing: Option<Box<packing::Packing>>,
 }
@@ -133,7 +133,7 @@ impl Store {
             sum_place: sums::SumPlace::default(),
             no_bulk_unlink_until: Instant(0),
             purge_at: 0,
-            keeps: false,
+            never_evicts: false,
             packing: None,
         }
     }

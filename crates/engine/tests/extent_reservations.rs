@@ -249,12 +249,12 @@ fn where_nothing_may_leave_it_is_stored_or_refused_at_once() {
         }
     }
     assert!(stored >= 4, "{stored}");
-    let refused = cache.kept_stats()[0].refused;
+    let refused = cache.no_eviction_stats()[0].refused;
     let name = name(stored);
     let key = cache.key_in(Space::kept(0, 1), &name).unwrap();
     // Who can do without was not refused.
     assert!(whole(cache, key, LONG).is_err());
-    assert_eq!(cache.kept_stats()[0].refused, refused);
+    assert_eq!(cache.no_eviction_stats()[0].refused, refused);
     cache.audit().unwrap();
 }
 

@@ -117,7 +117,7 @@ fn a_share_holds_most_of_its_bytes_whatever_their_sizes() {
             let timed = keeping(2 * share, &[share]);
             let space = Space::kept(0, 1);
             let items = fill(&timed, space, bytes);
-            let kept = timed.cache.kept_stats()[0];
+            let kept = timed.cache.no_eviction_stats()[0];
             assert_eq!((kept.items, kept.memory_bytes), (items, share as u64));
             assert!(kept.refused > 0);
             let percent = kept.used_bytes * 100 / share as u64;

@@ -693,7 +693,7 @@ fn in_a_database_that_keeps_what_does_not_fit_is_refused_and_what_is_no_longer_s
         stored += 1;
     }
     assert!((2..4).contains(&stored), "{stored}");
-    assert_eq!(full.state.cache.kept_stats()[0].refused, 1);
+    assert_eq!(full.state.cache.no_eviction_stats()[0].refused, 1);
     let other = pattern(6, 5 * MIB);
     let request = frame(&[b"SETEX", b"key 0", b"1000", &other]);
     assert_eq!(full.in_turns(&mut client, &request).0, b"+OK\r\n");

@@ -17,7 +17,7 @@ impl Cache {
     /// The first [`Inconsistency`], which is a defect of the engine.
     pub fn audit(&self) -> Result<Audit, Inconsistency> {
         let left_of = |budget: &Budget| budget.left() + budget.pledged();
-        let own = self.kept.iter().map(|kept| left_of(&kept.budget));
+        let own = self.partitions.iter().map(|kept| left_of(&kept.budget));
         let left = left_of(&self.budget) + own.sum::<usize>();
         let mut audit = Audit {
             memory_bytes: self.config().memory_bytes as u64,
@@ -36,11 +36,11 @@ impl Cache {
         outcome?;
         let mut held = 0;
         self.each_shard(|shard| held += shard.store.held_bytes());
-        let own = self.kept.iter().map(|kept| kept.budget.held());
+        let own = self.partitions.iter().map(|kept| kept.budget.held());
         let known = self.budget.held() + own.sum::<usize>();
         equal("bytes held by all", known as u64, held as u64)?;
         let sharing = self.config.memory_bytes - self.kept_bytes();
-        let own = self.kept.iter().map(|kept| kept.geometry.fixed_bytes);
+        let own = self.partitions.iter().map(|kept| kept.geometry.fixed_bytes);
         let fixed = Geometry::of(&self.config, sharing).fixed_bytes + own.sum::<usize>();
         audit.check_memory((fixed + self.training_bytes()) as u64)?;
         Ok(audit)

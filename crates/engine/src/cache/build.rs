@@ -10,8 +10,8 @@ use super::Cache;
 use super::attach::{Plan, RestoredShard, StateFile};
 use super::cell::{Lock, PREFETCH_BYTES_MIN, ShardCell};
 use super::geometry::Geometry;
-use super::kept::Kept;
 use super::maintenance::Wishes;
+use super::no_eviction::NoEvictionPartition;
 use super::optimistic::Hits;
 use super::resize::Ballast;
 use super::training::Training;
@@ -65,7 +65,7 @@ impl Cache {
             let min = MEMORY_BYTES_MIN;
             return Err(Error::MemoryTooSmall { bytes, min });
         }
-        Kept::check(config)
+        NoEvictionPartition::check(config)
     }
 
     /// Makes a cache; reserves address space but touches no memory yet, save for the insights'.
@@ -158,14 +158,19 @@ impl Cache {
             now,
             state_file: state_file.as_ref(),
         };
-        let kept = config.keep.iter().map(|&bytes| Kept::of(&config, bytes));
-        let kept: Box<[Kept]> = kept.collect();
+        let partitions = config
+            .keep
+            .iter()
+            .map(|&bytes| NoEvictionPartition::of(&config, bytes));
+        let partitions: Box<[NoEvictionPartition]> = partitions.collect();
         let sharing = (0..geometry.shards).map(|number| build.store(number, &geometry, &budget));
-        let own = (geometry.shards..).zip(&kept).map(|(number, kept)| {
-            let mut store = build.store(number, &kept.geometry, &kept.budget)?;
-            store.keep_all();
-            Ok(store)
-        });
+        let own = (geometry.shards..)
+            .zip(&partitions)
+            .map(|(number, partition)| {
+                let mut store = build.store(number, &partition.geometry, &partition.budget)?;
+                store.disable_eviction();
+                Ok(store)
+            });
         let mut stores = sharing.chain(own).collect::<Result<Vec<_>, Error>>()?;
         let mut left = match build.rebuild(&mut stores) {
             Ok(left) => left,
@@ -179,7 +184,7 @@ impl Cache {
             let mut shard_cell = match number.checked_sub(geometry.shards) {
                 None => build.cell(number, &geometry, store, below),
                 // What is kept is no part of what the insights tell of the cache.
-                Some(share) => build.cell(number, &kept[share].geometry, store, 0),
+                Some(share) => build.cell(number, &partitions[share].geometry, store, 0),
             };
             if build.state_file.is_some() {
                 shard_cell.go_on(|shard| match left.next() {
@@ -192,7 +197,7 @@ impl Cache {
         let shards: Box<[ShardCell]> = shards.collect();
         Ok(Ok(Cache {
             shards,
-            kept,
+            partitions,
             shard_shift: 64 - geometry.shards.ilog2(),
             hasher: build.hasher,
             wishes: Wishes::of(&config),

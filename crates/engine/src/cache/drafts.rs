@@ -192,7 +192,7 @@ impl Cache {
         }
         let is_shared = kept.is_none() && !shard.store.counts(extent_bytes);
         drop(shard);
-        let budget = kept.map_or(&self.budget, |kept| &self.kept[kept].budget);
+        let budget = kept.map_or(&self.budget, |kept| &self.partitions[kept].budget);
         Ok(Reservation {
             key: key.bytes().into(),
             space: key.space(),

@@ -68,7 +68,7 @@ impl Reclaimer {
                 if store.begin_bulk_unlink(now) {
                     return true;
                 }
-                let is_needed = store.keeps() && store.is_memory_short();
+                let is_needed = store.never_evicts() && store.is_memory_short();
                 let is_chosen = self.compact_unlinked(store)
                     || if (effort.release && effort.begins) || is_needed {
                         self.compact(store, &CompactionScan::of(store, None, now))

@@ -91,7 +91,9 @@ impl Reclaimer {
         let mut reclaimed = Reclaimed::default();
         while reclaimed.bytes < bytes {
             let released = match store.release_piece() {
-                0 if store.keeps() || store.free_segments() > RESERVE => store.release_segment(),
+                0 if store.never_evicts() || store.free_segments() > RESERVE => {
+                    store.release_segment()
+                }
                 bytes => bytes,
             };
             if released > 0 {
@@ -101,7 +103,10 @@ impl Reclaimer {
             } else if self.has_victim_for_room(store, now) {
                 let freed = store.counts.segments_freed;
                 self.process(store, &mut allowance, now);
-                if store.keeps() && self.victim.is_none() && store.counts.segments_freed == freed {
+                if store.never_evicts()
+                    && self.victim.is_none()
+                    && store.counts.segments_freed == freed
+                {
                     break;
                 }
             } else {
@@ -175,7 +180,7 @@ impl Reclaimer {
 
     /// Whether there is a segment to be emptied for room.
     fn has_victim_for_room(&mut self, store: &mut Store, now: Instant) -> bool {
-        if store.keeps() {
+        if store.never_evicts() {
             store.purge_for_room();
             if self.victim.is_none()
                 && let Some(segment) = emptiest_of(store, now)

@@ -59,7 +59,7 @@ impl Store {
 
     /// Makes every item of a space that nobody names any more a miss.
     pub(crate) fn retire_space(&mut self, space: Space) {
-        if self.keeps && self.tally.has_only(space) {
+        if self.never_evicts && self.tally.has_only(space) {
             // Stores are refused until the memory is back, so it is marked at once.
             self.flush();
             return;

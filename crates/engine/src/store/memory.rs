@@ -34,7 +34,7 @@ impl Store {
         }
         loop {
             let slot = self.index.insert(hash, offset);
-            if slot.is_some() || self.keeps {
+            if slot.is_some() || self.never_evicts {
                 return slot;
             }
             let in_the_way = self.located_at(self.index.least_used(hash));

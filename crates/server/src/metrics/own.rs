@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use cellar_engine::{KeptStats, Restored};
+use cellar_engine::{NoEvictionStats, Restored};
 
 use super::facts::{Facts, lag_bounds_ms};
 use super::text::{Family, MetricType, Samples};
@@ -455,9 +455,13 @@ fn each_restored(facts: &Facts<'_>, samples: &mut Samples<'_>, value: impl Fn(&R
     }
 }
 
-fn each_kept(facts: &Facts<'_>, samples: &mut Samples<'_>, value: impl Fn(&KeptStats) -> u64) {
+fn each_kept(
+    facts: &Facts<'_>,
+    samples: &mut Samples<'_>,
+    value: impl Fn(&NoEvictionStats) -> u64,
+) {
     let shares = facts.state.settings.keep.shares();
-    for (share, kept) in shares.iter().zip(facts.state.cache.kept_stats()) {
+    for (share, kept) in shares.iter().zip(facts.state.cache.no_eviction_stats()) {
         samples.with(&[("databases", &share.names())], value(&kept));
     }
 }

@@ -456,7 +456,7 @@ fn error_stats(facts: &InfoFacts<'_>, text: &mut InfoText) {
 fn kept(facts: &InfoFacts<'_>, text: &mut InfoText) {
     let state = facts.call.context.state;
     let shares = state.settings.keep.shares().iter();
-    for (number, (share, kept)) in shares.zip(state.cache.kept_stats()).enumerate() {
+    for (number, (share, kept)) in shares.zip(state.cache.no_eviction_stats()).enumerate() {
         let databases = share.names().replace(',', "+");
         let (memory, used) = (kept.memory_bytes, kept.used_bytes);
         let (keys, refused) = (kept.items, kept.refused);

@@ -1,9 +1,9 @@
-//! Kept: spaces with memory of their own, of which nothing leaves for want of room.
+//! No-eviction partitions: spaces with memory of their own, of which nothing is evicted.
 //!
-//! Each share of [`Config::keep`](crate::Config::keep) is one more shard with its own budget, which
-//! the space's number names. So neither can other spaces take its memory, nor it theirs, and all
-//! that goes through the shards one by one meets what is kept as well. What differs in a shard
-//! stands in `store/keep.rs`.
+//! Each share of [`Config::keep`](crate::Config::keep) is one more shard with its own budget; the
+//! number of a space says which. So no other space can take its memory, nor it theirs, and whatever
+//! goes through the shards one by one covers it too. What differs in a shard is in
+//! `store/no_eviction.rs`.
 //!
 //! Why: docs/decisions/0052. Tests: tests/keep.rs.
 
@@ -22,7 +22,7 @@ const KEPT_PART: usize = 2;
 
 /// A share of memory.
 #[derive(Debug)]
-pub(super) struct Kept {
+pub(super) struct NoEvictionPartition {
     pub(super) budget: Arc<Budget>,
     pub(super) geometry: Geometry,
     bytes: usize,
@@ -30,7 +30,7 @@ pub(super) struct Kept {
 
 /// What a share of memory holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct KeptStats {
+pub struct NoEvictionStats {
     /// Its memory.
     pub memory_bytes: u64,
     /// Bytes of it that hold what lives, bookkeeping, and what is unused between. A share refuses
@@ -42,7 +42,7 @@ pub struct KeptStats {
     pub refused: u64,
 }
 
-impl Kept {
+impl NoEvictionPartition {
     /// Checks that the shares leave enough to the cache.
     pub(super) fn check(config: &Config) -> Result<(), Error> {
         let (bytes, max) = (
@@ -57,9 +57,9 @@ impl Kept {
         Ok(())
     }
 
-    pub(super) fn of(config: &Config, bytes: usize) -> Kept {
+    pub(super) fn of(config: &Config, bytes: usize) -> NoEvictionPartition {
         let geometry = Geometry::alone(config, bytes);
-        Kept {
+        NoEvictionPartition {
             budget: Arc::new(Budget::new(bytes - geometry.fixed_bytes)),
             geometry,
             bytes,
@@ -79,7 +79,7 @@ impl Cache {
     /// How many shards share the memory that is no space's own.
     #[inline]
     pub(super) fn sharing(&self) -> usize {
-        self.shards.len() - self.kept.len()
+        self.shards.len() - self.partitions.len()
     }
 
     /// Bytes of memory that are no space's own, as the cache was made.
@@ -89,23 +89,26 @@ impl Cache {
 
     /// Bytes of all shares that are spaces' own.
     pub(super) fn kept_bytes(&self) -> usize {
-        self.kept.iter().map(|kept| kept.bytes).sum()
+        self.partitions
+            .iter()
+            .map(|partition| partition.bytes)
+            .sum()
     }
 
     /// What each share of [`Config::keep`] holds, in their order; locks one after the other.
     #[must_use]
-    pub fn kept_stats(&self) -> Vec<KeptStats> {
+    pub fn no_eviction_stats(&self) -> Vec<NoEvictionStats> {
         let now = self.now();
         let cells = self.shards[self.sharing()..].iter();
-        let stats = cells.zip(&self.kept).map(|(cell, kept)| {
+        let stats = cells.zip(&self.partitions).map(|(cell, partition)| {
             let shard = self.lock_beside_claims(cell);
             let mut stats = Stats::default();
             shard.add_to(&mut stats, now);
-            let segment_bytes = 1 << kept.geometry.segment_shift;
-            let idle = kept.budget.left() + shard.store.free_segments() * segment_bytes;
-            let used = (kept.bytes - idle) as u64;
-            KeptStats {
-                memory_bytes: kept.bytes as u64,
+            let segment_bytes = 1 << partition.geometry.segment_shift;
+            let idle = partition.budget.left() + shard.store.free_segments() * segment_bytes;
+            let used = (partition.bytes - idle) as u64;
+            NoEvictionStats {
+                memory_bytes: partition.bytes as u64,
                 used_bytes: used.saturating_sub(stats.dead_bytes),
                 items: stats.items,
                 refused: shard.store.counts.refused,

@@ -1,4 +1,4 @@
-//! Keep: the store of a no-eviction partition.
+//! No eviction: the store of a partition of which nothing is evicted.
 //!
 //! Some segments are reserved for compaction: stores leave them free, so that the live items of a
 //! segment can always be moved and its other bytes reclaimed. A write that does not make an item
@@ -21,20 +21,20 @@ const PURGED_FOR_ROOM: usize = 512;
 
 impl Store {
     /// Has all that is stored stay.
-    pub(crate) fn keep_all(&mut self) {
-        self.keeps = true;
+    pub(crate) fn disable_eviction(&mut self) {
+        self.never_evicts = true;
         self.log.set_compaction_reserve(COMPACTION_RESERVE);
     }
 
     /// Whether nothing may leave for want of room.
     #[inline]
-    pub(crate) fn keeps(&self) -> bool {
-        self.keeps
+    pub(crate) fn never_evicts(&self) -> bool {
+        self.never_evicts
     }
 
     /// How many segments are to be free ahead of stores.
     pub(crate) fn free_ahead(&self, usual: usize) -> usize {
-        if self.keeps {
+        if self.never_evicts {
             COMPACTION_RESERVE + usual
         } else {
             usual
@@ -46,7 +46,7 @@ impl Store {
     #[inline]
     pub(crate) fn begin_rewrite(&mut self, old: Option<&Located>, spec: &Spec) {
         let is_longer = |old: &Located| spec.value_bytes > old.layout.value_bytes;
-        if self.keeps && old.is_some_and(|old| !is_longer(old)) {
+        if self.never_evicts && old.is_some_and(|old| !is_longer(old)) {
             self.log
                 .set_compaction_reserve(COMPACTION_RESERVE_OF_REWRITES);
         }
@@ -55,7 +55,7 @@ impl Store {
     /// Sets the reserve for all stores again.
     #[inline]
     pub(crate) fn end_rewrite(&mut self) {
-        if self.keeps {
+        if self.never_evicts {
             self.log.set_compaction_reserve(COMPACTION_RESERVE);
         }
     }
@@ -96,7 +96,7 @@ impl Store {
 
     /// Counts a store that found no room; returns what to say to its owner.
     pub(crate) fn refuse(&mut self) -> Error {
-        if !self.keeps {
+        if !self.never_evicts {
             return Error::Busy;
         }
         self.counts.refused += 1;
