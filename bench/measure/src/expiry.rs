@@ -2,12 +2,12 @@
 //!
 //! Two scenes, each with a fresh server on one processor and the load on another; the servers take
 //! turns. In the *steady state* items of mixed times to live are stored at a fixed rate: how much
-//! of what is held is dead all day? In a *wave* the time of many items is over in one and the same
+//! of what is held is dead all day? In a *mass expiration* many items expire in one and the same
 //! second, while gets for items that stay go on: how long do the dead stay, who notices?
 
 pub(crate) mod figures;
 mod steady;
-mod wave;
+mod mass_expiration;
 
 use clap::{Args, value_parser};
 use serde::Serialize;
@@ -19,7 +19,7 @@ use cellar_load::{
     Drive, Error, Limit, NS_PER_S, Plan, Recipe, Records, Server, TtlMix, Wire, load, parse_count,
 };
 use figures::Informant;
-use wave::Wave;
+use mass_expiration::MassExpiration;
 
 /// Keys of different lengths, so that the kinds of items never meet.
 const LASTING_KEY_BYTES: usize = 16;
@@ -77,7 +77,7 @@ pub(crate) struct ExpiryArgs {
     #[arg(long, default_value = "20k", value_parser = parse_count)]
     #[arg(default_value_if("quick", "true", "3k"))]
     gets: u64,
-    /// Seconds of gets before a wave
+    /// Seconds of gets before a mass expiration
     #[arg(long, default_value_t = 4, value_parser = value_parser!(u64).range(1..))]
     #[arg(default_value_if("quick", "true", "3"))]
     before_s: u64,
@@ -85,7 +85,7 @@ pub(crate) struct ExpiryArgs {
     #[arg(long, default_value_t = 6)]
     #[arg(default_value_if("quick", "true", "2"))]
     during_s: u64,
-    /// Rounds of the waves
+    /// Rounds of the mass expirations
     #[arg(long, default_value_t = 4)]
     #[arg(default_value_if("quick", "true", "1"))]
     rounds: usize,
@@ -107,7 +107,7 @@ impl Measurement for ExpiryArgs {
         let steady = contenders.iter().map(|it| steady::measure(self, it));
         Ok(json!({
             "steady": steady.collect::<Result<Value, _>>()?,
-            "waves": wave::measure(self, &Wave::all(&contenders))?,
+            "waves": mass_expiration::measure(self, &MassExpiration::all(&contenders))?,
         }))
     }
 }

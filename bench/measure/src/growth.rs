@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use cellar_engine::{
-    Cache, Clock, Config, DeleteOptions, Instant, ManualClock, SetOptions, Maintenance,
+    Cache, Clock, Config, DeleteOptions, Instant, Maintenance, ManualClock, SetOptions,
 };
 use clap::Args;
 use serde::Serialize;

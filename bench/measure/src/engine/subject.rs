@@ -8,7 +8,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cellar_engine::{Cache, Clock, Config, Instant, Key, ManualClock, SetOptions, Maintenance};
+use cellar_engine::{Cache, Clock, Config, Instant, Key, Maintenance, ManualClock, SetOptions};
 use clap::ValueEnum;
 use serde::Serialize;
 

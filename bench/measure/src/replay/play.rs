@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cellar_engine::{
-    Cache, Config, Deadline, DeleteOptions, Error as Refusal, Instant, Key, ManualClock,
-    ScanCursor, SetOptions, Stats, Maintenance,
+    Cache, Config, Deadline, DeleteOptions, Error as Refusal, Instant, Key, Maintenance,
+    ManualClock, ScanCursor, SetOptions, Stats,
 };
 
 use serde::Serialize;

@@ -1,4 +1,4 @@
-//! Wave: the time of many items is over in one and the same second.
+//! MassExpiration: the time of many items is over in one and the same second.
 //!
 //! Deadlines are whole seconds of the wall clock, in the same words for every server. The gets
 //! begin so long before the deadline as their first part lasts. Memory is watched in a run of its
@@ -21,7 +21,7 @@ use cellar_load::{
 const MARGIN_NS: u64 = 200_000_000;
 /// What it may take to store an item, and how long a server may take to come to rest then.
 const FILL_NS: u64 = 8_000;
-const REST_NS: u64 = 5 * NS_PER_S;
+const SETTLE_NS: u64 = 5 * NS_PER_S;
 const POLL: Duration = Duration::from_millis(100);
 /// Length of a slice.
 const SLICE_NS: u64 = NS_PER_S / 2;
@@ -31,23 +31,23 @@ const SLICE_GETS_MIN: usize = 1000;
 const LEFT_SHARE: u64 = 100;
 
 /// A server that takes part, and how its items lie.
-pub(super) struct Wave<'a> {
+pub(super) struct MassExpiration<'a> {
     contender: &'a ExpiryContender,
     /// Whether both kinds of items are stored at the same time, so that the dead lie among those
     /// that stay.
     is_mixed: bool,
 }
 
-impl<'a> Wave<'a> {
+impl<'a> MassExpiration<'a> {
     /// Each server with the dead together, then those with one database with the dead among others.
-    pub(super) fn all(contenders: &'a [ExpiryContender]) -> Vec<Wave<'a>> {
-        let wave = |contender, is_mixed| Wave {
+    pub(super) fn all(contenders: &'a [ExpiryContender]) -> Vec<MassExpiration<'a>> {
+        let expiration = |contender, is_mixed| MassExpiration {
             contender,
             is_mixed,
         };
         let mixed = contenders.iter().filter(|it| it.databases == 1);
-        let mixed = mixed.map(|it| wave(it, true));
-        let apart = contenders.iter().map(|it| wave(it, false));
+        let mixed = mixed.map(|it| expiration(it, true));
+        let apart = contenders.iter().map(|it| expiration(it, false));
         apart.chain(mixed).collect()
     }
 
@@ -85,16 +85,19 @@ struct Timed {
 }
 
 /// Watches all servers, then measures latencies round by round.
-pub(super) fn measure(args: &ExpiryArgs, waves: &[Wave<'_>]) -> Result<Value, Error> {
-    let watched = waves.iter().map(|wave| watch(args, wave));
+pub(super) fn measure(
+    args: &ExpiryArgs,
+    expirations: &[MassExpiration<'_>],
+) -> Result<Value, Error> {
+    let watched = expirations.iter().map(|expiration| watch(args, expiration));
     let mut all = watched.collect::<Result<Vec<_>, _>>()?;
     for number in 1..=args.rounds {
-        for (wave, runs) in waves.iter().zip(&mut all) {
-            let round = round(args, wave, number as u64, runs)?;
+        for (expiration, runs) in expirations.iter().zip(&mut all) {
+            let round = round(args, expiration, number as u64, runs)?;
             eprintln!(
-                "wave {number} of {}: {:32} {round}",
+                "mass expiration {number} of {}: {:32} {round}",
                 args.rounds,
-                wave.name()
+                expiration.name()
             );
             runs.rounds.push(round);
         }
@@ -124,11 +127,14 @@ struct FilledScene<'a> {
     moment_ns: u64,
 }
 
-fn filled<'a>(args: &'a ExpiryArgs, wave: &Wave<'a>) -> Result<FilledScene<'a>, Error> {
-    let mut scene = Scene::set(args, wave.contender)?;
+fn filled<'a>(
+    args: &'a ExpiryArgs,
+    expiration: &MassExpiration<'a>,
+) -> Result<FilledScene<'a>, Error> {
+    let mut scene = Scene::set(args, expiration.contender)?;
     let gets = scene.gets(args.lasting, args.before_s + args.during_s)?;
     let before = scene.informant.ask()?;
-    let ahead_ns = FILL_NS * (args.lasting + args.dying) + REST_NS + args.before_s * NS_PER_S;
+    let ahead_ns = FILL_NS * (args.lasting + args.dying) + SETTLE_NS + args.before_s * NS_PER_S;
     // The monotonic clock first: held up between the two, the deadline seems early, never late.
     let mono = now_ns();
     let unix = unix_ns();
@@ -141,7 +147,7 @@ fn filled<'a>(args: &'a ExpiryArgs, wave: &Wave<'a>) -> Result<FilledScene<'a>, 
         ttl: TtlMix::between(ttl, ttl),
         ..gets.clone()
     };
-    if wave.is_mixed {
+    if expiration.is_mixed {
         let (lasting, dying) = beside(|_| scene.fill(&gets), || scene.fill(&dying));
         lasting.and(dying)?;
     } else {
@@ -165,8 +171,8 @@ fn filled<'a>(args: &'a ExpiryArgs, wave: &Wave<'a>) -> Result<FilledScene<'a>, 
 }
 
 /// Watches a server's memory across the moment.
-fn watch(args: &ExpiryArgs, wave: &Wave<'_>) -> Result<Runs, Error> {
-    let filled = filled(args, wave)?;
+fn watch(args: &ExpiryArgs, expiration: &MassExpiration<'_>) -> Result<Runs, Error> {
+    let filled = filled(args, expiration)?;
     let stored = args.lasting + args.dying;
     let item_bytes = share(filled.full.used_bytes - filled.before.used_bytes, stored);
     let mut informant = Informant::connect(&filled.scene.server)?;
@@ -177,10 +183,10 @@ fn watch(args: &ExpiryArgs, wave: &Wave<'_>) -> Result<Runs, Error> {
         .map(|(at_ns, figures)| args.point(item_bytes, since(at_ns, filled.moment_ns), figures))
         .collect();
     let found = json!({
-        "server": wave.name(),
+        "server": expiration.name(),
         "version": filled.scene.server.version()?,
-        "databases": wave.contender.databases,
-        "is_mixed": wave.is_mixed,
+        "databases": expiration.contender.databases,
+        "is_mixed": expiration.is_mixed,
         "memory": {
             // What an item takes, by the server's own figures.
             "item_bytes": item_bytes,
@@ -200,13 +206,18 @@ fn watch(args: &ExpiryArgs, wave: &Wave<'_>) -> Result<Runs, Error> {
 }
 
 /// Measures latencies once.
-fn round(args: &ExpiryArgs, wave: &Wave<'_>, number: u64, runs: &mut Runs) -> Result<Value, Error> {
-    let filled = filled(args, wave)?;
+fn round(
+    args: &ExpiryArgs,
+    expiration: &MassExpiration<'_>,
+    number: u64,
+    runs: &mut Runs,
+) -> Result<Value, Error> {
+    let filled = filled(args, expiration)?;
     let (samples, misses) = filled.run(number)?;
     let gets = timed(&samples, filled.start_ns, filled.moment_ns);
     let is_before = |get: &Timed| get.at_ns < -MARGIN_NS.cast_signed();
     if !gets.iter().any(is_before) {
-        let held_up = "no get was sent before the wave; is the machine busy?";
+        let held_up = "no get was sent before the mass expiration; is the machine busy?";
         return Err(filled.scene.wrong(held_up.into()));
     }
     filled.scene.end()?;
