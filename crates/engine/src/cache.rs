@@ -61,10 +61,10 @@ use crate::table::Probe;
 use crate::update::UpdateLimits;
 use attach::AttachedState;
 use cell::{Locked, ShardCell};
-use maintenance::Wishes;
+use maintenance::MaintenanceSettings;
 use no_eviction::NoEvictionPartition;
 use optimistic::Hits;
-use resize::Ballast;
+use resize::Balloon;
 use training::Training;
 
 /// Bytes that the smallest item takes with its index slot: sets the index's reserved range.
@@ -89,8 +89,8 @@ pub struct Cache {
     pub(crate) budget: Arc<Budget>,
     drafts: Arc<DraftShare>,
     segment_bytes: usize,
-    wishes: Wishes,
-    ballast: Ballast,
+    maintenance_settings: MaintenanceSettings,
+    balloon: Balloon,
     insight: Arc<Mutex<Insight>>,
     hits: Hits,
     attached: Option<AttachedState>,

@@ -10,10 +10,10 @@ use super::Cache;
 use super::attach::{Plan, RestoredShard, StateFile};
 use super::cell::{Lock, PREFETCH_BYTES_MIN, ShardCell};
 use super::geometry::Geometry;
-use super::maintenance::Wishes;
+use super::maintenance::MaintenanceSettings;
 use super::no_eviction::NoEvictionPartition;
 use super::optimistic::Hits;
-use super::resize::Ballast;
+use super::resize::Balloon;
 use super::training::Training;
 use crate::arena::{Arena, DraftShare};
 use crate::claim::section::Extender;
@@ -200,8 +200,8 @@ impl Cache {
             partitions,
             shard_shift: 64 - geometry.shards.ilog2(),
             hasher: build.hasher,
-            wishes: Wishes::of(&config),
-            ballast: Ballast::default(),
+            maintenance_settings: MaintenanceSettings::of(&config),
+            balloon: Balloon::default(),
             budget,
             drafts: Arc::new(DraftShare::of(memory)),
             segment_bytes: 1 << geometry.segment_shift,

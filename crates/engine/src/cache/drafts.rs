@@ -59,14 +59,14 @@ pub struct Reservation {
     /// Bytes that may still be copied, and walked over.
     copy_bytes: usize,
     walk_bytes: usize,
-    givers: Givers,
+    donors: Donors,
     /// Whether who asks does without if there is none, so that a refusal does not count as one.
     is_trial: bool,
 }
 
 /// Which shards give memory up for a value.
 #[derive(Debug)]
-struct Givers {
+struct Donors {
     /// Whether what was stored first leaves first, in whichever shard, as for a value that is a
     /// burden to all.
     is_shared: bool,
@@ -103,7 +103,7 @@ impl Reservation {
     fn note_reclaimed(&mut self, reclaimed: Reclaimed) -> Result<usize, Error> {
         let walk_left = self.walk_bytes.checked_sub(reclaimed.walked_bytes);
         self.walk_bytes = walk_left.ok_or(Error::Busy)?;
-        self.givers.idle = 0;
+        self.donors.idle = 0;
         Ok(reclaimed.bytes)
     }
 
@@ -206,7 +206,7 @@ impl Cache {
             grown: 0,
             copy_bytes: kept.map_or(extent_bytes, |_| KEPT_COPIES * segment_bytes),
             walk_bytes: WALKS_MAX * self.config.memory_bytes,
-            givers: Givers {
+            donors: Donors {
                 is_shared,
                 turn: 0,
                 idle: 0,
@@ -319,21 +319,21 @@ impl Cache {
         if empty_bytes > 0 {
             return Ok(empty_bytes);
         }
-        if reservation.givers.is_shared {
+        if reservation.donors.is_shared {
             let reclaimed = self.reclaim_oldest(reservation, bytes, now);
             if reclaimed.is_any {
                 return reservation.note_reclaimed(reclaimed);
             }
         }
-        let (number, is_own) = self.giver(reservation);
-        let givers = &mut reservation.givers;
+        let (number, is_own) = self.donor(reservation);
+        let donors = &mut reservation.donors;
         let mut shard = self.lock_beside_claims(&self.shards[number]);
         shard.begin(now);
-        if givers.is_pressing {
+        if donors.is_pressing {
             shard.set_newest(Newest::MayLeave);
         }
         let floor = shard.store.share_bytes() / FLOOR_SHARE;
-        if is_own || givers.is_pressing || shard.store.resident_bytes() > floor {
+        if is_own || donors.is_pressing || shard.store.resident_bytes() > floor {
             let reclaimed = shard.reclaim_some(bytes, &mut reservation.copy_bytes, now);
             shard.set_newest(Newest::Stays);
             if reclaimed.is_any {
@@ -341,15 +341,15 @@ impl Cache {
             }
         }
         drop(shard);
-        givers.idle += 1;
+        donors.idle += 1;
         let all = if is_own && number >= self.sharing() {
             1
         } else {
             self.sharing()
         };
-        if givers.idle >= all {
-            givers.idle = 0;
-            if std::mem::replace(&mut givers.is_pressing, true) {
+        if donors.idle >= all {
+            donors.idle = 0;
+            if std::mem::replace(&mut donors.is_pressing, true) {
                 self.take_last(reservation, bytes)?;
             }
         }
@@ -378,14 +378,14 @@ impl Cache {
     }
 
     /// The shard that gives something up next, and whether it is the key's own.
-    fn giver(&self, reservation: &mut Reservation) -> (usize, bool) {
-        let (own, givers) = (reservation.number, &mut reservation.givers);
-        let is_first = !givers.is_shared && givers.idle == 0 && !givers.is_pressing;
+    fn donor(&self, reservation: &mut Reservation) -> (usize, bool) {
+        let (own, donors) = (reservation.number, &mut reservation.donors);
+        let is_first = !donors.is_shared && donors.idle == 0 && !donors.is_pressing;
         if own >= self.sharing() || is_first {
             return (own, true);
         }
-        let number = (own + givers.turn) % self.sharing();
-        givers.turn += 1;
+        let number = (own + donors.turn) % self.sharing();
+        donors.turn += 1;
         (number, number == own)
     }
 

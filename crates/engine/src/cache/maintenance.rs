@@ -54,22 +54,23 @@ const PURGE_MS: u64 = 10_000;
 
 /// What the cache's owner wants of its background maintenance, which may change at any time.
 #[derive(Debug)]
-pub(super) struct Wishes {
+pub(super) struct MaintenanceSettings {
     // Relaxed, all of them: background maintenance hears of a change a moment later, and nothing
     // else hangs on it.
     expire_effort: AtomicU8,
     release_memory: AtomicBool,
     /// The moment until which memory is released whatever the other says.
     purge_until_ms: AtomicU64,
-    /// The shard whose turn it is to empty segments, by its place. No wish, but as loosely kept.
+    /// The shard whose turn it is to empty segments, by its number. No setting, but as loosely
+    /// kept.
     turn: AtomicUsize,
     /// The shard that gets checksums next, by its place; as the last.
     summed: AtomicUsize,
 }
 
-impl Wishes {
-    pub(super) fn of(config: &Config) -> Wishes {
-        Wishes {
+impl MaintenanceSettings {
+    pub(super) fn of(config: &Config) -> MaintenanceSettings {
+        MaintenanceSettings {
             expire_effort: AtomicU8::new(config.expire_effort),
             release_memory: AtomicBool::new(config.release_memory),
             purge_until_ms: AtomicU64::new(0),
@@ -165,22 +166,26 @@ impl Waiting {
 impl Cache {
     /// Changes [`Config::expire_effort`], from the next background maintenance on.
     pub fn set_expire_effort(&self, effort: u8) {
-        // Relaxed: see `Wishes`.
-        self.wishes.expire_effort.store(effort, Ordering::Relaxed);
+        // Relaxed: see `MaintenanceSettings`.
+        self.maintenance_settings
+            .expire_effort
+            .store(effort, Ordering::Relaxed);
     }
 
     /// Changes [`Config::release_memory`], from the next background maintenance on.
     pub fn set_release_memory(&self, release: bool) {
-        // Relaxed: see `Wishes`.
-        self.wishes.release_memory.store(release, Ordering::Relaxed);
+        // Relaxed: see `MaintenanceSettings`.
+        self.maintenance_settings
+            .release_memory
+            .store(release, Ordering::Relaxed);
     }
 
     /// Has background maintenance release memory for the next ten seconds, as with
     /// [`Config::release_memory`].
     pub fn purge(&self) {
         let until_ms = self.now().0 + PURGE_MS;
-        // Relaxed: see `Wishes`.
-        self.wishes
+        // Relaxed: see `MaintenanceSettings`.
+        self.maintenance_settings
             .purge_until_ms
             .fetch_max(until_ms, Ordering::Relaxed);
     }
@@ -208,7 +213,7 @@ impl Cache {
             return waiting;
         }
         self.beat(now);
-        let effort = self.wishes.effort(now);
+        let effort = self.maintenance_settings.effort(now);
         self.tick_in_turn(effort, now, &mut waiting);
         // One segment in all: giving memory back takes longer than anything else here.
         let mut cells = self.shards.iter();
@@ -227,15 +232,17 @@ impl Cache {
                 false => SUMS_PER_TICK,
             },
         };
-        // Relaxed: see `Wishes`.
-        let first = self.wishes.summed.load(Ordering::Relaxed);
+        // Relaxed: see `MaintenanceSettings`.
+        let first = self.maintenance_settings.summed.load(Ordering::Relaxed);
         for at in (first..=first + self.shards.len()).map(|at| at % self.shards.len()) {
             let Some(mut shard) = self.lock_own(&self.shards[at]) else {
                 break;
             };
             if !shard.store.make_sums(&mut budget) {
-                // Relaxed: see `Wishes`.
-                self.wishes.summed.store(at, Ordering::Relaxed);
+                // Relaxed: see `MaintenanceSettings`.
+                self.maintenance_settings
+                    .summed
+                    .store(at, Ordering::Relaxed);
                 break;
             }
         }
@@ -247,8 +254,8 @@ impl Cache {
     /// left a segment is held twice until it is through, and so it is once in all, and briefly.
     fn tick_in_turn(&self, effort: Effort, now: Instant, waiting: &mut Waiting) {
         let shards = self.shards.len();
-        // Relaxed: see `Wishes`.
-        let turn = self.wishes.turn.load(Ordering::Relaxed);
+        // Relaxed: see `MaintenanceSettings`.
+        let turn = self.maintenance_settings.turn.load(Ordering::Relaxed);
         let mut emptying = None;
         for at in (0..shards).map(|step| (turn + step) % shards) {
             let begins = emptying.is_none();
@@ -260,8 +267,8 @@ impl Cache {
         let Some(at) = emptying else {
             return;
         };
-        // Relaxed: see `Wishes`.
-        self.wishes.turn.store(at, Ordering::Relaxed);
+        // Relaxed: see `MaintenanceSettings`.
+        self.maintenance_settings.turn.store(at, Ordering::Relaxed);
         for _ in 1..STEPS_PER_TURN.min(shards) {
             let Some(mut shard) = self.lock_own(&self.shards[at]) else {
                 break;

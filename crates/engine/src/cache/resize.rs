@@ -1,11 +1,12 @@
 //! Resize: how much of its memory a cache uses while it runs, from a quarter up to all.
 //!
-//! What is not to be used is taken out of the budget that all shards share. Maintenance takes it, a
-//! segment at a time: the shards that hold more than their part empty one each step, as for the
-//! next insert. Growth gives it back at once, and the shards take it as they need it.
+//! What is not to be used is taken out of the budget that all shards share, into a [`Balloon`].
+//! Maintenance inflates it, a segment at a time: in each step the shards that hold more than their
+//! part empty one, as for the next insert. To grow, the balloon is deflated at once, and the shards
+//! take the memory as they need it.
 //!
-//! Invariant: the budget lacks what was taken, so what shards hold and that is never more than the
-//! memory. Tests: tests/resize.rs.
+//! Invariant: the bytes of the balloon and of the shards together never exceed the memory.
+//! Tests: tests/resize.rs.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -18,13 +19,13 @@ const LEAST_PART: usize = 4;
 
 /// What of the memory is not used.
 #[derive(Debug, Default)]
-pub(super) struct Ballast {
+pub(super) struct Balloon {
     // Relaxed: background maintenance hears of a change a moment later.
     wanted: AtomicUsize,
     taken: Mutex<usize>,
 }
 
-impl Ballast {
+impl Balloon {
     fn taken(&self) -> MutexGuard<'_, usize> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -34,13 +35,13 @@ impl Cache {
     /// The memory that it uses, or is about to.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
-        // Relaxed: see `Ballast`.
-        self.config.memory_bytes - self.ballast.wanted.load(Ordering::Relaxed)
+        // Relaxed: see `Balloon`.
+        self.config.memory_bytes - self.balloon.wanted.load(Ordering::Relaxed)
     }
 
     /// Bytes that were taken out of the budget.
     pub(super) fn unused_bytes(&self) -> usize {
-        *self.ballast.taken()
+        *self.balloon.taken()
     }
 
     /// The least memory that [`Cache::set_memory_bytes`] takes of a cache that was made with so
@@ -65,15 +66,15 @@ impl Cache {
         if bytes > max {
             return Err(Error::TooLarge { bytes, max });
         }
-        // Relaxed: see `Ballast`.
-        self.ballast.wanted.store(max - bytes, Ordering::Relaxed);
+        // Relaxed: see `Balloon`.
+        self.balloon.wanted.store(max - bytes, Ordering::Relaxed);
         Ok(())
     }
 
     /// Comes nearer to the memory that is wanted, by one segment; whether more is to be done.
     pub(super) fn resize_step(&self) -> bool {
-        let wanted = self.ballast.wanted.load(Ordering::Relaxed);
-        let mut taken = self.ballast.taken();
+        let wanted = self.balloon.wanted.load(Ordering::Relaxed);
+        let mut taken = self.balloon.taken();
         if *taken >= wanted {
             self.budget.give(*taken - wanted);
             *taken = wanted;
