@@ -1,11 +1,13 @@
-//! Sequence: how a reader without a shard's lock learns whether somebody changed it meanwhile.
+//! Sequence: the sequence number of a seqlock, by which a reader without a shard's lock detects a
+//! concurrent writer.
 //!
-//! A count beside the lock, odd while somebody holds it. A reader notes an even count, reads what
-//! it wants from memory that may change under its eyes, and asks afterwards whether the count is
-//! still the one it noted: only then is what it read what the shard held, all at one moment.
+//! The number is odd while a writer holds the lock. A reader notes an even number, reads memory
+//! that may change meanwhile, and compares the number again: if it is the same, what was read is
+//! what the shard held at one moment.
 //!
 //! What is read between the two must come from [`atomic_memcpy`](crate::atomic_memcpy) or from
-//! atomics, and must not be trusted before: an offset may point anywhere, a length may be any.
+//! atomics. It must not be trusted before the comparison: an offset may point anywhere, a length
+//! may have any value.
 //!
 //! Why: docs/decisions/0054. Tests: tests/loom.rs, by `make loom`; tests/optimistic.rs.
 

@@ -1,9 +1,9 @@
-//! Maintenance: what a cache needs besides requests, in steps that a thread of its owner calls.
+//! Maintenance: background work of a cache, in steps that a thread of its owner calls.
 //!
-//! Locks are held briefly. What takes longer, giving memory to the system or having huge pages
-//! made, is done between two locks, on memory that the shard sets aside meanwhile or that nobody
-//! uses yet. The longest that a lock is held is for copying 2 MiB to a huge page, and not while the
-//! cache grows.
+//! Locks are held briefly. Work that takes longer, such as giving memory back to the system or
+//! making huge pages, is done between two locks, on memory that the shard has set aside or that
+//! nobody uses yet. The longest hold of a lock is for copying 2 MiB to a huge page, and not while
+//! the cache grows.
 //!
 //! Why: docs/decisions/0010 and 0014. Tests: tests/maintenance.rs, tests/evict.rs.
 

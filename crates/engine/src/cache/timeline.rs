@@ -1,14 +1,13 @@
-//! Timeline: what leaves the cache in the next minute, hour and day because its time is over.
+//! Timeline: how many items and bytes expire in the next minute, hour and day.
 //!
-//! An estimate from the segments' expiry histograms (`expiry_histogram.rs`): no item is looked at.
-//! Under a shard's lock its histograms are only copied out; they are spread over the steps without
-//! it.
+//! An estimate from the segments' expiry histograms (`expiry_histogram.rs`), without a look at any
+//! item. A shard's histograms are copied under its lock, and spread over the steps without it.
 //!
-//! Accuracy: bytes in one bin count as expiring evenly between the first and the last of them. So
-//! what leaves by some moment is told to about 1 % of all that the cache holds when items are
-//! stored once with one time to live, to 6 % when lives of all lengths lie in a segment, and to
-//! 25 % when most items were overwritten where they lay. Items are counted by their segment's mean
-//! size. A delayed flush is not looked ahead to.
+//! Accuracy: the bytes of a bin count as expiring evenly between its first and last moment. What
+//! expires by some moment is exact to about 1 % of all that the cache holds if items are stored
+//! once with one TTL, to 6 % if a segment has TTLs of all lengths, and to 25 % if most items were
+//! overwritten in place. Items are counted by their segment's mean size. A delayed flush is not
+//! taken into account.
 //!
 //! Tests: tests/timeline.rs.
 

@@ -1,12 +1,13 @@
-//! Training: which families of values get a dictionary, and when dictionaries come and go.
+//! Training: which families of values get a dictionary, and when dictionaries are made and freed.
 //!
-//! A step looks at some items of a few shards. A scan of many of them finds the family with most
-//! plain bytes. Values of that family are then gathered until they are a sample, and a dictionary
-//! is made of it. If it saves too little, the family is left alone for a time. A dictionary that no
-//! family uses any more goes when no segment of any shard is marked with it.
+//! A step looks at some items of a few shards. A scan of many items finds the family with the most
+//! uncompressed bytes. Values of that family are then gathered until they are a sample, and a
+//! dictionary is trained with it. If it saves too little, the family is not tried again for a time.
+//! A dictionary that no family uses any more is freed when no segment of any shard is marked with
+//! it.
 //!
-//! Dictionaries are part of the cache's memory. What a training takes besides, some megabytes, is
-//! not, and is given back when it ends.
+//! Dictionaries are part of the cache's memory. What a training uses besides, some megabytes, is
+//! not, and is freed when it ends.
 //!
 //! Why: docs/decisions/0084. Tests: tests/compress.rs.
 

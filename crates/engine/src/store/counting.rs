@@ -1,9 +1,9 @@
-//! Counting: brings the deadlines that come near into the timer wheels.
+//! Counting: brings near deadlines into the timer wheels.
 //!
-//! A deadline far away is counted only in the histogram of its segment. When the horizon of the
-//! timer wheels has moved on, background maintenance goes through the segments in which something
-//! may end before it, one in each step. There are two minutes' time for it; the horizon does not
-//! move again before it has been through.
+//! A distant deadline is counted only in the expiry histogram of its segment. When the horizon of
+//! the wheels has moved on, maintenance goes through the segments in which something may expire
+//! before it, one in each step. It has two minutes for that; the horizon does not move again before
+//! it has finished.
 //!
 //! Why: docs/decisions/0037. Tests: tests/counting.rs.
 

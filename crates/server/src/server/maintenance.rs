@@ -1,8 +1,8 @@
-//! Maintenance: what the cache needs besides requests, on a thread that serves nobody.
+//! Maintenance: the thread that runs the engine's background maintenance and serves no requests.
 //!
-//! Dead segments are emptied, memory goes back to the system if the settings say so, and memory in
-//! full use goes to huge pages, while the event loops go on; the engine says at which pace.
-//! Keyspace events that would have held a loop are told here.
+//! It empties reclaimable segments, gives memory back to the system if the settings say so, and
+//! moves memory in full use to huge pages, while the event loops run; the engine sets the pace. It
+//! also sends keyspace events that would have held up an event loop.
 
 use std::io;
 use std::os::fd::OwnedFd;

@@ -1,13 +1,13 @@
-//! Share: how long one connection's requests may run in one turn before the others' come, and what
-//! waits where a turn has become long.
+//! Share: how long the requests of one connection may run in an iteration of the event loop.
 //!
-//! The clock is read behind requests that do not take constant time, those whose time depends on
-//! what is stored or asked for, and behind each list of steps. A connection that has used up its
-//! share keeps its other requests for the next turn. In a time slice that is long each connection
-//! is left with one such request; and one that has not begun waits for another turn, so that a turn
-//! is hardly longer than its longest request, and those who ask for little are answered in it.
+//! The clock is read after requests that do not take constant time, after those whose time depends
+//! on what is stored or requested, and after each list of steps. A connection that has used up its
+//! share keeps its other requests for the next iteration. In a long time slice each connection may
+//! run one such request, and one that has not begun waits for another iteration. So an iteration is
+//! hardly longer than its longest request, and short requests are answered in it.
 //!
-//! Invariant: at least one connection that goes on gets on in each turn, those at the front first.
+//! Invariant: at least one resumed connection makes progress in each iteration, those at the front
+//! first.
 //! Why: docs/decisions/0026, 0036. Tests: at the end of this file, tests/turns.rs,
 //! tests/complexity.rs.
 
