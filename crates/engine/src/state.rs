@@ -1,7 +1,7 @@
 //! State: the directory in which a cache's memory outlives the process.
 //!
 //! ```text
-//! cache    header | a record per shard | per shard: segment records, checksums, index, arena; sparse
+//! cache    header | a record per shard | per shard: segment records, checksums, index, log; sparse
 //! ```
 //!
 //! One process at a time uses it, by a lock on the file. What was left is believed only if its

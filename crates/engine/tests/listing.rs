@@ -60,11 +60,11 @@ enum Op {
 }
 
 fn op() -> impl Strategy<Value = Op> {
-    let encoding = if cfg!(miri) { 10 } else { 1 };
-    let keys = 1..6_000_u32 / encoding;
+    let scale = if cfg!(miri) { 10 } else { 1 };
+    let keys = 1..6_000_u32 / scale;
     prop_oneof![
-        4 => (0..20_000 / encoding, keys.clone()).prop_map(|(first, keys)| Op::Insert { first, keys }),
-        3 => (0..20_000 / encoding, keys, 2..12_u32)
+        4 => (0..20_000 / scale, keys.clone()).prop_map(|(first, keys)| Op::Insert { first, keys }),
+        3 => (0..20_000 / scale, keys, 2..12_u32)
             .prop_map(|(first, keys, keep)| Op::Delete { first, keys, keep }),
         8 => (0..3_u8, 1..8_u8).prop_map(|(listing, steps)| Op::Step { listing, steps }),
         2 => Just(Op::Tick),

@@ -4,16 +4,14 @@
 //! class of events has a letter; K and E choose between channels that are called like the key and
 //! channels that are called like the event.
 //!
-//! An event is told while its key is locked, so little is told at once: what very many listen to,
-//! or tried patterns, waits in a list ([`Events::tell_waiting`]) that the background maintenance
-//! thread works off, and everything behind it waits, too, so that events arrive in the order in
-//! which they happened. While somebody has much to read, the list is worked off as fast as that is
-//! read, so that a burst (many keys that expire together) closes no connection; but nobody holds
-//! the others up for long.
+//! An event is published while its key is locked, so little is published at once: what has very
+//! many subscribers or patterns waits in a list ([`Events::tell_waiting`]) for the maintenance
+//! thread, and all later events wait behind it, so that they arrive in order. If a subscriber has
+//! much to read, the thread publishes as fast as it reads, so that a burst (many keys that
+//! expire together) closes no connection, but no subscriber delays the others for long.
 //!
-//! Fields of hashes: subkeys.rs.
-//! Source: redis.io/docs/latest/develop/pubsub/keyspace-notifications. Tests: at the end of this
-//! file; tests/resp_pubsub.rs.
+//! Fields of hashes: subkeys.rs. Tests: at the end of this file; tests/resp_pubsub.rs.
+//! Source: redis.io/docs/latest/develop/pubsub/keyspace-notifications.
 
 mod subkeys; // events that name the fields of a hash
 
