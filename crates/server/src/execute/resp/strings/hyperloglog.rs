@@ -234,15 +234,18 @@ fn count_many(call: &mut Call<'_>) -> Outcome {
     })
 }
 
-/// Raises the registers of a key's HyperLogLog to those that were merged.
-fn store(call: &Call<'_>, key: Key<'_>, merging: &Merging) -> Result<(), Failure> {
+/// Raises the registers of a key's HyperLogLog to those that were merged. `is_merged`: those that it
+/// has are among them.
+fn store(call: &Call<'_>, key: Key<'_>, merging: &Merging, is_merged: bool) -> Result<(), Failure> {
     update(call, key, |old, scratch| {
         let old = as_hll(old)?;
         if merging.is_dense || old.is_some_and(|item| hyperloglog::is_dense(item.value)) {
             scratch.extend_from_slice(&merging.dense);
             if let Some(item) = old {
                 hyperloglog::copy_count(item.value, scratch);
-                hyperloglog::merge(item.value, scratch)?;
+                if !is_merged {
+                    hyperloglog::merge(item.value, scratch)?;
+                }
             }
             return Ok(((), store_keeping(call, old)));
         }
@@ -268,7 +271,7 @@ pub(in crate::execute::resp) fn pfmerge(call: &mut Call<'_>) -> Outcome {
         if merging.step()? == Progress::More {
             return Ok(Some(merging));
         }
-        store(call, key, &merging)?;
+        store(call, key, &merging, true)?;
         Ok::<_, Failure>(None)
     })?;
     let Some(mut merging) = begun else {
@@ -305,7 +308,7 @@ pub(in crate::execute::resp) fn pfmerge(call: &mut Call<'_>) -> Outcome {
 /// Stores what later steps have merged, and answers.
 fn finish(call: &mut Call<'_>, merging: &Merging) -> Result<(), Failure> {
     let key = call.key_at(1)?;
-    store(call, key, merging)?;
+    store(call, key, merging, false)?;
     call.notify(Class::String, "pfadd", key.bytes());
     call.reply().ok();
     Ok(())
