@@ -1,15 +1,15 @@
-//! Exclusive lock: how one event loop gets to be the only one that executes.
+//! Exclusive lock: lets one event loop execute while all others wait.
 //!
-//! What has to look like one step, and may touch anything, runs alone: every other loop stands
-//! outside the exclusive lock meanwhile. Steps whose keys are known do not come here:
-//! `execute/section.rs`. A loop is inside while it executes the requests of one turn, which takes
-//! two stores; only who wants to be alone waits. Who was alone for long lets in all that wait to
-//! execute, before the next is alone: a loop waits for one script of others, however many there
-//! are. Who wants to be alone waits for those who came before. A thread that is no loop shuts the
-//! [`Door`] in front of the exclusive lock: it waits until each loop has ended its stay, whoever
-//! was alone in it.
+//! A step that may touch anything (a FLUSHALL, a script that calls one) holds it exclusively.
+//! Steps whose keys are known do not come here: `execute/section.rs`. Each loop holds it shared
+//! while it executes the requests of one turn, which costs two stores; only the loop that wants it
+//! exclusively waits. Loops that want it exclusively get it in the order in which they asked. After
+//! a long exclusive hold all loops that wait to execute go first, so a loop waits for one script of
+//! another loop, however many there are. A thread that is no loop closes the [`Door`] in front of
+//! the lock: it waits until each loop has released it.
 //!
-//! Invariant: while `alone` is set and no loop is marked as inside, nobody executes but its setter.
+//! Invariant: while `is_held` is set and no loop is marked as inside, only the loop that set it
+//! executes.
 //! Why: docs/decisions/0016, 0082. Tests: at the end of this file.
 
 use std::cell::Cell;
@@ -24,20 +24,20 @@ use crate::system::clock::Stopwatch;
 
 /// Looks at another loop's mark before the processor is given away.
 const SPINS: u32 = 64;
-/// For how long loops may be alone one behind the other before those who wait to execute are let
-/// in. Until they are awake nobody is alone, which would take longer than many an MSET.
+/// For how long loops may hold the lock exclusively, one after the other, before the loops that
+/// wait to execute are let in. Waking them takes longer than most MSETs.
 const UNFAIR_US: u64 = 500;
 
-/// Where a loop stands: outside, or alone.
+/// State of a loop: it executes nothing, or holds the lock exclusively.
 const OUTSIDE: u8 = 0;
 /// It executes.
 const INSIDE: u8 = 1;
-/// It waits to execute until nobody is alone.
+/// It waits to execute until no loop holds the lock exclusively.
 const WAITING: u8 = 2;
-/// It waits to be alone.
+/// It waits for the exclusive lock.
 const QUEUED: u8 = 3;
 
-/// Why a loop is alone.
+/// Why a loop takes the lock exclusively.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExclusiveReason {
     /// A command whose keys are not known before it runs, or one that somebody waits for.
@@ -61,7 +61,7 @@ impl ExclusiveReason {
     ];
 }
 
-/// Where a loop stands, alone on its cache lines.
+/// State of a loop, on cache lines of its own.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 // SeqCst: see `ExclusiveLock::go_in`.
@@ -72,9 +72,9 @@ struct LoopMark(AtomicU8);
 pub struct ExclusiveLock {
     marks: Box<[LoopMark]>,
     // SeqCst: see `go_in`.
-    alone: AtomicBool,
-    /// How often a loop was alone.
-    // Relaxed: written by who is alone; who looks wants to know whether it moves.
+    is_held: AtomicBool,
+    /// How often the lock was held exclusively.
+    // Relaxed: written by the exclusive holder; readers want to know whether it moves.
     turns: AtomicU64,
     /// The same by reasons.
     // Relaxed: as above.
@@ -82,10 +82,10 @@ pub struct ExclusiveLock {
     /// Whether each loop waits for another one's claim, which it notes itself.
     // Relaxed: it is asked now and then, and decides nothing that is executed.
     claim_waits: Box<[Arc<AtomicBool>]>,
-    /// Held by who is alone, with the time since others were let in. Given to who has waited
-    /// longest, unless it was held for a moment only.
+    /// Held by the exclusive loop, with the time since others were let in. Given to the one that
+    /// waited longest, unless it was held for a moment only.
     turn: parking_lot::Mutex<Stopwatch>,
-    /// Those who wait until nobody is alone sleep here: so many.
+    /// Loops that wait for the end of an exclusive hold sleep here: so many.
     bench: Mutex<usize>,
     woken: Condvar,
     /// What threads shut that are no loops; none if there are no such threads.
@@ -96,7 +96,7 @@ pub struct ExclusiveLock {
 #[derive(Debug)]
 struct Door {
     stays: Box<[LoopMark]>,
-    // SeqCst: as `ExclusiveLock::alone`.
+    // SeqCst: as `ExclusiveLock::is_held`.
     is_shut: AtomicBool,
     /// Held by who has shut it; the loops wait for it.
     turn: Mutex<()>,
@@ -127,7 +127,7 @@ impl Door {
 pub struct Pass<'g> {
     exclusive_lock: &'g ExclusiveLock,
     index: usize,
-    is_alone: Cell<bool>,
+    is_exclusive: Cell<bool>,
     /// Whether something was done that does not take constant time.
     is_heavy: Cell<bool>,
     /// Whether the lease of this node held when the stay began.
@@ -140,7 +140,7 @@ impl ExclusiveLock {
     pub fn new(loops: usize) -> ExclusiveLock {
         ExclusiveLock {
             marks: (0..loops).map(|_| LoopMark::default()).collect(),
-            alone: AtomicBool::new(false),
+            is_held: AtomicBool::new(false),
             turns: AtomicU64::new(0),
             exclusive: Default::default(),
             claim_waits: (0..loops).map(|_| Arc::default()).collect(),
@@ -181,7 +181,7 @@ impl ExclusiveLock {
         result
     }
 
-    /// Goes inside with loop `index`; waits while another loop is alone.
+    /// Takes the lock shared for loop `index`; waits while another loop holds it exclusively.
     #[inline]
     #[must_use]
     pub fn enter(&self, index: usize) -> Pass<'_> {
@@ -192,7 +192,7 @@ impl ExclusiveLock {
         Pass {
             exclusive_lock: self,
             index,
-            is_alone: Cell::new(false),
+            is_exclusive: Cell::new(false),
             is_heavy: Cell::new(false),
             is_leased: Cell::new(true),
         }
@@ -219,7 +219,7 @@ impl ExclusiveLock {
         Arc::clone(&self.claim_waits[index])
     }
 
-    /// How often a loop was alone for this reason while there were others.
+    /// How often the lock was held exclusively for this reason while there were other loops.
     #[must_use]
     pub fn exclusive_sections(&self, reason: ExclusiveReason) -> u64 {
         // Relaxed: as declared.
@@ -231,10 +231,10 @@ impl ExclusiveLock {
         if self.marks.len() == 1 {
             return;
         }
-        // SeqCst: this store and the load behind it against the store of `alone` and the loads
+        // SeqCst: this store and the load behind it against the store of `is_held` and the loads
         // behind that: at least one of the two sides sees the other.
         self.marks[index].0.store(INSIDE, Ordering::SeqCst);
-        if self.alone.load(Ordering::SeqCst) {
+        if self.is_held.load(Ordering::SeqCst) {
             self.wait_to_go_in(index);
         }
     }
@@ -243,11 +243,12 @@ impl ExclusiveLock {
     fn wait_to_go_in(&self, index: usize) {
         let mark = &self.marks[index].0;
         loop {
-            // SeqCst: this store and the loads of `is_kept_out` against the end of who is alone,
-            // which stores `alone` and then looks at the marks: it sees this one, or it is seen.
+            // SeqCst: this store and the loads of `is_kept_out` against the end of an exclusive
+            // hold, which stores `is_held` and then looks at the marks: it sees this one, or it
+            // is seen.
             mark.store(WAITING, Ordering::SeqCst);
             let is_kept_out =
-                || mark.load(Ordering::SeqCst) == WAITING && self.alone.load(Ordering::SeqCst);
+                || mark.load(Ordering::SeqCst) == WAITING && self.is_held.load(Ordering::SeqCst);
             let mut spins = 0..SPINS;
             while spins.next().is_some() && is_kept_out() {
                 spin_loop();
@@ -258,13 +259,13 @@ impl ExclusiveLock {
                 let bench = self.woken.wait_while(bench, |_| is_kept_out());
                 *bench.unwrap_or_else(PoisonError::into_inner) -= 1;
             }
-            // Who was let in is inside, and nobody has been alone since. Else it tries as before.
-            // SeqCst: as in `go_in`.
+            // Who was let in is inside, and no loop has held it exclusively since. Else it tries as
+            // before. SeqCst: as in `go_in`.
             let order = Ordering::SeqCst;
             if mark
                 .compare_exchange(WAITING, INSIDE, order, order)
                 .is_err()
-                || !self.alone.load(Ordering::SeqCst)
+                || !self.is_held.load(Ordering::SeqCst)
             {
                 return;
             }
@@ -281,11 +282,11 @@ impl ExclusiveLock {
         self.marks[index].0.store(OUTSIDE, Ordering::Release);
     }
 
-    /// Wakes all who wait to execute, and lets them in if others have been alone for long since
-    /// that was done; for who was alone, before another can be.
+    /// Wakes all who wait to execute, and lets them in if others have held the lock exclusively for
+    /// long since that was done; called by the exclusive holder before it passes the lock on.
     #[inline]
     fn admit(&self, since: &mut Stopwatch) {
-        // SeqCst: as in `wait_to_go_in`. Who is not seen has seen that nobody is alone.
+        // SeqCst: as in `wait_to_go_in`. A loop that is not seen has seen that the lock is free.
         let is_waiting = |mark: &LoopMark| mark.0.load(Ordering::SeqCst) == WAITING;
         if self.marks.iter().any(is_waiting) {
             self.let_in_those_who_wait(since);
@@ -349,20 +350,21 @@ impl Pass<'_> {
         self.is_leased.get()
     }
 
-    /// Whether no other loop executes meanwhile, for there is none or this one is alone.
+    /// Whether no other loop executes meanwhile, for there is none or this one holds the lock
+    /// exclusively.
     #[inline]
     #[must_use]
-    pub fn is_alone(&self) -> bool {
-        self.exclusive_lock.marks.len() == 1 || self.is_alone.get()
+    pub fn is_exclusive(&self) -> bool {
+        self.exclusive_lock.marks.len() == 1 || self.is_exclusive.get()
     }
 
     /// Runs `run` while no other loop executes. Inside itself it just runs.
     ///
-    /// Cost: nothing with one loop; else a wait for those who wanted to be alone before, and for
+    /// Cost: nothing with one loop; else a wait for the loops that asked before, and for
     /// what the other loops are executing, at most one turn of each.
-    pub fn alone<R>(&self, reason: ExclusiveReason, run: impl FnOnce() -> R) -> R {
+    pub fn exclusively<R>(&self, reason: ExclusiveReason, run: impl FnOnce() -> R) -> R {
         let exclusive_lock = self.exclusive_lock;
-        if exclusive_lock.marks.len() == 1 || self.is_alone.replace(true) {
+        if exclusive_lock.marks.len() == 1 || self.is_exclusive.replace(true) {
             return run();
         }
         // Relaxed: as declared.
@@ -371,19 +373,20 @@ impl Pass<'_> {
         // Release: as in `go_out`; who waits is outside.
         mark.store(QUEUED, Ordering::Release);
         let mut turn = exclusive_lock.turn.lock();
-        exclusive_lock.alone.store(true, Ordering::SeqCst);
+        exclusive_lock.is_held.store(true, Ordering::SeqCst);
         wait_until_outside(&exclusive_lock.marks);
         // Relaxed: to the others it is the same as waiting.
         mark.store(OUTSIDE, Ordering::Relaxed);
         let result = run();
         // Relaxed: as declared.
         exclusive_lock.turns.fetch_add(1, Ordering::Relaxed);
-        exclusive_lock.alone.store(false, Ordering::SeqCst);
-        // Nobody else is alone before `turn` is given on. SeqCst: as in `go_in`.
+        exclusive_lock.is_held.store(false, Ordering::SeqCst);
+        // No other loop holds the lock exclusively before `turn` is passed on. SeqCst: as in
+        // `go_in`.
         mark.store(INSIDE, Ordering::SeqCst);
         exclusive_lock.admit(&mut turn);
         drop(turn);
-        self.is_alone.set(false);
+        self.is_exclusive.set(false);
         result
     }
 }
@@ -410,7 +413,7 @@ mod tests {
     const TURNS: usize = if cfg!(miri) { 30 } else { 2_000 };
 
     #[test]
-    fn who_is_alone_sees_nobody_else_execute() {
+    fn who_is_exclusive_sees_nobody_else_execute() {
         const LOOPS: usize = 4;
         let exclusive_lock = ExclusiveLock::new(LOOPS);
         // Two counts that are equal whenever nobody is between the two additions.
@@ -425,8 +428,8 @@ mod tests {
                         spin_loop();
                         second.fetch_add(1, Ordering::Relaxed);
                         if turn % 10 == 0 {
-                            pass.alone(Command, || {
-                                pass.alone(Command, || {
+                            pass.exclusively(Command, || {
+                                pass.exclusively(Command, || {
                                     let counts = first.load(Ordering::Relaxed);
                                     assert_eq!(counts, second.load(Ordering::Relaxed));
                                 });
@@ -447,16 +450,20 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_to_execute_is_let_in_before_the_next_is_alone() {
+    fn who_waits_to_execute_is_let_in_before_the_next_is_exclusive() {
         for _ in 0..if cfg!(miri) { 3 } else { 100 } {
             let exclusive_lock = ExclusiveLock::new(3);
             let order = Mutex::new(Vec::new());
             let note = |name| order.lock().unwrap().push(name);
             std::thread::scope(|scope| {
                 let (exclusive_lock, note) = (&exclusive_lock, &note);
-                exclusive_lock.enter(0).alone(Command, || {
-                    // Who wants to be alone has waited for longer.
-                    scope.spawn(move || exclusive_lock.enter(1).alone(Command, || note("alone")));
+                exclusive_lock.enter(0).exclusively(Command, || {
+                    // The loop that wants it exclusively has waited for longer.
+                    scope.spawn(move || {
+                        exclusive_lock
+                            .enter(1)
+                            .exclusively(Command, || note("exclusive"))
+                    });
                     until_it_waits(exclusive_lock, 1);
                     scope.spawn(move || {
                         let _pass = exclusive_lock.enter(2);
@@ -467,7 +474,7 @@ mod tests {
                     std::thread::sleep(Duration::from_micros(UNFAIR_US));
                 });
             });
-            assert_eq!(order.into_inner().unwrap(), ["inside", "alone"]);
+            assert_eq!(order.into_inner().unwrap(), ["inside", "exclusive"]);
         }
     }
 
@@ -483,7 +490,7 @@ mod tests {
 
     #[cfg(not(miri))]
     #[test]
-    fn who_is_alone_again_and_again_does_not_keep_another_from_it() {
+    fn who_is_exclusive_again_and_again_does_not_keep_another_from_it() {
         let exclusive_lock = ExclusiveLock::new(2);
         let is_over = AtomicBool::new(false);
         let mut since = 0;
@@ -494,18 +501,18 @@ mod tests {
             scope.spawn(move || {
                 let other = exclusive_lock.enter(1);
                 tell.send(rustix::thread::gettid()).unwrap();
-                while !exclusive_lock.alone.load(Ordering::Relaxed) {
+                while !exclusive_lock.is_held.load(Ordering::Relaxed) {
                     yield_now();
                 }
-                other.alone(Command, || is_over.store(true, Ordering::Relaxed));
+                other.exclusively(Command, || is_over.store(true, Ordering::Relaxed));
             });
             let thread = told.recv().unwrap();
             // A busy machine may let it stand before it has queued.
-            pass.alone(Command, || until_it_sleeps(thread));
+            pass.exclusively(Command, || until_it_sleeps(thread));
             while !is_over.load(Ordering::Relaxed) {
                 // The turn is given on by who waits, not by who is faster.
-                // paced: the loop is alone for as long as a script runs.
-                pass.alone(Command, || std::thread::sleep(Duration::from_millis(5)));
+                // paced: the loop holds the lock for as long as a script runs.
+                pass.exclusively(Command, || std::thread::sleep(Duration::from_millis(5)));
                 since += 1;
             }
         });
@@ -513,14 +520,14 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_is_told_how_often_others_were_alone() {
+    fn exclusive_holds_of_others_are_counted() {
         let exclusive_lock = ExclusiveLock::new(2);
         assert_eq!(exclusive_lock.waits_at(1), None);
         std::thread::scope(|scope| {
             let exclusive_lock = &exclusive_lock;
             let pass = exclusive_lock.enter(0);
-            pass.alone(Command, || ());
-            pass.alone(Command, || {
+            pass.exclusively(Command, || ());
+            pass.exclusively(Command, || {
                 assert_eq!(exclusive_lock.waits_at(0), None);
                 scope.spawn(move || drop(exclusive_lock.enter(1)));
                 until_it_waits(exclusive_lock, 1);
@@ -547,7 +554,7 @@ mod tests {
     }
 
     #[test]
-    fn who_shuts_the_door_finds_nobody_between_two_steps_of_who_is_alone() {
+    fn who_shuts_the_door_finds_nobody_between_two_steps_of_who_is_exclusive() {
         for loops in [1, 3] {
             let exclusive_lock = ExclusiveLock::with_door(loops);
             let (first, second) = (AtomicU64::new(0), AtomicU64::new(0));
@@ -559,8 +566,8 @@ mod tests {
                             let pass = exclusive_lock.enter(index);
                             first.fetch_add(1, Ordering::Relaxed);
                             if turn % 3 == 0 {
-                                // Who waits to be alone has not left.
-                                pass.alone(Command, spin_loop);
+                                // The loop that waits for the exclusive lock is still marked.
+                                pass.exclusively(Command, spin_loop);
                             }
                             second.fetch_add(1, Ordering::Relaxed);
                         }

@@ -153,7 +153,7 @@ impl<'s> Context<'s> {
     /// Runs `run` while no other event loop executes and the clock stands still. Inside itself it
     /// just runs, and so it does in a section on keys, which [`KeySection::cover`] keeps from
     /// whatever asks for this.
-    pub(in crate::execute) fn alone<R>(
+    pub(in crate::execute) fn exclusively<R>(
         &self,
         reason: ExclusiveReason,
         run: impl FnOnce() -> R,
@@ -163,7 +163,7 @@ impl<'s> Context<'s> {
             run()
         };
         match self.section {
-            None => self.pass.alone(reason, run),
+            None => self.pass.exclusively(reason, run),
             Some(_) => run(),
         }
     }
@@ -171,7 +171,7 @@ impl<'s> Context<'s> {
     /// Whether what is executed is part of one step, or the only event loop executes it.
     #[inline]
     pub(in crate::execute) fn is_in_step(&self) -> bool {
-        self.section.is_some() || self.pass.is_alone()
+        self.section.is_some() || self.pass.is_exclusive()
     }
 
     /// Runs `run` while the clock stands still and no other event loop touches the shards of some

@@ -94,7 +94,7 @@ pub struct Mailbox {
     draining: AtomicBool,
     /// Whether the loop is to look whether its clients hold too much.
     // Relaxed: what the loop then looks at is a sum that orders nothing.
-    sheds: AtomicBool,
+    asked_to_evict: AtomicBool,
 }
 
 impl Mailbox {
@@ -111,7 +111,7 @@ impl Mailbox {
             is_called: AtomicBool::new(false),
             connections: AtomicUsize::new(0),
             draining: AtomicBool::new(false),
-            sheds: AtomicBool::new(false),
+            asked_to_evict: AtomicBool::new(false),
         })
     }
 
@@ -163,14 +163,15 @@ impl Mailbox {
     /// Has the loop close connections if its clients hold too much.
     pub fn ask_to_evict(&self) {
         // Relaxed: what the loop then looks at is a sum that orders nothing.
-        if !self.sheds.swap(true, Ordering::Relaxed) {
+        if !self.asked_to_evict.swap(true, Ordering::Relaxed) {
             self.waker.wake();
         }
     }
 
     /// Whether it was asked to since the last time.
     pub fn was_asked_to_evict(&self) -> bool {
-        self.sheds.load(Ordering::Relaxed) && self.sheds.swap(false, Ordering::Relaxed)
+        self.asked_to_evict.load(Ordering::Relaxed)
+            && self.asked_to_evict.swap(false, Ordering::Relaxed)
     }
 
     /// Tells the loop that something waits in the inbox of the connection with this token.

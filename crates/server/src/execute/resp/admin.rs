@@ -7,7 +7,7 @@ pub(super) mod info;
 pub(super) mod config;
 pub(super) mod acl;
 pub(super) mod cluster;
-mod key_roles; // what commands do with their keys
+mod key_flags; // what commands do with their keys
 mod arguments; // what COMMAND DOCS says of arguments
 mod tips; // how a cluster's client sends a command
 pub(super) mod commands;

@@ -86,13 +86,13 @@ impl<'c> Call<'c> {
     }
 
     /// Runs `run` while no other event loop executes and the clock stands still.
-    pub(super) fn alone<R>(
+    pub(super) fn exclusively<R>(
         &mut self,
         reason: ExclusiveReason,
         run: impl FnOnce(&mut Call<'_>) -> R,
     ) -> R {
         let context = self.context;
-        context.alone(reason, || as_one_step(|| run(self)))
+        context.exclusively(reason, || as_one_step(|| run(self)))
     }
 
     /// Runs `run`, which touches what the command's arguments say, as one step: others see nothing
@@ -107,7 +107,7 @@ impl<'c> Call<'c> {
                 let keys = keys_of(self.command, self.args, space, cache);
                 keys.for_each(|key| cache.want(&mut wish.shards, key));
             }
-            _ => return self.alone(ExclusiveReason::Command, run),
+            _ => return self.exclusively(ExclusiveReason::Command, run),
         }
         self.on_keys(&wish, run)
     }
@@ -120,7 +120,7 @@ impl<'c> Call<'c> {
     ) -> R {
         let cache = self.cache();
         if !self.context.is_in_step() && !cache.has_claims() {
-            return self.alone(ExclusiveReason::Command, run);
+            return self.exclusively(ExclusiveReason::Command, run);
         }
         let mut wish = Wish::of(self.intent());
         keys.iter()

@@ -68,7 +68,7 @@ pub(super) fn pause(call: &mut Call<'_>) -> Outcome {
         "ERR timeout is not an integer or out of range",
     ))?;
     let ms = u64::try_from(ms).map_err(|_| Failure::text("ERR timeout is negative"))?;
-    call.alone(ExclusiveReason::Command, |call| {
+    call.exclusively(ExclusiveReason::Command, |call| {
         let now = call.now();
         call.context.state.pause.begin(paused, ms, now);
     });

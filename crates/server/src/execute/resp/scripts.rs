@@ -149,7 +149,7 @@ fn run_to_end(call: &mut Call<'_>, run: &Run<'_>, may_write: bool) -> Result<(),
     };
     let (cache, space) = (call.cache(), call.space());
     let result = if any_keys.is_set() || !cache.has_claims() {
-        call.alone(ExclusiveReason::Script, |call| {
+        call.exclusively(ExclusiveReason::Script, |call| {
             run_once(call, run, may_write)
         })
     } else {
@@ -185,7 +185,7 @@ fn run_to_end(call: &mut Call<'_>, run: &Run<'_>, may_write: bool) -> Result<(),
                 time_ms_max: run.time_ms_max.saturating_sub(ran_ms).max(1),
                 ..*run
             };
-            call.alone(ExclusiveReason::UndeclaredKey, |call| {
+            call.exclusively(ExclusiveReason::UndeclaredKey, |call| {
                 run_once(call, &rest, may_write)
             })
         })

@@ -78,7 +78,7 @@ pub(super) fn exec(call: &mut Call<'_>) -> Outcome {
     };
     match wish_of(&transaction, call) {
         Some(wish) => call.on_keys(&wish, run),
-        None => call.alone(ExclusiveReason::Transaction, run),
+        None => call.exclusively(ExclusiveReason::Transaction, run),
     }
 }
 

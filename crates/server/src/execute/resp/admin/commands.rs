@@ -9,7 +9,7 @@ use cellar_protocol::resp::request::stored_place;
 
 use super::acl;
 use super::arguments;
-use super::key_roles::{KeySpec, of_request, specs};
+use super::key_flags::{KeySpec, of_request, specs};
 use super::tips;
 use crate::execute::resp::call::{Call, DONE, Outcome};
 use crate::execute::resp::failure::Failure;

@@ -1,4 +1,4 @@
-//! Key roles: what a command does with its keys, in the words of Redis's key specifications.
+//! Key flags: what a command does with its keys, as COMMAND INFO and COMMAND GETKEYSANDFLAGS tell it.
 //!
 //! Source: `COMMAND INFO` of Redis 7; commands that only later versions or this server have follow
 //! the same rules.
@@ -6,33 +6,33 @@
 use cellar_protocol::resp::Verb;
 use cellar_protocol::resp::command::{Command, Flags, Keys};
 
-/// RoleWords about a key.
-pub(super) type RoleWords = &'static [&'static str];
+/// Flags of a key.
+pub(super) type FlagWords = &'static [&'static str];
 
 /// What a command does with its first key, and with the others if that differs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct KeyRoles {
-    pub(super) first: RoleWords,
-    pub(super) others: Option<RoleWords>,
+pub(super) struct KeyFlags {
+    pub(super) first: FlagWords,
+    pub(super) others: Option<FlagWords>,
 }
 
-const READS: RoleWords = &["RO", "access"];
-const LOOKS: RoleWords = &["RO"];
-const CHANGES: RoleWords = &["RW", "update"];
-const READS_AND_CHANGES: RoleWords = &["RW", "access", "update"];
-const TAKES: RoleWords = &["RW", "access", "delete"];
-const TAKES_OUT: RoleWords = &["RW", "delete"];
-const PUTS_IN: RoleWords = &["RW", "insert"];
-const READS_AND_PUTS_IN: RoleWords = &["RW", "access", "insert"];
-const READS_IN_PLACE: RoleWords = &["RW", "access"];
-const STORES: RoleWords = &["OW", "update"];
-const STORES_NEW: RoleWords = &["OW", "insert"];
-const REMOVES: RoleWords = &["RM", "delete"];
-const READS_OR_CHANGES: RoleWords = &["RW", "access", "update", "variable_flags"];
-const NO_KEY: RoleWords = &["not_key"];
+const READS: FlagWords = &["RO", "access"];
+const LOOKS: FlagWords = &["RO"];
+const CHANGES: FlagWords = &["RW", "update"];
+const READS_AND_CHANGES: FlagWords = &["RW", "access", "update"];
+const TAKES: FlagWords = &["RW", "access", "delete"];
+const TAKES_OUT: FlagWords = &["RW", "delete"];
+const PUTS_IN: FlagWords = &["RW", "insert"];
+const READS_AND_PUTS_IN: FlagWords = &["RW", "access", "insert"];
+const READS_IN_PLACE: FlagWords = &["RW", "access"];
+const STORES: FlagWords = &["OW", "update"];
+const STORES_NEW: FlagWords = &["OW", "insert"];
+const REMOVES: FlagWords = &["RM", "delete"];
+const READS_OR_CHANGES: FlagWords = &["RW", "access", "update", "variable_flags"];
+const NO_KEY: FlagWords = &["not_key"];
 
 /// What any request of a command may do with its keys.
-pub(super) fn of_command(row: &Command) -> KeyRoles {
+pub(super) fn of_command(row: &Command) -> KeyFlags {
     let (first, others) = match row.verb {
         Verb::Bitop
         | Verb::Sunionstore
@@ -56,11 +56,11 @@ pub(super) fn of_command(row: &Command) -> KeyRoles {
         | Verb::Brpoplpush => (TAKES, Some(PUTS_IN)),
         _ => (of_all_keys(row), None),
     };
-    KeyRoles { first, others }
+    KeyFlags { first, others }
 }
 
 /// The words of commands that do the same with all their keys.
-fn of_all_keys(row: &Command) -> RoleWords {
+fn of_all_keys(row: &Command) -> FlagWords {
     match row.verb {
         Verb::Set | Verb::Bitfield => READS_OR_CHANGES,
         Verb::Mset | Verb::Msetex | Verb::Setex | Verb::Psetex => STORES,
@@ -149,7 +149,7 @@ const fn looks_only(verb: Verb) -> bool {
 }
 
 /// What this request does with its keys.
-pub(super) fn of_request(row: &Command, request: &[&[u8]]) -> KeyRoles {
+pub(super) fn of_request(row: &Command, request: &[&[u8]]) -> KeyFlags {
     let has = |word: &str| {
         let mut words = request.iter().skip(3);
         words.any(|arg| arg.eq_ignore_ascii_case(word.as_bytes()))
@@ -163,14 +163,14 @@ pub(super) fn of_request(row: &Command, request: &[&[u8]]) -> KeyRoles {
         Verb::Bitfield if is_read_only(request) => READS,
         Verb::Bitfield => READS_AND_CHANGES,
         Verb::Sort | Verb::Georadius | Verb::Georadiusbymember => {
-            return KeyRoles {
+            return KeyFlags {
                 first: READS,
                 others: Some(STORES),
             };
         }
         _ => return of_command(row),
     };
-    KeyRoles {
+    KeyFlags {
         first,
         others: None,
     }
@@ -185,7 +185,7 @@ fn is_read_only(request: &[&[u8]]) -> bool {
 /// Where keys with one role stand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct KeySpec {
-    pub(super) words: RoleWords,
+    pub(super) words: FlagWords,
     /// The argument at which the search begins.
     pub(super) begin: i64,
     /// Whether that is the number of the keys behind it.
@@ -210,14 +210,14 @@ pub(super) fn specs(row: &Command) -> Vec<KeySpec> {
     let (first, last, step) = (i64::from(first), i64::from(last), i64::from(step));
     let roles = of_command(row);
     let relative = |begin: i64| if last < 0 { last } else { last - begin };
-    let counted = |words: RoleWords| KeySpec {
+    let counted = |words: FlagWords| KeySpec {
         words,
         begin: i64::from(count),
         is_count: true,
         last: 0,
         step,
     };
-    let span = |words: RoleWords, begin: i64, last: i64| KeySpec {
+    let span = |words: FlagWords, begin: i64, last: i64| KeySpec {
         words,
         begin,
         is_count: false,

@@ -53,7 +53,7 @@ impl Parts {
 
 /// The parts of a command that has nothing but FIELDS or MEMBERS, their number and them behind its
 /// key.
-pub(super) fn alone<'a>(call: &Call<'a>) -> Result<&'a [&'a [u8]], Failure> {
+pub(super) fn names_only<'a>(call: &Call<'a>) -> Result<&'a [&'a [u8]], Failure> {
     let parts = Parts::of(call.command.verb);
     let word = parts.word();
     let missing = || {

@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 use crate::execute::resp::call::notify::Class;
 use crate::execute::resp::call::{Call, DONE, Outcome};
 use crate::execute::resp::collections::field_options::{
-    DeadlineCondition, FieldOptions, Time, alone, condition_and_fields, deadline_in,
+    DeadlineCondition, FieldOptions, Time, condition_and_fields, deadline_in, names_only,
 };
 use crate::execute::resp::collections::fields::{append_field, first_hash, notify_removed};
 use crate::execute::resp::expiry::Unit;
@@ -140,7 +140,7 @@ pub(in crate::execute::resp) fn hexpire(call: &mut Call<'_>) -> Outcome {
 /// HTTL, HPTTL, HEXPIRETIME, HPEXPIRETIME.
 pub(in crate::execute::resp) fn httl(call: &mut Call<'_>) -> Outcome {
     let value = first_hash(call)?;
-    let names = alone(call)?;
+    let names = names_only(call)?;
     let now = call.now();
     let hash = value.as_ref().map(|value| Hash::view(value, now));
     let answers = times_of(call, hash.as_ref(), names);
@@ -149,7 +149,7 @@ pub(in crate::execute::resp) fn httl(call: &mut Call<'_>) -> Outcome {
 
 pub(in crate::execute::resp) fn hpersist(call: &mut Call<'_>) -> Outcome {
     first_hash(call)?;
-    let names = alone(call)?;
+    let names = names_only(call)?;
     let edited = call.edit::<Hashes, _>(call.first_key()?, |hash| Ok(persist_each(hash, names)))?;
     if edited.is_changed {
         let each = names.iter().zip(&edited.answer);
@@ -208,7 +208,7 @@ pub(in crate::execute::resp) fn hgetex(call: &mut Call<'_>) -> Outcome {
 }
 
 pub(in crate::execute::resp) fn hgetdel(call: &mut Call<'_>) -> Outcome {
-    let names = alone(call)?;
+    let names = names_only(call)?;
     let edited = call.edit::<Hashes, _>(call.first_key()?, |hash| {
         let values = names.iter().map(|name| {
             let value = hash.get(name).map(|field| field.value.to_vec());

@@ -10,7 +10,7 @@ use cellar_values::{Set, Sets};
 use crate::execute::resp::call::notify::Class;
 use crate::execute::resp::call::{Call, Outcome};
 use crate::execute::resp::collections::field_options::{
-    FieldOptions, Time, alone, condition_and_fields,
+    FieldOptions, Time, condition_and_fields, names_only,
 };
 use crate::execute::resp::collections::hash_expiry::{
     CHANGED, REMOVED, answer_each, deadline, persist_each, retime_each, times_of,
@@ -38,7 +38,7 @@ pub(in crate::execute::resp) fn sexpire(call: &mut Call<'_>) -> Outcome {
 /// STTL, SPTTL, SEXPIRETIME, SPEXPIRETIME.
 pub(in crate::execute::resp) fn sttl(call: &mut Call<'_>) -> Outcome {
     let value = first_set(call)?;
-    let members = alone(call)?;
+    let members = names_only(call)?;
     let now = call.now();
     let set = value.as_ref().map(|value| Set::view(value, now));
     let answers = times_of(call, set.as_ref(), members);
@@ -47,7 +47,7 @@ pub(in crate::execute::resp) fn sttl(call: &mut Call<'_>) -> Outcome {
 
 pub(in crate::execute::resp) fn spersist(call: &mut Call<'_>) -> Outcome {
     first_set(call)?;
-    let members = alone(call)?;
+    let members = names_only(call)?;
     let edited = call.edit::<Sets, _>(call.first_key()?, |set| Ok(persist_each(set, members)))?;
     if edited.is_changed {
         call.notify(Class::Set, "spersist", call.args[1]);

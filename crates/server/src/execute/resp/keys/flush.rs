@@ -39,7 +39,7 @@ fn check_mode(call: &Call<'_>) -> Result<(), Failure> {
 pub(in crate::execute::resp) fn flushdb(call: &mut Call<'_>) -> Outcome {
     check_mode(call)?;
     call.context.counters.cmd_flush.add(1);
-    call.alone(Command, |call| {
+    call.exclusively(Command, |call| {
         let old = call.context.state.databases.renew(call.session.database);
         if old == Space::MAIN {
             call.cache().flush_space(old);
@@ -54,7 +54,7 @@ pub(in crate::execute::resp) fn flushdb(call: &mut Call<'_>) -> Outcome {
 pub(in crate::execute::resp) fn flushall(call: &mut Call<'_>) -> Outcome {
     check_mode(call)?;
     call.context.counters.cmd_flush.add(1);
-    call.alone(Command, |call| call.cache().flush());
+    call.exclusively(Command, |call| call.cache().flush());
     call.ok()
 }
 
@@ -83,7 +83,7 @@ pub(in crate::execute::resp) fn swapdb(call: &mut Call<'_>) -> Outcome {
             "ERR SWAPDB needs two databases that share their memory (--noeviction-databases)",
         ));
     }
-    let mut names = call.alone(Command, |call| {
+    let mut names = call.exclusively(Command, |call| {
         databases.swap(one, other);
         call.context.state.observer.swapped(one, other)
     });

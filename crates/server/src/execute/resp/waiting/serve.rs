@@ -44,7 +44,7 @@ pub(in crate::execute::resp) fn run_beside(
         flow
     };
     if fills {
-        context.alone(ExclusiveReason::Command, run_and_serve)
+        context.exclusively(ExclusiveReason::Command, run_and_serve)
     } else {
         run_and_serve()
     }
@@ -105,7 +105,7 @@ pub fn serve(context: Context<'_>) {
 fn serve_marked(context: Context<'_>) {
     let observer = &context.state.observer;
     context.pass.note_heavy();
-    context.alone(ExclusiveReason::Command, || {
+    context.exclusively(ExclusiveReason::Command, || {
         let mut serving = Serving {
             context,
             began: Stopwatch::start(),
