@@ -97,7 +97,7 @@ fn redis_copies_its_items_by_migrate() {
     };
     let daemon = Daemon::start(&[]);
     let (host, port) = daemon.resp.rsplit_once(':').unwrap();
-    let copy = format!("MIGRATE {host} {port} \"\" 0 5000 COPY REPLACE KEYS text hash list");
+    let copy = format!("MIGRATE {host} {port} \"\" 0 60000 COPY REPLACE KEYS text hash list");
     redis.run(&[
         "SET text new EX 1000",
         "HSET hash f v",
@@ -196,34 +196,62 @@ struct Redis {
 impl Redis {
     /// Starts one; `None` where there is none.
     fn start(more: &[&str]) -> Option<Redis> {
-        let free = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = free.local_addr().unwrap().port();
-        drop(free);
-        let process = Command::new("redis-server")
-            .args(["--port", &port.to_string(), "--bind", "127.0.0.1"])
-            .args(["--save", "", "--dir", "/tmp"])
-            .args(more)
-            .stdout(Stdio::null())
-            .stdin(Stdio::null())
-            .spawn();
-        let Ok(process) = process else {
-            println!("skipped: there is no redis-server");
-            return None;
-        };
-        let redis = Redis { process, port };
+        for _ in 0..5 {
+            let free = TcpListener::bind("127.0.0.1:0").unwrap();
+            let port = free.local_addr().unwrap().port();
+            drop(free);
+            let process = Command::new("redis-server")
+                .args(["--port", &port.to_string(), "--bind", "127.0.0.1"])
+                .args(["--save", "", "--dir", "/tmp"])
+                .args(more)
+                .stdout(Stdio::null())
+                .stdin(Stdio::null())
+                .spawn();
+            let Ok(process) = process else {
+                println!("skipped: there is no redis-server");
+                return None;
+            };
+            let mut redis = Redis { process, port };
+            if redis.is_there() {
+                return Some(redis);
+            }
+        }
+        panic!("redis-server finds its port taken each time");
+    }
+
+    /// Waits until it serves; whether it does so at its port, which another server may have taken
+    /// since it was free.
+    fn is_there(&mut self) -> bool {
+        let mut is_over = false;
         wait_until("redis-server starts", || {
-            TcpStream::connect(("127.0.0.1", port)).is_ok()
+            is_over = self.process.try_wait().unwrap().is_some();
+            is_over || TcpStream::connect(("127.0.0.1", self.port)).is_ok()
         });
-        Some(redis)
+        let own = format!("process_id:{}\r\n", self.process.id());
+        if is_over {
+            return false;
+        }
+        // One with a password tells nothing more than that it is there.
+        let answer = self.answer("INFO server");
+        answer.contains(&own) || answer.starts_with("-NOAUTH")
     }
 
     /// Sends a line at a time, and waits until it is answered.
     fn run(&self, lines: &[&str]) {
-        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
         for line in lines {
-            stream.write_all(format!("{line}\r\n").as_bytes()).unwrap();
-            assert!(stream.read(&mut [0; 4096]).unwrap() > 0, "{line}");
+            let answer = self.answer(line);
+            assert!(!answer.starts_with('-'), "{line}: {answer}");
         }
+    }
+
+    /// What comes first of the answer to a line.
+    fn answer(&self, line: &str) -> String {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
+        stream.write_all(format!("{line}\r\n").as_bytes()).unwrap();
+        let mut answer = [0; 8192];
+        let bytes = stream.read(&mut answer).unwrap();
+        assert!(bytes > 0, "{line}");
+        String::from_utf8_lossy(&answer[..bytes]).into_owned()
     }
 
     fn url(&self, user: &str) -> String {
