@@ -257,7 +257,7 @@ fn check_access(
 /// Runs a command's handler, and notes what it reads if the client's keys are tracked.
 #[inline]
 fn call_tracked(call: &mut Call<'_>) -> Outcome {
-    if call::parts::is_long(call) {
+    if call::long_command::is_long(call) {
         return call_long(call);
     }
     if call.session.tracked.is_on {
@@ -282,7 +282,7 @@ fn call_handler_quietly(call: &mut Call<'_>) -> Outcome {
 fn call_long(call: &mut Call<'_>) -> Outcome {
     call.context.counters.calls.add(call.command.verb);
     timing::run(call, |call| {
-        call::parts::run_long(call, |call| {
+        call::long_command::run_long(call, |call| {
             let handler = handlers::of(call.command.verb);
             if call.session.tracked.is_on {
                 client::tracking::run_tracked(call, handler)
@@ -438,7 +438,7 @@ fn admit(
         ));
     }
     let bytes_max = state.budget.bytes_max() / 2;
-    transaction.queue(command, args, &session.ahead, bytes_max)?;
+    transaction.queue(command, args, &session.preparation, bytes_max)?;
     note_queued(&session.client, Some(transaction.len()));
     Ok(None)
 }
