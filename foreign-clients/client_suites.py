@@ -20,7 +20,7 @@ from suite_runs import END, FAILED, OK, SKIPPED, run_to_the_end
 
 HERE = pathlib.Path(__file__).resolve().parent
 INSTALL_SECONDS_MAX = 1500
-REDIS = "redis-server --port 6379 --enable-debug-command yes"
+REDIS = "redis-server --port 6379 --enable-debug-command yes --save ''"
 MEMCACHED = "memcached -p 11211"
 
 
@@ -212,6 +212,12 @@ MAVEN = "rm -rf target/*-reports; mvn -q -o -B -Dmaven.test.failure.ignore "
 JAVA_8 = "-Dmaven.compiler.source=8 -Dmaven.compiler.target=8"
 COLLECT = "; cp target/*-reports/TEST-*.xml $REPORT"
 JEDIS_TESTS = "redis.clients.jedis.commands.jedis.*CommandsTest,PipeliningTest,TransactionV2Test,JedisTest"
+FRED = "cargo test --features i-std,transactions,monitor,metrics --test lib"
+REDIS_RS = (
+    "cargo test --locked -p redis --features tokio-comp,connection-manager,cache-aio --test test_basic"
+    " --test test_async --test test_cache --test test_script --test test_types --test test_acl"
+    " --test test_geospatial --test test_bignum"
+)
 
 CLIENTS = {
     "redis-py": Client(
@@ -235,7 +241,7 @@ CLIENTS = {
         read=go,
     ),
     "node-redis": Client(
-        install="npm ci --no-audit --no-fund",
+        install="npm ci --no-audit --no-fund; npx tsc --build",
         run="cd packages/client; echo '{\"standalone\": {\"tls\": false, \"endpoints\":"
         ' ["redis://127.0.0.1:6379"]}}\' >$REPORT/endpoints.json;'
         " export RE_CLUSTER=true REDIS_ENDPOINTS_CONFIG_PATH=$REPORT/endpoints.json;"
@@ -256,21 +262,25 @@ CLIENTS = {
         read=junit,
         servers=(f"{REDIS} --requirepass foobared",),
     ),
+    "lettuce": Client(
+        install="mvn -q -B test-compile failsafe:integration-test -Dit.test=NoneIntegrationTests"
+        " -Dfailsafe.failIfNoSpecifiedTests=false",
+        run=MAVEN + "failsafe:integration-test -Dit.test='*Command*IntegrationTests'" + COLLECT,
+        read=junit,
+        servers=(REDIS.replace("6379", "6479"),),
+    ),
     "redis-rs": Client(
-        install="cargo test --locked -p redis --features aio,tokio-comp,connection-manager,cache-aio,script"
-        " --no-run",
-        run="cargo test --offline --no-fail-fast -p redis"
-        " --features aio,tokio-comp,connection-manager,cache-aio,script --test test_basic"
-        " --test test_async --test test_cache --test test_script --test test_types"
-        " --test test_geospatial --test test_acl --test test_bignum",
+        install=f"{REDIS_RS} --no-run",
+        run=f"{REDIS_RS} --offline --no-fail-fast",
         read=cargo,
         servers=(),
     ),
     "fred": Client(
-        install="cargo test --features i-all,i-redis-stack --no-run",
-        run="FRED_REDIS_CENTRALIZED_HOST=127.0.0.1 REDIS_USERNAME=default REDIS_PASSWORD=bar"
-        " cargo test --offline --no-fail-fast -- --test-threads 1 centralized",
+        install=f"{FRED} --no-run",
+        run="export FRED_REDIS_CENTRALIZED_HOST=127.0.0.1 REDIS_USERNAME=default REDIS_PASSWORD=bar;"
+        f" {FRED} --offline --no-fail-fast -- --test-threads 1 centralized",
         read=cargo,
+        servers=(f"{REDIS} --requirepass bar",),
     ),
     "celery": Client(
         install=VENV + "-r requirements/test.txt -r requirements/default.txt -e .[redis]"
@@ -278,6 +288,7 @@ CLIENTS = {
         run="TEST_BROKER=redis:// TEST_BACKEND=redis:// " + PYTEST + "t/integration/test_canvas.py"
         " t/integration/test_tasks.py t/integration/test_inspect.py",
         read=pytest,
+        seconds_max=1800,
     ),
     "pymemcache": Client(
         install=VENV + "-r test-requirements.txt -e .",
