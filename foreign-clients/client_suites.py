@@ -211,7 +211,9 @@ PYTEST = ".venv/bin/python -m pytest -q -p no:cacheprovider --junitxml=$REPORT/p
 MAVEN = "rm -rf target/*-reports; mvn -q -o -B -Dmaven.test.failure.ignore "
 JAVA_8 = "-Dmaven.compiler.source=8 -Dmaven.compiler.target=8"
 COLLECT = "; cp target/*-reports/TEST-*.xml $REPORT"
-JEDIS_TESTS = "redis.clients.jedis.commands.jedis.*CommandsTest,PipeliningTest,TransactionV2Test,JedisTest"
+JEDIS_TESTS = (
+    "redis.clients.jedis.commands.jedis.*CommandsTest,PipeliningTest,TransactionV2Test,JedisTest"
+)
 FRED = "cargo test --features i-std,transactions,monitor,metrics --test lib"
 REDIS_RS = (
     "cargo test --locked -p redis --features tokio-comp,connection-manager,cache-aio --test test_basic"
