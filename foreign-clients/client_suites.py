@@ -259,7 +259,7 @@ CLIENTS = {
         read=mocha,
     ),
     "jedis": Client(
-        install="mvn -q -B test -Dtest=None -Dsurefire.failIfNoSpecifiedTests=false",
+        install="mvn -q -B test -Dtest=HostAndPortTest",
         run=MAVEN + f"test -DexcludedGroupsForUnitTests=none '-Dtest={JEDIS_TESTS}'" + COLLECT,
         read=junit,
         servers=(f"{REDIS} --requirepass foobared",),
