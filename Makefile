@@ -166,7 +166,7 @@ clients-all: tools build ## that, and all libraries of docs/guide/libraries.md, 
 
 # Checkouts of the suites stand in a folder, each under the name that foreign-clients/suites has for it.
 SUITES ?=
-peers-suites: build ## test suites of Valkey, Tair, redis-py, go-redis, memcached in SUITES=DIR; ARGS="--only tair"
+peers-suites: build ## test suites of Valkey, Tair, memcached and of clients in SUITES=DIR; ARGS="--only tair"
 	foreign-clients/suites --cellar $(RELEASE)/cellar --all $(or $(SUITES),$(error SUITES=DIR is missing)) \
 		$(ARGS)
 

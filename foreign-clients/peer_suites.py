@@ -1,28 +1,21 @@
-"""Test suites of other servers and of clients, run against a Cellar: one function for each suite.
+"""Test suites of other servers, run against a Cellar: one function for each suite.
 
 Each takes a checkout of the suite, a folder for its files and the units to run, and yields
 (unit, results) as soon as a unit is done; results is a list of (test, outcome, detail). What a suite
 cannot do with a server that somebody else started is changed in a copy of it below that folder.
+Suites of clients are entries of client_suites.py.
 """
 
-import contextlib
 import os
 import pathlib
 import re
 import shutil
-import signal
-import subprocess
-import tempfile
-import xml.etree.ElementTree as ElementTree
 
-from servers import free_port, output_of
+import client_suites
+from servers import free_port
+from suite_runs import END, FAILED, OK, SKIPPED, run_to_the_end
 
-OK, FAILED, SKIPPED = "ok", "failed", "skipped"
-# What takes longer has not ended; files of memcached wait for ever for what is not there.
-UNIT_SECONDS_MAX = 420
 FILE_SECONDS_MAX = 90
-# A result that stands for all tests which a unit did not come to.
-END = "(its end)"
 HERE = pathlib.Path(__file__).resolve().parent
 
 VALKEY_UNITS = (
@@ -63,11 +56,11 @@ def valkey(checkout, folder, units, start, left_out):
             command = ["tclsh", "tests/test_helper.tcl", "--host", "127.0.0.1"]
             command += ["--port", server.resp_port, "--single", f"unit/{unit}", *VALKEY_FLAGS]
             command += ["--baseport", free_port(), "--skipfile", skips]
-            ended, text = run_to_the_end(command, copy)
-        yield f"valkey/{unit}", tcl_results(ended, text)
+            status, text = run_to_the_end(command, copy)
+        yield f"valkey/{unit}", tcl_results(status, text)
 
 
-def tcl_results(ended, text):
+def tcl_results(status, text):
     """What the suite in Tcl has printed, test by test."""
     text = re.sub(r"\x1b\[[0-9;]*m", "", text).split("The following tests failed")[0]
     results = []
@@ -80,7 +73,7 @@ def tcl_results(ended, text):
             results.append((END, FAILED, stopped[1]))
         elif out := re.match(r"\[(?:skip|ignore)\]: (.*)", block):
             results.append((out[1].split(": ")[0], SKIPPED, ""))
-    if not ended and all(test != END for test, _, _ in results):
+    if status is None and all(test != END for test, _, _ in results):
         results.append((END, FAILED, text[-500:]))
     return results
 
@@ -91,7 +84,7 @@ def tair(checkout, folder, _units, start, _left_out):
     with start([]) as server:
         command = [python(checkout), program, "--testfile", checkout / "cts.json", "--show-failed"]
         command += ["--host", "127.0.0.1", "--port", server.resp_port]
-        ended, text = run_to_the_end([*command, "--specific-version", "7.2.0"], folder)
+        status, text = run_to_the_end([*command, "--specific-version", "7.2.0"], folder)
     reasons = dict(re.findall(r"FailedTest\(name='(.*?)', reason=(.*)\)", text))
     results = []
     for test, outcome in re.findall(r"test: (.*) (passed|failed|skipped)$", text, re.MULTILINE):
@@ -99,81 +92,7 @@ def tair(checkout, folder, _units, start, _left_out):
             results.append((test.removesuffix(" tags").removesuffix(" version"), SKIPPED, ""))
         else:
             results.append((test, OK if outcome == "passed" else FAILED, reasons.get(test, "")))
-    yield "tair/7.2", results if ended else [*results, (END, FAILED, text[-500:])]
-
-
-REDIS_PY_UNITS = (
-    "test_commands test_asyncio/test_commands test_pipeline test_asyncio/test_pipeline test_pubsub "
-    "test_asyncio/test_pubsub test_scripting test_asyncio/test_scripting test_function test_hash "
-    "test_asyncio/test_hash test_lock test_asyncio/test_lock test_monitor "
-    "test_asyncio/test_monitor test_cache test_connection_pool test_asyncio/test_connection_pool "
-    "test_connection test_asyncio/test_connection test_encoding test_asyncio/test_encoding "
-    "test_keyspace_notifications test_multiprocessing"
-).split()
-
-
-def redis_py(checkout, folder, units, start, left_out):
-    """redis-py's tests of commands and connections, for one server, blocking and asyncio."""
-    for unit in units or REDIS_PY_UNITS:
-        report = folder / "report.xml"
-        report.unlink(missing_ok=True)
-        with start(["--enable-debug-commands"]) as server:
-            url = f"redis://127.0.0.1:{server.resp_port}"
-            command = [python(checkout), "-m", "pytest", "-q", "-p", "no:cacheprovider"]
-            command += [f"tests/{unit}.py", "--redis-url", f"{url}/0", "--redis-mod-url", url]
-            for test in left_out(f"redis-py/{unit}"):
-                command += ["--deselect", f"tests/{unit}.py::{test}"]
-            command += ["-m", "not onlycluster and not redismod and not ssl and not cp_integration"]
-            ended, text = run_to_the_end([*command, f"--junitxml={report}"], checkout)
-        results = junit_results(report) if report.exists() else []
-        if not ended or not results:
-            results.append((END, FAILED, text[-1500:]))
-        yield f"redis-py/{unit}", results
-
-
-def junit_results(report):
-    """The cases of a report in JUnit's form, each by its class and name."""
-    results = []
-    for case in ElementTree.parse(report).iter("testcase"):
-        outer = case.get("classname", "").split(".")
-        name = "::".join([part for part in outer if part.startswith("Test")] + [case.get("name")])
-        found = [case.find(kind) for kind in ("failure", "error")]
-        wrong = [element for element in found if element is not None]
-        if wrong:
-            results.append((name, FAILED, wrong[0].get("message") or wrong[0].text or ""))
-        else:
-            skipped = case.find("skipped") is not None
-            results.append((name, SKIPPED if skipped else OK, ""))
-    return results
-
-
-# What needs modules, certificates or servers of another kind.
-GO_SKIPS = (
-    r"(?i)sentinel|failover|cluster|\bring\b|RediSearch|FT\.HYBRID|JSON|TimeSeries|probabilistic|bloom|"
-    r"vector ?set|\bTLS\b|command tips"
-)
-
-
-def go_redis(checkout, folder, _units, start, _left_out):
-    """go-redis's tests in Ginkgo that need one server."""
-    copy = folder / "go-redis"
-    shutil.copytree(checkout, copy, ignore=shutil.ignore_patterns(".git"))
-    report = folder / "ginkgo.xml"
-    with start(["--enable-debug-commands"]) as server:
-        for file in copy.glob("*_test.go"):
-            text = file.read_text()
-            changed = re.sub(r'(?<=[":])6379(?=")', str(server.resp_port), text)
-            if changed != text:
-                file.write_text(changed)
-        environment = os.environ | {"RE_CLUSTER": "true", "REDIS_VERSION": "7.4"}
-        command = ["go", "test", ".", "-run", "TestGinkgoSuite", "-timeout", f"{UNIT_SECONDS_MAX}s"]
-        command += ["-args", f"-ginkgo.junit-report={report}", f"-ginkgo.skip={GO_SKIPS}"]
-        ended, text = run_to_the_end(command, copy, env=environment)
-    results = junit_results(report) if report.exists() else []
-    results = [(re.sub(r"^\[It\] ", "", test), *rest) for test, *rest in results]
-    if not ended or not results:
-        results.append((END, FAILED, text[-1500:]))
-    yield "go-redis/ginkgo", results
+    yield "tair/7.2", results if status is not None else [*results, (END, FAILED, text[-500:])]
 
 
 # Tests of how memcached's own source and documents are written.
@@ -202,11 +121,11 @@ def memcached(checkout, folder, units, start, _left_out):
     for unit in units or sorted(files):
         environment = os.environ | {"CELLAR": start.cellar, "PERL5LIB": str(copy / "t" / "lib")}
         command = ["perl", f"t/{unit}.t"]
-        ended, text = run_to_the_end(command, copy, FILE_SECONDS_MAX, env=environment)
-        yield f"memcached/{unit}", tap_results(ended, text)
+        status, text = run_to_the_end(command, copy, FILE_SECONDS_MAX, env=environment)
+        yield f"memcached/{unit}", tap_results(status, text)
 
 
-def tap_results(ended, text):
+def tap_results(status, text):
     """The lines of the Test Anything Protocol; a plan that was not kept is a failure, too."""
     if re.search(r"^1\.\.0 # ?skip", text, re.MULTILINE | re.IGNORECASE):
         return [("all", SKIPPED, text)]
@@ -219,7 +138,7 @@ def tap_results(ended, text):
             after = text[line.end() : line.end() + 400].split("\nok ")[0]
             results.append((name, FAILED if line[1] else OK, after if line[1] else ""))
     plan = re.search(r"^1\.\.(\d+)", text, re.MULTILINE)
-    if not ended or not plan or int(plan[1]) != len(results):
+    if status is None or not plan or int(plan[1]) != len(results):
         results.append((END, FAILED, text[-500:]))
     return results
 
@@ -232,34 +151,9 @@ def python(checkout):
     return "python3"
 
 
-def run_to_the_end(command, folder, seconds_max=UNIT_SECONDS_MAX, **options):
-    """Whether the command ended in time, and what it has printed; what it has left behind ends."""
-    command = [str(part) for part in command]
-    with tempfile.TemporaryFile("w+", errors="replace") as output:
-        # A group of its own: what the suite has started ends with it, and holds no pipe open.
-        process = subprocess.Popen(
-            command,
-            cwd=folder,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-            **options,
-        )
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(timeout=seconds_max)
-        is_ended = process.poll() is not None
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        output.seek(0)
-        return is_ended, output.read()
-
-
 SUITES = {
     "valkey": valkey,
     "tair": tair,
-    "redis-py": redis_py,
-    "go-redis": go_redis,
     "memcached": memcached,
 }
+SUITES |= {name: client_suites.runner(name, client) for name, client in client_suites.CLIENTS.items()}

@@ -1,0 +1,346 @@
+"""Test suites of clients: one entry for each, with how to install, run and read it.
+
+A suite runs twice, each time in a network namespace of its own: first against the real servers, then
+against Cellar under their names. A test that fails on the real server needs something that this
+machine does not have (a cluster, a module, certificates) and is not counted. PATH begins with a
+folder in which `redis-server` and `memcached` start the server of this run.
+"""
+
+import contextlib
+import os
+import pathlib
+import re
+import shutil
+import sys
+import tempfile
+import xml.etree.ElementTree as ElementTree
+from typing import Callable, NamedTuple
+
+from suite_runs import END, FAILED, OK, SKIPPED, run_to_the_end
+
+HERE = pathlib.Path(__file__).resolve().parent
+INSTALL_SECONDS_MAX = 1500
+REDIS = "redis-server --port 6379 --enable-debug-command yes --save ''"
+MEMCACHED = "memcached -p 11211"
+
+
+class Client(NamedTuple):
+    """The suite of a client. `install` and `run` are lines for bash, run in the checkout.
+
+    `install` runs until it has succeeded once. `run` gets the unit as $UNIT and leaves its report in
+    the folder $REPORT, or prints it; `read` makes (test, outcome, detail) of that folder and text.
+    """
+
+    install: str
+    run: str
+    read: Callable
+    servers: tuple = (REDIS,)
+    units: tuple = ("all",)
+    seconds_max: int = 900
+
+
+def runner(name, client):
+    """The function that runs the suite, as peer_suites.py has one for each suite."""
+
+    def run(checkout, folder, units, start, _left_out):
+        install(checkout, client)
+        for unit in units or client.units:
+            real = dict_of(run_once(client, checkout, folder, unit, start.real))
+            tests = run_once(client, checkout, folder, unit, start.stand_ins())
+            # What the real server does not pass is as good as skipped.
+            yield (
+                f"{name}/{unit}",
+                [
+                    (test, SKIPPED if real.get(test) == FAILED else outcome, detail)
+                    for test, outcome, detail in tests
+                ],
+            )
+
+    return run
+
+
+def dict_of(results):
+    """The outcome of each test; one that ran more than once has failed if it failed once."""
+    outcomes = {}
+    for test, outcome, _ in results:
+        if outcomes.get(test) != FAILED:
+            outcomes[test] = outcome
+    return outcomes
+
+
+def install(checkout, client):
+    """Installs what the suite needs below its checkout, once."""
+    done = checkout / ".installed-for-cellar"
+    if done.exists():
+        return
+    command = ["bash", "-euc", client.install]
+    code, text = run_to_the_end(command, checkout, INSTALL_SECONDS_MAX)
+    if code != 0:
+        sys.exit(f"{checkout.name} cannot be installed:\n{text[-3000:]}")
+    done.touch()
+
+
+def run_once(client, checkout, folder, unit, programs):
+    """The unit's results against the servers that these programs start."""
+    logs = pathlib.Path(tempfile.mkdtemp(prefix="run-", dir=folder))
+    report = logs / "report"
+    report.mkdir()
+    programs_folder = logs / "bin"
+    programs_folder.mkdir()
+    for name, script in programs.items():
+        path = programs_folder / name
+        path.write_text(f"#!/bin/sh\nexec {script} \"$@\"\n")
+        path.chmod(0o755)
+    environment = os.environ | {
+        "PATH": f"{programs_folder}:{os.environ['PATH']}",
+        "REPORT": str(report),
+        "UNIT": unit,
+    }
+    command = ["unshare", "--map-root-user", "--net", sys.executable, HERE / "in_namespace.py"]
+    command += ["--logs", logs]
+    for server in client.servers:
+        command += ["--server", server]
+    command += ["--", "bash", "-c", client.run]
+    code, text = run_to_the_end(command, checkout, client.seconds_max, env=environment)
+    (logs / "output").write_text(text)
+    results = client.read(report, text)
+    bad = logs / "ended-badly"
+    if bad.exists():
+        results.append((END, FAILED, bad.read_text()))
+    elif code is None or not results:
+        results.append((END, FAILED, text[-1500:]))
+    if keep := os.environ.get("SUITES_KEEP"):
+        shutil.copytree(logs, pathlib.Path(keep) / f"{checkout.name}-{logs.name}", symlinks=True)
+    return results
+
+
+def junit(report, _text):
+    """Cases of reports in JUnit's form, by class and name."""
+    results = []
+    for case in cases(report):
+        outer = case.get("classname", "").split(".")[-1]
+        results.append((f"{outer}::{case.get('name')}", *outcome_of(case)))
+    return results
+
+
+def cases(report):
+    """The cases of all reports in the folder; one that was cut off has none."""
+    for file in sorted(report.rglob("*.xml")):
+        with contextlib.suppress(ElementTree.ParseError):
+            yield from ElementTree.parse(file).iter("testcase")
+
+
+def outcome_of(case):
+    """The outcome and the message of a case in JUnit's form."""
+    found = [case.find(kind) for kind in ("failure", "error")]
+    wrong = [element for element in found if element is not None]
+    if wrong:
+        return FAILED, wrong[0].get("message") or wrong[0].text or ""
+    return SKIPPED if case.find("skipped") is not None else OK, ""
+
+
+def pytest(report, _text):
+    """Cases of pytest's report, without the module before a class's name."""
+    results = []
+    for case in cases(report):
+        outer = case.get("classname", "").split(".")
+        name = "::".join([part for part in outer if part.startswith("Test")] + [case.get("name")])
+        results.append((name, *outcome_of(case)))
+    return results
+
+
+def ginkgo(report, _text):
+    """Cases of Ginkgo's report, by their whole names."""
+    return [
+        (re.sub(r"^\[It\] ", "", case.get("name")), *outcome_of(case))
+        for case in cases(report)
+    ]
+
+
+def mocha(report, _text):
+    """Cases of mocha's xunit report, by the titles of their groups."""
+    return [
+        (f"{case.get('classname')} {case.get('name')}", *outcome_of(case)) for case in cases(report)
+    ]
+
+
+def cargo(_report, text):
+    """The lines of `cargo test`, by the test's path."""
+    kinds = {"ok": OK, "FAILED": FAILED, "ignored": SKIPPED}
+    details = dict(re.findall(r"^---- (\S+) stdout ----\n(.*?)(?=^---- |\Z)", text, re.M | re.S))
+    return [
+        (test, kinds[outcome], details.get(test, "") if outcome == "FAILED" else "")
+        for test, outcome in re.findall(
+            r"^test (\S+)(?: - should panic)? \.\.\. (?:.*?)(ok|FAILED|ignored)\b", text, re.M
+        )
+    ]
+
+
+def go(_report, text):
+    """The lines of `go test -v`, by the test's path."""
+    kinds = {"PASS": OK, "FAIL": FAILED, "SKIP": SKIPPED}
+    return [
+        (test, kinds[outcome], "")
+        for outcome, test in re.findall(r"^\s*--- (PASS|FAIL|SKIP): (.*) \(", text, re.M)
+    ]
+
+
+def tap(_report, text):
+    """The lines of the Test Anything Protocol that are not indented, by their names."""
+    return [
+        (name, FAILED if wrong else OK, "")
+        for wrong, name in re.findall(r"^(not )?ok \d+ - (.*?)(?: # time=.*)?(?: \{)?$", text, re.M)
+    ]
+
+
+REDIS_PY_UNITS = (
+    "test_commands test_asyncio/test_commands test_pipeline test_asyncio/test_pipeline test_pubsub "
+    "test_asyncio/test_pubsub test_scripting test_asyncio/test_scripting test_function test_hash "
+    "test_asyncio/test_hash test_lock test_asyncio/test_lock test_monitor "
+    "test_asyncio/test_monitor test_cache test_connection_pool test_asyncio/test_connection_pool "
+    "test_connection test_asyncio/test_connection test_encoding test_asyncio/test_encoding "
+    "test_keyspace_notifications test_multiprocessing"
+).split()
+# What needs modules, certificates or servers of another kind.
+GO_SKIPS = (
+    r"(?i)sentinel|failover|cluster|\bring\b|RediSearch|FT\.HYBRID|JSON|TimeSeries|probabilistic|bloom|"
+    r"vector ?set|\bTLS\b|command tips"
+)
+VENV = "test -d .venv || python3 -m venv .venv; .venv/bin/pip install -q "
+PYTEST = ".venv/bin/python -m pytest -q -p no:cacheprovider --junitxml=$REPORT/pytest.xml "
+MAVEN = "rm -rf target/*-reports; mvn -q -o -B -Dmaven.test.failure.ignore "
+JAVA_8 = "-Dmaven.compiler.source=8 -Dmaven.compiler.target=8"
+COLLECT = "; cp target/*-reports/TEST-*.xml $REPORT"
+JEDIS_TESTS = (
+    "redis.clients.jedis.commands.jedis.*CommandsTest,PipeliningTest,TransactionV2Test,JedisTest"
+)
+FRED = "cargo test --features i-std,transactions,monitor,metrics --test lib"
+REDIS_RS = (
+    "cargo test --locked -p redis --features tokio-comp,connection-manager,cache-aio --test test_basic"
+    " --test test_async --test test_cache --test test_script --test test_types --test test_acl"
+    " --test test_geospatial --test test_bignum"
+)
+
+CLIENTS = {
+    "redis-py": Client(
+        install=VENV + "-r dev_requirements.txt -e .",
+        run=PYTEST + "tests/$UNIT.py --redis-url redis://127.0.0.1:6379/0"
+        " --redis-mod-url redis://127.0.0.1:6379"
+        " -m 'not onlycluster and not redismod and not ssl and not cp_integration'",
+        read=pytest,
+        units=REDIS_PY_UNITS,
+    ),
+    "go-redis": Client(
+        install="go test -count=1 -run NONE .",
+        run="RE_CLUSTER=true REDIS_VERSION=8.0 go test . -run TestGinkgoSuite -timeout 880s"
+        f" -args -ginkgo.junit-report=$REPORT/ginkgo.xml '-ginkgo.skip={GO_SKIPS}'",
+        read=ginkgo,
+        units=("ginkgo",),
+    ),
+    "rueidis": Client(
+        install="go test -count=1 -run NONE . ; cd rueidiscompat; go test -count=1 -run NONE .",
+        run="go test -v -count=1 -timeout 600s -run '^(TestSingleClientIntegration|TestNegative)' .",
+        read=go,
+    ),
+    "node-redis": Client(
+        install="npm ci --no-audit --no-fund; npx tsc --build",
+        run="cd packages/client; echo '{\"standalone\": {\"tls\": false, \"endpoints\":"
+        ' ["redis://127.0.0.1:6379"]}}\' >$REPORT/endpoints.json;'
+        " export RE_CLUSTER=true REDIS_ENDPOINTS_CONFIG_PATH=$REPORT/endpoints.json;"
+        " npx mocha --no-config -r tsx --exit --timeout 20000 --reporter xunit"
+        " --reporter-option output=$REPORT/mocha.xml 'lib/commands/*.spec.ts'",
+        read=mocha,
+    ),
+    "ioredis": Client(
+        install="npm ci --no-audit --no-fund",
+        run="TS_NODE_TRANSPILE_ONLY=true NODE_ENV=test npx mocha --no-experimental-strip-types --exit"
+        " --reporter xunit --reporter-option output=$REPORT/mocha.xml"
+        " 'test/helpers/*.ts' 'test/functional/*.ts'",
+        read=mocha,
+    ),
+    "jedis": Client(
+        install="mvn -q -B test -Dtest=HostAndPortTest",
+        run=MAVEN + f"test -DexcludedGroupsForUnitTests=none '-Dtest={JEDIS_TESTS}'" + COLLECT,
+        read=junit,
+        servers=(f"{REDIS} --requirepass foobared",),
+    ),
+    "lettuce": Client(
+        install="mvn -q -B test-compile failsafe:integration-test -Dit.test=NoneIntegrationTests"
+        " -Dfailsafe.failIfNoSpecifiedTests=false",
+        run=MAVEN + "failsafe:integration-test -Dit.test='*Command*IntegrationTests'" + COLLECT,
+        read=junit,
+        servers=(REDIS.replace("6379", "6479"),),
+    ),
+    "redis-rs": Client(
+        install=f"{REDIS_RS} --no-run",
+        run=f"{REDIS_RS} --offline --no-fail-fast",
+        read=cargo,
+        servers=(),
+    ),
+    "fred": Client(
+        install=f"{FRED} --no-run",
+        run="export FRED_REDIS_CENTRALIZED_HOST=127.0.0.1 REDIS_USERNAME=default REDIS_PASSWORD=bar;"
+        f" {FRED} --offline --no-fail-fast -- --test-threads 1 centralized",
+        read=cargo,
+        servers=(f"{REDIS} --requirepass bar",),
+    ),
+    "celery": Client(
+        install=VENV + "-r requirements/test.txt -r requirements/default.txt -e .[redis]"
+        " pytest-rerunfailures",
+        run="TEST_BROKER=redis:// TEST_BACKEND=redis:// " + PYTEST + "t/integration/test_canvas.py"
+        " t/integration/test_tasks.py t/integration/test_inspect.py",
+        read=pytest,
+        seconds_max=1800,
+    ),
+    "pymemcache": Client(
+        install=VENV + "-r test-requirements.txt -e .",
+        run=PYTEST + "-o addopts= -m integration pymemcache/test --server 127.0.0.1 --port 11211",
+        read=pytest,
+        servers=(MEMCACHED,),
+    ),
+    "pylibmc": Client(
+        install=VENV + "pytest setuptools .",
+        run="cd tests/..; " + PYTEST + "tests",
+        read=pytest,
+        servers=(MEMCACHED,),
+    ),
+    "aiomcache": Client(
+        install=VENV + "pytest pytest-asyncio pytest-cov docker-py python-memcached -e .",
+        run=PYTEST + "-o addopts= -o filterwarnings= -o asyncio_default_fixture_loop_scope=function"
+        " tests",
+        read=pytest,
+        servers=(MEMCACHED,),
+    ),
+    "emcache": Client(
+        install=VENV + "pytest==8.2.2 pytest-mock pytest-asyncio==0.23.8 emcache",
+        run="cp -r tests $REPORT/; cd $REPORT; "
+        + PYTEST.replace(".venv", "$OLDPWD/.venv")
+        + "tests/acceptance -o asyncio_mode=auto -k 'not unix_client'",
+        read=pytest,
+        servers=(MEMCACHED, "memcached -p 11212"),
+    ),
+    "bmemcached": Client(
+        install=VENV + "'pytest<8' mock pytest-cov trustme -e .",
+        run=PYTEST + "test",
+        read=pytest,
+        servers=(),
+    ),
+    "memjs": Client(
+        install="npm install --no-audit --no-fund --ignore-scripts",
+        run="for test in test/*.js; do node $test; done",
+        read=tap,
+        servers=(MEMCACHED,),
+    ),
+    "xmemcached": Client(
+        install="mvn -q -B verify -Dtest=None -Dit.test=None -DfailIfNoTests=false " + JAVA_8,
+        run=MAVEN + "verify -Dtest=None -DfailIfNoTests=false " + JAVA_8 + COLLECT,
+        read=junit,
+        servers=(MEMCACHED,),
+    ),
+    "spymemcached": Client(
+        install="mvn -q -B test -Dtest=None -DfailIfNoTests=false " + JAVA_8,
+        run=MAVEN + "test " + JAVA_8 + COLLECT,
+        read=junit,
+        servers=(MEMCACHED,),
+    ),
+}
