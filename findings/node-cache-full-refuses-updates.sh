@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # node-cache 5.1.2 (npm), with maxKeys.
 # One would guess that a full cache refuses new keys only, as the manual says ("if a new item is set and the cache is
-# full, an error is thrown"), and that an entry whose TTL is over does not count.
+# full, an error is thrown"), and that an expired entry does not count.
 # set() compares the number of keys with maxKeys before it looks at the key. In a full cache it throws for a key that is
 # there as well, and the old value stays and is returned. An expired entry counts until it is read or until the
 # periodic check removes it, by default every 600 s: a cache of 100 entries that have all expired refuses everything.
-# For somebody who runs a cache: once it has been full, it serves old data for up to a TTL and ten minutes. An
-# application that logs the error of set() and goes on (a cache is optional) does not notice, and the statistics show
-# hits. Call del() before each set() that is an update, make checkperiod as short as the TTL, and count the errors.
+# For somebody who runs a cache: once it has been full, it serves old data for the rest of their TTL, and then misses
+# for up to ten minutes. An application that logs the error of set() and goes on (a cache is optional) does not notice,
+# and the statistics show hits. Call del() before each set() that is an update, make checkperiod as short as the TTL,
+# and count the errors.
 # Exit status: 0 as stated here, 1 it behaves otherwise, 77 it could not be run (says why).
 set -u
 T=$(mktemp -d /tmp/finding.XXXXXX)
