@@ -89,6 +89,17 @@ class MemcachedXmlTest {
         assertEquals(List.of(), file.warnings());
     }
 
+    @Test
+    void elementsAreReadInAnyCaseAndCachesFoundByTheirName() {
+        String file =
+                "<Memcached><CLIENT Name='Orders' socketPool='p'/><SocketPool NAME='p'>"
+                        + "<Servers>127.0.0.1:11211</Servers></SocketPool></Memcached>";
+        try (CacheRegistry caches = CacheRegistry.of(read(file))) {
+            assertEquals(List.of("Orders"), caches.names());
+            assertThrows(CacheException.Configuration.class, () -> caches.cache("orders"));
+        }
+    }
+
     private static String or(String text) {
         return text == null ? "" : text;
     }
