@@ -468,7 +468,22 @@ fn questions_about_other_servers_and_users_have_plain_answers() {
         matches!(usage, Value::Integer(bytes) if bytes > 14),
         "{usage:?}"
     );
-    assert!(matches!(client.run("MEMORY STATS"), Value::Array(_)));
+}
+
+#[test]
+fn memory_stats_has_the_fields_that_clients_read_by_name() {
+    let daemon = Daemon::start(&[]);
+    let stats = Client::connect(&daemon).run("MEMORY STATS").shown();
+    for name in [
+        "allocator-fragmentation.ratio",
+        "allocator-rss.ratio",
+        "allocator-rss.bytes",
+        "rss-overhead.ratio",
+        "rss-overhead.bytes",
+        "fragmentation",
+    ] {
+        assert!(stats.contains(name), "{name} in {stats}");
+    }
 }
 
 #[test]

@@ -82,6 +82,7 @@ pub(in crate::execute::resp) fn stats(call: &mut Call<'_>) -> Outcome {
     let (used, peak) = used_bytes(call, &engine);
     let resident = process::resident_bytes().unwrap_or(used);
     let overhead = engine.index_bytes + engine.overhead_bytes;
+    let active = used + engine.free_bytes;
     let (bytes, share) = (Figure::Bytes, |part: u64, whole: u64| {
         Figure::Share(as_f64(part) / as_f64(whole.max(1)))
     });
@@ -110,13 +111,18 @@ pub(in crate::execute::resp) fn stats(call: &mut Call<'_>) -> Outcome {
         ("reclaimable.bytes", bytes(engine.dead_bytes)),
         ("overdue.bytes", bytes(engine.overdue_bytes)),
         ("allocator.allocated", bytes(used)),
-        ("allocator.active", bytes(used + engine.free_bytes)),
+        ("allocator.active", bytes(active)),
         ("allocator.resident", bytes(resident)),
-        (
-            "allocator-fragmentation.ratio",
-            share(used + engine.free_bytes, used),
-        ),
+        ("allocator-fragmentation.ratio", share(active, used)),
         ("allocator-fragmentation.bytes", bytes(engine.free_bytes)),
+        // `allocator.resident` is all of the process, so nothing lies over it.
+        ("allocator-rss.ratio", share(resident, active)),
+        (
+            "allocator-rss.bytes",
+            bytes(resident.saturating_sub(active)),
+        ),
+        ("rss-overhead.ratio", share(resident, resident)),
+        ("rss-overhead.bytes", bytes(0)),
         ("fragmentation", share(resident, used)),
         ("fragmentation.bytes", bytes(resident.saturating_sub(used))),
     ];

@@ -1,15 +1,18 @@
 package cellar.client;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertInstanceOf;
 import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 
+import cellar.client.testing.Await;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.atomic.AtomicReference;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 
@@ -108,6 +111,35 @@ class GoodGuessesTest {
             loaded.get(i).complete("v" + i);
             assertEquals("v" + i, loads.get(i).join());
         }
+    }
+
+    @Test
+    void anInterruptedCallerDoesNotWaitForTheLoadOfAnother() throws Exception {
+        LoadOptions options = LoadOptions.ttl(HOUR).patience(HOUR);
+        CompletableFuture<String> value = new CompletableFuture<>();
+        CompletableFuture<String> load =
+                client.getOrLoad("k", options, () -> value).toCompletableFuture();
+        AtomicReference<CacheException> failure = new AtomicReference<>();
+        Thread waiting =
+                new Thread(
+                        () -> {
+                            try {
+                                cache.getOrLoad("k", options, () -> "its own");
+                            } catch (CacheException e) {
+                                failure.set(e);
+                            }
+                        });
+        waiting.start();
+        Await.until(
+                "it waits",
+                () ->
+                        List.of(Thread.State.WAITING, Thread.State.TIMED_WAITING)
+                                .contains(waiting.getState()));
+        waiting.interrupt();
+        Await.until("it has returned", () -> !waiting.isAlive());
+        assertInstanceOf(CacheException.Loading.class, failure.get());
+        value.complete("loaded");
+        assertEquals("loaded", load.join());
     }
 
     @Test
