@@ -123,3 +123,33 @@ fn no_live_value_leaves_while_overwritten_ones_hold_memory() {
         assert_eq!(timed.cache.stats().evicted, 0, "round {round}");
     }
 }
+
+#[test]
+fn no_live_value_leaves_while_values_that_were_read_when_they_left_hold_memory() {
+    const LONG: usize = 3 << 20;
+    let timed = Timed::with(Config {
+        shards: Some(4),
+        seed: Some(3),
+        value_bytes_max: Config::VALUE_BYTES_LIMIT,
+        ..Config::with_memory(MEMORY)
+    });
+    let store = |name: &str| {
+        let key = timed.cache.key(name.as_bytes()).unwrap();
+        let draft = timed.cache.draft(key, LONG).unwrap();
+        timed.cache.commit(draft, &SetOptions::default()).unwrap();
+        timed.clock.advance_ms(1);
+    };
+    let stays: Vec<String> = (0..4).map(|number| format!("stays {number}")).collect();
+    let changes: Vec<String> = (0..4).map(|number| format!("changes {number}")).collect();
+    stays.iter().for_each(|name| store(name));
+    // Whoever moves a value reads the old one until the new one is there.
+    let mut random = Random::from_seed(7);
+    for round in 0..300 {
+        let name = &changes[random.below(4) as usize];
+        let key = timed.cache.key(name.as_bytes()).unwrap();
+        let reader = timed.cache.get_handle(key);
+        store(name);
+        drop(reader);
+        assert_eq!(timed.cache.stats().evicted, 0, "round {round}");
+    }
+}

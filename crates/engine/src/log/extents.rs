@@ -157,6 +157,8 @@ impl Log {
         let mut segment = Segment::of(Use::Sealed, queue, encoding, self.horizon, room_bytes);
         segment.write(bytes, now.0 / 1000);
         self.segments[number as usize] = segment;
+        // It is about to be filled, whatever left it before.
+        self.reuse.emptied = self.reuse.emptied.filter(|&emptied| emptied != number);
         self.record_opened(number);
         // Long values are pinned, or copied under the lock.
         self.arena.open_to_readers(number, None);
@@ -222,13 +224,13 @@ impl Log {
         }
     }
 
-    /// The extent whose item has left since the last call, unless somebody reads or fills it.
+    /// The extent whose item has left since the last call. Somebody may still read it.
     #[inline]
     pub(crate) fn take_emptied(&mut self) -> Option<u32> {
         let number = self.reuse.emptied.take()?;
         let segment = self.segment(number);
         let is_empty = segment.used == Use::Sealed && segment.items == 0;
-        (is_empty && self.is_extent(number) && !self.is_pinned(number)).then_some(number)
+        (is_empty && self.is_extent(number)).then_some(number)
     }
 
     /// Gives an extent back that holds nothing; a small one at once, unless it may stay for the
