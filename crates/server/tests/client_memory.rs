@@ -448,6 +448,37 @@ fn who_sets_up_and_goes_on_and_on_leaves_no_more_than_may_be_left() {
     assert!(occupied_bytes(&daemon, "VmHWM") < 8 * limit);
 }
 
+#[test]
+fn replies_of_transactions_whose_clients_have_gone_count_until_they_are_freed() {
+    let daemon = Daemon::spawn(&[
+        "--threads",
+        "2",
+        "--memory",
+        "64MiB",
+        "--client-memory",
+        "64MiB",
+    ]);
+    let mut owner = Client::connect(&daemon);
+    let members: Vec<String> = (0..20_000).map(|one| format!("{one:060}")).collect();
+    for members in members.chunks(5_000) {
+        let words = members.iter().map(String::as_bytes);
+        let added: Vec<&[u8]> = [&b"SADD"[..], b"s"].into_iter().chain(words).collect();
+        assert_eq!(owner.call(&added), Value::Integer(5_000));
+    }
+    let mut request = daemon::frame(&[b"MULTI"]);
+    request.extend(daemon::frame(&[b"SMEMBERS", b"s"]).repeat(20));
+    request.extend(daemon::frame(&[b"EXEC"]));
+    for _ in 0..12 {
+        let mut clients: Vec<Client> = (0..30).map(|_| Client::connect(&daemon)).collect();
+        clients
+            .iter_mut()
+            .for_each(|client| client.send_raw(&request));
+        assert_eq!(owner.run("EXISTS s"), Value::Integer(1));
+    }
+    let most = occupied_bytes(&daemon, "VmHWM");
+    assert!(most <= 128 * MIB + 32 * MIB, "{}", most / MIB);
+}
+
 /// Waits until so many clients are in blocking commands.
 fn wait_for_blocked(client: &mut Client, count: usize) {
     let line = format!("blocked_clients:{count}\r\n");
