@@ -77,9 +77,8 @@ impl Shard {
         };
         if let Some(deadline) = lookup.touch {
             self.watch.note(key, Action::Touch, (0, deadline), now);
-            let happened = Happened::Retimed;
-            self.store
-                .report_with_deadline(key, happened, &located, deadline);
+            let (store, retimed) = (&mut self.store, Happened::Retimed);
+            store.report_with_deadline(key, retimed, &located, deadline);
         }
         if !lookup.quiet {
             self.store.mark_used(&located, now);

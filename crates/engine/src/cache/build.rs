@@ -80,7 +80,7 @@ impl Cache {
         match config.state.clone() {
             Some(options) => Cache::with_state(&config, &options),
             None => {
-                let made = Cache::on_ground(config, None)?;
+                let made = Cache::on_state_file(config, None)?;
                 made.map_err(Error::State)
             }
         }
@@ -100,7 +100,7 @@ impl Cache {
                 return Err(options.dir.refuse(why));
             }
             let made = match StateFile::of(options, &config, &plan, now)? {
-                Ok(state_file) => Cache::on_ground(config.clone(), Some(state_file))?,
+                Ok(state_file) => Cache::on_state_file(config.clone(), Some(state_file))?,
                 Err(why) => Err(why),
             };
             let made = made.and_then(|mut cache| match options.verify.then(|| cache.audit()) {
@@ -131,7 +131,7 @@ impl Cache {
     }
 
     /// Makes a cache; the text says why it cannot be made of what was left.
-    fn on_ground(
+    fn on_state_file(
         mut config: Config,
         state_file: Option<StateFile>,
     ) -> Result<Result<Cache, String>, Error> {
@@ -158,11 +158,7 @@ impl Cache {
             now,
             state_file: state_file.as_ref(),
         };
-        let partitions = config
-            .keep
-            .iter()
-            .map(|&bytes| NoEvictionPartition::of(&config, bytes));
-        let partitions: Box<[NoEvictionPartition]> = partitions.collect();
+        let partitions = no_eviction_partitions(&config);
         let sharing = (0..geometry.shards).map(|number| build.store(number, &geometry, &budget));
         let own = (geometry.shards..)
             .zip(&partitions)
@@ -176,9 +172,7 @@ impl Cache {
             Ok(left) => left,
             Err(why) => return Ok(Err(why)),
         };
-        let attached = build
-            .state_file
-            .map(|state_file| state_file.attached(&mut left));
+        let attached = build.state_file.map(|file| file.attached(&mut left));
         let mut left = left.into_iter();
         let shards = stores.into_iter().enumerate().map(|(number, store)| {
             let mut shard_cell = match number.checked_sub(geometry.shards) {
@@ -287,4 +281,11 @@ impl Build<'_> {
             },
         }
     }
+}
+
+fn no_eviction_partitions(config: &Config) -> Box<[NoEvictionPartition]> {
+    let bytes = config.keep.iter();
+    bytes
+        .map(|&bytes| NoEvictionPartition::of(config, bytes))
+        .collect()
 }
