@@ -80,7 +80,7 @@ impl Ground {
         let refused = match restored {
             Ok(true) => None,
             Ok(false) => {
-                Some("there were other databases (--databases, --noeviction-databases)".to_owned())
+                Some("the databases have changed (--databases, --noeviction-databases)".to_owned())
             }
             Err(why) => Some(why.clone()),
         };
