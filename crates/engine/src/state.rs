@@ -329,7 +329,8 @@ impl StateDir {
         match room(&self.file) {
             Some(room) if room + has < memory_bytes => {
                 let why = format!(
-                    "the file system has {} bytes of free space, but the cache needs {memory_bytes}",
+                    "the file system has {} bytes of free space, but the cache needs \
+                     {memory_bytes}",
                     room + has
                 );
                 Err(refused(&self.path, &why))

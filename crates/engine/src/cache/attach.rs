@@ -159,7 +159,8 @@ impl Plan {
         let most = kept + sharing.saturating_mul(GROWTH_MAX);
         if !(least..=most).contains(&config.memory_bytes) {
             return Err(format!(
-                "the file has {memory} bytes of memory, but --memory is {}; {least} to {most} are possible",
+                "the file has {memory} bytes of memory, but --memory is {}; {least} to {most} \
+                 are possible",
                 config.memory_bytes
             ));
         }

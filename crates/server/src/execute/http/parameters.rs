@@ -15,7 +15,8 @@ use crate::config::settings::units::parse_duration_ms;
 
 pub(super) const BAD_TTL: Failure = Failure::bad(
     "bad_ttl",
-    "the TTL is not valid; write a number of seconds or a duration such as 500ms, 30s, 10m or 2h, not 0",
+    "the TTL is not valid; write a number of seconds or a duration such as 500ms, 30s, 10m or 2h, \
+     not 0",
 );
 
 /// The time to live of what stays until it is evicted, whatever the server's default is.
