@@ -73,7 +73,7 @@ impl std::fmt::Display for Error {
             Error::TooLarge { bytes, max } => {
                 write!(f, "a value has at most {max} bytes, this one has {bytes}")
             }
-            Error::Busy => write!(f, "all memory is held by values in transfer"),
+            Error::Busy => write!(f, "values in transfer use all memory; try again"),
             Error::StateFull => write!(f, "the file system of the cache's memory is full"),
             Error::NoRoomYet { bytes } => {
                 write!(f, "there is no room yet for a value of {bytes} bytes")
@@ -87,7 +87,7 @@ impl std::fmt::Display for Error {
             Error::MemoryTooSmall { bytes, min } => {
                 write!(
                     f,
-                    "{bytes} bytes of memory are too few, at least {min} are needed"
+                    "{bytes} bytes of memory are too little; at least {min} bytes are needed"
                 )
             }
             Error::State(why) => f.write_str(why),

@@ -137,7 +137,7 @@ impl StateDir {
             found => found.map_err(|error| failed(path, "cannot be used", &error))?,
         };
         if !metadata.is_dir() {
-            return Err(refused(path, "is not a directory"));
+            return Err(refused(path, "it is not a directory"));
         }
         check_owner(path, &metadata)
     }
@@ -160,8 +160,8 @@ impl StateDir {
         StateDir::check(path)?;
         let dir = File::open(path).map_err(|error| failed(path, "cannot be used", &error))?;
         if file_system(&dir) == HUGE_FILE_SYSTEM {
-            let why = "lies on a hugetlbfs, whose files cannot be written: name a directory on a \
-                       tmpfs, which has huge pages if it is mounted with huge=within_size";
+            let why = "it is on a hugetlbfs, whose files cannot be written; use a tmpfs, which has \
+                       huge pages with the mount option huge=within_size";
             return Err(refused(path, why));
         }
         let file_path = path.join(FILE);
@@ -178,7 +178,7 @@ impl StateDir {
             .metadata()
             .map_err(|error| failed(path, "cannot be used", &error))?;
         if !metadata.is_file() {
-            return Err(refused(&file_path, "is no file"));
+            return Err(refused(&file_path, "it is not a file"));
         }
         check_owner(&file_path, &metadata)?;
         // Of the same opening: the lock is its, whoever has a descriptor of it.
@@ -329,7 +329,8 @@ impl StateDir {
         match room(&self.file) {
             Some(room) if room + has < memory_bytes => {
                 let why = format!(
-                    "has room for {} bytes, the cache takes {memory_bytes}",
+                    "the file system has {} bytes of free space, but the cache needs \
+                     {memory_bytes}",
                     room + has
                 );
                 Err(refused(&self.path, &why))
@@ -357,13 +358,16 @@ fn check_owner(path: &Path, metadata: &Metadata) -> Result<(), Error> {
     // SAFETY: the call takes nothing and always works.
     let user = unsafe { libc::geteuid() };
     if metadata.uid() != user {
-        let why = format!("belongs to user {}, this is user {user}", metadata.uid());
+        let why = format!(
+            "it belongs to user {}, but the server runs as user {user}",
+            metadata.uid()
+        );
         return Err(refused(path, &why));
     }
     if metadata.mode() & OTHERS != 0 {
         let mode = metadata.mode() & 0o777;
         let why = format!(
-            "may be used by others (mode {mode:o}): name a directory of its own, with mode 700"
+            "other users can access it (mode {mode:o}); use a directory of its own with mode 700"
         );
         return Err(refused(path, &why));
     }

@@ -337,9 +337,9 @@ fn memory_that_another_process_still_has_is_taken_as_it_is_or_not_at_all() {
         assert!(error.contains(why), "{error}");
     };
     assert!(old.hand_over());
-    refused(64 << 20, "67108864 are asked for");
+    refused(64 << 20, "but --memory is 67108864");
     std::fs::remove_file(place.0.join("sealed")).unwrap();
-    refused(MEMORY, "what was known of it is lost");
+    refused(MEMORY, "the metadata of the clean stop is missing");
     old.take_back();
     assert_eq!(there(&old, 3_000), held);
     old.audit().unwrap();

@@ -120,7 +120,7 @@ fn values_that_grew_where_they_lie_come_back_and_grow_on() {
 fn every_field_of_an_item_comes_back() {
     let (place, making) = (Place::new("fields"), Making::new());
     let cache = making.open(&place);
-    assert_eq!(why_empty(&cache), Some("nothing was there"));
+    assert_eq!(why_empty(&cache), Some("no state was found"));
     let key = |cache: &Cache, name: &'static str| cache.key(name.as_bytes()).unwrap();
     let options = SetOptions {
         deadline: cache.now().plus_ms(90_000),
@@ -850,7 +850,10 @@ fn a_file_that_is_cut_short_swapped_or_of_another_layout_begins_empty() {
     assert_eq!(check_broken(&making.open(&place)), 0);
     drop(copy.put(|pages| pages[0].1[8] = 9));
     let cache = making.open(&place);
-    assert_eq!(why_empty(&cache), Some("it has layout 9, this server 6"));
+    assert_eq!(
+        why_empty(&cache),
+        Some("the file has layout 9, this server needs 6")
+    );
     drop(cache);
     drop(copy.put(|_| {}));
     assert_eq!(check_broken(&making.open(&place)), 900);
@@ -862,7 +865,7 @@ fn what_was_left_outlives_a_start_that_is_refused_for_want_of_room() {
     set(&making.open(&place), "key", b"value");
     making.memory = 1 << 40;
     let refused = Cache::new(making.config(&place)).unwrap_err().to_string();
-    assert!(refused.contains("has room for"), "{refused}");
+    assert!(refused.contains("bytes of free space"), "{refused}");
     making.memory = MEMORY;
     assert_eq!(get(&making.open(&place), "key").unwrap(), b"value");
 }
@@ -939,7 +942,7 @@ fn whoever_was_away_too_long_begins_empty() {
     let cache = making.open(&place);
     assert_eq!(
         why_empty(&cache),
-        Some("it was away for 60001 ms, longer than 60000")
+        Some("no server ran for 60001 ms, which is more than 60000 ms")
     );
     assert_eq!(get(&cache, "k"), None);
 }

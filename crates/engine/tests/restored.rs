@@ -107,7 +107,7 @@ impl Model {
     fn refuses(&self, settings: &Settings) -> Option<&'static str> {
         let kept: usize = self.keep.iter().sum();
         if settings.keep != self.keep {
-            return Some("other databases had memory of their own");
+            return Some("the no-eviction databases have changed");
         }
         let least = kept + (self.most - kept).div_ceil(LEAST_PART);
         let most = kept + (self.shape - kept) * GROWTH_MAX;

@@ -211,12 +211,16 @@ fn cluster_page(request: &PageRequest<'_>, state: &State) -> Page {
 }
 
 fn not_found() -> Page {
-    Page::error(404, "no_such_page", "there is nothing at this path")
+    Page::error(404, "no_such_page", "the path does not exist")
 }
 
 /// The answer to a method that a path does not have.
 fn not_allowed(allowed: String) -> Page {
-    let mut page = Page::error(405, "method_not_allowed", "this path has no such method");
+    let mut page = Page::error(
+        405,
+        "method_not_allowed",
+        "the path does not support this method",
+    );
     page.headers.push(("Allow", allowed));
     page
 }

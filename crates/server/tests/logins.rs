@@ -65,7 +65,7 @@ impl Door {
                 ("+OK\r\n", Told::Right),
                 ("-WRONGPASS invalid username-password pair", Told::Wrong),
                 (
-                    "-ERR too many passwords wait to be compared; try again\r\n",
+                    "-ERR too many passwords wait to be checked; try again\r\n",
                     Told::Busy,
                 ),
                 ("-ERR too many wrong passwords", Told::TooMany),

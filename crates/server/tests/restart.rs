@@ -144,7 +144,7 @@ fn check_all(daemon: &Daemon) {
 fn what_every_protocol_stored_comes_back_after_a_stop_and_after_a_kill() {
     let ground = Ground::new("fields");
     let daemon = ground.start();
-    assert!(told(&daemon).contains("starts empty: nothing was there"));
+    assert!(told(&daemon).contains("starts empty: no state was found"));
     let before = store_all(&daemon);
     let mut versions = vec![before.clone()];
     let mut running = daemon;
@@ -289,17 +289,23 @@ fn why_a_cache_begins_empty_is_told() {
         );
         end(daemon, Signal::TERM);
     };
-    begin(&[], "nothing was there");
-    begin(&["--memory", "512MiB"], "it has 67108864 bytes of memory");
-    begin(&[], "it has 536870912 bytes of memory");
-    begin(&["--noeviction-databases", "3:1MiB"], "other databases");
+    begin(&[], "no state was found");
+    begin(
+        &["--memory", "512MiB"],
+        "the file has 67108864 bytes of memory",
+    );
+    begin(&[], "the file has 536870912 bytes of memory");
+    begin(
+        &["--noeviction-databases", "3:1MiB"],
+        "databases have changed",
+    );
     // paced: the time away is the machine's.
     std::thread::sleep(Duration::from_millis(10));
     begin(
         &["--noeviction-databases", "3:1MiB", "--max-downtime", "1ms"],
-        "it was away for",
+        "no server ran for",
     );
-    begin(&[], "other databases");
+    begin(&[], "databases have changed");
     let names = ground.0.join("names");
     let bytes = std::fs::read(&names).unwrap();
     std::fs::write(&names, &bytes[..bytes.len() / 2]).unwrap();
@@ -364,10 +370,13 @@ fn a_directory_that_is_in_use_or_open_to_others_is_refused_in_one_line() {
     let open = std::fs::Permissions::from_mode(0o750);
     std::fs::set_permissions(&ground.0, open).unwrap();
     let text = refusal(ground.path());
-    assert!(text.contains("may be used by others (mode 750)"), "{text}");
+    assert!(
+        text.contains("other users can access it (mode 750)"),
+        "{text}"
+    );
     let text = refusal("/dev/null");
     assert!(
-        text.starts_with("cellar: --state: /dev/null: is not a directory"),
+        text.starts_with("cellar: --state: /dev/null: it is not a directory"),
         "{text}"
     );
     let text = refusal("/dev/shm/none/such");
@@ -523,7 +532,7 @@ fn a_file_system_of_huge_pages_alone_is_refused_in_one_line() {
         (Some(2), 1),
         "{text}"
     );
-    assert!(text.contains("lies on a hugetlbfs"), "{text}");
+    assert!(text.contains("it is on a hugetlbfs"), "{text}");
 }
 
 #[test]

@@ -151,11 +151,32 @@ fn memory_that_cannot_be_kept_is_told() {
 }
 
 #[test]
+fn an_error_about_a_value_shows_the_value_and_the_valid_ones() {
+    for (arguments, expected) in [
+        (
+            ["--compress", "yes"],
+            "--compress: \"yes\" is neither auto nor off",
+        ),
+        (
+            ["--otlp-interval", "10ms"],
+            "--otlp-interval: \"10ms\" is less than 1s",
+        ),
+        (
+            ["--notify-keyspace-events", "Q"],
+            "--notify-keyspace-events: \"Q\" has an unknown event flag; write K or E and flags, \
+             for example KEA",
+        ),
+    ] {
+        check(&arguments, &[], expected);
+    }
+}
+
+#[test]
 fn a_watchdog_that_would_bite_scripts_is_told() {
     check(
         &["--watchdog", "3s"],
         &[],
-        "--watchdog: it must be more than --script-time-limit, 5s, or off",
+        "--watchdog: 3s is not more than --script-time-limit, 5s; set more, or off",
     );
 }
 

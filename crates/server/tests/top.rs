@@ -110,7 +110,7 @@ fn every_panel_shows_its_figures() {
     let look = look();
     let shown = screen(&scene(Some(&look), None), 120, 40);
     for expected in [
-        "cellar 9.8.7 at http://here:1, up 12 s",
+        "cellar 9.8.7 at http://here:1, up 12 s  (rates over 2.0 s)",
         "2.00 k requests/s",
         "hit ratio",
         "75.0 %",

@@ -148,12 +148,12 @@ impl Plan {
             return Err(why.clone());
         }
         if left.clock_origin != options.clock_origin {
-            return Err("its time counts from another moment".to_owned());
+            return Err("the file's clock starts at another time".to_owned());
         }
         let keep: Vec<u64> = config.keep.iter().map(|&bytes| bytes as u64).collect();
         if left.keep != keep {
             return Err(
-                "other databases had memory of their own (--noeviction-databases)".to_owned(),
+                "the no-eviction databases have changed (--noeviction-databases)".to_owned(),
             );
         }
         let memory = left.memory_bytes as usize;
@@ -163,17 +163,18 @@ impl Plan {
         let most = kept + sharing.saturating_mul(GROWTH_MAX);
         if !(least..=most).contains(&config.memory_bytes) {
             return Err(format!(
-                "it has {memory} bytes of memory, {} are asked for; {least} to {most} would do",
+                "the file has {memory} bytes of memory, but --memory is {}; {least} to {most} \
+                 are possible",
                 config.memory_bytes
             ));
         }
         let (was_clean_stop, alive) = FileHeader::before(options.dir.file());
         let Some(away_ms) = now.0.checked_sub(alive.0) else {
-            return Err("its time is ahead of the machine's".to_owned());
+            return Err("the file's clock is ahead of the machine's".to_owned());
         };
         if away_ms > options.downtime_ms_max {
             return Err(format!(
-                "it was away for {} ms, longer than {}",
+                "no server ran for {} ms, which is more than {} ms",
                 away_ms, options.downtime_ms_max
             ));
         }

@@ -96,7 +96,9 @@ impl Cache {
             if options.dir.is_inherited() && !plan.is_at_once() {
                 // To look through the memory or to begin anew would take it away from who has it.
                 let why = plan.why();
-                let why = why.as_deref().unwrap_or("what was known of it is lost");
+                let why = why
+                    .as_deref()
+                    .unwrap_or("the metadata of the clean stop is missing");
                 return Err(options.dir.refuse(why));
             }
             let made = match StateFile::of(options, &config, &plan, now)? {

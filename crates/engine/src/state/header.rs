@@ -95,7 +95,7 @@ impl FileHeader {
     pub(super) fn read(file: &File) -> Result<FileHeader, String> {
         let found_bytes = file.metadata().map_or(0, |file| file.len());
         if found_bytes == 0 {
-            return Err("nothing was there".to_owned());
+            return Err("no state was found".to_owned());
         }
         let mut page = [0; HEADER_BYTES];
         file.read_exact_at(&mut page, 0)
@@ -114,19 +114,22 @@ impl FileHeader {
     fn parse(page: &[u8; HEADER_BYTES], boot: [u64; 2]) -> Result<FileHeader, String> {
         let words: Vec<u64> = words_of(page).take(WORDS).collect();
         if words[0] != MAGIC {
-            return Err("the file is none of Cellar's".to_owned());
+            return Err("the file is not a state file of Cellar".to_owned());
         }
         if words[1] != LAYOUT {
-            return Err(format!("it has layout {}, this server {LAYOUT}", words[1]));
+            return Err(format!(
+                "the file has layout {}, this server needs {LAYOUT}",
+                words[1]
+            ));
         }
         if words[2] != ABI {
-            return Err("another kind of processor wrote it".to_owned());
+            return Err("a server for another processor architecture wrote the file".to_owned());
         }
         if check(&words[..WORDS - 1]) != words[WORDS - 1] {
-            return Err("its header is damaged".to_owned());
+            return Err("the file's header is damaged".to_owned());
         }
         if words[3..5] != boot {
-            return Err("the machine has started anew since".to_owned());
+            return Err("the machine was rebooted".to_owned());
         }
         if words_of(page).nth(LIVE_WORDS_AT / 8) == Some(SPOILT) {
             return Err("what belongs to it could not be written".to_owned());
@@ -142,7 +145,7 @@ impl FileHeader {
             shape_bytes: words[10],
             shards: words[11],
             file_bytes: words[12],
-            keep: keep.ok_or("its header is damaged")?.to_vec(),
+            keep: keep.ok_or("the file's header is damaged")?.to_vec(),
         })
     }
 
@@ -306,15 +309,21 @@ mod tests {
         let page = HEADER.bytes();
         let [high, low] = boot_id();
         let why = FileHeader::parse(&page, [high, low ^ 1]).unwrap_err();
-        assert_eq!(why, "the machine has started anew since");
+        assert_eq!(why, "the machine was rebooted");
         let with = |at: usize, byte: u8| {
             let mut page = page;
             page[at] = byte;
             FileHeader::parse(&page, boot_id()).unwrap_err()
         };
-        assert_eq!(with(8, 9), format!("it has layout 9, this server {LAYOUT}"));
-        assert_eq!(with(16, 4), "another kind of processor wrote it");
-        assert_eq!(with(0, 0), "the file is none of Cellar's");
-        assert_eq!(with(72, 1), "its header is damaged");
+        assert_eq!(
+            with(8, 9),
+            format!("the file has layout 9, this server needs {LAYOUT}")
+        );
+        assert_eq!(
+            with(16, 4),
+            "a server for another processor architecture wrote the file"
+        );
+        assert_eq!(with(0, 0), "the file is not a state file of Cellar");
+        assert_eq!(with(72, 1), "the file's header is damaged");
     }
 }

@@ -120,7 +120,7 @@ pub fn decode<'a>(input: &'a [u8], scan: Scan, limits: &Limits) -> Decoded<'a> {
         [b'\r', b'\n', ..] => return Decoded::Nothing { used: 2 },
         // What cannot begin a request is not waited for.
         [first, ..] if !first.is_ascii_alphabetic() => {
-            return Decoded::Refused(bad("a request begins with its method"));
+            return Decoded::Refused(bad("the request does not begin with a method"));
         }
         _ => {}
     }
@@ -326,11 +326,11 @@ fn understand<'a>(
     let method = Method::of(name).ok_or(Refused {
         status: Status::NOT_IMPLEMENTED,
         code: "not_implemented",
-        message: "this method is not known",
+        message: "unknown method",
     })?;
-    let target = Target::of(path).ok_or(bad("the target is neither a path nor an address"))?;
+    let target = Target::of(path).ok_or(bad("the request target is neither a path nor a URL"))?;
     if memchr::memchr(b'#', path.as_bytes()).is_some() {
-        return Err(bad("a target has no fragment"));
+        return Err(bad("the request target has a fragment"));
     }
     let mut facts = Facts::default();
     if version == 0 {
@@ -355,12 +355,12 @@ fn refusal(error: httparse::Error, head: &[u8]) -> Refused {
         Error::Version if names_a_version(head) => Refused {
             status: Status::VERSION_NOT_SUPPORTED,
             code: "version_not_supported",
-            message: "only HTTP/1.1 and HTTP/1.0 are spoken here",
+            message: "the server supports HTTP/1.1 and HTTP/1.0 only",
         },
         Error::HeaderName => bad("a header field's name is not followed by its colon"),
-        Error::HeaderValue => bad("a header field has a byte that may not stand in it"),
+        Error::HeaderValue => bad("a header field contains an invalid byte"),
         Error::NewLine => LINE_END,
-        _ => bad("the request line is not understood"),
+        _ => bad("the request line is malformed"),
     }
 }
 
@@ -443,7 +443,7 @@ impl<'a> Facts<'a> {
         };
         let is_list = matches!(mark, Mark::CacheControl | Mark::IfMatch | Mark::IfNoneMatch);
         if !self.marks.insert(mark) && !is_list {
-            return Err(bad("a header field that may stand once stands twice"));
+            return Err(bad("a header field occurs twice"));
         }
         Ok(())
     }
@@ -466,7 +466,7 @@ impl<'a> Facts<'a> {
             return Err(Refused {
                 status: Status::EXPECTATION_FAILED,
                 code: "expectation_failed",
-                message: "the only expectation that is met is 100-continue",
+                message: "the server supports no expectation but 100-continue",
             });
         }
         self.marks.insert(Mark::Expect);
@@ -513,7 +513,7 @@ fn length_of(value: &[u8]) -> Result<u64, Refused> {
         length = longer.ok_or(Refused {
             status: Status::CONTENT_TOO_LARGE,
             code: "content_too_large",
-            message: "Content-Length is larger than any number",
+            message: "Content-Length is too large",
         })?;
     }
     Ok(length)
@@ -527,7 +527,7 @@ fn check_coding(value: &[u8]) -> Result<(), Refused> {
     Err(Refused {
         status: Status::NOT_IMPLEMENTED,
         code: "not_implemented",
-        message: "the only transfer coding that is understood is chunked",
+        message: "the server supports no transfer coding but chunked",
     })
 }
 
@@ -540,6 +540,6 @@ fn check_host(value: &[u8]) -> Result<(), Refused> {
     if value.iter().all(|byte| OF_HOST[usize::from(*byte)]) {
         Ok(())
     } else {
-        Err(bad("the Host field names no host"))
+        Err(bad("the Host field is not a host name"))
     }
 }

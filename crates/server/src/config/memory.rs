@@ -141,7 +141,7 @@ fn warning_by(root: &Path, settings: &Settings) -> Option<String> {
 pub fn check(memory_bytes: usize) -> Result<(), Error> {
     match limit(Path::new("/")) {
         Some(limit) if limit.bytes < memory_bytes => Err(Error::Memory(format!(
-            "{} are requested, but {} has {}",
+            "{} are requested, but {} has {}; set a smaller size or auto",
             round_size(memory_bytes),
             limit.owner,
             round_size(limit.bytes),

@@ -188,7 +188,7 @@ fn execute(
 #[inline]
 fn check(call: &Call<'_>, route: Route<'_>) -> Result<(), Failure> {
     let Some(row) = route.row() else {
-        let message = "there is nothing at this path; a slash in a key is written %2F";
+        let message = "the path does not exist; write a slash in a key as %2F";
         return match route {
             Route::Page => Ok(()),
             _ => Err(Failure::new(Status::NOT_FOUND, "no_such_path", message)),

@@ -53,10 +53,10 @@ engine_rows! {
         "Bytes of all other bookkeeping: segment tables, ghosts, statistics.";
     memory_bytes "limit_maxbytes" Gauge: "The configured memory.";
     evicted "evictions" Count: "Live items evicted because memory was needed.";
-    evicted_unfetched "evicted_unfetched" Count: "Of these, items that were never read.";
+    evicted_unfetched "evicted_unfetched" Count: "Evicted items that were never read.";
     evicted_bytes "evicted_bytes" Count: "Bytes of live items evicted because memory was needed.";
     expired "reclaimed" Count: "Expired items whose memory was reclaimed.";
-    expired_unfetched "expired_unfetched" Count: "Of these, items that were never read.";
+    expired_unfetched "expired_unfetched" Count: "Expired items that were never read.";
     misses_expired "get_expired" Count: "Reads that found an item past its deadline.";
     misses_flushed "get_flushed" Count: "Reads that found an item that was flushed.";
     copied "items_copied" Count:
@@ -64,9 +64,9 @@ engine_rows! {
     copied_bytes "item_bytes_copied" Count: "Bytes of the items that were copied.";
     compressed "values_compressed" Count: "Values compressed.";
     compressed_from_bytes "value_bytes_before_compression" Count:
-        "Bytes of the values that were compressed, before it.";
+        "Bytes of compressed values before their compression.";
     compressed_to_bytes "value_bytes_after_compression" Count:
-        "Bytes of the values that were compressed, after it.";
+        "Bytes of compressed values after their compression.";
     decompressed "values_decompressed" Count:
         "Compressed values that were stored plain again: often read, or changed.";
     compressed_gets "get_compressed" Count: "Reads of compressed values.";

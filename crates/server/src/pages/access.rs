@@ -39,7 +39,7 @@ pub(super) fn refusal(request: &PageRequest<'_>, token: &str) -> Option<Page> {
     if is_file || request.bears_token {
         return None;
     }
-    let mut page = Page::error(401, "unauthorized", "this server asks for its token");
+    let mut page = Page::error(401, "unauthorized", "the server requires its token");
     // The console asks by itself; a browser would ask before it, for the whole server.
     if request.has_users && !is_console {
         let basic = "Basic realm=\"cellar\", charset=\"UTF-8\"";

@@ -73,12 +73,12 @@ pub(super) fn answer(request: &PageRequest<'_>, state: &State) -> Page {
         return Page::error(
             403,
             "no_permission",
-            "this user may not do this to this key",
+            "the user has no permission for this key",
         );
     }
     let serves = |cluster: &Cluster| cluster.is_leased() && cluster.serves(slot_of(&key));
     if !state.cluster.as_deref().is_none_or(serves) {
-        return Page::error(409, "moved", "another node of the cluster keeps this key");
+        return Page::error(409, "moved", "another node of the cluster owns this key");
     }
     let Ok(key) = state.cache.key_in(state.databases.space(database), &key) else {
         return Page::error(400, "bad_key", "the key is too long");
@@ -88,7 +88,7 @@ pub(super) fn answer(request: &PageRequest<'_>, state: &State) -> Page {
         _ if !state.settings.console_write => Page::error(
             403,
             "read_only",
-            "the console may not change anything; start the server with --console-write",
+            "the console is read-only; start the server with --console-write",
         ),
         _ => delete(key, database, state),
     }
@@ -224,7 +224,7 @@ fn delete(key: Key<'_>, database: u32, state: &State) -> Page {
             }
             Page::json(&Deletion { deleted: is_done })
         }
-        Err(_) => Page::error(503, "busy", "there is no room for this now; try again"),
+        Err(_) => Page::error(503, "busy", "there is no free memory now; try again"),
     }
 }
 

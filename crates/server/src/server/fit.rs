@@ -127,7 +127,8 @@ fn fit_watchdog(settings: &mut Settings, origin: Origin) -> Result<(), Error> {
             flag: "watchdog",
             origin: String::new(),
             reason: format!(
-                "it must be more than --script-time-limit, {}, or off",
+                "{} is not more than --script-time-limit, {}; set more, or off",
+                show_duration_ms(settings.watchdog_ms),
                 show_duration_ms(settings.script_time_ms),
             ),
         });

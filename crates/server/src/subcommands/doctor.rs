@@ -32,7 +32,7 @@ struct Finding {
 }
 
 /// The fix for an error of a start, whose text names the setting.
-const CANNOT_START: &str = "the server cannot start with this setting; change it as the line says";
+const CANNOT_START: &str = "the server cannot start; change the setting that the line names";
 
 /// Checks this machine for a server with these settings. Returns the lines to print, and whether it
 /// found no problem.

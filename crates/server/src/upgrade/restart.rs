@@ -83,7 +83,7 @@ impl PersistentDir {
         let refused = match restored {
             Ok(true) => None,
             Ok(false) => {
-                Some("there were other databases (--databases, --noeviction-databases)".to_owned())
+                Some("the databases have changed (--databases, --noeviction-databases)".to_owned())
             }
             Err(why) => Some(why.clone()),
         };

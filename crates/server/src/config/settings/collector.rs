@@ -61,7 +61,7 @@ impl Display for Collector {
 /// The interval between two exports.
 pub(super) fn interval(text: &str) -> Result<u64, String> {
     match parse_duration_ms(text)? {
-        ms if ms < INTERVAL_MS_MIN => Err("it must be at least 1s".to_owned()),
+        ms if ms < INTERVAL_MS_MIN => Err(format!("{text:?} is less than 1s")),
         ms => Ok(ms),
     }
 }

@@ -16,7 +16,9 @@ pub fn parse(letters: &str) -> Result<u32, String> {
     let bit = |letter: u8| match LETTERS.iter().position(|&known| known == letter) {
         Some(place) => Ok(1 << place),
         None if letter == b'A' => Ok(ALL),
-        None => Err(format!("{letters:?} has an unknown event flag")),
+        None => Err(format!(
+            "{letters:?} has an unknown event flag; write K or E and flags, for example KEA"
+        )),
     };
     letters
         .bytes()

@@ -120,7 +120,10 @@ type Parsed = (OldProtocol, String, Option<(String, String)>);
 
 /// Parses the address of a server. Errors do not repeat the text, which may contain a password.
 fn parse(url: &str) -> Result<Parsed, String> {
-    let form = || "write redis://[user:password@]host:port or memcached://host:port".to_owned();
+    let form = || {
+        "the URL is not valid; write redis://[user:password@]host:port or memcached://host:port"
+            .to_owned()
+    };
     let (scheme, rest) = url.split_once("://").ok_or_else(form)?;
     let protocol = match scheme {
         "redis" => OldProtocol::Redis,

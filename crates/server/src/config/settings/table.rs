@@ -177,7 +177,7 @@ pub const TABLE: &[Row] = &[
     Row {
         name: "notify-keyspace-events",
         parameter: Some("notify-keyspace-events"),
-        value: "LETTERS|off",
+        value: "FLAGS|off",
         default: "off",
         help: "Keyspace notifications, as in Redis: K (channels by key) or E (channels by event), \
                and the event flags g $ l s h z x e m n o c, or A for all but m, n, o and c. S, T, \
@@ -364,8 +364,8 @@ pub const TABLE: &[Row] = &[
         value: "SIZE|auto",
         default: "auto",
         help: "Maximum length of a value, at most 512MiB and half of --memory. auto = 1MiB over \
-               the memcached protocol and no lower limit over the others. It also applies to \
-               fields, members and elements of collections.",
+               the memcached protocol; over the others only the maximum applies. The limit also \
+               holds for fields, members and elements of collections.",
         set: |s, v| put(&mut s.max_value_bytes, value_limit(v)),
         show: |s| {
             s.max_value_bytes
@@ -445,10 +445,12 @@ pub const TABLE: &[Row] = &[
         parameter: Some("compress"),
         value: "auto|off",
         default: "off",
-        help: "Compresses values of 128 B to 16 KiB that look alike, while memory is short. Keys \
-               with the same database and the same text before the first : or / share a \
-               dictionary, which the server trains. Values that are read often, and those that \
-               do not compress, stay plain. Not with --state. CONFIG SET compress changes it.",
+        help: "Compresses values of 128 B to 16 KiB that look alike, so that more items fit into \
+               --memory. A store writes its value plain; the server compresses it when it moves \
+               the item, or before a full cache evicts. Keys with the same database and the same \
+               text before the first : or / share a dictionary, which the server trains. Values \
+               that are read often, and those that do not compress, stay plain. Not with --state. \
+               CONFIG SET compress changes it.",
         set: |s, v| put(&mut s.compress, automatic(v)),
         show: |s| if s.compress { "auto" } else { "off" }.to_owned(),
     },
@@ -502,8 +504,8 @@ pub const TABLE: &[Row] = &[
         value: "DURATION",
         default: "5s",
         help: "Aborts a script (EVAL) that runs longer than this; its writes remain. A script \
-               blocks all other commands. The commands of a transaction share one such limit; the \
-               remaining ones are not executed.",
+               blocks other commands on its keys. The commands of a transaction share one such \
+               limit; the remaining ones are not executed.",
         set: |s, v| put(&mut s.script_time_ms, non_zero_duration(v)),
         show: |s| show_duration_ms(s.script_time_ms),
     },

@@ -108,7 +108,7 @@ pub(super) fn automatic(text: &str) -> Result<bool, String> {
     match text {
         "auto" => Ok(true),
         "off" => Ok(false),
-        _ => Err("auto or off is expected".to_owned()),
+        _ => Err(format!("{text:?} is neither auto nor off")),
     }
 }
 

@@ -72,7 +72,7 @@ impl Failure {
         Failure {
             status: Status::METHOD_NOT_ALLOWED,
             code: "method_not_allowed",
-            message: Cow::Borrowed("this path has no such method"),
+            message: Cow::Borrowed("the path does not support this method"),
             fields: Cow::Borrowed(fields),
         }
     }
@@ -81,22 +81,19 @@ impl Failure {
 pub(super) const NO_PERMISSION: Failure = Failure::new(
     Status::FORBIDDEN,
     "no_permission",
-    "this user may not do this, or not to this key",
+    "the user has no permission for this operation or this key",
 );
-pub(super) const NOT_FOUND: Failure = Failure::new(
-    Status::NOT_FOUND,
-    "not_found",
-    "nothing is stored under this key",
-);
+pub(super) const NOT_FOUND: Failure =
+    Failure::new(Status::NOT_FOUND, "not_found", "the key does not exist");
 pub(super) const WRONG_KIND: Failure = Failure::new(
     Status::CONFLICT,
     "wrong_kind",
-    "the key holds a hash, a set or a sorted set, which only the Redis protocol reads",
+    "the key holds a hash, set, sorted set or list; use the Redis protocol",
 );
 pub(super) const PRECONDITION_FAILED: Failure = Failure::new(
     Status::PRECONDITION_FAILED,
     "precondition_failed",
-    "what is stored is not what the request asks for",
+    "a condition of the request is not met",
 );
 
 impl From<Error> for Failure {
@@ -118,7 +115,7 @@ impl From<Error> for Failure {
             _ => Failure::new(
                 Status::INSUFFICIENT_STORAGE,
                 "busy",
-                "all memory is held by values in transfer",
+                "values in transfer use all memory; try again",
             ),
         }
     }
@@ -173,7 +170,7 @@ impl<'c> Call<'c> {
     /// The hashed key of bytes from a request.
     pub(super) fn key<'k>(&self, bytes: &'k [u8]) -> Result<Key<'k>, Failure> {
         if bytes.is_empty() {
-            return Err(Failure::bad("bad_key", "a key has at least one byte"));
+            return Err(Failure::bad("bad_key", "the key is empty"));
         }
         self.check_key(bytes)?;
         Ok(self.context.state.key(bytes)?)

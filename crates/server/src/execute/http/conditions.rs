@@ -63,7 +63,7 @@ fn is_any(request: &Request<'_>, mark: Mark) -> bool {
 pub(super) fn check(request: &Request<'_>) -> Result<(), Failure> {
     for mark in [Mark::IfMatch, Mark::IfNoneMatch] {
         if request.marks.has(mark) && !is_any(request, mark) && !tags(request, mark).all(is_tag) {
-            let message = "a condition is * or a list of tags in quotes";
+            let message = "the condition is not valid; write * or a list of ETags in quotes";
             return Err(Failure::bad("bad_condition", message));
         }
     }

@@ -15,12 +15,12 @@ use crate::clients::events::Class;
 const NOT_A_NUMBER: Failure = Failure::new(
     Status::CONFLICT,
     "not_a_number",
-    "the value is no decimal number of 64 bits",
+    "the value is not a 64-bit decimal number",
 );
 const OUT_OF_RANGE: Failure = Failure::new(
     Status::CONFLICT,
     "out_of_range",
-    "the result would be no number of 64 bits; the value is as it was",
+    "the result is not a 64-bit number; the value is unchanged",
 );
 
 /// What is asked of a count.
@@ -91,7 +91,7 @@ fn number(text: Option<&str>, default: i64) -> Result<i64, Failure> {
     let number = text.parse().ok().filter(|_| is_plain);
     number.ok_or(Failure::bad(
         "bad_parameter",
-        "this parameter is a number of 64 bits",
+        "the parameter is not a 64-bit number",
     ))
 }
 

@@ -58,6 +58,6 @@ fn moved_to(call: &Call<'_>, place: Place<'_>) -> Failure {
     );
     Failure {
         fields: Cow::Owned(location),
-        ..Failure::new(Status::MOVED, "moved", "another node keeps this key")
+        ..Failure::new(Status::MOVED, "moved", "another node owns this key")
     }
 }

@@ -35,18 +35,18 @@ const NAME_BYTES_MAX: usize = 255;
 const CROSS_SITE: Failure = Failure::new(
     Status::FORBIDDEN,
     "cross_site",
-    "a page of another origin may not change the cache",
+    "a web page of another origin may not change the cache",
 );
 
 const UNAUTHORIZED: Failure = Failure {
     status: Status::UNAUTHORIZED,
     code: "unauthorized",
-    message: Cow::Borrowed("this server asks for its token"),
+    message: Cow::Borrowed("the server requires its token"),
     fields: Cow::Borrowed("WWW-Authenticate: Bearer\r\n"),
 };
 
 pub(super) const UNKNOWN_USER: Failure = Failure {
-    message: Cow::Borrowed("this server asks for a user and a password"),
+    message: Cow::Borrowed("the server requires a user name and a password"),
     fields: Cow::Borrowed(pages::USER_CHALLENGE),
     ..UNAUTHORIZED
 };
@@ -54,14 +54,14 @@ pub(super) const UNKNOWN_USER: Failure = Failure {
 const TOO_MANY_WRONG_LOGINS: Failure = Failure {
     status: Status::TOO_MANY_REQUESTS,
     code: "too_many_guesses",
-    message: Cow::Borrowed("too many wrong tokens came from this address; wait before the next"),
+    message: Cow::Borrowed("too many wrong tokens from this address; wait before you try again"),
     fields: Cow::Borrowed("Retry-After: 1\r\n"),
 };
 
 const TOO_MANY_LOGINS: Failure = Failure {
     status: Status::UNAVAILABLE,
     code: "too_many_logins",
-    message: Cow::Borrowed("too many passwords wait to be compared; try again"),
+    message: Cow::Borrowed("too many passwords wait to be checked; try again"),
     fields: Cow::Borrowed("Retry-After: 1\r\n"),
 };
 
@@ -207,10 +207,10 @@ fn wrong_host(call: &Call<'_>) -> Failure {
     let is_plain = |byte: u8| byte.is_ascii_graphic() && !b"\"\\<>&".contains(&byte);
     let message = if !name.is_empty() && name.bytes().all(is_plain) {
         Cow::Owned(format!(
-            "this server does not answer to the name {name}; --http-hosts gives it names"
+            "the host {name} is not a name of this server; add it to --http-hosts"
         ))
     } else {
-        Cow::Borrowed("this server does not answer to this name; --http-hosts gives it names")
+        Cow::Borrowed("the Host header is not a name of this server; add it to --http-hosts")
     };
     Failure {
         message,

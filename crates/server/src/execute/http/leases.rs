@@ -27,7 +27,7 @@ const LEASE_MS_MAX: u64 = 60 * 60 * 1_000;
 const NOT_ASKED: Failure = Failure::new(
     Status::FORBIDDEN,
     "lease_not_asked",
-    "a GET with lease or early changes something: it needs the field Cache-Lease: ask",
+    "a GET with lease or early needs the header Cache-Lease: ask",
 );
 const TOO_LONG: Failure = Failure::bad("bad_lease", "a lease lasts at most an hour");
 

@@ -196,7 +196,7 @@ const REASON_BYTES_MAX: usize = 200;
 const BAD_JSON: Failure = Failure::bad("bad_json", "the body is not the JSON that this path takes");
 const BAD_BASE64: Failure = Failure::bad(
     "bad_base64",
-    "with this encoding the content is a string of base64",
+    "with this encoding the content must be a base64 string",
 );
 
 /// Reads the body of a request as JSON of the form of `T`.
@@ -210,7 +210,7 @@ pub(super) fn document<'a, T: Deserialize<'a>>(call: &Call<'a>) -> Result<T, Fai
         return Err(Failure::new(
             Status::UNSUPPORTED_MEDIA_TYPE,
             "unsupported_type",
-            "the body has to be application/json, without a Content-Encoding",
+            "the body must be application/json, without a Content-Encoding",
         ));
     }
     // Checked as a whole, at once, instead of each string for itself.
@@ -282,12 +282,12 @@ pub(super) fn get(call: &mut Call<'_>) -> Outcome {
     let [id] = parameters::take(&call.request.target, ["id"])?;
     let id = id.ok_or(Failure::bad(
         "bad_parameter",
-        "the parameter id says which key",
+        "the parameter id is missing; it is the key",
     ))?;
     let key = call.key_here(id.as_bytes())?;
     let value = read(key, call.context)?;
     if value.len() > DOCUMENT_BYTES_MAX {
-        let message = "the value is too long for JSON; its own path has it";
+        let message = "the value is too long for JSON; read it at /v1/cache/KEY";
         return Err(Failure::new(
             Status::CONFLICT,
             "too_large_for_json",

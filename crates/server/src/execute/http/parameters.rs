@@ -15,7 +15,8 @@ use crate::config::settings::units::parse_duration_ms;
 
 pub(super) const BAD_TTL: Failure = Failure::bad(
     "bad_ttl",
-    "a time to live is a number of seconds, or a duration such as 500ms, 30s, 10m or 2h; not 0",
+    "the TTL is not valid; write a number of seconds or a duration such as 500ms, 30s, 10m or 2h, \
+     not 0",
 );
 
 /// The time to live of what stays until it is evicted, whatever the server's default is.
@@ -34,7 +35,7 @@ pub(super) fn take<'a, const N: usize>(
         let Some(place) = names.iter().position(|known| *known == name) else {
             let message = match names.as_slice() {
                 [] => "this path has no parameters".to_owned(),
-                names => format!("the parameters of this path are {}", names.join(", ")),
+                names => format!("unknown parameter; this path has: {}", names.join(", ")),
             };
             return Err(Failure {
                 message: Cow::Owned(message),
@@ -44,11 +45,11 @@ pub(super) fn take<'a, const N: usize>(
         let Some(text) = decode_percent(value.as_bytes()).and_then(text) else {
             return Err(Failure::bad(
                 "bad_percent_code",
-                "a percent sign is not followed by two hexadecimal digits, or this is no UTF-8",
+                "a parameter has an invalid percent-encoding or is not UTF-8",
             ));
         };
         if values[place].replace(text).is_some() {
-            return Err(Failure::bad("bad_parameter", "a parameter stands twice"));
+            return Err(Failure::bad("bad_parameter", "a parameter occurs twice"));
         }
     }
     Ok(values)
@@ -114,7 +115,7 @@ impl Call<'_> {
             if name.eq_ignore_ascii_case(b"no-store") {
                 return Err(Failure::bad(
                     "bad_ttl",
-                    "no-store: such a value is not for a cache",
+                    "Cache-Control: no-store forbids to store the value",
                 ));
             }
             if name.eq_ignore_ascii_case(b"max-age") {

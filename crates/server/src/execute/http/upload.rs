@@ -141,7 +141,7 @@ fn body_bytes_max(prepared: &Prepared<'_>, body: Body, context: Context<'_>) -> 
 
 fn too_large(bytes_max: usize) -> Failure {
     Failure {
-        message: format!("the body of this request has at most {bytes_max} bytes").into(),
+        message: format!("the body is too long; at most {bytes_max} bytes are allowed").into(),
         ..Failure::new(Status::CONTENT_TOO_LARGE, "content_too_large", "")
     }
 }
@@ -270,9 +270,7 @@ impl Gather {
                 Fed::More => return Gathered::More,
                 Fed::Done(used) => return Gathered::Whole(used),
                 Fed::TooLarge => too_large(self.bytes_max),
-                Fed::Malformed => {
-                    Failure::bad("bad_chunk", "the chunks of the body are not well formed")
-                }
+                Fed::Malformed => Failure::bad("bad_chunk", "the chunks of the body are malformed"),
             },
         };
         let request = self.request.with_body(&[]);
@@ -313,7 +311,7 @@ pub(in crate::execute) fn time_out(context: Context<'_>, output: &mut Output) {
     let failure = Failure::new(
         Status::REQUEST_TIMEOUT,
         "request_timeout",
-        "the request took too long to come",
+        "the client did not send the whole request in time",
     );
     write_failure(output, &failure, (Stay::Close, false), &date::now(context));
 }

@@ -58,7 +58,7 @@ fn flags(call: &Call<'_>) -> Result<u32, Failure> {
     if marks.has(Mark::ContentEncoding) {
         let value = call.request.field(Mark::ContentEncoding);
         if !value.is_some_and(|value| value.eq_ignore_ascii_case(b"identity")) {
-            let message = "values are stored without a Content-Encoding";
+            let message = "the server does not store values with a Content-Encoding";
             let status = Status::UNSUPPORTED_MEDIA_TYPE;
             return Err(Failure::new(status, "unsupported_coding", message));
         }
@@ -69,7 +69,7 @@ fn flags(call: &Call<'_>) -> Result<u32, Failure> {
     let types = &call.context.state.content_types;
     types.flags(content_type).map_err(|unknown| {
         let message = match unknown {
-            Unknown::Malformed => "Content-Type is no type of at most 128 visible characters",
+            Unknown::Malformed => "Content-Type is not a type of at most 128 visible characters",
             Unknown::TooMany => "too many different Content-Types have been stored",
         };
         Failure::new(Status::UNSUPPORTED_MEDIA_TYPE, "unsupported_type", message)

@@ -140,9 +140,11 @@ fn header(scene: &Scene<'_>) -> Line<'static> {
                 };
                 line.push(Span::from(told).dim());
             }
-            if look.is_first() {
-                line.push(Span::from("  (rates since the start)").dim());
-            }
+            let window = match look.is_first() {
+                true => "  (rates since the start)".to_owned(),
+                false => format!("  (rates over {:.1} s)", look.seconds()),
+            };
+            line.push(Span::from(window).dim());
         }
         (None, None) => line.push(Span::from(format!("at {}", scene.target))),
     }

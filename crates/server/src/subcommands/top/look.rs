@@ -41,7 +41,8 @@ impl Look {
     }
 
     /// Seconds between the statuses.
-    fn seconds(&self) -> f64 {
+    #[must_use]
+    pub fn seconds(&self) -> f64 {
         let before_ms = self
             .before
             .as_ref()

@@ -29,7 +29,7 @@ const HELLO_FIRST: Failure = Failure::text(
      protocol version at the same time",
 );
 
-const BUSY: Failure = Failure::text("ERR too many passwords wait to be compared; try again");
+const BUSY: Failure = Failure::text("ERR too many passwords wait to be checked; try again");
 
 const WRONG_PASSWORD: Failure =
     Failure::text("WRONGPASS invalid username-password pair or user is disabled.");
