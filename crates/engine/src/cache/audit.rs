@@ -16,6 +16,8 @@ impl Cache {
     /// # Errors
     /// The first [`Inconsistency`], which is a defect of the engine.
     pub fn audit(&self) -> Result<Audit, Inconsistency> {
+        // What nobody reads any more is held by nobody.
+        self.each_shard(|shard| shard.store.collect_drained());
         let left_of = |budget: &Budget| budget.left() + budget.pledged();
         let own = self.partitions.iter().map(|kept| left_of(&kept.budget));
         let left = left_of(&self.budget) + own.sum::<usize>();

@@ -135,6 +135,11 @@ impl Store {
         self.log.release_free() > 0
     }
 
+    /// Frees the segments whose last reader has gone.
+    pub(crate) fn collect_drained(&mut self) {
+        self.log.collect_drained();
+    }
+
     /// The extent whose item has left since the last call.
     #[inline]
     pub(crate) fn take_emptied(&mut self) -> Option<u32> {

@@ -1,4 +1,4 @@
-//! Key flags: what a command does with its keys, as COMMAND INFO and COMMAND GETKEYSANDFLAGS tell it.
+//! Key flags: what a command does with its keys, by COMMAND INFO and COMMAND GETKEYSANDFLAGS.
 //!
 //! Source: `COMMAND INFO` of Redis 7; commands that only later versions or this server have follow
 //! the same rules.

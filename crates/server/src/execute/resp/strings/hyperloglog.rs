@@ -234,8 +234,8 @@ fn count_many(call: &mut Call<'_>) -> Outcome {
     })
 }
 
-/// Raises the registers of a key's HyperLogLog to those that were merged. `is_merged`: those that it
-/// has are among them.
+/// Raises the registers of a key's HyperLogLog to those that were merged. `is_merged`: those that
+/// it has are among them.
 fn store(call: &Call<'_>, key: Key<'_>, merging: &Merging, is_merged: bool) -> Result<(), Failure> {
     update(call, key, |old, scratch| {
         let old = as_hll(old)?;
