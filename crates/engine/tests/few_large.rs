@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use cellar_engine::{Config, Draft, SetOptions};
+use cellar_engine::{Config, Draft, Key, SetOptions};
 
 use crate::support::cache::Timed;
 use crate::support::random::Random;
@@ -98,8 +98,9 @@ fn who_stored_a_large_value_finds_it_nearly_as_often_as_in_one_list_of_all() {
     }
 }
 
-#[test]
-fn no_live_value_leaves_while_overwritten_ones_hold_memory() {
+/// Replaces some of eight long values again and again, for which there is room several times over,
+/// and sees that none is evicted; `beside` runs around each replacement.
+fn replace_without_evictions(beside: impl Fn(&Timed, Key<'_>, &dyn Fn())) {
     const LONG: usize = 3 << 20;
     let timed = Timed::with(Config {
         shards: Some(4),
@@ -113,43 +114,29 @@ fn no_live_value_leaves_while_overwritten_ones_hold_memory() {
         timed.cache.commit(draft, &SetOptions::default()).unwrap();
         timed.clock.advance_ms(1);
     };
-    let stays: Vec<String> = (0..4).map(|number| format!("stays {number}")).collect();
-    let changes: Vec<String> = (0..4).map(|number| format!("changes {number}")).collect();
-    stays.iter().for_each(|name| store(name));
-    // Seven of eight bytes that are stored are overwritten again.
+    for number in 0..4 {
+        store(&format!("stays {number}"));
+    }
     let mut random = Random::from_seed(7);
     for round in 0..300 {
-        store(&changes[random.below(4) as usize]);
+        let name = format!("changes {}", random.below(4));
+        let key = timed.cache.key(name.as_bytes()).unwrap();
+        beside(&timed, key, &|| store(&name));
         assert_eq!(timed.cache.stats().evicted, 0, "round {round}");
     }
 }
 
 #[test]
+fn no_live_value_leaves_while_overwritten_ones_hold_memory() {
+    replace_without_evictions(|_, _, store| store());
+}
+
+#[test]
 fn no_live_value_leaves_while_values_that_were_read_when_they_left_hold_memory() {
-    const LONG: usize = 3 << 20;
-    let timed = Timed::with(Config {
-        shards: Some(4),
-        seed: Some(3),
-        value_bytes_max: Config::VALUE_BYTES_LIMIT,
-        ..Config::with_memory(MEMORY)
-    });
-    let store = |name: &str| {
-        let key = timed.cache.key(name.as_bytes()).unwrap();
-        let draft = timed.cache.draft(key, LONG).unwrap();
-        timed.cache.commit(draft, &SetOptions::default()).unwrap();
-        timed.clock.advance_ms(1);
-    };
-    let stays: Vec<String> = (0..4).map(|number| format!("stays {number}")).collect();
-    let changes: Vec<String> = (0..4).map(|number| format!("changes {number}")).collect();
-    stays.iter().for_each(|name| store(name));
     // Whoever moves a value reads the old one until the new one is there.
-    let mut random = Random::from_seed(7);
-    for round in 0..300 {
-        let name = &changes[random.below(4) as usize];
-        let key = timed.cache.key(name.as_bytes()).unwrap();
+    replace_without_evictions(|timed, key, store| {
         let reader = timed.cache.get_handle(key);
-        store(name);
+        store();
         drop(reader);
-        assert_eq!(timed.cache.stats().evicted, 0, "round {round}");
-    }
+    });
 }
