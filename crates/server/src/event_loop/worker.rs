@@ -439,6 +439,8 @@ impl Worker {
 
     /// Closes a connection and lets go of all it held, now or bit by bit.
     fn close(&mut self, slot: u32) {
+        // A reply that was written in this turn is not noted yet.
+        self.note_held(slot);
         if let Some(connection) = self.take_out(slot) {
             self.tear_down(connection);
         }

@@ -144,9 +144,6 @@ impl Teardown {
 impl Worker {
     /// Lets go of what a connection held, or keeps for the next turns what takes long.
     pub(super) fn tear_down(&mut self, connection: Connection) {
-        // A reply that was written in this turn is not noted yet.
-        let bytes = connection.noted_bytes.max(connection.held_beside());
-        self.grown_bytes += bytes - connection.noted_bytes;
         let Connection {
             link,
             waiter,
@@ -155,6 +152,7 @@ impl Worker {
             unfinished,
             unfinished_bytes,
             mut stream,
+            noted_bytes,
             ..
         } = connection;
         let waiter = waiter.filter(|waiter| {
@@ -173,7 +171,7 @@ impl Worker {
             unfinished: unfinished
                 .filter(|rest| rest.waiting_bytes().max(unfinished_bytes) >= HEAVY_BYTES_MIN),
             buffers,
-            bytes,
+            bytes: noted_bytes,
         };
         if !teardown.is_empty() {
             self.teardowns.push(teardown);
