@@ -13,10 +13,10 @@ use crate::support::session::{Session, UNIX_MS_AT_ZERO, state};
 
 /// Memory of a replayed cache.
 const MEMORY_BYTES: usize = 64 << 20;
-/// Messages are cut up to this distance from both ends.
+/// Messages are cut at each byte up to this distance from both ends.
 const CUT_NEAR_ENDS_BYTES: usize = 70;
-/// In between they are cut at about so many places: a transcript whose longest message is no longer
-/// than this, and one with a longer one.
+/// Between the ends, messages up to this length are cut at about `CUTS_IF_SHORT` places, longer
+/// ones at about `CUTS_IF_LONG`.
 const SHORT_BYTES: usize = 3_000;
 const CUTS_IF_SHORT: usize = 150;
 const CUTS_IF_LONG: usize = 20;
@@ -289,6 +289,17 @@ fn transcripts_are_answered_the_same_when_every_byte_comes_alone() {
 
 #[test]
 fn transcripts_are_answered_the_same_wherever_a_message_is_cut() {
+    replay_cut(CUTS_IF_SHORT);
+}
+
+#[test]
+fn transcripts_are_answered_the_same_at_every_cut_of_short_messages() {
+    replay_cut(SHORT_BYTES);
+}
+
+/// Replays all transcripts, with messages cut near their ends and at about so many places between,
+/// if they are short.
+fn replay_cut(cuts_if_short: usize) {
     for path in transcripts() {
         let longest = replay(&path, Cut::Whole);
         for at in 1..=CUT_NEAR_ENDS_BYTES.min(longest / 2) {
@@ -296,7 +307,7 @@ fn transcripts_are_answered_the_same_wherever_a_message_is_cut() {
             replay(&path, Cut::BeforeEnd(at));
         }
         let cuts = match longest <= SHORT_BYTES {
-            true => CUTS_IF_SHORT,
+            true => cuts_if_short,
             false => CUTS_IF_LONG,
         };
         let between = CUT_NEAR_ENDS_BYTES + 1..longest.saturating_sub(CUT_NEAR_ENDS_BYTES);
