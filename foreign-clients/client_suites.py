@@ -300,7 +300,7 @@ CLIENTS = {
     ),
     "pylibmc": Client(
         install=VENV + "pytest setuptools .",
-        run="cd tests/..; " + PYTEST + "tests",
+        run=PYTEST + "tests",
         read=pytest,
         servers=(MEMCACHED,),
     ),

@@ -1051,10 +1051,10 @@ def fixed(args):
     if HUGE in args and (name.endswith("incrbyfloat") or args[1][:1] == "d" or "x" in args):
         # Sums with it differ: exact decimals here, 80-bit floats there.
         return ["ping"]
-    if name in ("zcount", "zrange", "zrangestore") or name.endswith("byscore"):
+    by_score = name == "zcount" or name.endswith("byscore") or "BYSCORE" in args
+    if by_score and {"", "("} & set(args[2:]):
         # Empty scores are numbers in Redis 7.0 and errors since Valkey 9.2.
-        if "" in args[2:] or "(" in args[2:]:
-            return ["ping"]
+        return ["ping"]
     by_name = name.endswith(("bylex", "lexcount")) or "BYLEX" in args
     if by_name and args[1:2] and args[1][:1] != "q":
         # A junk word became the key of a sorted set with any scores.
