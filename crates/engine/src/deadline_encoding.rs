@@ -29,7 +29,7 @@ impl DeadlineEncoding {
     /// No segment begins later: as far ahead as deadlines reach.
     pub(crate) const BASE_MS_MAX: u64 = Deadline::FARTHEST_MS;
 
-    /// A encoding for segments whose expiries nobody asks for.
+    /// An encoding for segments whose expiries nobody asks for.
     pub(crate) const fn new(base_ms: u64, width: u8) -> DeadlineEncoding {
         DeadlineEncoding {
             base_ms,
@@ -105,7 +105,7 @@ pub(crate) const fn never(width: u8) -> u64 {
     (1 << (8 * width as u64)) - 1
 }
 
-/// The octaves that a expiry histogram covers; see expiry_histogram.rs.
+/// The octaves that an expiry histogram covers; see expiry_histogram.rs.
 pub(crate) const AGE_OCTAVES: u32 = 15;
 /// Largest age shift: all ages with it fit in 48 bits.
 const AGE_SHIFT_MAX: u32 = 32;

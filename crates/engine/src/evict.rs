@@ -437,7 +437,7 @@ impl Reclaimer {
             return;
         }
         if store.is_extent_leaving() {
-            // Its memory serves as well, and nobody leaves for it.
+            // Its memory is used first, so that no live item is evicted for it.
             self.victim = None;
             return;
         }

@@ -91,7 +91,7 @@ fn what_finds_no_room_changes_nothing_and_what_is_provided_for_has_nobody_leave(
         cache.audit().unwrap();
         let evicted = cache.stats().evicted;
         store(cache, key, LONG, Some(reservation)).unwrap();
-        // An insertion's share of background maintenance is all.
+        // Only what an insertion itself reclaims.
         assert!(cache.stats().evicted - evicted <= STEP_ENTRIES * 8);
         assert_eq!(timed.get("long"), Some(vec![5; LONG]));
         let audit = cache.audit().unwrap();

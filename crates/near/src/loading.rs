@@ -206,7 +206,7 @@ where
         pass: Pass<'_, K, P, E>,
         loader: impl FnOnce() -> MakingOf<P, E>,
     ) -> Result<Option<P>, LoadError<E>> {
-        // FinishedLoad since this thread missed it.
+        // A load has stored it since this thread missed it.
         if let Some(value) = self.local.peek(&pass.key) {
             pass.finish(Ok(Some(value.clone())), || ());
             return Ok(Some(value));

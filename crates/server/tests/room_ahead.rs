@@ -288,7 +288,7 @@ fn a_long_value_is_stored_whole_after_many_turns_and_none_of_them_has_many_leave
         most = most.max(full.evicted() - last);
         assert_eq!(String::from_utf8_lossy(&answer), expected, "{name}");
         assert!(turns >= LONG / (2 * MIB), "{name}: {turns} turns");
-        // A step, and what the insertion's own background maintenance does.
+        // A step, and what the insertion itself reclaims.
         assert!(most <= 3 * 4_096, "{name}: {most} at once");
         assert!(full.value(key) == value, "{name}");
         client.end(&full.state);

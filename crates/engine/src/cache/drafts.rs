@@ -356,8 +356,8 @@ impl Cache {
         Ok(0)
     }
 
-    /// Takes back about so many bytes of memory that items have left, from whichever shards have
-    /// it: nothing alive leaves while there is such memory. How many bytes it was.
+    /// Takes back about `bytes` from extents without an item, in any shard; how many bytes it was.
+    /// Before it evicts a live item, a long value takes such memory.
     fn reclaim_empty(&self, own: usize, bytes: usize) -> usize {
         let sharing = self.sharing();
         let others = (own < sharing).then(|| (0..sharing).filter(move |&other| other != own));

@@ -1,5 +1,4 @@
-//! Reclaim: what eviction, the compaction scan and the insertions' background maintenance ask of
-//! the store.
+//! Reclaim: what eviction, the compaction scan and insertions that reclaim ask of the store.
 //!
 //! They decide which segment is emptied and which of its items stay; the store moves or removes
 //! each item and keeps index and log in step meanwhile.

@@ -172,7 +172,7 @@ where
         answer
     }
 
-    /// Removes the entry of `key` and removes its load in flight: the origin has changed it.
+    /// Removes the entry of `key` and its load in flight: the origin has changed it.
     fn invalidate(&self, key: &K) {
         let mut lane = self.lane(key);
         lane.in_flight.remove(key);
@@ -277,7 +277,7 @@ pub(crate) struct Ticket<K: Hash + Eq, V> {
     sender: watch::Sender<Option<FinishedLoad<V>>>,
 }
 
-/// What a update load does to the entry of its key.
+/// What the end of a load does to the entry of its key.
 pub(crate) enum EntryUpdate<V> {
     /// Stores this one for so long, or until it is evicted.
     Keep(Arc<Entry<V>>, Option<Duration>),

@@ -111,7 +111,7 @@ where
     ) -> Outcome<V> {
         let store = &self.inner.store;
         let asked_at = store.clock.now();
-        // FinishedLoad since the reader missed it.
+        // A load has stored it since the reader missed it.
         if let Some(entry) = store.look_up(ticket.key())
             && entry.needs_no_loader()
             && entry.freshness(asked_at, age_max, None) == Freshness::Fresh

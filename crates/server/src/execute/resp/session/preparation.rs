@@ -57,7 +57,7 @@ impl ValueOrigin {
     }
 }
 
-/// A value on its plan to where it will be stored.
+/// A value on its way to where it will be stored.
 #[derive(Debug)]
 pub(in crate::execute::resp) struct LongValue {
     key: Box<[u8]>,
