@@ -571,6 +571,12 @@ impl Shard {
             .reclaim_some(&mut self.store, bytes, copy_bytes, now)
     }
 
+    /// Frees about `bytes` of memory in which nothing lives, or as much as one call may; how many
+    /// bytes it was.
+    pub(crate) fn reclaim_dead(&mut self, bytes: usize, now: Instant) -> usize {
+        self.reclaimer.reclaim_dead(&mut self.store, bytes, now)
+    }
+
     /// Has segments free for so many bytes of short values, or does of that what one call may.
     pub(crate) fn free_some(
         &mut self,

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use cellar_engine::{Config, Draft, Key, SetOptions};
+use cellar_engine::{Config, Draft, Key, SetOptions, Space};
 
 use crate::support::cache::Timed;
 use crate::support::random::Random;
@@ -139,4 +139,63 @@ fn no_live_value_leaves_while_values_that_were_read_when_they_left_hold_memory()
         store();
         drop(reader);
     });
+}
+
+/// Fills the cache with long values that live and others that `die` makes end, all at once, and
+/// sees that as many long ones find their room without an eviction.
+fn follow_those_that_ended(dying: Space, living: Space, die: impl Fn(&Timed)) {
+    const LONG: usize = 3 << 20;
+    let timed = Timed::with(Config {
+        shards: Some(4),
+        seed: Some(3),
+        value_bytes_max: Config::VALUE_BYTES_LIMIT,
+        ..Config::with_memory(MEMORY)
+    });
+    let store = |space: Space, name: &str, ttl_ms: Option<u64>| {
+        let key = timed.cache.key_in(space, name.as_bytes()).unwrap();
+        let options = SetOptions {
+            deadline: timed.deadline(ttl_ms),
+            ..SetOptions::default()
+        };
+        let draft = timed.cache.draft(key, LONG).unwrap();
+        timed.cache.commit(draft, &options).unwrap();
+        timed.clock.advance_ms(1);
+    };
+    // A large index, of which an insertion goes through a small part.
+    for number in 0..50_000 {
+        let name = format!("short {number}");
+        let key = timed.cache.key_in(living, name.as_bytes()).unwrap();
+        timed.cache.set(key, b"", &SetOptions::default()).unwrap();
+    }
+    for number in 0..4 {
+        store(living, &format!("stays {number}"), None);
+    }
+    for number in 0..12 {
+        store(dying, &format!("ends {number}"), Some(1_000));
+    }
+    assert_eq!(timed.cache.stats().evicted, 0, "there is room for all");
+    die(&timed);
+    for number in 0..12 {
+        store(living, &format!("follows {number}"), None);
+        assert_eq!(
+            timed.cache.stats().evicted,
+            0,
+            "after {number} others, {dying:?} ended"
+        );
+    }
+}
+
+#[test]
+fn no_live_value_leaves_while_expired_ones_hold_memory() {
+    follow_those_that_ended(Space::MAIN, Space::MAIN, |timed| {
+        timed.clock.advance_ms(1_000);
+    });
+}
+
+#[test]
+fn no_live_value_leaves_while_those_of_a_flushed_database_hold_memory() {
+    let second = Space(1);
+    for (dying, living) in [(Space::MAIN, second), (second, Space::MAIN)] {
+        follow_those_that_ended(dying, living, |timed| timed.cache.retire_space(dying));
+    }
 }

@@ -76,6 +76,8 @@ struct Donors {
     idle: usize,
     /// Whether all were asked in vain, so that now any item may leave.
     is_pressing: bool,
+    /// Whether no segment without a live item was left when all were looked at.
+    is_without_dead: bool,
 }
 
 impl Reservation {
@@ -211,6 +213,7 @@ impl Cache {
                 turn: 0,
                 idle: 0,
                 is_pressing: false,
+                is_without_dead: false,
             },
             is_trial,
         })
@@ -315,9 +318,9 @@ impl Cache {
         bytes: usize,
         now: Instant,
     ) -> Result<usize, Error> {
-        let empty_bytes = self.reclaim_empty(reservation.number, bytes);
-        if empty_bytes > 0 {
-            return Ok(empty_bytes);
+        let dead_bytes = self.reclaim_dead(reservation, bytes, now);
+        if dead_bytes > 0 {
+            return Ok(dead_bytes);
         }
         if reservation.donors.is_shared {
             let reclaimed = self.reclaim_oldest(reservation, bytes, now);
@@ -356,10 +359,12 @@ impl Cache {
         Ok(0)
     }
 
-    /// Takes back about `bytes` from extents without an item, in any shard; how many bytes it was.
-    /// Before it evicts a live item, a long value takes such memory.
-    fn reclaim_empty(&self, own: usize, bytes: usize) -> usize {
-        let sharing = self.sharing();
+    /// Takes back about `bytes` of memory in which nothing lives, in any shard; how many bytes it
+    /// was. A long value takes such memory before it evicts a live item.
+    ///
+    /// Cost: once for each value all segments are looked at; one call empties those of one shard.
+    fn reclaim_dead(&self, reservation: &mut Reservation, bytes: usize, now: Instant) -> usize {
+        let (own, sharing) = (reservation.number, self.sharing());
         let others = (own < sharing).then(|| (0..sharing).filter(move |&other| other != own));
         let mut reclaimed = 0;
         for number in std::iter::once(own).chain(others.into_iter().flatten()) {
@@ -370,10 +375,15 @@ impl Cache {
                     piece_bytes => reclaimed += piece_bytes,
                 }
             }
+            if reclaimed == 0 && !reservation.donors.is_without_dead {
+                shard.begin(now);
+                reclaimed = shard.reclaim_dead(bytes, now);
+            }
             if reclaimed >= bytes {
                 break;
             }
         }
+        reservation.donors.is_without_dead |= reclaimed == 0;
         reclaimed
     }
 

@@ -123,6 +123,21 @@ impl Reclaimer {
         reclaimed
     }
 
+    /// Frees about `bytes` of memory of segments in which nothing lives, or as much as one call
+    /// may; how many bytes it was.
+    pub(crate) fn reclaim_dead(&mut self, store: &mut Store, bytes: usize, now: Instant) -> usize {
+        let mut allowance = Allowance::for_room(0);
+        let mut reclaimed = 0;
+        while reclaimed < bytes && !allowance.is_used_up(0) && self.compact_all_dead(store, now) {
+            self.process(store, &mut allowance, now);
+            reclaimed += match store.release_piece() {
+                0 if store.free_segments() > RESERVE => store.release_segment(),
+                bytes => bytes,
+            };
+        }
+        reclaimed
+    }
+
     /// Empties segments until so many can be opened, or as far as one call may; `copy_bytes` as in
     /// [`Reclaimer::reclaim_some`].
     pub(crate) fn free_some(

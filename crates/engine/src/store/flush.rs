@@ -9,9 +9,11 @@
 
 use super::{Located, Store};
 use crate::index::Stretch;
+use crate::item::Entry;
 use crate::segment::Flushed;
 use crate::space::Space;
 use crate::table::BUCKET_SLOTS;
+use crate::timer_wheel::Due;
 
 impl Store {
     /// Makes every item a miss from here on. The bytes are reclaimed like expired ones, first.
@@ -47,6 +49,7 @@ impl Store {
             return;
         }
         self.seal_open();
+        self.flush_extents(Space::MAIN);
         let segments: Vec<u32> = self.log.in_use().collect();
         for segment in segments {
             let known = self.log.segment(segment);
@@ -64,7 +67,40 @@ impl Store {
             self.flush();
             return;
         }
+        self.flush_extents(space);
         self.flushed_items += self.tally.retire(space) as usize;
+    }
+
+    /// Marks the extents whose item is in `space`: the bytes of a long item count as dead at once.
+    fn flush_extents(&mut self, space: Space) {
+        let extents = self.log.in_use().filter(|&number| self.is_extent(number));
+        let extents: Vec<u32> = extents.collect();
+        for number in extents {
+            if let Some(due) = self.due_in_extent(number, space) {
+                self.tally.take(space, due);
+                self.flushed_items += 1;
+                self.mark_flushed(number, Flushed::All);
+            }
+        }
+    }
+
+    /// When the item of an extent ends, if it is in `space` and was not flushed.
+    fn due_in_extent(&self, number: u32, space: Space) -> Option<Due> {
+        let segment = self.log.segment(number);
+        if segment.items == 0 || self.is_unlinked(number) || self.is_in_bulk_unlink(number) {
+            return None;
+        }
+        let (start, end) = self.bounds(number);
+        // What a received value needed less than was reserved for it is a hole before the item.
+        let at = match self.log.read(start) {
+            Entry::Hole(bytes) if start + bytes < end => start + bytes,
+            _ => start,
+        };
+        let Entry::Item(layout) = self.log.read(at) else {
+            return None;
+        };
+        let is_counted = layout.space() == space && !self.is_flushed_at(&layout, number);
+        is_counted.then(|| segment.due(layout.deadline))
     }
 
     /// Looks at so many buckets for items of spaces that are gone and removes these; goes round and
