@@ -56,6 +56,64 @@ fn long_commands_of_any_kind_are_answered_and_nobody_stands_still() {
     }
 }
 
+const EXCEEDED: &str = "ERR the connection is closed: its request needs more memory than \
+    --client-memory has free";
+const SMALL: [&str; 6] = [
+    "--threads",
+    "1",
+    "--memory",
+    "256MiB",
+    "--client-memory",
+    "16MiB",
+];
+
+/// A command of 12 MiB, whose many arguments are copied before it runs.
+fn long_push() -> Vec<u8> {
+    let element = pattern(5, 500);
+    let mut command: Vec<&[u8]> = vec![b"RPUSH", b"list"];
+    command.extend(std::iter::repeat_n(&element[..], 25_000));
+    daemon::frame(&command)
+}
+
+#[test]
+fn a_command_that_needs_too_much_memory_is_told_why_its_connection_is_closed() {
+    let daemon = Daemon::spawn(&SMALL);
+    let mut client = daemon.connect_resp();
+    client.write_all(&long_push()).unwrap();
+    expect(&mut client, format!("-{EXCEEDED}\r\n").as_bytes());
+    expect_end(&mut client);
+    let mut other = Client::connect(&daemon);
+    assert_eq!(other.run("EXISTS list"), Value::Integer(0));
+    let message = pattern(6, 12 << 20);
+    other.send(&[b"ECHO", &message]);
+    assert_eq!(other.read(), Value::Bulk(message));
+}
+
+#[test]
+fn a_client_that_stops_amid_a_request_is_told_why_its_connection_is_closed() {
+    let daemon = Daemon::spawn(&SMALL);
+    let request = long_push();
+    let mut clients = [(); 2].map(|()| daemon.connect_resp());
+    for client in &mut clients {
+        client.write_all(&request[..10 << 20]).unwrap();
+    }
+    let expected = format!("-{EXCEEDED}\r\n");
+    let told = |client: &mut std::net::TcpStream| {
+        client.set_nonblocking(true).unwrap();
+        let mut beginning = [0; 4];
+        client.peek(&mut beginning).is_ok_and(|read| read > 0)
+    };
+    wait_until(|| "one is told".to_owned(), || clients.iter_mut().any(told));
+    for client in &mut clients {
+        let is_told = told(client);
+        client.set_nonblocking(false).unwrap();
+        if is_told {
+            expect(client, expected.as_bytes());
+            expect_end(client);
+        }
+    }
+}
+
 #[test]
 fn a_result_larger_than_the_memory_for_clients_is_refused() {
     let daemon = Daemon::spawn(&[

@@ -26,6 +26,9 @@ const _: () = assert!(
     "what is left over of one connection has room in an empty arena"
 );
 
+/// What a client is told that is closed because clients use too much memory.
+pub const CLIENT_MEMORY_EXCEEDED: &str = "the connection is closed: its request needs more memory \
+    than --client-memory has free";
 /// What a client is told whose pipeline is refused.
 pub const PIPELINE_TOO_LARGE: &str = "the pipeline is too large: requests whose replies are not \
     read need more than --client-memory has free";

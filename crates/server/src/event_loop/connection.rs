@@ -227,6 +227,21 @@ impl Connection {
         !self.backlog && self.unfinished.is_none()
     }
 
+    /// Whether its client waits for a reply of which nothing was sent.
+    pub(crate) fn awaits_whole_reply(&self) -> bool {
+        let is_asked = self.is_waiting || !self.is_through() || !self.output.is_empty();
+        let has_begun = self
+            .unfinished
+            .as_ref()
+            .is_some_and(|rest| rest.has_begun());
+        let is_open = self.ending == Ending::No && self.waiter.is_none();
+        is_open
+            && is_asked
+            && !has_begun
+            && self.output.is_unsent()
+            && self.unauthenticated_ms.is_none()
+    }
+
     /// What another process has to know to go on with it. None if it cannot: a request or a reply
     /// is under way, or more is kept for it than goes over.
     pub(crate) fn setup_to_move(&mut self, state: &State) -> Option<ClientSetup> {

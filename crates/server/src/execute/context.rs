@@ -11,6 +11,7 @@ use crate::clients::exclusive_lock::{ExclusiveReason, Pass};
 use crate::clients::waiters::Waiter;
 use crate::cluster::Cluster;
 use crate::cluster::slot::slot_of;
+use crate::config::limits::{CLIENT_MEMORY_EXCEEDED, PIPELINE_TOO_LARGE};
 use crate::config::protocol::Protocol;
 use crate::execute::section::{KeySection, Wish};
 use crate::net::output::Output;
@@ -66,6 +67,35 @@ pub enum Next {
 /// unless there was nothing to be done.
 pub type Used = Option<usize>;
 
+/// Why a connection is closed that needs more memory than clients may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// For its pipeline, whose replies it does not read.
+    Pipeline,
+    /// For one request, or with all others' memory.
+    ClientMemory,
+}
+
+impl Refusal {
+    /// What its client is told.
+    #[must_use]
+    pub fn text(self) -> &'static str {
+        match self {
+            Refusal::Pipeline => PIPELINE_TOO_LARGE,
+            Refusal::ClientMemory => CLIENT_MEMORY_EXCEEDED,
+        }
+    }
+
+    /// The same as a word for programs.
+    #[must_use]
+    pub fn code(self) -> &'static str {
+        match self {
+            Refusal::Pipeline => "pipeline_too_large",
+            Refusal::ClientMemory => "client_memory_exceeded",
+        }
+    }
+}
+
 /// A decoded request, and what the cache is hinted about before it runs.
 ///
 /// Decoders hand it to who asked rather than return it: a task is large, and which kind it is they
@@ -110,6 +140,11 @@ impl<'a, T> DecodedTask<'a, T> {
 pub trait Unfinished: std::fmt::Debug + Send {
     /// Appends the next piece.
     fn resume(self: Box<Self>, context: Context<'_>, output: &mut Output) -> Flow;
+
+    /// Whether a part of the answer may have been appended.
+    fn has_begun(&self) -> bool {
+        true
+    }
 
     /// Bytes of the request that it still holds.
     fn waiting_bytes(&self) -> usize;

@@ -20,13 +20,12 @@ use std::sync::Arc;
 use cellar_protocol::http::Scan;
 use cellar_protocol::memcached::Limits as TextLimits;
 
-use super::context::{Context, DecodedTask, Flow, Next, Used};
+use super::context::{Context, DecodedTask, Flow, Next, Refusal, Used};
 use super::filling::Transfer;
 use super::memcached::intake::Dialect;
 use super::{http, memcached, resp};
 use crate::clients::client::{Client, Seat};
 use crate::clients::pause::Effect;
-use crate::config::limits::PIPELINE_TOO_LARGE;
 use crate::config::protocol::Protocol;
 use crate::net::listener::{local_address, peer_uid, told_of};
 use crate::net::mailbox::{ClientSetup, Mailbox};
@@ -460,15 +459,15 @@ impl Link {
         }
     }
 
-    /// Tells a client that its pipeline needs more memory than clients may have.
-    pub fn refuse_pipeline(&self, context: Context<'_>, output: &mut Output) {
+    /// Tells a client why its connection is about to be closed.
+    pub fn refuse(&self, refusal: Refusal, context: Context<'_>, output: &mut Output) {
         match self {
-            Link::Memcached(intake) => intake.refuse_pipeline(output),
+            Link::Memcached(intake) => intake.refuse(refusal.text(), output),
             Link::Resp(_) => {
-                let text = format!("-ERR {PIPELINE_TOO_LARGE}\r\n");
+                let text = format!("-ERR {}\r\n", refusal.text());
                 output.bytes().extend_from_slice(text.as_bytes());
             }
-            Link::Http(_) => http::refuse_pipeline(context, output),
+            Link::Http(_) => http::refuse_connection(refusal, context, output),
         }
     }
 

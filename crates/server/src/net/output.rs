@@ -185,6 +185,12 @@ impl Output {
         self.sent == self.bytes.len() && self.values.is_empty()
     }
 
+    /// Whether no byte of what waits was written: what was written before are whole pieces.
+    #[must_use]
+    pub fn is_unsent(&self) -> bool {
+        self.sent == 0 && self.values.front().is_none_or(|value| value.at > 0)
+    }
+
     /// Reply bytes that wait, pinned values not counted.
     #[must_use]
     pub fn waiting_bytes(&self) -> usize {

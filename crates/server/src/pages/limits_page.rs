@@ -57,9 +57,10 @@ use more than half of it.
 
 Above the limit the server closes connections until an eighth is free. If a login is needed, it
 closes unauthenticated connections first. It continues with those that have made no progress for a
-second, the largest ones first, and closes those with CLIENT NO-EVICT last. All unauthenticated
-connections together may use an eighth of the limit. Each event loop logs this once a minute. Freed
-memory is returned to the operating system.
+second, the largest ones first, and closes those with CLIENT NO-EVICT last. A client that waits for
+a reply and has received nothing of it gets an error first. All unauthenticated connections together
+may use an eighth of the limit. Each event loop logs this once a minute. Freed memory is returned to
+the operating system.
 
 Large values are received into, and sent from, the cache's own memory. Values that are being
 received use at most half of it. The server closes slow connections after `--write-timeout`, or
@@ -74,7 +75,7 @@ The limits of one client are:
 /// Limits of one client: the name, the limit, and the text for a limit of 0.
 const CLIENT: [(&str, usize, &str); 12] = [
     (
-        "a command, without the value of SET",
+        "a command, without the value of SET; half of it with more than 4,096 arguments",
         0,
         "`--client-memory`",
     ),

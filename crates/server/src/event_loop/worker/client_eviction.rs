@@ -12,6 +12,7 @@ use std::sync::atomic::Ordering;
 
 use super::Worker;
 use crate::event_loop::connection::Connection;
+use crate::execute::{Context, Refusal};
 
 /// Growth after which a loop looks at the budget.
 const LOOK_BYTES: usize = 64 << 10;
@@ -183,8 +184,39 @@ impl Worker {
             *excess = excess.saturating_sub(bytes);
             *closed += 1;
             self.counters.connections_memory_closed.add(1);
-            self.close(slot);
+            self.evict(slot);
         }
         self.client_eviction_report.tell(held_bytes, self.now_ms);
+    }
+
+    /// Frees what a connection holds and closes it: with an error, if its client waits for a reply
+    /// of which nothing was sent.
+    #[cold]
+    fn evict(&mut self, slot: u32) {
+        let Some(connection) = self.table.get_mut(slot) else {
+            return;
+        };
+        if !connection.awaits_whole_reply() {
+            return self.close(slot);
+        }
+        let mut buffers = vec![
+            std::mem::take(&mut connection.leftover),
+            std::mem::take(&mut connection.output).into_bytes(),
+        ];
+        buffers.extend(connection.stream.take_ahead());
+        let (unfinished, bytes) = (connection.unfinished.take(), connection.noted_bytes);
+        let pass = self.common.state.exclusive_lock.enter(self.index);
+        let context = Context::new(&self.common.state, &self.counters, &pass);
+        let output = &mut connection.output;
+        connection
+            .link
+            .refuse(Refusal::ClientMemory, context, output);
+        drop(pass);
+        connection.end_after_output();
+        connection.unsent = true;
+        connection.start_transfer(self.now_ms);
+        self.leave_requests(buffers, unfinished, bytes);
+        self.note_held(slot);
+        self.enqueue(slot);
     }
 }

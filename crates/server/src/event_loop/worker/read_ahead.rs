@@ -15,7 +15,7 @@
 use super::Worker;
 use crate::clients::budget::AheadGrant;
 use crate::event_loop::connection::Connection;
-use crate::execute::Context;
+use crate::execute::{Context, Refusal};
 use crate::net::listener::peer_address;
 use crate::net::stream::Received;
 
@@ -149,9 +149,8 @@ impl Worker {
         if connection.unfinished.is_none() {
             let pass = self.common.state.exclusive_lock.enter(self.index);
             let context = Context::new(&self.common.state, &self.counters, &pass);
-            connection
-                .link
-                .refuse_pipeline(context, &mut connection.output);
+            let output = &mut connection.output;
+            connection.link.refuse(Refusal::Pipeline, context, output);
         }
         connection.end_after_output();
         connection.start_transfer(self.now_ms);

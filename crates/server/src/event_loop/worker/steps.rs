@@ -275,7 +275,7 @@ pub(super) fn run_frame(
             }
             spent = match &mut connection.unfinished {
                 Some(rest) => {
-                    let bytes = frame.capacity();
+                    let bytes = frame.len();
                     let left = rest.adopt(frame);
                     if left.is_none() {
                         connection.unfinished_bytes += bytes;

@@ -192,6 +192,23 @@ impl Worker {
         }
     }
 
+    /// Frees requests and replies of a connection that held so many bytes, in the next turns.
+    pub(super) fn leave_requests(
+        &mut self,
+        mut buffers: Vec<Vec<u8>>,
+        unfinished: Option<Box<dyn Unfinished>>,
+        bytes: usize,
+    ) {
+        buffers.retain(|buffer| !buffer.is_empty());
+        self.teardowns.push(Teardown {
+            unfinished,
+            buffers,
+            bytes,
+            ..Teardown::default()
+        });
+        self.publish_torn_down();
+    }
+
     /// Frees buffers in the next turns.
     pub(super) fn leave_buffers(&mut self, buffers: Vec<Vec<u8>>) {
         if !buffers.is_empty() {

@@ -13,8 +13,8 @@ use super::route::Route;
 use super::write::{self, StoreOrder};
 use super::{Peer, Prepared, date, execute, guard, prepare};
 use crate::clients::pause::Effect;
-use crate::config::limits::{CHUNKED_VALUE_BYTES_MAX, DOCUMENT_BYTES_MAX, PIPELINE_TOO_LARGE};
-use crate::execute::context::{Context, Flow, Next};
+use crate::config::limits::{CHUNKED_VALUE_BYTES_MAX, DOCUMENT_BYTES_MAX};
+use crate::execute::context::{Context, Flow, Next, Refusal};
 use crate::execute::filling::{Filling, ValueSource};
 use crate::net::output::Output;
 
@@ -297,12 +297,12 @@ impl Gather {
 }
 
 /// Tells a client that its pipeline needs more memory than clients may have.
-pub(in crate::execute) fn refuse_pipeline(context: Context<'_>, output: &mut Output) {
-    let failure = Failure::new(
-        Status::UNAVAILABLE,
-        "pipeline_too_large",
-        PIPELINE_TOO_LARGE,
-    );
+pub(in crate::execute) fn refuse_connection(
+    refusal: Refusal,
+    context: Context<'_>,
+    output: &mut Output,
+) {
+    let failure = Failure::new(Status::UNAVAILABLE, refusal.code(), refusal.text());
     write_failure(output, &failure, (Stay::Close, false), &date::now(context));
 }
 

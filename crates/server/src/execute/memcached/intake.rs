@@ -15,7 +15,6 @@ use super::upload::{Upload, receive, receive_packet};
 use super::{Prepared, execute, execute_limited, prepare, refuse};
 use crate::auth::users::{Identity, Login};
 use crate::clients::pause::Effect;
-use crate::config::limits::PIPELINE_TOO_LARGE;
 use crate::execute::context::{Context, DecodedTask, Flow, Next, Used};
 use crate::execute::filling::{LINE_END, SMALL_VALUE_BYTES_MAX, Transfer};
 use crate::execute::permission::{of_memcached, of_packet};
@@ -241,7 +240,7 @@ impl Intake {
     }
 
     /// Tells a client that its pipeline needs more memory than clients may have.
-    pub(in crate::execute) fn refuse_pipeline(&self, output: &mut Output) {
+    pub(in crate::execute) fn refuse(&self, text: &str, output: &mut Output) {
         let out = output.bytes();
         if self.dialect == Dialect::Binary {
             // It is no answer to one packet.
@@ -250,11 +249,10 @@ impl Intake {
                 quiet: false,
                 opaque: [0; 4],
             };
-            let text = PIPELINE_TOO_LARGE.as_bytes();
-            return packets::reply::failed_for(out, head, PacketStatus::NoMemory, text);
+            return packets::reply::failed_for(out, head, PacketStatus::NoMemory, text.as_bytes());
         }
         out.extend_from_slice(b"SERVER_ERROR ");
-        out.extend_from_slice(PIPELINE_TOO_LARGE.as_bytes());
+        out.extend_from_slice(text.as_bytes());
         out.extend_from_slice(b"\r\n");
     }
 

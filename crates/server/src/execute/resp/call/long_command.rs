@@ -373,6 +373,10 @@ impl Unfinished for ChunkedCommand {
         flow
     }
 
+    fn has_begun(&self) -> bool {
+        self.rule.join == Join::Array
+    }
+
     fn waiting_bytes(&self) -> usize {
         self.args.bytes() + self.session.preparation.held_bytes()
     }

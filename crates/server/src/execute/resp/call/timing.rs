@@ -414,6 +414,10 @@ impl Unfinished for TimedSteps {
         }))
     }
 
+    fn has_begun(&self) -> bool {
+        self.rest.has_begun()
+    }
+
     fn waiting_bytes(&self) -> usize {
         self.rest.waiting_bytes() + self.args.held_bytes()
     }
