@@ -38,6 +38,8 @@ pub const WAITING_PER_SOURCE_MAX: usize = 64;
 const FREE_SHARE: usize = 8;
 /// One turn of so many is anybody's, so that who was wrong of late gets some, too.
 const ALIKE_TURNS: u64 = 4;
+/// Attempts with one name from which on it takes turns with other names.
+const MANY_WITH_NAME: usize = 8;
 /// Attempts that wait from which on those are not compared whose peers have ended their sides: most
 /// of them are gone, which their systems tell only to who writes to them.
 const LEAVING_MAX: usize = 8;
@@ -176,6 +178,10 @@ struct Group {
     flights: usize,
     /// As that of a lane.
     turn: u64,
+    /// The same if it had a turn, else zero.
+    had_turn: u64,
+    /// The number of its first attempt.
+    first: u64,
 }
 
 /// Takes an attempt out of its group, and the group away that has no other.
@@ -258,29 +264,35 @@ impl Queue {
         drawn.min().map(|(_, turn)| turn)
     }
 
-    /// Takes the next attempt whose turn has come: of those whose network and name had none for
-    /// longest, that of the network, and in it of the source, that had none for longest; the more
-    /// suspicious only if there is no other, and once in [`ALIKE_TURNS`] like any. So whoever has
-    /// hundreds of networks try one name holds up that name alone.
+    /// Takes the next attempt whose turn has come, the more suspicious only if there is no other:
+    /// of the name that had no turn for longest, if many try it; of these that of the network that
+    /// came last, if any has had none yet, else of the one that had none for longest. So whoever
+    /// has hundreds of networks try one name holds up that name alone, and where they come faster
+    /// than they are compared, a new one waits for those alone that come after it.
+    ///
+    /// Once in [`ALIKE_TURNS`] who was wrong of late is like any, and who waits for longest is
+    /// next.
     fn take(&mut self, now_ms: u64) -> Option<WaitingAttempt> {
         let is_alike = self.turns.is_multiple_of(ALIKE_TURNS);
         let due = self.waiting.range(..=(now_ms, u64::MAX));
-        let turn_in = |network: Network| self.networks.get(&network).map_or(0, |group| group.turn);
-        let turn_with = |name: &[u8]| self.names.get(name).map_or(0, |group| group.turn);
-        let turn_of = |source: Source| self.lanes.get(&source).map_or(0, |lane| lane.turn);
         let next = due.min_by_key(|(turn, one)| {
-            let suspicion = if is_alike {
-                Suspicion::None
-            } else {
-                one.suspicion
+            let network = &self.networks[&one.source.network()];
+            let name = &self.names[&one.name];
+            let of_source = self.lanes[&one.source].turn;
+            let (suspicion, order) = match is_alike {
+                true => {
+                    let latest = network.turn.max(name.turn);
+                    (Suspicion::None, [latest, network.turn, of_source, 0])
+                }
+                false => {
+                    let is_tried_by_many = name.flights >= MANY_WITH_NAME;
+                    let with_name = u64::from(is_tried_by_many) * name.had_turn;
+                    let newest_first = u64::MAX - network.first;
+                    let order = [with_name, network.had_turn, newest_first, of_source];
+                    (one.suspicion, order)
+                }
             };
-            let in_network = turn_in(one.source.network());
-            let turns = (
-                in_network.max(turn_with(&one.name)),
-                in_network,
-                turn_of(one.source),
-            );
-            (suspicion, turns, **turn)
+            (suspicion, order, **turn)
         });
         let turn = *next?.0;
         let attempt = self.waiting.remove(&turn)?;
@@ -288,19 +300,23 @@ impl Queue {
         if let Some(lane) = self.lanes.get_mut(&attempt.source) {
             lane.turn = self.turns;
         }
-        if let Some(group) = self.networks.get_mut(&attempt.source.network()) {
-            group.turn = self.turns;
-        }
-        if let Some(group) = self.names.get_mut(&attempt.name) {
-            group.turn = self.turns;
+        let network = self.networks.get_mut(&attempt.source.network());
+        let name = self.names.get_mut(&attempt.name);
+        for group in [network, name].into_iter().flatten() {
+            (group.turn, group.had_turn) = (self.turns, self.turns);
         }
         Some(attempt)
     }
 
     /// Enters a flight that there is not, with who waits for it.
     fn enter(&mut self, attempt: &WaitingAttempt, ticket: &Arc<Ticket>) {
-        let (source, turn) = (attempt.source, self.turns);
-        let new = || Group { flights: 0, turn };
+        let (source, turn, first) = (attempt.source, self.turns, self.last);
+        let new = || Group {
+            flights: 0,
+            turn,
+            had_turn: 0,
+            first,
+        };
         let network = self.networks.entry(source.network()).or_insert_with(new);
         network.flights += 1;
         let name = self.names.entry(attempt.name.clone()).or_insert_with(new);
@@ -659,6 +675,31 @@ mod tests {
         assert!([next(), next()].iter().any(|name| **name == *b"b"));
         assert_eq!(&*next(), b"a");
         drop((guessed, other));
+    }
+
+    #[test]
+    fn a_login_from_a_new_network_is_compared_before_the_guesses_that_were_there_first() {
+        let names = |count: usize| move |number: usize| format!("user {}", number % count);
+        for (name, most) in [(names(15), 2 * 15), (names(400), ALIKE_TURNS as usize)] {
+            let (users, login_limiter) = (users(), LoginLimiter::default());
+            let attempt = |number: usize, peer: &str| {
+                let name = name(number);
+                users.attempt(
+                    (name.as_bytes(), peer.as_bytes()),
+                    peer,
+                    &login_limiter,
+                    1_000,
+                )
+            };
+            let from = |network: usize| format!("10.{}.{}.1:1", network / 200, network % 200);
+            let guesses: Vec<_> = (0..400).map(|one| attempt(one, &from(one))).collect();
+            // Each name has had its turn.
+            (0..40).for_each(|_| drop(users.next_attempt(1_000, 0)));
+            let login = attempt(7, FRESH);
+            let turns = turns_until(&users, FRESH).unwrap();
+            assert!(turns <= most, "{turns} of {most}");
+            drop((guesses, login));
+        }
     }
 
     #[test]
