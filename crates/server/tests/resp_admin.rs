@@ -303,6 +303,7 @@ fn command_docs_tell_arguments_as_redis_does() {
     let Some(Value::Array(arguments)) = field(&getex, "arguments") else {
         panic!("{getex:?}");
     };
+    assert_eq!(field(&getex, "complexity"), Some(bulk("O(1)")));
     assert_eq!(field(&arguments[0], "type"), Some(bulk("key")));
     assert_eq!(
         field(&arguments[0], "key_spec_index"),

@@ -35,6 +35,8 @@ pub struct Command {
     pub since: &'static str,
     /// What it does, in one line.
     pub summary: &'static str,
+    /// What a call costs, as a function of the sizes that it names.
+    pub complexity: &'static str,
     /// The rows of its subcommands; empty for nearly all.
     pub subcommands: &'static [Command],
 }

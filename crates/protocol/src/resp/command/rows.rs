@@ -1,11 +1,11 @@
 //! Rows: what the table of commands and [`Verb`](super::Verb) are made of.
 //!
-//! A row: verb, name, arity, flags, keys, group, version, what it does; a command with subcommands
-//! has their rows in braces. The rows: table.rs.
+//! A row: verb, name, arity, flags, keys, group, version, what it does, what it costs; a command
+//! with subcommands has their rows in braces. The rows: table.rs.
 
 macro_rules! row {
     ($verb:ident $name:literal $arity:literal [$($flag:ident)*] $keys:ident $group:ident
-        $since:literal $summary:literal $subcommands:expr) => {
+        $since:literal $summary:literal $complexity:literal $subcommands:expr) => {
         Command {
             verb: Verb::$verb,
             name: $name,
@@ -15,6 +15,7 @@ macro_rules! row {
             group: Group::$group,
             since: $since,
             summary: $summary,
+            complexity: $complexity,
             subcommands: $subcommands,
         }
     };
@@ -23,10 +24,11 @@ macro_rules! row {
 macro_rules! commands {
     ($(
         $verb:ident $name:literal $arity:literal $flags:tt $keys:ident $group:ident
-            $since:literal $summary:literal
+            $since:literal $summary:literal $complexity:literal
         $({$(
             $sub_verb:ident $sub_name:literal $sub_arity:literal $sub_flags:tt $sub_keys:ident
-                $sub_group:ident $sub_since:literal $sub_summary:literal;
+                $sub_group:ident $sub_since:literal $sub_summary:literal
+                $sub_complexity:literal;
         )*})?;
     )*) => {
         /// What a request asks for: one variant for each row of the table.
@@ -46,9 +48,9 @@ macro_rules! commands {
 
         /// Every command that is understood; GET and SET first.
         pub const TABLE: &[Command] = &[$(
-            row!($verb $name $arity $flags $keys $group $since $summary
+            row!($verb $name $arity $flags $keys $group $since $summary $complexity
                 &[$($(row!($sub_verb $sub_name $sub_arity $sub_flags $sub_keys $sub_group
-                    $sub_since $sub_summary &[]),)*)?]),
+                    $sub_since $sub_summary $sub_complexity &[]),)*)?]),
         )*];
     };
 }

@@ -179,11 +179,12 @@ fn document(reply: &mut Reply<'_>, named: Named) {
     reply.bulk(named.name());
     let arguments = arguments::of(&named.name());
     let more = [!arguments.is_empty(), !row.subcommands.is_empty()];
-    reply.map(3 + more.iter().filter(|it| **it).count());
+    reply.map(4 + more.iter().filter(|it| **it).count());
     for (name, text) in [
         ("summary", row.summary),
         ("since", row.since),
         ("group", row.group.name()),
+        ("complexity", row.complexity),
     ] {
         reply.bulk(name);
         reply.bulk(text);
