@@ -171,7 +171,8 @@ fn whatever_is_sent_before_a_login_costs_a_fixed_small_amount_of_memory() {
             joined.collect()
         });
         // What was freed since is used again, so it is the peak that tells.
-        let held = occupied_bytes(&daemon, "VmHWM") - before;
+        // Pages of the program are left out; of these more may be there than before.
+        let held = occupied_bytes(&daemon, "VmHWM").saturating_sub(before);
         let most = PEERS * HELD_BYTES + NOISE_BYTES;
         let begin = String::from_utf8_lossy(begin);
         assert!(held <= most, "{begin:?} holds {held} bytes");

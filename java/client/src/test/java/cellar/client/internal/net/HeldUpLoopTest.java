@@ -25,7 +25,7 @@ import org.junit.jupiter.api.Test;
  * loads classes: a server that has answered meanwhile is not down.
  */
 class HeldUpLoopTest {
-    private static final Duration SHORT = Duration.ofMillis(80);
+    private static final Duration SHORT = Duration.ofMillis(1_500);
     private static final Duration LONG = Duration.ofMinutes(1);
 
     private Loops loops;
@@ -97,7 +97,7 @@ class HeldUpLoopTest {
         CompletableFuture<String> asked = endpoint.submit(new LineOperation("ask", "ask\r\n"));
         try (Socket socket = server.accept()) {
             BufferedReader in = lines(socket);
-            answerLate(in, socket, "VERSION 1.6.18\r\n", SHORT.multipliedBy(4));
+            answerLate(in, socket, "VERSION 1.6.18\r\n", SHORT.multipliedBy(2));
             assertEquals("mn", in.readLine());
             answer(socket, "MN\r\n");
             assertEquals("ask", in.readLine());
