@@ -148,17 +148,18 @@ impl Arena {
     }
 
     /// Whether these bytes lie at `offset`; needs no lock.
-    #[inline]
-    pub(crate) fn optimistic_equal(&self, offset: usize, bytes: &[u8]) -> bool {
-        self.inside(offset, bytes.len().max(8)).is_some_and(|at| {
-            // SAFETY: inside the region with eight bytes at least, written through
-            // `atomic_memcpy` alone.
-            unsafe { atomic_memcpy::equal(at, bytes) }
-        })
+    #[inline(always)]
+    pub(crate) fn are_at(&self, offset: usize, bytes: &[u8]) -> bool {
+        let Some(at) = self.inside(offset, bytes.len().max(8)) else {
+            return false;
+        };
+        // SAFETY: inside the region with eight bytes at least, written through `atomic_memcpy`
+        // alone.
+        unsafe { atomic_memcpy::equal(at, bytes) }
     }
 
     /// Copies the bytes at `offset` into `to`; needs no lock. `None` if they end outside the arena.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn optimistic_copy<'t>(
         &self,
         offset: usize,

@@ -56,7 +56,7 @@ pub(crate) unsafe fn write(from: &[u8], to: *mut u8) {
 ///
 /// # Safety
 /// `from` is readable for so many bytes, and written by nobody but through this module.
-#[inline]
+#[inline(always)]
 pub(crate) unsafe fn read(from: *const u8, to: &mut [MaybeUninit<u8>]) -> &[u8] {
     // SAFETY: by the caller's promise; `to` is the caller's alone, and is written whole.
     unsafe {
@@ -70,32 +70,39 @@ pub(crate) unsafe fn read(from: *const u8, to: &mut [MaybeUninit<u8>]) -> &[u8] 
 /// # Safety
 /// So many bytes, and eight at least, are readable there, and written by nobody but through this
 /// module.
-#[inline]
+#[inline(always)]
 pub(crate) unsafe fn equal(at: *const u8, bytes: &[u8]) -> bool {
     let len = bytes.len();
-    let word = |position: usize| {
-        let word: [u8; 8] = bytes[position..position + 8]
-            .try_into()
-            .expect("eight bytes were taken");
-        u64::from_le_bytes(word)
-    };
-    if len < 8 {
-        let mut padded = [0; 8];
-        padded[..len].copy_from_slice(bytes);
-        let mask = (1_u64 << (8 * len)) - 1;
-        // SAFETY: eight bytes are readable by the caller's promise.
-        return unsafe { load(at) } & mask == u64::from_le_bytes(padded);
-    }
-    let mut position = 0;
-    while position + 8 < len {
-        // SAFETY: inside the range by the loop's condition.
-        if unsafe { load(at.add(position)) } != word(position) {
-            return false;
+    // SAFETY: eight bytes from `position` lie inside both ranges in every call below.
+    let differ = |position: usize| unsafe { differ(at, bytes.as_ptr(), position) };
+    match len {
+        0..8 => {
+            let mut padded = [0; 8];
+            padded[..len].copy_from_slice(bytes);
+            let mask = (1_u64 << (8 * len)) - 1;
+            // SAFETY: eight bytes are readable by the caller's promise.
+            unsafe { load(at) & mask == u64::from_le_bytes(padded) }
         }
-        position += 8;
+        8..=16 => differ(0) | differ(len - 8) == 0,
+        17..=32 => differ(0) | differ(8) | differ(len - 16) | differ(len - 8) == 0,
+        _ => {
+            let mut positions = (0..len - 8).step_by(8);
+            positions.all(|position| differ(position) == 0) && differ(len - 8) == 0
+        }
     }
-    // SAFETY: the last eight bytes of the range.
-    unsafe { load(at.add(len - 8)) == word(len - 8) }
+}
+
+/// What differs between eight bytes of two ranges.
+///
+/// # Safety
+/// As for [`load`] at `position` of the first; those of the second are borrowed.
+#[inline(always)]
+unsafe fn differ(at: *const u8, bytes: *const u8, position: usize) -> u64 {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        let word = bytes.add(position).cast::<u64>().read_unaligned();
+        load(at.add(position)) ^ u64::from_le(word)
+    }
 }
 
 /// By words, in assembly.
@@ -133,45 +140,52 @@ mod words {
     pub(super) unsafe fn copy(from: *const u8, to: *mut u8, len: usize) {
         // SAFETY: every move below lies inside the two ranges of `len` bytes.
         unsafe {
-            match len {
-                0 => {}
-                1..=3 => short(from, to, len),
-                4..=7 => {
-                    move_4(from, to);
-                    move_4(from.add(len - 4), to.add(len - 4));
+            // The longer ones first: most values are.
+            if len > 64 {
+                if len < STRING_BYTES_MIN {
+                    long(from, to, len);
+                } else {
+                    string(from, to, len);
                 }
-                8..=16 => {
-                    move_8(from, to);
-                    move_8(from.add(len - 8), to.add(len - 8));
-                }
-                17..=32 => {
-                    move_16(from, to);
-                    move_16(from.add(len - 16), to.add(len - 16));
-                }
-                33..=64 => {
-                    move_32(from, to);
-                    move_32(from.add(len - 32), to.add(len - 32));
-                }
-                STRING_BYTES_MIN.. => string(from, to, len),
-                _ => {
-                    let mut position = 0;
-                    while position + 64 < len {
-                        move_32(from.add(position), to.add(position));
-                        move_32(from.add(position + 32), to.add(position + 32));
-                        position += 64;
-                    }
-                    let rest = len - 64;
-                    move_32(from.add(rest), to.add(rest));
-                    move_32(from.add(rest + 32), to.add(rest + 32));
-                }
+            } else if len > 32 {
+                move_32(from, to);
+                move_32(from.add(len - 32), to.add(len - 32));
+            } else if len > 16 {
+                move_16(from, to);
+                move_16(from.add(len - 16), to.add(len - 16));
+            } else if len >= 8 {
+                move_8(from, to);
+                move_8(from.add(len - 8), to.add(len - 8));
+            } else if len >= 4 {
+                move_4(from, to);
+                move_4(from.add(len - 4), to.add(len - 4));
+            } else {
+                short(from, to, len);
             }
         }
     }
 
     #[inline]
+    unsafe fn long(from: *const u8, to: *mut u8, len: usize) {
+        let mut position = 0;
+        // SAFETY: every move lies inside the two ranges of `len` bytes, which is 64 at least.
+        unsafe {
+            while position + 64 < len {
+                move_64(from.add(position), to.add(position));
+                position += 64;
+            }
+            move_64(from.add(len - 64), to.add(len - 64));
+        }
+    }
+
+    #[inline]
     unsafe fn short(from: *const u8, to: *mut u8, len: usize) {
-        for position in 0..len {
-            // SAFETY: inside the range by the loop's bound.
+        if len == 0 {
+            return;
+        }
+        // Of fewer than four bytes these are all.
+        for position in [0, len / 2, len - 1] {
+            // SAFETY: inside the range, which is not empty.
             unsafe {
                 asm!("mov {byte}, byte ptr [{from}]", "mov byte ptr [{to}], {byte}",
                     from = in(reg) from.add(position), to = in(reg) to.add(position),
@@ -218,6 +232,19 @@ mod words {
                 "movups xmmword ptr [{to}], {low}", "movups xmmword ptr [{to} + 16], {high}",
                 from = in(reg) from, to = in(reg) to, low = out(xmm_reg) _, high = out(xmm_reg) _,
                 options(nostack, preserves_flags));
+        }
+    }
+
+    #[inline]
+    unsafe fn move_64(from: *const u8, to: *mut u8) {
+        // SAFETY: as `move_16`, of 64 bytes.
+        unsafe {
+            asm!("movups {a}, xmmword ptr [{from}]", "movups {b}, xmmword ptr [{from} + 16]",
+                "movups {c}, xmmword ptr [{from} + 32]", "movups {d}, xmmword ptr [{from} + 48]",
+                "movups xmmword ptr [{to}], {a}", "movups xmmword ptr [{to} + 16], {b}",
+                "movups xmmword ptr [{to} + 32], {c}", "movups xmmword ptr [{to} + 48], {d}",
+                from = in(reg) from, to = in(reg) to, a = out(xmm_reg) _, b = out(xmm_reg) _,
+                c = out(xmm_reg) _, d = out(xmm_reg) _, options(nostack, preserves_flags));
         }
     }
 

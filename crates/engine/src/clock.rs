@@ -44,6 +44,12 @@ impl Deadline {
         Deadline(at.0.min(Deadline::FARTHEST.0))
     }
 
+    /// The deadline at a moment that was one's: it is below [`Deadline::FARTHEST`].
+    #[inline]
+    pub(crate) fn stored(at_ms: u64) -> Deadline {
+        Deadline(at_ms)
+    }
+
     /// Whether the item's time is over at `now`.
     #[must_use]
     pub fn has_passed(self, now: Instant) -> bool {

@@ -95,7 +95,7 @@ impl DeadlineEncoding {
         if number == never(self.width) {
             Deadline::NEVER
         } else {
-            Deadline::at(Instant(self.base_ms + number))
+            Deadline::stored(self.base_ms + number)
         }
     }
 }

@@ -27,6 +27,7 @@ use crate::item;
 use crate::key::Key;
 use crate::outcome::Item;
 use crate::sample::part;
+use crate::sequence::Seen;
 use crate::space::{Kind, Space};
 use crate::table::{Candidate, Probe};
 
@@ -57,6 +58,13 @@ enum OptimisticFailure {
     Disturbed,
     /// There is more to do than to copy.
     NeedsLock,
+}
+
+/// Where an item probably lies, and the shard's sequence number before it was looked for.
+#[derive(Clone, Copy, Debug)]
+struct Spotted {
+    candidate: Candidate,
+    seen: Seen,
 }
 
 /// Hits of reads without the lock.
@@ -114,7 +122,7 @@ impl Cache {
             return Err(read);
         }
         let probe = cell.table.probe(key.hash());
-        let answer = cell.read_optimistic(key, probe, cell.table.candidate(probe), now, read)?;
+        let answer = cell.read_optimistic(key, probe, cell.spot(probe), now, read)?;
         if counts_for_heat(self.hits.add(1)) {
             cell.count_heat(key, now);
         }
@@ -132,21 +140,24 @@ impl Cache {
         now: Instant,
         mut each: impl FnMut(usize, Item<'_>),
     ) -> u32 {
-        let mut candidates = [None; GROUP_KEYS];
+        let mut spotted = [Err(OptimisticFailure::NeedsLock); GROUP_KEYS];
         for (position, &key) in keys.iter().enumerate() {
             let cell = self.cell(key);
-            let candidate = cell.table.candidate(probes[position]);
-            if let Some(candidate) = candidate.filter(|_| cell.allows_optimistic_read(key)) {
-                cell.prefetch_item(candidate.offset());
+            if cell.allows_optimistic_read(key) {
+                spotted[position] = cell.spot(probes[position]);
             }
-            candidates[position] = candidate;
+            if let Ok(spotted) = spotted[position] {
+                cell.prefetch_item(spotted.candidate.offset());
+            }
         }
         let (mut left, mut hits) = (0, 0);
         for (position, &key) in keys.iter().enumerate() {
-            let cell = self.cell(key);
-            let candidate = candidates[position].filter(|_| cell.allows_optimistic_read(key));
+            let (probe, spotted) = (probes[position], spotted[position]);
             let show = |item: Item<'_>| each(position, item);
-            match cell.read_optimistic(key, probes[position], candidate, now, show) {
+            match self
+                .cell(key)
+                .read_optimistic(key, probe, spotted, now, show)
+            {
                 Ok(()) => hits += 1,
                 Err(_) => left |= 1 << position,
             }
@@ -188,52 +199,70 @@ impl ShardCell {
         !is_sampled & (key.space() == Space::MAIN)
     }
 
-    /// Shows the key's item to `read` if some try finds it undisturbed, the first where the
-    /// candidate points to; else gives `read` back.
+    /// Where a probe's item probably lies, if nobody is at work on the shard.
+    #[inline(always)]
+    fn spot(&self, probe: Probe) -> Result<Spotted, OptimisticFailure> {
+        let seen = self.lock.sequence.seen();
+        let seen = seen.ok_or(OptimisticFailure::Disturbed)?;
+        let candidate = self.table.candidate(probe);
+        let candidate = candidate.ok_or(OptimisticFailure::NeedsLock)?;
+        Ok(Spotted { candidate, seen })
+    }
+
+    /// Shows the key's item to `read` if some try finds it undisturbed, the first where it was
+    /// spotted; else gives `read` back.
     #[inline]
     fn read_optimistic<R, F: FnOnce(Item<'_>) -> R>(
         &self,
         key: Key<'_>,
         probe: Probe,
-        mut candidate: Option<Candidate>,
+        spotted: Result<Spotted, OptimisticFailure>,
         now: Instant,
         read: F,
     ) -> Result<R, F> {
-        for nth in 0..TRIES_MAX {
-            let Some(found) = candidate else {
+        match self.try_optimistic(key, spotted, now, &mut Scratch::new()) {
+            Ok(item) => Ok(read(item)),
+            Err(OptimisticFailure::NeedsLock) => Err(read),
+            Err(OptimisticFailure::Disturbed) => self.retry_optimistic(key, probe, now, read),
+        }
+    }
+
+    /// Tries again until nobody disturbs it, but not for long.
+    #[cold]
+    #[inline(never)]
+    fn retry_optimistic<R, F: FnOnce(Item<'_>) -> R>(
+        &self,
+        key: Key<'_>,
+        probe: Probe,
+        now: Instant,
+        read: F,
+    ) -> Result<R, F> {
+        for nth in 1..TRIES_MAX {
+            // What a section has written is not shown before it ends, which may take long.
+            if self.lock.claim.is_held() {
                 break;
-            };
-            let mut scratch = Scratch::new();
-            match self.read_optimistic_once(key, found, now, &mut scratch) {
-                Ok(item) => return Ok(read(item)),
-                // What a section has written is not shown before it ends, which may take long.
-                Err(OptimisticFailure::Disturbed) if self.lock.claim.is_held() => break,
-                Err(OptimisticFailure::Disturbed) => wait(nth),
-                Err(OptimisticFailure::NeedsLock) => break,
             }
-            candidate = self.table.candidate(probe);
+            wait(nth - 1);
+            match self.try_optimistic(key, self.spot(probe), now, &mut Scratch::new()) {
+                Ok(item) => return Ok(read(item)),
+                Err(OptimisticFailure::NeedsLock) => break,
+                Err(OptimisticFailure::Disturbed) => {}
+            }
         }
         Err(read)
     }
 
-    /// Copies the item that a candidate points to into `scratch`, if it is the key's.
-    #[inline]
-    fn read_optimistic_once<'s>(
+    /// Copies the value of an item that was spotted into `scratch`, if the item is the key's.
+    #[inline(always)]
+    fn try_optimistic<'s>(
         &self,
         key: Key<'_>,
-        candidate: Candidate,
+        spotted: Result<Spotted, OptimisticFailure>,
         now: Instant,
         scratch: &'s mut Scratch,
     ) -> Result<Item<'s>, OptimisticFailure> {
+        let Spotted { candidate, seen } = spotted?;
         self.prefetch_rest(candidate.offset());
-        let seen = self
-            .lock
-            .sequence
-            .seen()
-            .ok_or(OptimisticFailure::Disturbed)?;
-        if !self.table.is_still(candidate) {
-            return Err(OptimisticFailure::Disturbed);
-        }
         let item = self.copy_out(key, candidate, now, scratch);
         if !self.lock.sequence.is_still(seen) {
             return Err(OptimisticFailure::Disturbed);
@@ -245,7 +274,7 @@ impl ShardCell {
     }
 
     /// The same without asking whether anybody disturbed it: what it finds may be of no moment.
-    #[inline]
+    #[inline(always)]
     fn copy_out<'s>(
         &self,
         key: Key<'_>,
@@ -263,8 +292,7 @@ impl ShardCell {
                 item::read_flagged(u128::from(first_bytes) | more, offset, encoding)?
             }
         };
-        let is_it =
-            layout.key_word == key.word() && arena.optimistic_equal(layout.key_at, key.bytes());
+        let is_it = layout.key_word == key.word() && arena.are_at(layout.key_at, key.bytes());
         if !is_it || layout.deadline.has_passed(now) {
             return None;
         }
