@@ -60,8 +60,8 @@ impl CompactionScan {
             if Some(number) == except {
                 continue;
             }
-            let dead_bytes = segment.dead_bytes(now);
-            scan.dead_bytes += dead_bytes + segment.dead_items(now) * ENTRY_BYTES;
+            let (dead_bytes, dead_items) = segment.dead(now);
+            scan.dead_bytes += dead_bytes + dead_items * ENTRY_BYTES;
             if !store.can_be_emptied(number) {
                 continue;
             }

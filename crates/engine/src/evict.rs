@@ -21,7 +21,7 @@ use self::room::NO_EXTENT;
 use crate::clock::Instant;
 use crate::compaction::{CompactionScan, all_dead};
 use crate::ghost::Ghosts;
-use crate::item::Spec;
+use crate::item::{Entry, Spec};
 use crate::log::Room;
 use crate::policy::{GHOSTS_PERCENT_MAX, reads_needed, small_bytes};
 use crate::segment::Queue;
@@ -32,7 +32,7 @@ use crate::store::{Located, Store};
 const RESERVE: usize = 2;
 /// Entries of the victim that an insertion processes.
 const ENTRIES_PER_INSERT: usize = 16;
-/// Entries of the victim whose memory is loaded before they are processed.
+/// Entries of the victim whose memory is loaded together, before they are processed.
 const ENTRIES_AHEAD: usize = 16;
 /// Free segments that a shard which holds much gives back for each that it opens.
 const GIVEN_BACK_PER_SEGMENT: usize = 2;
@@ -500,50 +500,59 @@ impl Reclaimer {
             return;
         }
         let (_, end) = store.bounds(victim.segment);
-        let mut ahead = victim.cursor;
-        for _ in 0..ENTRIES_AHEAD {
-            ahead = self.load(store, ahead, end);
-        }
+        let mut loaded = [(Entry::Hole(0), 0); ENTRIES_AHEAD];
         let mut done_bytes = 0;
         while victim.cursor < end {
             if allowance.is_used_up(done_bytes) {
                 self.victim = Some(victim);
                 return;
             }
-            allowance.entries = allowance.entries.saturating_sub(1);
-            ahead = self.load(store, ahead, end);
-            let (next, item) = store.entry_in(victim.segment, victim.cursor, now);
-            let bytes = next - victim.cursor;
-            done_bytes += bytes;
-            allowance.walk_bytes = allowance.walk_bytes.saturating_sub(bytes);
-            if let Some((located, hash)) = item {
-                let requeued = self.process_item(store, &victim, &located, hash, allowance, now);
-                if requeued {
-                    self.victim = None;
-                    return;
+            let count = self.load(store, victim.cursor, end, &mut loaded);
+            for &(entry, hash) in &loaded[..count] {
+                if allowance.is_used_up(done_bytes) {
+                    break;
                 }
+                allowance.entries = allowance.entries.saturating_sub(1);
+                let bytes = entry.total_bytes();
+                done_bytes += bytes;
+                allowance.walk_bytes = allowance.walk_bytes.saturating_sub(bytes);
+                if let Some(located) = store.item_in(victim.segment, &entry, hash, now) {
+                    let requeued =
+                        self.process_item(store, &victim, &located, hash, allowance, now);
+                    if requeued {
+                        self.victim = None;
+                        return;
+                    }
+                }
+                victim.cursor += bytes;
             }
-            victim.cursor = next;
         }
         self.victim = None;
         store.retire_segment(victim.segment);
     }
 
-    /// Has the processor load what the entry at `at` needs, and the beginning of the next one;
-    /// returns where that is.
+    /// Reads the next entries of the victim, with the hashes of items, and has the processor load
+    /// what they need; returns how many. What is done to one of them leaves the others as they are.
     ///
-    /// Where an entry ends is known when its first bytes are there. So that nobody waits for them
-    /// either, each is asked for while the one before is looked at, and those that the next step
-    /// begins with at the end of this one.
-    fn load(&self, store: &Store, at: usize, end: usize) -> usize {
-        if at >= end {
-            return at;
-        }
-        let (next, hash) = store.prefetch_entry(at);
-        if let Some(hash) = hash {
+    /// Where an entry ends is known when its first bytes are there. So that nobody waits for them,
+    /// each is asked for while the one before is looked at, and the one that the next step begins
+    /// with at the end of this one.
+    fn load(
+        &self,
+        store: &Store,
+        from: usize,
+        end: usize,
+        loaded: &mut [(Entry, u64); ENTRIES_AHEAD],
+    ) -> usize {
+        let (mut at, mut count) = (from, 0);
+        while at < end && count < ENTRIES_AHEAD {
+            let (entry, hash) = store.load_entry(at);
             self.ghosts.prefetch(hash);
+            at += entry.total_bytes();
+            loaded[count] = (entry, hash);
+            count += 1;
         }
-        next
+        count
     }
 
     /// Decides about one item of the victim; `true` if what is left of the victim stays: an extent

@@ -9,15 +9,10 @@ use crate::serialize::{Deserializer, Serialize, Serializer, serialize};
 
 const RING: usize = 31;
 
-/// A cache line.
+/// A cache line: fingerprints, of which zero is none, and behind them the position of the oldest.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
-struct Line {
-    /// Fingerprints; zero is none.
-    ring: [u16; RING],
-    /// Position of the oldest.
-    oldest: u16,
-}
+struct Line([u16; RING + 1]);
 
 /// A bounded memory of keys that left.
 #[derive(Debug)]
@@ -40,10 +35,7 @@ impl Ghosts {
 
     /// A memory of the last `keys` keys, about.
     pub(crate) fn of(keys: usize) -> Ghosts {
-        let none = Line {
-            ring: [0; RING],
-            oldest: 0,
-        };
+        let none = Line([0; RING + 1]);
         Ghosts {
             lines: vec![none; keys.div_ceil(RING).max(1)].into_boxed_slice(),
         }
@@ -81,10 +73,10 @@ impl Ghosts {
             return;
         }
         let (line, fingerprint) = self.line_of(hash);
-        let line = &mut self.lines[line];
-        let oldest = usize::from(line.oldest);
-        line.ring[oldest] = fingerprint;
-        line.oldest = ((oldest + 1) % RING) as u16;
+        let Line(words) = &mut self.lines[line];
+        let oldest = usize::from(words[RING]);
+        words[oldest] = fingerprint;
+        words[RING] = ((oldest + 1) % RING) as u16;
     }
 
     /// Whether the key left not long ago; forgets it.
@@ -93,10 +85,16 @@ impl Ghosts {
             return false;
         }
         let (line, fingerprint) = self.line_of(hash);
-        let ring = &mut self.lines[line].ring;
-        match ring.iter().position(|&one| one == fingerprint) {
-            Some(position) => {
-                ring[position] = 0;
+        let Line(words) = &mut self.lines[line];
+        // The whole line, which the processor compares at once: most keys are in none.
+        let is_there = words
+            .iter()
+            .fold(false, |found, &word| found | (word == fingerprint));
+        let ring = &mut words[..RING];
+        let ghost = is_there.then(|| ring.iter_mut().find(|ghost| **ghost == fingerprint));
+        match ghost.flatten() {
+            Some(ghost) => {
+                *ghost = 0;
                 true
             }
             None => false,
@@ -108,14 +106,12 @@ serialize!(Ghosts { lines });
 
 impl Serialize for Line {
     fn serialize(&self, out: &mut Serializer) {
-        self.ring.serialize(out);
-        self.oldest.serialize(out);
+        self.0.serialize(out);
     }
 
     fn deserialize(from: &mut Deserializer<'_>) -> Option<Line> {
-        let ring = Serialize::deserialize(from)?;
-        let oldest = u16::deserialize(from)?;
-        (usize::from(oldest) < RING).then_some(Line { ring, oldest })
+        let words = <[u16; RING + 1]>::deserialize(from)?;
+        (usize::from(words[RING]) < RING).then_some(Line(words))
     }
 }
 

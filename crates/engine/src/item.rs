@@ -361,7 +361,7 @@ impl Entry {
 }
 
 /// Reads the entry at `offset`, which lies in a segment with `encoding`.
-#[inline]
+#[inline(always)]
 pub(crate) fn read(arena: &Arena, offset: usize, encoding: DeadlineEncoding) -> Entry {
     // Nearly all headers end within eight bytes: one load has them whole.
     match read_short(arena.first_bytes(offset), offset, encoding) {
@@ -542,30 +542,48 @@ fn read_le(arena: &Arena, at: usize, width: usize) -> u64 {
     number
 }
 
+/// The header of a hole or a draft.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct GapHeader {
+    bytes: [u8; 8],
+    len: usize,
+}
+
+impl GapHeader {
+    fn new(mark: u8, bytes: usize) -> GapHeader {
+        let (mut word, mut rest, mut len) = (u64::from(mark), bytes as u64, 1);
+        while rest >= 0x80 {
+            word |= (rest & 0x7f | 0x80) << (8 * len);
+            rest >>= 7;
+            len += 1;
+        }
+        GapHeader {
+            bytes: (word | rest << (8 * len)).to_le_bytes(),
+            len: len + 1,
+        }
+    }
+
+    /// The header's bytes.
+    #[inline]
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+}
+
 /// The header of a draft of `bytes` bytes.
-pub(crate) fn draft(bytes: usize) -> Header {
-    let mut header = Header {
-        bytes: [0; HEADER_BYTES_MAX + 8],
-        len: 0,
-    };
-    header.push(DRAFT);
-    header.push_base_128(bytes, base_128_bytes(bytes));
-    header
+pub(crate) fn draft(bytes: usize) -> GapHeader {
+    GapHeader::new(DRAFT, bytes)
 }
 
 /// The header of a hole of `bytes` bytes.
-pub(crate) fn hole(bytes: usize) -> Header {
-    let mut header = Header {
-        bytes: [0; HEADER_BYTES_MAX + 8],
-        len: 0,
-    };
-    if bytes == 1 {
-        header.push(HOLE_OF_ONE);
-    } else {
-        header.push(HOLE);
-        header.push_base_128(bytes, base_128_bytes(bytes));
+pub(crate) fn hole(bytes: usize) -> GapHeader {
+    match bytes {
+        1 => GapHeader {
+            bytes: u64::from(HOLE_OF_ONE).to_le_bytes(),
+            len: 1,
+        },
+        _ => GapHeader::new(HOLE, bytes),
     }
-    header
 }
 
 #[cfg(test)]

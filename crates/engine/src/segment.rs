@@ -332,10 +332,22 @@ impl Segment {
 
     /// About how many of its bytes are dead at `now`.
     pub(crate) fn dead_bytes(&self, now: Instant) -> usize {
+        self.dead(now).0
+    }
+
+    /// The same, and about how many of its items are over and still have an entry in the index.
+    pub(crate) fn dead(&self, now: Instant) -> (usize, usize) {
+        let items = self.items as usize;
         if self.is_all_dead(now) {
-            return self.written_bytes();
+            return (self.written_bytes(), items);
         }
-        (self.hole_bytes() + self.expired_bytes(now)).min(self.written_bytes())
+        let expired_bytes = self.expired_bytes(now);
+        let dead_bytes = (self.hole_bytes() + expired_bytes).min(self.written_bytes());
+        if expired_bytes == 0 {
+            return (dead_bytes, 0);
+        }
+        let held = self.written_bytes().saturating_sub(self.hole_bytes());
+        (dead_bytes, (items * expired_bytes / held.max(1)).min(items))
     }
 
     /// About how many bytes of its items are over at `now`, while some item is alive.
@@ -375,19 +387,6 @@ impl Segment {
     fn met_bytes(&self) -> usize {
         let histogram = self.histogram.as_deref();
         histogram.map_or(0, |histogram| histogram.met_bytes(self.hole_bytes()))
-    }
-
-    /// About how many of its items are over at `now` and still have an entry in the index.
-    pub(crate) fn dead_items(&self, now: Instant) -> usize {
-        let items = self.items as usize;
-        if self.is_all_dead(now) {
-            return items;
-        }
-        let held = self
-            .written_bytes()
-            .saturating_sub(self.hole_bytes())
-            .max(1);
-        (items * self.expired_bytes(now) / held).min(items)
     }
 
     /// When the bytes of its items die, and how many of them do not; the bytes of flushed items are

@@ -122,7 +122,15 @@ impl Store {
     }
 
     /// Reports what happens to an item that is removed, whose key is only in the item.
+    #[inline]
     pub(crate) fn report_gone(&self, located: &Located, happened: Happened) {
+        if self.report.is_any() {
+            self.report_gone_now(located, happened);
+        }
+    }
+
+    #[inline(never)]
+    fn report_gone_now(&self, located: &Located, happened: Happened) {
         if self.report.is_wanted() {
             let key = self.hashed_key_of(&located.layout);
             self.with_item(located, |item| {

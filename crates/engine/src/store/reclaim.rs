@@ -219,44 +219,41 @@ impl Store {
         (start, start + self.segment(segment).written_bytes())
     }
 
-    /// The entry of a segment at an offset: where the next one begins, and the item with its hash
-    /// if it is one. An item that has left the index already leaves the log here.
-    pub(crate) fn entry_in(
+    /// The item that an entry of a segment is. One that has left the index already leaves the log
+    /// here.
+    pub(crate) fn item_in(
         &mut self,
         segment: u32,
-        offset: usize,
+        entry: &Entry,
+        hash: u64,
         now: Instant,
-    ) -> (usize, Option<(Located, u64)>) {
-        let entry = self.log.read(offset);
-        let next = offset + entry.total_bytes();
-        let Entry::Item(layout) = entry else {
-            return (next, None);
+    ) -> Option<Located> {
+        let Entry::Item(layout) = *entry else {
+            return None;
         };
-        let hash = self.hashed_key_of(&layout).hash();
-        let Some(slot) = self.index.find_at(hash, offset) else {
+        let Some(slot) = self.index.find_at(hash, layout.offset) else {
             self.remove_unlinked(&layout, segment, now);
-            return (next, None);
+            return None;
         };
-        let located = Located {
+        Some(Located {
             slot,
             layout,
             segment,
-        };
-        (next, Some((located, hash)))
+        })
     }
 
-    /// Has the processor load what the entry at an offset needs, and the beginning of the next one;
-    /// returns where that is, and the hash if the entry is an item.
-    pub(crate) fn prefetch_entry(&self, offset: usize) -> (usize, Option<u64>) {
+    /// The entry at an offset, and its hash, which is zero if it is no item. Has the processor load
+    /// what the entry needs, and the beginning of the next one.
+    pub(crate) fn load_entry(&self, offset: usize) -> (Entry, u64) {
         let entry = self.log.read(offset);
         let next = offset + entry.total_bytes();
         self.log.arena().prefetch(next, FRONT_BYTES);
         let Entry::Item(layout) = entry else {
-            return (next, None);
+            return (entry, 0);
         };
         let hash = self.hashed_key_of(&layout).hash();
         self.index.table().probe(hash);
-        (next, Some(hash))
+        (entry, hash)
     }
 
     /// Notes that an item was removed because it was over, so that its bytes count as overdue.
