@@ -57,7 +57,7 @@ use crate::outcome::{Counted, Deleted, Found, Item, Stored};
 use crate::shard::Shard;
 use crate::space::Space;
 use crate::stats::{ReclaimLag, Stats};
-use crate::table::Probe;
+use crate::table::{Hint, Probe};
 use crate::update::UpdateLimits;
 use attach::AttachedState;
 use cell::{Locked, ShardCell};
@@ -82,6 +82,8 @@ pub struct Cache {
     /// Those that share the memory, then one for each share of spaces' own.
     shards: Box<[ShardCell]>,
     partitions: Box<[NoEvictionPartition]>,
+    /// Bytes of all partitions.
+    kept_bytes: usize,
     /// Right shift that makes a hash a shard number.
     shard_shift: u32,
     hasher: Hasher,
@@ -206,8 +208,13 @@ impl Cache {
     /// Runs an operation that may write on the key's shard.
     #[inline]
     fn write<R>(&self, key: Key<'_>, operate: impl FnOnce(&mut Shard, Instant) -> R) -> R {
+        self.write_in(self.cell(key), operate)
+    }
+
+    #[inline]
+    fn write_in<R>(&self, cell: &ShardCell, operate: impl FnOnce(&mut Shard, Instant) -> R) -> R {
         let now = self.now();
-        let mut shard = self.lock(self.cell(key));
+        let mut shard = self.lock(cell);
         shard.begin(now);
         let result = operate(&mut shard, now);
         shard.end(now);
@@ -216,13 +223,41 @@ impl Cache {
 
     /// As [`Cache::write`], but runs `operate` again after other shards gave up memory, if the
     /// key's shard has nothing left that may leave for a value of as many bytes as `bytes` says.
+    #[inline]
     fn write_with_room<R>(
         &self,
         key: Key<'_>,
         bytes: impl Fn() -> usize,
         mut operate: impl FnMut(&mut Shard, Instant) -> Result<R, Error>,
     ) -> Result<R, Error> {
-        let mut result = self.write(key, &mut operate);
+        let result = self.write(key, &mut operate);
+        self.retry_with_room(key, bytes, operate, result)
+    }
+
+    /// Runs an operation again that found no room the first time.
+    #[inline]
+    fn retry_with_room<R>(
+        &self,
+        key: Key<'_>,
+        bytes: impl Fn() -> usize,
+        mut operate: impl FnMut(&mut Shard, Instant) -> Result<R, Error>,
+        result: Result<R, Error>,
+    ) -> Result<R, Error> {
+        match result {
+            Err(Error::Busy) => self.collect_and_write(key, &bytes, &mut operate),
+            result => result,
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn collect_and_write<R>(
+        &self,
+        key: Key<'_>,
+        bytes: &dyn Fn() -> usize,
+        operate: &mut dyn FnMut(&mut Shard, Instant) -> Result<R, Error>,
+    ) -> Result<R, Error> {
+        let mut result = Err(Error::Busy);
         for _ in 0..COLLECTIONS_MAX {
             if !matches!(result, Err(Error::Busy)) {
                 break;
@@ -440,12 +475,22 @@ impl Cache {
     pub fn set(&self, key: Key<'_>, value: &[u8], options: &SetOptions) -> Result<Stored, Error> {
         self.check_value(value.len(), options.value_bytes_max)?;
         // Waited for before the lock is held, so that nobody else waits for it as well.
-        let candidate = self.cell(key).look_ahead(key);
-        self.write_with_room(
-            key,
-            || value.len(),
-            |shard, now| shard.set(key, candidate, value, options, now),
-        )
+        let cell = self.cell(key);
+        let sequence = &cell.lock.sequence;
+        let seen = sequence.seen();
+        let candidate = cell.look_ahead(key);
+        let result = self.write_in(cell, |shard, now| {
+            let is_still = || seen.is_some_and(|seen| sequence.is_first_since(seen));
+            let hint = match candidate {
+                Some(candidate) => Hint::At(candidate),
+                None if is_still() => Hint::Absent,
+                None => Hint::Unknown,
+            };
+            shard.set(key, hint, value, options, now)
+        });
+        let again =
+            |shard: &mut Shard, now| shard.set_anywhere(key, Hint::Unknown, value, options, now);
+        self.retry_with_room(key, || value.len(), again, result)
     }
 
     /// Adds `bytes` at one end of an existing value; keeps its deadline and flags, ends its lease.

@@ -22,7 +22,6 @@ use crate::observer::Happened;
 use crate::segment::{Flow, Segment, Use};
 use crate::stats::ReclaimLag;
 use crate::store::{Located, Store};
-use crate::table::Candidate;
 use crate::timer_wheel::SLOT_MS;
 
 /// How often the sweep takes a step.
@@ -52,20 +51,9 @@ const AGE_MS_MIN: u64 = 1_000;
 
 impl Store {
     /// Finds the live item of `key`. One that is over is removed on the way and counted.
-    #[inline]
+    #[inline(never)]
     pub(crate) fn find(&mut self, key: Key<'_>, now: Instant) -> Option<Located> {
-        self.find_near(key, None, now)
-    }
-
-    /// The same, of an item that probably lies where a candidate points to.
-    #[inline]
-    pub(crate) fn find_near(
-        &mut self,
-        key: Key<'_>,
-        candidate: Option<Candidate>,
-        now: Instant,
-    ) -> Option<Located> {
-        let located = self.find_stored_near(key, candidate)?;
+        let located = self.find_stored(key)?;
         if self.is_over(&located, now) {
             self.remove_when_met(located.slot, now);
             return None;

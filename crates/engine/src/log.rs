@@ -285,10 +285,17 @@ impl Log {
     }
 
     /// Reads the entry at `offset`.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn read(&self, offset: usize) -> Entry {
         let encoding = self.segment(self.segment_of(offset)).encoding();
         item::read(&self.arena, offset, encoding)
+    }
+
+    /// The layout of the item at `offset`, if it has none of the rare fields and is not long.
+    #[inline(always)]
+    pub(crate) fn read_plain(&self, offset: usize) -> Option<Layout> {
+        let encoding = self.segment(self.segment_of(offset)).encoding();
+        item::read_short(self.arena.first_bytes(offset), offset, encoding)
     }
 
     /// The bytes `[offset, offset + len)`, which belong to an item.

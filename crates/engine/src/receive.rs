@@ -15,6 +15,7 @@ use crate::outcome::Stored;
 use crate::segment::Queue;
 use crate::shard::Shard;
 use crate::store::Located;
+use crate::table::Hint;
 
 impl Shard {
     /// Room for a value that is still being received.
@@ -90,7 +91,7 @@ impl Shard {
         let segment = self.store.segment(draft.segment);
         let is_flushed = self.store.is_flushed_in(segment.flushed, key.space());
         if is_flushed || !segment.accepts(options.deadline) {
-            return self.set(key, None, draft.value_mut(), options, now);
+            return self.set_anywhere(key, Hint::Unknown, draft.value_mut(), options, now);
         }
         let old = self.store.find(key, now);
         let spec = match self.decide(key, draft.value_bytes, old.as_ref(), options, now) {

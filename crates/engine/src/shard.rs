@@ -26,7 +26,7 @@ use crate::serialize::{Serialize, Serializer};
 use crate::space::Kind;
 use crate::stats::Stats;
 use crate::store::{Content, Located, Store};
-use crate::table::Candidate;
+use crate::table::Hint;
 use crate::watch::Watch;
 
 /// Items of this size have a version from the start, so that attaching one never copies them.
@@ -94,6 +94,13 @@ impl Shard {
     /// write ends with it.
     #[inline]
     pub(crate) fn end(&mut self, now: Instant) {
+        if self.due_bytes > 0 || self.store.may_have_emptied() {
+            self.reclaim(now);
+        }
+    }
+
+    #[inline(never)]
+    fn reclaim(&mut self, now: Instant) {
         if let Some(extent) = self.store.take_emptied() {
             self.reclaimer.retire_emptied(&mut self.store, extent);
         }
@@ -207,24 +214,45 @@ impl Shard {
         self.watch.note(key, action, facts, now);
     }
 
-    /// Stores a value if the condition holds; `candidate` says where the key's item probably lies.
+    /// Stores a value if the condition holds.
+    ///
+    /// Most stores write over a value of the same length, and do no more.
+    #[inline]
     pub(crate) fn set(
         &mut self,
         key: Key<'_>,
-        candidate: Option<Candidate>,
+        hint: Hint,
         value: &[u8],
         options: &SetOptions,
         now: Instant,
     ) -> Result<Stored, Error> {
-        self.reclaimer.prefetch(key.hash());
-        let old = self.store.find_near(key, candidate, now);
-        if let Some(old) = old
-            && options.is_plain()
+        if options.is_plain()
+            && let Hint::At(candidate) = hint
+            && let Some(old) = self.store.plain_at(key, candidate)
+            && !self.store.is_over(&old, now)
             && let Some(located) = self.store.replace_value(&old, value, options.deadline)
         {
             let happened = Happened::of_store(Some(&old));
             return Ok(self.stored(key, &located, 0, happened, now));
         }
+        self.set_anywhere(key, hint, value, options, now)
+    }
+
+    /// Stores a value if the condition holds, wherever it has to.
+    #[inline(never)]
+    pub(crate) fn set_anywhere(
+        &mut self,
+        key: Key<'_>,
+        hint: Hint,
+        value: &[u8],
+        options: &SetOptions,
+        now: Instant,
+    ) -> Result<Stored, Error> {
+        self.reclaimer.prefetch(key.hash());
+        let old = match hint {
+            Hint::Absent => None,
+            Hint::At(_) | Hint::Unknown => self.store.find(key, now),
+        };
         let spec = match self.decide(key, value.len(), old.as_ref(), options, now) {
             Ok(spec) => spec,
             Err(refused) => return Ok(refused),

@@ -153,20 +153,18 @@ impl Store {
         self.log.resident_bytes() / self.items().max(1)
     }
 
-    /// Finds the item of `key`, over or not: where it probably lies, or anywhere.
-    #[inline]
-    pub(crate) fn find_stored_near(
-        &self,
-        key: Key<'_>,
-        candidate: Option<Candidate>,
-    ) -> Option<Located> {
-        if let Some(candidate) = candidate
-            && self.index.table().is_still(candidate)
-            && let Some(layout) = self.layout_of(key, candidate.offset())
-        {
-            return Some(self.located(SlotRef::of(candidate), layout));
+    /// The item of `key`, over or not, if it lies where a candidate points to and has none of the
+    /// rare fields.
+    #[inline(always)]
+    pub(crate) fn plain_at(&self, key: Key<'_>, candidate: Candidate) -> Option<Located> {
+        if !self.index.table().is_still(candidate) {
+            return None;
         }
-        self.find_stored(key)
+        let layout = self.log.read_plain(candidate.offset())?;
+        if layout.key_word != key.word() || !self.log.arena().are_at(layout.key_at, key.bytes()) {
+            return None;
+        }
+        Some(self.located(SlotRef::of(candidate), layout))
     }
 
     /// Finds the item of `key`, whether its time is over or not.
@@ -186,7 +184,7 @@ impl Store {
         match self.log.read(offset) {
             Entry::Item(layout)
                 if layout.key_word == key.word()
-                    && self.log.bytes(layout.key_at, key.bytes().len()) == key.bytes() =>
+                    && self.log.arena().are_at(layout.key_at, key.bytes()) =>
             {
                 Some(layout)
             }

@@ -197,6 +197,17 @@ impl Candidate {
     }
 }
 
+/// What a look without the lock tells of a key to whoever has the lock.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Hint {
+    /// Its item is probably this one.
+    At(Candidate),
+    /// It has no item: nobody has changed the shard since.
+    Absent,
+    /// It may have an item.
+    Unknown,
+}
+
 /// The buckets of a hash, and what its slot has in the first of them.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Probe {
@@ -222,16 +233,25 @@ impl Table {
     }
 
     /// The first slot that may be that of a probe; needs no lock, so it may be another's, or gone.
+    /// If nobody was at work on the shard and there is none, the key has no item.
     #[inline]
     pub(crate) fn candidate(&self, probe: Probe) -> Option<Candidate> {
         let first = |bucket_number: usize, wanted: u64| {
             let bucket = self.bucket(bucket_number);
-            let position = matches(bucket, wanted).trailing_zeros() as usize;
-            // Relaxed: a hint, until the shard's sequence says that it was true.
-            let word = bucket.get(position)?.load(Ordering::Relaxed);
-            let number = bucket_number * BUCKET_SLOTS + position;
-            // An empty slot looks like one with a tag of zeros.
-            (word & OFFSETS != 0).then_some(Candidate { number, word })
+            let mut matches = matches(bucket, wanted);
+            while matches != 0 {
+                // The mask spares the bounds check: no bit beyond the eighth is ever set.
+                let position = matches.trailing_zeros() as usize & (BUCKET_SLOTS - 1);
+                // Relaxed: a hint, until the shard's sequence says that it was true.
+                let word = bucket[position].load(Ordering::Relaxed);
+                // An empty slot looks like one with a tag of zeros.
+                if word & OFFSETS != 0 {
+                    let number = bucket_number * BUCKET_SLOTS + position;
+                    return Some(Candidate { number, word });
+                }
+                matches &= matches - 1;
+            }
+            None
         };
         first(probe.home, probe.wanted).or_else(|| first(probe.partner, probe.wanted | 1))
     }

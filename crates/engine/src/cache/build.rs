@@ -193,6 +193,7 @@ impl Cache {
         let shards: Box<[ShardCell]> = shards.collect();
         Ok(Ok(Cache {
             shards,
+            kept_bytes: partitions.iter().map(|partition| partition.bytes).sum(),
             partitions,
             shard_shift: 64 - geometry.shards.ilog2(),
             hasher: build.hasher,

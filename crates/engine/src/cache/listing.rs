@@ -187,7 +187,7 @@ impl Cache {
     pub fn meet<R>(&self, key: Key<'_>, read: impl FnOnce(Item<'_>) -> R) -> Option<R> {
         self.write(key, |shard, now| {
             let store = &mut shard.store;
-            let located = store.find_stored_near(key, None)?;
+            let located = store.find_stored(key)?;
             if store.is_over(&located, now) {
                 store.remove_expired(&located, now);
                 return None;

@@ -25,7 +25,7 @@ const KEPT_PART: usize = 2;
 pub(super) struct NoEvictionPartition {
     pub(super) budget: Arc<Budget>,
     pub(super) geometry: Geometry,
-    bytes: usize,
+    pub(super) bytes: usize,
 }
 
 /// What a share of memory holds.
@@ -88,11 +88,9 @@ impl Cache {
     }
 
     /// Bytes of all shares that are spaces' own.
+    #[inline]
     pub(super) fn kept_bytes(&self) -> usize {
-        self.partitions
-            .iter()
-            .map(|partition| partition.bytes)
-            .sum()
+        self.kept_bytes
     }
 
     /// What each share of [`Config::keep`] holds, in their order; locks one after the other.

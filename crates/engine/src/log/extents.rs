@@ -224,8 +224,13 @@ impl Log {
         }
     }
 
-    /// The extent whose item has left since the last call. Somebody may still read it.
+    /// Whether [`Log::take_emptied`] has something to look at.
     #[inline]
+    pub(crate) fn may_have_emptied(&self) -> bool {
+        self.reuse.emptied.is_some()
+    }
+
+    /// The extent whose item has left since the last call. Somebody may still read it.
     pub(crate) fn take_emptied(&mut self) -> Option<u32> {
         let number = self.reuse.emptied.take()?;
         let segment = self.segment(number);

@@ -139,8 +139,13 @@ impl Store {
         self.log.collect_drained();
     }
 
-    /// The extent whose item has left since the last call.
+    /// Whether [`Store::take_emptied`] has something to look at.
     #[inline]
+    pub(crate) fn may_have_emptied(&self) -> bool {
+        self.log.may_have_emptied()
+    }
+
+    /// The extent whose item has left since the last call.
     pub(crate) fn take_emptied(&mut self) -> Option<u32> {
         self.log.take_emptied()
     }
