@@ -212,6 +212,10 @@ compare: tools build ## the server, memcached, redis-server and an echo floor un
 bench: tools build ## all measurements and their pages; PART="threads growth" some, QUICK=1 keeps nothing
 	PART="$(PART)" QUICK="$(QUICK)" FORCE="$(FORCE)" FULL="$(FULL)" TRACES="$(TRACES)" bench/run.sh $(ARGS)
 
+instructions: ## whether an operation of the engine takes more instructions than before (valgrind; a minute, it compiles)
+	$(CARGO) build --release --locked --package cellar-engine --example operations
+	bench/instructions $(CARGO_TARGET_DIR)/release check
+
 docs: ## write the generated pages in docs/ anew, then the API pages
 	$(CARGO) run $(BENCH) --quiet --package cellar-bench -- pages
 	CELLAR_BLESS=1 $(CARGO) test --locked --package cellar-protocol --test protocol commands_page::
@@ -276,4 +280,4 @@ tsan-library: ## the same under ThreadSanitizer (nightly), the standard library 
 ci: ## what continuous integration runs
 	.ci/run
 
-.PHONY: help compilers build run library install-library bench-library package package-bench package-library package-twice smoke cross-test package-test chart-test release libraries sbom tools check lints test test-all java clients clients-all peers-suites conformance check-java hostile fuzz soak bench compare docs site miri tsan loom asan asan-library tsan-library ci torn
+.PHONY: help compilers build run library install-library bench-library package package-bench package-library package-twice smoke cross-test package-test chart-test release libraries sbom tools check lints test test-all java clients clients-all peers-suites conformance check-java hostile fuzz soak bench compare instructions docs site miri tsan loom asan asan-library tsan-library ci torn
