@@ -156,19 +156,19 @@ impl Cache {
     }
 
     /// Starts loading the index lines of `key` and what a change of its item needs besides; worth
-    /// it some 20 requests ahead. Never blocks.
+    /// it some 20 requests ahead. Never blocks. Where the lines are is for [`Cache::hint_item_at`].
     #[inline]
-    pub fn hint_write(&self, key: Key<'_>) {
+    pub fn hint_write(&self, key: Key<'_>) -> Probe {
         let cell = self.cell(key);
         cell.lock.prefetch();
-        cell.table.probe(key.hash());
+        cell.table.probe(key.hash())
     }
 
     /// Starts loading the index lines of `key` for a read; worth it some 20 requests ahead. Never
-    /// blocks.
+    /// blocks. Where the lines are is for [`Cache::hint_item_at`].
     #[inline]
-    pub fn hint_read(&self, key: Key<'_>) {
-        self.cell(key).table.probe(key.hash());
+    pub fn hint_read(&self, key: Key<'_>) -> Probe {
+        self.cell(key).table.probe(key.hash())
     }
 
     /// Starts loading the item of `key`, whose index lines are loaded; worth it some 10 requests
@@ -176,6 +176,12 @@ impl Cache {
     #[inline]
     pub fn hint_item(&self, key: Key<'_>) {
         self.cell(key).look_ahead(key);
+    }
+
+    /// As [`Cache::hint_item`], for whoever kept where the index lines are.
+    #[inline]
+    pub fn hint_item_at(&self, key: Key<'_>, probe: Probe) {
+        self.cell(key).look_ahead_at(probe);
     }
 
     /// The number of the key's shard.

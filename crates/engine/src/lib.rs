@@ -83,3 +83,4 @@ pub use stats::{
     CurvePoint, FamilyStats, HotKey, MissRatioCurve, MissReasons, ReclaimLag, SpaceStats, Stats,
 };
 pub use store::{Audit, Inconsistency};
+pub use table::Probe;

@@ -210,7 +210,7 @@ pub(crate) enum Hint {
 
 /// The buckets of a hash, and what its slot has in the first of them.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Probe {
+pub struct Probe {
     home: usize,
     partner: usize,
     wanted: u64,

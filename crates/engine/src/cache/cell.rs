@@ -14,7 +14,7 @@ use crate::key::Key;
 use crate::memory::{LINE_BYTES, prefetch};
 use crate::sequence::Sequence;
 use crate::shard::Shard;
-use crate::table::{Candidate, Table};
+use crate::table::{Candidate, Probe, Table};
 
 /// Cache lines of a shard's lock that every operation uses, from its start.
 const LOCK_LINES: usize = 2;
@@ -151,7 +151,13 @@ impl ShardCell {
     /// Where the key's item probably lies, which is loaded from here on; needs no lock.
     #[inline]
     pub(super) fn look_ahead(&self, key: Key<'_>) -> Option<Candidate> {
-        let candidate = self.table.candidate(self.table.probe(key.hash()))?;
+        self.look_ahead_at(self.table.probe(key.hash()))
+    }
+
+    /// The same with the buckets known.
+    #[inline]
+    pub(super) fn look_ahead_at(&self, probe: Probe) -> Option<Candidate> {
+        let candidate = self.table.candidate(probe)?;
         self.prefetch_item(candidate.offset());
         Some(candidate)
     }

@@ -76,7 +76,14 @@ impl Code {
 /// Appends a decimal number.
 #[inline]
 pub fn number(out: &mut Vec<u8>, number: u64) {
-    out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
+    // Most are short: these take no formatting.
+    let digit = |place: u64| b'0' + (number / place % 10) as u8;
+    match number {
+        0..10 => out.push(digit(1)),
+        10..100 => out.extend_from_slice(&[digit(10), digit(1)]),
+        100..1000 => out.extend_from_slice(&[digit(100), digit(10), digit(1)]),
+        _ => out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes()),
+    }
 }
 
 /// Appends a line that is given without its end.

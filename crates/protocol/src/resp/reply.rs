@@ -230,6 +230,11 @@ impl<'a> Reply<'a> {
                 let line = [mark, digits[0], digits[1], b'\r', b'\n'];
                 self.out.extend_from_slice(&line);
             }
+            _ if (100..1000).contains(&length) => {
+                let digit = |place: usize| b'0' + (length / place % 10) as u8;
+                let line = [mark, digit(100), digit(10), digit(1), b'\r', b'\n'];
+                self.out.extend_from_slice(&line);
+            }
             _ => self.line(mark, itoa::Buffer::new().format(length).as_bytes()),
         }
     }

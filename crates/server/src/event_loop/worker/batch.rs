@@ -4,7 +4,7 @@
 //! decoded requests borrow from it. So a connection needs no read buffer of its own, and memory of
 //! the cache is fetched ahead across requests of different clients.
 
-use cellar_engine::Key;
+use cellar_engine::{Key, Probe};
 
 use crate::config::limits::ARENA_BYTES;
 use crate::execute::{Codec, DecodedTask, Task};
@@ -47,6 +47,8 @@ pub(super) struct Step<'a> {
     pub(super) task: Task<'a>,
     /// The key to hint the cache about.
     pub(super) key: Option<Key<'a>>,
+    /// Where the index has it, once it was hinted.
+    pub(super) probe: Probe,
     /// Whether it stores under that key.
     pub(super) stores: bool,
 }
@@ -60,6 +62,7 @@ impl<'a> Step<'a> {
             end,
             task: ahead.task,
             key: ahead.key,
+            probe: Probe::default(),
             stores: ahead.stores,
         }
     }

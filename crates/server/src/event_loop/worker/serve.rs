@@ -129,7 +129,7 @@ impl Worker {
                 break;
             };
             for index in 0..steps.len() {
-                fetch_ahead(cache, &steps, index);
+                fetch_ahead(cache, &mut steps, index);
                 let step = &steps[index];
                 let span = &mut spans[step.span];
                 if span.stopped {

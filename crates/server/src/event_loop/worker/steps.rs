@@ -87,16 +87,16 @@ fn only_step<'a>(arena: &'a [u8], span: &mut Span, state: &State) -> Option<Step
 
 /// Starts loading what later steps will touch.
 #[inline]
-pub(super) fn fetch_ahead(cache: &Cache, steps: &[Step<'_>], index: usize) {
+pub(super) fn fetch_ahead(cache: &Cache, steps: &mut [Step<'_>], index: usize) {
     if index == 0 {
-        for step in &steps[..steps.len().min(INDEX_AHEAD)] {
+        for step in steps.iter_mut().take(INDEX_AHEAD) {
             hint_index(cache, step);
         }
-        for step in &steps[..steps.len().min(ITEM_AHEAD)] {
+        for step in steps.iter().take(ITEM_AHEAD) {
             hint_item(cache, step);
         }
     }
-    if let Some(step) = steps.get(index + INDEX_AHEAD) {
+    if let Some(step) = steps.get_mut(index + INDEX_AHEAD) {
         hint_index(cache, step);
     }
     if let Some(step) = steps.get(index + ITEM_AHEAD) {
@@ -105,18 +105,19 @@ pub(super) fn fetch_ahead(cache: &Cache, steps: &[Step<'_>], index: usize) {
 }
 
 #[inline]
-fn hint_index(cache: &Cache, step: &Step<'_>) {
-    match step.key {
-        Some(key) if step.stores => cache.hint_write(key),
-        Some(key) => cache.hint_read(key),
-        None => {}
+fn hint_index(cache: &Cache, step: &mut Step<'_>) {
+    if let Some(key) = step.key {
+        step.probe = match step.stores {
+            true => cache.hint_write(key),
+            false => cache.hint_read(key),
+        };
     }
 }
 
 #[inline]
 fn hint_item(cache: &Cache, step: &Step<'_>) {
     if let Some(key) = step.key {
-        cache.hint_item(key);
+        cache.hint_item_at(key, step.probe);
     }
 }
 
