@@ -26,6 +26,7 @@ mod maintenance; // what is done besides requests
 mod training; // which families of values are compressed
 mod optimistic; // reads that take no lock
 mod attach; // how a cache goes on with what another process left
+mod check; // how the items of a killed process are checked while the cache is in use
 mod checkpoint; // how it leaves its memory to another process
 mod build; // how a cache is made
 

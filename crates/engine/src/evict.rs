@@ -311,7 +311,7 @@ impl Reclaimer {
                 continue;
             }
             self.see_to_victim(store, now);
-            if !self.finish_victim(store, &mut copy_bytes, now) {
+            if !self.finish_victim(store, &mut copy_bytes, now) && !store.check_next(now) {
                 return false;
             }
         }
@@ -330,7 +330,7 @@ impl Reclaimer {
             return true;
         }
         self.see_to_victim(store, now);
-        self.finish_victim(store, copy_bytes, now)
+        self.finish_victim(store, copy_bytes, now) || store.check_next(now)
     }
 
     /// Processes all that is left of the victim and may copy up to `copy_bytes` of it, which are
@@ -351,6 +351,7 @@ impl Reclaimer {
 
     /// Makes the segment the victim that should go first.
     fn choose(&mut self, store: &mut Store, now: Instant) {
+        store.check_oldest(now);
         let scan = CompactionScan::of(store, None, now);
         if !self.compact(store, &scan) && !self.pack(store) && !store.never_evicts() {
             self.choose_to_evict(store, &scan, now);

@@ -53,7 +53,7 @@ impl Store {
     /// Finds the live item of `key`. One that is over is removed on the way and counted.
     #[inline(never)]
     pub(crate) fn find(&mut self, key: Key<'_>, now: Instant) -> Option<Located> {
-        let located = self.find_stored(key)?;
+        let located = self.find_stored(key, now)?;
         if self.is_over(&located, now) {
             self.remove_when_met(located.slot, now);
             return None;

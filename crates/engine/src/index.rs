@@ -66,6 +66,8 @@ pub(crate) struct Index {
     items: usize,
     /// How many of these there are.
     unlinked: usize,
+    /// Entries of items that were not checked yet; `items` does not count them.
+    unchecked: usize,
     level_max: u32,
     /// Offset up to which the table's memory was touched ahead.
     touched: usize,
@@ -89,6 +91,7 @@ impl Index {
             table,
             items: 0,
             unlinked: 0,
+            unchecked: 0,
             level_max,
             touched: 0,
             growing_huge: false,
@@ -357,7 +360,7 @@ impl Index {
     /// Whether the table is so full that it should grow by a bucket.
     #[inline]
     pub(crate) fn wants_growth(&self) -> bool {
-        let entries = self.items - self.unlinked;
+        let entries = self.items + self.unchecked - self.unlinked;
         entries * 100 > self.buckets() * BUCKET_SLOTS * LOAD_PERCENT && self.can_grow()
     }
 
@@ -464,24 +467,14 @@ impl Index {
         if self.growing_huge || self.is_unlinking() {
             return false;
         }
-        (self.items - self.unlinked) * 100 < buckets * BUCKET_SLOTS * LOAD_LOW_PERCENT
+        (self.items + self.unchecked - self.unlinked) * 100
+            < buckets * BUCKET_SLOTS * LOAD_LOW_PERCENT
             && buckets > 1 << self.table.level_min
     }
 
     /// Takes the last bucket away again; `false` if its entries do not fit elsewhere just now.
     pub(crate) fn shrink(&mut self) -> bool {
-        let Shape { level, split } = self.table.shape();
-        let shrunk = if split == 0 {
-            Shape {
-                level: level - 1,
-                split: (1 << (level - 1)) - 1,
-            }
-        } else {
-            Shape {
-                level,
-                split: split - 1,
-            }
-        };
+        let shrunk = self.table.shape().shrunk();
         let (into, last) = (shrunk.split, (1 << shrunk.level) + shrunk.split);
         let slots = (0..BUCKET_SLOTS).map(|position| SlotRef(last * BUCKET_SLOTS + position));
         let count = |index: &Index, bucket: usize| {

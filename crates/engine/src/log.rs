@@ -13,7 +13,6 @@ mod extents; // items that have memory of their own, how that is made and given 
 mod resident_pages; // memory of free segments: touched, given back, on huge pages
 mod share;
 
-pub(crate) use self::adopt::Adopted;
 pub(crate) use self::extents::PIECE_BYTES;
 pub(crate) use self::resident_pages::Touch;
 

@@ -106,7 +106,7 @@ impl Shard {
         let layout = self
             .store
             .commit_draft(room, room_bytes, &spec, key.bytes());
-        let slot = self.store.link(key, old.as_ref(), &layout)?;
+        let slot = self.store.link(key, old.as_ref(), &layout, now)?;
         let segment = room.segment;
         let located = Located {
             slot,

@@ -100,6 +100,8 @@ pub(crate) enum Use {
     Partial,
     /// Part of the extent that begins at a segment before it.
     Continued,
+    /// Filled by a process that was killed; its items were not checked yet.
+    Unchecked,
 }
 
 /// Facts about one segment: a cache line, and a histogram if its items have deadlines.
@@ -143,6 +145,7 @@ serialize_enum!(Use {
     5 => InTransit,
     6 => Partial,
     7 => Continued,
+    8 => Unchecked,
 });
 serialize!(Stamps { pairs });
 serialize!(Segment {

@@ -411,7 +411,7 @@ impl Shard {
         self.store.fill(&layout, old.as_ref(), content);
         self.store.leave_slack(room, &layout, bytes);
         self.due_bytes += bytes;
-        let slot = self.store.link(key, old.as_ref(), &layout)?;
+        let slot = self.store.link(key, old.as_ref(), &layout, now)?;
         Ok(Some(Located {
             slot,
             layout,

@@ -60,6 +60,10 @@ pub struct StateOptions {
     pub downtime_ms_max: u64,
     /// Whether all that is restored is counted entry by entry before it is used.
     pub verify: bool,
+    /// From how many bytes of memory on the items of a killed process are checked while the cache
+    /// is in use: when they are asked for, or by
+    /// [`Cache::check_left`](crate::Cache::check_left). `None` checks all items before.
+    pub checks_later_above: Option<u64>,
     /// The spaces besides the main one that the owner still names: items of others are not
     /// restored. `None` for all.
     pub spaces: Option<Vec<Space>>,
@@ -76,6 +80,7 @@ impl StateOptions {
             clock_origin: 0,
             downtime_ms_max: 60_000,
             verify: false,
+            checks_later_above: None,
             spaces: None,
             refused: None,
         }
@@ -97,6 +102,10 @@ pub struct Restored {
     pub dropped: u64,
     /// Whether every item was looked at; not if what was known of them could be believed.
     pub was_walked: bool,
+    /// Bytes of memory whose items were to be looked at, and of those that still are.
+    pub segment_bytes: u64,
+    /// See `segment_bytes`.
+    pub unchecked_bytes: u64,
     /// How long nobody had used it, in milliseconds.
     pub away_ms: u64,
     /// How long restoring it took, in microseconds.

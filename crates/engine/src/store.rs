@@ -18,6 +18,7 @@ mod bulk_unlink; // many items at once, by whole segments
 mod drafts; // values that are still being received
 mod sums; // checksums of its memory, where that outlives the process
 mod rebuild; // how what a process left becomes a store again
+mod unchecked; // items of a killed process, which are checked while others are served
 mod no_eviction; // what differs in the store of a no-eviction partition
 mod in_place; // items that are written over where they lie
 mod grow; // values that are edited, and grow, where they lie
@@ -26,7 +27,8 @@ mod audit; // what a cache holds, counted entry by entry
 
 pub use self::audit::{Audit, Inconsistency};
 pub(crate) use self::packing::Form;
-pub(crate) use self::{audit::equal, rebuild::Rebuilt, sums::SumBudget};
+pub(crate) use self::{audit::equal, sums::SumBudget};
+pub(crate) use self::{rebuild::Rebuilt, unchecked::CheckProgress};
 
 use std::sync::Arc;
 
@@ -115,6 +117,8 @@ pub(crate) struct Store {
     no_bulk_unlink_until: Instant,
     /// Whether nothing may leave for want of room.
     never_evicts: bool,
+    /// Items that a killed process left and that are not checked; none in any other store.
+    unchecked: Option<Box<unchecked::Unchecked>>,
     /// None until there are dictionaries.
     packing: Option<Box<packing::Packing>>,
 }
@@ -134,6 +138,7 @@ impl Store {
             no_bulk_unlink_until: Instant(0),
             purge_at: 0,
             never_evicts: false,
+            unchecked: None,
             packing: None,
         }
     }
@@ -150,14 +155,14 @@ impl Store {
 
     /// Bytes of memory for each item, about.
     pub(crate) fn mean_item_bytes(&self) -> usize {
-        self.log.resident_bytes() / self.items().max(1)
+        self.log.resident_bytes() / (self.items() + self.unchecked_items()).max(1)
     }
 
     /// The item of `key`, over or not, if it lies where a candidate points to and has none of the
     /// rare fields.
     #[inline(always)]
     pub(crate) fn plain_at(&self, key: Key<'_>, candidate: Candidate) -> Option<Located> {
-        if !self.index.table().is_still(candidate) {
+        if self.has_unchecked() || !self.index.table().is_still(candidate) {
             return None;
         }
         let layout = self.log.read_plain(candidate.offset())?;
@@ -169,7 +174,10 @@ impl Store {
 
     /// Finds the item of `key`, whether its time is over or not.
     #[inline]
-    pub(crate) fn find_stored(&self, key: Key<'_>) -> Option<Located> {
+    pub(crate) fn find_stored(&mut self, key: Key<'_>, now: Instant) -> Option<Located> {
+        if self.has_unchecked() {
+            self.check_hash(key.hash(), now);
+        }
         let mut found = None;
         let slot = self.index.find(key.hash(), |offset| {
             found = self.layout_of(key, offset);
@@ -428,13 +436,14 @@ impl Store {
         key: Key<'_>,
         old: Option<&Located>,
         new: &Layout,
+        now: Instant,
     ) -> Result<SlotRef, Error> {
         if let Some(old) = old {
             let frequency = self.frequency(old);
             self.replace(old, new, frequency);
             return Ok(old.slot);
         }
-        match self.add_entry(key.hash(), new.offset) {
+        match self.add_entry(key.hash(), new.offset, now) {
             Some(slot) => Ok(slot),
             None => Err(self.take_back(key.space(), new)),
         }

@@ -77,6 +77,17 @@ impl Shape {
         (1 << self.level) + self.split
     }
 
+    /// The shape with one bucket less.
+    pub(crate) fn shrunk(self) -> Shape {
+        match self.split.checked_sub(1) {
+            Some(split) => Shape { split, ..self },
+            None => Shape {
+                level: self.level - 1,
+                split: (1 << (self.level - 1)) - 1,
+            },
+        }
+    }
+
     pub(crate) fn pack(self) -> u64 {
         u64::from(self.level) << 56 | self.split as u64
     }

@@ -37,4 +37,6 @@ mod room;
 mod space;
 mod stress;
 mod timeline;
+#[cfg(not(miri))]
+mod unchecked;
 mod update;

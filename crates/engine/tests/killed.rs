@@ -3,7 +3,8 @@
 //! A child works on a cache in shared memory with two threads and notes in a file what it is about
 //! to do and what it has done. It is killed, and this process looks at each key: what is there must
 //! be the last value that was acknowledged, or the one in flight, whole, with its own deadline, and
-//! nothing that was deleted, flushed or over. `CELLAR_TEST_KILLS` says how often,
+//! nothing that was deleted, flushed or over. Both use the cache while items are checked that an
+//! earlier child left, so kills fall into that check as well. `CELLAR_TEST_KILLS` says how often,
 //! `CELLAR_TEST_KILL_SECONDS` for how long.
 
 use std::collections::HashMap;
@@ -38,6 +39,7 @@ const SPLICED_BYTES: usize = 700;
 fn config(path: &Path, memory: usize, verify: bool) -> Config {
     let mut state = StateOptions::of(StateDir::open(&path.join("state")).unwrap());
     state.verify = verify;
+    state.checks_later_above = Some(0);
     Config {
         threads: 2,
         shards: Some(4),
@@ -316,6 +318,7 @@ fn child() {
             };
             scope.spawn(move || work.run());
         }
+        scope.spawn(|| cache.check_left(1, || true));
     });
 }
 
@@ -403,7 +406,6 @@ impl Check {
         let restored = cache.restored().unwrap();
         assert_eq!(restored.empty_because, None, "round {round}");
         assert!(!restored.was_clean_stop);
-        self.sums.dropped += restored.dropped;
         let flushes = (0..THREADS).map(|thread| Note::read(&self.notes, FLUSHES + thread));
         let flushes: Vec<Note> = flushes.collect();
         let begun = flushes.iter().map(|note| note.acknowledged.begun);
@@ -414,12 +416,19 @@ impl Check {
         self.is_flushing = flushes
             .iter()
             .any(|note| note.in_flight.begun != note.acknowledged.begun);
-        for key in 0..KEYS {
-            self.look_at(&cache, key, flushed_at, round);
-        }
-        if verify {
+        std::thread::scope(|scope| {
+            if round % 4 == 1 {
+                scope.spawn(|| cache.check_left(1, || true));
+            }
+            for key in 0..KEYS {
+                self.look_at(&cache, key, flushed_at, round);
+            }
+        });
+        if round.is_multiple_of(2) {
             cache.audit().unwrap();
         }
+        // Of every second round some of it is left to the next child.
+        self.sums.dropped += cache.restored().unwrap().dropped;
     }
 
     fn look_at(&mut self, cache: &Cache, key: u64, flushed_at: u64, round: u64) {

@@ -39,6 +39,8 @@ struct Making {
     shards: Option<usize>,
     keep: Vec<usize>,
     spaces: Option<Vec<Space>>,
+    /// Whether the cache is used before all items are checked.
+    checks_later: bool,
     clock: Arc<ManualClock>,
 }
 
@@ -49,6 +51,7 @@ impl Making {
             shards: Some(2),
             keep: Vec::new(),
             spaces: None,
+            checks_later: false,
             clock: Arc::new(ManualClock::starting_at(Instant(60_000))),
         }
     }
@@ -56,7 +59,8 @@ impl Making {
     fn config(&self, place: &Place) -> Config {
         let mut state = StateOptions::of(StateDir::open(&place.0).unwrap());
         state.spaces.clone_from(&self.spaces);
-        state.verify = true;
+        state.verify = !self.checks_later;
+        state.checks_later_above = self.checks_later.then_some(0);
         Config {
             shards: self.shards,
             keep: self.keep.clone(),
@@ -71,8 +75,8 @@ impl Making {
     }
 }
 
-fn why_empty(cache: &Cache) -> Option<&str> {
-    cache.restored().unwrap().empty_because.as_deref()
+fn why_empty(cache: &Cache) -> Option<String> {
+    cache.restored().unwrap().empty_because
 }
 
 fn set(cache: &Cache, key: &str, value: &[u8]) -> Stored {
@@ -120,7 +124,7 @@ fn values_that_grew_where_they_lie_come_back_and_grow_on() {
 fn every_field_of_an_item_comes_back() {
     let (place, making) = (Place::new("fields"), Making::new());
     let cache = making.open(&place);
-    assert_eq!(why_empty(&cache), Some("no state was found"));
+    assert_eq!(why_empty(&cache).as_deref(), Some("no state was found"));
     let key = |cache: &Cache, name: &'static str| cache.key(name.as_bytes()).unwrap();
     let options = SetOptions {
         deadline: cache.now().plus_ms(90_000),
@@ -347,7 +351,9 @@ impl Play {
                 self.step(&cache);
             }
             self.settle();
-            let live = cache.audit().unwrap().live_items;
+            // An audit checks all items: without it some are still unchecked at the next kill.
+            let is_audited = !self.making.checks_later || self.random.below(3) == 0;
+            let live = is_audited.then(|| cache.audit().unwrap().live_items);
             if self.random.below(2) == 0 {
                 cache.checkpoint().unwrap().leave();
             }
@@ -355,14 +361,16 @@ impl Play {
             self.making.spaces = Some(self.spaces.clone());
             cache = self.making.open(&self.place);
             assert_eq!(why_empty(&cache), None);
-            let restored = cache.restored().unwrap();
-            assert_eq!(
-                (restored.items, restored.dropped),
-                (live, 0),
-                "round {round}"
-            );
-            self.restored += live;
-            cache.audit().unwrap();
+            if let Some(live) = live {
+                cache.check_left(1, || true);
+                let restored = cache.restored().unwrap();
+                // What a clean stop knew tells it to a quarter of a second, unless it is counted.
+                let is_exact = restored.was_walked || !self.making.checks_later;
+                assert!(!is_exact || restored.items == live, "round {round}");
+                assert_eq!(restored.dropped, 0, "round {round}");
+                self.restored += live;
+                cache.audit().unwrap();
+            }
             if round.is_multiple_of(8) {
                 self.check_all(&cache);
             }
@@ -372,9 +380,9 @@ impl Play {
     }
 }
 
-fn play(name: &str, seed: u64, memory: usize) -> u64 {
+fn play(name: &str, seed: u64, memory: usize, checks_later: bool) -> u64 {
     let mut making = Making::new();
-    making.memory = memory;
+    (making.memory, making.checks_later) = (memory, checks_later);
     let play = Play {
         place: Place::new(name),
         making,
@@ -391,16 +399,16 @@ fn play(name: &str, seed: u64, memory: usize) -> u64 {
 #[test]
 fn a_cache_that_is_gone_on_with_again_and_again_answers_as_one() {
     for seed in 1..=4 {
-        let restored = play(&format!("roomy-{seed}"), seed, 64 << 20);
-        assert!(restored > 5_000, "{restored}");
+        let restored = play(&format!("roomy-{seed}"), seed, 64 << 20, seed % 2 == 0);
+        assert!(restored > 2_000, "{restored}");
     }
 }
 
 #[test]
 fn nothing_old_comes_back_of_a_cache_that_evicts() {
     for seed in 11..=14 {
-        let restored = play(&format!("tight-{seed}"), seed, 1 << 20);
-        assert!(restored > 1_000, "{restored}");
+        let restored = play(&format!("tight-{seed}"), seed, 1 << 20, seed % 2 == 0);
+        assert!(restored > 300, "{restored}");
     }
 }
 
@@ -851,7 +859,7 @@ fn a_file_that_is_cut_short_swapped_or_of_another_layout_begins_empty() {
     drop(copy.put(|pages| pages[0].1[8] = 9));
     let cache = making.open(&place);
     assert_eq!(
-        why_empty(&cache),
+        why_empty(&cache).as_deref(),
         Some("the file has layout 9, this server needs 6")
     );
     drop(cache);
@@ -941,7 +949,7 @@ fn whoever_was_away_too_long_begins_empty() {
     making.clock.advance_ms(60_001);
     let cache = making.open(&place);
     assert_eq!(
-        why_empty(&cache),
+        why_empty(&cache).as_deref(),
         Some("no server ran for 60001 ms, which is more than 60000 ms")
     );
     assert_eq!(get(&cache, "k"), None);

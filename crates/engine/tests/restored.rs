@@ -203,7 +203,8 @@ impl Run {
         };
         let cache = cache.unwrap_or_else(|error| panic!("{}: {error}", self.what));
         cache.release_read_before();
-        let why = cache.restored().unwrap().empty_because.as_deref();
+        let restored = cache.restored().unwrap();
+        let why = restored.empty_because.as_deref();
         match (why, refused) {
             (None, None) => self.model.go_on(settings),
             (Some(found), Some(why)) if found.contains(why) => self.model.begin_anew(settings),

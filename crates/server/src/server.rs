@@ -11,6 +11,7 @@ pub(crate) mod reload; // reads the settings file again at SIGHUP
 pub(crate) mod banner; // message on a terminal when the server is ready
 mod fit; // adapts settings to the limits of the machine
 mod trial; // runs the checks of a start for `cellar doctor`
+mod checker; // checks the items of a killed server while this one serves
 mod helpers; // starts and stops the background threads
 
 pub use self::fit::open_files;
@@ -490,7 +491,7 @@ fn make_state(
         persistent_dir.map(|persistent_dir| persistent_dir.note(&cache, observer.databases()));
     let types = types.transpose()?.unwrap_or_default();
     if let Some(restored) = cache.restored() {
-        restart::tell(restored);
+        restart::tell(&restored);
     }
     let mut state = State::observed(cache, settings, clock.clone(), observer);
     state.content_types = types;

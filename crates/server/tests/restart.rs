@@ -5,7 +5,7 @@
 //! the protocols, what stands beside the cache, and what is refused. `CELLAR_TEST_KILLS` says how
 //! often.
 
-use crate::support::daemon::{Daemon, check, expect, frame, set};
+use crate::support::daemon::{Daemon, check, expect, frame, hit, set};
 use crate::support::http::Http;
 use crate::support::wait::PATIENCE;
 
@@ -736,6 +736,70 @@ fn a_server_that_is_killed_under_load_loses_no_write_and_brings_none_back() {
     }
     assert!(acknowledged > 20 * kills, "{acknowledged}");
     assert_eq!(lost, 0, "of {acknowledged}");
+}
+
+#[test]
+fn a_killed_server_with_many_items_serves_while_it_checks_them() {
+    const ITEMS: u64 = 20_000;
+    const FLAGS: [&str; 2] = ["--memory", "128MiB"];
+    let value = |number: u64, round: u64| format!("{number:06}-{round:06}-").repeat(128);
+    let store = |client: &mut TcpStream, number: u64, round: u64| {
+        let value = value(number, round);
+        let line = format!("set k{number} 0 0 {} noreply\r\n{value}\r\n", value.len());
+        client.write_all(line.as_bytes()).unwrap();
+    };
+    let ground = Ground::new("many");
+    let mut daemon = ground.start_with(&FLAGS);
+    let mut client = daemon.connect();
+    (0..ITEMS).for_each(|number| store(&mut client, number, 0));
+    check(&mut client, b"get none\r\n", b"END\r\n");
+    // Killed at rest, twice amid the check, and then stopped amid it.
+    let mut rounds = vec![Some(0); ITEMS as usize];
+    let signals = [Signal::KILL, Signal::KILL, Signal::KILL, Signal::TERM];
+    for (round, signal) in (1..).zip(signals) {
+        end(daemon, signal);
+        daemon = ground.start_with(&FLAGS);
+        let how = match signal {
+            Signal::KILL => "its items are checked while it serves",
+            _ => "was restored after a clean stop",
+        };
+        // Of items that were checked before the second kill none is checked already.
+        assert!(told(&daemon).contains(how), "{}", told(&daemon));
+        let mut client = daemon.connect();
+        for number in (0..ITEMS).step_by(97) {
+            match number % 3 {
+                0 => {
+                    store(&mut client, number, round);
+                    rounds[number as usize] = Some(round);
+                }
+                1 => {
+                    let line = format!("delete k{number} noreply\r\n");
+                    client.write_all(line.as_bytes()).unwrap();
+                    rounds[number as usize] = None;
+                }
+                _ => {}
+            }
+            let known = rounds[number as usize].map(|round| value(number, round));
+            let name = format!("k{number}");
+            let expected = match &known {
+                Some(value) => hit(&name, value.as_bytes()),
+                None => b"END\r\n".to_vec(),
+            };
+            check(&mut client, format!("get {name}\r\n").as_bytes(), &expected);
+        }
+    }
+    let mut client = daemon.connect();
+    for (number, round) in (0..).zip(&rounds) {
+        let name = format!("k{number}");
+        let expected = match round {
+            Some(round) => hit(&name, value(number, *round).as_bytes()),
+            None => b"END\r\n".to_vec(),
+        };
+        check(&mut client, format!("get {name}\r\n").as_bytes(), &expected);
+    }
+    assert_eq!(daemon.stat("restored_unchecked_bytes"), 0);
+    let there = rounds.iter().flatten().count() as u64;
+    assert_eq!(daemon.stat("curr_items"), there);
 }
 
 fn told_restored(daemon: &Daemon) -> bool {

@@ -3,7 +3,8 @@
 //! [`Plan::of`] compares the file's header with the settings before anything is mapped. Then each
 //! shard is restored from the saved state of a clean stop, or rebuilt from its index
 //! ([`Store::rebuild`]). If neither works, an empty cache starts in the same file, and
-//! [`Restored`] has the reason.
+//! [`Restored`] has the reason. What was rebuilt is checked before [`Cache::new`] returns, or
+//! while the cache is in use (`cache/check.rs`).
 //!
 //! The number of shards and the size of segments stay those of the file, whatever the settings
 //! say. A cache with less memory shrinks as by [`Cache::set_memory_bytes`], one with more grows.
@@ -27,7 +28,7 @@ use crate::memory::{FileRange, HUGE_PAGE_BYTES, PAGE_BYTES, Region, whole_pages}
 use crate::metadata::{Metadata, SEGMENT_RECORD_BYTES, SHARD_RECORD_BYTES, sums_bytes};
 use crate::serialize::{Deserializer, Serialize};
 use crate::state::{FileHeader, LiveHeader, Restored, StateDir, StateOptions, header_bytes};
-use crate::store::{Audit, Rebuilt, Store};
+use crate::store::{Audit, CheckProgress, Rebuilt, Store};
 
 /// So many times the memory that a cache was made with it may be given later: its addresses reach
 /// for that.
@@ -48,6 +49,7 @@ pub(super) struct StateFile {
     shard_records: Arc<Region>,
     shard_ranges: Vec<ShardRanges>,
     pub(super) header: FileHeader,
+    progress: Arc<CheckProgress>,
     /// The process before, if this one continues with its memory.
     pub(super) before: Option<PreviousProcess>,
 }
@@ -67,7 +69,9 @@ pub(super) struct AttachedState {
     pub(super) dir: Arc<StateDir>,
     pub(super) live_header: LiveHeader,
     pub(super) id: u64,
-    pub(super) restored: Restored,
+    restored: Restored,
+    /// How far the check of what a killed process left has come.
+    pub(super) progress: Arc<CheckProgress>,
     /// Segments in which the process before still reads.
     pub(super) read_before: Mutex<Vec<Pin>>,
     /// Whether another process goes on with the memory, so that this one leaves it alone.
@@ -253,6 +257,7 @@ impl StateFile {
             shard_records,
             shard_ranges,
             header,
+            progress: Arc::default(),
             before: match plan {
                 Plan::Restore(before) => Some(before.clone()),
                 Plan::StartEmpty(_) => None,
@@ -327,6 +332,7 @@ impl StateFile {
             id: self.header.id,
             dir: Arc::clone(&self.dir),
             restored,
+            progress: Arc::clone(&self.progress),
             read_before: Mutex::new(pins),
             is_handed_over: AtomicBool::new(false),
             refused: AtomicU64::new(0),
@@ -390,12 +396,13 @@ impl StateFile {
                 .metadata()
                 .shard()
                 .ok_or("a shard's metadata is damaged")?;
-            let rebuilt = store.rebuild(&found, living, now);
-            let rebuilt = rebuilt.ok_or("a shard's index is damaged")?;
+            if !store.rebuild(&found, living, &self.progress, now) {
+                return Err("a shard's index is damaged");
+            }
             Ok(RestoredShard {
                 versions: found.versions,
                 flush_at: found.flush_at,
-                rebuilt,
+                rebuilt: Rebuilt::default(),
                 pins: Vec::new(),
                 reclaiming: None,
             })
@@ -449,10 +456,21 @@ fn lay_out(geometries: &[Geometry]) -> (Vec<ShardRanges>, usize) {
 
 impl Cache {
     /// What became of what a process before this one left; `None` if the memory does not outlive
-    /// this process.
+    /// this process. While items are being checked, those that were are counted.
     #[must_use]
-    pub fn restored(&self) -> Option<&Restored> {
-        self.attached.as_ref().map(|attached| &attached.restored)
+    pub fn restored(&self) -> Option<Restored> {
+        let attached = self.attached.as_ref()?;
+        let (bytes, bytes_left) = attached.progress.bytes();
+        let found = attached.progress.found();
+        let known = &attached.restored;
+        Some(Restored {
+            items: known.items + found.items,
+            bytes: known.bytes + found.bytes,
+            dropped: known.dropped + found.dropped,
+            segment_bytes: bytes,
+            unchecked_bytes: bytes_left,
+            ..known.clone()
+        })
     }
 
     /// A number that is its memory's alone, if that outlives this process.
@@ -472,8 +490,9 @@ impl Cache {
     /// Notes how much there is, which what was known tells to a quarter of a second.
     pub(super) fn note_counted(&mut self, audit: &Audit) {
         if let Some(attached) = &mut self.attached {
-            attached.restored.items = audit.live_items;
-            attached.restored.bytes = audit.live_bytes;
+            (attached.restored.items, attached.restored.bytes) = (0, 0);
+            let progress = &attached.progress;
+            progress.set_found(audit.live_items, audit.live_bytes);
         }
     }
 

@@ -16,6 +16,7 @@ impl Cache {
     /// # Errors
     /// The first [`Inconsistency`], which is a defect of the engine.
     pub fn audit(&self) -> Result<Audit, Inconsistency> {
+        self.check_left(1, || true);
         // Frees segments that only a reader held, whose reader has gone.
         self.each_shard(|shard| shard.store.collect_drained());
         let left_of = |budget: &Budget| budget.left() + budget.pledged();

@@ -105,6 +105,11 @@ impl Cache {
                 Ok(state_file) => Cache::on_state_file(config.clone(), Some(state_file))?,
                 Err(why) => Err(why),
             };
+            if let Ok(cache) = &made
+                && !cache.checks_later(options)
+            {
+                cache.check_left(cache.config.threads, || true);
+            }
             let made = made.and_then(|mut cache| match options.verify.then(|| cache.audit()) {
                 Some(Err(wrong)) => Err(format!("it is not sound: {wrong}")),
                 Some(Ok(audit)) => {

@@ -94,6 +94,8 @@ impl Cache {
     /// all shards, so that nothing changes any more.
     pub fn checkpoint(&self) -> Option<Checkpoint<'_>> {
         let attached = self.attached.as_ref().filter(|one| !one.is_handed_over())?;
+        // Nothing is saved of items that are not checked.
+        self.check_left(self.config.threads, || true);
         let insight = self.insight.lock().unwrap_or_else(PoisonError::into_inner);
         let mut locks = self.lock_all();
         let mut out = Serializer::default();

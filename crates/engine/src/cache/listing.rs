@@ -24,6 +24,8 @@ const SCAN_BUCKETS_MAX: usize = 256;
 const SCAN_ENTRIES: usize = 500;
 /// Bytes of keys from which on it visits no further bucket.
 const SCAN_BYTES: usize = 64 << 10;
+/// Segments that one call checks of those that a killed process left, at most.
+const CHECKS_MAX: usize = 16;
 /// A cursor holds from its low end: how far the scan has come, its number, the half, and the shard.
 /// Clients that keep numbers as doubles need it below 2^53.
 const AT_BITS: u32 = 30;
@@ -105,14 +107,13 @@ impl Cache {
         let now = self.now();
         let mut shard = self.lock(cell);
         shard.begin(now);
-        let items = shard.store.items();
-        let is_at_once = position.known().is_none() && items <= few;
+        let items = shard.store.items() + shard.store.unchecked_items();
+        let is_at_once = position.known().is_none() && items <= few && !shard.store.has_unchecked();
         let mut scan = (items > 0 && !is_at_once).then(|| shard.store.take_scan(position.known()));
-        let store = &shard.store;
         let (entries, bytes) = (Cell::new(0), Cell::new(0));
         let wants_more = Cell::new(true);
         let mut over = Vec::new();
-        let mut show = |located: &Located| {
+        let mut show = |store: &Store, located: &Located| {
             entries.set(entries.get() + 1);
             if store.is_over(located, now) {
                 over.push(located.slot);
@@ -126,16 +127,20 @@ impl Cache {
             || !wants_more.get() || entries.get() >= SCAN_ENTRIES || bytes.get() >= SCAN_BYTES;
         let mut is_left = scan.is_some();
         if let Some(scan) = &mut scan {
-            let mut ahead = store.load_ahead(scan);
+            let mut ahead = shard.store.load_ahead(scan);
+            let mut checks = 0;
             for _ in 0..SCAN_BUCKETS_MAX {
-                if !is_left || is_enough() {
+                if !is_left || is_enough() || checks >= CHECKS_MAX {
                     break;
                 }
-                is_left = store.scan(scan, &mut show);
+                checks += shard.store.check_scan(scan, now);
+                let store = &shard.store;
+                is_left = store.scan(scan, |located| show(store, located));
                 store.load_on(&mut ahead);
             }
         } else if items > 0 {
-            store.each_item(&mut show);
+            let store = &shard.store;
+            store.each_item(|located| show(store, located));
         }
         shard.store.remove_over(&over, now);
         if let Some(scan) = scan.filter(|_| is_left) {
@@ -187,7 +192,7 @@ impl Cache {
     pub fn meet<R>(&self, key: Key<'_>, read: impl FnOnce(Item<'_>) -> R) -> Option<R> {
         self.write(key, |shard, now| {
             let store = &mut shard.store;
-            let located = store.find_stored(key)?;
+            let located = store.find_stored(key, now)?;
             if store.is_over(&located, now) {
                 store.remove_expired(&located, now);
                 return None;
@@ -211,7 +216,15 @@ impl Cache {
         let counts: Vec<u64> = self
             .shards
             .iter()
-            .map(|cell| self.lock(cell).store.tally.of(space, now).items)
+            .map(|cell| {
+                let mut shard = self.lock(cell);
+                let mut checks = 0..CHECKS_MAX;
+                while shard.store.tally.of(space, now).items == 0
+                    && checks.next().is_some()
+                    && shard.store.check_next(now)
+                {}
+                shard.store.tally.of(space, now).items
+            })
             .collect();
         let total: u64 = counts.iter().sum();
         let mut draws = Draws(random);

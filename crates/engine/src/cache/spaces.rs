@@ -80,7 +80,7 @@ impl Cache {
                 shard.begin(now);
                 reversed = None;
                 for _ in 0..BUCKETS {
-                    let Some(next) = shard.store.remove_of_space(space, at) else {
+                    let Some(next) = shard.store.remove_of_space(space, at, now) else {
                         break;
                     };
                     (at, reversed) = (next, Some(next));

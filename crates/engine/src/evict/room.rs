@@ -109,7 +109,7 @@ impl Reclaimer {
                 {
                     break;
                 }
-            } else {
+            } else if !store.check_next(now) {
                 // What is kept for insertions goes last.
                 match store.release_segment() {
                     0 => break,
@@ -153,6 +153,9 @@ impl Reclaimer {
         while store.available_segments(segments) < segments && !allowance.is_used_up(0) {
             self.see_to_victim(store, now);
             if self.victim.is_none() {
+                if store.check_next(now) {
+                    continue;
+                }
                 break;
             }
             self.process(store, &mut allowance, now);
@@ -186,7 +189,7 @@ impl Reclaimer {
                 self.choose(store, now);
             }
             let mut copy_bytes = store.segment_bytes();
-            if !self.finish_victim(store, &mut copy_bytes, now) {
+            if !self.finish_victim(store, &mut copy_bytes, now) && !store.check_next(now) {
                 break;
             }
         }
@@ -244,7 +247,7 @@ impl Reclaimer {
             if self.victim.is_none() {
                 match emptiest_of(store, now) {
                     Some(segment) => self.set_victim(store, segment, Purpose::Compact, 0),
-                    None if is_purged => continue,
+                    None if is_purged || store.check_next(now) => continue,
                     None => return None,
                 }
             }

@@ -1,17 +1,17 @@
 //! Restore: how what is left of a table in memory that outlived its process becomes one again.
 //!
-//! Its shape is what was noted last. A process that ended amid a split or a move has left an entry
-//! in a bucket where no lookup comes, or twice; whoever restores the table looks at each entry, and
-//! at the one bucket behind the last that a split fills.
+//! Its shape is what was noted last. A process that ended amid a split or a merge has left entries
+//! in one bucket where no lookup comes ([`Index::undo_growth`] moves them back); one that ended amid
+//! a move has left an entry in both of its buckets, which is seen when its item is checked.
 //!
 //! Tests: tests/restart.rs.
 
 use std::sync::atomic::Ordering;
 
-use super::{Index, SlotRef};
+use super::{Index, Phase, Scan, SlotRef};
 use crate::memory::whole_pages;
 use crate::serialize::{Deserializer, Serialize, Serializer};
-use crate::table::{BUCKET_BYTES, BUCKET_SLOTS, PARTNER, Shape, TAG_SHIFT, offset_of};
+use crate::table::{BUCKET_BYTES, BUCKET_SLOTS, OFFSETS, PARTNER, Shape, TAG_SHIFT, offset_of};
 
 /// Bytes of a slot.
 const SLOT_BYTES: usize = BUCKET_BYTES / BUCKET_SLOTS;
@@ -58,10 +58,47 @@ impl Index {
         })
     }
 
-    /// Numbers of all slots, those of the bucket that a split may have been filling included.
-    pub(crate) fn slots_left(&mut self) -> usize {
-        let is_there = self.can_grow() && self.touch();
-        self.slots() + usize::from(is_there) * BUCKET_SLOTS
+    /// Moves entries back that a split or a merge had moved when the process ended, and whose shape
+    /// was not noted any more. Takes out what is no such entry; how many these were.
+    pub(crate) fn undo_growth(&mut self) -> usize {
+        let Shape { level, split } = self.table.shape();
+        let mut dropped = 0;
+        if self.can_grow() && self.touch() {
+            dropped += self.move_back(self.buckets(), split, |_| true);
+        }
+        if self.buckets() > 1 << self.table.level_min {
+            let shrunk = Shape { level, split }.shrunk();
+            let last = (1 << shrunk.level) + shrunk.split;
+            let shape = self.table.shape();
+            let into = shrunk.split;
+            dropped += self.move_back(into, last, |address| shape.bucket(address) == last);
+        }
+        dropped
+    }
+
+    /// Moves those entries of a bucket to another whose address `belongs` there.
+    fn move_back(&self, from: usize, to: usize, belongs: impl Fn(u64) -> bool) -> usize {
+        let mut dropped = 0;
+        for position in 0..BUCKET_SLOTS {
+            let slot = SlotRef(from * BUCKET_SLOTS + position);
+            let word = self.load(slot);
+            if word == 0 || !belongs(self.address_here(to, word)) {
+                continue;
+            }
+            // Of the entry that was being moved there may be two.
+            let places = (0..BUCKET_SLOTS).map(|one| SlotRef(to * BUCKET_SLOTS + one));
+            let is_there = places
+                .clone()
+                .any(|place| (self.load(place) ^ word) & OFFSETS == 0);
+            let mut free = places.filter(|&place| self.load(place) == 0);
+            match free.next() {
+                _ if is_there => {}
+                Some(place) => self.save(place, word),
+                None => dropped += 1,
+            }
+            self.save(slot, 0);
+        }
+        dropped
     }
 
     /// Where the entry in a slot leads, if there is one.
@@ -86,21 +123,55 @@ impl Index {
             && self.table.shape().bucket(address) == number / BUCKET_SLOTS
     }
 
-    /// Whether the entry in a slot can be that of a key with this hash, in whatever bucket: an
-    /// entry of another key, or of one whose bytes have changed, has another tag.
-    #[inline]
-    pub(crate) fn has_tag_of(&self, number: usize, hash: u64) -> bool {
-        self.load(SlotRef(number)) >> TAG_SHIFT == self.table.tag(hash)
-    }
-
     /// Empties a slot whose entry was not counted.
     pub(crate) fn wipe(&mut self, number: usize) {
+        if !self.scans.is_empty() {
+            self.note_removal(SlotRef(number));
+        }
         self.save(SlotRef(number), 0);
     }
 
-    /// Counts so many entries as there.
-    pub(crate) fn count_found(&mut self, items: usize) {
-        self.items = items;
+    /// Counts so many entries more whose items are not checked.
+    pub(crate) fn count_unchecked(&mut self, entries: usize) {
+        self.unchecked += entries;
+    }
+
+    /// Of so many entries that were not checked so many have items.
+    pub(crate) fn count_checked(&mut self, entries: usize, items: usize) {
+        self.unchecked -= entries;
+        self.items += items;
+    }
+
+    /// Entries whose items are not checked.
+    pub(crate) fn unchecked(&self) -> usize {
+        self.unchecked
+    }
+
+    /// Calls `each` with the number of every slot in the two buckets of a hash that leads to this
+    /// offset, whatever else it holds.
+    #[inline]
+    pub(crate) fn each_leading_to(&self, hash: u64, offset: usize, mut each: impl FnMut(usize)) {
+        let shape = self.table.shape();
+        let (home, partner) = self.table.addresses(hash);
+        let field = offset as u64 + 1;
+        for bucket in [shape.bucket(home), shape.bucket(partner)] {
+            for (position, slot) in self.table.bucket(bucket).iter().enumerate() {
+                // Relaxed: see `load`.
+                if slot.load(Ordering::Relaxed) & OFFSETS == field {
+                    each(bucket * BUCKET_SLOTS + position);
+                }
+            }
+        }
+    }
+
+    /// The slots that the next step of a scan may show.
+    pub(crate) fn next_of_scan(&self, scan: &Scan) -> Vec<usize> {
+        if scan.phase == Phase::Moved {
+            return self.next_moved(scan);
+        }
+        let bucket = self.stretch(scan.at).map(|stretch| stretch.bucket);
+        let slots = bucket.map(|bucket| bucket * BUCKET_SLOTS..(bucket + 1) * BUCKET_SLOTS);
+        slots.into_iter().flatten().collect()
     }
 
     /// Gives the memory behind the table back, which is nobody's.

@@ -285,6 +285,13 @@ impl Index {
         scan.phase != Phase::Moved || !scan.unshown.is_empty()
     }
 
+    /// The slots of the moved entry that a scan shows next.
+    pub(super) fn next_moved(&self, scan: &Scan) -> Vec<usize> {
+        let next = scan.unshown.iter().next();
+        let slots = next.into_iter().flat_map(|&id| self.alike(id));
+        slots.map(|slot| slot.0).collect()
+    }
+
     /// Has the processor load the bucket at a reversed address; the address of the next one.
     pub(crate) fn hint_stretch(&self, reversed: u64) -> Option<u64> {
         let stretch = self.stretch(reversed)?;

@@ -3,26 +3,19 @@
 //! After a clean stop the log reads its whole state as the other process serialized it. What the
 //! arena's own tables hold (deadline encodings, young segments, pins) is derived from that again.
 //!
-//! After a kill, [`Adopted`] collects the segments that the rebuild found items in. All of them
-//! come back sealed, in the order in which they were opened. The bytes between the known items
-//! become holes; a segment without a known item has no memory any more.
+//! After a kill, the log reserves the memory of each segment to which entries of the index lead.
+//! A segment whose items have been checked is adopted: it is sealed, at its place in the order in
+//! which segments were opened. The bytes between the known items become holes.
 //!
-//! Invariant: the log takes the memory of all adopted segments from its own budget.
-//! Why: docs/decisions/0058. Tests: tests/restart.rs, tests/clean_stop.rs.
+//! Invariant: the log takes the memory of all these segments from its own budget.
+//! Why: docs/decisions/0058, 0085. Tests: tests/restart.rs, tests/clean_stop.rs, tests/unchecked.rs.
 
 use super::{Log, TABLE_ENTRY_BYTES, TOUCH_BYTES, extent_bytes};
 use crate::arena::Pin;
 use crate::item::{self, Layout};
 use crate::metadata::SegmentMetadata;
-use crate::segment::{Flushed, HISTOGRAM_BYTES, Segment, Use};
+use crate::segment::{Flushed, HISTOGRAM_BYTES, Queue, Segment, Use};
 use crate::serialize::{Deserializer, Serialize, Serializer};
-
-/// Segments that were adopted, in no order yet.
-#[derive(Debug, Default)]
-pub(crate) struct Adopted {
-    /// By order, with their numbers.
-    segments: Vec<(u64, u32)>,
-}
 
 impl Log {
     /// Records a segment that was opened, before any entry leads to an item of it.
@@ -83,14 +76,9 @@ impl Log {
             && self.arena.region().populate(start, recorded.room_bytes)
     }
 
-    /// Takes on a segment, still without items; `false` if the budget does not have its memory.
-    pub(crate) fn adopt(
-        &mut self,
-        number: u32,
-        recorded: &SegmentMetadata,
-        is_timed: bool,
-        adopted: &mut Adopted,
-    ) -> bool {
+    /// Takes the memory of a segment whose items are not checked yet; `false` if the budget does
+    /// not have it, or if another segment has a part of it.
+    pub(crate) fn reserve(&mut self, number: u32, recorded: &SegmentMetadata) -> bool {
         let room_bytes = recorded.room_bytes;
         let span = room_bytes.div_ceil(self.segment_bytes());
         let len = number as usize + span;
@@ -100,9 +88,11 @@ impl Log {
         if known.into_iter().any(|segment| segment.used != Use::Unused) {
             return false;
         }
-        let histogram_bytes = if is_timed { HISTOGRAM_BYTES } else { 0 };
-        let beside = more * TABLE_ENTRY_BYTES + histogram_bytes;
-        if len > self.arena.segments() || !self.budget().take(beside) {
+        let beside = more * TABLE_ENTRY_BYTES;
+        if len > self.arena.segments() || !self.metadata.reach(len) {
+            return false;
+        }
+        if !self.budget().take(beside) {
             return false;
         }
         self.share.set_in_need(true);
@@ -114,12 +104,45 @@ impl Log {
         }
         let known = self.segments.len();
         self.segments.resize(known + more, Segment::unused());
+        let (queue, encoding) = (recorded.queue, recorded.encoding);
+        self.segments[number as usize] =
+            Segment::of(Use::Unchecked, queue, encoding, self.horizon, room_bytes);
+        for continued in number as usize + 1..len {
+            self.segments[continued].used = Use::Continued;
+        }
+        self.resident_bytes += room_bytes;
+        self.queue_bytes[queue as usize] += room_bytes;
+        self.opened = self.opened.max(recorded.order);
+        true
+    }
+
+    /// Whether the items of a segment are not checked yet.
+    #[inline]
+    pub(crate) fn is_unchecked(&self, segment: u32) -> bool {
+        let segment = self.segments.get(segment as usize);
+        segment.is_some_and(|segment| segment.used == Use::Unchecked)
+    }
+
+    /// Pays for the histogram that a segment may need when it is adopted; `false` if the budget
+    /// does not have it.
+    pub(crate) fn reserve_histogram(&mut self) -> bool {
+        self.budget().take(HISTOGRAM_BYTES)
+    }
+
+    /// Gives back what was paid for a histogram that is not needed.
+    pub(crate) fn give_back_reserved_histogram(&mut self) {
+        self.budget().give(HISTOGRAM_BYTES);
+    }
+
+    /// Seals a reserved segment, still without items, at its place in its queue; its histogram, if
+    /// it has one, is paid for.
+    pub(crate) fn adopt(&mut self, number: u32, recorded: &SegmentMetadata, is_timed: bool) {
         let mut segment = Segment::of(
             Use::Sealed,
             recorded.queue,
             recorded.encoding,
             self.horizon,
-            room_bytes,
+            recorded.room_bytes,
         );
         segment.flushed = recorded.flushed;
         if is_timed {
@@ -127,17 +150,23 @@ impl Log {
             self.histogram_bytes += HISTOGRAM_BYTES;
         }
         self.segments[number as usize] = segment;
-        for continued in number as usize + 1..len {
-            self.segments[continued].used = Use::Continued;
-        }
-        self.resident_bytes += room_bytes;
-        self.queue_bytes[recorded.queue as usize] += room_bytes;
-        self.opened = self.opened.max(recorded.order);
         let is_read_alone = self.is_extent(number) || recorded.flushed != Flushed::None;
         let encoding = (!is_read_alone).then_some(recorded.encoding);
         self.arena.open_to_readers(number, encoding);
-        adopted.segments.push((recorded.order, number));
-        true
+        let metadata = &self.metadata;
+        let is_before = |one: &u32| {
+            let known = metadata.segment(*one);
+            known.is_some_and(|known| known.order < recorded.order)
+        };
+        let sealed = &mut self.sealed[recorded.queue as usize];
+        let position = sealed.partition_point(is_before);
+        sealed.insert(position, number);
+    }
+
+    /// The order of the segment of a queue that was sealed first.
+    pub(crate) fn first_order(&self, queue: Queue) -> Option<u64> {
+        let first = self.sealed(queue).front()?;
+        self.metadata.segment(*first).map(|known| known.order)
     }
 
     /// Counts the next item of an adopted segment as live; what lies before it is a hole.
@@ -157,20 +186,17 @@ impl Log {
         }
     }
 
-    /// Puts the adopted segments into their queues, and gives all other memory of the arena back.
-    pub(crate) fn end_adoption(&mut self, mut adopted: Adopted) {
-        adopted.segments.sort_unstable();
-        for &(_, number) in &adopted.segments {
-            let queue = self.segment(number).queue as usize;
-            self.sealed[queue].push_back(number);
-        }
-        adopted.segments.sort_unstable_by_key(|&(_, number)| number);
+    /// Gives all memory of the arena back that is no segment's, when all segments with items are
+    /// reserved.
+    pub(crate) fn release_unreserved(&mut self) {
         let mut free_from = 0;
         let region = self.arena.region();
-        for &(_, number) in &adopted.segments {
-            let start = self.start_of(number);
-            region.release(free_from, start - free_from);
-            free_from = start + self.segment(number).room_bytes();
+        for (number, segment) in self.segments.iter().enumerate() {
+            if segment.used == Use::Unchecked {
+                let start = number << self.arena.segment_shift();
+                region.release(free_from, start - free_from);
+                free_from = start + segment.room_bytes();
+            }
         }
         region.release(free_from, region.bytes() - free_from);
     }

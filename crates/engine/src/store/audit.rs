@@ -189,7 +189,8 @@ impl Audit {
                     self.free_bytes += segment.room_bytes() as u64;
                 }
                 Use::Draining | Use::Partial => self.held_bytes += segment.room_bytes() as u64,
-                Use::Unused | Use::Continued => {}
+                // An audit begins with the check of all items.
+                Use::Unused | Use::Continued | Use::Unchecked => {}
             }
         }
         equal(

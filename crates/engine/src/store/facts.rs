@@ -98,6 +98,8 @@ impl Store {
             overdue += segment.all_overdue_bytes(now);
             stats.segments += 1;
         }
+        // All that is not checked counts as live.
+        written += self.unchecked_bytes();
         self.add_packing_to(stats);
         stats.items += self.live_items(now);
         stats.items_total += counts.stored;

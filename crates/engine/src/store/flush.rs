@@ -8,6 +8,7 @@
 //! Why: docs/decisions/0015. Tests: tests/space.rs, tests/model.rs.
 
 use super::{Located, Store};
+use crate::clock::Instant;
 use crate::index::Stretch;
 use crate::item::Entry;
 use crate::segment::Flushed;
@@ -26,6 +27,7 @@ impl Store {
                 self.mark_flushed(segment, Flushed::All);
             }
         }
+        self.flush_unchecked(Flushed::All);
         self.flushed_items = self.index.items();
         self.tally.clear();
     }
@@ -44,10 +46,11 @@ impl Store {
 
     /// Makes every item of the main space a miss from here on.
     pub(crate) fn flush_main(&mut self) {
-        if !self.tally.has_others() && !self.tally.has_gone() {
+        if !self.tally.has_others() && !self.tally.has_gone() && !self.has_unchecked() {
             self.flush();
             return;
         }
+        self.flush_unchecked(Flushed::Main);
         self.seal_open();
         self.flush_extents(Space::MAIN);
         let segments: Vec<u32> = self.log.in_use().collect();
@@ -62,7 +65,8 @@ impl Store {
 
     /// Makes every item of a space that nobody names any more a miss.
     pub(crate) fn retire_space(&mut self, space: Space) {
-        if self.never_evicts && self.tally.has_only(space) {
+        self.retire_unchecked(space);
+        if self.never_evicts && self.tally.has_only(space) && !self.has_unchecked() {
             // Stores are refused until the memory is back, so it is marked at once.
             self.flush();
             return;
@@ -122,8 +126,14 @@ impl Store {
 
     /// Removes the items of a space with an entry in the bucket at a reversed address; returns the
     /// next of these, `None` behind the last bucket.
-    pub(crate) fn remove_of_space(&mut self, space: Space, reversed: u64) -> Option<u64> {
+    pub(crate) fn remove_of_space(
+        &mut self,
+        space: Space,
+        reversed: u64,
+        now: Instant,
+    ) -> Option<u64> {
         let Stretch { bucket, next, .. } = self.index.stretch(reversed)?;
+        self.check_bucket(bucket, now);
         self.each_in_bucket(bucket, |store, located| {
             if located.layout.space() == space {
                 store.remove(located);
@@ -132,7 +142,8 @@ impl Store {
         Some(next)
     }
 
-    /// Calls `each` with the items that have an entry in a bucket, which it may remove.
+    /// Calls `each` with the items that have an entry in a bucket, which it may remove; those that
+    /// are not checked are left out.
     pub(crate) fn each_in_bucket(
         &mut self,
         bucket: usize,
@@ -142,7 +153,7 @@ impl Store {
         let mut positions = slots.iter_mut();
         self.index.each_in_bucket(bucket, |slot| {
             if let Some(position) = positions.next() {
-                *position = Some(slot);
+                *position = (!self.is_unchecked_at(slot)).then_some(slot);
             }
         });
         for slot in slots.into_iter().flatten() {

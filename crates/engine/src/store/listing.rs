@@ -108,9 +108,9 @@ impl Store {
         self.index.is_used(slot).then(|| self.located_at(slot))
     }
 
-    /// The item in the slot of that number, if there is one.
+    /// The item in the slot of that number, if there is one that is checked.
     pub(crate) fn drawn(&self, number: usize) -> Option<Located> {
         let slot = self.index.entry_at(number)?;
-        Some(self.located_at(slot))
+        (!self.is_unchecked_at(slot)).then(|| self.located_at(slot))
     }
 }

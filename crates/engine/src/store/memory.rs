@@ -21,7 +21,7 @@ impl Store {
     /// Adds the entry of a newly written item. The index makes room by moving entries, by growing,
     /// and at the very last by dropping the least used entry that is in the way; `None` if that may
     /// not be.
-    pub(super) fn add_entry(&mut self, hash: u64, offset: usize) -> Option<SlotRef> {
+    pub(super) fn add_entry(&mut self, hash: u64, offset: usize, now: Instant) -> Option<SlotRef> {
         self.keep_load();
         for _ in 0..GROWTH_PER_INSERT_MAX {
             let slot = self.index.insert(hash, offset);
@@ -37,8 +37,11 @@ impl Store {
             if slot.is_some() || self.never_evicts {
                 return slot;
             }
-            let in_the_way = self.located_at(self.index.least_used(hash));
-            self.remove_evicted(&in_the_way);
+            let least_used = self.index.least_used(hash);
+            if self.check_slot(least_used, now) {
+                let in_the_way = self.located_at(least_used);
+                self.remove_evicted(&in_the_way);
+            }
         }
     }
 

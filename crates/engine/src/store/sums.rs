@@ -33,7 +33,7 @@ pub(crate) struct SumBudget {
 }
 
 /// Which blocks of a segment do not agree with their checksums.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Damage {
     first: usize,
     wrong: Vec<bool>,

@@ -16,6 +16,8 @@ const PILL = {
 function restored({ restored }) {
   if (!restored) return "";
   const why = restored.empty_because;
+  const left = restored.unchecked_bytes;
+  if (left > 0) return ` · checks items of a killed server: ${Math.ceil(left / 2 ** 20)} MiB left`;
   return why ? ` · started empty: ${why}` : ` · restored ${restored.items.toLocaleString("en")} items`;
 }
 

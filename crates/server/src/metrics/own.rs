@@ -241,10 +241,17 @@ pub const FAMILIES: &[Family] = &[
         write: |facts, samples| each_restored(facts, samples, |restored| restored.dropped),
     },
     Family {
+        name: "cellar_unchecked_bytes",
+        kind: MetricType::Gauge,
+        labels: "",
+        help: "Memory of a killed server whose items are not checked yet.",
+        write: |facts, samples| each_restored(facts, samples, |restored| restored.unchecked_bytes),
+    },
+    Family {
         name: "cellar_restore_seconds",
         kind: MetricType::Gauge,
         labels: "",
-        help: "Time to restore the cache.",
+        help: "Time from the start until the cache could be used.",
         write: |facts, samples| {
             if let Some(restored) = facts.state.cache.restored() {
                 samples.one(seconds(restored.took_us, 1e6));
@@ -451,7 +458,7 @@ fn each_user_count(
 
 fn each_restored(facts: &Facts<'_>, samples: &mut Samples<'_>, value: impl Fn(&Restored) -> u64) {
     if let Some(restored) = facts.state.cache.restored() {
-        samples.one(value(restored));
+        samples.one(value(&restored));
     }
 }
 

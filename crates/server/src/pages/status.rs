@@ -104,6 +104,9 @@ pub struct RestoredCache {
     pub items: u64,
     /// Items dropped because they may be damaged.
     pub dropped: u64,
+    /// Bytes of memory whose items are not checked yet.
+    #[serde(default)]
+    pub unchecked_bytes: u64,
     /// Milliseconds without a server.
     pub away_ms: u64,
     /// Milliseconds that restoring took.
@@ -444,6 +447,7 @@ fn server(facts: &Facts<'_>) -> Server {
             was_killed: restored.is_restored() && !restored.was_clean_stop,
             items: restored.items,
             dropped: restored.dropped,
+            unchecked_bytes: restored.unchecked_bytes,
             away_ms: restored.away_ms,
             took_ms: restored.took_us as f64 / 1e3,
         }),

@@ -8,6 +8,7 @@ use super::no_thread;
 use crate::config::error::Error;
 use crate::config::settings::load::Loaded;
 use crate::event_loop::worker::Common;
+use crate::server::checker::Checker;
 use crate::server::exporter;
 use crate::server::login_worker::LoginWorker;
 use crate::server::maintenance;
@@ -27,6 +28,7 @@ pub(super) struct Helpers {
     login_worker: Option<LoginWorker>,
     watchdog: Watchdog,
     reload: Reload,
+    checker: Option<Checker>,
     membership: Option<Membership>,
 }
 
@@ -50,6 +52,7 @@ impl Helpers {
                 login_worker: LoginWorker::start(state, clock.clone())?,
                 watchdog: Watchdog::start(Arc::clone(state), told)?,
                 reload: Reload::start(loaded, Arc::clone(state))?,
+                checker: Checker::start(state)?,
                 membership,
             })
         };
@@ -77,6 +80,9 @@ impl Helpers {
         self.reload.stop();
         if let Some(membership) = self.membership {
             membership.stop();
+        }
+        if let Some(checker) = self.checker {
+            checker.stop();
         }
         self.watchdog.stop();
     }

@@ -127,6 +127,8 @@ impl Acceptor {
             Some("the server is shutting down")
         } else if self.admission.state.cache.is_read_before() {
             Some("the server before it is still sending values to slow clients")
+        } else if self.admission.state.cache.has_unchecked() {
+            Some("it still checks the items of a server that was killed")
         } else {
             None
         };

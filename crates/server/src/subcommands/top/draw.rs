@@ -135,6 +135,10 @@ fn header(scene: &Scene<'_>) -> Line<'static> {
             }
             if let Some(restored) = &server.restored {
                 let told = match &restored.empty_because {
+                    None if restored.unchecked_bytes > 0 => {
+                        let left = bytes(restored.unchecked_bytes);
+                        format!("  checks items of a killed server: {left} left")
+                    }
                     None => format!("  restored {} items", count(restored.items as f64)),
                     Some(why) => format!("  began empty: {why}"),
                 };

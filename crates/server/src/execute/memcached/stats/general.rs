@@ -133,6 +133,7 @@ fn restored(context: Context<'_>, out: &mut Vec<u8>) {
     }
     stat(out, "restored_items", restored.items);
     stat(out, "restored_dropped_items", restored.dropped);
+    stat(out, "restored_unchecked_bytes", restored.unchecked_bytes);
     stat(out, "restored_away_ms", restored.away_ms);
     stat(out, "restore_us", restored.took_us);
 }

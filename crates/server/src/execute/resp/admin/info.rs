@@ -318,6 +318,7 @@ fn persistence(facts: &InfoFacts<'_>, text: &mut InfoText) {
         text.fields([
             ("cellar_restored_items", restored.items),
             ("cellar_restored_dropped_items", restored.dropped),
+            ("cellar_unchecked_bytes", restored.unchecked_bytes),
             ("cellar_restored_away_ms", restored.away_ms),
             ("cellar_restore_usec", restored.took_us),
             (

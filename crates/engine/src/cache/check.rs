@@ -1,0 +1,80 @@
+//! Check: threads that check the items of a killed process while the cache is in use.
+//!
+//! Each step locks one shard and checks one of its segments, a thread in one shard after the other,
+//! so that requests wait for no more than that. What is asked for meanwhile is checked by the
+//! request itself (`store/unchecked.rs`).
+//!
+//! Why: docs/decisions/0085. Tests: tests/unchecked.rs.
+
+use super::Cache;
+use crate::state::StateOptions;
+
+/// By how much the threads give way to others: the system's nice value.
+const NICE: i32 = 10;
+
+impl Cache {
+    /// Whether items of a killed process are not checked yet.
+    #[must_use]
+    pub fn has_unchecked(&self) -> bool {
+        let attached = self.attached.as_ref();
+        attached.is_some_and(|attached| !attached.progress.is_done())
+    }
+
+    /// Whether items are checked while the cache is in use.
+    pub(super) fn checks_later(&self, options: &StateOptions) -> bool {
+        let attached = self.attached.as_ref();
+        let bytes = attached.map_or(0, |attached| attached.progress.bytes().1);
+        options.checks_later_above.is_some_and(|most| bytes > most) && !options.verify
+    }
+
+    /// Checks all items that a killed process left and that are not checked yet, by so many threads
+    /// that let others go first, as long as `goes_on` says so; whether none is left.
+    pub fn check_left(&self, threads: usize, goes_on: impl Fn() -> bool + Sync) -> bool {
+        let Some(attached) = &self.attached else {
+            return true;
+        };
+        if attached.progress.is_done() {
+            return true;
+        }
+        let threads = threads.clamp(1, self.shards.len());
+        let check = |first: usize| {
+            give_way();
+            let mut is_left = true;
+            while is_left && goes_on() {
+                is_left = false;
+                for at in (first..self.shards.len()).step_by(threads) {
+                    is_left |= self.check_step(at) && goes_on();
+                }
+            }
+        };
+        std::thread::scope(|scope| {
+            for first in 0..threads {
+                let check = &check;
+                scope.spawn(move || check(first));
+            }
+        });
+        attached.progress.is_done()
+    }
+
+    /// Checks one segment of a shard; whether others may be left.
+    fn check_step(&self, at: usize) -> bool {
+        // As for background maintenance.
+        let now = self.config.clock.settled();
+        let is_left = {
+            let shard = self.lock_own(&self.shards[at]);
+            shard.is_some_and(|mut shard| {
+                shard.begin(now);
+                shard.store.check_next(now)
+            })
+        };
+        // Who waits for the shard comes first.
+        std::thread::yield_now();
+        is_left
+    }
+}
+
+/// Has the system prefer other threads to the calling one.
+fn give_way() {
+    // SAFETY: the call takes three numbers, and changes the calling thread's priority alone.
+    unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, NICE) };
+}
