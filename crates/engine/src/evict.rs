@@ -452,7 +452,7 @@ impl Reclaimer {
     /// Sees how much memory the ghosts should have for the number of items, within their share.
     fn plan_ghosts(&mut self, store: &Store) {
         let most = store.resident_bytes() * GHOSTS_PERCENT_MAX / 100 / size_of::<u16>();
-        let keys = store.items().min(most);
+        let keys = store.all_items().min(most);
         if keys > self.ghosts.capacity() * 2 {
             self.ghosts_wanted = keys;
         }
@@ -574,7 +574,7 @@ impl Reclaimer {
         let queue = store.segment(victim.segment).queue;
         let frequency = store.frequency(located);
         let (memory, bytes) = (store.resident_bytes(), located.layout.total_bytes());
-        let reads_needed = reads_needed(queue, bytes, memory, store.items());
+        let reads_needed = reads_needed(queue, bytes, memory, store.all_items());
         let (queue, frequency) = match (victim.purpose, queue) {
             (Purpose::Compact | Purpose::Expire | Purpose::Pack, queue) => (queue, frequency),
             (Purpose::Evict, _) if frequency < reads_needed => {

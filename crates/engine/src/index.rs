@@ -62,12 +62,11 @@ impl SlotRef {
 #[repr(C)]
 pub(crate) struct Index {
     table: Arc<Table>,
-    /// Entries, and items whose entry was taken out ahead of them.
+    /// Entries, those of unchecked items included, and items whose entry was taken out ahead of
+    /// them.
     items: usize,
     /// How many of these there are.
     unlinked: usize,
-    /// Entries of items that were not checked yet; `items` does not count them.
-    unchecked: usize,
     level_max: u32,
     /// Offset up to which the table's memory was touched ahead.
     touched: usize,
@@ -91,7 +90,6 @@ impl Index {
             table,
             items: 0,
             unlinked: 0,
-            unchecked: 0,
             level_max,
             touched: 0,
             growing_huge: false,
@@ -360,7 +358,7 @@ impl Index {
     /// Whether the table is so full that it should grow by a bucket.
     #[inline]
     pub(crate) fn wants_growth(&self) -> bool {
-        let entries = self.items + self.unchecked - self.unlinked;
+        let entries = self.items - self.unlinked;
         entries * 100 > self.buckets() * BUCKET_SLOTS * LOAD_PERCENT && self.can_grow()
     }
 
@@ -467,8 +465,7 @@ impl Index {
         if self.growing_huge || self.is_unlinking() {
             return false;
         }
-        (self.items + self.unchecked - self.unlinked) * 100
-            < buckets * BUCKET_SLOTS * LOAD_LOW_PERCENT
+        (self.items - self.unlinked) * 100 < buckets * BUCKET_SLOTS * LOAD_LOW_PERCENT
             && buckets > 1 << self.table.level_min
     }
 

@@ -115,7 +115,7 @@ pub(crate) struct Log {
     /// Extents that hold nothing and wait for the next long value.
     reuse: Reuse,
     /// The stretch that is being put on a huge page: none of it may be given back meanwhile.
-    growing_huge: Option<usize>,
+    growing_huge: Option<u32>,
     /// Segments that are left to those that move items, where none may leave for want of room.
     compaction_reserve: usize,
     /// Segments and extents that were opened so far.

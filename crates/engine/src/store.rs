@@ -145,7 +145,12 @@ impl Store {
 
     /// Items that are stored, expired ones that nobody met included.
     pub(crate) fn items(&self) -> usize {
-        self.index.items() - self.flushed_items
+        self.index.items() - self.flushed_items - self.unchecked_items()
+    }
+
+    /// The same with those that are not checked.
+    pub(crate) fn all_items(&self) -> usize {
+        self.items() + self.unchecked_items()
     }
 
     /// Items whose time is not over at `now`, to a quarter of a second.
@@ -155,7 +160,7 @@ impl Store {
 
     /// Bytes of memory for each item, about.
     pub(crate) fn mean_item_bytes(&self) -> usize {
-        self.log.resident_bytes() / (self.items() + self.unchecked_items()).max(1)
+        self.log.resident_bytes() / self.all_items().max(1)
     }
 
     /// The item of `key`, over or not, if it lies where a candidate points to and has none of the

@@ -107,7 +107,7 @@ impl Cache {
         let now = self.now();
         let mut shard = self.lock(cell);
         shard.begin(now);
-        let items = shard.store.items() + shard.store.unchecked_items();
+        let items = shard.store.all_items();
         let is_at_once = position.known().is_none() && items <= few && !shard.store.has_unchecked();
         let mut scan = (items > 0 && !is_at_once).then(|| shard.store.take_scan(position.known()));
         let (entries, bytes) = (Cell::new(0), Cell::new(0));

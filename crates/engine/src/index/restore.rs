@@ -131,20 +131,14 @@ impl Index {
         self.save(SlotRef(number), 0);
     }
 
-    /// Counts so many entries more whose items are not checked.
-    pub(crate) fn count_unchecked(&mut self, entries: usize) {
-        self.unchecked += entries;
+    /// Counts so many entries more.
+    pub(crate) fn count_found(&mut self, entries: usize) {
+        self.items += entries;
     }
 
-    /// Of so many entries that were not checked so many have items.
-    pub(crate) fn count_checked(&mut self, entries: usize, items: usize) {
-        self.unchecked -= entries;
-        self.items += items;
-    }
-
-    /// Entries whose items are not checked.
-    pub(crate) fn unchecked(&self) -> usize {
-        self.unchecked
+    /// Counts entries less that were wiped.
+    pub(crate) fn count_wiped(&mut self, entries: usize) {
+        self.items -= entries;
     }
 
     /// Calls `each` with the number of every slot in the two buckets of a hash that leads to this

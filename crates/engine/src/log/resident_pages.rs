@@ -124,7 +124,8 @@ impl Log {
             let first = stretch * in_stretch;
             if (first..first + in_stretch).all(|number| self.is_settled(number)) {
                 region.claim_huge(stretch);
-                self.growing_huge = Some(stretch);
+                // The address space has fewer stretches than that.
+                self.growing_huge = Some(stretch as u32);
                 return Some(stretch);
             }
         }
@@ -147,6 +148,7 @@ impl Log {
         let Some(stretch) = self.growing_huge.take().filter(|_| is_ready) else {
             return;
         };
+        let stretch = stretch as usize;
         let in_stretch = HUGE_PAGE_BYTES >> self.arena.segment_shift();
         let mut segments = stretch * in_stretch..(stretch + 1) * in_stretch;
         // A draft is written without the lock; a pin may stand for one.
@@ -158,7 +160,8 @@ impl Log {
     }
 
     fn is_held(&self, segment: u32) -> bool {
-        self.growing_huge == Some(self.start_of(segment) / HUGE_PAGE_BYTES)
+        let growing = self.growing_huge.map(|stretch| stretch as usize);
+        growing == Some(self.start_of(segment) / HUGE_PAGE_BYTES)
     }
 
     /// A free segment whose memory is to go back to the system, because nobody needed it for a

@@ -28,7 +28,7 @@ impl Store {
             }
         }
         self.flush_unchecked(Flushed::All);
-        self.flushed_items = self.index.items();
+        self.flushed_items = self.index.items() - self.unchecked_items();
         self.tally.clear();
     }
 

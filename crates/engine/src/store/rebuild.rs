@@ -73,7 +73,7 @@ impl Store {
                         has_histogram,
                     };
                     unchecked.add(number, segment);
-                    self.index.count_unchecked(entries);
+                    self.index.count_found(entries);
                 }
                 _ => is_left_out[number as usize] = true,
             }

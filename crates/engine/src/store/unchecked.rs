@@ -142,6 +142,8 @@ pub(super) struct UncheckedSegment {
 #[derive(Debug)]
 pub(super) struct Unchecked {
     segments: HashMap<u32, UncheckedSegment>,
+    /// Entries that lead into them.
+    entries: usize,
     /// By queue, in the order in which they were opened.
     in_order: [BTreeSet<(u64, u32)>; 2],
     /// The item that was being changed when the process was killed.
@@ -157,6 +159,7 @@ impl Unchecked {
     pub(super) fn new(living: Option<&[Space]>, progress: Arc<CheckProgress>) -> Unchecked {
         Unchecked {
             segments: HashMap::new(),
+            entries: 0,
             in_order: [BTreeSet::new(), BTreeSet::new()],
             changing: None,
             living: living.map(<[Space]>::to_vec),
@@ -169,11 +172,13 @@ impl Unchecked {
         let recorded = &segment.recorded;
         self.in_order[recorded.queue as usize].insert((recorded.order, number));
         self.progress.add_segment(recorded.room_bytes);
+        self.entries += segment.entries;
         self.segments.insert(number, segment);
     }
 
     fn take(&mut self, number: u32) -> Option<UncheckedSegment> {
         let segment = self.segments.remove(&number)?;
+        self.entries -= segment.entries;
         let recorded = &segment.recorded;
         self.in_order[recorded.queue as usize].remove(&(recorded.order, number));
         Some(segment)
@@ -240,7 +245,8 @@ impl Store {
 
     /// Entries whose items are not checked.
     pub(crate) fn unchecked_items(&self) -> usize {
-        self.index.unchecked()
+        let unchecked = self.unchecked.as_ref();
+        unchecked.map_or(0, |unchecked| unchecked.entries)
     }
 
     /// Bytes of memory whose items are not checked.
@@ -401,7 +407,7 @@ impl Store {
             let mut scratch = progress.take_scratch();
             let found = self.check_segment(number, &segment, &unchecked, &mut scratch, now);
             self.index
-                .count_checked(segment.entries, found.items as usize);
+                .count_wiped(segment.entries - found.items as usize);
             progress.add_checked(segment.recorded.room_bytes, found);
             progress.put_scratch(scratch);
         }
