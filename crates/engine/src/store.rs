@@ -17,8 +17,8 @@ mod reclaim;
 mod bulk_unlink; // many items at once, by whole segments
 mod drafts; // values that are still being received
 mod sums; // checksums of its memory, where that outlives the process
-mod rebuild; // how what a process left becomes a store again
 mod unchecked; // items of a killed process, which are checked while others are served
+mod rebuild; // how what a process left becomes a store again
 mod no_eviction; // what differs in the store of a no-eviction partition
 mod in_place; // items that are written over where they lie
 mod grow; // values that are edited, and grow, where they lie
@@ -28,7 +28,7 @@ mod audit; // what a cache holds, counted entry by entry
 pub use self::audit::{Audit, Inconsistency};
 pub(crate) use self::packing::Form;
 pub(crate) use self::{audit::equal, sums::SumBudget};
-pub(crate) use self::{rebuild::Rebuilt, unchecked::CheckProgress};
+pub(crate) use self::{unchecked::CheckProgress, unchecked::Rebuilt};
 
 use std::sync::Arc;
 

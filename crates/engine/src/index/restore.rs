@@ -1,8 +1,8 @@
 //! Restore: how what is left of a table in memory that outlived its process becomes one again.
 //!
 //! Its shape is what was noted last. A process that ended amid a split or a merge has left entries
-//! in one bucket where no lookup comes ([`Index::undo_growth`] moves them back); one that ended amid
-//! a move has left an entry in both of its buckets, which is seen when its item is checked.
+//! in one bucket where no lookup comes ([`Index::undo_growth`] moves them back). One that ended
+//! amid a move has left an entry in both of its buckets, which is seen when its item is checked.
 //!
 //! Tests: tests/restart.rs.
 

@@ -8,7 +8,7 @@
 //! which segments were opened. The bytes between the known items become holes.
 //!
 //! Invariant: the log takes the memory of all these segments from its own budget.
-//! Why: docs/decisions/0058, 0085. Tests: tests/restart.rs, tests/clean_stop.rs, tests/unchecked.rs.
+//! Why: docs/decisions/0058, 0085. Tests: tests/restart.rs, tests/unchecked.rs.
 
 use super::{Log, TABLE_ENTRY_BYTES, TOUCH_BYTES, extent_bytes};
 use crate::arena::Pin;

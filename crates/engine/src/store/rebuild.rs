@@ -14,7 +14,7 @@
 use std::sync::Arc;
 
 use super::Store;
-use super::unchecked::{CheckProgress, Unchecked, UncheckedSegment};
+use super::unchecked::{CheckProgress, Rebuilt, Unchecked, UncheckedSegment};
 use crate::arena::Pin;
 use crate::clock::Instant;
 use crate::metadata::{SegmentMetadata, ShardMetadata};
@@ -22,16 +22,6 @@ use crate::segment::Flushed;
 use crate::serialize::{Deserializer, Serialize, Serializer};
 use crate::space::Space;
 use crate::table::Shape;
-
-/// What was found.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Rebuilt {
-    /// Items that are there, and their bytes.
-    pub(crate) items: u64,
-    pub(crate) bytes: u64,
-    /// Entries that led to no item one could believe in.
-    pub(crate) dropped: u64,
-}
 
 impl Store {
     /// Takes on what another process left of this shard, unchecked; of spaces other than the main

@@ -19,7 +19,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::Store;
-use super::rebuild::Rebuilt;
 use super::sums::Damage;
 use crate::clock::Instant;
 use crate::index::{Scan, SlotRef};
@@ -33,6 +32,16 @@ use crate::table::BUCKET_SLOTS;
 const BUCKETS_AHEAD: usize = 24;
 /// Segments that one choice of a victim checks at most.
 const CHECKS_PER_CHOICE: usize = 16;
+
+/// What was found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Rebuilt {
+    /// Items that are there, and their bytes.
+    pub(crate) items: u64,
+    pub(crate) bytes: u64,
+    /// Entries that led to no item one could believe in.
+    pub(crate) dropped: u64,
+}
 
 /// How far the check of all shards has come, and what it has found.
 #[derive(Debug, Default)]

@@ -53,9 +53,9 @@ fn check(state: &State, is_stopped: &AtomicBool) {
     let stopwatch = Stopwatch::start();
     let told_ms = AtomicU64::new(0);
     let goes_on = || {
-        let (now_ms, before_ms) = (stopwatch.us() / 1_000, told_ms.load(Ordering::Relaxed));
         // Relaxed: one of the threads tells, and nothing hangs on which.
         let order = Ordering::Relaxed;
+        let (now_ms, before_ms) = (stopwatch.us() / 1_000, told_ms.load(order));
         let is_due = now_ms >= before_ms + PROGRESS_MS
             && told_ms
                 .compare_exchange(before_ms, now_ms, order, order)
