@@ -93,6 +93,7 @@ impl View<'_> {
     fn check_order(&self, tree: Tree) -> Result<(), String> {
         let form = self.form(tree);
         let mut before: Option<Vec<u8>> = None;
+        let mut hash_before = 0;
         for (rank, (spot, entry)) in self.iter_from(self.first(tree)).enumerate() {
             if self.rank(spot) != rank || self.at(tree, rank) != spot {
                 return Err(format!("rank {rank} of {tree:?} is not where it is"));
@@ -106,6 +107,10 @@ impl View<'_> {
                 if self.page(spot.page).tag(spot.index) != hash as u16 {
                     return Err("a slot has another hash".into());
                 }
+                if hash < hash_before {
+                    return Err(format!("rank {rank} is out of order"));
+                }
+                hash_before = hash;
             } else if form.lead > 0 {
                 let key = [entry.lead(), &text].concat();
                 if before.as_ref().is_some_and(|before| *before >= key) {

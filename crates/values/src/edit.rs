@@ -14,8 +14,8 @@ use crate::entry::{Form, NewEntry, SHORT_BYTES};
 use crate::page::{CHILD_SLOT_BYTES, COUNT_AT, FRONT_BYTES, Front, Kind, NONE, Page};
 use crate::view::{COUNTS_AT, Spot, Tree, View, new_head, page_at};
 
-/// Up to this many bytes of slots are moved without an allocation.
-const SLOTS_BYTES: usize = 256;
+/// Up to this many bytes of slots are moved without an allocation: those of most nodes.
+const SLOTS_BYTES: usize = 1024;
 
 /// Two members have the same hash of 64 bits and too many bytes for one page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -327,7 +327,7 @@ impl<'v, V: ValueBytes + ?Sized> Edit<'v, V> {
         );
         front.heap -= bytes.len();
         front.entries += 1;
-        // With the slots behind it, of which there are none most often.
+        // With the slots behind it.
         let mut slots: SmallVec<[u8; SLOTS_BYTES]> = SmallVec::new();
         slots.extend_from_slice(&(front.heap as u16).to_le_bytes());
         if slot == 4 {
@@ -350,7 +350,8 @@ impl<'v, V: ValueBytes + ?Sized> Edit<'v, V> {
             FRONT_BYTES + index * slot,
             FRONT_BYTES + front.entries * slot,
         );
-        let slots: SmallVec<[u8; SLOTS_BYTES]> = SmallVec::from_slice(&node.0[begin + slot..end]);
+        let mut slots: SmallVec<[u8; SLOTS_BYTES]> = SmallVec::new();
+        slots.extend_from_slice(&node.0[begin + slot..end]);
         front.entries -= 1;
         if begin_of == front.heap {
             front.heap += bytes;

@@ -44,7 +44,7 @@ impl<V: ValueBytes + ?Sized> Edit<'_, V> {
         let is_at_end = self.view().neighbour(spot.page, true).is_none();
         let is_at_begin = self.view().neighbour(spot.page, false).is_none();
         let (cut, separator) = if form.slot == 4 {
-            self.cut_by_hash(&mut items, spot.index, is_at_end, form)?
+            self.cut_by_hash(&items, spot.index, is_at_end, form)?
         } else {
             let cut = match spot.index {
                 index if is_at_end && index + 1 == items.len() => index,
@@ -111,41 +111,37 @@ impl<V: ValueBytes + ?Sized> Edit<'_, V> {
         }
     }
 
-    /// Sorts the entries of a leaf by their hashes; where it is cut, and the separator.
+    /// Where the entries of a leaf by hash are cut, and the separator.
     fn cut_by_hash(
         &self,
-        items: &mut Vec<Item<'_>>,
+        items: &[Item<'_>],
         new: usize,
         is_at_end: bool,
         form: Form,
     ) -> Result<(usize, Option<Vec<u8>>), Collision> {
         let (view, hasher) = (self.view(), Hasher::of(self.view().seed()));
-        let hash_of = |item: &Item<'_>| {
+        let hash_of = |index: usize| {
             let entry = Entry {
-                bytes: &item.bytes,
+                bytes: &items[index].bytes,
                 form,
             };
             hasher.hash(&view.bytes_of(entry.text()))
         };
-        let mut hashed: Vec<(u64, usize)> = items.iter().map(hash_of).zip(0..).collect();
-        hashed.sort_unstable();
-        let is_last = hashed.last().is_some_and(|&(_, at)| at == new);
-        let take = |&(_, at): &(u64, usize)| std::mem::take(&mut items[at]);
-        *items = hashed.iter().map(take).collect();
-        let wanted = match is_at_end && is_last {
-            true => items.len() - 1,
+        let last = items.len() - 1;
+        let wanted = match is_at_end && new == last {
+            true => last,
             false => middle_of(items, form.slot),
         };
-        let is_cut = |cut: &usize| hashed[cut - 1].0 != hashed[*cut].0;
-        let cuts = (1..items.len()).filter(is_cut);
-        let cut = cuts
-            .min_by_key(|cut| cut.abs_diff(wanted))
-            .ok_or(Collision)?;
+        // Entries with the same hash stay together.
+        let nearest = (0..=last).flat_map(|far| [wanted.checked_sub(far), Some(wanted + far)]);
+        let mut cuts = nearest.flatten().filter(|cut| (1..=last).contains(cut));
+        let cut = cuts.find(|&cut| hash_of(cut - 1) != hash_of(cut));
+        let cut = cut.ok_or(Collision)?;
         let fits = |items: &[Item<'_>]| bytes_of(items, form.slot) <= SPACE_BYTES;
         if !fits(&items[..cut]) || !fits(&items[cut..]) {
             return Err(Collision);
         }
-        Ok((cut, Some(hashed[cut].0.to_be_bytes().to_vec())))
+        Ok((cut, Some(hash_of(cut).to_be_bytes().to_vec())))
     }
 
     /// What is behind one entry and not behind the next.

@@ -1,7 +1,8 @@
 //! Table: members in the order of a secret hash.
 //!
-//! A leaf has the members of a range of hashes in any order. A slot has sixteen bits of the hash,
-//! so a look-up compares hardly any other member.
+//! A leaf has the members of a range of hashes, in their order. A slot has sixteen bits of the hash,
+//! so a look-up compares hardly any other member. Where a hash belongs in a leaf is found by
+//! hashing some members: hashes are spread evenly, so the position can be guessed.
 //!
 //! The hash is keyed by a seed of the value's own, and is unknown to clients but for what a scan's
 //! cursors tell of it: its upper bits. Nodes are cut by their bytes, so members that are chosen to
@@ -10,10 +11,13 @@
 use crate::digest::{Hasher, hash};
 use crate::edit::{Collision, Edit, Stored};
 use crate::entry::Entry;
-use crate::page::NONE;
+use crate::page::{NONE, Page};
 use crate::view::{Spot, Tree, View};
 use cellar_engine::ValueBytes;
 
+/// Guesses of a position in a leaf before the rest is halved: hashes may lie unevenly in a short
+/// range.
+const GUESSES_MAX: usize = 6;
 /// Bits of a hash that a cursor does not have: one is below 2^53, as clients keep it.
 const CURSOR_SHIFT: u32 = 11;
 
@@ -27,7 +31,7 @@ fn tag(hash: u64) -> u16 {
 pub struct Place {
     /// Its entry.
     pub found: Option<Spot>,
-    /// Where it is added if there is none.
+    /// The end of the leaf to which it is added if there is none.
     pub(crate) end: Spot,
     pub(crate) hash: u64,
 }
@@ -83,38 +87,81 @@ impl<'a> View<'a> {
             return 0;
         }
         let from = cursor << CURSOR_SHIFT;
-        let mut leaf = self.leaf_of_hash(from).page;
+        let first = self.leaf_of_hash(from);
+        let (mut leaf, mut index) = (first.page, self.index_of_hash(first, from));
         let (mut left, mut last) = (count.max(1), None);
-        let hasher = Hasher::of(self.seed());
+        let (form, hasher) = (self.form(Tree::First), Hasher::of(self.seed()));
         while leaf != NONE {
-            let (node, form) = (self.page(leaf), self.form(Tree::First));
-            let hash_of = |index| match node.text(index, form) {
-                text if text.page.is_none() => hasher.hash(text.inline),
-                text => hasher.hash(&self.bytes_of(text)),
-            };
-            let hashed = (0..node.len()).map(|index| (hash_of(index), index));
-            let mut ahead: Vec<_> = hashed.filter(|&(hash, _)| hash >= from).collect();
-            if (1..ahead.len()).contains(&left) {
-                // Only the members that are shown and the next one have to be sorted. Members with
-                // the same cursor are shown together.
-                let (shown, next, _) = ahead.select_nth_unstable_by_key(left, |&(hash, _)| hash);
-                let next = next.0 >> CURSOR_SHIFT;
-                if shown.iter().all(|&(hash, _)| hash >> CURSOR_SHIFT < next) {
-                    ahead.truncate(left + 1);
-                }
-            }
-            ahead.sort_unstable_by_key(|&(hash, _)| hash);
-            for (hash, index) in ahead {
-                let cursor = hash >> CURSOR_SHIFT;
-                if left == 0 && last != Some(cursor) {
-                    return cursor;
+            let node = self.page(leaf);
+            while index < node.len() {
+                // Members with the same cursor are shown together.
+                if left <= 1 {
+                    let cursor = self.hash_at(node, index, &hasher) >> CURSOR_SHIFT;
+                    if left == 0 && last != Some(cursor) {
+                        return cursor;
+                    }
+                    last = Some(cursor);
                 }
                 show(node.entry(index, form));
-                (left, last) = (left.saturating_sub(1), Some(cursor));
+                (left, index) = (left.saturating_sub(1), index + 1);
             }
-            leaf = self.neighbour(leaf, true).unwrap_or(NONE);
+            (leaf, index) = (self.neighbour(leaf, true).unwrap_or(NONE), 0);
         }
         0
+    }
+
+    /// The hash of a member in a leaf.
+    fn hash_at(&self, node: Page<'a>, index: usize, hasher: &Hasher) -> u64 {
+        match node.text(index, self.form(Tree::First)) {
+            text if text.page.is_none() => hasher.hash(text.inline),
+            text => hasher.hash(&self.bytes_of(text)),
+        }
+    }
+
+    /// The index of the first member in a leaf whose hash is not before this one, which belongs
+    /// into that leaf. Cost: some hashes.
+    fn index_of_hash(&self, leaf: Spot, hash: u64) -> usize {
+        if leaf.page == NONE {
+            return 0;
+        }
+        let (node, hasher) = (self.page(leaf.page), Hasher::of(self.seed()));
+        let (mut least, mut most) = self.hash_range(leaf);
+        let (mut low, mut high, mut guesses) = (0, node.len(), 0);
+        while low < high {
+            let between = high - low;
+            let guess = if guesses < GUESSES_MAX {
+                let share = hash.saturating_sub(least) as f64 / (most - least).max(1) as f64;
+                (share * between as f64) as usize
+            } else {
+                between / 2
+            };
+            let at = low + guess.min(between - 1);
+            let found = self.hash_at(node, at, &hasher);
+            if found < hash {
+                (low, least) = (at + 1, found);
+            } else {
+                (high, most) = (at, found);
+            }
+            guesses += 1;
+        }
+        low
+    }
+
+    /// Between which hashes those of the members of a leaf lie.
+    fn hash_range(&self, leaf: Spot) -> (u64, u64) {
+        let (mut spot, mut least, mut most) = (leaf, None, None);
+        while least.is_none() || most.is_none() {
+            let up = self.page(spot.page).up();
+            if up == NONE {
+                break;
+            }
+            let (node, index) = (self.page(up), self.index_in(up, spot));
+            let behind = index + 1;
+            least = least.or_else(|| (index > 0).then(|| node.hash_before(index)));
+            most = most.or_else(|| (behind < node.len()).then(|| node.hash_before(behind)));
+            spot = Spot::at(up, 0);
+        }
+        (least.unwrap_or(0), most.unwrap_or(u64::MAX))
     }
 }
 
@@ -137,7 +184,11 @@ impl<V: ValueBytes + ?Sized> Edit<'_, V> {
         };
         match place.found {
             Some(spot) => self.replace(Tree::First, spot, &stored),
-            None => self.insert(Tree::First, place.end, &stored),
+            None => {
+                let index = self.view().index_of_hash(place.end, place.hash);
+                let spot = Spot { index, ..place.end };
+                self.insert(Tree::First, spot, &stored)
+            }
         }
     }
 
