@@ -16,7 +16,7 @@ mod sparse;
 
 use std::ops::Range;
 
-use sparse::Stretch;
+use sparse::{Raise, Start, Stretch};
 
 /// Registers of a HyperLogLog.
 pub const REGISTERS: usize = 1 << INDEX_BITS;
@@ -177,7 +177,7 @@ pub fn no_elements() -> Vec<u8> {
 pub fn count(bytes: &[u8]) -> Result<u64, Flaw> {
     let mut histogram = [0; 64];
     if is_dense(bytes) {
-        histogram = histogram_of(dense_values(bytes));
+        histogram = histogram_of(bytes);
     } else {
         for run in sparse::runs(&bytes[HEAD_BYTES..]) {
             let Stretch { value, length } = run?;
@@ -249,8 +249,8 @@ impl HyperLogLog {
     /// [`Flaw::Corrupted`], and nothing is changed.
     pub fn raise(&mut self, index: usize, value: u8) -> Result<bool, Flaw> {
         if !is_dense(&self.0) {
-            let raised = sparse::raise(&mut self.0, HEAD_BYTES, SPARSE_BYTES_MAX, index, value)?;
-            match raised {
+            let mut start = Start::of_all(HEAD_BYTES);
+            match self.raise_sparse(&mut start, index, value)? {
                 Some(is_raised) => return Ok(is_raised),
                 None => self.make_dense()?,
             }
@@ -260,6 +260,42 @@ impl HyperLogLog {
             set_dense(&mut self.0, index, value);
         }
         Ok(is_lower)
+    }
+
+    /// Raises each register to that of a dense HyperLogLog, as [`HyperLogLog::raise`] does one
+    /// after the other. Cost: one pass over both.
+    ///
+    /// # Errors
+    /// [`Flaw::Corrupted`], and some registers are raised.
+    pub fn raise_all(&mut self, dense: &[u8]) -> Result<(), Flaw> {
+        let mut start = Start::of_all(HEAD_BYTES);
+        if !is_dense(&self.0) {
+            for (index, value) in values_set(dense) {
+                if self.raise_sparse(&mut start, index, value)?.is_none() {
+                    self.make_dense()?;
+                    break;
+                }
+            }
+        }
+        match is_dense(&self.0) {
+            true => merge(dense, &mut self.0),
+            false => Ok(()),
+        }
+    }
+
+    /// Raises a register of a sparse one from a start on; none if it has to become dense for that.
+    fn raise_sparse(
+        &mut self,
+        start: &mut Start,
+        index: usize,
+        value: u8,
+    ) -> Result<Option<bool>, Flaw> {
+        let raise = Raise {
+            index,
+            value,
+            bytes_max: SPARSE_BYTES_MAX,
+        };
+        sparse::raise(&mut self.0, start, raise)
     }
 
     /// Makes it dense, if it is not.
@@ -343,29 +379,49 @@ fn highest_even(one: u64, other: u64) -> u64 {
     one & mask | other & !mask
 }
 
-/// All registers of a dense HyperLogLog, eight at a time, each in a byte.
-fn dense_values(bytes: &[u8]) -> impl Iterator<Item = u64> {
+/// Registers that lie in three words.
+const TRIPLE: usize = 32;
+
+/// The registers of a dense HyperLogLog that are not zero: 32 at a time, of which some are not, and
+/// the first one of these. Each of the four has eight registers, each in a byte.
+fn triples_set(bytes: &[u8]) -> impl Iterator<Item = (usize, [u64; 4])> {
     let (words, _) = bytes[HEAD_BYTES..].as_chunks::<8>();
-    words.chunks_exact(3).flat_map(groups).map(|group| {
-        let fours = group & 0x00ff_ffff | (group & 0xffff_ff00_0000) << 8;
-        let pairs = fours & 0x0000_0fff_0000_0fff | (fours & 0x00ff_f000_00ff_f000) << 4;
-        pairs & 0x003f_003f_003f_003f | (pairs & 0x0fc0_0fc0_0fc0_0fc0) << 2
+    let (triples, _) = words.as_chunks::<3>();
+    let set = (0..).zip(triples);
+    let set = set.filter(|(_, [one, two, three])| {
+        let [one, two, three] = [one, two, three].map(|word| u64::from_le_bytes(*word));
+        one | two | three != 0
+    });
+    set.map(|(triple, words)| (triple * TRIPLE, groups(words).map(spread)))
+}
+
+/// The registers of a group, each in a byte.
+fn spread(group: u64) -> u64 {
+    let fours = group & 0x00ff_ffff | (group & 0xffff_ff00_0000) << 8;
+    let pairs = fours & 0x0000_0fff_0000_0fff | (fours & 0x00ff_f000_00ff_f000) << 4;
+    pairs & 0x003f_003f_003f_003f | (pairs & 0x0fc0_0fc0_0fc0_0fc0) << 2
+}
+
+/// The registers of a dense HyperLogLog that are not zero, and their values.
+fn values_set(dense: &[u8]) -> impl Iterator<Item = (usize, u8)> {
+    triples_set(dense).flat_map(|(first, eights)| {
+        let values = eights.into_iter().flat_map(u64::to_le_bytes);
+        (first..).zip(values).filter(|&(_, value)| value > 0)
     })
 }
 
-/// How many registers have each value.
-fn histogram_of(eights: impl Iterator<Item = u64>) -> [usize; 64] {
+/// How many registers of a dense HyperLogLog have each value.
+fn histogram_of(dense: &[u8]) -> [usize; 64] {
     // Of neighbours with one value none waits for the other's sum.
     let mut sums = [[0_usize; 64]; 4];
-    for eight in eights {
-        if eight == 0 {
-            sums[0][0] += 8;
-            continue;
-        }
-        for (place, value) in eight.to_le_bytes().into_iter().enumerate() {
-            sums[place % 4][usize::from(value & 63)] += 1;
+    let mut looked_at = 0;
+    for (_, eights) in triples_set(dense) {
+        looked_at += TRIPLE;
+        for value in eights.into_iter().flat_map(u64::to_le_bytes).enumerate() {
+            sums[value.0 % 4][usize::from(value.1 & 63)] += 1;
         }
     }
+    sums[0][0] += REGISTERS - looked_at;
     std::array::from_fn(|value| sums.iter().map(|sum| sum[value]).sum())
 }
 
@@ -543,6 +599,34 @@ mod tests {
         }
         assert!(is_dense(sparse.bytes()));
         assert_eq!(sparse.bytes().len(), DENSE_BYTES);
+    }
+
+    #[test]
+    fn registers_that_are_raised_together_make_the_same_bytes_as_one_by_one() {
+        for (elements, others) in [
+            (0, 7),
+            (7, 0),
+            (40, 40),
+            (300, 900),
+            (1_500, 600),
+            (9, 4_000),
+        ] {
+            let (mut one, mut other) = (HyperLogLog::empty(), HyperLogLog::empty());
+            for number in 0..elements {
+                add(&mut one, &format!("one:{number}"));
+            }
+            for number in 0..others {
+                add(&mut other, &format!("other:{number}"));
+            }
+            let mut dense = no_elements();
+            merge(other.bytes(), &mut dense).unwrap();
+            let mut together = one.clone();
+            together.raise_all(&dense).unwrap();
+            for index in 0..REGISTERS {
+                one.raise(index, dense_at(&dense, index)).unwrap();
+            }
+            assert!(one == together, "{elements} and {others} elements");
+        }
     }
 
     #[test]

@@ -9,6 +9,8 @@
 //! A change puts new runs in the place of one, and joins what became equal next to it in the order
 //! in which Redis does, so that both have the same bytes.
 
+use smallvec::SmallVec;
+
 use super::{Flaw, REGISTERS};
 
 /// Longest runs of zeros in one byte, and of others.
@@ -18,6 +20,8 @@ const VALUES_MAX: usize = 4;
 const VALUE_MAX: u8 = 32;
 /// Runs from the one before a change on that are looked at, to be joined.
 const JOINED_MAX: usize = 5;
+/// Bytes of the runs that take the place of one.
+const MADE_BYTES_MAX: usize = 5;
 
 /// Registers with the same value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,16 +53,18 @@ impl Stretch {
 }
 
 /// Appends a run; a length of zero is none.
-pub(super) fn push(out: &mut Vec<u8>, run: Stretch) {
+pub(super) fn push(out: &mut impl Extend<u8>, run: Stretch) {
     // Lengths are at most those of all registers, which 14 bits hold.
     match run {
         Stretch { length: 0, .. } => {}
-        Stretch { value: 0, length } if length <= SHORT_ZEROS_MAX => out.push(length as u8 - 1),
+        Stretch { value: 0, length } if length <= SHORT_ZEROS_MAX => {
+            out.extend([length as u8 - 1]);
+        }
         Stretch { value: 0, length } => {
             let number = length - 1;
-            out.extend_from_slice(&[(number >> 8) as u8 | 0x40, number as u8]);
+            out.extend([(number >> 8) as u8 | 0x40, number as u8]);
         }
-        Stretch { value, length } => out.push(0x80 | (value - 1) << 2 | (length as u8 - 1)),
+        Stretch { value, length } => out.extend([0x80 | (value - 1) << 2 | (length as u8 - 1)]),
     }
 }
 
@@ -88,14 +94,33 @@ struct Spot {
     before: usize,
     /// Its first register.
     first: usize,
+    /// A start for a register behind this one.
+    next: Start,
 }
 
-/// The spot of a register in the runs that begin at `start`.
+/// Where to begin to look for a register: a run, and its first register.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Start {
+    at: usize,
+    first: usize,
+}
+
+impl Start {
+    /// The first of all runs, which begin here.
+    pub(super) fn of_all(at: usize) -> Start {
+        Start { at, first: 0 }
+    }
+}
+
+/// The spot of a register in the runs from `start` on, which is the first run, or lies two runs
+/// before the one with the register.
 ///
 /// # Errors
 /// If they end before it, or are no runs.
-fn find(bytes: &[u8], start: usize, index: usize) -> Result<Spot, Flaw> {
-    let (mut at, mut before, mut first) = (start, start, 0);
+fn find(bytes: &[u8], start: Start, index: usize) -> Result<Spot, Flaw> {
+    let (mut at, mut before, mut first) = (start.at, start.at, start.first);
+    // Of the run before, and of the one before that.
+    let (mut last, mut next) = (start, start);
     while let Some(&byte) = bytes.get(at) {
         // As `Stretch::read`, for lengths alone: a change looks at some thousand runs.
         let (length, taken) = match byte >> 6 {
@@ -107,35 +132,60 @@ fn find(bytes: &[u8], start: usize, index: usize) -> Result<Spot, Flaw> {
             _ => (usize::from(byte & 3) + 1, 1),
         };
         if index < first + length {
-            return Ok(Spot { at, before, first });
+            return Ok(Spot {
+                at,
+                before,
+                first,
+                next,
+            });
         }
+        (next, last) = (last, Start { at, first });
         (before, at) = (at, at + taken);
         first += length;
     }
     Err(Flaw::Corrupted)
 }
 
-/// Raises a register of the runs that begin at `start`; whether it was lower. None if that cannot
-/// be sparse, or makes `bytes` longer than `bytes_max`: then nothing is changed.
+/// What can be asked for when a register is raised.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Raise {
+    pub(super) index: usize,
+    pub(super) value: u8,
+    /// The runs do not become longer than this.
+    pub(super) bytes_max: usize,
+}
+
+/// Raises a register of the runs from `start` on; whether it was lower. None if that cannot be
+/// sparse, or makes `bytes` too long: then nothing is changed. `start` becomes one for a register
+/// behind this one, so that many registers in order cost one pass.
 ///
 /// # Errors
-/// If they end before it, or are no runs.
+/// If the runs end before it, or are no runs.
 pub(super) fn raise(
     bytes: &mut Vec<u8>,
-    start: usize,
-    bytes_max: usize,
-    index: usize,
-    value: u8,
+    start: &mut Start,
+    raise: Raise,
 ) -> Result<Option<bool>, Flaw> {
+    let Raise {
+        index,
+        value,
+        bytes_max,
+    } = raise;
     if value > VALUE_MAX {
         return Ok(None);
     }
-    let Spot { at, before, first } = find(bytes, start, index)?;
+    let Spot {
+        at,
+        before,
+        first,
+        next,
+    } = find(bytes, *start, index)?;
+    *start = next;
     let (run, taken) = Stretch::read(&bytes[at..]).ok_or(Flaw::Corrupted)?;
     if run.value >= value {
         return Ok(Some(false));
     }
-    let mut made = Vec::with_capacity(5);
+    let mut made: SmallVec<[u8; MADE_BYTES_MAX]> = SmallVec::new();
     let length = index - first;
     push(&mut made, Stretch { length, ..run });
     push(&mut made, Stretch { value, length: 1 });
@@ -163,7 +213,7 @@ fn join(bytes: &mut Vec<u8>, mut at: usize) {
             at += taken;
             continue;
         };
-        let mut joined = Vec::with_capacity(1);
+        let mut joined: SmallVec<[u8; MADE_BYTES_MAX]> = SmallVec::new();
         let length = run.length + next.length;
         push(&mut joined, Stretch { length, ..run });
         // Both were one byte.

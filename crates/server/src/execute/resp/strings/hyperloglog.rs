@@ -253,12 +253,7 @@ fn store(call: &Call<'_>, key: Key<'_>, merging: &Merging, is_merged: bool) -> R
             Some(item) => HyperLogLog::of(item.value)?,
             None => HyperLogLog::empty(),
         };
-        for index in 0..REGISTERS {
-            let value = hyperloglog::dense_register(&merging.dense, index);
-            if value > 0 {
-                hll.raise(index, value)?;
-            }
-        }
+        hll.raise_all(&merging.dense)?;
         *scratch = hll.stale();
         Ok(((), store_keeping(call, old)))
     })
