@@ -74,7 +74,10 @@ impl SetBuilder {
 
     /// The set.
     #[must_use]
-    pub fn finish(self) -> Set<'static> {
+    pub fn finish(mut self) -> Set<'static> {
+        if let Members::Built(value) = &mut self.members {
+            Edit::of(value, Bare::FORMS).close(self.end);
+        }
         Set::of_members(self.members)
     }
 }
@@ -149,7 +152,11 @@ impl SortedSetBuilder {
 
     /// The set.
     #[must_use]
-    pub fn finish(self) -> SortedSet<'static> {
+    pub fn finish(mut self) -> SortedSet<'static> {
+        if let (true, Members::Built(value)) = (self.is_hashed, &mut self.set.members) {
+            let mut edit = Edit::of(value, Scored::FORMS);
+            self.ends.into_iter().for_each(|end| edit.close(end));
+        }
         self.set
     }
 }

@@ -252,7 +252,7 @@ impl NewEntry {
 }
 
 /// Writes an entry. Returns the offsets of the page numbers of its long texts.
-fn fill(
+pub(crate) fn fill(
     bytes: &mut [u8],
     form: Form,
     lead: &[u8],

@@ -24,6 +24,7 @@ mod plan; // pages that changes need
 mod edit; // changing a value: entries, splits, merges
 mod split; // nodes that are too full or too empty
 mod pages; // changing a value: allocating, freeing and moving pages
+mod append; // entries that come in order to a value that is made
 mod table; // members by hash
 mod ordered; // members by key
 mod sequence; // elements by position

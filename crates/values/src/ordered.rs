@@ -125,18 +125,6 @@ impl<V: ValueBytes + ?Sized> Edit<'_, V> {
         debug_assert_eq!(added, Ok(()), "only hashes collide");
     }
 
-    /// Adds a member to the second tree that belongs behind all others, which end at a spot; where
-    /// they end then.
-    pub(crate) fn append_keyed(&mut self, end: Spot, key: [u8; 8], member: &[u8]) -> Spot {
-        let stored = Stored {
-            lead: &key,
-            texts: [member, &[]],
-            tail: None,
-            tag: 0,
-        };
-        self.append(Tree::Second, end, &stored, 0)
-    }
-
     /// Gives a member of the second tree another key. Cost: O(log n), twice if it gets other
     /// neighbours.
     pub fn rekey(&mut self, old: [u8; 8], new: [u8; 8], member: &[u8]) {

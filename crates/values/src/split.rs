@@ -10,12 +10,12 @@ use cellar_engine::ValueBytes;
 
 use crate::PAGE_BYTES;
 use crate::digest::Hasher;
-use crate::edit::{Collision, Edit, Item, Stored, items_of};
+use crate::edit::{Collision, Edit, Item, items_of};
 use crate::entry::{Entry, Form};
 use crate::page::{
     CHILD_SLOT_BYTES, Child, Front, Kind, NONE, Page, SEPARATOR_BYTES_MAX, SPACE_BYTES,
 };
-use crate::view::{Spot, Tree, page_at};
+use crate::view::{Spot, Tree};
 
 /// A node with fewer bytes is merged.
 const MERGED_BYTES: usize = SPACE_BYTES / 4;
@@ -71,46 +71,6 @@ impl<V: ValueBytes + ?Sized> Edit<'_, V> {
         Ok(())
     }
 
-    /// Adds an entry behind all others of a tree, which end at a spot; where they end then. A full
-    /// leaf stays as it is. In a tree by hash, the entry has a greater hash than all others.
-    pub(crate) fn append(&mut self, tree: Tree, end: Spot, stored: &Stored<'_>, hash: u64) -> Spot {
-        let form = self.forms[tree as usize];
-        let mut end = self.with_leaf(tree, end);
-        let bytes = self.make_entry(form, stored, end.page);
-        let node = self.view().page(end.page);
-        if node.front().free_bytes(form.slot) >= bytes.len() + form.slot {
-            self.put_in(end.page, end.index, &bytes, stored.tag);
-            self.add_to(end, 1);
-        } else {
-            let separator = match form.slot {
-                4 => Some(hash.to_be_bytes().to_vec()),
-                _ => {
-                    let last = node.entry(node.len() - 1, form).bytes;
-                    let item = |bytes| Item {
-                        bytes: Cow::Borrowed(bytes),
-                        tag: 0,
-                    };
-                    self.separator(&item(last), &item(&bytes), form)
-                }
-            };
-            let front = Front::empty(Kind::Leaf, tree as u8, node.up());
-            let right = self.allocate();
-            self.write(page_at(right), &front.bytes());
-            self.put_in(right, 0, &bytes, stored.tag);
-            self.adopt_parts(right, form);
-            self.add_sibling(tree, end.page, right, separator.as_deref());
-            end = Spot::at(right, 0);
-            // A hint for what is counted with the next entries.
-            let view = self.view();
-            end.child = view.index_of(view.page(right).up(), right) as u16;
-        }
-        self.count(tree, 1);
-        Spot {
-            index: end.index + 1,
-            ..end
-        }
-    }
-
     /// Where the entries of a leaf by hash are cut, and the separator.
     fn cut_by_hash(
         &self,
@@ -145,7 +105,12 @@ impl<V: ValueBytes + ?Sized> Edit<'_, V> {
     }
 
     /// What is behind one entry and not behind the next.
-    fn separator(&self, left: &Item<'_>, right: &Item<'_>, form: Form) -> Option<Vec<u8>> {
+    pub(crate) fn separator(
+        &self,
+        left: &Item<'_>,
+        right: &Item<'_>,
+        form: Form,
+    ) -> Option<Vec<u8>> {
         if form.lead == 0 {
             return Some(Vec::new());
         }
@@ -169,7 +134,13 @@ impl<V: ValueBytes + ?Sized> Edit<'_, V> {
 
     /// Links a node beside one whose entries it has got in part. All counts above them are made
     /// anew.
-    fn add_sibling(&mut self, tree: Tree, left: u32, right: u32, separator: Option<&[u8]>) {
+    pub(crate) fn add_sibling(
+        &mut self,
+        tree: Tree,
+        left: u32,
+        right: u32,
+        separator: Option<&[u8]>,
+    ) {
         let up = self.view().page(left).up();
         let child = |page, count, separator| {
             let child = Child {

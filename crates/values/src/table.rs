@@ -22,7 +22,7 @@ const GUESSES_MAX: usize = 6;
 const CURSOR_SHIFT: u32 = 11;
 
 /// The part of a hash that a slot has.
-fn tag(hash: u64) -> u16 {
+pub(crate) fn tag(hash: u64) -> u16 {
     hash as u16
 }
 
@@ -190,24 +190,6 @@ impl<V: ValueBytes + ?Sized> Edit<'_, V> {
                 self.insert(Tree::First, spot, &stored)
             }
         }
-    }
-
-    /// Adds a member to the first tree whose hash is not before that of any other, which end at a
-    /// spot; where they end then.
-    pub(crate) fn append_hashed(
-        &mut self,
-        end: Spot,
-        member: &[u8],
-        tail: Option<u64>,
-        hash: u64,
-    ) -> Spot {
-        let stored = Stored {
-            lead: &[],
-            texts: [member, &[]],
-            tail,
-            tag: tag(hash),
-        };
-        self.append(Tree::First, end, &stored, hash)
     }
 
     /// As [`Edit::put`]. Two members whose hashes of 64 bits are the same, and which do not fit
