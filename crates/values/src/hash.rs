@@ -146,7 +146,7 @@ impl<'v> Hash<'v> {
     fn first_living<'a>(&self, view: &View<'a>) -> Spot {
         match view.iter(Tree::Second).next() {
             Some(first) if self.is_over(deadline_of_key(first)) => {
-                view.partition_point(|entry| self.is_over(deadline_of_key(entry)))
+                view.partition_point_by_key(|key| self.is_over(Deadline::at(Instant(key))))
             }
             _ => view.first(Tree::Second),
         }

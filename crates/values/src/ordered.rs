@@ -23,9 +23,8 @@ pub fn score_key(score: f64) -> [u8; 8] {
     flipped.to_be_bytes()
 }
 
-/// The score of a key.
-pub(crate) fn key_score(key: &[u8]) -> f64 {
-    let flipped = u64::from_be_bytes(key.try_into().expect("a key has eight bytes"));
+/// The score of a key, which is a number with the big end first.
+pub(crate) fn key_score(flipped: u64) -> f64 {
     let bits = if flipped >> 63 == 1 {
         flipped & !(1 << 63)
     } else {
@@ -68,17 +67,27 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The first spot of the second tree whose entry is not `before`; those that are stand before
-    /// all others. Cost: O(log n), each step down to a leaf.
+    /// The first spot of the second tree whose key is not `before`; those that are stand before all
+    /// others. Cost: O(log n), each step down to a leaf.
     #[must_use]
-    pub fn partition_point(&self, before: impl Fn(Entry<'a>) -> bool) -> Spot {
+    pub fn partition_point_by_key(&self, before: impl Fn(u64) -> bool) -> Spot {
+        let slot = self.form(Tree::Second).slot;
+        self.partition_point(|leaf, index| before(leaf.lead(index, slot)))
+    }
+
+    /// The same where the members, which are in order, say which entries are `before`.
+    pub(crate) fn partition_point_by_member(&self, before: impl Fn(&[u8]) -> bool) -> Spot {
+        let form = self.form(Tree::Second);
+        self.partition_point(|leaf, index| before(&self.bytes_of(leaf.text(index, form))))
+    }
+
+    fn partition_point(&self, before: impl Fn(Page<'a>, usize) -> bool) -> Spot {
         let is_before = |node: Page<'a>, index| {
-            let first = self.first_below(node.child_page(index));
-            before(first)
+            let leaf = self.first_leaf(node.child_page(index));
+            before(self.page(leaf), 0)
         };
         let leaf = self.leaf_by(Tree::Second, is_before);
-        let form = self.form(Tree::Second);
-        self.spot_in(leaf, |node, index| before(node.entry(index, form)))
+        self.spot_in(leaf, before)
     }
 
     #[inline]

@@ -205,21 +205,29 @@ impl<'v> SortedSet<'v> {
         packed.chain(paged.into_iter().flatten())
     }
 
-    /// The first place whose member is not `before`; those that are stand before all others. Of
-    /// what is stored. Cost: O(log n).
+    /// The first place whose score is not `before`; those that are stand before all others. Of what
+    /// is stored. Cost: O(log n).
     #[must_use]
-    pub fn partition_point(&self, before: impl Fn(&[u8], f64) -> bool) -> usize {
+    pub fn partition_point_by_score(&self, before: impl Fn(f64) -> bool) -> usize {
         if let Members::Packed(packed) = &self.members {
             let entries = packed.iter();
-            return entries
-                .take_while(|entry| before(entry.member, score(*entry)))
-                .count();
+            return entries.take_while(|entry| before(score(*entry))).count();
         }
         self.members.view().map_or(0, |view| {
-            let spot = view
-                .partition_point(|entry| before(&view.bytes_of(entry.text()), keyed_score(entry)));
-            view.rank(spot)
+            view.rank(view.partition_point_by_key(|key| before(key_score(key))))
         })
+    }
+
+    /// The same of members that all have one score.
+    #[must_use]
+    pub fn partition_point_by_member(&self, before: impl Fn(&[u8]) -> bool) -> usize {
+        if let Members::Packed(packed) = &self.members {
+            let entries = packed.iter();
+            return entries.take_while(|entry| before(entry.member)).count();
+        }
+        self.members
+            .view()
+            .map_or(0, |view| view.rank(view.partition_point_by_member(before)))
     }
 
     /// Shows about `count` members whose hashes are not before `cursor`, and says where to go on;
@@ -320,7 +328,7 @@ fn score(entry: packed::Entry<'_>) -> f64 {
 }
 
 fn keyed_score(entry: Entry<'_>) -> f64 {
-    key_score(entry.lead())
+    key_score(u64_at(entry.bytes, 0).swap_bytes())
 }
 
 fn compare(one: (&[u8], f64), other: (&[u8], f64)) -> Ordering {

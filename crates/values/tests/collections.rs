@@ -333,7 +333,7 @@ fn a_sorted_set_is_in_order_and_knows_its_members() {
             });
             assert_eq!(shown, model.len());
             let below = order.iter().filter(|(score, _)| *score < 3).count();
-            assert_eq!(set.partition_point(|_, score| score < 3.0), below);
+            assert_eq!(set.partition_point_by_score(|score| score < 3.0), below);
         }
     }
 }

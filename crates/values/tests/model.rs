@@ -145,7 +145,7 @@ fn a_sorted_set_is_in_order() {
             });
             assert!(entries.eq(order.iter().cloned()));
             let bound = score_key(f64::from(random.i32(-50..50)) / 4.0);
-            let spot = view.partition_point(|entry| entry.lead() < &bound[..]);
+            let spot = view.partition_point_by_key(|key| key < u64::from_be_bytes(bound));
             let before = order.iter().take_while(|(key, _)| *key < bound).count();
             assert_eq!(view.rank(spot), before);
         }

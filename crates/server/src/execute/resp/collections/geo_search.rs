@@ -198,7 +198,7 @@ struct Search {
 impl Search {
     fn of(value: Handle, region: Region, wants: Wants) -> Search {
         let set = SortedSet::view(&value);
-        let place = |score: f64| set.partition_point(|_, other| other < score);
+        let place = |score: f64| set.partition_point_by_score(|other| other < score);
         let ranges = region.scores().into_iter();
         // The last one is looked at first.
         let ranges = ranges.rev().map(|(low, high)| place(low)..place(high));

@@ -68,14 +68,16 @@ impl<'a> Ends<'a> {
         let (start, end) = match self {
             Ends::Rank(first, last) => return places_by_rank(first, last, set.len(), is_reverse),
             Ends::Score(low, high) => (
-                set.partition_point(|_, score| score < low.at || low.is_open && score == low.at),
-                set.partition_point(|_, score| {
+                set.partition_point_by_score(|score| {
+                    score < low.at || low.is_open && score == low.at
+                }),
+                set.partition_point_by_score(|score| {
                     score < high.at || !high.is_open && score == high.at
                 }),
             ),
             Ends::Name(low, high) => (
-                set.partition_point(|name, _| is_below(name, low, low.is_open)),
-                set.partition_point(|name, _| is_below(name, high, !high.is_open)),
+                set.partition_point_by_member(|name| is_below(name, low, low.is_open)),
+                set.partition_point_by_member(|name| is_below(name, high, !high.is_open)),
             ),
         };
         start..end.max(start)
