@@ -137,8 +137,27 @@ impl<'v, V: ValueBytes + ?Sized> Edit<'v, V> {
         let node = self.view().page(spot.page);
         let old_bytes = self.view().entry(spot).bytes.len();
         let (front, begin) = (node.front(), node.begin(spot.index, slot));
-        if bytes.len() == old_bytes {
-            self.write(page_at(spot.page) + begin, bytes);
+        let at = page_at(spot.page);
+        if bytes.len() <= old_bytes {
+            self.write(at + begin, bytes);
+            let unused = front.unused + old_bytes - bytes.len();
+            if unused > front.unused {
+                self.write(at, &Front { unused, ..front }.bytes());
+            }
+            return Ok(());
+        }
+        if front.heap - FRONT_BYTES >= front.entries * slot + bytes.len() {
+            // The slot stays where it is.
+            let (heap, unused) = (front.heap - bytes.len(), front.unused + old_bytes);
+            let slot_at = at + FRONT_BYTES + spot.index * slot;
+            self.write(at + heap, bytes);
+            self.write(slot_at, &(heap as u16).to_le_bytes());
+            let front = Front {
+                heap,
+                unused,
+                ..front
+            };
+            self.write(at, &front.bytes());
             return Ok(());
         }
         self.take_out(spot.page, spot.index);

@@ -195,16 +195,19 @@ impl<'a> Entry<'a> {
     }
 
     /// Its bytes with another number behind the texts, or none.
-    pub(crate) fn with_tail(&self, tail: Option<u64>) -> Vec<u8> {
+    pub(crate) fn with_tail(&self, tail: Option<u64>) -> SmallVec<[u8; SHORT_BYTES]> {
         let (mut at, mut last) = (self.form.lead, self.form.lead);
         for _ in 0..self.form.texts {
             last = at;
             at = TextHead::read(self.bytes, at).end();
         }
-        let mut bytes = self.bytes[..at].to_vec();
+        let mut bytes = SmallVec::new();
+        bytes.extend_from_slice(&self.bytes[..at]);
         // The first byte of a length has its lowest bits.
         bytes[last] = bytes[last] & !2 | u8::from(tail.is_some()) << 1;
-        bytes.extend(tail.map(u64::to_le_bytes).into_iter().flatten());
+        if let Some(tail) = tail {
+            bytes.extend_from_slice(&tail.to_le_bytes());
+        }
         bytes
     }
 

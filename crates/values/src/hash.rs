@@ -65,6 +65,8 @@ pub struct Hash<'v> {
     expired: usize,
     /// Their names, until somebody takes them.
     expired_names: Vec<Vec<u8>>,
+    /// Whether no other field that is stored has expired.
+    is_purged: bool,
     /// What its trees are made of, once it has some: those of a set's members have no values.
     forms: [Form; 2],
     members: Members<'v, Fields>,
@@ -90,6 +92,7 @@ impl<'v> Hash<'v> {
             is_changed: false,
             expired: 0,
             expired_names: Vec::new(),
+            is_purged: false,
             forms: Fields::FORMS,
             members: Members::read(value, &value[start..]),
         }
@@ -129,7 +132,7 @@ impl<'v> Hash<'v> {
     #[must_use]
     pub fn len(&self) -> usize {
         if let Some(view) = self.members.view() {
-            if view.is_empty(Tree::Second) {
+            if self.is_purged || view.is_empty(Tree::Second) {
                 return self.members.len();
             }
             let over = view.rank(self.first_living(&view));
@@ -396,6 +399,7 @@ impl<'v> Hash<'v> {
     /// Drops what has expired, or as much of it as one change does.
     fn purge(&mut self) {
         if !self.is_over(self.first_stored()) {
+            self.is_purged = true;
             return;
         }
         let over: Vec<Vec<u8>> = match (&self.members, self.members.view()) {
@@ -413,6 +417,7 @@ impl<'v> Hash<'v> {
             _ => Vec::new(),
         };
         self.expired = over.len();
+        self.is_purged = over.len() < DROPPED_MAX;
         for name in &over {
             self.members.remove(name);
         }
@@ -434,9 +439,8 @@ impl<'v> Hash<'v> {
             }
             Members::Paged(view, pending) => {
                 let is_timed = |name: &[u8]| {
-                    view.find(name)
-                        .found
-                        .and_then(|spot| view.entry(spot).tail())
+                    let place = pending.place_of_stored(view, name);
+                    place.found.and_then(|spot| view.entry(spot).tail())
                 };
                 let mut timed = view.len(Tree::Second) as isize;
                 let mut latest = Deadline::PASSED;
@@ -499,6 +503,7 @@ impl<'v> Collection<'v> for Hash<'v> {
             is_changed: false,
             expired: 0,
             expired_names: Vec::new(),
+            is_purged: true,
             forms: Fields::FORMS,
             members: Members::empty(),
         }

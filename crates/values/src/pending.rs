@@ -256,7 +256,7 @@ impl Pending {
     }
 
     /// Finds a member among what is stored; uses the result of the last look-up if it is the same.
-    fn place_of_stored(&self, view: &View<'_>, member: &[u8]) -> Place {
+    pub(crate) fn place_of_stored(&self, view: &View<'_>, member: &[u8]) -> Place {
         let hash = hash(view.seed(), member);
         let last = self.looked_up.get().filter(|place| place.hash == hash);
         last.unwrap_or_else(|| view.find_hashed(member, hash))

@@ -6,7 +6,7 @@
 //! Source: Redis 7.4 for HTTL and its like, Redis 8 for the others:
 //! redis.io/docs/latest/commands, group "hash".
 
-use cellar_engine::{Deadline, Instant};
+use cellar_engine::{Deadline, Instant, Kind};
 use cellar_protocol::resp::Verb;
 use smallvec::SmallVec;
 
@@ -18,6 +18,7 @@ use crate::execute::resp::collections::field_options::{
 use crate::execute::resp::collections::fields::{append_field, first_hash, notify_removed};
 use crate::execute::resp::expiry::Unit;
 use crate::execute::resp::failure::Failure;
+use crate::keyspace::kind;
 use cellar_values::{Expiring, Hash, Hashes};
 
 /// There is no such field.
@@ -32,7 +33,7 @@ pub(super) const CHANGED: i64 = 1;
 pub(super) const REMOVED: i64 = 2;
 
 /// The new deadline for HEXPIRE, SEXPIRE and their like.
-pub(super) fn deadline(call: &Call<'_>) -> Result<Deadline, Failure> {
+fn deadline(call: &Call<'_>) -> Result<Deadline, Failure> {
     let unit = match call.command.verb {
         Verb::Hexpire | Verb::Sexpire => Unit::Ex,
         Verb::Hpexpire | Verb::Spexpire => Unit::Px,
@@ -40,6 +41,29 @@ pub(super) fn deadline(call: &Call<'_>) -> Result<Deadline, Failure> {
         _ => Unit::PxAt,
     };
     deadline_in(call, call.args[2], unit, call.command.name)
+}
+
+/// A new deadline, and for which parts it is meant.
+type Change = (DeadlineCondition, Deadline);
+
+/// What HEXPIRE, SEXPIRE and their like change, and the names of the parts.
+pub(super) fn retiming<'a>(call: &Call<'a>) -> Result<(Change, &'a [&'a [u8]]), Failure> {
+    let deadline = deadline(call)?;
+    let (condition, names) = condition_and_fields(call)?;
+    Ok(((condition, deadline), names))
+}
+
+/// What was read of the arguments. The kind of value is complained of before them; one who changes
+/// the value looks at it anyway.
+pub(super) fn kind_first<T>(
+    call: &Call<'_>,
+    kind: Kind,
+    read: Result<T, Failure>,
+) -> Result<T, Failure> {
+    if read.is_err() {
+        call.value(call.first_key()?, kind)?;
+    }
+    read
 }
 
 /// What HTTL, STTL and their like answer of a field with this deadline.
@@ -74,7 +98,7 @@ pub(super) fn times_of(
 pub(super) fn retime_each(
     collection: &mut impl Expiring,
     names: &[&[u8]],
-    (condition, deadline): (DeadlineCondition, Deadline),
+    (condition, deadline): Change,
     now: Instant,
 ) -> Vec<i64> {
     let retime = |name: &&[u8]| match collection.deadline(name) {
@@ -117,12 +141,10 @@ pub(super) fn answer_each(call: &mut Call<'_>, answers: &[i64]) -> Outcome {
 
 /// HEXPIRE, HPEXPIRE, HEXPIREAT, HPEXPIREAT.
 pub(in crate::execute::resp) fn hexpire(call: &mut Call<'_>) -> Outcome {
-    // The kind of value is complained of before the arguments.
-    first_hash(call)?;
-    let (deadline, now) = (deadline(call)?, call.now());
-    let (condition, names) = condition_and_fields(call)?;
+    let (change, names) = kind_first(call, kind::HASH, retiming(call))?;
+    let now = call.now();
     let edited = call.edit::<Hashes, _>(call.first_key()?, |hash| {
-        Ok(retime_each(hash, names, (condition, deadline), now))
+        Ok(retime_each(hash, names, change, now))
     })?;
     let answers = edited.answer;
     let answered = |answer| {
@@ -148,8 +170,7 @@ pub(in crate::execute::resp) fn httl(call: &mut Call<'_>) -> Outcome {
 }
 
 pub(in crate::execute::resp) fn hpersist(call: &mut Call<'_>) -> Outcome {
-    first_hash(call)?;
-    let names = names_only(call)?;
+    let names = kind_first(call, kind::HASH, names_only(call))?;
     let edited = call.edit::<Hashes, _>(call.first_key()?, |hash| Ok(persist_each(hash, names)))?;
     if edited.is_changed {
         let each = names.iter().zip(&edited.answer);

@@ -9,22 +9,19 @@ use cellar_values::{Set, Sets};
 
 use crate::execute::resp::call::notify::Class;
 use crate::execute::resp::call::{Call, Outcome};
-use crate::execute::resp::collections::field_options::{
-    FieldOptions, Time, condition_and_fields, names_only,
-};
+use crate::execute::resp::collections::field_options::{FieldOptions, Time, names_only};
 use crate::execute::resp::collections::hash_expiry::{
-    CHANGED, REMOVED, answer_each, deadline, persist_each, retime_each, times_of,
+    CHANGED, REMOVED, answer_each, kind_first, persist_each, retime_each, retiming, times_of,
 };
 use crate::execute::resp::collections::sets::{first_set, notify_removed};
+use crate::keyspace::kind;
 
 /// SEXPIRE, SPEXPIRE, SEXPIREAT, SPEXPIREAT.
 pub(in crate::execute::resp) fn sexpire(call: &mut Call<'_>) -> Outcome {
-    // The kind of value is complained of before the arguments.
-    first_set(call)?;
-    let (deadline, now) = (deadline(call)?, call.now());
-    let (condition, members) = condition_and_fields(call)?;
+    let (change, members) = kind_first(call, kind::SET, retiming(call))?;
+    let now = call.now();
     let edited = call.edit::<Sets, _>(call.first_key()?, |set| {
-        Ok(retime_each(set, members, (condition, deadline), now))
+        Ok(retime_each(set, members, change, now))
     })?;
     let answers = edited.answer;
     notify_removed(call, "srem", answers.contains(&REMOVED), false);
@@ -46,8 +43,7 @@ pub(in crate::execute::resp) fn sttl(call: &mut Call<'_>) -> Outcome {
 }
 
 pub(in crate::execute::resp) fn spersist(call: &mut Call<'_>) -> Outcome {
-    first_set(call)?;
-    let members = names_only(call)?;
+    let members = kind_first(call, kind::SET, names_only(call))?;
     let edited = call.edit::<Sets, _>(call.first_key()?, |set| Ok(persist_each(set, members)))?;
     if edited.is_changed {
         call.notify(Class::Set, "spersist", call.args[1]);
