@@ -22,6 +22,13 @@ pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(eight)
 }
 
+/// Writes a few bytes at `at`.
+#[inline]
+pub(crate) fn put<const N: usize>(bytes: &mut [u8], at: usize, part: [u8; N]) {
+    let place = bytes[at..].first_chunk_mut();
+    *place.expect("as many bytes as are written") = part;
+}
+
 /// A number in groups of seven bits, the lowest first. All bytes but the last have the top bit set.
 pub(crate) struct Varint {
     bytes: [u8; 10],

@@ -10,7 +10,7 @@ use cellar_engine::{Apply, Change, Deadline, Instant, Kind};
 use crate::edit::Edit;
 use crate::entry::Form;
 use crate::packed::{Packed, Shape};
-use crate::pending::{Op, Pending};
+use crate::pending::{Op, OpKind, Pending};
 use crate::table::Place;
 use crate::view::{IS_TIMED_AT, Tree, View, is_paged};
 
@@ -220,7 +220,11 @@ impl<'v, S: Rules> Members<'v, S> {
     pub(crate) fn apply(&mut self, op: &Op<'_>) {
         match self {
             Members::Packed(_) => {}
-            Members::Paged(_, pending) => pending.push(op),
+            Members::Paged(_, pending) if op.kind == OpKind::RemoveRange => pending.push(op),
+            Members::Paged(view, pending) => {
+                let place = Some(pending.look_up(view, op.member));
+                pending.push(&Op { place, ..*op });
+            }
             Members::Built(value) => {
                 let forms = S::forms(value);
                 let value: &mut dyn cellar_engine::ValueBytes = value;
@@ -290,8 +294,8 @@ impl<'v, S: Rules> Members<'v, S> {
         scratch: &mut Vec<u8>,
     ) -> Change {
         match self {
-            Members::Paged(view, mut pending) => {
-                let more = pending.plan(&view, S::key_of).bytes(&view);
+            Members::Paged(view, pending) => {
+                let more = pending.bytes(&view, S::key_of);
                 pending.write(scratch);
                 Change::Edit {
                     more,

@@ -307,7 +307,7 @@ pub(crate) fn entry_bytes(form: Form, texts: [&[u8]; 2], has_tail: bool) -> usiz
 
 /// Which of the texts of an entry are long: the longer one if both together are.
 pub(crate) fn long_of(texts: [&[u8]; 2]) -> [bool; 2] {
-    let [first, second] = texts.map(<[u8]>::len);
+    let (first, second) = (texts[0].len(), texts[1].len());
     let is_first_longer = first > second;
     let rest = first.min(second);
     if first + second <= INLINE_BYTES_MAX {

@@ -68,13 +68,15 @@ impl Front {
 
     /// Its bytes.
     pub(crate) fn bytes(&self) -> [u8; FRONT_BYTES] {
-        let mut bytes = [0; FRONT_BYTES];
-        (bytes[0], bytes[1]) = (self.kind as u8, self.tree);
-        bytes[2..4].copy_from_slice(&(self.entries as u16).to_le_bytes());
-        bytes[4..6].copy_from_slice(&(self.heap as u16).to_le_bytes());
-        bytes[6..8].copy_from_slice(&(self.unused as u16).to_le_bytes());
-        bytes[8..12].copy_from_slice(&self.up.to_le_bytes());
-        bytes
+        let [entries_0, entries_1] = (self.entries as u16).to_le_bytes();
+        let [heap_0, heap_1] = (self.heap as u16).to_le_bytes();
+        let [unused_0, unused_1] = (self.unused as u16).to_le_bytes();
+        let [up_0, up_1, up_2, up_3] = self.up.to_le_bytes();
+        let kind = self.kind as u8;
+        [
+            kind, self.tree, entries_0, entries_1, heap_0, heap_1, unused_0, unused_1, up_0, up_1,
+            up_2, up_3,
+        ]
     }
 
     /// Bytes that are free, in one stretch or not, with slots of so many bytes.

@@ -12,7 +12,7 @@ use std::ops::Range;
 
 use smallvec::SmallVec;
 
-use crate::bytes::{u16_at, u32_at, u64_at};
+use crate::bytes::{put, u16_at, u32_at, u64_at};
 use crate::digest::hash;
 use crate::entry::SHORT_BYTES;
 use crate::plan::Plan;
@@ -47,7 +47,7 @@ pub(crate) struct Op<'a> {
     pub(crate) tail: Option<u64>,
     /// How many members it adds; removed ones are negative.
     pub(crate) added: isize,
-    /// Where its member is, as long as nothing else was changed.
+    /// Where its member is in the value before anything is changed.
     pub(crate) place: Option<Place>,
 }
 
@@ -79,13 +79,16 @@ impl<'a> Op<'a> {
         }
     }
 
-    /// The bytes of the operation before its texts, with an empty place.
+    /// The bytes of the operation before its texts.
     fn front(&self) -> [u8; FRONT_BYTES] {
         let mut front = [0; FRONT_BYTES];
         (front[0], front[1]) = (self.kind as u8, self.tail.is_some().into());
-        front[2..10].copy_from_slice(&self.tail.unwrap_or(0).to_le_bytes());
-        front[10..14].copy_from_slice(&(self.member.len() as u32).to_le_bytes());
-        front[14..18].copy_from_slice(&(self.second.len() as u32).to_le_bytes());
+        put(&mut front, 2, self.tail.unwrap_or(0).to_le_bytes());
+        put(&mut front, 10, (self.member.len() as u32).to_le_bytes());
+        put(&mut front, 14, (self.second.len() as u32).to_le_bytes());
+        if let Some(place) = &self.place {
+            write_place(place, &mut front[PLACE_AT..]);
+        }
         front
     }
 
@@ -124,11 +127,11 @@ impl<'a> Op<'a> {
 fn write_place(place: &Place, out: &mut [u8]) {
     let Spot { page, index, child } = place.end;
     let found = place.found.map_or(0, |spot| spot.index as u32 + 1);
-    out[..4].copy_from_slice(&page.to_le_bytes());
-    out[4..8].copy_from_slice(&found.to_le_bytes());
-    out[8..12].copy_from_slice(&(index as u32 + 1).to_le_bytes());
-    out[12..14].copy_from_slice(&child.to_le_bytes());
-    out[14..].copy_from_slice(&place.hash.to_le_bytes());
+    put(out, 0, page.to_le_bytes());
+    put(out, 4, found.to_le_bytes());
+    put(out, 8, (index as u32 + 1).to_le_bytes());
+    put(out, 12, child.to_le_bytes());
+    put(out, 14, place.hash.to_le_bytes());
 }
 
 fn read_place(bytes: &[u8]) -> Option<Place> {
@@ -157,6 +160,8 @@ pub(crate) struct Pending {
     added: isize,
     /// Whether any operation sets the tail of a member.
     has_tails: bool,
+    /// Whether any operation may need pages: one that does not remove a member.
+    may_grow: bool,
     /// What was looked up last among what is stored: most often it is changed next.
     looked_up: Cell<Option<Place>>,
 }
@@ -224,6 +229,7 @@ impl Pending {
         let range = start..self.bytes.len();
         self.added += op.added;
         self.has_tails |= op.tail.is_some();
+        self.may_grow |= matches!(op.kind, OpKind::Put | OpKind::SetTail);
         match place {
             Some(place) => self.ops[place] = range,
             None => {
@@ -262,23 +268,26 @@ impl Pending {
         last.unwrap_or_else(|| view.find_hashed(member, hash))
     }
 
-    /// What the operations need, where tails have these keys in the second tree. The first one
-    /// learns its place.
-    pub(crate) fn plan(&mut self, view: &View<'_>, key_of: fn(u64) -> [u8; 8]) -> Plan {
+    /// Bytes that the operations need behind the value's end, where tails have these keys in the
+    /// second tree.
+    pub(crate) fn bytes(&self, view: &View<'_>, key_of: fn(u64) -> [u8; 8]) -> usize {
+        match self.may_grow {
+            true => self.plan(view, key_of).bytes(view),
+            false => 0,
+        }
+    }
+
+    fn plan(&self, view: &View<'_>, key_of: fn(u64) -> [u8; 8]) -> Plan {
         let mut plan = match self.ops.len() {
             1 => Plan::single(),
             _ => Plan::default(),
         };
-        let mut first = None;
         for op in self.iter() {
-            if op.kind == OpKind::RemoveRange {
+            if !matches!(op.kind, OpKind::Put | OpKind::SetTail) {
                 continue;
             }
-            let place = self.place_of_stored(view, op.member);
-            first = first.or(Some(place));
-            if op.kind == OpKind::Remove {
-                continue;
-            }
+            let stored = || self.place_of_stored(view, op.member);
+            let place = op.place.unwrap_or_else(stored);
             match (op.kind, place.found) {
                 (OpKind::SetTail, Some(spot)) => {
                     let is_longer = op.tail.is_some() && view.entry(spot).tail().is_none();
@@ -294,10 +303,6 @@ impl Pending {
                 let at = (Tree::Second, spot, false);
                 plan.add(view, at, [op.member, &[]], false);
             }
-        }
-        if let (Some(first), Some(op)) = (first, self.ops.first()) {
-            let at = op.start + PLACE_AT;
-            write_place(&first, &mut self.bytes[at..op.start + FRONT_BYTES]);
         }
         plan
     }

@@ -140,15 +140,16 @@ impl Call<'_> {
                 Ok(answer) => answer,
                 Err(failure) => return (Err(failure), Change::Keep),
             };
+            let is_empty = collection.is_empty();
             let mut edited = Edited {
                 answer,
                 is_changed: collection.is_changed(),
-                is_gone: had_members && collection.is_empty(),
+                is_gone: had_members && is_empty,
             };
             if collection.is_heavy() {
                 pass.note_heavy();
             }
-            let change = if collection.is_empty() {
+            let change = if is_empty {
                 edited.is_changed &= had_members;
                 Change::Remove
             } else if edited.is_changed {
