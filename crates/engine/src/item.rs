@@ -479,10 +479,21 @@ fn read_packed(arena: &Arena, offset: usize, encoding: DeadlineEncoding) -> Layo
 
 #[inline(never)]
 fn read_extended(arena: &Arena, offset: usize, encoding: DeadlineEncoding) -> Layout {
-    let fields = arena.byte(offset + 1);
+    let first_bytes = arena.first_bytes(offset);
+    let [_, fields, key_bytes, ..] = first_bytes.to_le_bytes();
     let key_width = key_length_bytes(fields);
-    let key_bytes = read_le(arena, offset + 2, key_width);
-    let (value_bytes, deadline_at) = read_base_128(arena, offset + 2 + key_width);
+    let length_at = offset + 2 + key_width;
+    let (key_bytes, (value_bytes, deadline_at)) = if key_width == 1 {
+        // The value's length ends within eight bytes.
+        let (value_bytes, length_bytes) = base_128_in(first_bytes >> 24);
+        (
+            u64::from(key_bytes),
+            (value_bytes, length_at + length_bytes),
+        )
+    } else {
+        let key_bytes = read_le(arena, offset + 2, key_width);
+        (key_bytes, read_base_128(arena, length_at))
+    };
     let own_deadline = fields & FIELD_DEADLINE != 0;
     let width = if own_deadline {
         0
@@ -494,7 +505,7 @@ fn read_extended(arena: &Arena, offset: usize, encoding: DeadlineEncoding) -> La
     // The last field lies right before the key.
     let space = match fields & FIELD_SPACE {
         0 => 0,
-        _ => read_le(arena, key_at - 4, 4),
+        _ => u64::from(arena.word(key_at - 4)),
     };
     let mut layout = Layout {
         offset,
@@ -514,6 +525,18 @@ fn read_extended(arena: &Arena, offset: usize, encoding: DeadlineEncoding) -> La
         None => encoding.decode(read_le(arena, deadline_at, width)),
     };
     layout
+}
+
+/// The base-128 number that five bytes begin with, little end first, and how many it has.
+#[inline]
+fn base_128_in(bytes: u64) -> (usize, usize) {
+    // The last byte is the first one without its top bit.
+    let len = (!bytes & 0x80_8080_8080).trailing_zeros() as usize / 8 + 1;
+    assert!(len <= 5, "a length has at most five bytes");
+    let bytes = bytes & (u64::MAX >> (64 - 8 * len)) & 0x7f_7f7f_7f7f;
+    let part = |number: usize| (bytes >> (8 * number) & 0x7f) << (7 * number);
+    let number = part(0) | part(1) | part(2) | part(3) | part(4);
+    (number as usize, len)
 }
 
 #[inline]

@@ -303,7 +303,7 @@ impl Shard {
         Spec {
             kind: before.kind,
             flags: before.flags,
-            ..self.next_spec(key, Some(old), value_bytes, deadline, now)
+            ..self.next_after(key, Some(&before), value_bytes, deadline, now)
         }
     }
 
@@ -317,6 +317,18 @@ impl Shard {
         now: Instant,
     ) -> Spec {
         let before = old.map(|old| self.store.spec_of(old));
+        self.next_after(key, before.as_ref(), value_bytes, deadline, now)
+    }
+
+    /// The same of an item that is read already.
+    fn next_after(
+        &mut self,
+        key: Key<'_>,
+        before: Option<&Spec>,
+        value_bytes: usize,
+        deadline: Deadline,
+        now: Instant,
+    ) -> Spec {
         let has_version = before.is_some_and(|before| before.version.is_some());
         let wants_version = has_version || value_bytes >= VERSIONED_VALUE_BYTES;
         let keeps_access = before.is_some_and(|before| before.access_s.is_some());

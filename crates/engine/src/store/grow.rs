@@ -32,11 +32,11 @@ impl Store {
                 && layout
                     .patch_deadline(deadline, segment.encoding())
                     .is_some());
-        is_timed
-            && layout
-                .patch_value_bytes(layout.value_bytes + more)
-                .is_some()
-            && more <= self.room_behind(located)
+        let grows = || {
+            let patch = layout.patch_value_bytes(layout.value_bytes + more);
+            patch.is_some() && more <= self.room_behind(located)
+        };
+        is_timed && (more == 0 || grows())
     }
 
     /// Has `apply` change a value for which [`Store::can_edit`] holds.
@@ -61,8 +61,9 @@ impl Store {
             let mut layout = old;
             let version = spec.version.and_then(|version| old.patch_version(version));
             let access = spec.access_s.and_then(|second| old.patch_access(second));
+            let length = (len != old.value_bytes).then(|| old.patch_value_bytes(len));
             let patches = [
-                old.patch_value_bytes(len),
+                length.flatten(),
                 version,
                 old.patch_lease(spec.lease),
                 access,
