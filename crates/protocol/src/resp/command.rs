@@ -410,9 +410,12 @@ type Word = u128;
 static WORDS: [Word; TABLE.len()] = words();
 static PLACES: [u16; SLOTS] = places();
 
+/// The places of the commands with longer names.
+static LONG: [u16; long_count()] = long_places();
+
 #[cold]
 fn find_long(name: &[u8]) -> Option<&'static Command> {
-    let mut rows = TABLE.iter();
+    let mut rows = LONG.iter().map(|&place| &TABLE[usize::from(place)]);
     rows.find(|row| row.name.as_bytes().eq_ignore_ascii_case(name))
 }
 
@@ -470,6 +473,32 @@ const fn words() -> [Word; TABLE.len()] {
         place += 1;
     }
     words
+}
+
+const fn long_count() -> usize {
+    let (mut count, mut place) = (0, 0);
+    while place < TABLE.len() {
+        count += (TABLE[place].name.len() > NAME_BYTES_MAX) as usize;
+        place += 1;
+    }
+    count
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "there are fewer commands than slots"
+)]
+const fn long_places() -> [u16; long_count()] {
+    let mut places = [0; long_count()];
+    let (mut count, mut place) = (0, 0);
+    while place < TABLE.len() {
+        if TABLE[place].name.len() > NAME_BYTES_MAX {
+            places[count] = place as u16;
+            count += 1;
+        }
+        place += 1;
+    }
+    places
 }
 
 #[expect(

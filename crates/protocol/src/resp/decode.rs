@@ -398,7 +398,8 @@ fn short_bulk_at<'a>(at: usize, input: &'a [u8], limits: &Limits) -> Option<Bulk
 /// The number of three digits.
 #[inline]
 fn short(digits: [u8; 3]) -> Option<usize> {
-    let [a, b, c] = digits.map(|digit| usize::from(digit.wrapping_sub(b'0')));
+    let value = |digit: u8| usize::from(digit.wrapping_sub(b'0'));
+    let (a, b, c) = (value(digits[0]), value(digits[1]), value(digits[2]));
     (a < 10 && b < 10 && c < 10).then_some(a * 100 + b * 10 + c)
 }
 
