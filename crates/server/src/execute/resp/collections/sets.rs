@@ -183,14 +183,17 @@ pub(in crate::execute::resp) fn srandmember(call: &mut Call<'_>) -> Outcome {
 pub(in crate::execute::resp) fn smove(call: &mut Call<'_>) -> Outcome {
     let moved = call.as_step(|call| {
         let (from, to, member) = (call.key_at(1)?, call.key_at(2)?, call.args[3]);
-        let Some(source) = call.value(from, kind::SET)? else {
-            return Ok(false);
-        };
-        call.value(to, kind::SET)?;
-        let has = Set::view(&source, call.now()).has(member);
-        drop(source);
-        if !has || call.args[1] == call.args[2] {
-            return Ok(has);
+        let now = call.now();
+        let found = call.cache().get(from, |item| {
+            let is_set = item.kind == kind::SET;
+            is_set.then(|| Set::view(item.value, now).has(member))
+        });
+        match found {
+            None => return Ok(false),
+            Some(None) => return Err(Failure::WrongType),
+            Some(Some(false)) => return call.value(to, kind::SET).map(|_| false),
+            Some(Some(true)) if call.args[1] == call.args[2] => return Ok(true),
+            Some(Some(true)) => {}
         }
         // The target first: it may have no room for the member.
         let added = call.edit::<Sets, _>(to, |set| Ok(set.add(member)))?;
