@@ -5,6 +5,7 @@
 use cellar_engine::Handle;
 use cellar_protocol::resp::Verb;
 use cellar_protocol::resp::number::{parse_float, parse_integer};
+use smallvec::SmallVec;
 
 use crate::execute::resp::call::Call;
 use crate::execute::resp::collections::geo::{metres_of, position_of};
@@ -12,6 +13,9 @@ use crate::execute::resp::failure::Failure;
 use crate::keyspace::kind;
 use cellar_values::SortedSet;
 use cellar_values::geo::{Outline, Position, Region, mean};
+
+/// Bytes of the longest word of an option, about.
+const WORD_BYTES: usize = 16;
 
 /// In which order members come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -156,7 +160,8 @@ impl<'a> Reading<'_, 'a> {
         let may_store = matches!(verb, Verb::Georadius | Verb::Georadiusbymember);
         let (name, rest) = args.split_first().ok_or(Failure::Syntax)?;
         let wants = &mut self.asked.wants;
-        match (name.to_ascii_uppercase().as_slice(), rest) {
+        let name: SmallVec<[u8; WORD_BYTES]> = name.iter().map(u8::to_ascii_uppercase).collect();
+        match (&name[..], rest) {
             (b"WITHDIST", _) => wants.with_distance = true,
             (b"WITHHASH", _) => wants.with_score = true,
             (b"WITHCOORD", _) => wants.with_position = true,

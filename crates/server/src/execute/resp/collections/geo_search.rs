@@ -28,6 +28,10 @@ const LOOKS_MAX: usize = STEP_ITEMS;
 
 /// GEOSEARCH, GEORADIUS and their like.
 pub(in crate::execute::resp) fn search(call: &mut Call<'_>) -> Outcome {
+    // Its arguments are read once, in the step that takes the set.
+    if call.command.verb == Verb::Geosearchstore {
+        return store(call, call.args[1]);
+    }
     let (asked, found) = read(call)?;
     if let Some(key) = asked.destination {
         return store(call, key);
