@@ -114,35 +114,52 @@ const BLOCK_BYTES: usize = 16 * size_of::<Lanes>();
 /// How many bits are set in blocks: the words of one are added as binary numbers of one bit, and
 /// only the sixteens are counted one by one (W. Harley's and R. Seal's method).
 fn count_blocks(blocks: &[[u8; BLOCK_BYTES]]) -> u64 {
-    let ones_of = |lanes: Lanes| lanes.map(u64::count_ones).iter().sum::<u32>();
     let mut digits = [[0; 4]; 4];
     let mut sixteens = 0;
     for block in blocks {
         let (words, _) = block.as_chunks::<8>();
-        let lanes = |place: usize| -> Lanes {
-            std::array::from_fn(|lane| u64::from_ne_bytes(words[place * 4 + lane]))
-        };
-        let mut carries: [Lanes; 8] =
-            std::array::from_fn(|pair| add(&mut digits[0], lanes(2 * pair), lanes(2 * pair + 1)));
+        let (words, _) = words.as_chunks::<4>();
+        let mut carries = [[0; 4]; 8];
+        for (carry, pair) in carries.iter_mut().zip(words.chunks_exact(2)) {
+            *carry = add(&mut digits[0], lanes(&pair[0]), lanes(&pair[1]));
+        }
         for (digit, pairs) in digits[1..].iter_mut().zip([4, 2, 1]) {
             for pair in 0..pairs {
                 carries[pair] = add(digit, carries[2 * pair], carries[2 * pair + 1]);
             }
         }
-        sixteens += u64::from(ones_of(carries[0]));
+        sixteens += ones_of(carries[0]);
     }
     let digits = digits.iter().rev();
-    digits.fold(sixteens, |sum, &lanes| 2 * sum + u64::from(ones_of(lanes)))
+    digits.fold(sixteens, |sum, &lanes| 2 * sum + ones_of(lanes))
+}
+
+#[inline(always)]
+fn lanes(words: &[[u8; 8]; 4]) -> Lanes {
+    let [a, b, c, d] = words;
+    [
+        u64::from_ne_bytes(*a),
+        u64::from_ne_bytes(*b),
+        u64::from_ne_bytes(*c),
+        u64::from_ne_bytes(*d),
+    ]
+}
+
+#[inline(always)]
+fn ones_of([a, b, c, d]: Lanes) -> u64 {
+    u64::from(a.count_ones() + b.count_ones() + c.count_ones() + d.count_ones())
 }
 
 /// Adds two numbers of one bit in each place to a third; the carries.
 #[inline(always)]
 fn add(sum: &mut Lanes, one: Lanes, other: Lanes) -> Lanes {
-    std::array::from_fn(|lane| {
+    let mut carries = [0; 4];
+    for lane in 0..4 {
         let (a, b, c) = (sum[lane], one[lane], other[lane]);
         sum[lane] = a ^ b ^ c;
-        a & b | (a ^ b) & c
-    })
+        carries[lane] = a & b | (a ^ b) & c;
+    }
+    carries
 }
 
 pub(in crate::execute::resp) fn bitpos(call: &mut Call<'_>) -> Outcome {

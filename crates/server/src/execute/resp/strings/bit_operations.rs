@@ -68,11 +68,15 @@ impl Logic {
 
     /// Writes the bytes from `at` on; what a source lacks is zero.
     fn combine(self, sources: &[&[u8]], at: usize, out: &mut [u8]) {
-        let mut scratch = [0; BLOCK_BYTES];
+        let scratch_bytes = match self.needs_scratch() {
+            true => out.len().min(BLOCK_BYTES),
+            false => 0,
+        };
+        let mut scratch = vec![0; scratch_bytes];
         let blocks = out.chunks_mut(BLOCK_BYTES).zip((at..).step_by(BLOCK_BYTES));
         for (number, (block, at)) in blocks.enumerate() {
-            let scratch = &mut scratch[..block.len()];
-            if number > 0 && self.needs_scratch() {
+            let scratch = &mut scratch[..block.len().min(scratch_bytes)];
+            if number > 0 {
                 scratch.fill(0);
             }
             self.combine_block(sources, at, block, scratch);
@@ -83,7 +87,8 @@ impl Logic {
         !matches!(self, Logic::And | Logic::Or | Logic::Xor | Logic::Not)
     }
 
-    /// The same of few bytes. `scratch` is as long as `out` and zero, and is left with anything.
+    /// The same of few bytes. `scratch`, if it is needed, is as long as `out` and zero, and is left
+    /// with anything.
     fn combine_block(self, sources: &[&[u8]], at: usize, out: &mut [u8], scratch: &mut [u8]) {
         let bytes = out.len();
         let part = |source: &[u8]| {
