@@ -184,9 +184,18 @@ struct Reader<'l> {
 
 impl Reader<'_> {
     fn value(&self, input: &mut &[u8], depth: usize) -> Result<Value> {
+        let part = self.part(input, depth)?;
+        self.value_of(part, input, depth)
+    }
+
+    /// The next part of the reply; what is in it follows.
+    fn part<'i>(&self, input: &mut &'i [u8], depth: usize) -> Result<Part<'i>> {
         self.shared.tick(self.lua)?;
         let part = value::read(input).filter(|_| depth <= DEPTH_MAX);
-        let part = part.ok_or_else(|| Error::runtime("the command's reply cannot be read"))?;
+        part.ok_or_else(|| Error::runtime("the command's reply cannot be read"))
+    }
+
+    fn value_of(&self, part: Part<'_>, input: &mut &[u8], depth: usize) -> Result<Value> {
         Ok(match part {
             Part::Simple(text) => self.field("ok", self.text(text)?)?,
             Part::Error(text) => self.field("err", self.text(text)?)?,
@@ -222,7 +231,15 @@ impl Reader<'_> {
     fn array(&self, count: usize, input: &mut &[u8], depth: usize) -> Result<Value> {
         let table = self.lua.create_table_with_capacity(count, 0)?;
         for place in 1..=count {
-            table.raw_set(place, self.value(input, depth + 1)?)?;
+            let part = self.part(input, depth + 1)?;
+            match part {
+                // Text goes into the table without a reference of its own, which costs less.
+                Part::Bulk(bytes) if let Ok(text) = std::str::from_utf8(bytes) => {
+                    self.shared.check_room(self.lua, text.len())?;
+                    table.raw_set(place, text)?;
+                }
+                part => table.raw_set(place, self.value_of(part, input, depth + 1)?)?,
+            }
         }
         Ok(Value::Table(table))
     }
