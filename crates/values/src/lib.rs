@@ -24,8 +24,8 @@ mod plan; // pages that changes need
 mod edit; // changing a value: entries, splits, merges
 mod split; // nodes that are too full or too empty
 mod pages; // changing a value: allocating, freeing and moving pages
-mod append; // entries that come in order to a value that is made
 mod table; // members by hash
+mod append; // entries that come in order to a value that is made
 mod ordered; // members by key
 mod sequence; // elements by position
 mod check; // whether a value is sound

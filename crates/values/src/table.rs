@@ -1,8 +1,8 @@
 //! Table: members in the order of a secret hash.
 //!
-//! A leaf has the members of a range of hashes, in their order. A slot has sixteen bits of the hash,
-//! so a look-up compares hardly any other member. Where a hash belongs in a leaf is found by
-//! hashing some members: hashes are spread evenly, so the position can be guessed.
+//! A leaf has the members of a range of hashes, in their order. A slot has sixteen bits of the
+//! hash, so a look-up compares hardly any other member. Where a hash belongs in a leaf is found by
+//! an interpolation search, which hashes some members: hashes are spread evenly.
 //!
 //! The hash is keyed by a seed of the value's own, and is unknown to clients but for what a scan's
 //! cursors tell of it: its upper bits. Nodes are cut by their bytes, so members that are chosen to
@@ -15,9 +15,9 @@ use crate::page::{NONE, Page};
 use crate::view::{Spot, Tree, View};
 use cellar_engine::ValueBytes;
 
-/// Guesses of a position in a leaf before the rest is halved: hashes may lie unevenly in a short
-/// range.
-const GUESSES_MAX: usize = 6;
+/// Steps of the interpolation search in a leaf before the rest is halved: hashes may lie unevenly
+/// in a short range.
+const INTERPOLATIONS_MAX: usize = 6;
 /// Bits of a hash that a cursor does not have: one is below 2^53, as clients keep it.
 const CURSOR_SHIFT: u32 = 11;
 
@@ -126,10 +126,10 @@ impl<'a> View<'a> {
         }
         let (node, hasher) = (self.page(leaf.page), Hasher::of(self.seed()));
         let (mut least, mut most) = self.hash_range(leaf);
-        let (mut low, mut high, mut guesses) = (0, node.len(), 0);
+        let (mut low, mut high, mut steps) = (0, node.len(), 0);
         while low < high {
             let between = high - low;
-            let guess = if guesses < GUESSES_MAX {
+            let guess = if steps < INTERPOLATIONS_MAX {
                 let share = hash.saturating_sub(least) as f64 / (most - least).max(1) as f64;
                 (share * between as f64) as usize
             } else {
@@ -142,7 +142,7 @@ impl<'a> View<'a> {
             } else {
                 (high, most) = (at, found);
             }
-            guesses += 1;
+            steps += 1;
         }
         low
     }
