@@ -4,13 +4,16 @@
 //! so that requests wait for no more than that. What is asked for meanwhile is checked by the
 //! request itself (`store/unchecked.rs`).
 //!
+//! Beside requests the threads pause for as long as each step took. A lower priority would not do:
+//! a thread that has the lock of a shard, and is kept from its processor, keeps requests waiting.
+//!
 //! Why: docs/decisions/0085. Tests: tests/unchecked.rs.
 
-use super::Cache;
-use crate::state::StateOptions;
+use std::time::Duration;
 
-/// By how much the threads give way to others: the system's nice value.
-const NICE: i32 = 10;
+use super::Cache;
+use crate::clock::Stopwatch;
+use crate::state::StateOptions;
 
 impl Cache {
     /// Whether items of a killed process are not checked yet.
@@ -27,9 +30,24 @@ impl Cache {
         options.checks_later_above.is_some_and(|most| bytes > most) && !options.verify
     }
 
-    /// Checks all items that a killed process left and that are not checked yet, by so many threads
-    /// that let others go first, as long as `goes_on` says so; whether none is left.
+    /// Checks all items that a killed process left and that are not checked yet, by so many
+    /// threads, as long as `goes_on` says so; whether none is left.
     pub fn check_left(&self, threads: usize, goes_on: impl Fn() -> bool + Sync) -> bool {
+        self.check_all(threads, &goes_on, |_| ())
+    }
+
+    /// The same in half of each thread's time, while requests are served.
+    pub fn check_beside(&self, threads: usize, goes_on: impl Fn() -> bool + Sync) -> bool {
+        self.check_all(threads, &goes_on, std::thread::sleep)
+    }
+
+    /// Calls `pause` after each step with the time that it took.
+    fn check_all(
+        &self,
+        threads: usize,
+        goes_on: &(impl Fn() -> bool + Sync),
+        pause: fn(Duration),
+    ) -> bool {
         let Some(attached) = &self.attached else {
             return true;
         };
@@ -38,12 +56,13 @@ impl Cache {
         }
         let threads = threads.clamp(1, self.shards.len());
         let check = |first: usize| {
-            give_way();
             let mut is_left = true;
             while is_left && goes_on() {
                 is_left = false;
                 for at in (first..self.shards.len()).step_by(threads) {
+                    let stopwatch = Stopwatch::start();
                     is_left |= self.check_step(at) && goes_on();
+                    pause(Duration::from_micros(stopwatch.us()));
                 }
             }
         };
@@ -71,10 +90,4 @@ impl Cache {
         std::thread::yield_now();
         is_left
     }
-}
-
-/// Has the system prefer other threads to the calling one.
-fn give_way() {
-    // SAFETY: the call takes three numbers, and changes the calling thread's priority alone.
-    unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, NICE) };
 }

@@ -1,7 +1,7 @@
 //! Checker: checks the items of a killed server while this one serves.
 //!
-//! The engine's threads do it and give way to the event loops. What a request asks for is checked
-//! by that request.
+//! The engine's threads do it, in half of their time. What a request asks for is checked by that
+//! request.
 //!
 //! Why: docs/decisions/0085. Page: docs/guide/restart.md. Tests: tests/restart.rs.
 
@@ -72,7 +72,7 @@ fn check(state: &State, is_stopped: &AtomicBool) {
         // Relaxed: a flag that orders nothing.
         !is_stopped.load(Ordering::Relaxed)
     };
-    if state.cache.check_left(state.settings.threads, goes_on)
+    if state.cache.check_beside(state.settings.threads, goes_on)
         && let Some(restored) = state.cache.restored()
     {
         tracing::info!(
