@@ -83,7 +83,10 @@ else
     echo "there is no Valkey, so it is left out" >&2
     newest=()
 fi
-peers=(--memcached "$(program memcached)" --redis "$(program redis-server)" ${newest[@]+"${newest[@]}"})
+# Those of the system, unless MEMCACHED and REDIS name others, or `off`.
+memcached=${MEMCACHED:-$(program memcached)}
+redis=${REDIS:-$(program redis-server)}
+peers=(--memcached "$memcached" --redis "$redis" ${newest[@]+"${newest[@]}"})
 
 # A part that takes servers, traces or a program of its own; any other takes nothing.
 run_ads() { measure ads "${cellar[@]}"; }
@@ -117,13 +120,13 @@ serve() {
 }
 
 run_expiry() {
-    measure expiry "${cellar[@]}" --memcached off --redis "$(program redis-server)" \
+    measure expiry "${cellar[@]}" --memcached off --redis "$redis" \
         ${newest[@]+"${newest[@]}"}
 }
 
 run_churn() { measure churn "${cellar[@]}" "${peers[@]}"; }
 
-run_tls() { measure tls "${cellar[@]}" --redis "$(program redis-server)"; }
+run_tls() { measure tls "${cellar[@]}" --redis "$redis"; }
 
 run_cluster() { measure cluster "${cellar[@]}" --etcd "$(program etcd)"; }
 
@@ -167,7 +170,7 @@ run_contest() {
 
 # Of Redis' kind the one that is named last takes part: ARGS="--peer valkey=PATH".
 run_collections() {
-    measure collections "${cellar[@]}" --redis "$(program redis-server)" \
+    measure collections "${cellar[@]}" --redis "$redis" \
         --redis-benchmark "$(program redis-benchmark)" ${newest[@]+"${newest[@]}"}
 }
 
