@@ -98,16 +98,23 @@ fn who_stored_a_large_value_finds_it_nearly_as_often_as_in_one_list_of_all() {
     }
 }
 
-/// Replaces some of eight long values again and again, for which there is room several times over,
-/// and sees that none is evicted; `beside` runs around each replacement.
-fn replace_without_evictions(beside: impl Fn(&Timed, Key<'_>, &dyn Fn())) {
-    const LONG: usize = 3 << 20;
-    let timed = Timed::with(Config {
+/// Bytes of a long value.
+const LONG: usize = 3 << 20;
+
+/// A cache of four shards that takes values of any length.
+fn for_long_values() -> Timed {
+    Timed::with(Config {
         shards: Some(4),
         seed: Some(3),
         value_bytes_max: Config::VALUE_BYTES_LIMIT,
         ..Config::with_memory(MEMORY)
-    });
+    })
+}
+
+/// Replaces some of eight long values again and again, for which there is room several times over,
+/// and sees that none is evicted; `beside` runs around each replacement.
+fn replace_without_evictions(beside: impl Fn(&Timed, Key<'_>, &dyn Fn())) {
+    let timed = for_long_values();
     let store = |name: &str| {
         let key = timed.cache.key(name.as_bytes()).unwrap();
         let draft = timed.cache.draft(key, LONG).unwrap();
@@ -144,13 +151,7 @@ fn no_live_value_leaves_while_values_that_were_read_when_they_left_hold_memory()
 /// Fills the cache with long values that live and others that `die` makes end, all at once, and
 /// sees that as many long ones find their room without an eviction.
 fn follow_those_that_ended(dying: Space, living: Space, die: impl Fn(&Timed)) {
-    const LONG: usize = 3 << 20;
-    let timed = Timed::with(Config {
-        shards: Some(4),
-        seed: Some(3),
-        value_bytes_max: Config::VALUE_BYTES_LIMIT,
-        ..Config::with_memory(MEMORY)
-    });
+    let timed = for_long_values();
     let store = |space: Space, name: &str, ttl_ms: Option<u64>| {
         let key = timed.cache.key_in(space, name.as_bytes()).unwrap();
         let options = SetOptions {

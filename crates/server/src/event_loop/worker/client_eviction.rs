@@ -205,17 +205,25 @@ impl Worker {
         ];
         buffers.extend(connection.stream.take_ahead());
         let (unfinished, bytes) = (connection.unfinished.take(), connection.noted_bytes);
-        let pass = self.common.state.exclusive_lock.enter(self.index);
-        let context = Context::new(&self.common.state, &self.counters, &pass);
-        let output = &mut connection.output;
-        connection
-            .link
-            .refuse(Refusal::ClientMemory, context, output);
-        drop(pass);
-        connection.end_after_output();
         connection.unsent = true;
-        connection.start_transfer(self.now_ms);
         self.leave_requests(buffers, unfinished, bytes);
+        self.refuse(slot, Refusal::ClientMemory);
+    }
+
+    /// Tells a client why its connection ends, behind the replies that wait, unless a reply goes
+    /// on; nothing more of it is executed.
+    pub(super) fn refuse(&mut self, slot: u32, refusal: Refusal) {
+        let Some(connection) = self.table.get_mut(slot) else {
+            return;
+        };
+        if connection.unfinished.is_none() {
+            let pass = self.common.state.exclusive_lock.enter(self.index);
+            let context = Context::new(&self.common.state, &self.counters, &pass);
+            let output = &mut connection.output;
+            connection.link.refuse(refusal, context, output);
+        }
+        connection.end_after_output();
+        connection.start_transfer(self.now_ms);
         self.note_held(slot);
         self.enqueue(slot);
     }

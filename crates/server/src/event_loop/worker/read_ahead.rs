@@ -15,7 +15,7 @@
 use super::Worker;
 use crate::clients::budget::AheadGrant;
 use crate::event_loop::connection::Connection;
-use crate::execute::{Context, Refusal};
+use crate::execute::Refusal;
 use crate::net::listener::peer_address;
 use crate::net::stream::Received;
 
@@ -146,18 +146,9 @@ impl Worker {
         self.counters.connections_pipeline_closed.add(1);
         self.pipeline_report
             .note(connection, kept_bytes, self.now_ms);
-        if connection.unfinished.is_none() {
-            let pass = self.common.state.exclusive_lock.enter(self.index);
-            let context = Context::new(&self.common.state, &self.counters, &pass);
-            let output = &mut connection.output;
-            connection.link.refuse(Refusal::Pipeline, context, output);
-        }
-        connection.end_after_output();
-        connection.start_transfer(self.now_ms);
         let chunks = connection.stream.take_ahead();
         self.leave_buffers(chunks);
         self.release_ahead(token);
-        self.note_held(slot);
-        self.enqueue(slot);
+        self.refuse(slot, Refusal::Pipeline);
     }
 }

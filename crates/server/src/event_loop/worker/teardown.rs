@@ -181,15 +181,15 @@ impl Worker {
 
     /// Lets go of a request that is answered, in the next turns if it is long.
     pub(super) fn leave_buffer(&mut self, buffer: Vec<u8>) {
-        let bytes = buffer.len();
-        if bytes >= LONG_BUFFER_BYTES_MIN {
-            self.teardowns.push(Teardown {
-                buffers: vec![buffer],
-                bytes,
-                ..Teardown::default()
-            });
-            self.publish_torn_down();
+        if buffer.len() >= LONG_BUFFER_BYTES_MIN {
+            self.leave_buffers(vec![buffer]);
         }
+    }
+
+    /// Frees buffers in the next turns.
+    pub(super) fn leave_buffers(&mut self, buffers: Vec<Vec<u8>>) {
+        let bytes = buffers.iter().map(Vec::len).sum();
+        self.leave_requests(buffers, None, bytes);
     }
 
     /// Frees requests and replies of a connection that held so many bytes, in the next turns.
@@ -200,23 +200,14 @@ impl Worker {
         bytes: usize,
     ) {
         buffers.retain(|buffer| !buffer.is_empty());
-        self.teardowns.push(Teardown {
+        let teardown = Teardown {
             unfinished,
             buffers,
             bytes,
             ..Teardown::default()
-        });
-        self.publish_torn_down();
-    }
-
-    /// Frees buffers in the next turns.
-    pub(super) fn leave_buffers(&mut self, buffers: Vec<Vec<u8>>) {
-        if !buffers.is_empty() {
-            self.teardowns.push(Teardown {
-                bytes: buffers.iter().map(Vec::len).sum(),
-                buffers,
-                ..Teardown::default()
-            });
+        };
+        if !teardown.is_empty() {
+            self.teardowns.push(teardown);
             self.publish_torn_down();
         }
     }
