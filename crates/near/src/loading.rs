@@ -23,7 +23,7 @@ use std::thread::ThreadId;
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
-use rapidhash::fast::RandomState;
+use rapidhash::quality::RandomState;
 
 use crate::local::{InsertOptions, LocalOf};
 

@@ -31,7 +31,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rapidhash::fast::RandomState;
+use rapidhash::quality::RandomState;
 
 use self::counters::{Counters, cores};
 use self::entry::{Deadline, StoredEntry};

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
-use rapidhash::fast::RandomState;
+use rapidhash::quality::RandomState;
 use smallvec::SmallVec;
 
 use super::entry::{Deadline, StoredEntry};
