@@ -440,7 +440,7 @@ fn what_clients_leave_behind_is_taken_apart_and_counts_no_more() {
     ];
     wait_for(&mut other, "PUBSUB NUMSUB name:4999", "[name:4999, :8]");
     wait_for(&mut other, "PUBSUB NUMPAT", ":4000");
-    assert!(daemon.stat("client_memory") > 8 * 14_000 * 512 / 2);
+    daemon.wait_for_stat("client_memory", |bytes| bytes > 8 * 14_000 * 512 / 2);
     drop(all);
     wait_for(&mut other, "PUBSUB CHANNELS", "[]");
     wait_for(&mut other, "PUBSUB NUMPAT", ":0");
