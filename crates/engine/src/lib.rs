@@ -7,6 +7,7 @@
 //! The modules stand in layer order: a module imports only modules declared above it.
 
 pub mod clock; // time
+pub mod vector; // loops compiled for wide registers
 mod space; // key spaces and kinds of values
 pub mod error; // what the engine refuses, and why
 mod serialize; // the encoding of what a clean stop saves

@@ -16,6 +16,8 @@ mod sparse;
 
 use std::ops::Range;
 
+use cellar_engine::vector::Wide;
+
 use sparse::{Raise, Start, Stretch};
 
 /// Registers of a HyperLogLog.
@@ -123,15 +125,10 @@ pub fn telling(count: u64) -> ([u8; 8], usize) {
 /// [`Flaw::Corrupted`], and some registers are raised.
 pub fn merge(bytes: &[u8], dense: &mut [u8]) -> Result<(), Flaw> {
     if is_dense(bytes) {
-        let (ours, _) = dense[HEAD_BYTES..].as_chunks_mut::<8>();
-        let (theirs, _) = bytes[HEAD_BYTES..].as_chunks::<8>();
-        for (ours, theirs) in ours.chunks_exact_mut(3).zip(theirs.chunks_exact(3)) {
-            let [a, b, c, d] = groups(ours);
-            let [e, f, g, h] = groups(theirs);
-            let (a, b, c, d) = (highest(a, e), highest(b, f), highest(c, g), highest(d, h));
-            ours[0] = (a | b << 48).to_le_bytes();
-            ours[1] = (b >> 16 | c << 32).to_le_bytes();
-            ours[2] = (c >> 32 | d << 16).to_le_bytes();
+        let (ours, theirs) = (&mut dense[HEAD_BYTES..], &bytes[HEAD_BYTES..]);
+        match Wide::of_processor() {
+            Some(wide) => wide.run(|| merge_dense(theirs, ours)),
+            None => merge_dense(theirs, ours),
         }
         return Ok(());
     }
@@ -348,11 +345,27 @@ fn set_dense(bytes: &mut [u8], index: usize, value: u8) {
     set_register(&mut bytes[at..], bit, value);
 }
 
+/// Raises the registers of one dense HyperLogLog to those of another; both without their heads.
+#[inline(always)]
+fn merge_dense(theirs: &[u8], ours: &mut [u8]) {
+    let (ours, _) = ours.as_chunks_mut::<8>();
+    let (theirs, _) = theirs.as_chunks::<8>();
+    for (ours, theirs) in ours.chunks_exact_mut(3).zip(theirs.chunks_exact(3)) {
+        let [a, b, c, d] = groups(ours);
+        let [e, f, g, h] = groups(theirs);
+        let (a, b, c, d) = (highest(a, e), highest(b, f), highest(c, g), highest(d, h));
+        ours[0] = (a | b << 48).to_le_bytes();
+        ours[1] = (b >> 16 | c << 32).to_le_bytes();
+        ours[2] = (c >> 32 | d << 16).to_le_bytes();
+    }
+}
+
 /// The registers of a group of eight with an even number, and the bit above each.
 const EVEN: u64 = 0x03f0_3f03_f03f;
 const ABOVE: u64 = 0x0400_4004_0040;
 
 /// The four groups of eight dense registers, 48 bits each, that lie in three words.
+#[inline(always)]
 fn groups(words: &[[u8; 8]]) -> [u64; 4] {
     const GROUP: u64 = 0xffff_ffff_ffff;
     let a = u64::from_le_bytes(words[0]);
@@ -367,24 +380,27 @@ fn groups(words: &[[u8; 8]]) -> [u64; 4] {
 }
 
 /// The higher one of each two registers of two groups.
+#[inline(always)]
 fn highest(one: u64, other: u64) -> u64 {
-    let even = highest_even(one & EVEN, other & EVEN);
-    even | highest_even(one >> 6 & EVEN, other >> 6 & EVEN) << 6
+    let mask = at_least(one, other) | at_least(one >> 6, other >> 6) << 6;
+    other ^ (one ^ other) & mask
 }
 
-fn highest_even(one: u64, other: u64) -> u64 {
+/// The bits of each even register of a group that is at least that of another.
+#[inline(always)]
+fn at_least(one: u64, other: u64) -> u64 {
     // Above a register that is at least the other one, the bit stays; none borrows from the next.
-    let at_least = ((one | ABOVE) - other) & ABOVE;
-    let mask = at_least - (at_least >> 6);
-    one & mask | other & !mask
+    let above = ((one & EVEN | ABOVE) - (other & EVEN)) & ABOVE;
+    above - (above >> 6)
 }
 
 /// Registers that lie in three words.
 const TRIPLE: usize = 32;
 
-/// The registers of a dense HyperLogLog that are not zero: 32 at a time, of which some are not, and
-/// the first one of these. Each of the four has eight registers, each in a byte.
-fn triples_set(bytes: &[u8]) -> impl Iterator<Item = (usize, [u64; 4])> {
+/// The groups of a dense HyperLogLog: those of three words at a time that are not all zero, and the
+/// first register of these.
+#[inline(always)]
+fn groups_set(bytes: &[u8]) -> impl Iterator<Item = (usize, [u64; 4])> {
     let (words, _) = bytes[HEAD_BYTES..].as_chunks::<8>();
     let (triples, _) = words.as_chunks::<3>();
     let set = (0..).zip(triples);
@@ -392,7 +408,7 @@ fn triples_set(bytes: &[u8]) -> impl Iterator<Item = (usize, [u64; 4])> {
         let [one, two, three] = [one, two, three].map(|word| u64::from_le_bytes(*word));
         one | two | three != 0
     });
-    set.map(|(triple, words)| (triple * TRIPLE, groups(words).map(spread)))
+    set.map(|(triple, words)| (triple * TRIPLE, groups(words)))
 }
 
 /// The registers of a group, each in a byte.
@@ -404,25 +420,37 @@ fn spread(group: u64) -> u64 {
 
 /// The registers of a dense HyperLogLog that are not zero, and their values.
 fn values_set(dense: &[u8]) -> impl Iterator<Item = (usize, u8)> {
-    triples_set(dense).flat_map(|(first, eights)| {
-        let values = eights.into_iter().flat_map(u64::to_le_bytes);
+    groups_set(dense).flat_map(|(first, groups)| {
+        let eights = groups.into_iter().map(spread);
+        let values = eights.flat_map(u64::to_le_bytes);
         (first..).zip(values).filter(|&(_, value)| value > 0)
     })
 }
 
 /// How many registers of a dense HyperLogLog have each value.
 fn histogram_of(dense: &[u8]) -> [usize; 64] {
-    // Of neighbours with one value none waits for the other's sum.
-    let mut sums = [[0_usize; 64]; 4];
+    const PAIR_BITS: usize = 2 * REGISTER_BITS;
+    const PAIR: u64 = (1 << PAIR_BITS) - 1;
+    // Two neighbours are counted at once, by the values of both.
+    let mut pairs = [[0_u16; 64]; 64];
     let mut looked_at = 0;
-    for (_, eights) in triples_set(dense) {
+    for (_, groups) in groups_set(dense) {
         looked_at += TRIPLE;
-        for value in eights.into_iter().flat_map(u64::to_le_bytes).enumerate() {
-            sums[value.0 % 4][usize::from(value.1 & 63)] += 1;
+        for group in groups {
+            for at in (0..8 * REGISTER_BITS).step_by(PAIR_BITS) {
+                pairs.as_flattened_mut()[(group >> at & PAIR) as usize] += 1;
+            }
         }
     }
-    sums[0][0] += REGISTERS - looked_at;
-    std::array::from_fn(|value| sums.iter().map(|sum| sum[value]).sum())
+    let mut histogram = [0; 64];
+    histogram[0] = (REGISTERS - looked_at) as u16;
+    for (second, row) in pairs.iter().enumerate() {
+        for (sum, count) in histogram.iter_mut().zip(row) {
+            *sum += count;
+        }
+        histogram[second] += row.iter().sum::<u16>();
+    }
+    histogram.map(usize::from)
 }
 
 /// How many elements there are if so many registers have each value.

@@ -7,6 +7,7 @@
 use std::ops::Range;
 
 use cellar_engine::Handle;
+use cellar_engine::vector::Wide;
 use cellar_protocol::resp::Reply;
 use cellar_protocol::resp::number::parse_integer;
 
@@ -103,7 +104,11 @@ fn count_ones(value: &[u8], bits: Range<usize>) -> i64 {
     let edges = (value[first] & head).count_ones() + (value[last] & tail).count_ones();
     let (blocks, rest) = value[first + 1..last].as_chunks::<BLOCK_BYTES>();
     let rest: u32 = rest.iter().map(|byte| byte.count_ones()).sum();
-    count_blocks(blocks) as i64 + i64::from(rest + edges)
+    let blocks = match Wide::of_processor() {
+        Some(wide) => wide.run(|| count_blocks(blocks)),
+        None => count_blocks(blocks),
+    };
+    blocks as i64 + i64::from(rest + edges)
 }
 
 /// Words that are added bit by bit, side by side: as many as two registers of any processor hold.
@@ -113,6 +118,7 @@ const BLOCK_BYTES: usize = 16 * size_of::<Lanes>();
 
 /// How many bits are set in blocks: the words of one are added as binary numbers of one bit, and
 /// only the sixteens are counted one by one (W. Harley's and R. Seal's method).
+#[inline(always)]
 fn count_blocks(blocks: &[[u8; BLOCK_BYTES]]) -> u64 {
     let mut digits = [[0; 4]; 4];
     let mut sixteens = 0;
