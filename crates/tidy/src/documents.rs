@@ -250,7 +250,19 @@ fn decision(file: &File) -> Vec<Finding> {
             "a line tells `Date: ...` and `Status: ...`",
         ));
     }
+    let answer = answer(&file.text);
+    if !answer.contains(|c: char| c.is_ascii_digit()) {
+        let what = "the first paragraph below `## Decision` answers the question with a number";
+        findings.push(Finding::new(file, 0, what));
+    }
     findings
+}
+
+/// The first paragraph of a decision's answer.
+fn answer(decision: &str) -> &str {
+    let section = decision.split_once("## Decision\n");
+    let section = section.map_or("", |(_, section)| section.trim_start());
+    section.split("\n\n").next().unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -323,14 +335,20 @@ mod tests {
     #[test]
     fn a_decision_without_its_sections_is_found() {
         let sections = DECISION_SECTIONS
-            .map(|name| format!("## {name}\ntext\n"))
+            .map(|name| format!("## {name}\nIt takes 2 s.\n\n"))
             .concat();
         let good = format!("# 0001 Crates\nDate: 2026-01-01. Status: accepted\n{sections}");
         assert!(decision(&file("docs/decisions/0001-crates-and-layers.md", &good)).is_empty());
-        let bad = good.replace("## Rejected\n", "");
-        assert_eq!(
-            decision(&file("docs/decisions/0001-crates-and-layers.md", &bad)).len(),
-            1
-        );
+        for bad in [
+            good.replace("## Rejected\n", ""),
+            good.replacen("2 s", "long", 2),
+            good.replace(
+                "Decision\nIt takes 2 s.",
+                "Decision\nIt does.\n\nIt takes 2 s.",
+            ),
+        ] {
+            let found = decision(&file("docs/decisions/0001-crates-and-layers.md", &bad));
+            assert_eq!(found.len(), 1, "{bad}");
+        }
     }
 }
