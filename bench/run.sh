@@ -154,7 +154,7 @@ run_dead() {
         files+=("$scratch/cluster-$cluster.csv")
         python3 "$generator" "$cluster" "$requests" 300000 24 > "${files[-1]}"
     done
-    measure dead "${files[@]}" --title "Dead memory when live items leave" \
+    measure dead "${files[@]}" --title "Reclaimable memory when live items are evicted" \
         --memory 16MiB,64MiB,256MiB,1GiB --baseline lru --stretch 10% --resize-overwrites 0.5 \
         --roomy 400%
     rm "${files[@]}"
