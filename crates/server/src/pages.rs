@@ -219,7 +219,7 @@ fn not_allowed(allowed: String) -> Page {
     let mut page = Page::error(
         405,
         "method_not_allowed",
-        "the path does not support this method",
+        "the path does not support this method; the header Allow lists the supported ones",
     );
     page.headers.push(("Allow", allowed));
     page

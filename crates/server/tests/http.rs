@@ -236,6 +236,71 @@ fn a_value_lives_as_long_as_its_parameter_or_its_header_says() {
 }
 
 #[test]
+fn an_error_shows_the_value_that_is_wrong() {
+    let daemon = Daemon::start(&["--max-value", "1KiB"]);
+    let mut http = Http::to(&daemon);
+    let long = "x".repeat(300);
+    let batch: Vec<String> = (0..1_001).map(|id| format!("\"{id}\"")).collect();
+    let batch = format!("{{\"ids\":[{}]}}", batch.join(","));
+    for (request, body, shown) in [
+        (
+            "PUT /v1/cache/k?ttl=soon",
+            "v",
+            "'soon': the TTL is not valid",
+        ),
+        (
+            "PUT /v1/cache/k?ttl=%22%5C",
+            "v",
+            "'\"\\': the TTL is not valid",
+        ),
+        (
+            "PUT /v1/cache/k?tll=5",
+            "v",
+            "unknown parameter 'tll'; this path has: ttl",
+        ),
+        (
+            "PUT /v1/cache/k?ttl=5&ttl=6",
+            "v",
+            "the parameter 'ttl' occurs twice",
+        ),
+        (
+            "POST /v1/cache/k/incr?delta=many",
+            "",
+            "'many' is not a 64-bit number",
+        ),
+        (
+            "POST /v1/cache/batch/get",
+            &batch,
+            "at most 1000 keys, this one has 1001",
+        ),
+        (
+            "DELETE /v1/cache",
+            "",
+            "the header Allow lists the supported ones",
+        ),
+        (
+            &format!("PUT /v1/cache/k?ttl={long}"),
+            "v",
+            &format!("'{}':", &long[..200]),
+        ),
+        (
+            &format!("PUT /v1/cache/{}", long.repeat(219)),
+            "v",
+            "65535 bytes, this one has 65700",
+        ),
+    ] {
+        let refused = http.ask(
+            request,
+            &["Content-Type: application/json"],
+            body.as_bytes(),
+        );
+        let document: serde_json::Value = serde_json::from_slice(&refused.body).unwrap();
+        let message = document["error"]["message"].as_str().unwrap();
+        assert!(message.contains(shown), "{request:.60}: {message}");
+    }
+}
+
+#[test]
 fn a_client_that_has_the_value_is_told_so() {
     let daemon = Daemon::start(&[]);
     let mut http = Http::to(&daemon);

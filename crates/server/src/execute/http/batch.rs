@@ -19,11 +19,10 @@ use crate::net::output::Output;
 /// Bytes after which an answer goes on in the next chunk.
 const PIECE_BYTES: usize = 32 << 10;
 
-const TOO_MANY: Failure = Failure::new(
-    Status::CONTENT_TOO_LARGE,
-    "batch_too_large",
-    "a batch has at most 1000 keys",
-);
+fn too_many(keys: usize) -> Failure {
+    let message = format!("a batch has at most {BATCH_KEYS_MAX} keys, this one has {keys}");
+    Failure::new(Status::CONTENT_TOO_LARGE, "batch_too_large", "").says(message)
+}
 
 /// An item whose key another node of the cluster keeps: a batch is not sent elsewhere as a whole.
 const ELSEWHERE: Failure = Failure::new(Status::CONFLICT, "moved", "");
@@ -128,7 +127,7 @@ pub(super) fn get(call: &mut Call<'_>) -> Outcome {
     let [] = parameters::take(&call.request.target, [])?;
     let Ids { ids } = message::document(call)?;
     if ids.len() > BATCH_KEYS_MAX {
-        return Err(TOO_MANY);
+        return Err(too_many(ids.len()));
     }
     for id in &ids {
         call.check_key(id.as_bytes())?;
@@ -169,7 +168,7 @@ pub(super) fn put(call: &mut Call<'_>) -> Outcome {
     }
     let BatchBody { items } = message::document(call)?;
     if items.len() > BATCH_KEYS_MAX {
-        return Err(TOO_MANY);
+        return Err(too_many(items.len()));
     }
     // Nothing is stored of a batch with a message that is none.
     let messages = items.iter().map(|item| item.check(call));

@@ -31,7 +31,7 @@ pub(super) struct Failure {
     pub(super) status: Status,
     /// A word for programs.
     pub(super) code: &'static str,
-    /// A sentence for people; without control characters, quotes or backslashes.
+    /// A sentence for people, as it stands between the quotes of a JSON string.
     pub(super) message: Cow<'static, str>,
     /// Further fields, each with its line end.
     pub(super) fields: Cow<'static, str>,
@@ -67,15 +67,35 @@ impl Failure {
         Failure::new(Status::BAD_REQUEST, code, message)
     }
 
+    /// The same with a message that has the values of this request.
+    pub(super) fn says(self, message: String) -> Failure {
+        Failure {
+            message: Cow::Owned(message),
+            ..self
+        }
+    }
+
     /// The path has no such method, but these.
     pub(super) const fn not_allowed(fields: &'static str) -> Failure {
         Failure {
             status: Status::METHOD_NOT_ALLOWED,
             code: "method_not_allowed",
-            message: Cow::Borrowed("the path does not support this method"),
+            message: Cow::Borrowed(
+                "the path does not support this method; the header Allow lists the supported ones",
+            ),
             fields: Cow::Borrowed(fields),
         }
     }
+}
+
+/// How much of a client's text an error has at most.
+const SHOWN_BYTES_MAX: usize = 200;
+
+/// A text of a client for a message: cut short, and escaped for the JSON string around it.
+pub(super) fn shown(text: &str) -> String {
+    let text = &text[..text.floor_char_boundary(SHOWN_BYTES_MAX)];
+    let quoted = serde_json::Value::from(text).to_string();
+    quoted[1..quoted.len() - 1].to_owned()
 }
 
 pub(super) const NO_PERMISSION: Failure = Failure::new(
@@ -99,14 +119,13 @@ pub(super) const PRECONDITION_FAILED: Failure = Failure::new(
 impl From<Error> for Failure {
     fn from(error: Error) -> Failure {
         match error {
-            Error::TooLarge { max, .. } => Failure {
-                message: Cow::Owned(format!("a value has at most {max} bytes")),
-                ..Failure::new(Status::CONTENT_TOO_LARGE, "content_too_large", "")
-            },
-            Error::KeyLength { max, .. } => Failure {
-                message: Cow::Owned(format!("a key has at most {max} bytes")),
-                ..Failure::new(Status::URI_TOO_LONG, "key_too_long", "")
-            },
+            Error::TooLarge { .. } => {
+                Failure::new(Status::CONTENT_TOO_LARGE, "content_too_large", "")
+                    .says(error.to_string())
+            }
+            Error::KeyLength { .. } => {
+                Failure::new(Status::URI_TOO_LONG, "key_too_long", "").says(error.to_string())
+            }
             Error::StateFull => Failure::new(
                 Status::INSUFFICIENT_STORAGE,
                 "state_full",

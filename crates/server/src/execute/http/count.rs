@@ -8,7 +8,7 @@ use std::cell::Cell;
 use cellar_engine::{Change, Deadline, Item, Key, Kind};
 use cellar_protocol::http::{Mark, Status};
 
-use super::call::{Call, DONE, Failure, NOT_FOUND, Outcome, WRONG_KIND};
+use super::call::{Call, DONE, Failure, NOT_FOUND, Outcome, WRONG_KIND, shown};
 use super::parameters;
 use crate::clients::events::Class;
 
@@ -89,10 +89,10 @@ fn number(text: Option<&str>, default: i64) -> Result<i64, Failure> {
     };
     let is_plain = !text.starts_with('+');
     let number = text.parse().ok().filter(|_| is_plain);
-    number.ok_or(Failure::bad(
-        "bad_parameter",
-        "the parameter is not a 64-bit number",
-    ))
+    number.ok_or_else(|| {
+        let message = format!("'{}' is not a 64-bit number", shown(text));
+        Failure::bad("bad_parameter", "").says(message)
+    })
 }
 
 /// The number that a value holds; memcached may have left spaces behind it.

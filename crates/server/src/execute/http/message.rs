@@ -17,7 +17,7 @@ use cellar_protocol::http::{Mark, Request, Status};
 use serde::de::{Deserialize, Deserializer, Visitor};
 use serde_json::value::RawValue;
 
-use super::call::{Call, DONE, Failure, NOT_FOUND, Outcome, WRONG_KIND};
+use super::call::{Call, DONE, Failure, NOT_FOUND, Outcome, WRONG_KIND, shown};
 use super::parameters::{self, BAD_TTL, milliseconds};
 use super::write::{self, LENGTH_REQUIRED, StoreOrder};
 use crate::config::limits::DOCUMENT_BYTES_MAX;
@@ -191,8 +191,6 @@ impl Message<'_> {
     }
 }
 
-/// How much of a parser's reason an error has at most.
-const REASON_BYTES_MAX: usize = 200;
 const BAD_JSON: Failure = Failure::bad("bad_json", "the body is not the JSON that this path takes");
 const BAD_BASE64: Failure = Failure::bad(
     "bad_base64",
@@ -214,32 +212,23 @@ pub(super) fn document<'a, T: Deserialize<'a>>(call: &Call<'a>) -> Result<T, Fai
         ));
     }
     // Checked as a whole, at once, instead of each string for itself.
-    let text = std::str::from_utf8(call.request.body).map_err(|error| Failure {
-        message: Cow::Owned(format!(
-            "the body is not UTF-8 after {} bytes",
-            error.valid_up_to(),
-        )),
-        ..BAD_JSON
+    let text = std::str::from_utf8(call.request.body).map_err(|error| {
+        let bytes = error.valid_up_to();
+        BAD_JSON.says(format!("the body is not UTF-8 after {bytes} bytes"))
     })?;
     serde_json::from_str(text).map_err(|error| not_understood(&error))
 }
 
-/// Where a parser stopped, and why. Its reason can quote the document, so it is cut short and
-/// escaped for the string of JSON that it becomes part of.
+/// Where a parser stopped, and why. Its reason can quote the document.
 fn not_understood(error: &serde_json::Error) -> Failure {
     let reason = error.to_string();
     // Its own place stands at its end.
     let reason = reason.rsplit_once(" at line ").map_or("", |(text, _)| text);
-    let reason = &reason[..reason.floor_char_boundary(REASON_BYTES_MAX)];
-    let quoted = serde_json::Value::from(reason).to_string();
-    let reason = &quoted[1..quoted.len() - 1];
+    let reason = shown(reason);
     let (line, column) = (error.line(), error.column());
-    Failure {
-        message: Cow::Owned(format!(
-            "the body is not the JSON that this path takes: line {line}, column {column}: {reason}"
-        )),
-        ..BAD_JSON
-    }
+    BAD_JSON.says(format!(
+        "the body is not the JSON that this path takes: line {line}, column {column}: {reason}"
+    ))
 }
 
 /// Whether the Content-Type is that of JSON before its first semicolon.

@@ -9,7 +9,7 @@ use cellar_engine::Deadline;
 use cellar_protocol::http::target::decode_percent;
 use cellar_protocol::http::{Mark, Target};
 
-use super::call::{Call, Failure};
+use super::call::{Call, Failure, shown};
 use crate::config::protocol::Protocol;
 use crate::config::settings::units::parse_duration_ms;
 
@@ -18,6 +18,10 @@ pub(super) const BAD_TTL: Failure = Failure::bad(
     "the TTL is not valid; write a number of seconds or a duration such as 500ms, 30s, 10m or 2h, \
      not 0",
 );
+
+fn bad_ttl(text: &str) -> Failure {
+    BAD_TTL.says(format!("'{}': {}", shown(text), BAD_TTL.message))
+}
 
 /// The time to live of what stays until it is evicted, whatever the server's default is.
 pub(super) const NEVER: &str = "never";
@@ -35,12 +39,13 @@ pub(super) fn take<'a, const N: usize>(
         let Some(place) = names.iter().position(|known| *known == name) else {
             let message = match names.as_slice() {
                 [] => "this path has no parameters".to_owned(),
-                names => format!("unknown parameter; this path has: {}", names.join(", ")),
+                names => format!(
+                    "unknown parameter '{}'; this path has: {}",
+                    shown(name),
+                    names.join(", ")
+                ),
             };
-            return Err(Failure {
-                message: Cow::Owned(message),
-                ..Failure::bad("unknown_parameter", "")
-            });
+            return Err(Failure::bad("unknown_parameter", "").says(message));
         };
         let Some(text) = decode_percent(value.as_bytes()).and_then(text) else {
             return Err(Failure::bad(
@@ -49,7 +54,8 @@ pub(super) fn take<'a, const N: usize>(
             ));
         };
         if values[place].replace(text).is_some() {
-            return Err(Failure::bad("bad_parameter", "a parameter occurs twice"));
+            let message = format!("the parameter '{name}' occurs twice");
+            return Err(Failure::bad("bad_parameter", "").says(message));
         }
     }
     Ok(values)
@@ -69,7 +75,7 @@ pub(super) fn milliseconds(text: &str) -> Result<u64, Failure> {
     } else {
         parse_duration_ms(text).ok()
     };
-    ms.filter(|ms| *ms > 0).ok_or(BAD_TTL)
+    ms.filter(|ms| *ms > 0).ok_or_else(|| bad_ttl(text))
 }
 
 impl Call<'_> {

@@ -140,10 +140,8 @@ fn body_bytes_max(prepared: &Prepared<'_>, body: Body, context: Context<'_>) -> 
 }
 
 fn too_large(bytes_max: usize) -> Failure {
-    Failure {
-        message: format!("the body is too long; at most {bytes_max} bytes are allowed").into(),
-        ..Failure::new(Status::CONTENT_TOO_LARGE, "content_too_large", "")
-    }
+    let message = format!("the body is too long; at most {bytes_max} bytes are allowed");
+    Failure::new(Status::CONTENT_TOO_LARGE, "content_too_large", "").says(message)
 }
 
 /// Answers a request whose body is not wanted. A client that waits for leave to send it may send
