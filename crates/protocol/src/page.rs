@@ -9,9 +9,9 @@ use crate::{memcached, resp};
 #[must_use]
 pub fn commands() -> String {
     format!(
-        "# Commands\n\n\
-         Generated from `crates/protocol/src/memcached/command.rs` and\n\
-         `crates/protocol/src/resp/command/table.rs`; do not edit.\n\n\
+        "<!-- Generated from crates/protocol/src/memcached/command.rs and\n\
+         crates/protocol/src/resp/command/table.rs; do not edit. -->\n\n\
+         # Commands\n\n\
          {}\n{}",
         memcached::command::section(),
         resp::command::section()

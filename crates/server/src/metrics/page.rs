@@ -7,29 +7,29 @@ use super::text::{Family, MetricType};
 use crate::observe::counters::Counters;
 
 const HEAD: &str = "\
+<!-- Written from the tables in crates/server/src/observe/counters.rs and crates/server/src/metrics;
+do not edit by hand (CELLAR_BLESS=1 cargo test -p cellar --test server docs:: regenerates it). -->
+
 # Metrics
 
-Written from the tables in `crates/server/src/observe/counters.rs` and `crates/server/src/metrics/`;
-do not edit by hand (`CELLAR_BLESS=1 cargo test -p cellar --test server docs::` regenerates it).
-
-A count only increases, from zero at start. A gauge goes up and down. A histogram counts by size.
-Three places show the metrics: `/metrics` over HTTP for Prometheus, memcached's `stats`, where
-`stats reset` resets the counts, and, for the important ones, the console and `cellar top`.
-`deploy/` has a Grafana dashboard and alert rules.
+`/metrics` over HTTP has all metrics for Prometheus, and memcached's `stats` has many of them. The
+console and `cellar top` show the important ones. [deploy/](../deploy/README.md) has a Grafana
+dashboard and alert rules. Counters start at 0 when the server starts; `stats reset` also sets those
+of `stats` to 0.
 
 With `--otlp http://127.0.0.1:4318` the server also sends all metrics of `/metrics` to an
 OpenTelemetry collector, every `--otlp-interval`, with the same names. It uses OTLP over HTTP with
-Protocol Buffers, and cumulative sums since the start. A background thread does this. If the
-collector does not accept the metrics, the server logs it once.
+Protocol Buffers, and cumulative sums since the start. If the collector does not accept the metrics,
+the server logs it once.
 ";
 
 const COLUMNS: &str = "\
-| name | at `/metrics` | in `stats` | kind | meaning |
+| name | at `/metrics` | in `stats` | type | meaning |
 |---|---|---|---|---|
 ";
 
 const FAMILY_COLUMNS: &str = "\
-| at `/metrics` | labels | kind | meaning |
+| at `/metrics` | labels | type | meaning |
 |---|---|---|---|
 ";
 
@@ -47,7 +47,7 @@ const DEPRECATED_HEAD: &str = "\
 ";
 
 const SECTIONS: [(&str, &str); FAMILIES.len()] = [
-    ("More of Cellar's own", HISTOGRAM),
+    ("Further metrics", HISTOGRAM),
     ("Cluster", "Nodes of a cluster have these in addition.\n"),
     (
         "Names of the memcached exporter",
@@ -89,13 +89,13 @@ pub fn page() -> String {
 }
 
 fn line(name: &str, stat: &str, kind: MetricType, help: &str) -> String {
-    let (shown, stat, kind_word) = (prometheus_name(name, kind), code(stat), kind.word());
-    format!("| `{name}` | `{shown}` | {stat} | {kind_word} | {help} |\n")
+    let (shown, stat, kind) = (prometheus_name(name, kind), code(stat), kind.name());
+    format!("| `{name}` | `{shown}` | {stat} | {kind} | {help} |\n")
 }
 
 fn family_line(family: &Family) -> String {
     let labels: Vec<String> = family.labels.split(',').map(code).collect();
-    let (labels, kind) = (labels.join(", "), family.kind.word());
+    let (labels, kind) = (labels.join(", "), family.kind.name());
     format!(
         "| `{}` | {labels} | {kind} | {} |\n",
         family.name, family.help

@@ -19,18 +19,9 @@ pub enum MetricType {
 }
 
 impl MetricType {
-    /// What documentation calls it.
-    #[must_use]
-    pub fn word(self) -> &'static str {
-        match self {
-            MetricType::Count => "count",
-            MetricType::Gauge => "gauge",
-            MetricType::Histogram => "histogram",
-        }
-    }
-
     /// What Prometheus calls it.
-    fn name(self) -> &'static str {
+    #[must_use]
+    pub fn name(self) -> &'static str {
         match self {
             MetricType::Count => "counter",
             MetricType::Gauge => "gauge",

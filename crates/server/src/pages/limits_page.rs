@@ -37,10 +37,10 @@ use crate::observe::history::HISTORY_BYTES_MAX;
 use crate::observe::hot_keys::HOT_KEYS_BYTES_MAX;
 
 const HEAD: &str = "\
-# Limits
+<!-- Written from the bounds in the sources of crates/server; do not edit by hand
+(CELLAR_BLESS=1 cargo test -p cellar --test server docs:: regenerates it). -->
 
-Written from the bounds in the sources of `crates/server`; do not edit by hand
-(`CELLAR_BLESS=1 cargo test -p cellar --test server docs::` regenerates it).
+# Limits
 
 `--memory` limits items, index and bookkeeping. The process uses at most the sum of this table in
 addition, and most rows only if the feature is in use:

@@ -3,10 +3,10 @@
 use super::TABLE;
 
 const HEAD: &str = "\
-# Settings
+<!-- Written from the table in crates/server/src/config/settings/table.rs; do not edit by hand
+(CELLAR_BLESS=1 cargo test -p cellar --test server docs:: regenerates it). -->
 
-Written from the table in `crates/server/src/config/settings/table.rs`; do not edit by hand
-(`CELLAR_BLESS=1 cargo test -p cellar --test server docs::` regenerates it).
+# Settings
 
 You can set a setting in three places. A flag overrides an environment variable, a variable
 overrides the settings file, and the file overrides the default. An unknown flag, variable or key,
