@@ -102,22 +102,25 @@ fn who_stored_a_large_value_finds_it_nearly_as_often_as_in_one_list_of_all() {
 const LONG: usize = 3 << 20;
 
 /// A cache of four shards that takes values of any length.
-fn for_long_values() -> Timed {
+fn for_long_values(memory: usize) -> Timed {
     Timed::with(Config {
         shards: Some(4),
         seed: Some(3),
         value_bytes_max: Config::VALUE_BYTES_LIMIT,
-        ..Config::with_memory(MEMORY)
+        ..Config::with_memory(memory)
     })
 }
 
-/// Replaces some of eight long values again and again, for which there is room several times over,
-/// and sees that none is evicted; `beside` runs around each replacement.
-fn replace_without_evictions(beside: impl Fn(&Timed, Key<'_>, &dyn Fn())) {
-    let timed = for_long_values();
+/// Replaces some of eight values of `long` bytes again and again, for which `memory` has room
+/// twice over, and sees that none is evicted; `beside` runs around each replacement.
+fn replace_without_evictions(
+    (memory, long): (usize, usize),
+    beside: impl Fn(&Timed, Key<'_>, &dyn Fn()),
+) {
+    let timed = for_long_values(memory);
     let store = |name: &str| {
         let key = timed.cache.key(name.as_bytes()).unwrap();
-        let draft = timed.cache.draft(key, LONG).unwrap();
+        let draft = timed.cache.draft(key, long).unwrap();
         timed.cache.commit(draft, &SetOptions::default()).unwrap();
         timed.clock.advance_ms(1);
     };
@@ -135,23 +138,26 @@ fn replace_without_evictions(beside: impl Fn(&Timed, Key<'_>, &dyn Fn())) {
 
 #[test]
 fn no_live_value_leaves_while_overwritten_ones_hold_memory() {
-    replace_without_evictions(|_, _, store| store());
+    replace_without_evictions((MEMORY, LONG), |_, _, store| store());
 }
 
 #[test]
 fn no_live_value_leaves_while_values_that_were_read_when_they_left_hold_memory() {
-    // Whoever moves a value reads the old one until the new one is there.
-    replace_without_evictions(|timed, key, store| {
-        let reader = timed.cache.get_handle(key);
-        store();
-        drop(reader);
-    });
+    // Whoever moves a value reads the old one until the new one is there. An extent of a shorter
+    // value goes back whole as soon as its last reader has gone.
+    for memory_and_long in [(MEMORY, LONG), (MEMORY / 4, 1 << 20)] {
+        replace_without_evictions(memory_and_long, |timed, key, store| {
+            let reader = timed.cache.get_handle(key);
+            store();
+            drop(reader);
+        });
+    }
 }
 
 /// Fills the cache with long values that live and others that `die` makes end, all at once, and
 /// sees that as many long ones find their room without an eviction.
 fn follow_those_that_ended(dying: Space, living: Space, die: impl Fn(&Timed)) {
-    let timed = for_long_values();
+    let timed = for_long_values(MEMORY);
     let store = |space: Space, name: &str, ttl_ms: Option<u64>| {
         let key = timed.cache.key_in(space, name.as_bytes()).unwrap();
         let options = SetOptions {

@@ -281,8 +281,14 @@ impl Log {
         bytes
     }
 
-    /// Gives a piece back of an extent that holds nothing; how many bytes.
+    /// Gives back the extents whose last reader has gone, or a piece of one that holds nothing; how
+    /// many bytes.
     pub(crate) fn release_piece(&mut self) -> usize {
+        let before = self.resident_bytes;
+        self.collect_drained();
+        if self.resident_bytes < before {
+            return before - self.resident_bytes;
+        }
         loop {
             let Some(position) = self.partial.iter().rposition(|&one| !self.is_pinned(one)) else {
                 return 0;

@@ -199,7 +199,6 @@ impl Log {
     /// Gives memory that holds nothing back to the budget: a piece of an extent, or else a free
     /// segment. How many bytes that were; none if there is none.
     pub(crate) fn release_free(&mut self) -> usize {
-        self.collect_drained();
         match self.release_piece() {
             0 => self.release_segment(),
             bytes => bytes,
