@@ -219,9 +219,19 @@ impl ManualClock {
     #[inline]
     pub fn hold(&self) {
         // Relaxed: the time orders nothing but itself.
-        let now = self.now_ms.load(Ordering::Relaxed);
-        self.my_place().0.store(now + 1, Ordering::Relaxed);
-        HELD.set((self.address(), now));
+        self.hold_at(self.now_ms.load(Ordering::Relaxed));
+    }
+
+    /// The same at a moment that lies ahead for no thread; see [`Clock::settled`].
+    pub fn hold_settled(&self) {
+        self.hold_at(self.settled().0);
+    }
+
+    #[inline]
+    fn hold_at(&self, now_ms: u64) {
+        // Relaxed: the time orders nothing but itself.
+        self.my_place().0.store(now_ms + 1, Ordering::Relaxed);
+        HELD.set((self.address(), now_ms));
     }
 
     /// Shows the calling thread how the clock goes on.

@@ -326,7 +326,8 @@ fn everything_that_tells_the_time_tells_the_same() {
     }
 }
 
-/// A client whose clock another thread moves all the time, 1 ms at a time.
+/// A client whose clock another thread moves all the time, 1 ms at a time, and which lets keys
+/// expire that are due.
 struct Hurry {
     clock: LoopClock,
     state: State,
@@ -359,6 +360,8 @@ impl Hurry {
             scope.spawn(|| {
                 while !is_done.load(Ordering::Relaxed) {
                     self.clock.advance_ms(1);
+                    let (observer, cache) = (&self.state.observer, &self.state.cache);
+                    observer.expire_due(cache, &self.clock);
                 }
             });
             let replies = self.client.feed(frames.as_bytes(), &self.state);
@@ -379,8 +382,12 @@ fn no_key_expires_within_a_script() {
         end
         return redis.call('GET', KEYS[1])";
     let mut hurry = Hurry::new();
-    let reply = hurry.ask(&[&["EVAL", COUNT, "1", "k"], &["PTTL", "k"]]);
-    assert!(reply.starts_with("$4\r\n3001\r\n:"), "{reply}");
+    // With notifications the server lets keys expire on time, from a thread of its own.
+    for events in ["", "KEx"] {
+        hurry.ask(&[&["CONFIG", "SET", "notify-keyspace-events", events]]);
+        let reply = hurry.ask(&[&["EVAL", COUNT, "1", "k"], &["PTTL", "k"]]);
+        assert!(reply.starts_with("$4\r\n3001\r\n:"), "{events}: {reply}");
+    }
     // The counter is no immortal one.
     hurry.clock.advance_ms(2);
     assert_eq!(hurry.ask(&[&["EXISTS", "k"]]), ":0\r\n");

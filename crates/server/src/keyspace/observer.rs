@@ -20,6 +20,7 @@ use crate::config::settings::Settings;
 use crate::keyspace::databases::Databases;
 use crate::keyspace::deadlines::Deadlines;
 use crate::keyspace::watching::{Mark, Watching};
+use crate::system::clock::LoopClock;
 use cellar_values::{HASH, Hash, Set, has_member_deadlines, hash, without_expired};
 
 /// One who waits for a value, among the reasons to hear of changes: the other ones are fewer.
@@ -352,12 +353,18 @@ impl Observer {
         }
     }
 
-    /// Looks at keys whose deadlines have passed, which lets them expire; nothing to do costs one
-    /// load. Returns the engine's moment, in milliseconds, at which the next one is due.
-    pub fn expire_due(&self, cache: &Cache) -> u64 {
+    /// Looks at keys whose deadlines have passed for every thread, which lets them expire; nothing
+    /// to do costs one load. Returns the engine's moment, in milliseconds, at which to look again.
+    pub fn expire_due(&self, cache: &Cache, clock: &LoopClock) -> u64 {
+        let now_ms = cache.now().0;
+        if self.deadlines.first_ms() > now_ms {
+            return self.deadlines.first_ms();
+        }
+        let _held = clock.hold_settled();
         for _ in 0..DUE_MAX {
             let Some(due) = self.deadlines.take_due(cache.now().0) else {
-                break;
+                // What a script still sees is due when the script has ended.
+                return self.deadlines.first_ms().max(now_ms + 1);
             };
             if let Ok(key) = cache.key_in(due.space, &due.name) {
                 self.meet_key(key, cache);

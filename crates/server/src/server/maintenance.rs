@@ -87,7 +87,7 @@ pub(crate) fn start(
         }
         full.tell(&state);
         begin_turn();
-        let due_ms = state.observer.expire_due(&state.cache);
+        let due_ms = state.observer.expire_due(&state.cache, &clock);
         let now_ms = state.cache.now().0;
         let pause = pause.min(Duration::from_millis(due_ms.saturating_sub(now_ms)));
         state.observer.tracking.broadcast();

@@ -173,6 +173,14 @@ impl LoopClock {
         HeldClock(Some(self))
     }
 
+    /// Has the engine's clock stand still for the calling thread, until the result is dropped, at a
+    /// moment that lies ahead for no thread: what it lets expire is over for a script, too.
+    #[must_use]
+    pub fn hold_settled(&self) -> HeldClock<'_> {
+        self.engine.hold_settled();
+        HeldClock(Some(self))
+    }
+
     /// Microseconds since the clock's start.
     #[inline]
     #[must_use]
