@@ -57,6 +57,22 @@ fn messages_come_to_channels_and_patterns() {
 }
 
 #[test]
+fn an_exec_that_is_refused_discards_the_transaction() {
+    let daemon = Daemon::start(&["--password", "secret"]);
+    let mut client = Client::connect(&daemon);
+    client.check(
+        "EXEC => -EXECABORT Transaction discarded because of: NOAUTH Authentication required.
+        AUTH secret => +OK
+        MULTI => +OK
+        SET a b => +QUEUED
+        EXEC now => -EXECABORT Transaction discarded because of: wrong number of arguments for \
+         'exec' command
+        EXEC => -ERR EXEC without MULTI
+        EXISTS a => :0",
+    );
+}
+
+#[test]
 fn a_subscriber_that_speaks_resp2_may_ask_for_little() {
     let daemon = Daemon::start(&[]);
     let mut client = Client::connect(&daemon);
@@ -72,6 +88,11 @@ fn a_subscriber_that_speaks_resp2_may_ask_for_little() {
     assert_eq!(
         client.run("CLIENT ID"),
         error(&format!("ERR Can't execute 'client|id': {refused}"))
+    );
+    let discarded = "EXECABORT Transaction discarded because of";
+    assert_eq!(
+        client.run("EXEC"),
+        error(&format!("{discarded}: Can't execute 'exec': {refused}"))
     );
     assert_eq!(client.run("PING"), bulks(&["pong", ""]));
     assert_eq!(client.run("PING hello"), bulks(&["pong", "hello"]));

@@ -358,8 +358,10 @@ fn execute_checked(
             Flow::Continue
         }
         Err(Failure::NoRoomYet) => return Flow::Again,
-        Err(failure) => {
-            if let Some(transaction) = &mut session.transaction {
+        Err(mut failure) => {
+            if command.is_some_and(|command| command.verb == Verb::Exec) {
+                failure = transaction::abort(session, context.state, &failure);
+            } else if let Some(transaction) = &mut session.transaction {
                 transaction.spoil();
             }
             if let Some(command) = command.filter(|command| command.subcommands.is_empty()) {

@@ -11,13 +11,14 @@ use cellar_protocol::resp::{Command, Verb};
 
 use super::call::{Call, DONE, Outcome};
 use super::failure::Failure;
-use super::session::note_queued;
+use super::session::{Session, note_queued};
 
 use super::session::queue::Transaction;
 use super::{run, scripts, slots};
 use crate::clients::exclusive_lock::ExclusiveReason;
 use crate::config::limits::REPLY_BYTES_MAX;
 use crate::execute::section::{Reach, Wish, keys_of};
+use crate::state::State;
 use crate::system::clock::Stopwatch;
 
 /// Whether a command runs at once, even between MULTI and EXEC.
@@ -44,6 +45,17 @@ pub(super) fn discard(call: &mut Call<'_>) -> Outcome {
     note_queued(&call.session.client, None);
     call.session.unwatch(call.context.state);
     call.ok()
+}
+
+/// Discards the transaction whose EXEC was refused; how Redis says that and why.
+pub(super) fn abort(session: &mut Session, state: &State, reason: &Failure) -> Failure {
+    if session.transaction.take().is_some() {
+        note_queued(&session.client, None);
+    }
+    session.unwatch(state);
+    let line = reason.line();
+    let reason = line.strip_prefix("ERR ").unwrap_or(&line);
+    Failure::Text(format!("EXECABORT Transaction discarded because of: {reason}").into())
 }
 
 pub(super) fn exec(call: &mut Call<'_>) -> Outcome {
