@@ -699,3 +699,48 @@ fn memory_is_changed_while_it_runs() {
         );
     }
 }
+
+#[test]
+fn info_keysizes_counts_the_lengths_of_all_values() {
+    let daemon = Daemon::start(&[]);
+    let mut client = Client::connect(&daemon);
+    for number in 0..10_000 {
+        client.run(&format!("SET key:{number} twelve-bytes"));
+    }
+    for command in [
+        // With an empty value behind the blank.
+        "SET empty ",
+        "SETRANGE long 1500 x",
+        "RPUSH list 1 2 3 4 5",
+        "SADD set 1",
+        "SADD timed a b c",
+        "SEXPIRE timed 100 MEMBERS 1 a",
+        "ZADD sorted 1 a 2 b",
+        "HSET hash a 1 b 2 c 3 d 4",
+        "SELECT 3",
+        "RPUSH list 1",
+        "SET number 7",
+    ] {
+        client.run(command);
+    }
+    let expected = "# Keysizes\r\n\
+         db0_distrib_strings_sizes:0=1,8=10000,1K=1\r\n\
+         db0_distrib_lists_items:4=1\r\n\
+         db0_distrib_sets_items:1=1,2=1\r\n\
+         db0_distrib_zsets_items:2=1\r\n\
+         db0_distrib_hashes_items:4=1\r\n\
+         db3_distrib_strings_sizes:1=1\r\n\
+         db3_distrib_lists_items:1=1\r\n";
+    assert_eq!(text(client.run("INFO keysizes")), expected);
+    let both = text(client.run("INFO keysizes modules"));
+    assert_eq!(both, format!("# Modules\r\n\r\n{expected}"));
+    for general in ["INFO", "INFO all", "INFO everything"] {
+        let shown = text(client.run(general));
+        assert!(
+            !shown.contains("Keysizes"),
+            "{general}: it looks at all keys"
+        );
+    }
+    let in_script = client.run("EVAL return(redis.call('INFO','keysizes')) 0");
+    assert_eq!(text(in_script), expected);
+}

@@ -49,6 +49,11 @@ fn the_keys_that_cost_most_bytes_come_first() {
     client.check("HOTKEYS GET => nil\nHOTKEYS STOP => nil\nHOTKEYS RESET => +OK");
     client.run(&format!("SET wide {}", "x".repeat(1_000)));
     client.check("SET thin x => +OK\nHOTKEYS START METRICS 2 CPU NET COUNT 2 => +OK");
+    let info = client.run("INFO").shown();
+    assert!(
+        info.contains("# Hotkeys\r\nhotkeys-tracking-active:1"),
+        "{info}"
+    );
     for _ in 0..5 {
         client.run("GET wide");
     }

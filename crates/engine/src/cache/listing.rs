@@ -15,7 +15,7 @@ use crate::key::Key;
 use crate::options::ScanCursor;
 use crate::outcome::{Item, KeyFacts, Uses};
 use crate::shard::Shard;
-use crate::space::Space;
+use crate::space::{Kind, Space};
 use crate::store::{Located, Store};
 
 /// Buckets that one call of [`Cache::keys`] visits at most.
@@ -77,6 +77,25 @@ impl Cache {
             let (space, key) = store.name_of(located);
             each(space, key);
             (key.len(), true)
+        })
+    }
+
+    /// The same as [`Cache::keys`], for callers that need no more than the length of each value: of
+    /// a string in bytes, of another value as `len` counts it.
+    pub fn lengths(
+        &self,
+        cursor: ScanCursor,
+        len: impl Fn(Item<'_>) -> usize,
+        mut each: impl FnMut(Space, Kind, usize),
+    ) -> Option<ScanCursor> {
+        self.list(cursor, SCAN_ENTRIES, |store, located, now| {
+            let facts = store.facts(located, now);
+            let length = match facts.kind {
+                Kind::STRING => facts.value_bytes,
+                _ => store.with_item(located, &len),
+            };
+            each(facts.space, facts.kind, length);
+            (facts.key.len(), true)
         })
     }
 

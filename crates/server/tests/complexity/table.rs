@@ -351,9 +351,11 @@ pub(crate) const RESP: &[Row] = resp_rows! {
     "config config|get config|set config|resetstat config|rewrite config|help":
         "256 patterns", "more are refused",
         ["CONFIG GET *", "CONFIG GET {stars}"];
-    "dbsize info time lastsave role lolwut module module|list module|help replicaof slaveof \
-     failover": "all sections",
-        "a constant number of sums", ["DBSIZE", "INFO everything", "TIME"];
+    "info": "the lengths of a million keys", "4,096 keys per step; other sections at once",
+        ["INFO everything", "INFO keysizes"];
+    "dbsize time lastsave role lolwut module module|list module|help replicaof slaveof \
+     failover": "all databases",
+        "a constant number of sums", ["DBSIZE", "TIME"];
     "latency latency|doctor latency|graph latency|histogram latency|history latency|latest \
      latency|reset latency|help slowlog slowlog|get slowlog|len slowlog|reset slowlog|help \
      commandlog commandlog|get commandlog|len commandlog|reset commandlog|help":

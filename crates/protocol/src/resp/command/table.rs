@@ -654,7 +654,7 @@ commands! {
     Flushdb "flushdb" -1 [WRITE DANGEROUS] NONE Server "1.0.0" "Removes all keys of the database."
         "O(1); the memory is freed in the background";
     Info "info" -1 [LOADING STALE DANGEROUS] NONE Server "1.0.0" "Shows the server in sections."
-        "O(1)";
+        "O(1); O(N) with keysizes, for all N keys";
     Lastsave "lastsave" 1 [LOADING STALE FAST DANGEROUS] NONE Server "1.0.0"
         "Returns the start time of the server; nothing is saved." "O(1)";
     Latency "latency" -2 [] NONE Server "2.8.13" "Shows slow events." "O(N) for N entries" {

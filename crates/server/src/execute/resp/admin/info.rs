@@ -3,6 +3,7 @@
 //! What has no counterpart here and is looked for by exporters or libraries stands at the value
 //! that says so: no replica, nothing saved, not loading.
 
+mod key_sizes; // how long values are, counted when it is asked for
 mod recent; // fields of later versions
 
 use std::fmt::{Display, Write};
@@ -39,7 +40,7 @@ struct InfoFacts<'c> {
 /// A section: its name, whether it is shown unless asked for, and what writes it.
 type Section = (&'static str, bool, fn(&InfoFacts<'_>, &mut InfoText));
 
-const SECTIONS: [Section; 14] = [
+const SECTIONS: [Section; 15] = [
     ("Server", true, server),
     ("TLS", true, recent::tls),
     ("Clients", true, clients),
@@ -57,6 +58,10 @@ const SECTIONS: [Section; 14] = [
         text.field("cluster_enabled", u8::from(is_node));
     }),
     ("Keyspace", true, keyspace),
+    ("Hotkeys", true, |facts, text| {
+        let is_active = facts.call.context.state.hot_keys.is_active();
+        text.field("hotkeys-tracking-active", u8::from(is_active));
+    }),
 ];
 
 /// The answer as it grows.
@@ -102,6 +107,9 @@ pub(in crate::execute::resp) fn info(call: &mut Call<'_>) -> Outcome {
         }
         text
     };
+    if has("keysizes") {
+        return key_sizes::append(call, text.0);
+    }
     call.reply().verbatim(&text.0);
     DONE
 }
