@@ -66,6 +66,9 @@ const FIELDS_BYTES: [usize; 256] = {
 /// Bytes of the length of a value that is edited, so that the header stays as long as it is while
 /// the value grows and shrinks.
 const PADDED_LENGTH_BYTES: usize = 5;
+/// Longest string that has such a length once a part of it was written: it marks the string as
+/// changed. Of longer strings nobody asks for that.
+pub(crate) const MARKED_BYTES_MAX: usize = 64;
 
 /// Room for the longest header.
 pub(crate) const HEADER_BYTES_MAX: usize = 48;
@@ -313,7 +316,8 @@ impl Spec {
         }
         // An empty key, too, so that a hole's header never reaches into the value.
         let is_odd = self.key_bytes == 0 || self.key_bytes > PLAIN_KEY_BYTES_MAX;
-        if self.key_bytes > 255 || (fields == 0 && is_odd) {
+        // A changed string, so that who reads only plain headers need not look for the mark.
+        if self.key_bytes > 255 || (fields == 0 && (is_odd || self.is_edited)) {
             fields |= FIELD_KEY_16;
         }
         fields
@@ -702,6 +706,26 @@ mod tests {
             };
             for width in DeadlineEncoding::WIDTHS {
                 check_round_trip(spec, DeadlineEncoding::new(4_000, width));
+            }
+        }
+    }
+
+    #[test]
+    fn a_short_string_that_is_edited_is_read_back_as_one() {
+        for key_bytes in [0, 16, 251, 256] {
+            for value_bytes in [0, 1, MARKED_BYTES_MAX] {
+                for deadline in [Deadline::NEVER, Deadline::at(Instant(9_000))] {
+                    let spec = Spec {
+                        key_bytes,
+                        value_bytes,
+                        deadline,
+                        is_edited: true,
+                        ..PLAIN
+                    };
+                    for width in DeadlineEncoding::WIDTHS {
+                        check_round_trip(spec, DeadlineEncoding::new(4_000, width));
+                    }
+                }
             }
         }
     }

@@ -136,6 +136,8 @@ pub struct KeyFacts<'a> {
     pub idle_s: u64,
     /// The item's version, zero if none was ever asked for.
     pub version: u64,
+    /// Whether it is a string of at most 64 bytes of which a part was written after it was stored.
+    pub changed: bool,
     /// Whether the item was ever fetched.
     pub fetched: bool,
     /// How often it was used of late, as eviction counts it: 0 to 3.

@@ -10,7 +10,7 @@ use std::cell::Cell;
 use crate::clock::{Deadline, Instant};
 use crate::error::Error;
 use crate::extend::slack_bytes;
-use crate::item::Spec;
+use crate::item::{MARKED_BYTES_MAX, Spec};
 use crate::key::Key;
 use crate::observer::Happened;
 use crate::options::{Apply, Change, Splice};
@@ -262,6 +262,7 @@ impl Shard {
         let spec = Spec {
             kind,
             flags: before.map_or(0, |before| before.flags),
+            is_edited: value_bytes <= MARKED_BYTES_MAX,
             ..self.next_spec(key, old, value_bytes, deadline, now)
         };
         let in_place = old.filter(|old| self.store.grows_in_place(old, &spec));

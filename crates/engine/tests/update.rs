@@ -216,3 +216,57 @@ fn a_splice_writes_over_parts_and_leaves_what_is_being_read() {
     assert!(!splice(&cache), "there is nothing to write over");
     cache.audit().unwrap();
 }
+
+/// Writes `bytes` over the value of a key, from a place on.
+fn write_over(cache: &Cache, key: &[u8], at: usize, bytes: &[u8]) {
+    let key = cache.key(key).unwrap();
+    let written = cache.update(key, &mut Vec::new(), |_, scratch| {
+        scratch.extend(bytes);
+        let len = bytes.len();
+        let change = Change::Splice {
+            parts: vec![Splice { at, from: 0, len }],
+            bytes_min: at + len,
+            deadline: Deadline::NEVER,
+        };
+        ((), change)
+    });
+    written.unwrap();
+}
+
+#[test]
+fn a_short_string_is_marked_as_changed_until_it_is_stored_as_a_whole() {
+    let timed = Timed::new(8 << 20);
+    let cache = &timed.cache;
+    let is_changed = |name: &[u8]| {
+        let key = cache.key(name).unwrap();
+        cache.facts(key, |facts| facts.changed).unwrap()
+    };
+    for (name, len) in [("short", 1), ("edge", 64), ("long", 65)] {
+        timed.set(name, &vec![b'1'; len], None).unwrap();
+        assert!(!is_changed(name.as_bytes()), "{name}");
+        write_over(cache, name.as_bytes(), 0, b"2");
+        assert_eq!(is_changed(name.as_bytes()), len <= 64, "{name}");
+    }
+    // Neither another deadline nor a move by compaction takes the mark away.
+    let key = cache.key(b"short").unwrap();
+    let touch = Lookup {
+        touch: Some(timed.deadline(Some(1 << 40))),
+        ..Lookup::default()
+    };
+    cache.lookup(key, &touch, |_| ()).unwrap();
+    assert!(is_changed(b"short"));
+    for number in 0..200_000_u32 {
+        let name = format!("other{number}");
+        timed.set(&name, &[0; 100], None).unwrap();
+        if number % 100 == 0 {
+            assert_eq!(
+                cache.get(key, |item| item.value.to_vec()).as_deref(),
+                Some(&b"2"[..])
+            );
+        }
+    }
+    assert!(cache.stats().copied > 0);
+    assert!(is_changed(b"short"));
+    timed.set("short", b"3", None).unwrap();
+    assert!(!is_changed(b"short"));
+}

@@ -4,7 +4,8 @@
 
 use super::{
     FIELD_ACCESS, FIELD_DEADLINE, FIELD_FLAGS_8, FIELD_FLAGS_32, FIELD_LEASE, FIELD_SPACE,
-    FIELD_VERSION, FIELDS_BYTES, LeaseState, PACKED_VALUE, Spec, key_length_bytes, read_le,
+    FIELD_VERSION, FIELDS_BYTES, LeaseState, MARKED_BYTES_MAX, PACKED_VALUE, PADDED_LENGTH_BYTES,
+    Spec, key_length_bytes, read_le,
 };
 use crate::arena::Arena;
 use crate::clock::Deadline;
@@ -63,6 +64,15 @@ impl Layout {
     #[inline]
     pub(crate) fn is_packed(&self) -> bool {
         self.fields & PACKED_VALUE != 0
+    }
+
+    /// Whether the item is a short string of which a part was written after it was stored.
+    pub(crate) fn is_changed_string(&self, arena: &Arena) -> bool {
+        let length_from = 2 + key_length_bytes(self.fields as u8);
+        self.is_extended()
+            && self.value_bytes <= MARKED_BYTES_MAX
+            && self.deadline_at - self.offset == length_from + PADDED_LENGTH_BYTES
+            && self.kind(arena) == Kind::STRING
     }
 
     /// Whether the item is not a string of the main space.
@@ -151,6 +161,7 @@ impl Layout {
             access_s: self.access_s(arena),
             space: self.space(),
             kind: self.kind(arena),
+            is_edited: self.is_changed_string(arena),
             is_packed: self.is_packed(),
             ..plain
         }

@@ -63,6 +63,7 @@ impl Store {
             deadline: layout.deadline,
             idle_s: self.idle_s(located, now),
             version: layout.version(arena).unwrap_or(0),
+            changed: layout.is_changed_string(arena),
             fetched: self.is_fetched(located),
             frequency: self.frequency(located),
             main: self.segment(located.segment).queue == Queue::Main,

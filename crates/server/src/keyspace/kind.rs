@@ -39,8 +39,10 @@ pub fn is_name(text: &[u8]) -> bool {
 }
 
 /// The name that OBJECT ENCODING answers: how Redis would keep such a value.
+///
+/// `is_changed` is whether a part of a string was written after it was stored.
 #[must_use]
-pub fn encoding(item: Item<'_>, encodings: &Encodings) -> &'static str {
+pub fn encoding(item: Item<'_>, is_changed: bool, encodings: &Encodings) -> &'static str {
     let value = item.value;
     match item.kind {
         HASH => {
@@ -63,6 +65,7 @@ pub fn encoding(item: Item<'_>, encodings: &Encodings) -> &'static str {
                     .all(|(member, _)| member.len() <= short.bytes_max);
             if fits { "listpack" } else { "skiplist" }
         }
+        _ if is_changed => "raw",
         _ if set::is_integer(value) => "int",
         _ if value.len() <= EMBEDDED_BYTES_MAX => "embstr",
         _ => "raw",

@@ -100,8 +100,12 @@ fn rest(call: &mut Call<'_>, rests: bool) -> Outcome {
 fn object(call: &mut Call<'_>) -> Outcome {
     let key = call.key_at(2)?;
     let encodings = call.context.state.parameters.encodings();
-    let facts = |item: Item<'_>| (kind::encoding(item, &encodings), item.value.len());
-    let facts = call.cache().get(key, facts);
+    let cache = call.cache();
+    let is_changed = cache.facts(key, |facts| facts.changed).unwrap_or(false);
+    let facts = cache.get(key, |item: Item<'_>| {
+        let name = kind::encoding(item, is_changed, &encodings);
+        (name, item.value.len())
+    });
     let (encoding, bytes) = facts.ok_or(Failure::text("ERR no such key"))?;
     let line = format!(
         "Value at:0x0 refcount:1 encoding:{encoding} serializedlength:{bytes} lru:0 \

@@ -41,7 +41,8 @@ pub(in crate::execute::resp) fn encoding(call: &mut Call<'_>) -> Outcome {
     let key = call.key_at(2)?;
     let cache = call.cache();
     let encodings = call.context.state.parameters.encodings();
-    let name = |item: Item<'_>| kind::encoding(item, &encodings);
+    let is_changed = facts(call, |facts| facts.changed)?.unwrap_or(false);
+    let name = |item: Item<'_>| kind::encoding(item, is_changed, &encodings);
     let encoding = match cache.lookup(key, &QUIETLY, |found| name(found.item))? {
         Some(encoding) => Some(encoding),
         None => update(call, key, |old, _| Ok((old.map(name), Change::Keep)))?,
