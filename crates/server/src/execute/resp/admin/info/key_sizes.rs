@@ -1,8 +1,8 @@
 //! Keysizes: the section of INFO with the lengths of all values, in histograms of powers of two.
 //!
 //! Redis 8 changes these counts with each write. Here the section is shown only if it is asked for
-//! by name, and then looks at all keys of all databases, in steps. What changes between two steps is
-//! counted or not, as in SCAN.
+//! by name, and then looks at all keys of all databases, in steps. What changes between two steps
+//! is counted or not, as in SCAN.
 //!
 //! Source: redis.io/docs/latest/commands/info, "keysizes". Tests: tests/resp_admin.rs.
 
