@@ -192,7 +192,7 @@ mod tests {
             "99999999999999999999",
             "soon",
         ] {
-            assert_eq!(milliseconds(text), Err(BAD_TTL), "{text}");
+            assert_eq!(milliseconds(text), Err(bad_ttl(text)), "{text}");
         }
     }
 
