@@ -1,22 +1,17 @@
 //! Probe: a server with very much in it, a client that asks for the worst, and one that only pings.
 
-mod unread;
-
 use std::fmt;
-use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Shutdown, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use cellar::system::clock::Stopwatch;
 
-use crate::support::attack::Dialect;
 use crate::support::daemon::{Daemon, frame, pattern};
-use crate::support::vitals::processor_time;
-use crate::support::wait::wait_until;
-
-pub(crate) use unread::requests;
+use crate::support::vitals::{forget_peak, occupied_bytes, processor_time};
+use crate::support::wait::{PATIENCE, wait_until};
 
 /// How much there is.
 #[derive(Clone, Copy, Debug)]
@@ -63,6 +58,14 @@ impl Size {
     };
 }
 
+/// What is spoken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Protocol {
+    Resp,
+    Memcached,
+    Http,
+}
+
 /// What came of a probe.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Outcome {
@@ -97,11 +100,11 @@ pub(crate) struct Bench {
     size: Size,
     stop: Arc<AtomicBool>,
     gap_us: Arc<AtomicU64>,
-    /// Memory of the cache that is to be in use, in MiB, if it is to be full.
-    full_mib: usize,
-    /// A client that holds what others ask for.
-    kept: Option<TcpStream>,
 }
+
+/// Clients that read nothing, and how often each sends its request.
+const UNREAD_CLIENTS: usize = 30;
+const UNREAD_REQUESTS: usize = 2;
 
 /// What is asked last on a connection, so that its answer shows the end.
 const END: &[u8] = b"*2\r\n$4\r\nPING\r\n$7\r\nTHE-END\r\n";
@@ -188,8 +191,6 @@ impl Bench {
             size,
             stop: Arc::default(),
             gap_us: Arc::default(),
-            full_mib: 0,
-            kept: None,
         };
         bench.fill();
         bench.ping();
@@ -198,13 +199,6 @@ impl Bench {
 
     /// Starts and fills one of which clients may hold little.
     pub(crate) fn start_small(memory: &str, client_memory: &str) -> Bench {
-        let bench = Bench::start_empty(memory, client_memory);
-        bench.fill();
-        bench.fill_keys();
-        bench
-    }
-
-    fn start_empty(memory: &str, client_memory: &str) -> Bench {
         let flags = ["--threads", "2", "--memory", memory];
         let more = [
             "--client-memory",
@@ -212,14 +206,14 @@ impl Bench {
             "--max-connections",
             "2000",
         ];
-        Bench {
+        let bench = Bench {
             daemon: Daemon::spawn(&[&flags[..], &more].concat()),
             size: Size::SHORT,
             stop: Arc::default(),
             gap_us: Arc::default(),
-            full_mib: 0,
-            kept: None,
-        }
+        };
+        bench.fill();
+        bench
     }
 
     /// Starts one and fills it until items leave.
@@ -231,8 +225,6 @@ impl Bench {
             size,
             stop: Arc::default(),
             gap_us: Arc::default(),
-            full_mib: 0,
-            kept: None,
         };
         bench.ping();
         bench
@@ -244,7 +236,7 @@ impl Bench {
         let mut best: Option<Outcome> = None;
         for _ in 0..self.size.tries {
             self.prepare_full();
-            let outcome = self.run_once(Dialect::Resp, words);
+            let outcome = self.run_once(Protocol::Resp, words);
             best = match best {
                 Some(best) if best.gap_us <= outcome.gap_us => Some(best),
                 _ => Some(outcome),
@@ -392,8 +384,8 @@ impl Bench {
     }
 
     /// Asks, and tells how long the others waited; the best of some tries.
-    pub(crate) fn run(&mut self, dialect: Dialect, words: &str) -> Outcome {
-        self.best_of(|| self.run_once(dialect, words))
+    pub(crate) fn run(&mut self, protocol: Protocol, words: &str) -> Outcome {
+        self.best_of(|| self.run_once(protocol, words))
     }
 
     /// A new connection for the Redis protocol.
@@ -453,19 +445,19 @@ impl Bench {
         best
     }
 
-    fn run_once(&self, dialect: Dialect, words: &str) -> Outcome {
-        let mut stream = self.connect(dialect);
-        let mut request = self.request(dialect, words);
-        let end = match dialect {
-            Dialect::Resp => {
+    fn run_once(&self, protocol: Protocol, words: &str) -> Outcome {
+        let mut stream = self.connect(protocol);
+        let mut request = self.request(protocol, words);
+        let end = match protocol {
+            Protocol::Resp => {
                 request.extend_from_slice(END);
                 &b"$7\r\nTHE-END\r\n"[..]
             }
-            Dialect::Memcached | Dialect::Binary => {
+            Protocol::Memcached => {
                 request.extend_from_slice(b"mn\r\n");
                 b"MN\r\n"
             }
-            Dialect::Http => b"",
+            Protocol::Http => b"",
         };
         let mut sender = stream.try_clone().unwrap();
         self.gap_us.store(0, Ordering::Relaxed);
@@ -487,18 +479,18 @@ impl Bench {
         }
     }
 
-    fn connect(&self, dialect: Dialect) -> TcpStream {
-        match dialect {
-            Dialect::Resp => self.daemon.connect_resp(),
-            Dialect::Memcached | Dialect::Binary => self.daemon.connect(),
-            Dialect::Http => self.daemon.connect_http(),
+    fn connect(&self, protocol: Protocol) -> TcpStream {
+        match protocol {
+            Protocol::Resp => self.daemon.connect_resp(),
+            Protocol::Memcached => self.daemon.connect(),
+            Protocol::Http => self.daemon.connect_http(),
         }
     }
 
     /// The bytes of a probe.
-    pub(crate) fn request(&self, dialect: Dialect, words: &str) -> Vec<u8> {
-        match dialect {
-            Dialect::Resp => {
+    fn request(&self, protocol: Protocol, words: &str) -> Vec<u8> {
+        match protocol {
+            Protocol::Resp => {
                 let frames = words.split(" ; ").map(|words| match words {
                     "{queue}" => self.queue(),
                     "{stores}" => Self::stores(),
@@ -506,11 +498,76 @@ impl Bench {
                 });
                 frames.collect::<Vec<_>>().concat()
             }
-            Dialect::Memcached | Dialect::Binary => {
-                [&*self.expanded(words).join(&b' '), b"\r\n"].concat()
-            }
-            Dialect::Http => http_request(words),
+            Protocol::Memcached => [&*self.expanded(words).join(&b' '), b"\r\n"].concat(),
+            Protocol::Http => http_request(words),
         }
+    }
+
+    /// Sends a probe in the middle of a pipeline of so many bytes, all before anything is read, and
+    /// then ends; whether all was taken and the connection came to its end.
+    pub(crate) fn amid_pipeline(&self, protocol: Protocol, words: &str, bytes: usize) -> bool {
+        let filler = match protocol {
+            Protocol::Resp => frame(&[b"ECHO", &[b'e'; 1_000]]),
+            _ => format!("mg {} k\r\n", "k".repeat(200)).into_bytes(),
+        };
+        let half = filler.repeat(bytes / 2 / filler.len());
+        let mut stream = self.connect(protocol);
+        stream.set_write_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let probe = self.request(protocol, words);
+        for part in [&half, &probe, &half] {
+            match stream.write_all(part) {
+                // A command that ends the connection.
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return false,
+                _ => {}
+            }
+        }
+        let _ = stream.shutdown(Shutdown::Write);
+        let mut buffer = vec![0; 1 << 20];
+        loop {
+            match stream.read(&mut buffer) {
+                Ok(0) => return true,
+                Ok(_) => {}
+                Err(error) => return error.kind() == ErrorKind::ConnectionReset,
+            }
+        }
+    }
+
+    /// Has many clients send a probe again and again and read nothing; most bytes of memory that
+    /// the server has occupied meanwhile.
+    pub(crate) fn unread(&self, protocol: Protocol, words: &str) -> usize {
+        let server = self.daemon.id();
+        forget_peak(server);
+        let request = self.request(protocol, words);
+        let clients: Vec<TcpStream> = (0..UNREAD_CLIENTS)
+            .map(|_| self.connect(protocol))
+            .collect();
+        for stream in &clients {
+            stream.set_nonblocking(true).unwrap();
+        }
+        let mut sent = vec![0; UNREAD_CLIENTS];
+        let all = request.len() * UNREAD_REQUESTS;
+        let mut before = Duration::ZERO;
+        wait_until("nothing more is taken", || {
+            let mut moved = 0;
+            for (mut stream, sent) in clients.iter().zip(&mut sent) {
+                let rest = &request[*sent % request.len()..];
+                if *sent < all
+                    && let Ok(bytes) = stream.write(rest)
+                {
+                    *sent += bytes;
+                    moved += bytes;
+                }
+            }
+            // paced: a server that has more to do uses a processor meanwhile.
+            std::thread::sleep(Duration::from_millis(20));
+            let after = processor_time(server);
+            // A thread that has ended has no time any more.
+            let spent = after.saturating_sub(std::mem::replace(&mut before, after));
+            let is_busy = spent > Duration::from_millis(5);
+            moved == 0 && !is_busy
+        });
+        occupied_bytes(server, "VmHWM")
     }
 
     /// The words of a probe, with what stands in braces made long.
@@ -652,7 +709,6 @@ impl Asking {
 impl Drop for Bench {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
-        drop(self.kept.take());
     }
 }
 

@@ -91,17 +91,6 @@ pub(crate) fn rows(dialect: Dialect) -> Vec<Row> {
 }
 
 impl Row {
-    /// The request with nothing made long.
-    pub(crate) fn plain(&self) -> Vec<u8> {
-        match &self.make {
-            Make::Resp(words, _) => {
-                let words: Vec<&[u8]> = words.iter().map(String::as_bytes).collect();
-                frame(&words)
-            }
-            _ => self.request(Part::Last, Size::Bytes(0), b'1'),
-        }
-    }
-
     /// The request whose `part` consists of `size` bytes of `filler`.
     pub(crate) fn request(&self, part: Part, size: Size, filler: u8) -> Vec<u8> {
         match &self.make {
