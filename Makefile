@@ -212,7 +212,7 @@ compare: tools build ## the server, memcached, redis-server and an echo floor un
 bench: tools build ## all measurements and their pages; PART="threads growth" some, QUICK=1 keeps nothing
 	PART="$(PART)" QUICK="$(QUICK)" FORCE="$(FORCE)" FULL="$(FULL)" TRACES="$(TRACES)" bench/run.sh $(ARGS)
 
-instructions: ## whether an operation of the engine takes more instructions than before (valgrind; a minute, it compiles)
+instructions: ## whether an operation of the engine takes more instructions than before (a part of test-all; valgrind; a minute)
 	$(CARGO) build --release --locked --package cellar-engine --example operations
 	bench/instructions $(CARGO_TARGET_DIR)/release check
 

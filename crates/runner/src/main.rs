@@ -62,6 +62,12 @@ const DEEP_GROUPS: &[Group] = &[
         shows: None,
     },
     Group {
+        name: "instructions",
+        command: "make --no-print-directory instructions",
+        needs: &["python3", "valgrind"],
+        shows: None,
+    },
+    Group {
         name: "deep-java",
         command: ".ci/java --deep",
         needs: &["javac", "mvn"],
