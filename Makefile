@@ -75,10 +75,13 @@ PACKAGED = $(CARGO_TARGET_DIR)/$(TARGET)/release
 FOR_TARGET = packaging/for $(TARGET)
 ARM = aarch64-unknown-linux-gnu
 
+# What a release was compiled by, beside it; PROFILE=FILE takes an earlier one.
+PROFILE = $(PACKAGES)/cellar-$(TARGET).profdata
+
 # The folder is made anew: what stands in it is the release. The load generator comes alone.
-package: compilers ## a release in target/package: tar, .deb, .rpm, image, SBOMs, checksums
+package: compilers ## a release in target/package: tar, .deb, .rpm, image, SBOMs, checksums, compiler's profile
 	rm -rf $(PACKAGES)
-	$(FOR_TARGET) $(CARGO) build --release --locked --package cellar $(STATIC)
+	$(FOR_TARGET) packaging/build $(TARGET) $(PROFILE)
 	$(MAKE) sbom
 	$(FOR_TARGET) packaging/package $(PACKAGED)/cellar $(PACKAGES)
 
