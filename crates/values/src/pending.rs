@@ -290,9 +290,7 @@ impl Pending {
             let place = op.place.unwrap_or_else(stored);
             match (op.kind, place.found) {
                 (OpKind::SetTail, Some(spot)) => {
-                    // An operation before this one may have put the member without a tail.
-                    let had_tail = self.ops.len() == 1 && view.entry(spot).tail().is_some();
-                    let is_longer = op.tail.is_some() && !had_tail;
+                    let is_longer = op.tail.is_some() && view.entry(spot).tail().is_none();
                     plan.lengthen(view, Tree::First, spot, if is_longer { 8 } else { 0 });
                 }
                 _ => {
