@@ -21,6 +21,8 @@ pub(crate) const PART_AT: usize = 16;
 pub(crate) const PART_BYTES_MAX: usize = PAGE_BYTES - PART_AT;
 /// Bytes of slots and entries that a node has space for.
 pub(crate) const SPACE_BYTES: usize = PAGE_BYTES - FRONT_BYTES;
+/// Bytes of a node that came of a merge, at most.
+pub(crate) const MERGED_BYTES_MAX: usize = SPACE_BYTES / 4 * 3;
 /// No page.
 pub(crate) const NONE: u32 = u32::MAX;
 /// Offset of a child's element count in its entry, after the page number.

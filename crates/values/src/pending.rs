@@ -284,10 +284,18 @@ impl Pending {
         };
         for op in self.iter() {
             if !matches!(op.kind, OpKind::Put | OpKind::SetTail) {
+                plan.remove();
                 continue;
             }
             let stored = || self.place_of_stored(view, op.member);
             let place = op.place.unwrap_or_else(stored);
+            if place
+                .found
+                .is_some_and(|spot| view.entry(spot).tail().is_some())
+            {
+                // Its entry in the second tree goes.
+                plan.remove();
+            }
             match (op.kind, place.found) {
                 (OpKind::SetTail, Some(spot)) => {
                     let is_longer = op.tail.is_some() && view.entry(spot).tail().is_none();

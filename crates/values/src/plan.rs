@@ -5,7 +5,8 @@ use smallvec::SmallVec;
 use crate::PAGE_BYTES;
 use crate::entry::{entry_bytes, long_of};
 use crate::page::{
-    CHILD_BYTES, CHILD_SLOT_BYTES, Kind, NONE, PART_BYTES_MAX, SEPARATOR_BYTES_MAX, SPACE_BYTES,
+    CHILD_BYTES, CHILD_SLOT_BYTES, Kind, MERGED_BYTES_MAX, NONE, PART_BYTES_MAX,
+    SEPARATOR_BYTES_MAX, SPACE_BYTES,
 };
 use crate::view::{Spot, Tree, View};
 
@@ -32,6 +33,8 @@ pub struct Plan {
     nodes: SmallVec<[Growing; 2]>,
     /// Whether no node gets more than one entry.
     is_single: bool,
+    /// Whether nodes may be merged before they get all their entries.
+    may_merge: bool,
 }
 
 impl Plan {
@@ -41,6 +44,11 @@ impl Plan {
             is_single: true,
             ..Plan::default()
         }
+    }
+
+    /// Notes that entries are removed between those that are added: their nodes may be merged.
+    pub(crate) fn remove(&mut self) {
+        self.may_merge = !self.is_single;
     }
 
     /// Adds an entry that comes to the leaf of a spot; in the place of the one that is there, if
@@ -98,10 +106,15 @@ impl Plan {
                     NONE => (0, NONE),
                     page => free_in(view, page),
                 };
-                if node.bytes <= free {
+                if node.bytes <= free && !self.may_merge {
                     continue;
                 }
-                let content = SPACE_BYTES - free + node.bytes;
+                // A node that took over a neighbour's entries has less space than it had.
+                let before = match self.may_merge {
+                    true => MERGED_BYTES_MAX.max(SPACE_BYTES - free),
+                    false => SPACE_BYTES - free,
+                };
+                let content = before + node.bytes;
                 // Each entry splits a node once at most; the first one of all makes a root.
                 let new = (content / SPLIT_BYTES_MIN + 1).min(node.entries);
                 pages += new + usize::from(up == NONE);

@@ -13,14 +13,13 @@ use crate::digest::Hasher;
 use crate::edit::{Collision, Edit, Item, items_of};
 use crate::entry::{Entry, Form};
 use crate::page::{
-    CHILD_SLOT_BYTES, Child, Front, Kind, NONE, Page, SEPARATOR_BYTES_MAX, SPACE_BYTES,
+    CHILD_SLOT_BYTES, Child, Front, Kind, MERGED_BYTES_MAX, NONE, Page, SEPARATOR_BYTES_MAX,
+    SPACE_BYTES,
 };
 use crate::view::{Spot, Tree};
 
 /// A node with fewer bytes is merged.
 const MERGED_BYTES: usize = SPACE_BYTES / 4;
-/// Bytes of a node that came of a merge.
-const MERGED_BYTES_MAX: usize = SPACE_BYTES / 4 * 3;
 
 impl<V: ValueBytes + ?Sized> Edit<'_, V> {
     /// Splits a leaf that gets one entry more; all counts are right then.

@@ -95,6 +95,23 @@ fn a_hash_is_a_map_whose_fields_expire() {
     }
 }
 
+#[test]
+fn removals_and_puts_of_one_change_have_their_room() {
+    // With these seeds a node is merged with a neighbour and then split twice.
+    for seed in [5_027, 7_302, 7_835, 16_086] {
+        fastrand::seed(seed);
+        let (mut rng, now) = (Rng::with_seed(seed), Instant(1_000));
+        let (mut value, mut model) = (None, HashMap::new());
+        for _ in 0..6 {
+            change::<Hashes>(&mut value, now, |hash| {
+                for _ in 0..50 {
+                    change_field(&mut rng, 40, 1, now, hash, &mut model);
+                }
+            });
+        }
+    }
+}
+
 fn change_field(
     rng: &mut Rng,
     names: u32,
