@@ -174,6 +174,19 @@ run_collections() {
         --redis-benchmark "$(program redis-benchmark)" ${newest[@]+"${newest[@]}"}
 }
 
+# Of the values that bench/families has written to the folder FAMILIES.
+run_compression() {
+    if [ -z "${FAMILIES:-}" ]; then
+        echo "FAMILIES does not name the folder of bench/families, so this part is left out" >&2
+        return
+    fi
+    local files=() family
+    for family in json-records json-documents html-fragments sessions base64 png; do
+        files+=("$FAMILIES/$family.values")
+    done
+    measure compression "${files[@]}" "${cellar[@]}" "${peers[@]}"
+}
+
 run_memory() { measure memory "${cellar[@]}" "${peers[@]}"; }
 
 run_restart() { measure restart "${cellar[@]}" "${peers[@]}"; }

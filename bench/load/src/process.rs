@@ -315,6 +315,14 @@ impl Server {
         self.usage(usage::rss_bytes)
     }
 
+    /// The processor time its process has used, in nanoseconds.
+    ///
+    /// # Errors
+    /// If the process has ended.
+    pub fn cpu_ns(&self) -> Result<u64, Error> {
+        self.usage(usage::cpu_ns)
+    }
+
     /// The most resident memory its process has had.
     ///
     /// # Errors

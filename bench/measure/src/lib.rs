@@ -18,6 +18,7 @@ mod compare; // what a request costs over each protocol
 mod engine; // the engine in process, beside other caches of Rust
 mod replay; // what a trace is, how it is replayed
 mod memory; // what servers occupy beside their memory
+mod compression; // how many more items fit with compression
 mod growth; // `cellar-bench growth`: what a cache that grows costs the operations that make it grow
 mod expiry; // what a mass expiry costs
 mod churn; // what deletes, overwrites and evictions leave behind and cost

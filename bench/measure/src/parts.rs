@@ -16,8 +16,8 @@ use crate::measurement::Measurement;
 use crate::page::{self, Page};
 use crate::replay::{ReplayArgs, contest};
 use crate::{
-    ads, churn, cluster, collections, compare, engine, expiry, growth, memory, near, restart,
-    service, threads, tls,
+    ads, churn, cluster, collections, compare, compression, engine, expiry, growth, memory, near,
+    restart, service, threads, tls,
 };
 use cellar_load::Error;
 
@@ -131,6 +131,8 @@ pub const PARTS: &[Part] = parts! {
         "Misses of Cellar, memcached and Redis in the same resident memory.";
     "growth" by growth::GrowthArgs => "Latency of inserts while an empty cache grows.";
     "memory" by memory::MemoryArgs => "Memory that servers use beside their limit.";
+    "compression" by compression::CompressionArgs =>
+        "Items in the same memory with compressed values, and the cost of a request.";
     "restart" by restart::RestartArgs =>
         "Restored items after restarts, kills and upgrades, and the effect on clients.";
     "cluster" by cluster::ClusterArgs =>

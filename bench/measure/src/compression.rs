@@ -1,0 +1,276 @@
+//! `cellar-bench compression`: how many more items fit into the same memory, and what that costs.
+//!
+//! The values of a family come from a file that `bench/families` has made. *Held*: a fresh server
+//! gets several times as many values as fit, and every key is read back. *Load*: gets of keys by
+//! Zipf's law over several times the memory; a key that is missed is stored. Values repeat under
+//! other keys where a family has too few; each is compressed by itself, so that saves nothing.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::Args;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::measurement::Measurement;
+use crate::memory::REDIS_POLICY;
+use crate::peers::{CpuArgs, PeerArgs, some};
+use cellar_load::{
+    Client, Error, Event, Latencies, NS_PER_S, Picker, Popularity, Random, Recipe, Scatter, Server,
+    Wire, now_ns, parse_count,
+};
+
+const TIMEOUT: Duration = Duration::from_secs(60);
+/// Requests whose replies are waited for together, and the bytes that they may have.
+const DEPTH: usize = 32;
+const BATCH_BYTES: usize = 64 << 10;
+/// Time in which a server comes to rest.
+const REST_S_MAX: u64 = 60;
+const EXPONENT: f64 = 0.99;
+/// Depths at which the load is measured.
+const DEPTHS: [usize; 2] = [1, 32];
+
+/// Options of `cellar-bench compression`.
+#[derive(Args, Clone, Debug, Serialize)]
+pub(crate) struct CompressionArgs {
+    #[command(flatten)]
+    #[serde(skip)]
+    peers: PeerArgs,
+    #[command(flatten)]
+    #[serde(skip)]
+    cpus: CpuArgs,
+    /// Files of values, as bench/families writes them
+    #[serde(skip)]
+    files: Vec<PathBuf>,
+    /// Memory of each server in MiB
+    #[arg(long, default_value_t = 64)]
+    #[arg(default_value_if("quick", "true", "16"))]
+    memory_mib: u64,
+    /// Bytes of values that are stored, as a multiple of the memory
+    #[arg(long, default_value_t = 16)]
+    #[arg(default_value_if("quick", "true", "2"))]
+    stored: u64,
+    /// Bytes of all values of the load, as a multiple of the memory
+    #[arg(long, default_value_t = 5)]
+    loaded: u64,
+    /// Requests of the load at each depth, after five times as many
+    #[arg(long, default_value = "300k", value_parser = parse_count)]
+    #[arg(default_value_if("quick", "true", "5k"))]
+    requests: u64,
+}
+
+impl Measurement for CompressionArgs {
+    fn measure(&self) -> Result<Value, Error> {
+        let cellar = self.peers.cellar.recipe(Wire::Memcached)?;
+        let cellar = cellar.into_iter().flat_map(|it| {
+            let packed = it.with(", --compress auto", &["--compress", "auto"]);
+            [it, packed]
+        });
+        let memcached = self.peers.of(Wire::Memcached);
+        let resp = self.peers.of(Wire::Resp);
+        let resp = resp.map(|it| it.with("", &REDIS_POLICY));
+        let recipes: Vec<Recipe> = some(cellar.chain(memcached).chain(resp).collect())?;
+        let mut rows = Vec::new();
+        for file in &self.files {
+            let family = Family::read(file)?;
+            for recipe in &recipes {
+                rows.push(self.row(&family, recipe)?);
+            }
+        }
+        Ok(json!({ "rows": rows }))
+    }
+}
+
+impl CompressionArgs {
+    fn row(&self, family: &Family, recipe: &Recipe) -> Result<Value, Error> {
+        let (held, held_bytes, rss_bytes, version) = self.held(family, recipe)?;
+        let mut loads = Vec::new();
+        let server = recipe.start(self.cpus.serving(self.memory_mib))?;
+        let mut load = Load::on(&server, family, self.keys(family, self.loaded))?;
+        load.run(5 * self.requests, DEPTH)?;
+        server.rest(now_ns() + REST_S_MAX * NS_PER_S)?;
+        for depth in DEPTHS {
+            let cpu_ns = server.cpu_ns()?;
+            let found = load.run(self.requests, depth)?;
+            let cpu_ns = server.cpu_ns()? - cpu_ns;
+            loads.push(json!({
+                "depth": depth,
+                "miss_ratio": found.misses as f64 / self.requests as f64,
+                "cpu_us": cpu_ns as f64 / 1e3 / (self.requests + found.misses) as f64,
+                "p999_us": found.latencies.quantile_ms(0.999).unwrap_or(0.0) * 1e3,
+            }));
+        }
+        let name = &recipe.name;
+        eprintln!(
+            "{:16} {name:26} {held} items in {} MiB",
+            family.name,
+            rss_bytes >> 20
+        );
+        Ok(json!({
+            "family": family.name,
+            "mean_bytes": family.mean_bytes(),
+            "values": family.values.len(),
+            "server": name,
+            "version": version,
+            "items_held": held,
+            "value_bytes_held": held_bytes,
+            "rss_bytes": rss_bytes,
+            "load_rss_bytes": server.rss_bytes()?,
+            "loads": loads,
+        }))
+    }
+
+    /// Values of so many times the memory.
+    fn keys(&self, family: &Family, times: u64) -> u64 {
+        (times * (self.memory_mib << 20)).div_ceil(family.mean_bytes())
+    }
+
+    /// Items and bytes of values that a server has in the end of those that it got.
+    fn held(&self, family: &Family, recipe: &Recipe) -> Result<(u64, u64, u64, String), Error> {
+        let server = recipe.start(self.cpus.serving(self.memory_mib))?;
+        let keys = self.keys(family, self.stored);
+        let mut client = connect(&server)?;
+        for part in 0..8 {
+            for number in part * keys / 8..(part + 1) * keys / 8 {
+                client.set(&family.key(number), 0, family.value(number));
+                if client.unsent().0 >= BATCH_BYTES {
+                    client.exchange(|_, _| Ok(()))?;
+                }
+            }
+            client.exchange(|_, _| Ok(()))?;
+            // A server that trains dictionaries has the time for it that it has in use.
+            server.rest(now_ns() + REST_S_MAX * NS_PER_S)?;
+        }
+        let rss_bytes = server.rss_bytes()?;
+        let (mut items, mut bytes, mut wrong) = (0, 0, 0);
+        for first in (0..keys).step_by(DEPTH) {
+            let numbers = first..keys.min(first + DEPTH as u64);
+            numbers
+                .clone()
+                .for_each(|number| client.get(&family.key(number)));
+            let mut asked = numbers;
+            client.exchange(|event, value| {
+                let number = asked.next().unwrap_or(0);
+                if let (Event::GetDone, Some(value)) = (event, value) {
+                    items += 1;
+                    bytes += value.len() as u64;
+                    wrong += u64::from(value != family.value(number));
+                }
+                Ok(())
+            })?;
+        }
+        if wrong > 0 {
+            return Err(Error::Wrong(format!(
+                "{}: {wrong} wrong values",
+                recipe.name
+            )));
+        }
+        Ok((items, bytes, rss_bytes, server.version()?))
+    }
+}
+
+fn connect(server: &Server) -> Result<Client, Error> {
+    Client::connect(server.address(), server.wire(), TIMEOUT)
+}
+
+/// Values of one kind.
+struct Family {
+    name: String,
+    values: Vec<Vec<u8>>,
+}
+
+impl Family {
+    /// Reads a file of values, each behind its length in four bytes.
+    fn read(path: &Path) -> Result<Family, Error> {
+        let failed = |error| Error::system(format!("reading {}", path.display()), error);
+        let bytes = std::fs::read(path).map_err(failed)?;
+        let mut values = Vec::new();
+        let mut left = &bytes[..];
+        while let Some((length, rest)) = left.split_first_chunk::<4>() {
+            let length = u32::from_le_bytes(*length) as usize;
+            let value = rest.split_at_checked(length).filter(|_| length > 0);
+            let (value, behind) = value
+                .ok_or_else(|| Error::Usage(format!("{} is no file of values", path.display())))?;
+            values.push(value.to_vec());
+            left = behind;
+        }
+        if values.is_empty() {
+            return Err(Error::Usage(format!("{} has no values", path.display())));
+        }
+        let name = path.file_stem().unwrap_or_default();
+        let name = name.to_string_lossy().into_owned();
+        Ok(Family { name, values })
+    }
+
+    fn mean_bytes(&self) -> u64 {
+        let bytes: usize = self.values.iter().map(Vec::len).sum();
+        (bytes / self.values.len()) as u64
+    }
+
+    fn key(&self, number: u64) -> Vec<u8> {
+        format!("{}:{number:08}", self.name).into_bytes()
+    }
+
+    fn value(&self, number: u64) -> &[u8] {
+        &self.values[number as usize % self.values.len()]
+    }
+}
+
+/// Gets by Zipf's law; what is missed is stored.
+struct Load<'f> {
+    family: &'f Family,
+    client: Client,
+    picker: Picker,
+    scatter: Scatter,
+    random: Random,
+}
+
+/// What a load has found.
+struct Found {
+    misses: u64,
+    latencies: Latencies,
+}
+
+impl<'f> Load<'f> {
+    fn on(server: &Server, family: &'f Family, keys: u64) -> Result<Load<'f>, Error> {
+        Ok(Load {
+            family,
+            client: connect(server)?,
+            picker: Picker::new(Popularity::Zipf(EXPONENT), keys),
+            scatter: Scatter::new(keys),
+            random: Random::seeded(1),
+        })
+    }
+
+    /// So many gets, `depth` at a time.
+    fn run(&mut self, requests: u64, depth: usize) -> Result<Found, Error> {
+        let mut found = Found {
+            misses: 0,
+            latencies: Latencies::new(),
+        };
+        let (mut numbers, mut missed) = (Vec::new(), Vec::new());
+        for _ in 0..requests.div_ceil(depth as u64) {
+            numbers.clear();
+            for _ in 0..depth {
+                let number = self.scatter.place(self.picker.pick(&mut self.random));
+                numbers.push(number);
+                self.client.get(&self.family.key(number));
+            }
+            let (mut asked, started_ns) = (numbers.iter(), now_ns());
+            self.client.exchange(|_, value| {
+                if let (Some(&number), None) = (asked.next(), value) {
+                    missed.push(number);
+                }
+                Ok(())
+            })?;
+            found.latencies.record(now_ns() - started_ns);
+            found.misses += missed.len() as u64;
+            for number in missed.drain(..) {
+                let value = self.family.value(number);
+                self.client.set(&self.family.key(number), 0, value);
+            }
+            self.client.exchange(|_, _| Ok(()))?;
+        }
+        Ok(found)
+    }
+}
