@@ -453,6 +453,17 @@ impl Cache {
         }
     }
 
+    /// Reads an item that has no lease, no version and nothing else beside deadline and flags, and
+    /// that needs no lock; else gives `read` back, and nothing has happened. Counts as
+    /// [`Cache::get`] does.
+    ///
+    /// # Errors
+    /// `read` itself: the item is missing, has more, or is being changed.
+    #[inline]
+    pub fn get_plain<R, F: FnOnce(Item<'_>) -> R>(&self, key: Key<'_>, read: F) -> Result<R, F> {
+        self.read_optimistic(self.cell(key), key, self.now(), read)
+    }
+
     /// A read with side effects: touch, lease, version; see [`Lookup`]. `None` is a miss.
     ///
     /// # Errors

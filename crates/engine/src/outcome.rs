@@ -66,6 +66,23 @@ pub struct Found<'a> {
     pub stored_bytes: usize,
 }
 
+impl<'a> Found<'a> {
+    /// An item that has no lease and no version, of which no more is to be known.
+    #[must_use]
+    pub fn plain(item: Item<'a>) -> Found<'a> {
+        Found {
+            deadline_before: item.deadline,
+            version: 0,
+            lease: Lease::default(),
+            created: false,
+            fetched: false,
+            idle_s: 0,
+            stored_bytes: 0,
+            item,
+        }
+    }
+}
+
 /// Outcome of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stored {

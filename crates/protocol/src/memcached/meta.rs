@@ -210,6 +210,14 @@ impl<'a> Meta<'a> {
         flag >= b'A' && self.seen & bit(flag) != 0
     }
 
+    /// Whether there is no flag but some of `letters`.
+    #[inline]
+    #[must_use]
+    pub fn has_only(&self, letters: &[u8]) -> bool {
+        let allowed = letters.iter().fold(0, |all, &letter| all | bit(letter));
+        self.seen & !allowed == 0
+    }
+
     /// The flags in request order, each a letter with its argument.
     #[inline]
     pub fn flags(&self) -> Tokens<'a> {
@@ -303,6 +311,7 @@ mod tests {
         assert_eq!(meta.argument(b'O'), Some(b"abc".as_slice()));
         assert!(meta.is_before(b't', b'T') && !meta.is_before(b'T', b't'));
         assert!(!meta.is_before(b't', b'N'));
+        assert!(meta.has_only(b"bCkOtT") && !meta.has_only(b"bCkOt"));
         let letters: Vec<u8> = meta.flags().map(|token| token[0]).collect();
         assert_eq!(letters, b"btTOCk");
     }

@@ -4,7 +4,7 @@
 //! in that order: `t` before `T` is the old time to live, after it the new one.
 
 use cellar_engine::{
-    Counted, Deadline, DeleteOptions, Deleted, Found, Handle, Increment, Key, Lookup,
+    Counted, Deadline, DeleteOptions, Deleted, Found, Handle, Increment, Item, Key, Lookup,
 };
 use cellar_protocol::memcached::Meta;
 use cellar_protocol::memcached::reply::{self, Code};
@@ -17,6 +17,9 @@ use crate::config::protocol::Protocol;
 use crate::execute::context::Context;
 use crate::net::output::Output;
 
+/// Flags of mg that change nothing and ask for no more than a plain item has.
+const PLAIN_FLAGS: &[u8] = b"bfkOqstv";
+
 /// mg
 pub(super) fn get(
     meta: &Meta<'_>,
@@ -27,6 +30,12 @@ pub(super) fn get(
     let counters = context.counters;
     let mut encode = |found: Found<'_>| hit(meta, &found, context, output.bytes());
     let found = context.with_key(meta, key, |key| {
+        if meta.has_only(PLAIN_FLAGS) {
+            let read = |item: Item<'_>| encode(Found::plain(item));
+            if let Ok(found) = context.cache().get_plain(key, read) {
+                return Some(found);
+            }
+        }
         let found = look_up(meta, key, context, &mut encode)?;
         if let Some(deadline) = touched(meta, context) {
             context.notify_deadline(deadline, key);
