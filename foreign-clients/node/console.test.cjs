@@ -27,6 +27,7 @@ const PANELS = [
   'hot-keys',
   'connections',
   'look-up',
+  'compression',
   'events',
   'settings',
 ];
@@ -430,6 +431,7 @@ describe('an empty server', () => {
       await waitForText(page, '#what-if .empty', /No reads in the last minute/u);
       await waitForText(page, '#expiry .empty', /Nothing is stored/u);
       await waitForText(page, '#hot-keys .empty', /No key stands out/u);
+      await waitForText(page, '#compression .empty', /Compression is off/u);
       await waitForText(page, '#figure-hits .figure-value', /^–$/u);
       await waitForText(page, '#figure-items .figure-value', /^0$/u);
       await waitForText(page, '#memory-words', /is free\. Nothing is reclaimable/u);

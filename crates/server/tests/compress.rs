@@ -1,11 +1,13 @@
 //! Compression as clients and operators meet it: nobody sees it in a value, everybody in the
 //! figures.
 
-use crate::support::{daemon, resp};
+use crate::support::{daemon, http, resp};
 
 use std::time::Duration;
 
+use cellar::pages::status::Status;
 use daemon::Daemon;
+use http::Http;
 use resp::{Client, Value, bulks, error, ok};
 
 const KEYS: u64 = 30_000;
@@ -119,6 +121,21 @@ fn operators_see_what_compression_saves_and_switch_it_off() {
     };
     let info = String::from_utf8(info).unwrap();
     assert!(info.contains("number_of_dictionaries:1\r\n"), "{info}");
+    let response = Http::to(&daemon).get("/v1/console/status");
+    let status: Status = serde_json::from_slice(&response.body).unwrap();
+    let shown = status.compression;
+    assert!(shown.enabled && shown.values > 1_000 && shown.dictionaries == 1);
+    assert_eq!((shown.plain_bytes, shown.compressed_bytes), (before, after));
+    let [prefix] = &shown.prefixes[..] else {
+        panic!("{:?}", shown.prefixes);
+    };
+    assert_eq!((prefix.database, &*prefix.prefix), (0, "doc"));
+    let ratio = prefix.ratio.unwrap();
+    assert!(prefix.compressed && (0.01..0.5).contains(&ratio), "{ratio}");
+    let metrics = Http::to(&daemon).get("/metrics").body;
+    let metrics = String::from_utf8(metrics).unwrap();
+    let name = "cellar_compression_ratio{database=\"0\",prefix=\"doc\"} 0.";
+    assert!(metrics.contains(name), "{metrics}");
     assert_eq!(
         client.run("CONFIG GET compress"),
         bulks(&["compress", "auto"])

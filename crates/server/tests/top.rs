@@ -37,6 +37,8 @@ fn status(thousands: u64, seconds: u64) -> Status {
     status.memory.limit_bytes = 64 << 20;
     status.memory.live_bytes = 32 << 20;
     status.memory.dead_bytes = 1 << 20;
+    status.compression.plain_bytes = 4_000;
+    status.compression.compressed_bytes = 1_000;
     status.expiry.minute = (1..=60).map(step).collect();
     status.expiry.hour = (1..=60).map(|minute| step(minute * 60)).collect();
     status.expiry.day = (1..=24).map(|hour| step(hour * 3_600)).collect();
@@ -116,7 +118,7 @@ fn every_panel_shows_its_figures() {
         "75.0 %",
         "memcached    50 us    99 us   100 us",
         "500 misses/s by reason",
-        "memory of 64.0 MiB",
+        "memory of 64.0 MiB, compressed to 25",
         "32.0 MiB",
         "miss ratio by memory size",
         "256 MiB",

@@ -4,6 +4,7 @@ import { repaint, showEvents, TimeChart } from "./chart.js";
 import { ConnectionState } from "./connection_state.js";
 import { choice } from "./dom.js";
 import { History, SECONDS_SPAN_S } from "./history.js";
+import { Compression } from "./panels/compression.js";
 import { Connections } from "./panels/connections.js";
 import { Expiry } from "./panels/expiry.js";
 import { Events } from "./panels/events.js";
@@ -33,6 +34,7 @@ const panels = [
   new HotKeys((wanted) => lookUp.open(wanted)),
   new Connections(history),
   lookUp,
+  new Compression(),
   new Settings(),
 ];
 const timeCharts = panels.map(({ chart }) => chart).filter((chart) => chart instanceof TimeChart);

@@ -291,6 +291,24 @@ pub const FAMILIES: &[Family] = &[
         },
     },
     Family {
+        name: "cellar_compression_ratio",
+        kind: MetricType::Gauge,
+        labels: "database,prefix",
+        help: "Compressed over plain bytes of the last sample of a key prefix whose values are \
+               compressed, 0 to 1; an estimate.",
+        write: |facts, samples| {
+            for family in facts.state.cache.families() {
+                let database = facts.state.databases.database_of(family.space);
+                if let Some(database) = database.filter(|_| family.is_packed) {
+                    let prefix = String::from_utf8_lossy(&family.prefix);
+                    let labels = [("database", &*database.to_string()), ("prefix", &*prefix)];
+                    let ratio = family.packed_bytes as f64 / family.sample_bytes.max(1) as f64;
+                    samples.with(&labels, ratio);
+                }
+            }
+        },
+    },
+    Family {
         name: "cellar_hottest_key_ratio",
         kind: MetricType::Gauge,
         labels: "",

@@ -57,6 +57,7 @@ static ASSETS: &[Asset] = &[
     asset!("poller.js", SCRIPT),
     asset!("chart.js", SCRIPT),
     asset!("connection_state.js", SCRIPT),
+    asset!("panels/compression.js", SCRIPT),
     asset!("panels/connections.js", SCRIPT),
     asset!("panels/events.js", SCRIPT),
     asset!("panels/expiry.js", SCRIPT),

@@ -24,6 +24,8 @@ use crate::state::State;
 
 /// Hottest keys shown.
 const HOT_KEYS_MAX: usize = 20;
+/// Key prefixes shown.
+const PREFIXES_MAX: usize = 20;
 /// Events shown.
 const EVENTS_MAX: usize = 100;
 /// Bytes shown of a key.
@@ -44,6 +46,9 @@ pub struct Status {
     pub latency_us: ByProtocol<Latency>,
     /// Memory by what it holds.
     pub memory: Memory,
+    /// What compression saves.
+    #[serde(default)]
+    pub compression: Compression,
     /// Items: current, stored, evicted, expired.
     pub items: Items,
     /// What leaves when; estimates.
@@ -217,6 +222,42 @@ impl Memory {
     }
 }
 
+/// What compression saves, and what it costs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Compression {
+    /// Whether the server compresses values (`compress auto`).
+    pub enabled: bool,
+    /// Values compressed so far.
+    pub values: u64,
+    /// Their bytes before.
+    pub plain_bytes: u64,
+    /// And after.
+    pub compressed_bytes: u64,
+    /// Reads that had to decompress a value.
+    pub reads: u64,
+    /// Dictionaries.
+    pub dictionaries: u64,
+    /// Bytes of memory that the dictionaries take.
+    pub dictionary_bytes: u64,
+    /// The key prefixes that were looked at, those that save the most bytes of their sample first.
+    pub prefixes: Vec<CompressedPrefix>,
+}
+
+/// The values of one database whose keys begin alike.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CompressedPrefix {
+    /// The database.
+    pub database: u32,
+    /// The text before the first `:` or `/`; invalid UTF-8 and invisible characters as `%XX`.
+    pub prefix: String,
+    /// The same bytes as they can stand in a query.
+    pub prefix_percent: String,
+    /// Whether the values are compressed.
+    pub compressed: bool,
+    /// Compressed over plain bytes of the last sample, 0 to 1; none if the sample was too small.
+    pub ratio: Option<f64>,
+}
+
 /// Items and what became of them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Items {
@@ -368,6 +409,7 @@ impl Status {
             misses: misses(&facts.engine),
             latency_us: by_protocol(|protocol| latency(&load.latency[protocol as usize])),
             memory: memory(&facts),
+            compression: compression(&facts),
             items: Items {
                 now: facts.engine.items,
                 stored: facts.engine.items_total,
@@ -397,12 +439,16 @@ impl Status {
     /// Removes data that a user may not see: keys of other users, and the settings.
     fn hide_from(&mut self, user: &User, state: &State) {
         let databases = &state.databases;
-        self.hot_keys.retain(|hot| {
-            let key = query::decode(&hot.key_percent);
-            databases.count() > hot.database as usize
-                && user.may_use_database(hot.database)
+        let may_see = |database: u32, percent: &str| {
+            let key = query::decode(percent);
+            databases.count() > database as usize
+                && user.may_use_database(database)
                 && key.is_some_and(|key| user.may_use(&key))
-        });
+        };
+        let hot_keys = &mut self.hot_keys;
+        hot_keys.retain(|hot| may_see(hot.database, &hot.key_percent));
+        let prefixes = &mut self.compression.prefixes;
+        prefixes.retain(|one| may_see(one.database, &one.prefix_percent));
         if user.role < Role::Admin {
             self.settings.clear();
             hide_settings(&mut self.events);
@@ -513,6 +559,33 @@ fn memory(facts: &Facts<'_>) -> Memory {
         overhead_bytes: engine.overhead_bytes,
         buffer_bytes: facts.load.buffer_bytes,
         rss_bytes: facts.resident_bytes,
+    }
+}
+
+fn compression(facts: &Facts<'_>) -> Compression {
+    let (engine, state) = (&facts.engine, facts.state);
+    let mut families = state.cache.families();
+    families.sort_by_key(|one| std::cmp::Reverse(one.sample_bytes - one.packed_bytes));
+    let prefixes = families.into_iter().take(PREFIXES_MAX).filter_map(|one| {
+        Some(CompressedPrefix {
+            // Keys of a database that was flushed belong to none.
+            database: state.databases.database_of(one.space)?,
+            prefix: text_of(&one.prefix),
+            prefix_percent: query::encode(&one.prefix),
+            compressed: one.is_packed,
+            ratio: (one.sample_bytes > 0)
+                .then(|| one.packed_bytes as f64 / one.sample_bytes as f64),
+        })
+    });
+    Compression {
+        enabled: state.cache.compresses(),
+        values: engine.compressed,
+        plain_bytes: engine.compressed_from_bytes,
+        compressed_bytes: engine.compressed_to_bytes,
+        reads: engine.compressed_gets,
+        dictionaries: engine.dictionaries,
+        dictionary_bytes: engine.dictionary_bytes,
+        prefixes: prefixes.collect(),
     }
 }
 

@@ -255,7 +255,10 @@ fn misses(look: &Look, area: Rect, buffer: &mut Buffer) {
 
 fn memory(look: &Look, area: Rect, buffer: &mut Buffer) {
     let memory = &look.now.memory;
-    let title = format!("memory of {}", bytes(memory.limit_bytes));
+    let mut title = format!("memory of {}", bytes(memory.limit_bytes));
+    if let Some(share) = compressed(look) {
+        title += &format!(", compressed to {}", percent(share));
+    }
     let inner = panel(&title, area, buffer);
     let states = [
         ("live", memory.live_bytes, Color::Green),
@@ -270,6 +273,13 @@ fn memory(look: &Look, area: Rect, buffer: &mut Buffer) {
         bar(name, share, &bytes(size), color, inner.width)
     };
     lines(states.into_iter().map(line).collect(), inner, buffer);
+}
+
+/// What compressed values take of their plain size, if any was compressed.
+fn compressed(look: &Look) -> Option<f64> {
+    let compression = &look.now.compression;
+    let plain = compression.plain_bytes;
+    (plain > 0).then(|| compression.compressed_bytes as f64 / plain as f64)
 }
 
 fn curve(look: &Look, area: Rect, buffer: &mut Buffer) {
