@@ -24,6 +24,7 @@ mod timeline; // what will expire when
 mod resize; // how much of its memory a cache uses
 mod maintenance; // what is done besides requests
 mod training; // which families of values are compressed
+mod dictionaries; // their dictionaries, beside memory that outlives the process
 mod optimistic; // reads that take no lock
 mod attach; // how a cache goes on with what another process left
 mod check; // how the items of a killed process are checked while the cache is in use

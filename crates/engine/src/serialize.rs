@@ -16,7 +16,7 @@ use crate::space::Space;
 
 /// The number of the layout; raised whenever a serialized type gets other fields. A reader of
 /// another layout rebuilds the state from the items instead.
-pub(crate) const FORM: u64 = 5;
+pub(crate) const FORM: u64 = 6;
 
 /// The bytes written so far.
 #[derive(Debug, Default)]

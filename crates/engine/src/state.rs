@@ -1,7 +1,9 @@
 //! State: the directory in which a cache's memory outlives the process.
 //!
 //! ```text
-//! cache    header | a record per shard | per shard: segment records, checksums, index, log; sparse
+//! cache           header | a record per shard | per shard: segment records, checksums, index, log
+//! sealed          what a clean stop knew of it
+//! dictionary-*    dictionaries of compressed values
 //! ```
 //!
 //! One process at a time uses it, by a lock on the file. What was left is believed only if its
@@ -12,6 +14,7 @@
 
 mod header; // what the file's first page says
 mod checkpoint; // the file that a clean stop writes
+mod dictionaries; // the files of compressed values' dictionaries
 
 pub(crate) use self::header::{FileHeader, LiveHeader};
 
@@ -25,6 +28,8 @@ use self::header::HEADER_BYTES;
 use crate::error::Error;
 use crate::space::Space;
 
+/// Dictionaries of a cache at a time.
+pub(crate) const DICTIONARIES_MAX: usize = 64;
 /// The file that is the memory.
 const FILE: &str = "cache";
 /// File systems that are memory, by the number the system has for them: tmpfs and ramfs.
@@ -292,6 +297,21 @@ impl StateDir {
         checkpoint::remove(&self.path);
     }
 
+    /// Writes a dictionary of the cache with this number; whether that worked.
+    pub(crate) fn write_dictionary(&self, id: u64, number: u8, saved: &[u8]) -> bool {
+        dictionaries::write(&self.path, id, number, saved)
+    }
+
+    /// A dictionary of the cache with this number.
+    pub(crate) fn read_dictionary(&self, id: u64, number: u8) -> Option<Vec<u8>> {
+        dictionaries::read(&self.path, id, number)
+    }
+
+    /// Removes a dictionary.
+    pub(crate) fn remove_dictionary(&self, number: u8) {
+        dictionaries::remove(&self.path, number);
+    }
+
     /// The file.
     pub(crate) fn file(&self) -> &Arc<File> {
         &self.file
@@ -306,6 +326,7 @@ impl StateDir {
             |source: std::io::Error| refused(&self.path, &format!("cannot be written: {source}"));
         // Before what was left is cut off: it is still there for a start with less memory.
         self.check_room(header.memory_bytes)?;
+        dictionaries::remove_all(&self.path);
         self.file.set_len(0).map_err(failed)?;
         self.file.set_len(header.file_bytes).map_err(failed)?;
         self.file.write_all_at(&header.bytes(), 0).map_err(failed)

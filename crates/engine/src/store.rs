@@ -197,7 +197,8 @@ impl Store {
         match self.log.read(offset) {
             Entry::Item(layout)
                 if layout.key_word == key.word()
-                    && self.log.arena().are_at(layout.key_at, key.bytes()) =>
+                    && self.log.arena().are_at(layout.key_at, key.bytes())
+                    && (!layout.is_packed() || self.is_sound(&layout)) =>
             {
                 Some(layout)
             }

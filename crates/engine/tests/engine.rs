@@ -9,6 +9,8 @@ mod clean_stop;
 mod collisions;
 #[cfg(not(miri))]
 mod compress;
+#[cfg(not(miri))]
+mod compressed_state;
 mod copies;
 mod counter;
 mod counting;

@@ -860,7 +860,7 @@ fn a_file_that_is_cut_short_swapped_or_of_another_layout_begins_empty() {
     let cache = making.open(&place);
     assert_eq!(
         why_empty(&cache).as_deref(),
-        Some("the file has layout 9, this server needs 7")
+        Some("the file has layout 9, this server needs 8")
     );
     drop(cache);
     drop(copy.put(|_| {}));

@@ -520,9 +520,7 @@ fn make_cache(
         cellar_engine::Error::State(why) => Error::State(why),
         error => Error::Memory(error.to_string()),
     })?;
-    if !cache.set_compress(settings.compress) {
-        tracing::warn!("--compress has no effect with --state: values are stored as they are");
-    }
+    cache.set_compress(settings.compress);
     let longest = cache.value_bytes_max();
     if settings
         .max_value_bytes

@@ -265,6 +265,11 @@ impl StateFile {
         }))
     }
 
+    /// Where the dictionaries of this memory lie, and its number.
+    pub(super) fn dictionaries(&self) -> (&StateDir, u64) {
+        (&self.dir, self.header.id)
+    }
+
     /// Where the index and the arena of a shard lie.
     pub(super) fn file_ranges(&self, number: usize) -> (Option<FileRange>, Option<FileRange>) {
         let ranges = self.shard_ranges[number];

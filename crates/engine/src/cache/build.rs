@@ -175,6 +175,7 @@ impl Cache {
                 Ok(store)
             });
         let mut stores = sharing.chain(own).collect::<Result<Vec<_>, Error>>()?;
+        let training = build.training(&mut stores, &budget);
         let mut left = match build.rebuild(&mut stores) {
             Ok(left) => left,
             Err(why) => return Ok(Err(why)),
@@ -211,7 +212,7 @@ impl Cache {
             hits: Hits::of(config.threads),
             attached,
             extender: Extender::default(),
-            training: Training::default(),
+            training,
             config,
         }))
     }
@@ -251,6 +252,16 @@ impl Build<'_> {
         );
         let report = Report::to(self.config.observer.clone());
         Ok(Store::new(index, log, self.hasher.clone(), report))
+    }
+
+    /// The dictionaries that were left, which the stores have then.
+    fn training(&self, stores: &mut [Store], budget: &Budget) -> Training {
+        match self.state_file.filter(|file| file.before.is_some()) {
+            Some(file) => {
+                Training::restored(file.dictionaries(), stores, &self.hasher, budget, self.now)
+            }
+            None => Training::default(),
+        }
     }
 
     /// Makes of stores over what was left what they were, or empty ones that outlive the process.

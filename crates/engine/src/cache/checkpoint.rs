@@ -11,13 +11,14 @@
 
 use std::num::NonZero;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
+use std::sync::{MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::Cache;
 use super::attach::AttachedState;
 use super::cell::{Locked, ShardCell};
+use super::training::State;
 use crate::serialize::Serializer;
 use crate::store::{Store, SumBudget};
 
@@ -33,6 +34,8 @@ const QUIESCE_PAUSE: Duration = Duration::from_millis(1);
 pub struct Checkpoint<'c> {
     attached: &'c AttachedState,
     locks: Vec<Locked<'c>>,
+    /// Keeps the dictionaries' files as they are.
+    training: Option<MutexGuard<'c, State>>,
 }
 
 impl Checkpoint<'_> {
@@ -48,6 +51,7 @@ impl Checkpoint<'_> {
         for shard in std::mem::take(&mut checkpoint.locks) {
             std::mem::forget(shard);
         }
+        std::mem::forget(checkpoint.training.take());
     }
 
     /// Makes all checksums that are missing.
@@ -96,6 +100,8 @@ impl Cache {
         let attached = self.attached.as_ref().filter(|one| !one.is_handed_over())?;
         // Nothing is saved of items that are not checked.
         self.check_left(self.config.threads, || true);
+        // The first lock: a step of training locks shards as well.
+        let training = Some(self.training.lock());
         let insight = self.insight.lock().unwrap_or_else(PoisonError::into_inner);
         let mut locks = self.lock_all();
         let mut out = Serializer::default();
@@ -109,7 +115,11 @@ impl Cache {
             // Without it the next process looks at every item.
             let _ = attached.dir.write_checkpoint(attached.id, &out.bytes);
         }
-        Some(Checkpoint { attached, locks })
+        Some(Checkpoint {
+            attached,
+            locks,
+            training,
+        })
     }
 
     /// All shards, and nothing that is half done outside of their locks, unless that takes long.
@@ -149,6 +159,7 @@ impl Cache {
             .store(true, Ordering::Relaxed);
         let mut checkpoint = std::mem::ManuallyDrop::new(checkpoint);
         checkpoint.locks.clear();
+        checkpoint.training = None;
         true
     }
 

@@ -18,10 +18,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::{COLLECTIONS_MAX, Cache};
 use crate::clock::Instant;
 use crate::compress::{
-    Codecs, DICTIONARIES_MAX, Dictionary, SAMPLE_BYTES, SAMPLE_BYTES_MIN, SAVED_PERCENT_MIN,
-    Trained, train,
+    Codecs, Dictionary, SAMPLE_BYTES, SAMPLE_BYTES_MIN, SAVED_PERCENT_MIN, Trained, train,
 };
+use crate::key::Hasher;
 use crate::space::Space;
+use crate::state::DICTIONARIES_MAX;
 use crate::stats::{FamilyStats, Stats};
 
 /// Dictionaries take at most this part of a cache's memory.
@@ -68,33 +69,35 @@ struct Shown {
 }
 
 #[derive(Debug, Default)]
-struct State {
+pub(super) struct State {
     /// By number, at most [`DICTIONARIES_MAX`].
-    slots: Vec<Option<Slot>>,
-    families: HashMap<u64, Family>,
+    pub(super) slots: Vec<Option<Slot>>,
+    pub(super) families: HashMap<u64, Family>,
+    /// That of the last dictionary.
+    pub(super) order: u64,
     scan: FamilyScan,
     gathering: Option<Gathering>,
     /// By shard: the segment that was looked at last.
     positions: Vec<Option<u32>>,
     next_shard: usize,
-    generation: u32,
+    pub(super) generation: u32,
     /// Bytes of the shards' marks, once there are dictionaries.
-    marks_bytes: usize,
+    pub(super) marks_bytes: usize,
     /// Whether the shards are to hear of new families.
     is_changed: bool,
 }
 
 /// A dictionary.
 #[derive(Debug)]
-struct Slot {
+pub(super) struct Slot {
     dictionary: Arc<Dictionary>,
     bytes: usize,
 }
 
 #[derive(Debug)]
-struct Family {
-    space: Space,
-    prefix: Box<[u8]>,
+pub(super) struct Family {
+    pub(super) space: Space,
+    pub(super) prefix: Box<[u8]>,
     /// The number of its dictionary.
     number: Option<u8>,
     look_at: Instant,
@@ -129,7 +132,31 @@ struct Gathering {
     steps: u32,
 }
 
+impl Slot {
+    pub(super) fn of(dictionary: Dictionary) -> Slot {
+        Slot {
+            bytes: dictionary.bytes(),
+            dictionary: Arc::new(dictionary),
+        }
+    }
+}
+
 impl Training {
+    /// With what is known already.
+    pub(super) fn with(state: State) -> Training {
+        let training = Training::default();
+        *training.shown() = Shown::of(&state);
+        Training {
+            state: Mutex::new(state),
+            ..training
+        }
+    }
+
+    /// Keeps a step of training from beginning.
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn is_on(&self) -> bool {
         // Relaxed: as it says where it is declared.
         self.is_on.load(Ordering::Relaxed)
@@ -140,16 +167,21 @@ impl Training {
     }
 }
 
+impl Shown {
+    fn of(state: &State) -> Shown {
+        Shown {
+            dictionaries: state.slots.iter().flatten().count(),
+            bytes: state.bytes(),
+            families: state.families.values().map(Family::stats).collect(),
+        }
+    }
+}
+
 impl Cache {
     /// Has values be compressed from here on, or no more; what is compressed is read either way.
-    /// `false`, and nothing has changed, for a cache whose memory outlives the process.
-    pub fn set_compress(&self, is_on: bool) -> bool {
-        let is_possible = self.attached.is_none() || !is_on;
-        if is_possible {
-            // Relaxed: as it says where it is declared.
-            self.training.is_on.store(is_on, Ordering::Relaxed);
-        }
-        is_possible
+    pub fn set_compress(&self, is_on: bool) {
+        // Relaxed: as it says where it is declared.
+        self.training.is_on.store(is_on, Ordering::Relaxed);
     }
 
     /// Whether values are compressed.
@@ -165,9 +197,11 @@ impl Cache {
     /// while more is waiting. Holds a shard's lock for a look at 512 items; a step that makes a
     /// dictionary takes some 30 ms without any lock.
     pub fn train(&self) -> bool {
-        let state = self.training.state.lock();
-        let mut state = state.unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.training.lock();
         let now = self.now();
+        if self.is_handed_over() {
+            return false;
+        }
         self.free_dictionaries(&mut state);
         if !self.compresses() {
             state.leave_all();
@@ -284,7 +318,7 @@ impl Cache {
             family.sample.1 = trained.before_bytes;
             return;
         }
-        if let Some(number) = self.take_dictionary(state, trained.dictionary)
+        if let Some(number) = self.take_dictionary(state, gathering.family, trained)
             && let Some(family) = state.families.get_mut(&gathering.family)
         {
             family.number = Some(number);
@@ -292,14 +326,15 @@ impl Cache {
         }
     }
 
-    /// Pays for a dictionary out of the cache's memory; its number, if there is one left.
-    fn take_dictionary(&self, state: &mut State, dictionary: Dictionary) -> Option<u8> {
+    /// Pays for a family's dictionary out of the cache's memory; its number, if there is one left.
+    fn take_dictionary(&self, state: &mut State, family: u64, trained: Trained) -> Option<u8> {
         let unused = state.slots.iter().position(Option::is_none);
         let number = unused.unwrap_or(state.slots.len());
         if number >= DICTIONARIES_MAX {
             return None;
         }
-        let bytes = dictionary.bytes();
+        let number = number as u8;
+        let bytes = trained.dictionary.bytes();
         let marks_bytes = match state.marks_bytes {
             0 => self.marks_bytes(),
             _ => 0,
@@ -316,15 +351,17 @@ impl Cache {
         if !is_taken {
             return None;
         }
+        // Before any value is compressed with it.
+        let order = state.order + 1;
+        let family = &state.families[&family];
+        if !self.save_dictionary(number, order, family, &trained) {
+            self.budget.give(bytes + marks_bytes);
+            return None;
+        }
+        state.order = order;
         state.marks_bytes += marks_bytes;
-        state
-            .slots
-            .resize_with(state.slots.len().max(number + 1), || None);
-        state.slots[number] = Some(Slot {
-            dictionary: Arc::new(dictionary),
-            bytes,
-        });
-        u8::try_from(number).ok()
+        state.add(number, Slot::of(trained.dictionary));
+        Some(number)
     }
 
     /// Bytes of the marks of all shards.
@@ -350,6 +387,7 @@ impl Cache {
             if used & 1 << number == 0
                 && let Some(slot) = slot.take()
             {
+                self.remove_dictionary(number);
                 self.budget.give(slot.bytes);
                 state.is_changed = true;
             }
@@ -358,11 +396,7 @@ impl Cache {
 
     /// Tells the shards of the dictionaries and the families that there are.
     fn publish(&self, state: &mut State) {
-        *self.training.shown() = Shown {
-            dictionaries: state.slots.iter().flatten().count(),
-            bytes: state.bytes(),
-            families: state.families.values().map(Family::stats).collect(),
-        };
+        *self.training.shown() = Shown::of(state);
         if !std::mem::take(&mut state.is_changed) {
             return;
         }
@@ -410,8 +444,16 @@ impl State {
         numbers.fold(0, |active, number| active | 1 << number)
     }
 
+    /// Adds a dictionary under a number that no other has.
+    pub(super) fn add(&mut self, number: u8, slot: Slot) {
+        let number = usize::from(number);
+        let slots = self.slots.len().max(number + 1);
+        self.slots.resize_with(slots, || None);
+        self.slots[number] = Some(slot);
+    }
+
     /// Bytes of the dictionaries and the marks.
-    fn bytes(&self) -> usize {
+    pub(super) fn bytes(&self) -> usize {
         let slots = self.slots.iter().flatten();
         slots.map(|slot| slot.bytes).sum::<usize>() + self.marks_bytes
     }
@@ -424,7 +466,7 @@ impl State {
         self.families.clear();
     }
 
-    fn codecs(&self) -> Codecs {
+    pub(super) fn codecs(&self) -> Codecs {
         let mut codecs = Codecs {
             generation: self.generation,
             ..Codecs::default()
@@ -467,6 +509,29 @@ impl State {
 }
 
 impl Family {
+    /// One whose dictionary another process has trained.
+    pub(super) fn restored(
+        space: Space,
+        prefix: Vec<u8>,
+        number: u8,
+        sample: (usize, usize),
+        now: Instant,
+    ) -> Family {
+        Family {
+            space,
+            prefix: prefix.into(),
+            number: Some(number),
+            look_at: Instant(now.0 + REVIEW_MS),
+            pause_ms: PLAIN_MS,
+            sample,
+        }
+    }
+
+    /// Its number among all families.
+    pub(super) fn hash(&self, hasher: &Hasher) -> u64 {
+        hasher.known(self.space, &self.prefix).hash()
+    }
+
     fn stats(&self) -> FamilyStats {
         FamilyStats {
             space: self.space,

@@ -20,6 +20,8 @@ const ID_BYTES: std::ops::Range<usize> = 4..8;
 #[derive(Debug)]
 pub(crate) struct Trained {
     pub(crate) dictionary: Dictionary,
+    /// What the dictionary was made of.
+    pub(crate) bytes: Vec<u8>,
     /// Bytes of the values that show what it saves.
     pub(crate) plain_bytes: usize,
     /// Bytes of these as they would be stored, with this dictionary and with the one before.
@@ -55,6 +57,7 @@ pub(crate) fn train(values: &[Vec<u8>], before: Option<&Dictionary>) -> Option<T
         before_bytes: before.map_or(plain_bytes, left),
         plain_bytes,
         dictionary,
+        bytes,
     })
 }
 

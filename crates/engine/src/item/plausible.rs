@@ -5,7 +5,7 @@
 
 use super::{
     DRAFT, EXTENDED, FIELD_DEADLINE, FIELD_FLAGS_8, FIELD_FLAGS_32, FIELD_SPACE, FIELDS_BYTES,
-    HOLE, HOLE_OF_ONE, PLAIN_KEY_BYTES_MAX, key_length_bytes,
+    HOLE, HOLE_OF_ONE, PACKED, PLAIN_KEY_BYTES_MAX, key_length_bytes,
 };
 use crate::deadline_encoding::DeadlineEncoding;
 
@@ -38,7 +38,7 @@ fn header_and_rest(front: &[u8], encoding: DeadlineEncoding) -> Option<(usize, u
         let header = 1 + length + usize::from(encoding.width);
         return is_inside(header, front).then_some((header, usize::from(first) + value_bytes));
     }
-    if first != EXTENDED {
+    if ![EXTENDED, PACKED].contains(&first) {
         return None;
     }
     let fields = *front.get(1)?;
@@ -100,8 +100,10 @@ mod tests {
         for round in 0..if cfg!(miri) { 200 } else { 200_000 } {
             let mut front = [0; HEADER_BYTES_MAX];
             front.iter_mut().for_each(|byte| *byte = random() as u8);
-            if round % 2 == 0 {
-                front[0] = EXTENDED;
+            match round % 3 {
+                0 => front[0] = EXTENDED,
+                1 => front[0] = PACKED,
+                _ => {}
             }
             front[3] &= 0x3f;
             let at = ROOM - 300 - random() as usize % 1_000;

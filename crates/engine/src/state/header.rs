@@ -21,7 +21,7 @@ pub(super) const HEADER_BYTES: usize = PAGE_BYTES;
 const MAGIC: u64 = u64::from_le_bytes(*b"cellar\x1a\n");
 /// Which layout this build writes and reads; another one is begun anew. It is raised with every
 /// change of what an item, a slot, a record or this header is.
-const LAYOUT: u64 = 7;
+const LAYOUT: u64 = 8;
 /// What else has to be alike in the process that goes on: the order of bytes, the length of words.
 const ABI: u64 = (cfg!(target_endian = "little") as u64) << 8 | size_of::<usize>() as u64;
 /// Words of the first part.

@@ -3,7 +3,7 @@
 //! An item changes its form only when it moves or is written anew. A segment's marks say which
 //! dictionaries its items need, and for which generation of dictionaries it was looked through.
 //!
-//! Why: docs/decisions/0084. Tests: tests/compress.rs.
+//! Why: docs/decisions/0084, 0087. Tests: tests/compress.rs.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -15,6 +15,7 @@ use crate::compress::{self, Codecs, family_of, may_pack, prefix_of};
 use crate::item::{Entry, Layout, Spec};
 use crate::outcome::Item;
 use crate::segment::Use;
+use crate::serialize::{Deserializer, Serialize, Serializer};
 use crate::space::Space;
 use crate::stats::Stats;
 
@@ -77,6 +78,43 @@ impl Store {
         let packing = self.packing.get_or_insert_default();
         packing.codecs = Arc::clone(codecs);
         packing.marks.resize(segments, Mark::default());
+    }
+
+    /// Whether a compressed value is as it was written, and has its dictionary.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn is_sound(&self, layout: &Layout) -> bool {
+        let packed = self.log.bytes(layout.value_at(), layout.value_bytes);
+        let packing = self.packing.as_ref();
+        packing.is_some_and(|packing| compress::is_sound(&packing.codecs, packed))
+    }
+
+    /// Writes down which dictionaries the items of each segment need.
+    pub(super) fn serialize_marks(&self, out: &mut Serializer) {
+        let marks = self.packing.iter().flat_map(|packing| &packing.marks);
+        let marks: Vec<u64> = marks.map(|mark| mark.dictionaries).collect();
+        marks.serialize(out);
+    }
+
+    /// Takes on what another store wrote down of the same segments; `None` if it needs a
+    /// dictionary that is not there.
+    pub(super) fn restore_marks(&mut self, from: &mut Deserializer<'_>) -> Option<()> {
+        let saved = Vec::<u64>::deserialize(from)?;
+        let needed = saved.iter().fold(0, |all, dictionaries| all | dictionaries);
+        let Some(packing) = &mut self.packing else {
+            return (needed == 0).then_some(());
+        };
+        for (mark, dictionaries) in packing.marks.iter_mut().zip(saved) {
+            mark.dictionaries = dictionaries;
+        }
+        (needed & !packing.codecs.numbers() == 0).then_some(())
+    }
+
+    /// Marks a segment, whose items are not checked, with all dictionaries that these may need.
+    pub(super) fn mark_unchecked(&mut self, segment: u32) {
+        if let Some(packing) = &mut self.packing {
+            packing.marks[segment as usize].dictionaries = packing.codecs.numbers();
+        }
     }
 
     /// Which dictionaries items need, a bit each.
@@ -199,7 +237,10 @@ impl Store {
         let codecs = Arc::clone(&self.packing().codecs);
         let family = family_of(&self.hasher, spec.space, self.key_of(&located.layout));
         let (number, dictionary) = codecs.of_family(family)?;
-        if spec.is_packed && self.log.arena().byte(located.layout.value_at()) == number {
+        if spec.is_packed
+            && (self.log.arena().byte(located.layout.value_at()) == number
+                || !self.is_sound(&located.layout))
+        {
             return None;
         }
         let mut packed = std::mem::take(&mut self.packing_mut().packed);

@@ -63,6 +63,7 @@ impl Store {
                         has_histogram,
                     };
                     unchecked.add(number, segment);
+                    self.mark_unchecked(number);
                     self.index.count_found(entries);
                 }
                 _ => is_left_out[number as usize] = true,
@@ -179,6 +180,7 @@ impl Store {
         self.tally.serialize(out);
         (self.flushed_items, self.purge_at).serialize(out);
         self.counting.serialize(out);
+        self.serialize_marks(out);
     }
 
     /// Goes on with what another store wrote down over the same memory. Items of spaces other than
@@ -201,6 +203,7 @@ impl Store {
         self.tally = Serialize::deserialize(from)?;
         (self.flushed_items, self.purge_at) = Serialize::deserialize(from)?;
         self.counting = Serialize::deserialize(from)?;
+        self.restore_marks(from)?;
         let others: Vec<Space> = self.tally.others().collect();
         let is_gone = |space: &Space| living.is_some_and(|living| !living.contains(space));
         for space in others.into_iter().filter(is_gone) {

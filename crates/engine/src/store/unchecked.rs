@@ -7,9 +7,9 @@
 //! A segment is checked as a whole. Its entries are found from its items: they lie in a gapless
 //! row, and each one's key leads to its slots. If these are fewer than lead into the segment, the
 //! whole index is looked through for them. An entry is kept if the item is plausible, its key has
-//! the entry's tag, its blocks match their checksums, its length agrees with the next item, and it
-//! is neither expired nor flushed. The item that was being changed is dropped. The bytes between
-//! the kept items become holes.
+//! the entry's tag, its blocks match their checksums, its length agrees with the next item, a
+//! compressed value is whole and has its dictionary, and it is neither expired nor flushed. The
+//! item that was being changed is dropped. The bytes between the kept items become holes.
 //!
 //! Invariants: nobody uses an item of an unchecked segment, and no entry comes to lead there.
 //! Why: docs/decisions/0085. Tests: tests/unchecked.rs, tests/killed.rs, tests/restart.rs.
@@ -596,6 +596,9 @@ impl Store {
         if !self.index.is_found_in(lead.slot, hash) {
             return Entered::Doubtful;
         }
+        if layout.is_packed() && !self.is_sound(&layout) {
+            return Entered::Doubtful;
+        }
         let is_gone = match (check.recorded.flushed, layout.space()) {
             (Flushed::All, _) | (Flushed::Main, Space::MAIN) => true,
             (_, Space::MAIN) => false,
@@ -674,7 +677,11 @@ impl Store {
             self.log.give_back_reserved_histogram();
         }
         self.log.adopt(number, recorded, is_timed);
+        self.unmark(number);
         for Survivor { layout, .. } in survivors.iter() {
+            if layout.is_packed() {
+                self.mark_packed(number, layout.value_at());
+            }
             self.log.adopt_item(number, layout);
             let due = self.log.segment(number).due(layout.deadline);
             self.tally.add(layout.space(), due);

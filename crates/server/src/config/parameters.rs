@@ -277,8 +277,6 @@ pub struct Parameters {
     memory_bytes: usize,
     /// What of it is databases' own.
     kept_bytes: usize,
-    /// Whether the memory outlives the process.
-    has_state: bool,
 }
 
 impl Parameters {
@@ -295,7 +293,6 @@ impl Parameters {
             databases: settings.databases,
             kept_bytes: settings.keep.bytes(),
             memory_bytes: settings.memory_bytes,
-            has_state: settings.state.is_some(),
         }
     }
 
@@ -395,9 +392,6 @@ impl Parameters {
             let row = &TABLE[place];
             let value = match row.form {
                 Form::Memory => memory(text, self.memory_bytes, self.kept_bytes),
-                Form::Compress if text == b"auto" && self.has_state => {
-                    Err("values are not compressed with --state".into())
-                }
                 form => form.read(text, &values[place], self.databases),
             };
             let value = value.map_err(|reason| refused(row.name, reason))?;
@@ -461,10 +455,7 @@ pub fn of_settings(name: &str, settings: &Settings) -> String {
         "io-threads" => settings.threads.to_string(),
         "active-expire-effort" => settings.expire_effort.to_string(),
         "release-memory" => yes_or_no(settings.release_memory),
-        "compress" => {
-            let compresses = settings.compress && settings.state.is_none();
-            if compresses { "auto" } else { "off" }.to_owned()
-        }
+        "compress" => if settings.compress { "auto" } else { "off" }.to_owned(),
         "default-ttl" => settings.default_ttl.to_string(),
         "noeviction-databases" | "keep" => settings.keep.to_string(),
         _ => String::new(),
@@ -603,19 +594,6 @@ mod tests {
         assert_eq!(parameters.value("slowlog-max-len"), "128");
         assert!(parameters.change(&pairs[..1]).is_ok());
         assert_eq!(parameters.value("slowlog-max-len"), "20");
-    }
-
-    #[test]
-    fn values_that_outlive_the_process_are_not_compressed() {
-        let settings = Settings {
-            state: Some("/state".into()),
-            compress: true,
-            ..Settings::default()
-        };
-        let parameters = Parameters::new(&settings);
-        assert_eq!(parameters.value("compress"), "off");
-        assert!(parameters.change(&[(b"compress", b"auto")]).is_err());
-        assert!(parameters.change(&[(b"compress", b"off")]).is_ok());
     }
 
     #[test]

@@ -78,7 +78,7 @@ fn take_effect(name: &str, value: &str, state: &State) {
         "release-memory" => state.cache.set_release_memory(value == "yes"),
         "compress" => {
             // The parameter has checked that it is possible.
-            let _ = state.cache.set_compress(value == "auto");
+            state.cache.set_compress(value == "auto");
         }
         "notify-keyspace-events" => {
             // The parameter has checked the letters.

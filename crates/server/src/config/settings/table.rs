@@ -449,7 +449,7 @@ pub const TABLE: &[Row] = &[
                --memory. A store writes its value plain; the server compresses it when it moves \
                the item, or before a full cache evicts. Keys with the same database and the same \
                text before the first : or / share a dictionary, which the server trains. Values \
-               that are read often, and those that do not compress, stay plain. Not with --state. \
+               that are read often, and those that do not compress, stay plain. \
                CONFIG SET compress changes it.",
         set: |s, v| put(&mut s.compress, automatic(v)),
         show: |s| if s.compress { "auto" } else { "off" }.to_owned(),
