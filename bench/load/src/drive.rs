@@ -1,4 +1,4 @@
-//! Drive: the loop that asks one server over many connections, whatever is asked.
+//! Drive: the loop that asks a server, or several alike, over many connections, whatever is asked.
 //!
 //! Closed loop: each connection sends a window of `depth` requests in one write, waits for all
 //! their replies, and goes on; latency counts from the write. Open loop: requests are due at fixed
@@ -78,6 +78,10 @@ pub struct Drive {
     /// Process whose processor time per request is measured
     #[arg(long, value_name = "PID")]
     pub server_pid: Option<u32>,
+    /// Further servers, with their processes. Connections go to each server in turn, and each
+    /// server has its own part of the requests and of the records.
+    #[arg(skip)]
+    pub others: Vec<(Address, u32)>,
     /// Whether the threads look for replies without ever sleeping, so that no server pays for
     /// waking them.
     #[arg(skip)]
@@ -102,8 +106,20 @@ impl Drive {
             databases: 0..1,
             cpus: Vec::new(),
             server_pid: None,
+            others: Vec::new(),
             is_sleepless: false,
         }
+    }
+
+    /// How many servers are asked.
+    pub fn servers(&self) -> usize {
+        1 + self.others.len()
+    }
+
+    /// Where a server is.
+    fn address(&self, server: usize) -> &Address {
+        let other = server.checked_sub(1).map(|place| &self.others[place].0);
+        other.unwrap_or(&self.target)
     }
 }
 
@@ -123,8 +139,8 @@ pub trait Traffic: Send {
     /// What there is to know of the reply that is arriving on a connection.
     type Arriving: Default + Send;
 
-    /// Appends the next request.
-    fn push_next(&mut self, out: &mut Vec<u8>, now_ns: u64) -> Self::Request;
+    /// Appends the next request to a server, by its place among those of the drive.
+    fn push_next(&mut self, out: &mut Vec<u8>, now_ns: u64, server: usize) -> Self::Request;
 
     /// Takes a piece of the reply to the oldest request of a connection.
     ///
@@ -186,16 +202,17 @@ pub fn drive<T: Traffic>(
     let failure = OnceLock::new();
     let threads = traffics.len();
     let start = Barrier::new(threads + 1);
-    let server_cpu_ns = || drive.server_pid.map(server_cpu).transpose();
+    let server_cpu_ns = || server_cpu(drive);
     let (before, ended) = std::thread::scope(|scope| {
         let spawn = |(thread, traffic)| {
             let left = threads - thread;
-            let own = connections.split_off(connections.len() - connections.len() / left);
+            let first = connections.len() - connections.len() / left;
+            let own = connections.split_off(first);
             let (failure, start) = (&failure, &start);
             scope.spawn(move || {
                 let bound = bind(drive, thread);
-                let worker =
-                    bound.and_then(|()| Worker::new(drive, threads, own, traffic, failure));
+                let worker = bound
+                    .and_then(|()| Worker::new(drive, threads, (first, own), traffic, failure));
                 start.wait();
                 let ended = worker.and_then(|worker| worker.run(thread, threads));
                 ended.map_err(|error| failure.set(error)).ok()
@@ -222,9 +239,15 @@ pub fn drive<T: Traffic>(
     Ok((traffics, driven))
 }
 
-fn server_cpu(pid: u32) -> Result<u64, Error> {
-    let doing = || format!("reading the processor time of process {pid}");
-    cpu_ns(pid).map_err(|error| Error::system(doing(), error))
+/// Processor time of all servers, if it is asked for.
+fn server_cpu(drive: &Drive) -> Result<Option<u64>, Error> {
+    let others = drive.others.iter().map(|(_, pid)| *pid);
+    let times = drive.server_pid.into_iter().chain(others).map(|pid| {
+        let doing = || format!("reading the processor time of process {pid}");
+        cpu_ns(pid).map_err(|error| Error::system(doing(), error))
+    });
+    let sum = times.sum::<Result<u64, Error>>()?;
+    Ok(drive.server_pid.map(|_| sum))
 }
 
 fn bind(drive: &Drive, thread: usize) -> Result<(), Error> {
@@ -238,11 +261,12 @@ fn bind(drive: &Drive, thread: usize) -> Result<(), Error> {
 /// # Errors
 /// [`Error`] if one is not let in, or not answered.
 pub fn connect(drive: &Drive, key: &[u8]) -> Result<Vec<Stream>, Error> {
-    let failed = |error| Error::system(format!("connecting to {}", drive.target), error);
     let mut streams = Vec::with_capacity(drive.connections);
     let databases = drive.databases.clone().cycle();
-    for database in databases.take(drive.connections) {
-        let mut client = Client::connect(&drive.target, drive.wire, Duration::from_secs(STALL_S))?;
+    for (place, database) in databases.take(drive.connections).enumerate() {
+        let address = drive.address(place % drive.servers());
+        let failed = |error| Error::system(format!("connecting to {address}"), error);
+        let mut client = Client::connect(address, drive.wire, Duration::from_secs(STALL_S))?;
         if let Some(login) = &drive.login {
             client.log_in(login);
         }

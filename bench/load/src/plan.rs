@@ -155,6 +155,14 @@ impl Plan {
         {
             return usage("--rate must be above 0 and at most 1000000000".to_owned());
         }
+        let servers = drive.servers();
+        let is_divided = self.numbers().is_multiple_of(servers as u64)
+            && drive.connections.is_multiple_of(servers);
+        if !is_divided || (servers > 1 && drive.rate_per_s.is_some()) {
+            return usage(format!(
+                "{servers} servers take equal parts of records and connections, in a closed loop"
+            ));
+        }
         let databases = &drive.databases;
         if databases.is_empty() || (databases.end > 1 && drive.wire != Wire::Resp) {
             return usage("databases are a matter of the Redis protocol".to_owned());

@@ -72,8 +72,8 @@ pub(crate) struct Source<'p> {
     random: Random,
     picker: Picker,
     scatter: Scatter,
-    /// The next of this thread's keys, for [`Keys::Each`].
-    next: u64,
+    /// The next of this thread's keys of each server, for [`Keys::Each`].
+    next: Vec<u64>,
     version: u32,
     key: Vec<u8>,
     value: Vec<u8>,
@@ -88,7 +88,8 @@ pub(crate) struct Source<'p> {
 impl<'p> Source<'p> {
     /// The source of thread `thread`, with room for so many samples if they are wanted.
     pub(crate) fn new(plan: &'p Plan, thread: usize, samples: Option<usize>) -> Source<'p> {
-        let keys = plan.numbers();
+        let servers = plan.drive.servers();
+        let keys = plan.numbers() / servers as u64;
         let popularity = match plan.keys {
             Keys::Each => Popularity::Uniform,
             Keys::Drawn(popularity) => popularity,
@@ -98,7 +99,7 @@ impl<'p> Source<'p> {
             random: Random::seeded(plan.seed.wrapping_add(thread as u64)),
             picker: Picker::new(popularity, keys),
             scatter: Scatter::new(keys),
-            next: part(keys, thread, plan.threads).start,
+            next: vec![part(keys, thread, plan.threads).start; servers],
             // Threads count versions from different starts, to tell their values apart.
             version: (thread as u32) << 24,
             key: Vec::with_capacity(plan.records.key_bytes()),
@@ -133,15 +134,17 @@ impl Traffic for Source<'_> {
     type Arriving = Arriving;
 
     #[inline]
-    fn push_next(&mut self, out: &mut Vec<u8>, _now_ns: u64) -> Request {
+    fn push_next(&mut self, out: &mut Vec<u8>, _now_ns: u64, server: usize) -> Request {
         let place = match self.plan.keys {
             Keys::Each => {
-                self.next += 1;
-                self.scatter.place(self.next - 1)
+                let next = &mut self.next[server];
+                *next += 1;
+                self.scatter.place(*next - 1)
             }
             Keys::Drawn(_) => self.picker.pick(&mut self.random),
         };
-        let number = self.plan.number(place);
+        let servers = self.next.len() as u64;
+        let number = self.plan.number(place * servers + server as u64);
         self.key.clear();
         self.plan.records.push_key(&mut self.key, number);
         let is_get = self.is_get();

@@ -1,7 +1,7 @@
 //! Peers: the options that say which servers take part in a measurement, and where they run.
 //!
-//! A peer is named by its path, `--peer valkey=/path/valkey-server`, and started like memcached or
-//! redis-server, which the program's name tells.
+//! A peer is named by its path, `--peer valkey=/path/valkey-server`, and started like memcached,
+//! redis-server or Cellar, which the program's name tells.
 
 use std::num::ParseIntError;
 use std::path::Path;
@@ -43,7 +43,7 @@ pub struct PeerArgs {
     /// redis-server's program, or off
     #[arg(long, value_name = "PATH", default_value = "redis-server")]
     redis: String,
-    /// Another server that is started like memcached or redis-server
+    /// Another server: a memcached, a redis-server or one like it, or another build of Cellar
     #[arg(long = "peer", value_name = "NAME=PATH", value_parser = parse_peer)]
     others: Vec<Recipe>,
 }
@@ -159,7 +159,11 @@ fn parse_peer(text: &str) -> Result<Recipe, String> {
     if program.contains("memcached") {
         return Ok(Recipe::memcached(server).named(name));
     }
-    let what = "is started neither like memcached nor like redis-server";
+    // Another build of Cellar.
+    if program.starts_with("cellar") {
+        return Ok(Recipe::cellar(server, Wire::Memcached).named(name));
+    }
+    let what = "is started neither like memcached nor like redis-server, and is not called cellar";
     Err(format!("{server:?} {what}"))
 }
 
@@ -179,6 +183,11 @@ mod tests {
                 "new=/opt/memcached-1.6.40/memcached",
                 Wire::Memcached,
                 "memcached -l",
+            ),
+            (
+                "before=/opt/cellar-2551aa0",
+                Wire::Memcached,
+                "cellar-2551aa0 --memory",
             ),
         ] {
             let peer = parse_peer(text).unwrap();

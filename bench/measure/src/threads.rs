@@ -7,7 +7,9 @@
 //!
 //! Server threads and load share the machine's processors, unbound, so throughput by the clock on
 //! the wall says what the machine gives. What sharing costs shows one server with more threads
-//! beside as many servers with one thread each, under the same load, by their processor time.
+//! beside as many servers with one thread each, by their processor time. Each thread of the load
+//! has connections to every server, so that its requests arrive in as small batches as with one
+//! server.
 
 use clap::Args;
 use serde::Serialize;
@@ -15,10 +17,9 @@ use serde_json::{Value, json};
 
 use crate::measurement::{Measurement, both};
 use crate::peers::{PeerArgs, some};
-use crate::race::all_at_once;
 use crate::spread::short;
 use cellar_load::{
-    Error, Ingredients, Keys, Limit, Plan, Recipe, Records, Report, Server, Wire, load, parse_count,
+    Drive, Error, Ingredients, Keys, Limit, Plan, Recipe, Records, Server, Wire, load, parse_count,
 };
 
 /// Options of `cellar-bench threads`.
@@ -49,7 +50,8 @@ pub(crate) struct ThreadsArgs {
     #[arg(long, default_value_t = 2)]
     load_threads: usize,
     /// Numbers of server threads
-    #[arg(long, value_delimiter = ',', default_value = "1,2")]
+    #[arg(long, value_delimiter = ',', default_value = "1,2,4,8")]
+    #[arg(default_value_if("quick", "true", "1,2"))]
     threads: Vec<usize>,
     /// Length of the keys
     #[arg(long, default_value_t = 20)]
@@ -156,22 +158,17 @@ impl ThreadsArgs {
         };
         let servers = (0..row.servers).map(|_| row.recipe.start(with));
         let servers = servers.collect::<Result<Vec<_>, _>>()?;
-        let parts = servers.len() as u64;
-        let plans = servers.iter().zip(1..).map(|(server, number)| {
-            let seed = round as u64 * parts + number;
-            self.reads_of(server, parts, records, reads, seed)
-        });
-        let plans = plans.collect::<Result<Vec<_>, _>>()?;
+        let plan = self.reads_of(&servers, records, reads, round as u64)?;
         if !row.is_floor {
             row.version = servers[0].version()?;
-            let inserts = plans.iter().map(|plan| Plan {
+            let inserts = Plan {
                 keys: Keys::Each,
                 get_share: 0.0,
                 ..plan.until(Limit::Requests(plan.records.keys()))
-            });
-            row.inserts.push(at_once(&inserts.collect::<Vec<_>>())?);
+            };
+            row.inserts.push(run(&inserts)?);
         }
-        row.reads.push(at_once(&plans)?);
+        row.reads.push(run(&plan)?);
         let last = |all: &[Value]| {
             short(
                 all.last()
@@ -187,39 +184,36 @@ impl ThreadsArgs {
         Ok(())
     }
 
-    /// The part of the reads that one of `parts` servers gets.
+    /// The reads that all servers get together, each those of its own records.
     fn reads_of(
         &self,
-        server: &Server,
-        parts: u64,
+        servers: &[Server],
         records: u64,
         reads: u64,
         seed: u64,
     ) -> Result<Plan, Error> {
-        let records = Records::new(records / parts, self.key_bytes, self.value_bytes)?;
-        let limit = Limit::Requests(reads / parts);
-        let connections = self.connections / parts as usize;
-        let drive = server.drive(connections, limit);
+        let records = Records::new(records, self.key_bytes, self.value_bytes)?;
+        let others = servers[1..].iter();
+        let drive = Drive {
+            others: others.map(|it| (it.address().clone(), it.pid())).collect(),
+            ..servers[0].drive(self.connections, Limit::Requests(reads))
+        };
         Ok(Plan {
-            threads: (self.load_threads / parts as usize).max(1),
+            threads: self.load_threads,
             seed,
             ..Plan::gets(drive, records)
         })
     }
 }
 
-/// Runs the loads of several servers at once.
-fn at_once(plans: &[Plan]) -> Result<Value, Error> {
-    let reports = all_at_once(plans, load::run).into_iter();
-    let reports = reports.collect::<Result<Vec<_>, _>>()?;
-    let sum = |figure: fn(&Report) -> f64| reports.iter().map(figure).sum::<f64>();
-    let requests = sum(|it| it.requests as f64);
+/// Runs a load; what counts of its report.
+fn run(plan: &Plan) -> Result<Value, Error> {
+    let report = load::run(plan)?;
     let others = json!({
-        "per_s": sum(|it| it.throughput_per_s),
-        "server_cpu_us": sum(|it| it.cpu_us() * it.requests as f64) / requests.max(1.0),
-        "misses": reports.iter().map(|it| it.get.misses).sum::<u64>(),
-        "errors": reports.iter().map(|it| it.errors).sum::<u64>(),
+        "per_s": report.throughput_per_s,
+        "server_cpu_us": report.cpu_us(),
+        "misses": report.get.misses,
+        "errors": report.errors,
     });
-    // Latencies are those of the first server.
-    Ok(both(reports[0].latency, others))
+    Ok(both(report.latency, others))
 }

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Arc, Mutex, Once};
 use std::time::Duration;
 
-use cellar_load::ReservedPort;
+use cellar_load::{Drive, Keys, Limit, Plan, Records, ReservedPort, Wire, load as run_load};
 use serde_json::Value;
 
 use crate::wait::wait_until;
@@ -35,9 +35,14 @@ type Map = Arc<Mutex<HashMap<Vec<u8>, Vec<u8>>>>;
 
 /// A tiny server in a thread of the test; returns its address.
 fn serve(manners: Manners) -> String {
+    serve_map(manners, Map::default())
+}
+
+/// The same with its values in `map`.
+fn serve_map(manners: Manners, map: Map) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
-    let (map, pause) = (Map::default(), Arc::new((Mutex::new(()), Once::new())));
+    let pause = Arc::new((Mutex::new(()), Once::new()));
     std::thread::spawn(move || {
         for stream in listener.incoming() {
             let (map, pause) = (map.clone(), pause.clone());
@@ -160,6 +165,44 @@ fn every_request_is_counted_and_every_value_checked() {
     ] {
         assert!(report[field].as_f64().unwrap() > 0.0, "{field}");
     }
+}
+
+#[test]
+fn several_servers_share_records_and_connections_evenly() {
+    const RECORDS: u64 = 900;
+    let maps = [Map::default(), Map::default(), Map::default()];
+    let addresses = maps
+        .iter()
+        .map(|map| serve_map(Manners::Honest, map.clone()).parse().unwrap());
+    let addresses: Vec<_> = addresses.collect();
+    // None of them has a process of its own to measure.
+    let others = addresses[1..].iter().cloned();
+    let others = others.map(|address| (address, std::process::id()));
+    let drive = Drive {
+        others: others.collect(),
+        ..Drive::new(Wire::Memcached, &addresses[0], 12, Limit::Requests(RECORDS))
+    };
+    let records = Records::new(RECORDS, 20, 10).unwrap();
+    let gets = Plan {
+        threads: 2,
+        ..Plan::gets(drive, records)
+    };
+    let inserts = Plan {
+        keys: Keys::Each,
+        get_share: 0.0,
+        ..gets.clone()
+    };
+    assert_eq!(run_load::run(&inserts).unwrap().set.stored, RECORDS);
+    let stored = maps.map(|map| map.lock().unwrap().len());
+    assert_eq!(stored, [300; 3]);
+    // Each is asked for what it has.
+    let report = run_load::run(&gets).unwrap();
+    assert_eq!((report.get.hits, report.get.misses), (RECORDS, 0));
+
+    let mut uneven = gets;
+    uneven.drive.connections = 13;
+    let error = run_load::run(&uneven).unwrap_err().to_string();
+    assert!(error.contains("equal parts"), "{error}");
 }
 
 #[test]

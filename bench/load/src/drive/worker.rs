@@ -28,6 +28,8 @@ const SPIN_NS: u64 = 100_000;
 /// One connection: its requests in flight, its unsent bytes and the reply that is arriving.
 struct Connection<T: Traffic> {
     stream: Stream,
+    /// Which of the drive's servers is at its other end.
+    server: usize,
     scanner: Scanner,
     flights: VecDeque<Flight<T::Request>>,
     arriving: T::Arriving,
@@ -54,6 +56,8 @@ pub(super) struct Worker<'d, T: Traffic> {
     wanted: u64,
     sent: u64,
     replies: u64,
+    /// Requests that each server has yet to get.
+    left: Vec<u64>,
     /// When no more are sent.
     stop_ns: u64,
     driven: Driven,
@@ -61,11 +65,12 @@ pub(super) struct Worker<'d, T: Traffic> {
 }
 
 impl<'d, T: Traffic> Worker<'d, T> {
-    /// Prepares the thread's loop; to be called on the thread itself.
+    /// Prepares the thread's loop for connections from the `first` on; to be called on the thread
+    /// itself.
     pub(super) fn new(
         drive: &'d Drive,
         threads: usize,
-        streams: Vec<Stream>,
+        (first, streams): (usize, Vec<Stream>),
         traffic: T,
         failure: &'d OnceLock<Error>,
     ) -> Result<Worker<'d, T>, Error> {
@@ -76,8 +81,9 @@ impl<'d, T: Traffic> Worker<'d, T> {
             let mark = EventData::new_u64(place as u64);
             epoll::add(&epoll, stream.socket(), mark, interest).map_err(failed)?;
         }
-        let connection = |stream| Connection {
+        let connection = |(place, stream)| Connection {
             stream,
+            server: (first + place) % drive.servers(),
             scanner: drive.wire.scanner(),
             flights: VecDeque::with_capacity(drive.depth),
             arriving: T::Arriving::default(),
@@ -92,11 +98,12 @@ impl<'d, T: Traffic> Worker<'d, T> {
             traffic,
             epoll,
             free: (0..streams.len()).collect(),
-            connections: streams.into_iter().map(connection).collect(),
+            connections: streams.into_iter().enumerate().map(connection).collect(),
             interval_ns,
             wanted: 0,
             sent: 0,
             replies: 0,
+            left: Vec::new(),
             stop_ns: u64::MAX,
             driven: Driven::default(),
             buffer: vec![0; READ_BYTES],
@@ -113,7 +120,7 @@ impl<'d, T: Traffic> Worker<'d, T> {
             let now = now_ns();
             self.send_due(now)?;
             let in_flight = self.sent - self.replies;
-            if in_flight == 0 && self.allowance(1, now) == 0 {
+            if in_flight == 0 && (now >= self.stop_ns || self.sent == self.wanted) {
                 break;
             }
             if self.failure.get().is_some() {
@@ -163,6 +170,9 @@ impl<'d, T: Traffic> Worker<'d, T> {
         };
         let own = all.map(|all| part(all, thread, threads));
         self.wanted = own.map_or(u64::MAX, |own| own.end - own.start);
+        let servers = self.drive.servers();
+        let left = |server| part(self.wanted, server, servers);
+        self.left = (0..servers).map(left).map(|it| it.end - it.start).collect();
         for place in 0..self.connections.len() {
             if self.interval_ns.is_none() {
                 self.send_window(place, now)?;
@@ -171,12 +181,12 @@ impl<'d, T: Traffic> Worker<'d, T> {
         Ok(())
     }
 
-    /// How many of `wanted` requests may be sent at `now_ns`.
-    fn allowance(&self, wanted: usize, now_ns: u64) -> usize {
+    /// How many of `wanted` requests may be sent to a server at `now_ns`.
+    fn allowance(&self, server: usize, wanted: usize, now_ns: u64) -> usize {
         if now_ns >= self.stop_ns {
             return 0;
         }
-        usize::try_from(self.wanted - self.sent).map_or(wanted, |left| left.min(wanted))
+        usize::try_from(self.left[server]).map_or(wanted, |left| left.min(wanted))
     }
 
     /// When the next request of an open loop is due.
@@ -186,13 +196,14 @@ impl<'d, T: Traffic> Worker<'d, T> {
 
     /// Closed loop: sends a whole window on an idle connection.
     fn send_window(&mut self, place: usize, now: u64) -> Result<(), Error> {
-        let count = self.allowance(self.drive.depth, now);
+        let server = self.connections[place].server;
+        let count = self.allowance(server, self.drive.depth, now);
         if count == 0 {
             return Ok(());
         }
         let connection = &mut self.connections[place];
         for _ in 0..count {
-            let request = self.traffic.push_next(&mut connection.out, now);
+            let request = self.traffic.push_next(&mut connection.out, now, server);
             let start_ns = now;
             connection.flights.push_back(Flight { request, start_ns });
         }
@@ -200,6 +211,7 @@ impl<'d, T: Traffic> Worker<'d, T> {
         let flights = connection.flights.iter_mut();
         flights.for_each(|flight| flight.start_ns = start_ns);
         self.sent += count as u64;
+        self.left[server] -= count as u64;
         self.flush(place)
     }
 
@@ -208,13 +220,15 @@ impl<'d, T: Traffic> Worker<'d, T> {
         let Some(interval_ns) = self.interval_ns else {
             return Ok(());
         };
-        while self.allowance(1, now) > 0 && self.due_ns(interval_ns) <= now {
+        let is_over = |worker: &Self, now| now >= worker.stop_ns || worker.sent == worker.wanted;
+        while !is_over(self, now) && self.due_ns(interval_ns) <= now {
             let start_ns = self.due_ns(interval_ns);
             let Some(place) = self.free.pop_front() else {
                 break;
             };
             let connection = &mut self.connections[place];
-            let request = self.traffic.push_next(&mut connection.out, now);
+            let server = connection.server;
+            let request = self.traffic.push_next(&mut connection.out, now, server);
             connection.flights.push_back(Flight { request, start_ns });
             connection.is_free = connection.flights.len() < self.drive.depth;
             if connection.is_free {

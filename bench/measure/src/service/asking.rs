@@ -93,7 +93,7 @@ impl Traffic for Asking<'_> {
     type Request = (Method, u64);
     type Arriving = Arriving;
 
-    fn push_next(&mut self, out: &mut Vec<u8>, now_ns: u64) -> (Method, u64) {
+    fn push_next(&mut self, out: &mut Vec<u8>, now_ns: u64, _: usize) -> (Method, u64) {
         let (method, number) = self.choose(now_ns);
         self.messages
             .push_request(out, &mut self.scratch, method, number);
