@@ -166,15 +166,7 @@ impl Cache {
             state_file: state_file.as_ref(),
         };
         let partitions = no_eviction_partitions(&config);
-        let sharing = (0..geometry.shards).map(|number| build.store(number, &geometry, &budget));
-        let own = (geometry.shards..)
-            .zip(&partitions)
-            .map(|(number, partition)| {
-                let mut store = build.store(number, &partition.geometry, &partition.budget)?;
-                store.disable_eviction();
-                Ok(store)
-            });
-        let mut stores = sharing.chain(own).collect::<Result<Vec<_>, Error>>()?;
+        let mut stores = build.stores(&geometry, &budget, &partitions)?;
         let training = build.training(&mut stores, &budget);
         let mut left = match build.rebuild(&mut stores) {
             Ok(left) => left,
@@ -219,6 +211,23 @@ impl Cache {
 }
 
 impl Build<'_> {
+    /// The empty stores of all shards: those that share the memory, then those of partitions.
+    fn stores(
+        &self,
+        geometry: &Geometry,
+        budget: &Arc<Budget>,
+        partitions: &[NoEvictionPartition],
+    ) -> Result<Vec<Store>, Error> {
+        let sharing = (0..geometry.shards).map(|number| self.store(number, geometry, budget));
+        let own = (geometry.shards..).zip(partitions);
+        let own = own.map(|(number, partition)| {
+            let mut store = self.store(number, &partition.geometry, &partition.budget)?;
+            store.disable_eviction();
+            Ok(store)
+        });
+        sharing.chain(own).collect()
+    }
+
     /// An empty store that draws on a budget.
     fn store(
         &self,
