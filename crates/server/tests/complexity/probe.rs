@@ -241,7 +241,7 @@ impl Bench {
                 Some(best) if best.gap_us <= outcome.gap_us => Some(best),
                 _ => Some(outcome),
             };
-            if outcome.gap_us * 2 <= self.size.gap_us_max {
+            if outcome.gap_us <= self.size.gap_us_max {
                 break;
             }
         }
@@ -434,7 +434,7 @@ impl Bench {
     pub(crate) fn best_of(&self, run: impl Fn() -> Outcome) -> Outcome {
         let mut best = run();
         for _ in 1..self.size.tries {
-            if best.gap_us * 2 <= self.size.gap_us_max {
+            if best.gap_us <= self.size.gap_us_max {
                 break;
             }
             let again = run();
