@@ -1,8 +1,7 @@
 //! The wall clock: what is told or asked as a Unix time follows its steps, what is left of a
 //! relative time does not move. Within a script and a transaction no clock moves.
 
-use crate::support::wait::wait_until;
-use crate::support::{daemon, resp, session};
+use crate::support::session;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,8 +11,6 @@ use cellar::metrics::exposition;
 use cellar::state::State;
 use cellar::system::clock::LoopClock;
 use cellar_engine::{Clock, ManualClock};
-use daemon::Daemon;
-use resp::{Client, Value, integers, ok};
 use session::{Session, UNIX_MS_AT_ZERO};
 
 const HOUR_MS: i64 = 3_600_000;
@@ -430,34 +427,4 @@ fn no_key_expires_within_a_transaction() {
     assert_eq!(left, ":1");
     let (first, second) = times.split_at(times.len() / 2);
     assert_eq!(first, second);
-}
-
-/// The maintenance thread of a running server goes by the machine's clock.
-#[test]
-fn a_running_server_lets_no_key_expire_within_a_script() {
-    const LOOK_TWICE: &str = "
-        local before, sum = redis.call('EXISTS', KEYS[1]), 0
-        for i = 1, tonumber(ARGV[1]) do sum = (sum * 31 + i) % 65537 end
-        return {before, redis.call('EXISTS', KEYS[1])}";
-    const TIMES: usize = 6;
-    let daemon = Daemon::spawn(&["--notify-keyspace-events", "KEx"]);
-    let mut client = Client::connect(&daemon);
-    let (mut times, mut rounds) = (0, 1_000_000);
-    wait_until("deadlines have passed while scripts ran", || {
-        assert_eq!(client.run("SET k v PX 8"), ok());
-        let words = rounds.to_string();
-        let looked = client.call(&[b"EVAL", LOOK_TWICE.as_bytes(), b"1", b"k", words.as_bytes()]);
-        let is_over = client.run("EXISTS k") == Value::Integer(0);
-        // On a busy machine the key may be gone before the script begins.
-        let was_there = looked != integers(&[0, 0]);
-        if was_there {
-            assert_eq!(looked, integers(&[1, 1]), "after {rounds} rounds");
-        }
-        match is_over {
-            true if was_there => times += 1,
-            true => {}
-            false => rounds *= 2,
-        }
-        times == TIMES
-    });
 }
