@@ -197,18 +197,18 @@ pub(crate) fn plain_bytes(packed: &[u8]) -> usize {
 /// Whether a packed value is what [`pack`] wrote, and its dictionary is there. It is not if
 /// somebody has changed the memory, or what another process left of it.
 pub(crate) fn is_sound(codecs: &Codecs, packed: &[u8]) -> bool {
-    packed.len() > FRONT_BYTES
-        && packed[3..FRONT_BYTES] == check_of(packed)
-        && codecs.numbered(packed[0]).is_some()
+    dictionary_of(codecs, packed).is_some()
+}
+
+/// The dictionary of a packed value that is sound.
+fn dictionary_of<'c>(codecs: &'c Codecs, packed: &[u8]) -> Option<&'c Dictionary> {
+    let is_whole = packed.len() > FRONT_BYTES && packed[3..FRONT_BYTES] == check_of(packed);
+    is_whole.then(|| codecs.numbered(packed[0])).flatten()
 }
 
 /// Shows `read` the value that a packed one holds, or an empty one if it is not sound.
 pub(crate) fn unpack<R>(codecs: &Codecs, packed: &[u8], read: impl FnOnce(&[u8]) -> R) -> R {
-    let dictionary = match is_sound(codecs, packed) {
-        true => codecs.numbered(packed[0]),
-        false => None,
-    };
-    let Some(dictionary) = dictionary else {
+    let Some(dictionary) = dictionary_of(codecs, packed) else {
         return read(&[]);
     };
     let plain = CONTEXTS.with_borrow_mut(|contexts| {

@@ -59,6 +59,14 @@ pub struct FamilyStats {
     pub packed_bytes: u64,
 }
 
+impl FamilyStats {
+    /// Compressed over plain bytes of the sample, 0 to 1; `None` if there was none.
+    #[must_use]
+    pub fn ratio(&self) -> Option<f64> {
+        (self.sample_bytes > 0).then(|| self.packed_bytes as f64 / self.sample_bytes as f64)
+    }
+}
+
 /// Counts and byte sums over all shards; monotonic counts since start unless said otherwise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {

@@ -120,7 +120,7 @@ impl<'d, T: Traffic> Worker<'d, T> {
             let now = now_ns();
             self.send_due(now)?;
             let in_flight = self.sent - self.replies;
-            if in_flight == 0 && (now >= self.stop_ns || self.sent == self.wanted) {
+            if in_flight == 0 && self.is_over(now) {
                 break;
             }
             if self.failure.get().is_some() {
@@ -181,6 +181,11 @@ impl<'d, T: Traffic> Worker<'d, T> {
         Ok(())
     }
 
+    /// Whether no more requests are to be sent at `now_ns`.
+    fn is_over(&self, now_ns: u64) -> bool {
+        now_ns >= self.stop_ns || self.sent == self.wanted
+    }
+
     /// How many of `wanted` requests may be sent to a server at `now_ns`.
     fn allowance(&self, server: usize, wanted: usize, now_ns: u64) -> usize {
         if now_ns >= self.stop_ns {
@@ -220,8 +225,7 @@ impl<'d, T: Traffic> Worker<'d, T> {
         let Some(interval_ns) = self.interval_ns else {
             return Ok(());
         };
-        let is_over = |worker: &Self, now| now >= worker.stop_ns || worker.sent == worker.wanted;
-        while !is_over(self, now) && self.due_ns(interval_ns) <= now {
+        while !self.is_over(now) && self.due_ns(interval_ns) <= now {
             let start_ns = self.due_ns(interval_ns);
             let Some(place) = self.free.pop_front() else {
                 break;

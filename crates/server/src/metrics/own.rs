@@ -299,10 +299,12 @@ pub const FAMILIES: &[Family] = &[
         write: |facts, samples| {
             for family in facts.state.cache.families() {
                 let database = facts.state.databases.database_of(family.space);
-                if let Some(database) = database.filter(|_| family.is_packed) {
-                    let prefix = String::from_utf8_lossy(&family.prefix);
-                    let labels = [("database", &*database.to_string()), ("prefix", &*prefix)];
-                    let ratio = family.packed_bytes as f64 / family.sample_bytes.max(1) as f64;
+                // Two prefixes that are no text could get the same label.
+                if let Some(database) = database.filter(|_| family.is_packed)
+                    && let Ok(prefix) = str::from_utf8(&family.prefix)
+                    && let Some(ratio) = family.ratio()
+                {
+                    let labels = [("database", &*database.to_string()), ("prefix", prefix)];
                     samples.with(&labels, ratio);
                 }
             }

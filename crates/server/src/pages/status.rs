@@ -565,7 +565,8 @@ fn memory(facts: &Facts<'_>) -> Memory {
 fn compression(facts: &Facts<'_>) -> Compression {
     let (engine, state) = (&facts.engine, facts.state);
     let mut families = state.cache.families();
-    families.sort_by_key(|one| std::cmp::Reverse(one.sample_bytes - one.packed_bytes));
+    families
+        .sort_by_key(|one| std::cmp::Reverse(one.sample_bytes.saturating_sub(one.packed_bytes)));
     let prefixes = families.into_iter().take(PREFIXES_MAX).filter_map(|one| {
         Some(CompressedPrefix {
             // Keys of a database that was flushed belong to none.
@@ -573,8 +574,7 @@ fn compression(facts: &Facts<'_>) -> Compression {
             prefix: text_of(&one.prefix),
             prefix_percent: query::encode(&one.prefix),
             compressed: one.is_packed,
-            ratio: (one.sample_bytes > 0)
-                .then(|| one.packed_bytes as f64 / one.sample_bytes as f64),
+            ratio: one.ratio(),
         })
     });
     Compression {

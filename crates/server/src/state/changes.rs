@@ -76,10 +76,7 @@ fn take_effect(name: &str, value: &str, state: &State) {
             state.idle_timeout_s.store(seconds, Ordering::Relaxed);
         }
         "release-memory" => state.cache.set_release_memory(value == "yes"),
-        "compress" => {
-            // The parameter has checked that it is possible.
-            state.cache.set_compress(value == "auto");
-        }
+        "compress" => state.cache.set_compress(value == "auto"),
         "notify-keyspace-events" => {
             // The parameter has checked the letters.
             let _ = state.observer.set_events(value);
