@@ -2,7 +2,7 @@
 //!
 //! An event loop gives the bytes of its connections to their [`Link`], one for each protocol, and
 //! has the [`Task`]s that were found in them run in order, so that it can hint the cache far ahead.
-//! [`Next`] and [`Flow`] say how the connection goes on.
+//! [`Flow`] says how the connection continues.
 //!
 //! Invariant: one call appends a bounded amount to the output; longer answers come back as
 //! [`Flow::Unfinished`] and go on when the client has read.
@@ -17,7 +17,7 @@ pub mod resp;
 pub mod http;
 pub mod link; // what a connection speaks, all that a loop knows of it
 
-pub use context::{Context, DecodedTask, Flow, Next, Refusal, Unfinished};
+pub use context::{Context, DecodedTask, Flow, Refusal, Unfinished};
 pub use filling::{Filling, Transfer};
 pub use link::{Codec, Link, Task};
 pub use resp::serve;

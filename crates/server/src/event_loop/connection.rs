@@ -294,8 +294,8 @@ impl Connection {
             Flow::Continue => return self.output.is_full(),
             Flow::Close => self.end_after_output(),
             Flow::Unfinished(rest) => self.unfinished = Some(rest),
-            // Its bytes are still there.
-            Flow::Again => {}
+            // The loop has dealt with the bytes of these.
+            Flow::Again | Flow::Feed | Flow::Skip(_) => {}
             Flow::Wait(ticket) => self.waits_for = Some(ticket),
             Flow::Park(waiter) => self.waiter = Some(waiter),
         }

@@ -31,7 +31,7 @@ pub struct Context<'s> {
     pub(in crate::execute) section: Option<&'s KeySection<'s>>,
 }
 
-/// How a connection goes on after a request.
+/// How a connection continues after a task, whatever its protocol.
 #[derive(Debug)]
 pub enum Flow {
     /// With its next request.
@@ -40,27 +40,18 @@ pub enum Flow {
     Close,
     /// With the same request once more, when this is settled; nothing was answered.
     Wait(Arc<Ticket>),
-    /// With the same request once more, in its next turn: what it needs is made before it runs.
+    /// With the same bytes once more, in the next iteration of its event loop: they mean something
+    /// else now, or what their request needs is made before it runs.
     Again,
+    /// With the rest of the request, which is no part of the task: it is fed what follows.
+    Feed,
+    /// Without so many bytes that follow.
+    Skip(usize),
     /// With its next request, once somebody has answered this one.
     Park(Arc<Waiter>),
     /// With [`Unfinished::resume`] when the output has drained, and only then with its next
     /// request.
     Unfinished(Box<dyn Unfinished>),
-}
-
-/// How a connection goes on after a task.
-#[derive(Debug)]
-pub enum Next {
-    /// As the execution of a request says.
-    Flow(Flow),
-    /// With the rest of the request, which is no part of the task: it is fed what follows.
-    Feed,
-    /// Without so many bytes that follow.
-    Skip(usize),
-    /// With the same bytes once more, in its next turn: they mean something else now, or room for
-    /// the value behind them is being made.
-    Again,
 }
 
 /// Length of what was found at the beginning of the input, if that was whole. A task was handed on

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use cellar_protocol::http::Scan;
 use cellar_protocol::memcached::Limits as TextLimits;
 
-use super::context::{Context, DecodedTask, Flow, Next, Refusal, Used};
+use super::context::{Context, DecodedTask, Flow, Refusal, Used};
 use super::filling::Transfer;
 use super::memcached::intake::Dialect;
 use super::{http, memcached, resp};
@@ -247,13 +247,13 @@ impl Link {
 
     /// Does what a task asks for; its replies go to `output`.
     #[inline]
-    pub fn run(&mut self, task: &Task<'_>, context: Context<'_>, output: &mut Output) -> Next {
+    pub fn run(&mut self, task: &Task<'_>, context: Context<'_>, output: &mut Output) -> Flow {
         match (self, task) {
             (Link::Memcached(intake), Task::Memcached(task)) => intake.run(task, context, output),
             (Link::Resp(intake), Task::Resp(task)) => intake.run(task, context, output),
             (Link::Http(intake), Task::Http(task)) => intake.run(task, context, output),
             // Its bytes were decoded for another protocol than is spoken.
-            _ => Next::Again,
+            _ => Flow::Again,
         }
     }
 

@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering;
 
 use cellar::clients::client::{Delivery, Seat};
 use cellar::config::settings::Settings;
-use cellar::execute::{Context, Flow, Link, Next, Unfinished, http, memcached, resp};
+use cellar::execute::{Context, Flow, Link, Unfinished, http, memcached, resp};
 use cellar::keyspace::observer::Observer;
 use cellar::net::output::Output;
 use cellar::state::State;
@@ -229,11 +229,10 @@ impl Session {
         let used = used?;
         if let Some(found) = found {
             match self.link.run(&found.task, context, &mut self.output) {
-                Next::Flow(flow) => self.follow(flow, state),
-                Next::Feed => {}
-                Next::Skip(bytes) => self.swallow = bytes,
+                Flow::Skip(bytes) => self.swallow = bytes,
                 // Room is being made for the value behind it.
-                Next::Again => return Some(0),
+                Flow::Again => return Some(0),
+                flow => self.follow(flow, state),
             }
         }
         Some(used)
@@ -241,14 +240,14 @@ impl Session {
 
     fn follow(&mut self, flow: Flow, state: &State) {
         match flow {
-            Flow::Continue => {}
+            Flow::Continue | Flow::Feed => {}
             Flow::Close => self.closed = true,
             Flow::Unfinished(unfinished) => self.unfinished = Some(unfinished),
             // Nobody else is there that could answer it.
             Flow::Park(waiter) => {
                 let _ = state.observer.unwait(&waiter);
             }
-            Flow::Again => unreachable!("a link says so in another way"),
+            Flow::Again | Flow::Skip(_) => unreachable!("only a task ends so"),
             Flow::Wait(_) => panic!("there are no users here that could be waited for"),
         }
     }

@@ -4,7 +4,7 @@ use cellar_engine::{Cache, Instant};
 
 use super::batch::{STEPS_MAX, Span, Step};
 use crate::event_loop::connection::{Connection, Ending, Input};
-use crate::execute::{Codec, Context, DecodedTask, Flow, Next, Task};
+use crate::execute::{Codec, Context, DecodedTask, Flow, Task};
 use crate::state::State;
 
 /// How far ahead of execution index lines are fetched.
@@ -139,29 +139,29 @@ pub(super) fn run(
         .link
         .run(&step.task, context, &mut connection.output)
     {
-        Next::Flow(Flow::Continue) => {
+        Flow::Continue => {
             // What follows a task that ends decoding waits for the next turn.
             let is_last = step.key.is_none() && step.task.ends_decoding();
             span.stopped |= is_last || connection.output.is_full();
         }
-        Next::Flow(flow) => {
-            if matches!(flow, Flow::Wait(_) | Flow::Again) {
-                span.from = begin;
-            }
-            follow(context, flow, span, connection);
-            connection.note_unfinished(&start);
-        }
-        Next::Feed => {
+        Flow::Feed => {
             connection.start_transfer(now_ms);
             // What follows was not decoded: it waits for the next turn.
             span.stopped = true;
             feed(context, span, arena, connection);
         }
-        Next::Skip(bytes) => {
+        Flow::Skip(bytes) => {
             connection.start_transfer(now_ms);
             skip(bytes, span, connection);
         }
-        Next::Again => (span.from, span.stopped) = (begin, true),
+        Flow::Again => (span.from, span.stopped) = (begin, true),
+        flow => {
+            if matches!(flow, Flow::Wait(_)) {
+                span.from = begin;
+            }
+            follow(context, flow, span, connection);
+            connection.note_unfinished(&start);
+        }
     }
 }
 

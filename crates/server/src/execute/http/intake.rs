@@ -9,7 +9,7 @@ use super::upload::{Gathered, Rest, Upload, banner, receive};
 use super::{Peer, Prepared, execute, prepare, refuse};
 use crate::auth::users::{Identity, Login};
 use crate::clients::pause::Effect;
-use crate::execute::context::{Context, DecodedTask, Flow, Next, Used};
+use crate::execute::context::{Context, DecodedTask, Flow, Used};
 use crate::execute::filling::{SMALL_VALUE_BYTES_MAX, Transfer};
 use crate::execute::http::route::Route;
 use crate::net::output::Output;
@@ -162,10 +162,10 @@ impl Intake {
         task: &Task<'_>,
         context: Context<'_>,
         output: &mut Output,
-    ) -> Next {
+    ) -> Flow {
         let peer = &mut self.peer;
         match task {
-            Task::Run(prepared) => Next::Flow(execute(prepared, peer, context, output)),
+            Task::Run(prepared) => execute(prepared, peer, context, output),
             Task::Body(prepared, body) => {
                 let rest = match self.rest.take() {
                     Some(Rest::Upload(upload)) => {
@@ -178,18 +178,18 @@ impl Intake {
                     Err(next) => next,
                 }
             }
-            Task::Refuse(refused) => Next::Flow(refuse(refused, context, output)),
+            Task::Refuse(refused) => refuse(refused, context, output),
         }
     }
 
     /// Begins with a body, for which there may be no room yet.
-    fn begin(&mut self, rest: Rest, prepared: &Prepared<'_>, output: &mut Output) -> Next {
+    fn begin(&mut self, rest: Rest, prepared: &Prepared<'_>, output: &mut Output) -> Flow {
         self.rest = Some(rest);
         if self.makes_room() {
-            return Next::Again;
+            return Flow::Again;
         }
         banner(prepared, output);
-        Next::Feed
+        Flow::Feed
     }
 
     /// Whether room is being made for a body.
@@ -288,7 +288,7 @@ fn make_room(
     request: (&Prepared<'_>, Body),
     context: Context<'_>,
     output: &mut Output,
-) -> Result<Rest, Next> {
+) -> Result<Rest, Flow> {
     match upload.filling.make_room(context.cache()) {
         Ok(()) => Ok(Rest::Upload(upload)),
         Err(error) => Err(upload.refuse(&error, request, context, output)),

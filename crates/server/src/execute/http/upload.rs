@@ -14,7 +14,7 @@ use super::write::{self, StoreOrder};
 use super::{Peer, Prepared, date, execute, guard, prepare};
 use crate::clients::pause::Effect;
 use crate::config::limits::{CHUNKED_VALUE_BYTES_MAX, DOCUMENT_BYTES_MAX};
-use crate::execute::context::{Context, Flow, Next, Refusal};
+use crate::execute::context::{Context, Flow, Refusal};
 use crate::execute::filling::{Filling, ValueSource};
 use crate::net::output::Output;
 
@@ -83,13 +83,13 @@ pub(super) fn receive(
     peer: &mut Peer,
     context: Context<'_>,
     output: &mut Output,
-) -> Result<Rest, Next> {
+) -> Result<Rest, Flow> {
     let mut call = Call::new(&prepared.request, context, output);
     call.is_tls = peer.is_tls;
     let may = match guard::check(&mut call, peer, prepared.route) {
         Ok(_) => super::check(&call, prepared.route),
         Err(guard::Stop::Failure(failure)) => Err(failure),
-        Err(guard::Stop::Wait(ticket)) => return Err(Next::Flow(Flow::Wait(ticket))),
+        Err(guard::Stop::Wait(ticket)) => return Err(Flow::Wait(ticket)),
     };
     let bytes_max = match may {
         Ok(()) => body_bytes_max(prepared, body, context),
@@ -146,7 +146,7 @@ fn too_large(bytes_max: usize) -> Failure {
 
 /// Answers a request whose body is not wanted. A client that waits for leave to send it may send
 /// it or not, so its connection ends.
-fn refuse_body(call: &mut Call<'_>, failure: &Failure, body: Body) -> Next {
+fn refuse_body(call: &mut Call<'_>, failure: &Failure, body: Body) -> Flow {
     let skipped = match body {
         Body::Bytes(bytes) if bytes <= SKIPPED_BYTES_MAX => usize::try_from(bytes).ok(),
         _ => None,
@@ -157,7 +157,7 @@ fn refuse_body(call: &mut Call<'_>, failure: &Failure, body: Body) -> Next {
         call.stay = Stay::Close;
     }
     call.answer_failure(failure);
-    skipped.map_or(Next::Flow(Flow::Close), Next::Skip)
+    skipped.map_or(Flow::Close, Flow::Skip)
 }
 
 fn upload(call: &Call<'_>, text: &str, bytes: usize) -> Result<Upload, Failure> {
@@ -189,7 +189,7 @@ impl Upload {
         (prepared, body): (&Prepared<'_>, Body),
         context: Context<'_>,
         output: &mut Output,
-    ) -> Next {
+    ) -> Flow {
         let mut call = Call::new(&prepared.request, context, output);
         let failure = match call.key(&self.key) {
             Ok(key) => {

@@ -15,7 +15,7 @@ use super::upload::{Upload, receive, receive_packet};
 use super::{Prepared, execute, execute_limited, prepare, refuse};
 use crate::auth::users::{Identity, Login};
 use crate::clients::pause::Effect;
-use crate::execute::context::{Context, DecodedTask, Flow, Next, Used};
+use crate::execute::context::{Context, DecodedTask, Flow, Used};
 use crate::execute::filling::{LINE_END, SMALL_VALUE_BYTES_MAX, Transfer};
 use crate::execute::permission::{of_memcached, of_packet};
 use crate::net::output::Output;
@@ -287,16 +287,16 @@ impl Intake {
         task: &Task<'_>,
         context: Context<'_>,
         output: &mut Output,
-    ) -> Next {
+    ) -> Flow {
         match task {
-            Task::Run(prepared) => Next::Flow(match &mut self.member {
+            Task::Run(prepared) => match &mut self.member {
                 None => execute(prepared, context, output),
                 Some(member) => match member.admit(&prepared.request, context, output) {
                     Admitted::Runs(None) => execute(prepared, context, output),
                     Admitted::Runs(Some(user)) => execute_limited(&user, prepared, context, output),
                     Admitted::Not(flow) => flow,
                 },
-            }),
+            },
             Task::Upload(..) | Task::PacketUpload(..) if self.upload.is_some() => {
                 self.make_room(context, output)
             }
@@ -304,31 +304,31 @@ impl Intake {
                 if let Some(member) = &mut self.member
                     && let Admitted::Not(_) = member.admit_upload(storage, context, output)
                 {
-                    return Next::Skip(value_bytes + LINE_END.len());
+                    return Flow::Skip(value_bytes + LINE_END.len());
                 }
                 match receive(storage, *value_bytes, context, output) {
                     Ok(upload) => self.begin(upload),
                     Err(next) => next,
                 }
             }
-            Task::Refuse { limits, .. } if **limits != *self.limits() => Next::Again,
+            Task::Refuse { limits, .. } if **limits != *self.limits() => Flow::Again,
             Task::Refuse {
                 refused, beyond, ..
             } => match refuse(refused, context, output) {
-                Flow::Continue if *beyond > 0 => Next::Skip(*beyond),
-                flow => Next::Flow(flow),
+                Flow::Continue if *beyond > 0 => Flow::Skip(*beyond),
+                flow => flow,
             },
             Task::Packet(prepared) => {
                 let member = self.member.as_deref_mut();
-                Next::Flow(binary::run(prepared, member, context, output))
+                binary::run(prepared, member, context, output)
             }
             Task::PacketUpload(packet, value_bytes) => {
                 self.start_packet(packet, *value_bytes, context, output)
             }
             Task::PacketRefused(refused, beyond) => {
                 match binary::refuse(refused, context, output) {
-                    Flow::Continue if *beyond > 0 => Next::Skip(*beyond),
-                    flow => Next::Flow(flow),
+                    Flow::Continue if *beyond > 0 => Flow::Skip(*beyond),
+                    flow => flow,
                 }
             }
         }
@@ -342,12 +342,12 @@ impl Intake {
         value_bytes: usize,
         context: Context<'_>,
         output: &mut Output,
-    ) -> Next {
+    ) -> Flow {
         let member = self.member.as_deref_mut();
         match binary::admit_upload(member, packet, context, output) {
             PacketAdmitted::Runs(_) => {}
-            PacketAdmitted::Not(Flow::Continue) => return Next::Skip(value_bytes),
-            PacketAdmitted::Not(flow) => return Next::Flow(flow),
+            PacketAdmitted::Not(Flow::Continue) => return Flow::Skip(value_bytes),
+            PacketAdmitted::Not(flow) => return flow,
         }
         match receive_packet(packet, value_bytes, context, output) {
             Ok(upload) => self.begin(upload),
@@ -356,17 +356,17 @@ impl Intake {
     }
 
     /// Begins with a value, for which there may be no room yet.
-    fn begin(&mut self, upload: Box<Upload>) -> Next {
+    fn begin(&mut self, upload: Box<Upload>) -> Flow {
         let has_room = upload.filling.has_room();
         self.upload = Some(upload);
-        if has_room { Next::Feed } else { Next::Again }
+        if has_room { Flow::Feed } else { Flow::Again }
     }
 
     /// Takes the next step towards room for the value.
     #[cold]
-    fn make_room(&mut self, context: Context<'_>, output: &mut Output) -> Next {
+    fn make_room(&mut self, context: Context<'_>, output: &mut Output) -> Flow {
         let Some(mut upload) = self.upload.take() else {
-            return Next::Again;
+            return Flow::Again;
         };
         match upload.filling.make_room(context.cache()) {
             Ok(()) => self.begin(upload),

@@ -13,7 +13,7 @@ use super::binary;
 use super::elsewhere;
 use super::extension::{AddedBytes, Extension};
 use super::order::Order;
-use crate::execute::context::{Context, Flow, Next};
+use crate::execute::context::{Context, Flow};
 use crate::execute::filling::{Filling, LINE_END, ValueSource};
 use crate::net::output::Output;
 
@@ -29,7 +29,7 @@ pub(super) struct Upload {
 
 impl Upload {
     /// Answers that no more room can be had.
-    pub(super) fn refuse(self, error: &Error, context: Context<'_>, output: &mut Output) -> Next {
+    pub(super) fn refuse(self, error: &Error, context: Context<'_>, output: &mut Output) -> Flow {
         let key = context.key(&self.key);
         let value_bytes = self.filling.value_bytes();
         let how = (&self.order, &self.form);
@@ -87,12 +87,12 @@ pub(super) fn receive_packet(
     value_bytes: usize,
     context: Context<'_>,
     output: &mut Output,
-) -> Result<Box<Upload>, Next> {
+) -> Result<Box<Upload>, Flow> {
     if elsewhere::answered_packet(packet, context, output) {
-        return Err(Next::Skip(value_bytes));
+        return Err(Flow::Skip(value_bytes));
     }
     let Some(order) = binary::order(packet, context) else {
-        return Err(Next::Skip(value_bytes));
+        return Err(Flow::Skip(value_bytes));
     };
     let form = AnswerForm::Packet(packet.head);
     start(
@@ -113,12 +113,12 @@ pub(super) fn receive(
     value_bytes: usize,
     context: Context<'_>,
     output: &mut Output,
-) -> Result<Box<Upload>, Next> {
+) -> Result<Box<Upload>, Flow> {
     match storage {
         Storage::Classic(store)
             if elsewhere::refused(store.key, store.noreply, context, output) =>
         {
-            Err(Next::Skip(value_bytes + LINE_END.len()))
+            Err(Flow::Skip(value_bytes + LINE_END.len()))
         }
         Storage::Classic(store) => {
             let order = Order::classic(store, context);
@@ -130,7 +130,7 @@ pub(super) fn receive(
         }
         Storage::Meta { meta, verb } => context.with_key(meta, None, |key| {
             if elsewhere::refused(key.bytes(), false, context, output) {
-                return Err(Next::Skip(value_bytes + LINE_END.len()));
+                return Err(Flow::Skip(value_bytes + LINE_END.len()));
             }
             let order = Order::meta(meta, *verb, context);
             let form = AnswerForm::Meta(meta.to_owned());
@@ -145,7 +145,7 @@ fn start(
     (order, form): (Order, AnswerForm),
     context: Context<'_>,
     output: &mut Output,
-) -> Result<Box<Upload>, Next> {
+) -> Result<Box<Upload>, Flow> {
     let max = context.memcached_value_bytes_max();
     let room = if value_bytes > max {
         let bytes = value_bytes;
@@ -182,10 +182,10 @@ fn fail(
     error: &Error,
     context: Context<'_>,
     output: &mut Output,
-) -> Next {
+) -> Flow {
     order.fail(key, error, context);
     answer_failure(error, form, output);
-    Next::Skip(value_bytes + form.line_end_bytes())
+    Flow::Skip(value_bytes + form.line_end_bytes())
 }
 
 fn answer_failure(error: &Error, form: &AnswerForm, output: &mut Output) {

@@ -19,7 +19,7 @@ use super::{Prepared, execute, prepare, refuse};
 use crate::auth::users::{Login, Users};
 use crate::clients::client::Client;
 use crate::clients::pause::Effect;
-use crate::execute::context::{Context, DecodedTask, Flow, Next, Used};
+use crate::execute::context::{Context, DecodedTask, Flow, Used};
 use crate::execute::filling::Transfer;
 use crate::net::mailbox::ClientSetup;
 use crate::net::output::Output;
@@ -214,23 +214,22 @@ fn run_command(
     session: &mut Session,
     context: Context<'_>,
     output: &mut Output,
-) -> Next {
+) -> Flow {
     if session.preparation.is_under_way() {
         context.pass.note_heavy();
         if session
             .preparation
             .step(&prepared.request.args, context.cache())
         {
-            return Next::Again;
+            return Flow::Again;
         }
     }
     let flow = execute(prepared, session, context, output);
-    if matches!(flow, Flow::Again) {
-        context.pass.note_heavy();
-        return Next::Again;
+    match flow {
+        Flow::Again => context.pass.note_heavy(),
+        _ => session.preparation.end(),
     }
-    session.preparation.end();
-    Next::Flow(flow)
+    flow
 }
 
 /// What a connection keeps of the protocol: the client's session, and the SET that it receives.
@@ -313,11 +312,11 @@ impl Intake {
         task: &Task<'_>,
         context: Context<'_>,
         output: &mut Output,
-    ) -> Next {
+    ) -> Flow {
         let session = &mut self.session;
         match task {
-            Task::Get(get) => Next::Flow(execute_get(get, session, context, output)),
-            Task::Set(set) => Next::Flow(execute_set(set, session, context, output)),
+            Task::Get(get) => execute_get(get, session, context, output),
+            Task::Set(set) => execute_set(set, session, context, output),
             Task::Command(prepared) => run_command(prepared, session, context, output),
             Task::Quoted(frame) => {
                 let request = Decoded::unquoted(frame);
@@ -328,7 +327,7 @@ impl Intake {
             Task::LargeSet { limits, .. } | Task::Refuse { limits, .. }
                 if *limits != session.limits() =>
             {
-                Next::Again
+                Flow::Again
             }
             Task::LargeSet { args, .. } if self.upload.is_some() => {
                 self.make_room(*args, context, output)
@@ -340,7 +339,7 @@ impl Intake {
                 ..
             } => self.begin_upload((*key, *args), *value_bytes, context, output),
             Task::Tail(args) => self.store_tail(args, context, output),
-            Task::Refuse { message, .. } => Next::Flow(refuse(message, session, context, output)),
+            Task::Refuse { message, .. } => refuse(message, session, context, output),
         }
     }
 
@@ -368,7 +367,7 @@ impl Intake {
         value_bytes: usize,
         context: Context<'_>,
         output: &mut Output,
-    ) -> Next {
+    ) -> Flow {
         match receive((key, args), value_bytes, &mut self.session, context, output) {
             Ok(upload) => self.go_on(upload),
             Err(next) => {
@@ -379,17 +378,17 @@ impl Intake {
     }
 
     /// Goes on with a value, for which there may be no room yet.
-    fn go_on(&mut self, upload: Box<Upload>) -> Next {
+    fn go_on(&mut self, upload: Box<Upload>) -> Flow {
         let has_room = upload.filling.has_room();
         self.upload = Some(upload);
-        if has_room { Next::Feed } else { Next::Again }
+        if has_room { Flow::Feed } else { Flow::Again }
     }
 
     /// Takes the next step towards room for the value of a SET, which so many arguments follow.
     #[cold]
-    fn make_room(&mut self, args: usize, context: Context<'_>, output: &mut Output) -> Next {
+    fn make_room(&mut self, args: usize, context: Context<'_>, output: &mut Output) -> Flow {
         let Some(mut upload) = self.upload.take() else {
-            return Next::Again;
+            return Flow::Again;
         };
         match upload.filling.make_room(context.cache()) {
             Ok(()) => self.go_on(upload),
@@ -410,17 +409,17 @@ impl Intake {
 
     /// Stores the value that was received last as these arguments say.
     #[cold]
-    fn store_tail(&mut self, args: &[&[u8]], context: Context<'_>, output: &mut Output) -> Next {
+    fn store_tail(&mut self, args: &[&[u8]], context: Context<'_>, output: &mut Output) -> Flow {
         let state = context.state;
         let users = state.users.as_ref();
         let has_lost = |login: &Login| users.is_some_and(|users| !users.has_still(login));
         if self.sender().is_some_and(has_lost) {
-            return Next::Flow(Flow::Close);
+            return Flow::Close;
         }
         if let Some(tail) = self.tail.take() {
             tail.store(args, &mut self.session, context, output);
         }
-        Next::Flow(Flow::Continue)
+        Flow::Continue
     }
 
     /// The value under way.

@@ -8,7 +8,7 @@ use cellar_engine::{Draft, Error};
 use cellar_protocol::resp::command::find;
 use cellar_protocol::resp::{Reply, Verb};
 
-use crate::execute::context::{Context, Next};
+use crate::execute::context::{Context, Flow};
 use crate::execute::filling::{Filling, LINE_END};
 use crate::execute::resp::client::tracking::write_as;
 use crate::execute::resp::failure::Failure;
@@ -45,12 +45,12 @@ pub(in crate::execute::resp) fn receive(
     session: &mut Session,
     context: Context<'_>,
     output: &mut Output,
-) -> Result<Box<Upload>, Next> {
+) -> Result<Box<Upload>, Flow> {
     // The options are not there yet: it is checked by its key, which is all that they leave open.
     if let Err(failure) = may_set(key, session, context) {
         context.counters.times.note_rejected(Verb::Set);
         append_failure(&failure, session.proto, context, output);
-        return Err(Next::Skip(value_bytes + LINE_END.len()));
+        return Err(Flow::Skip(value_bytes + LINE_END.len()));
     }
     let cache = context.cache();
     let hashed = cache.key_in(session.space(context.state), key);
@@ -79,9 +79,9 @@ fn fail(
     session: &Session,
     context: Context<'_>,
     output: &mut Output,
-) -> Next {
+) -> Flow {
     append_failure(&error.into(), session.proto, context, output);
-    Next::Skip(value_bytes + LINE_END.len())
+    Flow::Skip(value_bytes + LINE_END.len())
 }
 
 impl Upload {
@@ -92,7 +92,7 @@ impl Upload {
         session: &Session,
         context: Context<'_>,
         output: &mut Output,
-    ) -> Next {
+    ) -> Flow {
         fail(self.filling.value_bytes(), error, session, context, output)
     }
 
