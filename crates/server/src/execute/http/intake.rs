@@ -175,7 +175,7 @@ impl Intake {
                 };
                 match rest {
                     Ok(rest) => self.begin(rest, prepared, output),
-                    Err(next) => next,
+                    Err(flow) => flow,
                 }
             }
             Task::Refuse(refused) => refuse(refused, context, output),

@@ -16,7 +16,7 @@ use cellar_protocol::memcached::binary::{
 use super::answers::{AnswerForm, answer_packet, packet_done, packet_failure};
 use super::elsewhere;
 use super::extension::{AddedBytes, Extension};
-use super::member::Member;
+use super::member::{Admitted, Member};
 use super::order::Order;
 use super::read::How;
 use super::{VERSION, change, read, stats};
@@ -26,8 +26,6 @@ use crate::execute::context::{Context, Flow};
 use crate::net::output::{Output, PINNED_VALUE_BYTES_MIN};
 
 mod login; // SASL, and what a user may do
-
-pub(super) use self::login::PacketAdmitted;
 
 /// A packet and the hash of its item's key.
 #[derive(Clone, Copy, Debug)]
@@ -49,8 +47,8 @@ pub(super) fn run(
     match member {
         None => execute(prepared, None, context, output),
         Some(member) => match login::admit(member, &prepared.packet, context, output) {
-            PacketAdmitted::Runs(user) => execute(prepared, user.as_ref(), context, output),
-            PacketAdmitted::Not(flow) => flow,
+            Ok(user) => execute(prepared, user.as_ref(), context, output),
+            Err(flow) => flow,
         },
     }
 }
@@ -285,9 +283,9 @@ pub(super) fn admit_upload(
     packet: &Packet<'_>,
     context: Context<'_>,
     output: &mut Output,
-) -> PacketAdmitted {
+) -> Admitted {
     match member {
-        None => PacketAdmitted::Runs(None),
+        None => Ok(None),
         Some(member) => login::admit(member, packet, context, output),
     }
 }

@@ -9,8 +9,8 @@ use cellar_protocol::memcached::binary::{
 };
 use cellar_protocol::memcached::{self as codec, Decoded, Limits, Refused, Storage};
 
-use super::binary::{self, PacketAdmitted, PreparedPacket};
-use super::member::{Admitted, Member};
+use super::binary::{self, PreparedPacket};
+use super::member::Member;
 use super::upload::{Upload, receive, receive_packet};
 use super::{Prepared, execute, execute_limited, prepare, refuse};
 use crate::auth::users::{Identity, Login};
@@ -292,9 +292,9 @@ impl Intake {
             Task::Run(prepared) => match &mut self.member {
                 None => execute(prepared, context, output),
                 Some(member) => match member.admit(&prepared.request, context, output) {
-                    Admitted::Runs(None) => execute(prepared, context, output),
-                    Admitted::Runs(Some(user)) => execute_limited(&user, prepared, context, output),
-                    Admitted::Not(flow) => flow,
+                    Ok(None) => execute(prepared, context, output),
+                    Ok(Some(user)) => execute_limited(&user, prepared, context, output),
+                    Err(flow) => flow,
                 },
             },
             Task::Upload(..) | Task::PacketUpload(..) if self.upload.is_some() => {
@@ -302,13 +302,13 @@ impl Intake {
             }
             Task::Upload(storage, value_bytes) => {
                 if let Some(member) = &mut self.member
-                    && let Admitted::Not(_) = member.admit_upload(storage, context, output)
+                    && member.admit_upload(storage, context, output).is_err()
                 {
                     return Flow::Skip(value_bytes + LINE_END.len());
                 }
                 match receive(storage, *value_bytes, context, output) {
                     Ok(upload) => self.begin(upload),
-                    Err(next) => next,
+                    Err(flow) => flow,
                 }
             }
             Task::Refuse { limits, .. } if **limits != *self.limits() => Flow::Again,
@@ -345,13 +345,13 @@ impl Intake {
     ) -> Flow {
         let member = self.member.as_deref_mut();
         match binary::admit_upload(member, packet, context, output) {
-            PacketAdmitted::Runs(_) => {}
-            PacketAdmitted::Not(Flow::Continue) => return Flow::Skip(value_bytes),
-            PacketAdmitted::Not(flow) => return flow,
+            Ok(_) => {}
+            Err(Flow::Continue) => return Flow::Skip(value_bytes),
+            Err(flow) => return flow,
         }
         match receive_packet(packet, value_bytes, context, output) {
             Ok(upload) => self.begin(upload),
-            Err(next) => next,
+            Err(flow) => flow,
         }
     }
 

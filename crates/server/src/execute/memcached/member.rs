@@ -34,13 +34,9 @@ pub(super) struct Member {
     is_new_guest: bool,
 }
 
-/// What a request may do.
-pub(super) enum Admitted {
-    /// It runs; of the keys that it lists, those alone that this user may see.
-    Runs(Option<Arc<User>>),
-    /// It was answered, or waits.
-    Not(Flow),
-}
+/// Whether a request may run: of the keys that it lists, it gets those alone that this user may
+/// see. One that may not run was answered, or waits.
+pub(super) type Admitted = Result<Option<Arc<User>>, Flow>;
 
 impl Member {
     /// The member that just came.
@@ -67,22 +63,22 @@ impl Member {
         output: &mut Output,
     ) -> Admitted {
         let Some(users) = &context.state.users else {
-            return Admitted::Runs(None);
+            return Ok(None);
         };
         if self.is_new_guest
             && let Some(flow) = self.introduce(users, request, context, output)
         {
-            return Admitted::Not(flow);
+            return Err(flow);
         }
         let Some(user) = self.identity.user(Some(users)) else {
-            return Admitted::Not(self.log_in(users, request, context, output));
+            return Err(self.log_in(users, request, context, output));
         };
         if check_memcached(user, request).is_ok() {
             let is_limited = user.is_limited();
-            return Admitted::Runs(is_limited.then(|| Arc::clone(user)));
+            return Ok(is_limited.then(|| Arc::clone(user)));
         }
         refuse(NOT_PERMITTED, request, context, output);
-        Admitted::Not(Flow::Continue)
+        Err(Flow::Continue)
     }
 
     /// The same of a value that is too long to be a part of its request.
@@ -105,7 +101,7 @@ impl Member {
         }
         // No name and password are so long.
         refuse(UNAUTHENTICATED, &request, context, output);
-        Admitted::Not(Flow::Continue)
+        Err(Flow::Continue)
     }
 
     /// A client who was let in without a password and says one all the same, as it may be set up

@@ -370,9 +370,9 @@ impl Intake {
     ) -> Flow {
         match receive((key, args), value_bytes, &mut self.session, context, output) {
             Ok(upload) => self.go_on(upload),
-            Err(next) => {
+            Err(flow) => {
                 self.tail = Tail::of_refused(args);
-                next
+                flow
             }
         }
     }

@@ -10,9 +10,9 @@ use std::sync::Arc;
 
 use cellar_protocol::memcached::binary::{Asks, Packet, PacketStatus, reply};
 
-use crate::auth::users::{Identity, LoginResult, User, Users};
+use crate::auth::users::{Identity, LoginResult, Users};
 use crate::execute::context::{Context, Flow};
-use crate::execute::memcached::member::Member;
+use crate::execute::memcached::member::{Admitted, Member};
 use crate::execute::permission::check_packet;
 use crate::net::output::Output;
 
@@ -20,51 +20,43 @@ use crate::net::output::Output;
 const MECHANISM: &[u8] = b"PLAIN";
 const NOT_PERMITTED: &[u8] = b"Not permitted";
 
-/// What a packet may do.
-pub(in crate::execute::memcached) enum PacketAdmitted {
-    /// It runs; of the keys that it lists, those alone that this user may see.
-    Runs(Option<Arc<User>>),
-    /// It was answered, or waits.
-    Not(Flow),
-}
-
 /// Whether a packet may run.
 pub(super) fn admit(
     member: &mut Member,
     packet: &Packet<'_>,
     context: Context<'_>,
     output: &mut Output,
-) -> PacketAdmitted {
+) -> Admitted {
     let Some(users) = &context.state.users else {
-        return PacketAdmitted::Runs(None);
+        return Ok(None);
     };
     let head = packet.head;
     match packet.asks {
         Asks::SaslList => {
             reply::done(output.bytes(), head, 0, MECHANISM);
-            return PacketAdmitted::Not(Flow::Continue);
+            return Err(Flow::Continue);
         }
         Asks::SaslAuth => {
-            return PacketAdmitted::Not(log_in(member, users, packet, context, output));
+            return Err(log_in(member, users, packet, context, output));
         }
         Asks::SaslStep => {
             super::fail(head, PacketStatus::Denied, context, output);
-            return PacketAdmitted::Not(Flow::Continue);
+            return Err(Flow::Continue);
         }
-        Asks::Version => return PacketAdmitted::Runs(None),
+        Asks::Version => return Ok(None),
         _ => {}
     }
     let Some(user) = member.identity.user(Some(users)) else {
         super::fail(head, PacketStatus::Denied, context, output);
-        return PacketAdmitted::Not(Flow::Close);
+        return Err(Flow::Close);
     };
     if check_packet(user, packet).is_ok() {
         let is_limited = user.is_limited();
-        return PacketAdmitted::Runs(is_limited.then(|| Arc::clone(user)));
+        return Ok(is_limited.then(|| Arc::clone(user)));
     }
     context.counters.protocol_errors.add(1);
     reply::failed_for(output.bytes(), head, PacketStatus::Denied, NOT_PERMITTED);
-    PacketAdmitted::Not(Flow::Continue)
+    Err(Flow::Continue)
 }
 
 /// sasl auth
