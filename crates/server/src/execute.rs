@@ -8,8 +8,8 @@
 //! [`Flow::Unfinished`] and go on when the client has read.
 
 mod section; // which keys a step of several operations keeps to itself
-pub mod context;
 pub mod filling;
+pub mod context;
 mod login; // a name and a password over any protocol
 pub mod permission; // what each command needs, who may run it
 pub mod memcached; // what a command of memcached does

@@ -1,19 +1,24 @@
-//! Context: what every execution needs, and how a connection goes on after one.
+//! Context: what every execution needs, how a connection continues after one, and what each
+//! protocol implements.
 
 use std::sync::Arc;
 
 use cellar_engine::{Cache, Deadline, Instant, Key, Kind};
 use cellar_protocol::memcached::Meta;
 
-use crate::auth::users::Ticket;
+use crate::auth::users::{Login, Ticket, Users};
+use crate::clients::client::Client;
 use crate::clients::events::Class;
 use crate::clients::exclusive_lock::{ExclusiveReason, Pass};
+use crate::clients::pause::Effect;
 use crate::clients::waiters::Waiter;
 use crate::cluster::Cluster;
 use crate::cluster::slot::slot_of;
 use crate::config::limits::{CLIENT_MEMORY_EXCEEDED, PIPELINE_TOO_LARGE};
 use crate::config::protocol::Protocol;
+use crate::execute::filling::Transfer;
 use crate::execute::section::{KeySection, Wish};
+use crate::net::mailbox::ClientSetup;
 use crate::net::output::Output;
 use crate::observe::counters::Counters;
 use crate::state::State;
@@ -149,6 +154,96 @@ pub trait Unfinished: std::fmt::Debug + Send {
     /// What it has taken over, if it is not to go on.
     fn into_buffer(self: Box<Self>) -> Option<Vec<u8>> {
         None
+    }
+}
+
+/// What a connection keeps of its protocol, beside its codec: the request that is under way, and
+/// who its client is. Each protocol implements it.
+pub trait Intake {
+    /// Becomes a user's who is known without a password.
+    fn become_of(&mut self, login: Login, users: &Users, state: &State);
+
+    /// Whether a login is needed, and there was none.
+    fn is_unauthenticated(&self) -> bool;
+
+    /// Whether memory is being reserved for the value of a request, whose bytes wait meanwhile.
+    fn makes_room(&self) -> bool;
+
+    /// How the rest of a request comes in, if one is under way and there is memory for it.
+    fn transfer(&mut self) -> Option<Transfer<'_>>;
+
+    /// What the request under way is to a pause.
+    fn transfer_effect(&self) -> Effect {
+        Effect::Writes
+    }
+
+    /// Hands on more of the request under way; how many bytes were used, and how the connection
+    /// continues once the request is whole.
+    fn feed(
+        &mut self,
+        input: &[u8],
+        context: Context<'_>,
+        output: &mut Output,
+    ) -> (usize, Option<Flow>);
+
+    /// Releases the request under way.
+    fn abandon(&mut self);
+
+    /// Whose the request under way is.
+    fn sender(&self) -> Option<&Login>;
+
+    /// Whose the last request is, whose answer may not be complete.
+    fn asker(&self) -> Option<&Login>;
+
+    /// Bytes of the cache's memory that the request under way holds.
+    fn received_bytes(&self) -> usize;
+
+    /// Bytes of the heap that it holds.
+    fn held_bytes(&self) -> usize {
+        0
+    }
+
+    /// Whether `input` is known to be no whole request, given that its first `looked_at` bytes
+    /// were none. Most decoders remember how far they have looked, or look at little.
+    fn is_still_incomplete(&self, _input: &[u8], _looked_at: usize) -> bool {
+        false
+    }
+
+    /// Whether the value of a request has come, and more of that request has not.
+    fn awaits_tail(&self) -> bool {
+        false
+    }
+
+    /// What another process has to know to continue with the connection; none if it cannot.
+    fn setup(&self, state: &State) -> Option<ClientSetup>;
+
+    /// Has a connection that just came be as it was in another process; whether it can.
+    fn restore(&mut self, _setup: &ClientSetup, _state: &State) -> bool {
+        true
+    }
+
+    /// The client as others see it; none where nobody does.
+    fn client(&self) -> Option<&Client> {
+        None
+    }
+
+    /// Tells a client why its connection is about to be closed.
+    fn refuse(&self, refusal: Refusal, context: Context<'_>, output: &mut Output);
+
+    /// Tells a client that its request took too long to come, where the protocol can; whether it
+    /// was told.
+    fn time_out(&self, _context: Context<'_>, _output: &mut Output) -> bool {
+        false
+    }
+
+    /// Forgets a client that has disconnected. What takes long to be freed still counts as held; it
+    /// is left to [`Intake::take_apart`].
+    fn end(&mut self, _state: &State) {}
+
+    /// Frees some of what a client has left behind, at most so many names; how many it were. If it
+    /// were fewer, nothing is left.
+    fn take_apart(&mut self, _most: usize, _state: &State) -> usize {
+        0
     }
 }
 

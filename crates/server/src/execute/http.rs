@@ -43,7 +43,6 @@ mod upload;
 pub mod intake;
 
 pub use intake::{Intake, Task};
-pub(super) use upload::{refuse_connection, time_out};
 
 use asker::Asker;
 use guard::Stop;

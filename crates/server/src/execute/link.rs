@@ -1,8 +1,8 @@
 //! Link: what is spoken on a connection, and what is kept for it.
 //!
 //! An event loop handles bytes, buffers and turns; what the bytes mean is known here and below.
-//! For each protocol there is a variant of [`Link`], of [`Codec`] and of [`Task`], and a room that
-//! does the work: `memcached/intake.rs`, `resp/intake.rs`, `http/intake.rs`.
+//! For each protocol there is a variant of [`Link`], of [`Codec`] and of [`Task`], and an
+//! implementation of [`Intake`]: `memcached/intake.rs`, `resp/intake.rs`, `http/intake.rs`.
 //!
 //! ```text
 //! Link::codec      before a turn's bytes are looked at
@@ -14,13 +14,14 @@
 //!
 //! Why: docs/decisions/0032.
 
+use std::ops::{Deref, DerefMut};
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
 use cellar_protocol::http::Scan;
 use cellar_protocol::memcached::Limits as TextLimits;
 
-use super::context::{Context, DecodedTask, Flow, Refusal, Used};
+use super::context::{Context, DecodedTask, Flow, Intake, Used};
 use super::filling::Transfer;
 use super::memcached::intake::Dialect;
 use super::{http, memcached, resp};
@@ -28,13 +29,14 @@ use crate::clients::client::{Client, Seat};
 use crate::clients::pause::Effect;
 use crate::config::protocol::Protocol;
 use crate::net::listener::{local_address, peer_uid, told_of};
-use crate::net::mailbox::{ClientSetup, Mailbox};
+use crate::net::mailbox::Mailbox;
 use crate::net::output::Output;
 use crate::net::stream::Stream;
 use crate::net::tls::owner::Owner;
 use crate::state::State;
 
-/// What a connection keeps of its protocol.
+/// What a connection keeps of its protocol. It dereferences to its [`Intake`]; what an event loop
+/// asks of each request is matched instead, which costs less.
 #[derive(Debug)]
 pub enum Link {
     /// memcached's text and meta commands, or its binary protocol.
@@ -69,6 +71,17 @@ pub enum Task<'a> {
     Resp(resp::Task<'a>),
     /// Of HTTP.
     Http(http::Task<'a>),
+}
+
+/// Evaluates an expression of a link's intake, whichever protocol it implements.
+macro_rules! each {
+    ($link:expr, $intake:ident => $done:expr) => {
+        match $link {
+            Link::Memcached($intake) => $done,
+            Link::Resp($intake) => $done,
+            Link::Http($intake) => $done,
+        }
+    };
 }
 
 impl Codec {
@@ -190,13 +203,8 @@ impl Link {
                 let client = state.clients.add(seat, Some(home), now_ms);
                 Link::Resp(Box::new(resp::Intake::new(client, state)))
             }
-            Protocol::Http => Link::Http(http::Intake::new(&told, state)),
+            Protocol::Http => Link::Http(http::Intake::new(&told, stream.is_encrypted(), state)),
         };
-        if let Link::Http(intake) = &mut link
-            && stream.is_encrypted()
-        {
-            intake.note_tls();
-        }
         link.log_in_unasked(owner.as_ref(), uid, state);
         link
     }
@@ -212,11 +220,7 @@ impl Link {
         let Some(login) = of_owner.or_else(of_uid) else {
             return;
         };
-        match self {
-            Link::Memcached(intake) => intake.become_of(users.identity_of(login)),
-            Link::Resp(intake) => intake.become_of(login, users, state),
-            Link::Http(intake) => intake.become_of(users.identity_of(login)),
-        }
+        self.become_of(login, users, state);
     }
 
     /// What is spoken.
@@ -270,38 +274,48 @@ impl Link {
         }
     }
 
-    /// What the request under way is to a pause.
-    #[must_use]
-    pub fn transfer_effect(&self) -> Effect {
-        match self {
-            Link::Memcached(_) | Link::Resp(_) => Effect::Writes,
-            Link::Http(intake) => intake.transfer_effect(),
-        }
-    }
-
-    /// Whether room is being made for the value of a request, whose bytes wait meanwhile.
+    /// Whether memory is being reserved for the value of a request, whose bytes wait meanwhile.
     #[inline]
     #[must_use]
     pub fn makes_room(&self) -> bool {
-        match self {
-            Link::Memcached(intake) => intake.makes_room(),
-            Link::Resp(intake) => intake.makes_room(),
-            Link::Http(intake) => intake.makes_room(),
-        }
+        each!(self, intake => intake.makes_room())
     }
 
-    /// How the rest of a request comes in, if one is under way and there is room for it.
+    /// How the rest of a request comes in, if one is under way and there is memory for it.
     #[inline]
     pub fn transfer(&mut self) -> Option<Transfer<'_>> {
-        match self {
-            Link::Memcached(intake) => intake.transfer(),
-            Link::Resp(intake) => intake.transfer(),
-            Link::Http(intake) => intake.transfer(),
-        }
+        each!(self, intake => intake.transfer())
     }
 
-    /// Hands on more of the request under way; how many bytes were used, and how the connection
-    /// goes on once the request is whole.
+    /// The client as others see it; none where nobody does.
+    #[inline]
+    #[must_use]
+    pub fn client(&self) -> Option<&Client> {
+        each!(self, intake => intake.client())
+    }
+
+    /// Whether the value of a request has come, and more of that request has not.
+    #[inline]
+    #[must_use]
+    pub fn awaits_tail(&self) -> bool {
+        each!(self, intake => intake.awaits_tail())
+    }
+
+    /// Bytes of the cache's memory that the request under way holds.
+    #[inline]
+    #[must_use]
+    pub fn received_bytes(&self) -> usize {
+        each!(self, intake => intake.received_bytes())
+    }
+
+    /// Bytes of the heap that it holds.
+    #[inline]
+    #[must_use]
+    pub fn held_bytes(&self) -> usize {
+        each!(self, intake => intake.held_bytes())
+    }
+
+    /// As [`Intake::feed`], unless the client's user may no longer send it.
     pub fn feed(
         &mut self,
         input: &[u8],
@@ -312,11 +326,7 @@ impl Link {
             self.abandon();
             return (input.len(), Some(Flow::Close));
         }
-        match self {
-            Link::Memcached(intake) => intake.feed(input, context, output),
-            Link::Resp(intake) => intake.feed(input, context, output),
-            Link::Http(intake) => intake.feed(input, context, output),
-        }
+        each!(self, intake => intake.feed(input, context, output))
     }
 
     /// Whether the request whose rest is received was begun by a user who is gone since, or may do
@@ -326,12 +336,7 @@ impl Link {
         let Some(users) = &state.users else {
             return false;
         };
-        let sender = match self {
-            Link::Memcached(intake) => intake.sender(),
-            Link::Resp(intake) => intake.sender(),
-            Link::Http(intake) => intake.sender(),
-        };
-        sender.is_some_and(|login| !users.has_still(login))
+        self.sender().is_some_and(|login| !users.has_still(login))
     }
 
     /// The same of the request whose answer goes on.
@@ -340,21 +345,7 @@ impl Link {
         let Some(users) = &state.users else {
             return false;
         };
-        let asker = match self {
-            Link::Memcached(intake) => intake.asker(),
-            Link::Resp(intake) => intake.asker(),
-            Link::Http(intake) => intake.asker(),
-        };
-        asker.is_some_and(|login| !users.has_still(login))
-    }
-
-    /// Lets go of the request under way.
-    pub fn abandon(&mut self) {
-        match self {
-            Link::Memcached(intake) => intake.abandon(),
-            Link::Resp(intake) => intake.abandon(),
-            Link::Http(intake) => intake.abandon(),
-        }
+        self.asker().is_some_and(|login| !users.has_still(login))
     }
 
     /// Notes that a turn is over, and whether it left an incomplete request that `codec` has
@@ -363,8 +354,7 @@ impl Link {
     pub fn settle(&mut self, codec: &Codec, is_incomplete: bool, now_ms: u64) {
         match (self, codec) {
             (Link::Resp(intake), Codec::Resp(codec)) => {
-                intake.client().note_active(now_ms);
-                intake.keep(codec, is_incomplete);
+                intake.keep(codec, is_incomplete, now_ms);
             }
             (Link::Http(intake), Codec::Http(scan)) => intake.keep(*scan, is_incomplete),
             (Link::Memcached(intake), Codec::Memcached(_)) => intake.keep(Dialect::Text),
@@ -372,132 +362,26 @@ impl Link {
             _ => {}
         }
     }
+}
 
-    /// Whether `input` is known to be no whole request, given that its first `looked_at` bytes
-    /// were none.
-    #[must_use]
-    pub fn is_still_incomplete(&self, input: &[u8], looked_at: usize) -> bool {
+impl Deref for Link {
+    type Target = dyn Intake;
+
+    fn deref(&self) -> &Self::Target {
         match self {
-            Link::Memcached(intake) if intake.dialect() == Dialect::Text => {
-                intake.is_still_incomplete(input, looked_at)
-            }
-            // Their decoders remember how far they have looked, or look at little.
-            Link::Memcached(_) | Link::Resp(_) | Link::Http(_) => false,
+            Link::Memcached(intake) => intake,
+            Link::Resp(intake) => &**intake,
+            Link::Http(intake) => intake,
         }
     }
+}
 
-    /// Whether a request is half done: its value has come, more of it has not.
-    #[inline]
-    #[must_use]
-    pub fn awaits_tail(&self) -> bool {
+impl DerefMut for Link {
+    fn deref_mut(&mut self) -> &mut Self::Target {
         match self {
-            Link::Resp(intake) => intake.awaits_tail(),
-            Link::Memcached(_) | Link::Http(_) => false,
-        }
-    }
-
-    /// Whether a login is needed, and there was none.
-    #[inline]
-    #[must_use]
-    pub fn is_unauthenticated(&self) -> bool {
-        match self {
-            Link::Memcached(intake) => intake.is_unauthenticated(),
-            Link::Resp(intake) => intake.is_unauthenticated(),
-            Link::Http(intake) => intake.is_unauthenticated(),
-        }
-    }
-
-    /// What another process has to know to go on with the connection; none if it cannot.
-    #[must_use]
-    pub fn setup(&self, state: &State) -> Option<ClientSetup> {
-        let is_as_new = match self {
-            Link::Memcached(intake) => intake.is_as_new(),
-            Link::Resp(intake) => return intake.setup(state),
-            Link::Http(intake) => intake.is_as_new(),
-        };
-        is_as_new.then(ClientSetup::default)
-    }
-
-    /// Has a connection that just came be as it was in another process; whether it can.
-    #[must_use]
-    pub fn restore(&mut self, setup: &ClientSetup, state: &State) -> bool {
-        match self {
-            Link::Resp(intake) => intake.restore(setup, state),
-            Link::Memcached(_) | Link::Http(_) => true,
-        }
-    }
-
-    /// The client as others see it; none where nobody does.
-    #[inline]
-    #[must_use]
-    pub fn client(&self) -> Option<&Client> {
-        match self {
-            Link::Resp(intake) => Some(intake.client()),
-            Link::Memcached(_) | Link::Http(_) => None,
-        }
-    }
-
-    /// Bytes of the cache's memory that the request under way holds.
-    #[inline]
-    #[must_use]
-    pub fn received_bytes(&self) -> usize {
-        match self {
-            Link::Memcached(intake) => intake.received_bytes(),
-            Link::Resp(intake) => intake.received_bytes(),
-            Link::Http(intake) => intake.received_bytes(),
-        }
-    }
-
-    /// Bytes of other memory that it holds.
-    #[inline]
-    #[must_use]
-    pub fn held_bytes(&self) -> usize {
-        match self {
-            Link::Memcached(_) => 0,
-            Link::Resp(intake) => intake.held_bytes(),
-            Link::Http(intake) => intake.held_bytes(),
-        }
-    }
-
-    /// Tells a client why its connection is about to be closed.
-    pub fn refuse(&self, refusal: Refusal, context: Context<'_>, output: &mut Output) {
-        match self {
-            Link::Memcached(intake) => intake.refuse(refusal.text(), output),
-            Link::Resp(_) => {
-                let text = format!("-ERR {}\r\n", refusal.text());
-                output.bytes().extend_from_slice(text.as_bytes());
-            }
-            Link::Http(_) => http::refuse_connection(refusal, context, output),
-        }
-    }
-
-    /// Tells a client that its request took too long to come, where that can be told; whether it
-    /// was.
-    pub fn time_out(&self, context: Context<'_>, output: &mut Output) -> bool {
-        match self {
-            Link::Http(_) => {
-                http::time_out(context, output);
-                true
-            }
-            Link::Memcached(_) | Link::Resp(_) => false,
-        }
-    }
-
-    /// Forgets a client that is gone. What takes long to be taken apart still counts as held; it is
-    /// left to [`Link::take_apart`].
-    pub fn end(&mut self, state: &State) {
-        match self {
-            Link::Resp(intake) => intake.end(state),
-            Link::Memcached(_) | Link::Http(_) => {}
-        }
-    }
-
-    /// Takes apart some of what a client has left behind, at most so many names; how many it were.
-    /// If it were fewer, nothing is left.
-    pub fn take_apart(&mut self, most: usize, state: &State) -> usize {
-        match self {
-            Link::Resp(intake) => intake.take_apart(most, state),
-            Link::Memcached(_) | Link::Http(_) => 0,
+            Link::Memcached(intake) => intake,
+            Link::Resp(intake) => &mut **intake,
+            Link::Http(intake) => intake,
         }
     }
 }

@@ -5,13 +5,14 @@
 
 use cellar_protocol::http::{self as codec, Body, Decoded, Limits, Refused, Scan};
 
-use super::upload::{Gathered, Rest, Upload, banner, receive};
+use super::upload::{Gathered, Rest, Upload, banner, receive, refuse_connection, time_out};
 use super::{Peer, Prepared, execute, prepare, refuse};
-use crate::auth::users::{Identity, Login};
+use crate::auth::users::{Login, Users};
 use crate::clients::pause::Effect;
-use crate::execute::context::{Context, DecodedTask, Flow, Used};
+use crate::execute::context::{self, Context, DecodedTask, Flow, Intake as _, Refusal, Used};
 use crate::execute::filling::{SMALL_VALUE_BYTES_MAX, Transfer};
 use crate::execute::http::route::Route;
+use crate::net::mailbox::ClientSetup;
 use crate::net::output::Output;
 use crate::state::State;
 
@@ -105,8 +106,9 @@ impl Intake {
     /// The intake of a client with this address, as
     /// [`Listener::accept`](crate::net::listener::Listener::accept) has it.
     #[must_use]
-    pub fn new(address: &str, state: &State) -> Intake {
+    pub fn new(address: &str, is_tls: bool, state: &State) -> Intake {
         let mut intake = Intake::of(address, state.users.is_some());
+        intake.peer.is_tls = is_tls;
         intake.peer.is_asked |= !state.settings.http_token.is_empty();
         intake
     }
@@ -117,29 +119,6 @@ impl Intake {
         Intake {
             peer: Peer::at(address, has_users),
             ..Intake::default()
-        }
-    }
-
-    /// Notes that the client came over TLS.
-    pub(in crate::execute) fn note_tls(&mut self) {
-        self.peer.is_tls = true;
-    }
-
-    /// Whether its requests have to say who asks, and none was right so far.
-    #[inline]
-    pub(in crate::execute) fn is_unauthenticated(&self) -> bool {
-        self.peer.is_unauthenticated()
-    }
-
-    /// Whether nothing is kept that a connection which just came does not have.
-    pub(in crate::execute) fn is_as_new(&self) -> bool {
-        self.peer.is_as_new() && self.rest.is_none()
-    }
-
-    /// Becomes a user's who is known without a password.
-    pub(in crate::execute) fn become_of(&mut self, identity: Identity) {
-        if let Some(asker) = &mut self.peer.asker {
-            asker.certified = identity;
         }
     }
 
@@ -191,44 +170,34 @@ impl Intake {
         banner(prepared, output);
         Flow::Feed
     }
+}
 
-    /// Whether room is being made for a body.
+impl context::Intake for Intake {
+    fn become_of(&mut self, login: Login, users: &Users, _state: &State) {
+        if let Some(asker) = &mut self.peer.asker {
+            asker.certified = users.identity_of(login);
+        }
+    }
+
     #[inline]
-    pub(in crate::execute) fn makes_room(&self) -> bool {
+    fn is_unauthenticated(&self) -> bool {
+        self.peer.is_unauthenticated()
+    }
+
+    #[inline]
+    fn makes_room(&self) -> bool {
         matches!(&self.rest, Some(Rest::Upload(upload)) if !upload.filling.has_room())
     }
 
-    /// The body under way.
     #[inline]
-    pub(in crate::execute) fn transfer(&mut self) -> Option<Transfer<'_>> {
+    fn transfer(&mut self) -> Option<Transfer<'_>> {
         match self.rest.as_mut()? {
             Rest::Upload(upload) => upload.filling.transfer(),
             Rest::Gather(_) => Some(Transfer::Fed),
         }
     }
 
-    /// What the request of the body under way is to a pause.
-    pub(in crate::execute) fn transfer_effect(&self) -> Effect {
-        match &self.rest {
-            Some(Rest::Gather(gather)) => gather.effect,
-            Some(Rest::Upload(_)) | None => Effect::Writes,
-        }
-    }
-
-    /// Whose the body under way is.
-    pub(in crate::execute) fn sender(&self) -> Option<&Login> {
-        self.rest.as_ref()?;
-        self.asker()
-    }
-
-    /// Whose the request under way is.
-    pub(in crate::execute) fn asker(&self) -> Option<&Login> {
-        self.peer.under_way.as_ref()
-    }
-
-    /// Hands on more of the body; how many bytes were used, and how the connection goes on once
-    /// the body is whole.
-    pub(in crate::execute) fn feed(
+    fn feed(
         &mut self,
         input: &[u8],
         context: Context<'_>,
@@ -256,28 +225,55 @@ impl Intake {
         (used, Some(flow))
     }
 
-    /// Bytes of the cache's memory that the body under way holds.
+    fn abandon(&mut self) {
+        self.rest = None;
+    }
+
+    fn sender(&self) -> Option<&Login> {
+        self.rest.as_ref()?;
+        self.asker()
+    }
+
+    fn asker(&self) -> Option<&Login> {
+        self.peer.under_way.as_ref()
+    }
+
     #[inline]
-    pub(in crate::execute) fn received_bytes(&self) -> usize {
+    fn received_bytes(&self) -> usize {
         match &self.rest {
             Some(Rest::Upload(upload)) => upload.filling.value_bytes(),
             _ => 0,
         }
     }
 
-    /// Bytes of other memory that it holds.
+    fn setup(&self, _state: &State) -> Option<ClientSetup> {
+        let is_as_new = self.peer.is_as_new() && self.rest.is_none();
+        is_as_new.then(ClientSetup::default)
+    }
+
+    fn refuse(&self, refusal: Refusal, context: Context<'_>, output: &mut Output) {
+        refuse_connection(refusal, context, output);
+    }
+
+    fn time_out(&self, context: Context<'_>, output: &mut Output) -> bool {
+        time_out(context, output);
+        true
+    }
+
+    fn transfer_effect(&self) -> Effect {
+        match &self.rest {
+            Some(Rest::Gather(gather)) => gather.effect,
+            Some(Rest::Upload(_)) | None => Effect::Writes,
+        }
+    }
+
     #[inline]
-    pub(in crate::execute) fn held_bytes(&self) -> usize {
+    fn held_bytes(&self) -> usize {
         match &self.rest {
             Some(Rest::Upload(upload)) => upload.held_bytes(),
             Some(Rest::Gather(gather)) => gather.held_bytes(),
             None => 0,
         }
-    }
-
-    /// Lets go of a body whose request is not run.
-    pub(in crate::execute) fn abandon(&mut self) {
-        self.rest = None;
     }
 }
 

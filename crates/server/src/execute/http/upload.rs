@@ -295,17 +295,13 @@ impl Gather {
 }
 
 /// Tells a client that its pipeline needs more memory than clients may have.
-pub(in crate::execute) fn refuse_connection(
-    refusal: Refusal,
-    context: Context<'_>,
-    output: &mut Output,
-) {
+pub(super) fn refuse_connection(refusal: Refusal, context: Context<'_>, output: &mut Output) {
     let failure = Failure::new(Status::UNAVAILABLE, refusal.code(), refusal.text());
     write_failure(output, &failure, (Stay::Close, false), &date::now(context));
 }
 
 /// Tells a client that its request took too long to come.
-pub(in crate::execute) fn time_out(context: Context<'_>, output: &mut Output) {
+pub(super) fn time_out(context: Context<'_>, output: &mut Output) {
     let failure = Failure::new(
         Status::REQUEST_TIMEOUT,
         "request_timeout",

@@ -13,11 +13,12 @@ use super::binary::{self, PreparedPacket};
 use super::member::Member;
 use super::upload::{Upload, receive, receive_packet};
 use super::{Prepared, execute, execute_limited, prepare, refuse};
-use crate::auth::users::{Identity, Login};
+use crate::auth::users::{Login, Users};
 use crate::clients::pause::Effect;
-use crate::execute::context::{Context, DecodedTask, Flow, Used};
+use crate::execute::context::{self, Context, DecodedTask, Flow, Intake as _, Refusal, Used};
 use crate::execute::filling::{LINE_END, SMALL_VALUE_BYTES_MAX, Transfer};
 use crate::execute::permission::{of_memcached, of_packet};
+use crate::net::mailbox::ClientSetup;
 use crate::net::output::Output;
 use crate::state::State;
 
@@ -222,40 +223,6 @@ impl Intake {
         }
     }
 
-    /// Whether `input` is still no whole request, given that its first `looked_at` bytes were none.
-    pub(in crate::execute) fn is_still_incomplete(&self, input: &[u8], looked_at: usize) -> bool {
-        codec::is_still_incomplete(input, looked_at, self.limits())
-    }
-
-    /// Whether nothing is kept that a connection which just came does not have.
-    pub(in crate::execute) fn is_as_new(&self) -> bool {
-        self.member.is_none() && self.upload.is_none()
-    }
-
-    /// Whether it has to log in, and has not.
-    #[inline]
-    pub(in crate::execute) fn is_unauthenticated(&self) -> bool {
-        let member = self.member.as_ref();
-        member.is_some_and(|member| !member.identity.is_known())
-    }
-
-    /// Tells a client that its pipeline needs more memory than clients may have.
-    pub(in crate::execute) fn refuse(&self, text: &str, output: &mut Output) {
-        let out = output.bytes();
-        if self.dialect == Dialect::Binary {
-            // It is no answer to one packet.
-            let head = PacketHead {
-                code: 0,
-                quiet: false,
-                opaque: [0; 4],
-            };
-            return packets::reply::failed_for(out, head, PacketStatus::NoMemory, text.as_bytes());
-        }
-        out.extend_from_slice(b"SERVER_ERROR ");
-        out.extend_from_slice(text.as_bytes());
-        out.extend_from_slice(b"\r\n");
-    }
-
     /// What is spoken, as far as it is known.
     #[inline]
     pub(in crate::execute) fn dialect(&self) -> Dialect {
@@ -266,18 +233,6 @@ impl Intake {
     #[inline]
     pub(in crate::execute) fn keep(&mut self, dialect: Dialect) {
         self.dialect = dialect;
-    }
-
-    /// Lets go of a value that is not stored.
-    pub(in crate::execute) fn abandon(&mut self) {
-        self.upload = None;
-    }
-
-    /// Becomes a user's who is known without a password.
-    pub(in crate::execute) fn become_of(&mut self, identity: Identity) {
-        if let Some(member) = &mut self.member {
-            member.become_of(identity);
-        }
     }
 
     /// Does what a task asks for.
@@ -373,35 +328,34 @@ impl Intake {
             Err(error) => upload.refuse(&error, context, output),
         }
     }
+}
 
-    /// Whether room is being made for a value.
+impl context::Intake for Intake {
+    fn become_of(&mut self, login: Login, users: &Users, _state: &State) {
+        if let Some(member) = &mut self.member {
+            member.become_of(users.identity_of(login));
+        }
+    }
+
     #[inline]
-    pub(in crate::execute) fn makes_room(&self) -> bool {
+    fn is_unauthenticated(&self) -> bool {
+        let member = self.member.as_ref();
+        member.is_some_and(|member| !member.identity.is_known())
+    }
+
+    #[inline]
+    fn makes_room(&self) -> bool {
         let upload = self.upload.as_ref();
         upload.is_some_and(|upload| !upload.filling.has_room())
     }
 
-    /// The value under way.
     #[inline]
-    pub(in crate::execute) fn transfer(&mut self) -> Option<Transfer<'_>> {
+    fn transfer(&mut self) -> Option<Transfer<'_>> {
         let upload = self.upload.as_mut()?;
         upload.filling.transfer()
     }
 
-    /// Whose the value under way is.
-    pub(in crate::execute) fn sender(&self) -> Option<&Login> {
-        self.upload.as_ref()?;
-        self.asker()
-    }
-
-    /// Whose the last request is.
-    pub(in crate::execute) fn asker(&self) -> Option<&Login> {
-        self.member.as_ref()?.identity.last_login()
-    }
-
-    /// Hands on more of the value; how many bytes were used, and how the connection goes on once
-    /// the value is whole.
-    pub(in crate::execute) fn feed(
+    fn feed(
         &mut self,
         input: &[u8],
         context: Context<'_>,
@@ -413,10 +367,47 @@ impl Intake {
         (used, whole.map(|upload| upload.finish(context, output)))
     }
 
-    /// Length of the value under way.
+    fn abandon(&mut self) {
+        self.upload = None;
+    }
+
+    fn sender(&self) -> Option<&Login> {
+        self.upload.as_ref()?;
+        self.asker()
+    }
+
+    fn asker(&self) -> Option<&Login> {
+        self.member.as_ref()?.identity.last_login()
+    }
+
     #[inline]
-    pub(in crate::execute) fn received_bytes(&self) -> usize {
+    fn received_bytes(&self) -> usize {
         let upload = self.upload.as_ref();
         upload.map_or(0, |upload| upload.filling.value_bytes())
+    }
+
+    fn is_still_incomplete(&self, input: &[u8], looked_at: usize) -> bool {
+        self.dialect == Dialect::Text && codec::is_still_incomplete(input, looked_at, self.limits())
+    }
+
+    fn setup(&self, _state: &State) -> Option<ClientSetup> {
+        let is_as_new = self.member.is_none() && self.upload.is_none();
+        is_as_new.then(ClientSetup::default)
+    }
+
+    fn refuse(&self, refusal: Refusal, _context: Context<'_>, output: &mut Output) {
+        let (text, out) = (refusal.text(), output.bytes());
+        if self.dialect == Dialect::Binary {
+            // It is no answer to one packet.
+            let head = PacketHead {
+                code: 0,
+                quiet: false,
+                opaque: [0; 4],
+            };
+            return packets::reply::failed_for(out, head, PacketStatus::NoMemory, text.as_bytes());
+        }
+        out.extend_from_slice(b"SERVER_ERROR ");
+        out.extend_from_slice(text.as_bytes());
+        out.extend_from_slice(b"\r\n");
     }
 }

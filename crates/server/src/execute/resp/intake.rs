@@ -19,7 +19,7 @@ use super::{Prepared, execute, prepare, refuse};
 use crate::auth::users::{Login, Users};
 use crate::clients::client::Client;
 use crate::clients::pause::Effect;
-use crate::execute::context::{Context, DecodedTask, Flow, Used};
+use crate::execute::context::{self, Context, DecodedTask, Flow, Intake as _, Refusal, Used};
 use crate::execute::filling::Transfer;
 use crate::net::mailbox::ClientSetup;
 use crate::net::output::Output;
@@ -255,34 +255,6 @@ impl Intake {
         }
     }
 
-    /// Becomes a user's who is known without a password.
-    pub(in crate::execute) fn become_of(&mut self, login: Login, users: &Users, state: &State) {
-        self.session.log_in(login, users, state);
-    }
-
-    /// Whether it has to log in, and has not.
-    #[inline]
-    pub(in crate::execute) fn is_unauthenticated(&self) -> bool {
-        !self.session.identity.is_known()
-    }
-
-    /// What another process has to know to go on with it; none if it cannot.
-    pub(in crate::execute) fn setup(&self, state: &State) -> Option<ClientSetup> {
-        let is_between = self.upload.is_none() && self.tail.is_none();
-        is_between.then(|| self.session.setup(state))?
-    }
-
-    /// Becomes what it was in another process; whether it can.
-    pub(in crate::execute) fn restore(&mut self, setup: &ClientSetup, state: &State) -> bool {
-        self.session.restore(setup, state)
-    }
-
-    /// The client as others see it.
-    #[inline]
-    pub(in crate::execute) fn client(&self) -> &Client {
-        &self.session.client
-    }
-
     /// How the next bytes are to be decoded.
     #[inline]
     pub(in crate::execute) fn codec(&self, state: &State) -> Codec {
@@ -295,9 +267,10 @@ impl Intake {
         }
     }
 
-    /// Keeps how far a command that is not whole was looked at.
+    /// Keeps how far a command that is not whole was looked at, and notes that the client is active.
     #[inline]
-    pub(in crate::execute) fn keep(&mut self, codec: &Codec, is_incomplete: bool) {
+    pub(in crate::execute) fn keep(&mut self, codec: &Codec, is_incomplete: bool, now_ms: u64) {
+        self.session.client.note_active(now_ms);
         self.scan = if is_incomplete {
             codec.scan
         } else {
@@ -399,14 +372,6 @@ impl Intake {
         }
     }
 
-    /// Whether room is being made for a value.
-    #[inline]
-    pub(in crate::execute) fn makes_room(&self) -> bool {
-        let upload = self.upload.as_ref();
-        upload.is_some_and(|upload| !upload.filling.has_room())
-            || self.session.preparation.is_again()
-    }
-
     /// Stores the value that was received last as these arguments say.
     #[cold]
     fn store_tail(&mut self, args: &[&[u8]], context: Context<'_>, output: &mut Output) -> Flow {
@@ -421,28 +386,32 @@ impl Intake {
         }
         Flow::Continue
     }
+}
 
-    /// The value under way.
+impl context::Intake for Intake {
+    fn become_of(&mut self, login: Login, users: &Users, state: &State) {
+        self.session.log_in(login, users, state);
+    }
+
     #[inline]
-    pub(in crate::execute) fn transfer(&mut self) -> Option<Transfer<'_>> {
+    fn is_unauthenticated(&self) -> bool {
+        !self.session.identity.is_known()
+    }
+
+    #[inline]
+    fn makes_room(&self) -> bool {
+        let upload = self.upload.as_ref();
+        upload.is_some_and(|upload| !upload.filling.has_room())
+            || self.session.preparation.is_again()
+    }
+
+    #[inline]
+    fn transfer(&mut self) -> Option<Transfer<'_>> {
         let upload = self.upload.as_mut()?;
         upload.filling.transfer()
     }
 
-    /// Whose the value under way is.
-    pub(in crate::execute) fn sender(&self) -> Option<&Login> {
-        let is_under_way = self.upload.is_some() || self.tail.is_some();
-        self.asker().filter(|_| is_under_way)
-    }
-
-    /// Whose the last command is.
-    pub(in crate::execute) fn asker(&self) -> Option<&Login> {
-        self.session.identity.last_login()
-    }
-
-    /// Hands on more of the value; how many bytes were used, and how the connection goes on once
-    /// the value is whole.
-    pub(in crate::execute) fn feed(
+    fn feed(
         &mut self,
         input: &[u8],
         context: Context<'_>,
@@ -464,42 +433,63 @@ impl Intake {
         (used, flow)
     }
 
-    /// Whether a received value waits for the arguments behind it.
-    #[inline]
-    pub(in crate::execute) fn awaits_tail(&self) -> bool {
-        self.tail.is_some()
+    fn abandon(&mut self) {
+        self.upload = None;
+        self.tail = None;
+        self.session.preparation.end();
     }
 
-    /// Bytes of the cache's memory that values under way hold.
+    fn sender(&self) -> Option<&Login> {
+        let is_under_way = self.upload.is_some() || self.tail.is_some();
+        self.asker().filter(|_| is_under_way)
+    }
+
+    fn asker(&self) -> Option<&Login> {
+        self.session.identity.last_login()
+    }
+
     #[inline]
-    pub(in crate::execute) fn received_bytes(&self) -> usize {
+    fn received_bytes(&self) -> usize {
         let upload = self.upload.as_ref();
         let coming = upload.map_or(0, |upload| upload.filling.value_bytes());
         let received = self.tail.as_ref().map_or(0, Tail::value_bytes);
         coming + received + self.session.preparation.received_bytes()
     }
 
-    /// Bytes of memory that is set up for the client.
+    fn setup(&self, state: &State) -> Option<ClientSetup> {
+        let is_between = self.upload.is_none() && self.tail.is_none();
+        is_between.then(|| self.session.setup(state))?
+    }
+
+    fn restore(&mut self, setup: &ClientSetup, state: &State) -> bool {
+        self.session.restore(setup, state)
+    }
+
     #[inline]
-    pub(in crate::execute) fn held_bytes(&self) -> usize {
+    fn client(&self) -> Option<&Client> {
+        Some(&self.session.client)
+    }
+
+    #[inline]
+    fn awaits_tail(&self) -> bool {
+        self.tail.is_some()
+    }
+
+    #[inline]
+    fn held_bytes(&self) -> usize {
         self.session.held_bytes()
     }
 
-    /// Lets go of a value that is not stored.
-    pub(in crate::execute) fn abandon(&mut self) {
-        self.upload = None;
-        self.tail = None;
-        self.session.preparation.end();
+    fn refuse(&self, refusal: Refusal, _context: Context<'_>, output: &mut Output) {
+        let text = format!("-ERR {}\r\n", refusal.text());
+        output.bytes().extend_from_slice(text.as_bytes());
     }
 
-    /// Forgets a client that is gone, save what takes long.
-    pub(in crate::execute) fn end(&mut self, state: &State) {
+    fn end(&mut self, state: &State) {
         self.session.leave(state);
     }
 
-    /// Takes apart some of what is left of one that has ended: at most so many names; how many it
-    /// were.
-    pub(in crate::execute) fn take_apart(&mut self, most: usize, state: &State) -> usize {
+    fn take_apart(&mut self, most: usize, state: &State) -> usize {
         self.session.take_apart(most, state)
     }
 }
