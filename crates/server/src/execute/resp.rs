@@ -36,6 +36,8 @@ pub use failure::Failure;
 pub use intake::{Codec, Intake, Task};
 pub use waiting::serve::serve;
 
+use std::sync::Arc;
+
 use cellar_engine::{Cache, Key, Space};
 use cellar_protocol::resp::command::{Flags, Group};
 use cellar_protocol::resp::{Command, Proto, Reply, Request, Verb};
@@ -111,7 +113,7 @@ fn prepare<'a>(request: Request<'a>, space: Space, cache: &Cache) -> Prepared<'a
     Prepared { request, key }
 }
 
-/// Runs a request and appends its reply.
+/// Runs a request, once what it needs is made, and appends its reply.
 #[inline]
 fn execute(
     prepared: &Prepared<'_>,
@@ -121,13 +123,24 @@ fn execute(
 ) -> Flow {
     let args = &prepared.request.args;
     let key = prepared.key;
-    match prepared.request.command {
+    if session.preparation.is_under_way() {
+        context.pass.note_heavy();
+        if session.preparation.step(args, context.cache()) {
+            return Flow::Again;
+        }
+    }
+    let flow = match prepared.request.command {
         Some(command) if session.is_plain() && command.subcommands.is_empty() => {
             run_and_serve(command, args, key, session, context, output)
         }
         None if prepared.request.is_http() => Flow::Close,
         command => execute_checked(command, args, key, session, context, output),
+    };
+    match flow {
+        Flow::Again => context.pass.note_heavy(),
+        _ => session.preparation.end(),
     }
+    flow
 }
 
 /// Runs a client's command, and serves who waits for what it has stored.
@@ -184,7 +197,16 @@ fn run(
         output,
     };
     let start = call.output.bytes().len();
-    match call_tracked(&mut call) {
+    let is_long = call::long_command::is_long(&call);
+    let is_looked_at = context.counters.calls.add(command.verb);
+    let outcome = if is_long {
+        timing::run(&mut call, call::long_command::run_long)
+    } else if is_looked_at || !timing::is_quick(&call) {
+        timing::run(&mut call, call_handler)
+    } else {
+        timing::run_quick(&mut call, call_handler)
+    };
+    match outcome {
         Ok(flow) => flow,
         Err(Failure::NoRoomYet) => {
             output.truncate(start);
@@ -254,57 +276,33 @@ fn check_access(
     slots::check(command, args, session, context)
 }
 
-/// Runs a command's handler, and notes what it reads if the client's keys are tracked.
-#[inline]
-fn call_tracked(call: &mut Call<'_>) -> Outcome {
-    if call::long_command::is_long(call) {
-        return call_long(call);
-    }
-    if call.session.tracked.is_on {
-        client::tracking::run_tracked(call, call_handler_quietly)
-    } else {
-        call_handler_quietly(call)
-    }
-}
-
-/// Runs a command's handler; reads do not count as uses if the client has said so.
-#[inline]
-fn call_handler_quietly(call: &mut Call<'_>) -> Outcome {
-    if call.session.touches_nothing {
-        client::no_touch::run(call, call_handler)
-    } else {
-        call_handler(call)
-    }
-}
-
-/// The same for a command with very many arguments, which is counted once.
-#[cold]
-fn call_long(call: &mut Call<'_>) -> Outcome {
-    call.context.counters.calls.add(call.command.verb);
-    timing::run(call, |call| {
-        call::long_command::run_long(call, |call| {
-            let handler = handlers::of(call.command.verb);
-            if call.session.tracked.is_on {
-                client::tracking::run_tracked(call, handler)
-            } else {
-                handler(call)
-            }
-        })
-    })
-}
-
+/// Calls the handler of a command, or of a chunk of a long one.
 #[inline]
 fn call_handler(call: &mut Call<'_>) -> Outcome {
-    let verb = call.command.verb;
-    let is_looked_at = call.context.counters.calls.add(verb);
-    if is_looked_at || !timing::is_quick(call) {
-        return timing::run(call, handlers::of(verb));
+    if call.session.tracked.is_on || call.session.touches_nothing {
+        return call_observed(call);
     }
-    match verb {
-        Verb::Get => timing::run_quick(call, strings::get),
+    match call.command.verb {
+        Verb::Get => strings::get(call),
         Verb::Set => strings::set(call),
-        _ => timing::run_quick(call, handlers::of(verb)),
+        verb => handlers::of(verb)(call),
     }
+}
+
+/// The same for a client whose reads are tracked, or do not count as uses.
+#[cold]
+fn call_observed(call: &mut Call<'_>) -> Outcome {
+    let handler = handlers::of(call.command.verb);
+    let uses = client::no_touch::uses(call);
+    let outcome = if call.session.tracked.is_on {
+        client::tracking::remember(call)?;
+        let client = Arc::clone(&call.session.client);
+        client::tracking::write_as(&client, || handler(call))
+    } else {
+        handler(call)
+    };
+    client::no_touch::restore(uses, call.cache());
+    outcome
 }
 
 /// Appends the reply that tells why a command was refused, and counts it unless that was done.

@@ -207,31 +207,6 @@ impl Codec {
     }
 }
 
-/// Runs a command, once what it needs is made.
-#[inline]
-fn run_command(
-    prepared: &Prepared<'_>,
-    session: &mut Session,
-    context: Context<'_>,
-    output: &mut Output,
-) -> Flow {
-    if session.preparation.is_under_way() {
-        context.pass.note_heavy();
-        if session
-            .preparation
-            .step(&prepared.request.args, context.cache())
-        {
-            return Flow::Again;
-        }
-    }
-    let flow = execute(prepared, session, context, output);
-    match flow {
-        Flow::Again => context.pass.note_heavy(),
-        _ => session.preparation.end(),
-    }
-    flow
-}
-
 /// What a connection keeps of the protocol: the client's session, and the SET that it receives.
 #[derive(Debug)]
 pub struct Intake {
@@ -290,11 +265,11 @@ impl Intake {
         match task {
             Task::Get(get) => execute_get(get, session, context, output),
             Task::Set(set) => execute_set(set, session, context, output),
-            Task::Command(prepared) => run_command(prepared, session, context, output),
+            Task::Command(prepared) => execute(prepared, session, context, output),
             Task::Quoted(frame) => {
                 let request = Decoded::unquoted(frame);
                 let prepared = prepare(request, session.space(context.state), context.cache());
-                run_command(&prepared, session, context, output)
+                execute(&prepared, session, context, output)
             }
             // A command before it has changed what its bytes mean.
             Task::LargeSet { limits, .. } | Task::Refuse { limits, .. }

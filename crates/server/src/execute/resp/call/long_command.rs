@@ -18,6 +18,7 @@ use crate::execute::resp::call::steps::{STEP_ITEMS, TRACKED_STEP_ITEMS};
 use crate::execute::resp::call::{Call, DONE, Outcome};
 use crate::execute::resp::failure::Failure;
 use crate::execute::resp::session::{ReplyMode, Session};
+use crate::execute::resp::{append_failure, call_handler};
 use crate::net::output::Output;
 
 /// A command with so few arguments changes one key, and is one step however many clients track it.
@@ -146,6 +147,7 @@ fn rule_for(command: &Command, args: &[&[u8]]) -> Option<Rule> {
 }
 
 /// A command that is worked off in chunks.
+#[derive(Debug)]
 struct ChunkedCommand {
     command: &'static Command,
     args: Arguments,
@@ -159,14 +161,6 @@ struct ChunkedCommand {
     /// The client's session, as far as such commands need it.
     session: Session,
     is_silent: bool,
-    run: fn(&mut Call<'_>) -> Outcome,
-}
-
-impl std::fmt::Debug for ChunkedCommand {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let mut shown = formatter.debug_struct("ChunkedCommand");
-        shown.field("next", &self.next).finish_non_exhaustive()
-    }
 }
 
 /// Whether a command has more arguments than one turn takes, or more clients to tell of what it
@@ -199,18 +193,15 @@ impl Rule {
     }
 }
 
-/// Runs a command with very many arguments: in chunks, or with `run` if it may be long.
+/// Runs a command with very many arguments: in chunks, or whole if it may be long.
 ///
 /// # Errors
-/// What `run` says if it is not in chunks; that there are too many arguments.
-pub(in crate::execute::resp) fn run_long(
-    call: &mut Call<'_>,
-    run: fn(&mut Call<'_>) -> Outcome,
-) -> Outcome {
+/// What its handler says if it is not in chunks; that there are too many arguments.
+pub(in crate::execute::resp) fn run_long(call: &mut Call<'_>) -> Outcome {
     call.context.pass.note_heavy();
     let count = call.args.len();
     if call.session.answers_whole || paces_itself(call.command.verb) {
-        return run(call);
+        return call_handler(call);
     }
     let rule = rule_for(call.command, call.args);
     let rule = rule.filter(|rule| (count - rule.head).is_multiple_of(rule.group));
@@ -219,7 +210,7 @@ pub(in crate::execute::resp) fn run_long(
         if count > args_max(call.command.verb) {
             return Err(Failure::text("ERR too many arguments for one command"));
         }
-        return run(call);
+        return call_handler(call);
     };
     let args = kept_args(call)?;
     let session = call.session.for_steps(call.context.state);
@@ -233,7 +224,6 @@ pub(in crate::execute::resp) fn run_long(
         sum: 0,
         session,
         is_silent: call.session.reply_mode != ReplyMode::On,
-        run,
     })))
 }
 
@@ -292,7 +282,7 @@ impl ChunkedCommand {
         {
             return Ok(());
         }
-        let outcome = (self.run)(&mut Call {
+        let outcome = call_handler(&mut Call {
             command: self.command,
             args: &args,
             key: None,
@@ -363,7 +353,7 @@ impl Unfinished for ChunkedCommand {
         let flow = match self.next_part(context, output) {
             Ok(flow) => flow,
             Err(failure) => {
-                crate::execute::resp::append_failure(&failure, proto, context, output);
+                append_failure(&failure, proto, context, output);
                 Flow::Continue
             }
         };

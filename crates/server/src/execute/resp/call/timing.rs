@@ -118,7 +118,7 @@ fn is_constant(command: &Command) -> bool {
 #[inline(never)]
 pub(in crate::execute::resp) fn run(
     call: &mut Call<'_>,
-    run: impl FnOnce(&mut Call<'_>) -> Outcome,
+    run: fn(&mut Call<'_>) -> Outcome,
 ) -> Outcome {
     let is_script = matches!(
         call.command.verb,

@@ -1,39 +1,36 @@
 //! No-touch: reads of a client with CLIENT NO-TOUCH, which do not count as uses of the keys.
 //!
 //! The use counters of a command's keys are read before it runs and restored after it. A use by
-//! another client in between is not counted either.
+//! another client in between is not counted either. Those of a command with very many arguments
+//! are not restored.
 //!
 //! Source: redis.io/docs/latest/commands/client-no-touch: TOUCH counts all the same.
 
-use cellar_engine::{Key, Uses};
+use cellar_engine::{Cache, Key, Uses};
+use cellar_protocol::resp::Verb;
 use cellar_protocol::resp::command::Flags;
-use cellar_protocol::resp::{Request, Verb};
 
-use crate::execute::resp::call::{Call, Outcome};
+use crate::execute::resp::call::Call;
+use crate::execute::resp::call::steps::STEP_ITEMS;
+use crate::execute::section::keys_of;
 
-/// Runs a command that only reads without counting its uses.
-#[cold]
-pub(in crate::execute::resp) fn run(
-    call: &mut Call<'_>,
-    run: fn(&mut Call<'_>) -> Outcome,
-) -> Outcome {
-    let only_reads = call.command.flags.has(Flags::READONLY);
-    if !only_reads || call.command.verb == Verb::Touch {
-        return run(call);
+/// The use counters that are to be as they are after a command: of its keys, if it only reads.
+pub(in crate::execute::resp) fn uses<'c>(call: &Call<'c>) -> Vec<(Key<'c>, Uses)> {
+    let Call { command, args, .. } = call;
+    let only_reads = command.flags.has(Flags::READONLY) && command.verb != Verb::Touch;
+    if !call.session.touches_nothing || !only_reads || args.len() > STEP_ITEMS {
+        return Vec::new();
     }
-    let request = Request {
-        command: Some(call.command),
-        args: call.args.iter().copied().collect(),
-    };
-    let (cache, space) = (call.cache(), call.space());
-    let keys = request
-        .keys()
-        .filter_map(|key| cache.key_in(space, key).ok());
+    let cache = call.cache();
     let uses = |key| cache.facts(key, |facts| facts.uses).map(|uses| (key, uses));
-    let before: Vec<(Key<'_>, Uses)> = keys.filter_map(uses).collect();
-    let outcome = run(call);
-    for (key, uses) in before {
+    keys_of(command, args, call.space(), cache)
+        .filter_map(uses)
+        .collect()
+}
+
+/// Restores them.
+pub(in crate::execute::resp) fn restore(uses: Vec<(Key<'_>, Uses)>, cache: &Cache) {
+    for (key, uses) in uses {
         cache.set_uses(key, uses);
     }
-    outcome
 }

@@ -20,16 +20,6 @@ use crate::clients::tracking::{Mode, as_writer};
 use crate::config::limits::{PREFIX_BYTES_MAX, PREFIX_LENGTH_MAX, TRACKED_KEYS_MAX, entry_bytes};
 use crate::execute::resp::session::Session;
 
-/// Runs a command of a client whose keys are tracked.
-pub(in crate::execute::resp) fn run_tracked(
-    call: &mut Call<'_>,
-    run: fn(&mut Call<'_>) -> Outcome,
-) -> Outcome {
-    remember(call)?;
-    let client = Arc::clone(&call.session.client);
-    write_as(&client, || run(call))
-}
-
 /// Runs `run` so that a client that does not want to hear of its own changes does not.
 pub(in crate::execute::resp) fn write_as<R>(client: &Client, run: impl FnOnce() -> R) -> R {
     if Mode::of(client).has(Mode::NOLOOP) {
@@ -51,7 +41,7 @@ pub(in crate::execute::resp) fn reader(session: &Session) -> Option<Arc<Client>>
 ///
 /// # Errors
 /// That they are too many.
-fn remember(call: &Call<'_>) -> Result<(), Failure> {
+pub(in crate::execute::resp) fn remember(call: &Call<'_>) -> Result<(), Failure> {
     let remembers_not = matches!(
         call.command.verb,
         Verb::EvalRo | Verb::EvalshaRo | Verb::FcallRo | Verb::Mget
