@@ -166,6 +166,11 @@ pub trait Intake {
     /// Whether a login is needed, and there was none.
     fn is_unauthenticated(&self) -> bool;
 
+    /// Whether each request says for itself who sends it.
+    fn logs_in_each_time(&self) -> bool {
+        false
+    }
+
     /// Whether memory is being reserved for the value of a request, whose bytes wait meanwhile.
     fn makes_room(&self) -> bool;
 

@@ -7,7 +7,6 @@
 use std::sync::Arc;
 
 use super::Worker;
-use crate::config::protocol::Protocol;
 use crate::event_loop::connection::{Connection, Ending};
 use crate::net::mailbox::Home;
 
@@ -76,11 +75,11 @@ impl Worker {
     }
 }
 
-/// Notes that a whole request came over a connection. Over HTTP each says for itself who sends it,
-/// and some are for everybody, so the time begins anew.
+/// Notes that a whole request came over a connection. If each says for itself who sends it, some
+/// are for everybody, so the time begins anew.
 #[inline]
 pub(super) fn note_request(connection: &mut Connection, now_ms: u64) {
-    if connection.unauthenticated_ms.is_some() && connection.link.protocol() == Protocol::Http {
+    if connection.unauthenticated_ms.is_some() && connection.link.logs_in_each_time() {
         connection.unauthenticated_ms = Some(now_ms);
     }
 }

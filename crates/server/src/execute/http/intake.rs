@@ -184,6 +184,10 @@ impl context::Intake for Intake {
         self.peer.is_unauthenticated()
     }
 
+    fn logs_in_each_time(&self) -> bool {
+        true
+    }
+
     #[inline]
     fn makes_room(&self) -> bool {
         matches!(&self.rest, Some(Rest::Upload(upload)) if !upload.filling.has_room())
