@@ -306,19 +306,8 @@ fn make_keys(settings: &Settings) -> Result<Option<Arc<Keys>>, Error> {
 /// Binds all listeners.
 fn listen(settings: &Settings, open: &mut OpenSockets) -> Result<Vec<Listener>, Error> {
     let mut listeners = Vec::new();
-    for protocol in Protocol::ALL {
-        for address in settings.addresses(protocol) {
-            listeners.extend(Listener::at(protocol, address, settings.unix_mode, open)?);
-        }
-    }
-    if let Some(path) = &settings.unix {
-        let address = Address::Unix(path.clone());
-        listeners.extend(Listener::at(
-            Protocol::Memcached,
-            &address,
-            settings.unix_mode,
-            open,
-        )?);
+    for (protocol, address) in settings.all_addresses() {
+        listeners.extend(Listener::at(protocol, &address, settings.unix_mode, open)?);
     }
     let reason = match listeners.len() {
         0 => return no_address().map(|()| listeners),

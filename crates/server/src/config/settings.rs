@@ -299,6 +299,28 @@ impl Settings {
         }
     }
 
+    /// All addresses, each with the protocol that is spoken there; that of `--unix` last.
+    pub fn all_addresses(&self) -> impl Iterator<Item = (Protocol, Address)> {
+        let of = move |protocol| {
+            self.addresses(protocol)
+                .iter()
+                .map(move |it| (protocol, it.clone()))
+        };
+        let unix = self.unix.iter();
+        let unix = unix.map(|path| (Protocol::Memcached, Address::Unix(path.clone())));
+        Protocol::ALL.into_iter().flat_map(of).chain(unix)
+    }
+
+    /// The password or token of a protocol's own; empty if none is set.
+    #[must_use]
+    pub fn secret(&self, protocol: Protocol) -> &str {
+        match protocol {
+            Protocol::Memcached => "",
+            Protocol::Resp => &self.password,
+            Protocol::Http => &self.http_token,
+        }
+    }
+
     /// The first socket file at which memcached's protocol is spoken.
     #[must_use]
     pub fn memcached_socket(&self) -> Option<&Path> {

@@ -56,18 +56,9 @@ pub fn try_start(loaded: &Loaded) -> Trial {
 
 /// Tries to bind each address; what cannot be used, and whether all of them are taken.
 fn try_addresses(settings: &Settings) -> (Vec<Error>, bool) {
-    let all = Protocol::ALL.into_iter();
-    let all = all.flat_map(|one| {
-        settings
-            .addresses(one)
-            .iter()
-            .map(move |it| (one, it.clone()))
-    });
-    let unix = settings.unix.iter();
-    let unix = unix.map(|path| (Protocol::Memcached, Address::Unix(path.clone())));
     let (mut errors, mut taken, mut free) = (Vec::new(), Vec::new(), 0);
     let mut known: Vec<(Protocol, Address)> = Vec::new();
-    for (protocol, address) in all.chain(unix) {
+    for (protocol, address) in settings.all_addresses() {
         match Listener::try_at(protocol, &address) {
             Ok(bound) => {
                 free += 1;

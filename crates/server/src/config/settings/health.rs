@@ -1,5 +1,6 @@
 //! Health: the flags of `cellar healthcheck`, and the default address.
 
+use std::cmp::Reverse;
 use std::fmt;
 
 use clap::{Arg, ArgMatches, Command};
@@ -87,17 +88,9 @@ fn parse(text: &str) -> Result<HealthTarget, String> {
 
 /// The default address for a server with these settings.
 fn own(settings: &Settings) -> Option<HealthTarget> {
-    let order = [Protocol::Http, Protocol::Resp, Protocol::Memcached];
-    let all = order.into_iter().flat_map(|protocol| {
-        let addresses = settings.addresses(protocol).iter();
-        addresses.map(move |address| (protocol, address.clone()))
-    });
-    let unix = settings.unix.iter();
-    let unix = unix.map(|path| (Protocol::Memcached, Address::Unix(path.clone())));
-    let mut all: Vec<(Protocol, Address)> = all.chain(unix).collect();
-    // The order stays among those with TLS, and among those without.
-    all.sort_by_key(|(_, address)| address.is_tls());
-    let (protocol, address) = all.into_iter().next()?;
+    // Plain text before TLS, then HTTP before RESP before memcached.
+    let order = |one: &(Protocol, Address)| (one.1.is_tls(), Reverse(one.0 as usize));
+    let (protocol, address) = settings.all_addresses().min_by_key(order)?;
     let address = reachable(&address);
     Some(HealthTarget { protocol, address })
 }
