@@ -334,12 +334,7 @@ fn no_address() -> Result<(), Error> {
 
 /// Whether the clients of a protocol have to log in.
 fn has_users(settings: &Settings, protocol: Protocol) -> bool {
-    let secret = match protocol {
-        Protocol::Memcached => "",
-        Protocol::Resp => &settings.password,
-        Protocol::Http => &settings.http_token,
-    };
-    settings.users.is_some() || !secret.is_empty()
+    settings.users.is_some() || !settings.secret(protocol).is_empty()
 }
 
 /// Returns an error if other machines can reach a listener without access control. With
@@ -404,9 +399,8 @@ fn warn_of_open_listeners(settings: &Settings, listeners: &[Listener]) {
     }
     let secret_of = |listener: &Listener| match listener.protocol {
         _ if asks_for_certificates(settings, listener) => Some("--tls-client-ca"),
-        Protocol::Memcached => None,
-        Protocol::Resp => (!settings.password.is_empty()).then_some("--password"),
-        Protocol::Http => (!settings.http_token.is_empty()).then_some("--http-token"),
+        protocol if settings.secret(protocol).is_empty() => None,
+        protocol => protocol.row().secret_flag,
     };
     // The file mode of a UNIX socket limits who can connect.
     let reachable = || {

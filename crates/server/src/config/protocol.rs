@@ -1,10 +1,9 @@
 //! Protocol: which protocols are spoken, one row each.
 //!
-//! A row is the variant, the name that its setting and its figures have, and what it is. What is
-//! kept by protocol has [`Protocol::COUNT`] places, a protocol's is its number.
+//! What is kept by protocol has [`Protocol::COUNT`] places, a protocol's is its number.
 
 macro_rules! protocols {
-    ($($variant:ident $name:literal $what:literal;)*) => {
+    ($($variant:ident $what:literal $row:tt)*) => {
         /// What is spoken on a connection.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Protocol {
@@ -18,21 +17,68 @@ macro_rules! protocols {
             /// All of them, each at the place of its number.
             pub const ALL: [Protocol; Protocol::COUNT] = [$(Protocol::$variant,)*];
             /// How many there are.
-            pub const COUNT: usize = [$($name,)*].len();
-
-            /// The name of its setting, also in figures and logs.
-            #[must_use]
-            pub fn name(self) -> &'static str {
-                match self {
-                    $(Protocol::$variant => $name,)*
-                }
-            }
+            pub const COUNT: usize = ROWS.len();
         }
+
+        const ROWS: &[ProtocolRow] = &[$(ProtocolRow $row,)*];
     };
 }
 
+/// What stands in the row of a protocol.
+#[derive(Debug)]
+pub struct ProtocolRow {
+    /// The name of its setting, also in metrics and logs.
+    pub name: &'static str,
+    /// The setting of a password or token of its own; none if only users log in.
+    pub secret_flag: Option<&'static str>,
+    /// What a client beyond `--max-connections` is told.
+    ///
+    /// Sources: memcached 1.6.45, `maxconns_fast`; Redis 7, `maxclients`.
+    pub too_many_connections: &'static [u8],
+    /// What `cellar healthcheck` sends.
+    pub health_request: &'static [u8],
+    /// How the reply of a server that is ready begins; one that asks for a login is ready.
+    pub health_replies: &'static [&'static str],
+}
+
+impl Protocol {
+    /// Its row.
+    #[must_use]
+    pub fn row(self) -> &'static ProtocolRow {
+        &ROWS[self as usize]
+    }
+
+    /// The name of its setting, also in metrics and logs.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        self.row().name
+    }
+}
+
 protocols! {
-    Memcached "memcached" "memcached's text and meta commands";
-    Resp "resp" "RESP, Redis's protocol";
-    Http "http" "HTTP/1.1 and 1.0";
+    Memcached "memcached's text and meta commands" {
+        name: "memcached",
+        secret_flag: None,
+        too_many_connections: b"ERROR Too many open connections\r\n",
+        health_request: b"version\r\n",
+        health_replies: &["VERSION ", "CLIENT_ERROR unauthenticated"],
+    }
+    Resp "RESP, Redis's protocol" {
+        name: "resp",
+        secret_flag: Some("--password"),
+        too_many_connections: b"-ERR max number of clients reached\r\n",
+        health_request: b"PING\r\n",
+        health_replies: &["+PONG", "-NOAUTH"],
+    }
+    Http "HTTP/1.1 and 1.0" {
+        name: "http",
+        secret_flag: Some("--http-token"),
+        too_many_connections:
+            b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: 1\r\n\
+              Content-Type: application/json\r\nContent-Length: 66\r\n\
+              X-Content-Type-Options: nosniff\r\nCross-Origin-Resource-Policy: same-origin\r\n\r\n\
+              {\"error\":{\"code\":\"unavailable\",\"message\":\"too many connections\"}}\n",
+        health_request: b"GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
+        health_replies: &["HTTP/1.1 200 "],
+    }
 }

@@ -8,27 +8,10 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use crate::config::protocol::Protocol;
 use crate::net::mailbox::{Arrival, Mailbox};
 use crate::net::stream::Stream;
 use crate::observe::counters::Counters;
 use crate::state::State;
-
-/// What a client beyond the limit is told.
-///
-/// Sources: memcached 1.6.45, `maxconns_fast`; Redis 7, `maxclients`.
-fn refusal(protocol: Protocol) -> &'static [u8] {
-    match protocol {
-        Protocol::Memcached => b"ERROR Too many open connections\r\n",
-        Protocol::Resp => b"-ERR max number of clients reached\r\n",
-        Protocol::Http => {
-            b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: 1\r\n\
-              Content-Type: application/json\r\nContent-Length: 66\r\n\
-              X-Content-Type-Options: nosniff\r\nCross-Origin-Resource-Policy: same-origin\r\n\r\n\
-              {\"error\":{\"code\":\"unavailable\",\"message\":\"too many connections\"}}\n"
-        }
-    }
-}
 
 /// The way to the event loops.
 #[derive(Clone)]
@@ -50,7 +33,8 @@ impl Admission {
         if is_full && !state.unauthenticated.give_way() {
             state.connections.fetch_sub(1, Ordering::Relaxed);
             counters.connections_rejected.add(1);
-            return refuse(&mut arrival.stream, refusal(arrival.protocol));
+            let why = arrival.protocol.row().too_many_connections;
+            return refuse(&mut arrival.stream, why);
         }
         counters.connections_total.add(1);
         Mailbox::post(&self.mailboxes, arrival);

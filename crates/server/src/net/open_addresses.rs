@@ -31,11 +31,8 @@ impl OpenAddresses {
         if !self.is_reachable_by_others || is_guarded || is_insecure {
             return Ok(());
         }
-        let short_form = match self.protocol {
-            Protocol::Memcached => "",
-            Protocol::Resp => " or --password TEXT",
-            Protocol::Http => " or --http-token TEXT",
-        };
+        let own = self.protocol.row().secret_flag;
+        let short_form = own.map_or(String::new(), |flag| format!(" or {flag} TEXT"));
         Err(format!(
             "this address is reachable from other machines and has no authentication; set \
              --users FILE{short_form}, listen on 127.0.0.1, or set --insecure"

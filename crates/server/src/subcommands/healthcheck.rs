@@ -40,12 +40,7 @@ pub fn run(options: &HealthOptions) -> Result<String, String> {
 fn ask(options: &HealthOptions) -> Result<String, String> {
     let HealthTarget { protocol, address } = &options.target;
     let mut dial = open(address, options)?;
-    let question: &[u8] = match protocol {
-        Protocol::Http => b"GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
-        Protocol::Resp => b"PING\r\n",
-        Protocol::Memcached => b"version\r\n",
-    };
-    let asked = dial.write_all(question);
+    let asked = dial.write_all(protocol.row().health_request);
     asked.and_then(|()| dial.flush()).map_err(reason)?;
     line_of(dial.as_mut()).map_err(reason)
 }
@@ -67,11 +62,7 @@ fn line_of(dial: &mut dyn PeerStream) -> io::Result<String> {
 
 /// Whether a reply shows that the server is ready; a server that asks for a login is ready.
 fn is_ready(protocol: Protocol, answer: &str) -> bool {
-    let beginnings: &[&str] = match protocol {
-        Protocol::Http => &["HTTP/1.1 200 "],
-        Protocol::Resp => &["+PONG", "-NOAUTH"],
-        Protocol::Memcached => &["VERSION ", "CLIENT_ERROR unauthenticated"],
-    };
+    let beginnings = protocol.row().health_replies;
     beginnings
         .iter()
         .any(|beginning| answer.starts_with(beginning))
