@@ -49,11 +49,9 @@ use crate::execute::section::{KeySection, Uncovered};
 use crate::net::output::Output;
 use call::timing;
 use call::{Call, Outcome};
+use failure::{unknown, unknown_subcommand, wrong_arity};
 use session::{NO_AUTH, ReplyMode, Session, note_queued};
 use waiting::serve::{may_fill, run_beside};
-
-/// Longest part of an unknown command that its refusal repeats.
-const REPEATED_BYTES_MAX: usize = 128;
 
 /// Most arguments of a request that takes constant time.
 const QUICK_ARGS_MAX: usize = 16;
@@ -441,47 +439,6 @@ fn admit(
     transaction.queue(command, args, &session.preparation, bytes_max)?;
     note_queued(&session.client, Some(transaction.len()));
     Ok(None)
-}
-
-fn wrong_arity(command: &Command, args: &[&[u8]]) -> Failure {
-    let name = String::from_utf8_lossy(args[0]).to_lowercase();
-    let is_sub = !command.name.eq_ignore_ascii_case(&name);
-    let name = if is_sub {
-        format!("{name}|{}", command.name)
-    } else {
-        name
-    };
-    Failure::Text(format!("ERR wrong number of arguments for '{name}' command").into())
-}
-
-fn unknown_subcommand(command: &Command, name: &[u8]) -> Failure {
-    let name = repeated(name, REPEATED_BYTES_MAX);
-    let container = command.name.to_uppercase();
-    Failure::Text(format!("ERR unknown subcommand '{name}'. Try {container} HELP.").into())
-}
-
-/// The beginning of a word in a refusal: as in Redis, of text that ends at the first zero byte.
-fn repeated(word: &[u8], most: usize) -> String {
-    let word = &word[..word.len().min(most)];
-    let end = word.iter().position(|byte| *byte == 0);
-    let text = String::from_utf8_lossy(&word[..end.unwrap_or(word.len())]);
-    text.replace(['\r', '\n'], " ")
-}
-
-/// Source: Redis 7, `commandCheckExistence`.
-fn unknown(args: &[&[u8]]) -> Failure {
-    let name = args.first().map(|name| repeated(name, REPEATED_BYTES_MAX));
-    let mut words = String::new();
-    for arg in args.iter().skip(1) {
-        if words.len() >= REPEATED_BYTES_MAX {
-            break;
-        }
-        let arg = repeated(arg, REPEATED_BYTES_MAX - words.len());
-        words.push_str(&format!("'{arg}' "));
-    }
-    let name = name.unwrap_or_default();
-    let text = format!("ERR unknown command '{name}', with args beginning with: {words}");
-    Failure::Text(text.into())
 }
 
 /// Answers bytes that are no request.

@@ -5,6 +5,10 @@
 use std::borrow::Cow;
 
 use cellar_engine::Error;
+use cellar_protocol::resp::Command;
+
+/// Longest part of an unknown command that its refusal repeats.
+pub(super) const REPEATED_BYTES_MAX: usize = 128;
 
 /// Why a command was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,4 +87,49 @@ impl From<Error> for Failure {
             _ => Failure::Busy,
         }
     }
+}
+
+/// A command has more or fewer arguments than it takes.
+pub(super) fn wrong_arity(command: &Command, args: &[&[u8]]) -> Failure {
+    let name = String::from_utf8_lossy(args[0]).to_lowercase();
+    let is_sub = !command.name.eq_ignore_ascii_case(&name);
+    let name = if is_sub {
+        format!("{name}|{}", command.name)
+    } else {
+        name
+    };
+    Failure::Text(format!("ERR wrong number of arguments for '{name}' command").into())
+}
+
+/// A container has no such subcommand.
+pub(super) fn unknown_subcommand(command: &Command, name: &[u8]) -> Failure {
+    let name = repeated(name, REPEATED_BYTES_MAX);
+    let container = command.name.to_uppercase();
+    Failure::Text(format!("ERR unknown subcommand '{name}'. Try {container} HELP.").into())
+}
+
+/// The beginning of a word in a refusal: as in Redis, of text that ends at the first zero byte.
+pub(super) fn repeated(word: &[u8], most: usize) -> String {
+    let word = &word[..word.len().min(most)];
+    let end = word.iter().position(|byte| *byte == 0);
+    let text = String::from_utf8_lossy(&word[..end.unwrap_or(word.len())]);
+    text.replace(['\r', '\n'], " ")
+}
+
+/// There is no such command.
+///
+/// Source: Redis 7, `commandCheckExistence`.
+pub(super) fn unknown(args: &[&[u8]]) -> Failure {
+    let name = args.first().map(|name| repeated(name, REPEATED_BYTES_MAX));
+    let mut words = String::new();
+    for arg in args.iter().skip(1) {
+        if words.len() >= REPEATED_BYTES_MAX {
+            break;
+        }
+        let arg = repeated(arg, REPEATED_BYTES_MAX - words.len());
+        words.push_str(&format!("'{arg}' "));
+    }
+    let name = name.unwrap_or_default();
+    let text = format!("ERR unknown command '{name}', with args beginning with: {words}");
+    Failure::Text(text.into())
 }

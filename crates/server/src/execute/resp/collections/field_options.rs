@@ -12,8 +12,7 @@ use cellar_protocol::resp::number::parse_integer;
 
 use crate::execute::resp::call::Call;
 use crate::execute::resp::expiry::Unit;
-use crate::execute::resp::failure::Failure;
-use crate::execute::resp::{REPEATED_BYTES_MAX, repeated};
+use crate::execute::resp::failure::{Failure, REPEATED_BYTES_MAX, repeated};
 
 /// How a command calls what has deadlines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,8 +10,9 @@ use cellar_protocol::resp::{Command, Proto, Reply};
 use cellar_script::{Host, SCRIPT_REPLY_BYTES_MAX};
 
 use crate::execute::context::{Context, Flow};
+use crate::execute::resp::failure::{REPEATED_BYTES_MAX, repeated};
+use crate::execute::resp::run;
 use crate::execute::resp::session::Session;
-use crate::execute::resp::{REPEATED_BYTES_MAX, repeated, run};
 use crate::execute::section::KeySection;
 use crate::net::output::Output;
 
