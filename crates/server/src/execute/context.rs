@@ -4,7 +4,6 @@
 use std::sync::Arc;
 
 use cellar_engine::{Cache, Deadline, Instant, Key, Kind};
-use cellar_protocol::memcached::Meta;
 
 use crate::auth::users::{Login, Ticket, Users};
 use crate::clients::client::Client;
@@ -22,9 +21,6 @@ use crate::net::mailbox::ClientSetup;
 use crate::net::output::Output;
 use crate::observe::counters::Counters;
 use crate::state::State;
-
-/// Longest exptime that counts from now, in seconds: 30 days. Longer ones are Unix times.
-const RELATIVE_EXPTIME_S_MAX: u64 = 30 * 24 * 60 * 60;
 
 /// What a request is executed against.
 #[derive(Clone, Copy)]
@@ -355,13 +351,6 @@ impl<'s> Context<'s> {
         &self.state.cache
     }
 
-    /// Longest value that memcached's commands store, in bytes.
-    #[inline]
-    pub(in crate::execute) fn memcached_value_bytes_max(&self) -> usize {
-        let limit = self.state.settings.memcached_value_bytes_max();
-        limit.min(self.cache().value_bytes_max())
-    }
-
     /// The deadline of an item that is stored without a time to live: by `--default-ttl`.
     #[inline]
     pub(in crate::execute) fn default_deadline(
@@ -371,41 +360,6 @@ impl<'s> Context<'s> {
     ) -> Deadline {
         let now = self.cache().now();
         self.state.default_ttls.deadline(protocol, database, now)
-    }
-
-    /// The deadline that the exptime of a store means, where zero says that the client names none.
-    #[inline]
-    pub(in crate::execute) fn stored_deadline(&self, exptime: impl Into<i64>) -> Deadline {
-        match exptime.into() {
-            0 => self.default_deadline(Protocol::Memcached, 0),
-            exptime => self.deadline(exptime),
-        }
-    }
-
-    /// The deadline that an exptime means.
-    ///
-    /// Zero is never; a negative one has passed; up to 30 days count from now; more is a Unix time.
-    #[inline]
-    pub(in crate::execute) fn deadline(&self, exptime: impl Into<i64>) -> Deadline {
-        let exptime = exptime.into();
-        let Ok(seconds) = u64::try_from(exptime) else {
-            return Deadline::PASSED;
-        };
-        if seconds == 0 {
-            Deadline::NEVER
-        } else if seconds <= RELATIVE_EXPTIME_S_MAX {
-            self.cache().now().plus_ms(seconds * 1000)
-        } else {
-            let at = self.state.wall.instant(exptime * 1000);
-            at.map_or(Deadline::PASSED, Deadline::at)
-        }
-    }
-
-    /// Whole seconds left, a begun one counted; `None` for ever.
-    pub(in crate::execute) fn ttl_s(&self, deadline: Deadline) -> Option<u64> {
-        deadline
-            .remaining_ms(self.cache().now())
-            .map(|ms| ms.div_ceil(1000))
     }
 
     /// The Unix time of an engine's moment, in seconds.
@@ -479,20 +433,5 @@ impl<'s> Context<'s> {
             if is_over { "persist" } else { "expire" },
             key,
         );
-    }
-
-    /// Runs `run` with the key of a meta command, which is hashed here if it is base64.
-    #[inline]
-    pub(in crate::execute) fn with_key<R>(
-        &self,
-        meta: &Meta<'_>,
-        prepared: Option<Key<'_>>,
-        run: impl FnOnce(Key<'_>) -> R,
-    ) -> R {
-        if let Some(key) = prepared {
-            return run(key);
-        }
-        let mut buffer = [0; cellar_protocol::memcached::KEY_BYTES_MAX];
-        run(self.key(meta.key_bytes(&mut buffer)))
     }
 }

@@ -5,11 +5,15 @@ use cellar_protocol::memcached::binary::PacketHead;
 use cellar_protocol::memcached::{Meta, Store, Verb};
 
 use crate::clients::events::Class;
+use crate::config::protocol::Protocol;
 use crate::execute::context::Context;
 use crate::execute::filling::ValueSource;
 
 /// Attempts of an append that creates the item on a miss, against others who create or delete it.
 const VIVIFY_ATTEMPTS_MAX: usize = 3;
+
+/// Longest exptime that counts from now, in seconds: 30 days. Longer ones are Unix times.
+const RELATIVE_EXPTIME_S_MAX: u64 = 30 * 24 * 60 * 60;
 
 /// What the engine is asked for.
 #[derive(Clone, Copy, Debug)]
@@ -276,5 +280,64 @@ impl Order {
                 .cache()
                 .delete(key, &cellar_engine::DeleteOptions::default());
         }
+    }
+}
+
+impl Context<'_> {
+    /// Longest value that memcached's commands store, in bytes.
+    #[inline]
+    pub(super) fn memcached_value_bytes_max(&self) -> usize {
+        let limit = self.state.settings.memcached_value_bytes_max();
+        limit.min(self.cache().value_bytes_max())
+    }
+
+    /// The deadline that the exptime of a store means, where zero says that the client names none.
+    #[inline]
+    pub(super) fn stored_deadline(&self, exptime: impl Into<i64>) -> Deadline {
+        match exptime.into() {
+            0 => self.default_deadline(Protocol::Memcached, 0),
+            exptime => self.deadline(exptime),
+        }
+    }
+
+    /// The deadline that an exptime means.
+    ///
+    /// Zero is never; a negative one has passed; up to 30 days count from now; more is a Unix time.
+    #[inline]
+    pub(super) fn deadline(&self, exptime: impl Into<i64>) -> Deadline {
+        let exptime = exptime.into();
+        let Ok(seconds) = u64::try_from(exptime) else {
+            return Deadline::PASSED;
+        };
+        if seconds == 0 {
+            Deadline::NEVER
+        } else if seconds <= RELATIVE_EXPTIME_S_MAX {
+            self.cache().now().plus_ms(seconds * 1000)
+        } else {
+            let at = self.state.wall.instant(exptime * 1000);
+            at.map_or(Deadline::PASSED, Deadline::at)
+        }
+    }
+
+    /// Whole seconds left, a begun one counted; `None` for ever.
+    pub(super) fn ttl_s(&self, deadline: Deadline) -> Option<u64> {
+        deadline
+            .remaining_ms(self.cache().now())
+            .map(|ms| ms.div_ceil(1000))
+    }
+
+    /// Runs `run` with the key of a meta command, which is hashed here if it is base64.
+    #[inline]
+    pub(super) fn with_key<R>(
+        &self,
+        meta: &Meta<'_>,
+        prepared: Option<Key<'_>>,
+        run: impl FnOnce(Key<'_>) -> R,
+    ) -> R {
+        if let Some(key) = prepared {
+            return run(key);
+        }
+        let mut buffer = [0; cellar_protocol::memcached::KEY_BYTES_MAX];
+        run(self.key(meta.key_bytes(&mut buffer)))
     }
 }
