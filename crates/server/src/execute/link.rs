@@ -2,7 +2,7 @@
 //!
 //! An event loop handles bytes, buffers and turns; what the bytes mean is known here and below.
 //! For each protocol there is a variant of [`Link`], of [`Codec`] and of [`Task`], and an
-//! implementation of [`Intake`]: `memcached/intake.rs`, `resp/intake.rs`, `http/intake.rs`.
+//! implementation of [`Intake`]: `memcached.rs`, `resp.rs`, `http.rs`.
 //!
 //! ```text
 //! Link::codec      before a turn's bytes are looked at
@@ -23,7 +23,7 @@ use cellar_protocol::memcached::Limits as TextLimits;
 
 use super::context::{Context, DecodedTask, Flow, Intake, Used};
 use super::filling::Transfer;
-use super::memcached::intake::Dialect;
+use super::memcached::Dialect;
 use super::{http, memcached, resp};
 use crate::clients::client::{Client, Seat};
 use crate::clients::pause::Effect;
@@ -112,7 +112,7 @@ impl Codec {
         match self {
             Codec::Memcached(limits) => {
                 let found = |ahead: DecodedTask<'a, _>| found(ahead.map(Task::Memcached));
-                memcached::intake::decode(input, limits, state, found)
+                memcached::decode(input, limits, state, found)
             }
             Codec::Resp(codec) => {
                 let found = |ahead: DecodedTask<'a, _>| found(ahead.map(Task::Resp));
@@ -120,11 +120,11 @@ impl Codec {
             }
             Codec::Http(scan) => {
                 let found = |ahead: DecodedTask<'a, _>| found(ahead.map(Task::Http));
-                http::intake::decode(input, scan, state, found)
+                http::decode(input, scan, state, found)
             }
             Codec::MemcachedBinary => {
                 let found = |ahead: DecodedTask<'a, _>| found(ahead.map(Task::Memcached));
-                memcached::intake::decode_packet(input, state, found)
+                memcached::decode_packet(input, state, found)
             }
             Codec::MemcachedFirst(_) => None,
         }

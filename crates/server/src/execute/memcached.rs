@@ -1,18 +1,34 @@
 //! memcached: its text, meta and binary commands, run against the engine.
 //!
-//! An event loop meets it in its [`Intake`], which decodes requests, has them run by [`execute`],
-//! and takes long values.
+//! ```text
+//! decode      decode, decode_packet  bytes -> a task, its key hashed for the hints
+//! authorise   Member::admit          login and permission, on a server with users
+//! route       elsewhere::answered    an error, if another node serves the slot
+//! execute     execute                the function that does it; it publishes events and replies
+//! ```
+//!
+//! Which of both protocols a connection speaks, its first byte says for good. A long value is no
+//! part of a task: its bytes follow to [`Intake`]'s `feed`.
 //!
 //! Tests: tests/conformance.rs, tests/hostile.rs.
 
 use std::sync::Arc;
 
 use cellar_engine::Key;
-use cellar_protocol::memcached::{Refused, Request, Stats, reply};
+use cellar_protocol::memcached::binary::{
+    self as packets, Packet, PacketDecoded, PacketHead, PacketRefused, PacketStatus, REQUEST_MARK,
+};
+use cellar_protocol::memcached::{
+    self as codec, Decoded, Limits, Refused, Request, Stats, Storage, reply,
+};
 
-use super::context::{Context, Flow};
-use crate::auth::users::User;
+use super::context::{self, Context, DecodedTask, Flow, Intake as _, Refusal, Used};
+use super::filling::{LINE_END, SMALL_VALUE_BYTES_MAX, Transfer};
+use super::permission::{of_memcached, of_packet};
+use crate::auth::users::{Login, User, Users};
+use crate::clients::pause::Effect;
 use crate::clients::tracking::begin_request;
+use crate::net::mailbox::ClientSetup;
 use crate::net::output::Output;
 use crate::state::State;
 
@@ -29,12 +45,403 @@ mod member; // whose a connection is, on a server with users
 mod stats; // what `stats` and key listings show
 mod binary; // the same operations, asked in the binary protocol
 mod upload;
-pub mod intake;
 
-pub use intake::{Intake, Task};
+use binary::PreparedPacket;
+use member::Member;
+use upload::{Upload, receive, receive_packet};
 
 /// The version that clients are told: the memcached that is answered for, then this server's own.
 pub const VERSION: &str = concat!("1.6.45-cellar-", env!("CARGO_PKG_VERSION"));
+
+/// Longest line of a read with many keys.
+const KEYS_LINE_BYTES_MAX: usize = 1 << 20;
+
+/// What the decoder waits for.
+static LIMITS: Limits = Limits {
+    value_bytes_max: SMALL_VALUE_BYTES_MAX,
+    keys_line_bytes_max: KEYS_LINE_BYTES_MAX,
+};
+/// What it waits for of who has to log in, and reads nothing before: a line as any other.
+static UNAUTHENTICATED_LIMITS: Limits = Limits {
+    value_bytes_max: SMALL_VALUE_BYTES_MAX,
+    keys_line_bytes_max: codec::LINE_BYTES_MAX,
+};
+
+/// What one piece of input asks for.
+#[derive(Debug)]
+pub enum Task<'a> {
+    /// A request.
+    Run(Prepared<'a>),
+    /// Making room for a large value of so many bytes.
+    Upload(Storage<'a>, usize),
+    /// An answer to what is no request.
+    Refuse {
+        /// The answer.
+        refused: Refused,
+        /// Bytes to drop that are not received yet.
+        beyond: usize,
+        /// What it was decoded by.
+        limits: &'static Limits,
+    },
+    /// A packet.
+    Packet(PreparedPacket<'a>),
+    /// Making room for a packet's large value of so many bytes.
+    PacketUpload(Packet<'a>, usize),
+    /// An answer to what is no packet, and bytes to drop that are not received yet.
+    PacketRefused(PacketRefused, usize),
+}
+
+/// What a connection speaks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in crate::execute) enum Dialect {
+    /// Nothing was received yet.
+    #[default]
+    Unknown,
+    /// Text.
+    Text,
+    /// The binary protocol.
+    Binary,
+}
+
+impl Dialect {
+    /// What a connection speaks that begins with these bytes.
+    pub(in crate::execute) fn of(input: &[u8]) -> Dialect {
+        match input.first() {
+            None => Dialect::Unknown,
+            Some(&REQUEST_MARK) => Dialect::Binary,
+            Some(_) => Dialect::Text,
+        }
+    }
+}
+
+impl Task<'_> {
+    /// Whether it takes constant time and is answered at once.
+    #[inline]
+    pub(in crate::execute) fn is_quick(&self) -> bool {
+        match self {
+            Task::Run(prepared) => prepared.key().is_some(),
+            Task::Packet(prepared) => prepared.key.is_some(),
+            _ => false,
+        }
+    }
+
+    /// What it is to a pause.
+    pub(in crate::execute) fn effect(&self) -> Effect {
+        match self {
+            Task::Run(prepared) => of_memcached(&prepared.request).effect(),
+            Task::Packet(prepared) => of_packet(prepared.packet.asks).effect(),
+            Task::Upload(..) | Task::PacketUpload(..) => Effect::Writes,
+            Task::Refuse { .. } | Task::PacketRefused(..) => Effect::None,
+        }
+    }
+
+    /// Whether the bytes behind it cannot be decoded before it was run.
+    #[inline]
+    pub(in crate::execute) fn ends_decoding(&self) -> bool {
+        match self {
+            Task::Upload(..) | Task::PacketUpload(..) => true,
+            // A login before it changes what is refused.
+            Task::Refuse { limits, .. } => **limits == UNAUTHENTICATED_LIMITS,
+            _ => false,
+        }
+    }
+}
+
+/// What a connection keeps of the protocol: the value that it receives, and whose it is.
+#[derive(Debug, Default)]
+pub struct Intake {
+    dialect: Dialect,
+    upload: Option<Box<Upload>>,
+    /// Whose it is; none on a server without users.
+    member: Option<Box<Member>>,
+}
+
+/// Hands the first task in `input` to `found`.
+#[inline]
+pub(in crate::execute) fn decode<'a>(
+    input: &'a [u8],
+    limits: &'static Limits,
+    state: &State,
+    found: impl FnOnce(DecodedTask<'a, Task<'a>>),
+) -> Used {
+    let (task, used) = match codec::decode(input, limits) {
+        Decoded::Incomplete => return None,
+        Decoded::Request { request, used } => {
+            let stores = matches!(request, codec::Request::Store(_));
+            let prepared = prepare(request, state);
+            found(DecodedTask {
+                key: prepared.key(),
+                task: Task::Run(prepared),
+                stores,
+                used,
+            });
+            return Some(used);
+        }
+        Decoded::Upload {
+            storage,
+            used,
+            value_bytes,
+        } => (Task::Upload(storage, value_bytes), used),
+        Decoded::Refused(refused) => {
+            let there = input.len() - refused.used;
+            let beyond = refused.swallow.saturating_sub(there);
+            let used = refused.used + refused.swallow.min(there);
+            let refuse = Task::Refuse {
+                refused,
+                beyond,
+                limits,
+            };
+            (refuse, used)
+        }
+    };
+    found(DecodedTask::keyless(task, used));
+    Some(used)
+}
+
+/// The same of a connection that speaks the binary protocol.
+#[inline]
+pub(in crate::execute) fn decode_packet<'a>(
+    input: &'a [u8],
+    state: &State,
+    found: impl FnOnce(DecodedTask<'a, Task<'a>>),
+) -> Used {
+    let (task, used) = match packets::decode(input, SMALL_VALUE_BYTES_MAX) {
+        PacketDecoded::Incomplete => return None,
+        PacketDecoded::Packet { packet, used } => {
+            let key = packet.item_key().and_then(|key| state.key(key).ok());
+            found(DecodedTask {
+                task: Task::Packet(PreparedPacket { packet, key }),
+                key,
+                stores: false,
+                used,
+            });
+            return Some(used);
+        }
+        PacketDecoded::Upload {
+            packet,
+            used,
+            value_bytes,
+        } => (Task::PacketUpload(packet, value_bytes), used),
+        PacketDecoded::Refused(refused) => {
+            let there = refused.swallow.min(input.len() - refused.used);
+            let used = refused.used + there;
+            (Task::PacketRefused(refused, refused.swallow - there), used)
+        }
+    };
+    found(DecodedTask::keyless(task, used));
+    Some(used)
+}
+
+impl Intake {
+    /// The intake of a client with this address, as
+    /// [`Listener::accept`](crate::net::listener::Listener::accept) has it.
+    #[must_use]
+    pub fn new(peer: &str, state: &State) -> Intake {
+        Intake {
+            dialect: Dialect::Unknown,
+            upload: None,
+            member: state.users.is_some().then(|| Box::new(Member::at(peer))),
+        }
+    }
+
+    /// What the decoder waits for.
+    #[inline]
+    pub(in crate::execute) fn limits(&self) -> &'static Limits {
+        if self.is_unauthenticated() {
+            &UNAUTHENTICATED_LIMITS
+        } else {
+            &LIMITS
+        }
+    }
+
+    /// What is spoken, as far as it is known.
+    #[inline]
+    pub(in crate::execute) fn dialect(&self) -> Dialect {
+        self.dialect
+    }
+
+    /// Notes what is spoken.
+    #[inline]
+    pub(in crate::execute) fn keep(&mut self, dialect: Dialect) {
+        self.dialect = dialect;
+    }
+
+    /// Does what a task asks for.
+    #[inline]
+    pub(in crate::execute) fn run(
+        &mut self,
+        task: &Task<'_>,
+        context: Context<'_>,
+        output: &mut Output,
+    ) -> Flow {
+        match task {
+            Task::Run(prepared) => match &mut self.member {
+                None => execute(prepared, context, output),
+                Some(member) => match member.admit(&prepared.request, context, output) {
+                    Ok(None) => execute(prepared, context, output),
+                    Ok(Some(user)) => execute_limited(&user, prepared, context, output),
+                    Err(flow) => flow,
+                },
+            },
+            Task::Upload(..) | Task::PacketUpload(..) if self.upload.is_some() => {
+                self.make_room(context, output)
+            }
+            Task::Upload(storage, value_bytes) => {
+                if let Some(member) = &mut self.member
+                    && member.admit_upload(storage, context, output).is_err()
+                {
+                    return Flow::Skip(value_bytes + LINE_END.len());
+                }
+                match receive(storage, *value_bytes, context, output) {
+                    Ok(upload) => self.begin(upload),
+                    Err(flow) => flow,
+                }
+            }
+            Task::Refuse { limits, .. } if **limits != *self.limits() => Flow::Again,
+            Task::Refuse {
+                refused, beyond, ..
+            } => match refuse(refused, context, output) {
+                Flow::Continue if *beyond > 0 => Flow::Skip(*beyond),
+                flow => flow,
+            },
+            Task::Packet(prepared) => {
+                let member = self.member.as_deref_mut();
+                binary::run(prepared, member, context, output)
+            }
+            Task::PacketUpload(packet, value_bytes) => {
+                self.start_packet(packet, *value_bytes, context, output)
+            }
+            Task::PacketRefused(refused, beyond) => {
+                match binary::refuse(refused, context, output) {
+                    Flow::Continue if *beyond > 0 => Flow::Skip(*beyond),
+                    flow => flow,
+                }
+            }
+        }
+    }
+
+    /// Makes room for a packet's large value.
+    #[cold]
+    fn start_packet(
+        &mut self,
+        packet: &Packet<'_>,
+        value_bytes: usize,
+        context: Context<'_>,
+        output: &mut Output,
+    ) -> Flow {
+        let member = self.member.as_deref_mut();
+        match binary::admit_upload(member, packet, context, output) {
+            Ok(_) => {}
+            Err(Flow::Continue) => return Flow::Skip(value_bytes),
+            Err(flow) => return flow,
+        }
+        match receive_packet(packet, value_bytes, context, output) {
+            Ok(upload) => self.begin(upload),
+            Err(flow) => flow,
+        }
+    }
+
+    /// Begins with a value, for which there may be no room yet.
+    fn begin(&mut self, upload: Box<Upload>) -> Flow {
+        let has_room = upload.filling.has_room();
+        self.upload = Some(upload);
+        if has_room { Flow::Feed } else { Flow::Again }
+    }
+
+    /// Takes the next step towards room for the value.
+    #[cold]
+    fn make_room(&mut self, context: Context<'_>, output: &mut Output) -> Flow {
+        let Some(mut upload) = self.upload.take() else {
+            return Flow::Again;
+        };
+        match upload.filling.make_room(context.cache()) {
+            Ok(()) => self.begin(upload),
+            Err(error) => upload.refuse(&error, context, output),
+        }
+    }
+}
+
+impl context::Intake for Intake {
+    fn become_of(&mut self, login: Login, users: &Users, _state: &State) {
+        if let Some(member) = &mut self.member {
+            member.become_of(users.identity_of(login));
+        }
+    }
+
+    #[inline]
+    fn is_unauthenticated(&self) -> bool {
+        let member = self.member.as_ref();
+        member.is_some_and(|member| !member.identity.is_known())
+    }
+
+    #[inline]
+    fn makes_room(&self) -> bool {
+        let upload = self.upload.as_ref();
+        upload.is_some_and(|upload| !upload.filling.has_room())
+    }
+
+    #[inline]
+    fn transfer(&mut self) -> Option<Transfer<'_>> {
+        let upload = self.upload.as_mut()?;
+        upload.filling.transfer()
+    }
+
+    fn feed(
+        &mut self,
+        input: &[u8],
+        context: Context<'_>,
+        output: &mut Output,
+    ) -> (usize, Option<Flow>) {
+        let upload = self.upload.as_mut();
+        let used = upload.map_or(0, |upload| upload.filling.fill_from(input));
+        let whole = self.upload.take_if(|upload| upload.filling.is_whole());
+        (used, whole.map(|upload| upload.finish(context, output)))
+    }
+
+    fn abandon(&mut self) {
+        self.upload = None;
+    }
+
+    fn sender(&self) -> Option<&Login> {
+        self.upload.as_ref()?;
+        self.asker()
+    }
+
+    fn asker(&self) -> Option<&Login> {
+        self.member.as_ref()?.identity.last_login()
+    }
+
+    #[inline]
+    fn received_bytes(&self) -> usize {
+        let upload = self.upload.as_ref();
+        upload.map_or(0, |upload| upload.filling.value_bytes())
+    }
+
+    fn is_still_incomplete(&self, input: &[u8], looked_at: usize) -> bool {
+        self.dialect == Dialect::Text && codec::is_still_incomplete(input, looked_at, self.limits())
+    }
+
+    fn setup(&self, _state: &State) -> Option<ClientSetup> {
+        let is_as_new = self.member.is_none() && self.upload.is_none();
+        is_as_new.then(ClientSetup::default)
+    }
+
+    fn refuse(&self, refusal: Refusal, _context: Context<'_>, output: &mut Output) {
+        let (text, out) = (refusal.text(), output.bytes());
+        if self.dialect == Dialect::Binary {
+            // It is no answer to one packet.
+            let head = PacketHead {
+                code: 0,
+                quiet: false,
+                opaque: [0; 4],
+            };
+            return packets::reply::failed_for(out, head, PacketStatus::NoMemory, text.as_bytes());
+        }
+        out.extend_from_slice(b"SERVER_ERROR ");
+        out.extend_from_slice(text.as_bytes());
+        out.extend_from_slice(b"\r\n");
+    }
+}
 
 /// A request and the hash of the key it needs first.
 #[derive(Clone, Copy, Debug)]
