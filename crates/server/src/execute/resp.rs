@@ -633,7 +633,11 @@ fn run(
     session.client.note_command(command.verb);
     context.counters.pulse.begin_resp(command.verb as usize);
     begin_request();
-    if let Err(failure) = may_run(command, args, session, context) {
+    let allowed = match command.takes(args.len()) {
+        true => check_access(command, args, session, context),
+        false => Err(wrong_arity(command, args)),
+    };
+    if let Err(failure) = allowed {
         context.counters.times.note_rejected(command.verb);
         append_failure(&failure, proto, context, output);
         return Flow::Continue;
@@ -706,21 +710,8 @@ fn cover(
     false
 }
 
-/// Whether a command has as many arguments as it takes, and its client the right to run it.
-#[inline]
-fn may_run(
-    command: &'static Command,
-    args: &[&[u8]],
-    session: &mut Session,
-    context: Context<'_>,
-) -> Result<(), Failure> {
-    if !command.takes(args.len()) {
-        return Err(wrong_arity(command, args));
-    }
-    check_access(command, args, session, context)
-}
-
 /// Whether a client has the right to run a command, and this node the keys.
+#[inline]
 fn check_access(
     command: &'static Command,
     args: &[&[u8]],
