@@ -2,8 +2,10 @@
 //!
 //! What is kept by protocol has [`Protocol::COUNT`] places, a protocol's is its number.
 
+use serde::{Deserialize, Serialize};
+
 macro_rules! protocols {
-    ($($variant:ident $what:literal $row:tt)*) => {
+    ($($variant:ident $field:ident $what:literal $row:tt)*) => {
         /// What is spoken on a connection.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Protocol {
@@ -21,6 +23,41 @@ macro_rules! protocols {
         }
 
         const ROWS: &[ProtocolRow] = &[$(ProtocolRow $row,)*];
+
+        /// Something for each protocol.
+        #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+        pub struct ByProtocol<T> {
+            $(
+                #[doc = $what]
+                pub $field: T,
+            )*
+        }
+
+        impl<T> ByProtocol<T> {
+            /// What `of` says of each.
+            #[must_use]
+            pub fn from_fn(of: impl Fn(Protocol) -> T) -> ByProtocol<T> {
+                ByProtocol {
+                    $($field: of(Protocol::$variant),)*
+                }
+            }
+
+            /// That of a protocol.
+            #[must_use]
+            pub fn of(&self, protocol: Protocol) -> &T {
+                match protocol {
+                    $(Protocol::$variant => &self.$field,)*
+                }
+            }
+
+            /// The same, to be changed.
+            #[must_use]
+            pub fn of_mut(&mut self, protocol: Protocol) -> &mut T {
+                match protocol {
+                    $(Protocol::$variant => &mut self.$field,)*
+                }
+            }
+        }
     };
 }
 
@@ -56,21 +93,21 @@ impl Protocol {
 }
 
 protocols! {
-    Memcached "memcached's text and meta commands" {
+    Memcached memcached "memcached's text and meta commands" {
         name: "memcached",
         secret_flag: None,
         too_many_connections: b"ERROR Too many open connections\r\n",
         health_request: b"version\r\n",
         health_replies: &["VERSION ", "CLIENT_ERROR unauthenticated"],
     }
-    Resp "RESP, Redis's protocol" {
+    Resp resp "RESP, Redis's protocol" {
         name: "resp",
         secret_flag: Some("--password"),
         too_many_connections: b"-ERR max number of clients reached\r\n",
         health_request: b"PING\r\n",
         health_replies: &["+PONG", "-NOAUTH"],
     }
-    Http "HTTP/1.1 and 1.0" {
+    Http http "HTTP/1.1 and 1.0" {
         name: "http",
         secret_flag: Some("--http-token"),
         too_many_connections:

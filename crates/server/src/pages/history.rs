@@ -10,11 +10,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::status::{
-    ByProtocol, Event, Latency, Misses, Operations, by_protocol, events, hide_settings, latency,
-    misses, operations,
+    Event, Latency, Misses, Operations, events, hide_settings, latency, misses, operations,
 };
 use super::{Page, PageRequest, query};
 use crate::auth::users::Role;
+use crate::config::protocol::ByProtocol;
 use crate::observe::history::columns::COLUMNS;
 use crate::observe::history::{Moment, Resolution, Snapshot};
 use crate::state::State;
@@ -193,10 +193,10 @@ fn earlier(snapshot: &Snapshot) -> Earlier {
             pid: std::process::id(),
             uptime_ms: snapshot.at_ms,
         },
-        requests: by_protocol(|protocol| load.latency[protocol as usize].count()),
+        requests: ByProtocol::from_fn(|protocol| load.latency[protocol as usize].count()),
         operations: operations(&snapshot.totals, &snapshot.engine),
         misses: misses(&snapshot.engine),
-        latency_us: by_protocol(|protocol| latency(&load.latency[protocol as usize])),
+        latency_us: ByProtocol::from_fn(|protocol| latency(&load.latency[protocol as usize])),
         items: EarlierItems {
             stored: snapshot.engine.items_total,
             evicted: snapshot.engine.evicted,

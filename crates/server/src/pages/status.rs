@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::Page;
 use super::query::{self, text_of};
 use crate::auth::users::{Role, User};
-use crate::config::protocol::Protocol;
+use crate::config::protocol::ByProtocol;
 use crate::config::settings::TABLE;
 use crate::config::settings::address::Address;
 use crate::metrics::facts::{Facts, lag_bounds_ms};
@@ -116,29 +116,6 @@ pub struct RestoredCache {
     pub away_ms: u64,
     /// Milliseconds that restoring took.
     pub took_ms: f64,
-}
-
-/// Something for each protocol.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct ByProtocol<T> {
-    /// memcached's.
-    pub memcached: T,
-    /// Redis's.
-    pub resp: T,
-    /// HTTP.
-    pub http: T,
-}
-
-impl<T> ByProtocol<T> {
-    /// That of a protocol.
-    #[must_use]
-    pub fn of(&self, protocol: Protocol) -> &T {
-        match protocol {
-            Protocol::Memcached => &self.memcached,
-            Protocol::Resp => &self.resp,
-            Protocol::Http => &self.http,
-        }
-    }
 }
 
 /// What requests of all protocols did to keys.
@@ -404,10 +381,10 @@ impl Status {
         let load = &facts.load;
         Status {
             server: server(&facts),
-            requests: by_protocol(|protocol| load.latency[protocol as usize].count()),
+            requests: ByProtocol::from_fn(|protocol| load.latency[protocol as usize].count()),
             operations: operations(&facts.totals, &facts.engine),
             misses: misses(&facts.engine),
-            latency_us: by_protocol(|protocol| latency(&load.latency[protocol as usize])),
+            latency_us: ByProtocol::from_fn(|protocol| latency(&load.latency[protocol as usize])),
             memory: memory(&facts),
             compression: compression(&facts),
             items: Items {
@@ -503,16 +480,8 @@ fn server(facts: &Facts<'_>) -> Server {
     }
 }
 
-pub(super) fn by_protocol<T>(of: impl Fn(Protocol) -> T) -> ByProtocol<T> {
-    ByProtocol {
-        memcached: of(Protocol::Memcached),
-        resp: of(Protocol::Resp),
-        http: of(Protocol::Http),
-    }
-}
-
 fn each_protocol(numbers: &PerProtocol) -> ByProtocol<u64> {
-    by_protocol(|protocol| numbers[protocol as usize])
+    ByProtocol::from_fn(|protocol| numbers[protocol as usize])
 }
 
 pub(super) fn misses(engine: &Stats) -> Misses {

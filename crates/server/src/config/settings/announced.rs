@@ -3,39 +3,12 @@
 use std::fmt;
 
 use super::address::Address;
-use crate::config::protocol::Protocol;
+use crate::config::protocol::{ByProtocol, Protocol};
 
-/// Announced addresses of a node, by protocol: plain text, TLS, both or none.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Announced {
-    /// For memcached's protocol.
-    pub memcached: Vec<Address>,
-    /// For Redis's.
-    pub resp: Vec<Address>,
-    /// For HTTP.
-    pub http: Vec<Address>,
-}
+/// Announced addresses of a node: plain text, TLS, both or none for each protocol.
+pub type Announced = ByProtocol<Vec<Address>>;
 
 impl Announced {
-    /// The addresses of a protocol.
-    #[must_use]
-    pub fn of(&self, protocol: Protocol) -> &[Address] {
-        match protocol {
-            Protocol::Memcached => &self.memcached,
-            Protocol::Resp => &self.resp,
-            Protocol::Http => &self.http,
-        }
-    }
-
-    /// The same, to be changed.
-    pub fn of_mut(&mut self, protocol: Protocol) -> &mut Vec<Address> {
-        match protocol {
-            Protocol::Memcached => &mut self.memcached,
-            Protocol::Resp => &mut self.resp,
-            Protocol::Http => &mut self.http,
-        }
-    }
-
     /// Host and port for a client with or without TLS. If there is no address of this kind, the
     /// other one.
     #[must_use]
