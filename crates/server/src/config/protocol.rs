@@ -68,6 +68,8 @@ pub struct ProtocolRow {
     pub name: &'static str,
     /// The setting of a password or token of its own; none if only users log in.
     pub secret_flag: Option<&'static str>,
+    /// Its names in the handshakes of TLS (ALPN).
+    pub alpn: &'static [&'static [u8]],
     /// What a client beyond `--max-connections` is told.
     ///
     /// Sources: memcached 1.6.45, `maxconns_fast`; Redis 7, `maxclients`.
@@ -96,6 +98,7 @@ protocols! {
     Memcached memcached "memcached's text and meta commands" {
         name: "memcached",
         secret_flag: None,
+        alpn: &[],
         too_many_connections: b"ERROR Too many open connections\r\n",
         health_request: b"version\r\n",
         health_replies: &["VERSION ", "CLIENT_ERROR unauthenticated"],
@@ -103,6 +106,7 @@ protocols! {
     Resp resp "RESP, Redis's protocol" {
         name: "resp",
         secret_flag: Some("--password"),
+        alpn: &[],
         too_many_connections: b"-ERR max number of clients reached\r\n",
         health_request: b"PING\r\n",
         health_replies: &["+PONG", "-NOAUTH"],
@@ -110,6 +114,7 @@ protocols! {
     Http http "HTTP/1.1 and 1.0" {
         name: "http",
         secret_flag: Some("--http-token"),
+        alpn: &[b"http/1.1"],
         too_many_connections:
             b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: 1\r\n\
               Content-Type: application/json\r\nContent-Length: 66\r\n\

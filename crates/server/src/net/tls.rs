@@ -26,9 +26,6 @@ use crate::config::error::Error;
 use crate::config::protocol::Protocol;
 use crate::config::settings::Settings;
 
-/// What HTTP is called in a handshake.
-const HTTP: &[u8] = b"http/1.1";
-
 /// The server's certificates and keys.
 #[derive(Debug)]
 pub struct Keys {
@@ -153,9 +150,8 @@ fn read(files: &Files) -> Result<InForce, Error> {
     config.session_storage = Arc::new(NoServerSessionStorage {});
     let configs = Protocol::ALL.map(|protocol| {
         let mut config = config.clone();
-        if protocol == Protocol::Http {
-            config.alpn_protocols = vec![HTTP.to_vec()];
-        }
+        let names = protocol.row().alpn.iter();
+        config.alpn_protocols = names.map(|name| name.to_vec()).collect();
         Arc::new(config)
     });
     Ok(InForce {
