@@ -48,6 +48,20 @@ const MEETING_PLACES: [&str; 2] = ["crates/server/src/execute.rs", "crates/serve
 /// The protocols, each with a room of its own in codecs and execution.
 pub(crate) const PROTOCOLS: [&str; 3] = ["memcached", "resp", "http"];
 
+/// The server's files that tell one protocol from the others, beside those of its own in execution.
+/// All others ask the protocol's row (`config/protocol.rs`) or what implements `Intake`.
+const NAMING_PROTOCOLS: [&str; 9] = [
+    "auth/wrong_protocol.rs",
+    "cluster/registration.rs",
+    "cluster/table.rs",
+    "config/settings.rs",
+    "config/settings/default_ttl.rs",
+    "execute/link.rs",
+    "keyspace/default_ttls.rs",
+    "observe/history/columns.rs",
+    "server/membership/dns.rs",
+];
+
 /// The server's event loops, which do not name the protocols.
 const LOOPS: [&str; 3] = [
     "crates/server/src/event_loop/connection.rs",
@@ -75,6 +89,7 @@ pub fn check(tree: &Tree) -> Vec<Finding> {
     let mut findings = arrows(tree);
     findings.extend(meeting_places(tree));
     findings.extend(loops(tree));
+    findings.extend(naming_protocols(tree));
     findings.extend(unsafe_attributes(tree));
     for (name, _) in ARROWS {
         findings.extend(module_order(tree.sources_of(name)));
@@ -140,6 +155,37 @@ fn in_loop(file: &File) -> Option<Finding> {
         words(&code).find(|(_, word)| *word == "cellar_protocol" || PROTOCOLS.contains(word))?;
     let what = format!("event loops know no protocol: `{name}` is for server/src/execute.rs");
     Some(Finding::new(file, line_at(&code, offset), what))
+}
+
+/// Checks that the files of [`NAMING_PROTOCOLS`], and no others, name a variant of `Protocol`.
+fn naming_protocols(tree: &Tree) -> Vec<Finding> {
+    let in_server = |file: &&File| file.path.starts_with("crates/server/src/");
+    tree.rust().filter(in_server).filter_map(naming).collect()
+}
+
+/// Checks one file of the server.
+fn naming(file: &File) -> Option<Finding> {
+    let path = file.path.strip_prefix("crates/server/src/")?;
+    let is_own = |name: &&str| path.starts_with(&format!("execute/{name}"));
+    if PROTOCOLS.iter().any(is_own) || file.is_test() {
+        return None;
+    }
+    let code = Source::cut(&file.text).code;
+    let variants = ["Memcached", "Resp", "Http"].map(|name| format!("Protocol::{name}"));
+    let is_named = |offset: usize| variants.iter().any(|name| code[offset..].starts_with(name));
+    let mut places = words(&code).filter(|(_, word)| *word == "Protocol");
+    let named = places.find(|(offset, _)| is_named(*offset));
+    match (named, NAMING_PROTOCOLS.contains(&path)) {
+        (Some((offset, _)), false) => {
+            let what = "a protocol's row or its `Intake` says what differs between protocols";
+            Some(Finding::new(file, line_at(&code, offset), what))
+        }
+        (None, true) => {
+            let what = "it names no protocol: crates/tidy/src/layers.rs need not list it";
+            Some(Finding::new(file, 1, what))
+        }
+        _ => None,
+    }
 }
 
 fn unsafe_attributes(tree: &Tree) -> Vec<Finding> {
@@ -377,6 +423,29 @@ mod tests {
         assert!(named("use crate::execute::memcached;\n"));
         assert!(named("fn a() { cellar_protocol::resp::decode() }\n"));
         assert!(!named("//! For memcached.\nuse crate::execute::Link;\n"));
+    }
+
+    #[test]
+    fn few_files_name_a_protocol_and_the_list_has_no_others() {
+        let found = |path: &str, text: &str| {
+            let file = File {
+                path: format!("crates/server/src/{path}"),
+                text: text.into(),
+            };
+            naming(&file).map(|finding| finding.to_string())
+        };
+        let names = "fn a() {\n    b(Protocol::Http)\n}\n";
+        let at = "crates/server/src/net/tls.rs:2: a protocol's row or its `Intake` says what \
+                  differs between protocols";
+        assert_eq!(found("net/tls.rs", names).as_deref(), Some(at));
+        assert_eq!(found("execute/http.rs", names), None);
+        assert_eq!(found("execute/link.rs", names), None);
+        assert!(found("execute/link.rs", "fn a() {}\n").is_some());
+        assert_eq!(
+            found("net/tls.rs", "fn a() { b(OldProtocol::Http) }\n"),
+            None
+        );
+        assert_eq!(found("net/tls.rs", "fn a() { b(Protocol::ALL) }\n"), None);
     }
 
     #[test]
