@@ -663,7 +663,10 @@ fn run(
     } else if is_looked_at || !timing::is_quick(&call) {
         timing::run(&mut call, call_handler)
     } else {
-        timing::run_quick(&mut call, call_handler)
+        let before = timing::reply_bytes(call.output);
+        let outcome = call_handler(&mut call);
+        timing::note_reply_since(&mut call, before);
+        outcome
     };
     match outcome {
         Ok(flow) => flow,

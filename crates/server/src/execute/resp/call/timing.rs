@@ -62,14 +62,10 @@ pub(in crate::execute::resp) fn is_quick(call: &Call<'_>) -> bool {
     is_constant(call.command) && is_short(call.args)
 }
 
-/// Runs a command of constant time that is not looked at; its reply may be large all the same.
+/// Logs the reply of a command of constant time that was not timed, if it is large; `before` are
+/// the bytes that waited before it ran.
 #[inline]
-pub(in crate::execute::resp) fn run_quick(
-    call: &mut Call<'_>,
-    run: impl FnOnce(&mut Call<'_>) -> Outcome,
-) -> Outcome {
-    let before = reply_bytes(call.output);
-    let outcome = run(call);
+pub(in crate::execute::resp) fn note_reply_since(call: &mut Call<'_>, before: usize) {
     let bytes = reply_bytes(call.output).saturating_sub(before);
     if bytes >= LARGE_BYTES_MIN {
         note_reply(
@@ -80,7 +76,6 @@ pub(in crate::execute::resp) fn run_quick(
             bytes,
         );
     }
-    outcome
 }
 
 /// Logs the reply of a command that was not looked at otherwise, if it is large.
