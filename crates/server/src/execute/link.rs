@@ -19,11 +19,9 @@ use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
 use cellar_protocol::http::Scan;
-use cellar_protocol::memcached::Limits as TextLimits;
 
 use super::context::{Context, DecodedTask, Flow, Intake, Used};
 use super::filling::Transfer;
-use super::memcached::Dialect;
 use super::{http, memcached, resp};
 use crate::clients::client::{Client, Seat};
 use crate::clients::pause::Effect;
@@ -51,11 +49,7 @@ pub enum Link {
 #[derive(Clone, Copy, Debug)]
 pub enum Codec {
     /// As memcached's requests.
-    Memcached(&'static TextLimits),
-    /// As those of its binary protocol.
-    MemcachedBinary,
-    /// As either, by the first byte of a connection.
-    MemcachedFirst(&'static TextLimits),
+    Memcached(memcached::Codec),
     /// As Redis's.
     Resp(resp::Codec),
     /// As requests over HTTP, of which an incomplete one was looked at so far.
@@ -90,9 +84,7 @@ impl Codec {
     #[must_use]
     pub fn protocol(&self) -> Protocol {
         match self {
-            Codec::Memcached(_) | Codec::MemcachedBinary | Codec::MemcachedFirst(_) => {
-                Protocol::Memcached
-            }
+            Codec::Memcached(_) => Protocol::Memcached,
             Codec::Resp(_) => Protocol::Resp,
             Codec::Http(_) => Protocol::Http,
         }
@@ -106,13 +98,10 @@ impl Codec {
         state: &State,
         found: impl FnOnce(DecodedTask<'a, Task<'a>>),
     ) -> Used {
-        if let Codec::MemcachedFirst(limits) = *self {
-            *self = Codec::of_first(input, limits)?;
-        }
         match self {
-            Codec::Memcached(limits) => {
+            Codec::Memcached(codec) => {
                 let found = |ahead: DecodedTask<'a, _>| found(ahead.map(Task::Memcached));
-                memcached::decode(input, limits, state, found)
+                codec.decode(input, state, found)
             }
             Codec::Resp(codec) => {
                 let found = |ahead: DecodedTask<'a, _>| found(ahead.map(Task::Resp));
@@ -122,21 +111,6 @@ impl Codec {
                 let found = |ahead: DecodedTask<'a, _>| found(ahead.map(Task::Http));
                 http::decode(input, scan, state, found)
             }
-            Codec::MemcachedBinary => {
-                let found = |ahead: DecodedTask<'a, _>| found(ahead.map(Task::Memcached));
-                memcached::decode_packet(input, state, found)
-            }
-            Codec::MemcachedFirst(_) => None,
-        }
-    }
-
-    /// Decides what a connection speaks, which it does from then on.
-    #[cold]
-    fn of_first(input: &[u8], limits: &'static TextLimits) -> Option<Codec> {
-        match Dialect::of(input) {
-            Dialect::Unknown => None,
-            Dialect::Text => Some(Codec::Memcached(limits)),
-            Dialect::Binary => Some(Codec::MemcachedBinary),
         }
     }
 }
@@ -239,11 +213,7 @@ impl Link {
     #[must_use]
     pub fn codec(&self, state: &State) -> Codec {
         match self {
-            Link::Memcached(intake) => match intake.dialect() {
-                Dialect::Text => Codec::Memcached(intake.limits()),
-                Dialect::Binary => Codec::MemcachedBinary,
-                Dialect::Unknown => Codec::MemcachedFirst(intake.limits()),
-            },
+            Link::Memcached(intake) => Codec::Memcached(intake.codec()),
             Link::Resp(intake) => Codec::Resp(intake.codec(state)),
             Link::Http(intake) => Codec::Http(intake.scan()),
         }
@@ -357,8 +327,7 @@ impl Link {
                 intake.keep(codec, is_incomplete, now_ms);
             }
             (Link::Http(intake), Codec::Http(scan)) => intake.keep(*scan, is_incomplete),
-            (Link::Memcached(intake), Codec::Memcached(_)) => intake.keep(Dialect::Text),
-            (Link::Memcached(intake), Codec::MemcachedBinary) => intake.keep(Dialect::Binary),
+            (Link::Memcached(intake), Codec::Memcached(codec)) => intake.keep(codec),
             _ => {}
         }
     }

@@ -1,7 +1,7 @@
 //! memcached: its text, meta and binary commands, run against the engine.
 //!
 //! ```text
-//! decode      decode, decode_packet  bytes -> a task, its key hashed for the hints
+//! decode      Codec::decode          bytes -> a task, its key hashed for the hints
 //! authorise   Member::admit          login and permission, on a server with users
 //! route       elsewhere::answered    an error, if another node serves the slot
 //! execute     execute                the function that does it; it publishes events and replies
@@ -93,7 +93,7 @@ pub enum Task<'a> {
 
 /// What a connection speaks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in crate::execute) enum Dialect {
+enum Dialect {
     /// Nothing was received yet.
     #[default]
     Unknown,
@@ -101,17 +101,6 @@ pub(in crate::execute) enum Dialect {
     Text,
     /// The binary protocol.
     Binary,
-}
-
-impl Dialect {
-    /// What a connection speaks that begins with these bytes.
-    pub(in crate::execute) fn of(input: &[u8]) -> Dialect {
-        match input.first() {
-            None => Dialect::Unknown,
-            Some(&REQUEST_MARK) => Dialect::Binary,
-            Some(_) => Dialect::Text,
-        }
-    }
 }
 
 impl Task<'_> {
@@ -156,9 +145,41 @@ pub struct Intake {
     member: Option<Box<Member>>,
 }
 
+/// How the bytes of a connection are decoded, as long as none of its tasks is run.
+#[derive(Clone, Copy, Debug)]
+pub struct Codec {
+    dialect: Dialect,
+    limits: &'static Limits,
+}
+
+impl Codec {
+    /// Hands the first task in `input` to `found`. The first byte of a connection decides what it
+    /// speaks.
+    #[inline]
+    pub(in crate::execute) fn decode<'a>(
+        &mut self,
+        input: &'a [u8],
+        state: &State,
+        found: impl FnOnce(DecodedTask<'a, Task<'a>>),
+    ) -> Used {
+        if self.dialect == Dialect::Unknown {
+            let is_binary = *input.first()? == REQUEST_MARK;
+            self.dialect = if is_binary {
+                Dialect::Binary
+            } else {
+                Dialect::Text
+            };
+        }
+        match self.dialect {
+            Dialect::Binary => decode_packet(input, state, found),
+            _ => decode_text(input, self.limits, state, found),
+        }
+    }
+}
+
 /// Hands the first task in `input` to `found`.
 #[inline]
-pub(in crate::execute) fn decode<'a>(
+fn decode_text<'a>(
     input: &'a [u8],
     limits: &'static Limits,
     state: &State,
@@ -200,7 +221,7 @@ pub(in crate::execute) fn decode<'a>(
 
 /// The same of a connection that speaks the binary protocol.
 #[inline]
-pub(in crate::execute) fn decode_packet<'a>(
+fn decode_packet<'a>(
     input: &'a [u8],
     state: &State,
     found: impl FnOnce(DecodedTask<'a, Task<'a>>),
@@ -246,7 +267,7 @@ impl Intake {
 
     /// What the decoder waits for.
     #[inline]
-    pub(in crate::execute) fn limits(&self) -> &'static Limits {
+    fn limits(&self) -> &'static Limits {
         if self.is_unauthenticated() {
             &UNAUTHENTICATED_LIMITS
         } else {
@@ -254,16 +275,19 @@ impl Intake {
         }
     }
 
-    /// What is spoken, as far as it is known.
+    /// How the next bytes are to be decoded.
     #[inline]
-    pub(in crate::execute) fn dialect(&self) -> Dialect {
-        self.dialect
+    pub(in crate::execute) fn codec(&self) -> Codec {
+        Codec {
+            dialect: self.dialect,
+            limits: self.limits(),
+        }
     }
 
-    /// Notes what is spoken.
+    /// Keeps what is spoken.
     #[inline]
-    pub(in crate::execute) fn keep(&mut self, dialect: Dialect) {
-        self.dialect = dialect;
+    pub(in crate::execute) fn keep(&mut self, codec: &Codec) {
+        self.dialect = codec.dialect;
     }
 
     /// Does what a task asks for.
