@@ -48,7 +48,7 @@ const MEETING_PLACES: [&str; 2] = ["crates/server/src/execute.rs", "crates/serve
 /// The protocols, each with a room of its own in codecs and execution.
 pub(crate) const PROTOCOLS: [&str; 3] = ["memcached", "resp", "http"];
 
-/// The server's files that tell one protocol from the others, beside those of its own in execution.
+/// The server's files that tell one protocol from the others, beside its own in execution.
 /// All others ask the protocol's row (`config/protocol.rs`) or what implements `Intake`.
 const NAMING_PROTOCOLS: [&str; 9] = [
     "auth/wrong_protocol.rs",

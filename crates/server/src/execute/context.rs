@@ -237,8 +237,8 @@ pub trait Intake {
         false
     }
 
-    /// Forgets a client that has disconnected. What takes long to be freed still counts as held; it
-    /// is left to [`Intake::take_apart`].
+    /// Forgets a client that has disconnected. What takes long to be freed still counts as held,
+    /// and is left to [`Intake::take_apart`].
     fn end(&mut self, _state: &State) {}
 
     /// Frees some of what a client has left behind, at most so many names; how many it were. If it

@@ -442,7 +442,8 @@ impl context::Intake for Intake {
     }
 
     fn is_still_incomplete(&self, input: &[u8], looked_at: usize) -> bool {
-        self.dialect == Dialect::Text && codec::is_still_incomplete(input, looked_at, self.limits())
+        let is_text = self.dialect == Dialect::Text;
+        is_text && codec::is_still_incomplete(input, looked_at, self.limits())
     }
 
     fn setup(&self, _state: &State) -> Option<ClientSetup> {

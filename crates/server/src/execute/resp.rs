@@ -286,7 +286,7 @@ impl Intake {
         }
     }
 
-    /// Keeps how far a command that is not whole was looked at, and notes that the client is active.
+    /// Keeps how far a command that is not whole was looked at; its client is active.
     #[inline]
     pub(in crate::execute) fn keep(&mut self, codec: &Codec, is_incomplete: bool, now_ms: u64) {
         self.session.client.note_active(now_ms);
