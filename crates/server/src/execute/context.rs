@@ -211,6 +211,7 @@ pub trait Intake {
     }
 
     /// Whether the value of a request has come, and more of that request has not.
+    #[inline]
     fn awaits_tail(&self) -> bool {
         false
     }
@@ -224,6 +225,7 @@ pub trait Intake {
     }
 
     /// The client as others see it; none where nobody does.
+    #[inline]
     fn client(&self) -> Option<&Client> {
         None
     }

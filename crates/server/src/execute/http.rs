@@ -280,12 +280,12 @@ impl context::Intake for Intake {
         true
     }
 
-    #[inline]
+    #[inline(always)]
     fn makes_room(&self) -> bool {
         matches!(&self.rest, Some(Rest::Upload(upload)) if !upload.filling.has_room())
     }
 
-    #[inline]
+    #[inline(always)]
     fn transfer(&mut self) -> Option<Transfer<'_>> {
         match self.rest.as_mut()? {
             Rest::Upload(upload) => upload.filling.transfer(),
@@ -334,7 +334,7 @@ impl context::Intake for Intake {
         self.peer.under_way.as_ref()
     }
 
-    #[inline]
+    #[inline(always)]
     fn received_bytes(&self) -> usize {
         match &self.rest {
             Some(Rest::Upload(upload)) => upload.filling.value_bytes(),

@@ -34,7 +34,7 @@ use crate::net::tls::owner::Owner;
 use crate::state::State;
 
 /// What a connection keeps of its protocol. It dereferences to its [`Intake`]; what an event loop
-/// asks of each request is matched instead, which costs less.
+/// asks of each request is matched and inlined instead, which costs less.
 #[derive(Debug)]
 pub enum Link {
     /// memcached's text and meta commands, or its binary protocol.

@@ -398,13 +398,13 @@ impl context::Intake for Intake {
         member.is_some_and(|member| !member.identity.is_known())
     }
 
-    #[inline]
+    #[inline(always)]
     fn makes_room(&self) -> bool {
         let upload = self.upload.as_ref();
         upload.is_some_and(|upload| !upload.filling.has_room())
     }
 
-    #[inline]
+    #[inline(always)]
     fn transfer(&mut self) -> Option<Transfer<'_>> {
         let upload = self.upload.as_mut()?;
         upload.filling.transfer()
@@ -435,7 +435,7 @@ impl context::Intake for Intake {
         self.member.as_ref()?.identity.last_login()
     }
 
-    #[inline]
+    #[inline(always)]
     fn received_bytes(&self) -> usize {
         let upload = self.upload.as_ref();
         upload.map_or(0, |upload| upload.filling.value_bytes())

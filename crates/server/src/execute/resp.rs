@@ -417,14 +417,14 @@ impl context::Intake for Intake {
         !self.session.identity.is_known()
     }
 
-    #[inline]
+    #[inline(always)]
     fn makes_room(&self) -> bool {
         let upload = self.upload.as_ref();
         upload.is_some_and(|upload| !upload.filling.has_room())
             || self.session.preparation.is_again()
     }
 
-    #[inline]
+    #[inline(always)]
     fn transfer(&mut self) -> Option<Transfer<'_>> {
         let upload = self.upload.as_mut()?;
         upload.filling.transfer()
@@ -467,7 +467,7 @@ impl context::Intake for Intake {
         self.session.identity.last_login()
     }
 
-    #[inline]
+    #[inline(always)]
     fn received_bytes(&self) -> usize {
         let upload = self.upload.as_ref();
         let coming = upload.map_or(0, |upload| upload.filling.value_bytes());
@@ -484,12 +484,12 @@ impl context::Intake for Intake {
         self.session.restore(setup, state)
     }
 
-    #[inline]
+    #[inline(always)]
     fn client(&self) -> Option<&Client> {
         Some(&self.session.client)
     }
 
-    #[inline]
+    #[inline(always)]
     fn awaits_tail(&self) -> bool {
         self.tail.is_some()
     }
