@@ -5,13 +5,14 @@
 //! Zipf's law over several times the memory; a key that is missed is stored. Values repeat under
 //! other keys where a family has too few; each is compressed by itself, so that saves nothing.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use crate::families::Family;
 use crate::measurement::Measurement;
 use crate::memory::REDIS_POLICY;
 use crate::peers::{CpuArgs, PeerArgs, some};
@@ -24,6 +25,11 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 /// Requests whose replies are waited for together, and the bytes that they may have.
 const DEPTH: usize = 32;
 const BATCH_BYTES: usize = 64 << 10;
+/// A server is filled, and warmed, in so many parts. It comes to rest after each: then one that
+/// trains dictionaries has the time for it that it has in use.
+const PARTS: u64 = 8;
+/// So many times the measured requests warm a server.
+const WARMING: u64 = 10;
 /// Time in which a server comes to rest.
 const REST_S_MAX: u64 = 60;
 const EXPONENT: f64 = 0.99;
@@ -53,7 +59,7 @@ pub(crate) struct CompressionArgs {
     /// Bytes of all values of the load, as a multiple of the memory
     #[arg(long, default_value_t = 5)]
     loaded: u64,
-    /// Requests of the load at each depth, after five times as many
+    /// Requests of the load at each depth, after ten times as many
     #[arg(long, default_value = "300k", value_parser = parse_count)]
     #[arg(default_value_if("quick", "true", "5k"))]
     requests: u64,
@@ -87,8 +93,10 @@ impl CompressionArgs {
         let mut loads = Vec::new();
         let server = recipe.start(self.cpus.serving(self.memory_mib))?;
         let mut load = Load::on(&server, family, self.keys(family, self.loaded))?;
-        load.run(5 * self.requests, DEPTH)?;
-        server.rest(now_ns() + REST_S_MAX * NS_PER_S)?;
+        for _ in 0..PARTS {
+            load.run(WARMING * self.requests / PARTS, DEPTH)?;
+            server.rest(now_ns() + REST_S_MAX * NS_PER_S)?;
+        }
         for depth in DEPTHS {
             let cpu_ns = server.cpu_ns()?;
             let found = load.run(self.requests, depth)?;
@@ -97,7 +105,7 @@ impl CompressionArgs {
                 "depth": depth,
                 "miss_ratio": found.misses as f64 / self.requests as f64,
                 "cpu_us": cpu_ns as f64 / 1e3 / (self.requests + found.misses) as f64,
-                "p999_us": found.latencies.quantile_ms(0.999).unwrap_or(0.0) * 1e3,
+                "p999_us": found.latencies.quantile_ms(0.999).map(|ms| ms * 1e3),
             }));
         }
         let name = &recipe.name;
@@ -130,15 +138,14 @@ impl CompressionArgs {
         let server = recipe.start(self.cpus.serving(self.memory_mib))?;
         let keys = self.keys(family, self.stored);
         let mut client = connect(&server)?;
-        for part in 0..8 {
-            for number in part * keys / 8..(part + 1) * keys / 8 {
+        for part in 0..PARTS {
+            for number in part * keys / PARTS..(part + 1) * keys / PARTS {
                 client.set(&family.key(number), 0, family.value(number));
                 if client.unsent().0 >= BATCH_BYTES {
                     client.exchange(|_, _| Ok(()))?;
                 }
             }
             client.exchange(|_, _| Ok(()))?;
-            // A server that trains dictionaries has the time for it that it has in use.
             server.rest(now_ns() + REST_S_MAX * NS_PER_S)?;
         }
         let rss_bytes = server.rss_bytes()?;
@@ -171,49 +178,6 @@ impl CompressionArgs {
 
 fn connect(server: &Server) -> Result<Client, Error> {
     Client::connect(server.address(), server.wire(), TIMEOUT)
-}
-
-/// Values of one kind.
-struct Family {
-    name: String,
-    values: Vec<Vec<u8>>,
-}
-
-impl Family {
-    /// Reads a file of values, each behind its length in four bytes.
-    fn read(path: &Path) -> Result<Family, Error> {
-        let failed = |error| Error::system(format!("reading {}", path.display()), error);
-        let bytes = std::fs::read(path).map_err(failed)?;
-        let mut values = Vec::new();
-        let mut left = &bytes[..];
-        while let Some((length, rest)) = left.split_first_chunk::<4>() {
-            let length = u32::from_le_bytes(*length) as usize;
-            let value = rest.split_at_checked(length).filter(|_| length > 0);
-            let (value, behind) = value
-                .ok_or_else(|| Error::Usage(format!("{} is no file of values", path.display())))?;
-            values.push(value.to_vec());
-            left = behind;
-        }
-        if values.is_empty() {
-            return Err(Error::Usage(format!("{} has no values", path.display())));
-        }
-        let name = path.file_stem().unwrap_or_default();
-        let name = name.to_string_lossy().into_owned();
-        Ok(Family { name, values })
-    }
-
-    fn mean_bytes(&self) -> u64 {
-        let bytes: usize = self.values.iter().map(Vec::len).sum();
-        (bytes / self.values.len()) as u64
-    }
-
-    fn key(&self, number: u64) -> Vec<u8> {
-        format!("{}:{number:08}", self.name).into_bytes()
-    }
-
-    fn value(&self, number: u64) -> &[u8] {
-        &self.values[number as usize % self.values.len()]
-    }
 }
 
 /// Gets by Zipf's law; what is missed is stored.

@@ -14,6 +14,7 @@ mod earlier; // what the runs before the newest found
 mod page; // one measurement as Markdown with plots beside it, written whole by the program
 pub mod load; // `cellar-bench load`: its options, and how they become a plan
 mod measurement; // options that find figures
+mod families; // values of real kinds
 mod compare; // what a request costs over each protocol
 mod engine; // the engine in process, beside other caches of Rust
 mod replay; // what a trace is, how it is replayed

@@ -12,7 +12,7 @@
 mod tune;
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
@@ -23,6 +23,7 @@ use self::tune::Tuner;
 use super::read;
 use super::remote;
 use super::trace::Trace;
+use crate::families::Family;
 use crate::measurement::{Measurement, both};
 use crate::peers::{PeerArgs, some};
 use crate::race::all_at_once;
@@ -54,6 +55,10 @@ pub(crate) struct ContestArgs {
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     #[serde(rename = "footprint_bytes")]
     footprint: Option<u64>,
+    /// A file of values, as bench/families writes them: the values of the traces are pieces of it,
+    /// and Cellar also takes part with --compress auto
+    #[arg(long, value_name = "FILE")]
+    values: Option<PathBuf>,
     /// At most so many requests of each trace, from its beginning
     #[arg(long, value_name = "NUMBER", default_value_t = 1_000_000)]
     #[arg(default_value_if("quick", "true", "100000"))]
@@ -74,17 +79,23 @@ struct Search<'c> {
     best: Option<(u64, Value)>,
 }
 
+/// All values of a file, one behind the other.
+fn text_of(path: &Path) -> Result<Vec<u8>, Error> {
+    Ok(Family::read(path)?.values.concat())
+}
+
 /// The setting that was found last, by server and limit: where the next search begins.
 type Known = HashMap<(String, u64), u64>;
 
 impl Measurement for ContestArgs {
     fn measure(&self) -> Result<Value, Error> {
         let recipes = self.recipes()?;
+        let text = self.values.as_deref().map(text_of).transpose()?;
         let mut known = Known::new();
         let mut results = Vec::new();
         for path in &self.traces {
             let trace = self.trace(path)?;
-            for search in self.searched(&recipes, &trace, &known)? {
+            for search in self.searched(&recipes, (&trace, text.as_deref()), &known)? {
                 if let Some((memory_bytes, found)) = search.best {
                     let server = search.recipe.name.clone();
                     known.insert((server, search.limit_bytes), memory_bytes);
@@ -102,6 +113,11 @@ const REDIS_POLICIES: [&str; 2] = ["allkeys-lru", "allkeys-lfu"];
 impl ContestArgs {
     fn recipes(&self) -> Result<Vec<Recipe>, Error> {
         let mut recipes = self.peers.all(Wire::Memcached)?;
+        if self.values.is_some()
+            && let Some(cellar) = self.peers.cellar.recipe(Wire::Memcached)?
+        {
+            recipes.push(cellar.with(", --compress auto", &["--compress", "auto"]));
+        }
         for peer in self.peers.of(Wire::Resp) {
             let by = |policy| peer.with(&format!(" {policy}"), &["--maxmemory-policy", policy]);
             recipes.extend(REDIS_POLICIES.map(by));
@@ -109,7 +125,7 @@ impl ContestArgs {
         some(recipes)
     }
 
-    fn trace(&self, path: &std::path::Path) -> Result<Trace, Error> {
+    fn trace(&self, path: &Path) -> Result<Trace, Error> {
         let mut trace = read::read(path, 0.0)?;
         trace.truncate(self.requests);
         Ok(match self.footprint {
@@ -123,7 +139,7 @@ impl ContestArgs {
     fn searched<'c>(
         &self,
         recipes: &'c [Recipe],
-        trace: &Trace,
+        (trace, text): (&Trace, Option<&[u8]>),
         known: &Known,
     ) -> Result<Vec<Search<'c>>, Error> {
         let limits = self.rss.iter();
@@ -139,15 +155,19 @@ impl ContestArgs {
             }
             let what = format!("{}, round {round}, {} servers", trace.name, open.len());
             eprintln!("{what}, {} s or longer", self.lasting_s);
-            self.round(open, trace)?;
+            self.round(open, (trace, text))?;
         }
         Ok(searches)
     }
 
     /// One trial of each search, all at once.
-    fn round(&self, open: Vec<&mut Search<'_>>, trace: &Trace) -> Result<(), Error> {
+    fn round(
+        &self,
+        open: Vec<&mut Search<'_>>,
+        replayed: (&Trace, Option<&[u8]>),
+    ) -> Result<(), Error> {
         let lasting = Duration::from_secs(self.lasting_s);
-        let steps = all_at_once(open, |search| search.step(trace, lasting));
+        let steps = all_at_once(open, |search| search.step(replayed, lasting));
         steps.into_iter().collect()
     }
 }
@@ -168,14 +188,15 @@ impl<'c> Search<'c> {
     }
 
     /// Starts the server with the next setting, replays, ends it and learns from that.
-    fn step(&mut self, trace: &Trace, lasting: Duration) -> Result<(), Error> {
+    fn step(&mut self, replayed: (&Trace, Option<&[u8]>), lasting: Duration) -> Result<(), Error> {
+        let trace = replayed.0;
         let Some(memory_bytes) = self.tuner.next() else {
             return Ok(());
         };
         let with = Ingredients::of(memory_bytes >> 20);
         let server = self.recipe.with_memory(memory_bytes).start(with)?;
         let version = server.version()?;
-        let served = remote::play(trace, server.wire(), server.address(), lasting)?;
+        let served = remote::play(replayed, server.wire(), server.address(), lasting)?;
         let (peak_bytes, end_bytes) = (server.rss_peak_bytes()?, server.rss_bytes()?);
         let (name, misses) = (&self.recipe.name, served.misses);
         let [told, peak] = [memory_bytes, peak_bytes].map(binary);

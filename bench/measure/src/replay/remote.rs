@@ -35,11 +35,11 @@ pub(crate) struct Served {
 }
 
 /// Plays `trace` at an even pace, for at least `lasting`, against the server at `target`, which
-/// should be empty.
+/// should be empty. Values are pieces of `text`, if there is one.
 /// [`Error`] if the connection fails, a key does not fit the protocol, or the server serves
 /// something that was not stored last.
 pub(crate) fn play(
-    trace: &Trace,
+    (trace, text): (&Trace, Option<&[u8]>),
     wire: Wire,
     target: &Address,
     lasting: Duration,
@@ -48,7 +48,11 @@ pub(crate) fn play(
         check_keys(trace)?;
     }
     let started_ns = now_ns();
-    let mut player = RemotePlayer::new(trace, wire, target)?;
+    let stamps = match text {
+        Some(text) => Stamps::of_text(trace, text),
+        None => Stamps::new(trace, usize::MAX),
+    };
+    let mut player = RemotePlayer::new((trace, stamps), wire, target)?;
     let mut at = 0;
     while at < trace.rows.len() {
         player.add_stores();
@@ -161,7 +165,11 @@ struct RemotePlayer<'t> {
 }
 
 impl<'t> RemotePlayer<'t> {
-    fn new(trace: &'t Trace, wire: Wire, target: &Address) -> Result<RemotePlayer<'t>, Error> {
+    fn new(
+        (trace, stamps): (&'t Trace, Stamps),
+        wire: Wire,
+        target: &Address,
+    ) -> Result<RemotePlayer<'t>, Error> {
         Ok(RemotePlayer {
             trace,
             client: Client::connect(target, wire, TIMEOUT)?,
@@ -171,7 +179,7 @@ impl<'t> RemotePlayer<'t> {
                 trace,
                 asked: VecDeque::new(),
                 missed: Vec::new(),
-                stamps: Stamps::new(trace, usize::MAX),
+                stamps,
                 served: Served::default(),
             },
         })

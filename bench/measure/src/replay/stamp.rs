@@ -1,7 +1,8 @@
 //! Stamps: values that show which request stored them, so that a wrong hit is found.
 //!
 //! A value begins with a tag of its key and of the row that stored it, as far as it is long enough;
-//! the rest is filler. Kept for each key: the row and the length of what was stored last.
+//! the rest is filler, or a piece of a text that the key chooses. Kept for each key: the row and
+//! the length of what was stored last.
 
 use super::trace::{Row, Trace};
 use cellar_load::mix;
@@ -15,6 +16,9 @@ const UNKNOWN: u32 = u32::MAX - 1;
 /// What is stored under each key of a trace.
 pub(super) struct Stamps {
     filler: Vec<u8>,
+    /// Places in the filler at which a value may begin.
+    starts: u64,
+    value: Vec<u8>,
     last: Vec<Last>,
 }
 
@@ -27,13 +31,28 @@ struct Last {
 impl Stamps {
     /// Nothing is stored; longer values than `value_bytes_max` are cut, for they will be refused.
     pub(super) fn new(trace: &Trace, value_bytes_max: usize) -> Stamps {
-        let bytes = trace.value_bytes_max().min(value_bytes_max);
+        let bytes = trace.value_bytes_max().min(value_bytes_max).max(TAG_BYTES);
+        let filler = (0..bytes).map(|n| (n % 251) as u8).collect();
+        Stamps::filled(trace, filler, 1)
+    }
+
+    /// The same with values that are pieces of a text.
+    pub(super) fn of_text(trace: &Trace, text: &[u8]) -> Stamps {
+        let mut filler = text.to_vec();
+        let bytes = trace.value_bytes_max().max(TAG_BYTES);
+        filler.extend(text.iter().cycle().take(bytes));
+        Stamps::filled(trace, filler, text.len() as u64)
+    }
+
+    fn filled(trace: &Trace, filler: Vec<u8>, starts: u64) -> Stamps {
         let nothing = Last {
             row: NOTHING,
             value_bytes: 0,
         };
         Stamps {
-            filler: (0..bytes.max(TAG_BYTES)).map(|n| (n % 251) as u8).collect(),
+            filler,
+            starts,
+            value: Vec::new(),
             last: vec![nothing; trace.keys.len()],
         }
     }
@@ -45,12 +64,15 @@ impl Stamps {
             row: number,
             value_bytes: row.value_bytes,
         };
-        let bytes = (row.value_bytes as usize).min(self.filler.len());
-        let value = &mut self.filler[..bytes];
+        let start = (mix(u64::from(row.key)) % self.starts) as usize;
+        let filler = &self.filler[start..];
+        let bytes = (row.value_bytes as usize).min(filler.len());
+        self.value.clear();
+        self.value.extend_from_slice(&filler[..bytes]);
         let tag = tag(row.key, number);
         let tag_bytes = bytes.min(TAG_BYTES);
-        value[..tag_bytes].copy_from_slice(&tag[..tag_bytes]);
-        value
+        self.value[..tag_bytes].copy_from_slice(&tag[..tag_bytes]);
+        &self.value
     }
 
     /// Notes that nothing is stored under the key.

@@ -61,7 +61,7 @@ fn serve(manners: Manners) -> (Address, std::thread::JoinHandle<Vec<String>>) {
 
 /// Replays without a pace.
 fn at_once(trace: &Trace, address: &Address) -> Result<Served, Error> {
-    play(trace, Wire::Memcached, address, Duration::ZERO)
+    play((trace, None), Wire::Memcached, address, Duration::ZERO)
 }
 
 /// One request for each word: a key, `=` before it for a set.
@@ -139,7 +139,13 @@ fn a_key_that_memcached_cannot_take_is_refused_before_anything_is_sent() {
 fn a_replay_with_a_pace_lasts_at_least_so_long() {
     let (address, thread) = serve(Manners::Honest);
     let trace = trace("a b a c", 100);
-    let served = play(&trace, Wire::Memcached, &address, Duration::from_millis(50)).unwrap();
+    let served = play(
+        (&trace, None),
+        Wire::Memcached,
+        &address,
+        Duration::from_millis(50),
+    )
+    .unwrap();
     assert!(served.seconds >= 0.05, "{}", served.seconds);
     assert_eq!((served.hits, served.misses), (1, 3));
     thread.join().unwrap();
