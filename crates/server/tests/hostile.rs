@@ -13,6 +13,8 @@ use cellar_engine::{Clock, ManualClock, SystemClock};
 
 #[path = "../../../fuzz/properties/commands.rs"]
 mod commands;
+#[path = "../../../fuzz/properties/compress.rs"]
+mod compress;
 #[path = "../../../fuzz/properties/decode.rs"]
 mod decode;
 #[path = "../../../fuzz/properties/engine.rs"]
@@ -375,6 +377,15 @@ fn the_engine_finds_what_was_stored_last_or_nothing_whatever_is_done_to_it() {
         (0..bytes).map(|_| (random.next() >> 40) as u8).collect()
     };
     run(0x94d0_49bb_1331_11eb, LONG_INPUTS, input, engine::check);
+}
+
+#[test]
+fn compressed_values_come_back_as_they_were() {
+    let input = |random: &mut Random| {
+        let bytes = random.below(INPUT_BYTES_MAX);
+        (0..bytes).map(|_| (random.next() >> 40) as u8).collect()
+    };
+    run(0x6c62_272e_07bb_0142, LONG_INPUTS, input, compress::check);
 }
 
 #[test]
