@@ -121,13 +121,27 @@ pub(crate) fn machine_ns() -> u64 {
     } else {
         libc::CLOCK_BOOTTIME
     };
+    ns_of(clock)
+}
+
+/// Processor time of the calling thread in nanoseconds.
+pub(crate) fn thread_cpu_ns() -> u64 {
+    // Miri has no such clock.
+    match cfg!(miri) {
+        true => 0,
+        false => ns_of(libc::CLOCK_THREAD_CPUTIME_ID),
+    }
+}
+
+#[inline]
+fn ns_of(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec {
         tv_sec: 0,
         tv_nsec: 0,
     };
     // SAFETY: `time` is valid for writes, and the call writes nothing else.
     let status = unsafe { libc::clock_gettime(clock, &raw mut time) };
-    assert_eq!(status, 0, "every Linux since 2.6.39 has this clock");
+    assert_eq!(status, 0, "every Linux since 2.6.39 has these clocks");
     time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()
 }
 

@@ -4,24 +4,26 @@
 //! [dictionary 1][value bytes 2][check 2][zstd frame without its magic number]
 //! ```
 //!
-//! A family is the database and the key's prefix, up to the first `:` or `/`. [`Codecs`] says
-//! which dictionary a family has, and holds all dictionaries that some item still needs.
+//! A family is the database and the key's prefix: up to the first `:` or `/`, or a private prefix
+//! of some users, so that no dictionary has values of others in it. [`Codecs`] says which
+//! dictionary a family has, and holds all dictionaries that some item still needs.
 //!
 //! Invariant: zstd decompresses what [`pack`] wrote and nothing else: the check is a hash of all
 //! that follows it, and of what stands before it ([`is_sound`]).
 //! Why: docs/decisions/0084, 0087. Tests: at the end of this file, tests/compress.rs.
 
+mod prefixes; // which keys share a dictionary
 mod train; // how a dictionary is made of sampled values
 
+pub(crate) use self::prefixes::PrivatePrefixes;
 pub(crate) use self::train::{SAMPLE_BYTES, SAMPLE_BYTES_MIN, Trained, train};
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 use zstd_safe::{CCtx, CDict, DCtx, DDict};
 
-use crate::key::Hasher;
-use crate::space::Space;
+use crate::clock::Stopwatch;
 use crate::state::DICTIONARIES_MAX;
 
 /// Values that are compressed: shorter ones save too little, longer ones are sent to clients from
@@ -29,8 +31,8 @@ use crate::state::DICTIONARIES_MAX;
 pub(crate) const VALUE_BYTES: std::ops::Range<usize> = 128..16 << 10;
 /// What compression must save of a value, and of a family's sample, in percent.
 pub(crate) const SAVED_PERCENT_MIN: usize = 15;
-/// Longest prefix that makes a family.
-const PREFIX_BYTES_MAX: usize = 64;
+/// One of so many values is timed when it is compressed or decompressed.
+const TIMED_SHARE: u32 = 64;
 const LEVEL: i32 = 1;
 /// What stands before the frame; its last four bytes take the place of the frame's magic number.
 const FRONT_BYTES: usize = 5;
@@ -70,18 +72,6 @@ impl std::fmt::Debug for Dictionary {
     }
 }
 
-/// The prefix that makes a key's family; empty for a key without one.
-pub(crate) fn prefix_of(key: &[u8]) -> &[u8] {
-    let front = &key[..key.len().min(PREFIX_BYTES_MAX)];
-    let end = front.iter().position(|byte| matches!(byte, b':' | b'/'));
-    &front[..end.unwrap_or(0)]
-}
-
-/// The number of a key's family.
-pub(crate) fn family_of(hasher: &Hasher, space: Space, key: &[u8]) -> u64 {
-    hasher.known(space, prefix_of(key)).hash()
-}
-
 /// Whether a value of so many bytes may be compressed.
 pub(crate) fn may_pack(value_bytes: usize) -> bool {
     VALUE_BYTES.contains(&value_bytes)
@@ -94,6 +84,8 @@ pub(crate) struct Codecs {
     pub(crate) dictionaries: [Option<Arc<Dictionary>>; DICTIONARIES_MAX],
     /// Families with the number of their dictionary, in order.
     pub(crate) families: Vec<(u64, u8)>,
+    /// Which keys are a family.
+    pub(crate) private: Arc<PrivatePrefixes>,
     /// Grows with each change of the families.
     pub(crate) generation: u32,
 }
@@ -103,6 +95,7 @@ impl Default for Codecs {
         Codecs {
             dictionaries: [const { None }; DICTIONARIES_MAX],
             families: Vec::new(),
+            private: Arc::default(),
             generation: 0,
         }
     }
@@ -131,6 +124,34 @@ impl Codecs {
     }
 }
 
+/// How long compressing and decompressing has taken, as some of the values show.
+#[derive(Debug, Default)]
+pub(crate) struct Timer {
+    untimed: Cell<u32>,
+    ns: Cell<u64>,
+}
+
+impl Timer {
+    /// Nanoseconds since the timer was made; an estimate.
+    pub(crate) fn ns(&self) -> u64 {
+        self.ns.get()
+    }
+
+    fn time<R>(&self, work: impl FnOnce() -> R) -> R {
+        let untimed = self.untimed.get();
+        if let Some(fewer) = untimed.checked_sub(1) {
+            self.untimed.set(fewer);
+            return work();
+        }
+        self.untimed.set(TIMED_SHARE - 1);
+        let stopwatch = Stopwatch::start();
+        let result = work();
+        let ns = stopwatch.ns() * u64::from(TIMED_SHARE);
+        self.ns.set(self.ns.get() + ns);
+        result
+    }
+}
+
 /// What a thread needs to compress and decompress.
 struct Contexts {
     packs: CCtx<'static>,
@@ -152,8 +173,8 @@ thread_local! {
 
 /// Compresses a value into `packed`; `false` if that does not save enough.
 pub(crate) fn pack(
-    number: u8,
-    dictionary: &Dictionary,
+    (number, dictionary): (u8, &Dictionary),
+    timer: &Timer,
     value: &[u8],
     packed: &mut Vec<u8>,
 ) -> bool {
@@ -162,9 +183,11 @@ pub(crate) fn pack(
     packed.resize(bytes_max.max(FRONT_BYTES), 0);
     packed[0] = number;
     let frame = &mut packed[1..];
-    let written = CONTEXTS.with_borrow_mut(|contexts| {
-        let packs = &mut contexts.packs;
-        packs.compress_using_cdict(frame, value, &dictionary.packs)
+    let written = timer.time(|| {
+        CONTEXTS.with_borrow_mut(|contexts| {
+            let packs = &mut contexts.packs;
+            packs.compress_using_cdict(frame, value, &dictionary.packs)
+        })
     });
     // An error says that the frame is longer than it may be.
     let Ok(frame_bytes) = written else {
@@ -206,12 +229,26 @@ fn dictionary_of<'c>(codecs: &'c Codecs, packed: &[u8]) -> Option<&'c Dictionary
     is_whole.then(|| codecs.numbered(packed[0])).flatten()
 }
 
-/// Shows `read` the value that a packed one holds, or an empty one if it is not sound.
-pub(crate) fn unpack<R>(codecs: &Codecs, packed: &[u8], read: impl FnOnce(&[u8]) -> R) -> R {
+/// Shows `read` the value that a packed one holds, or an empty one if it is not sound. How long
+/// it takes without `read` goes to the timer.
+pub(crate) fn unpack<R>(
+    codecs: &Codecs,
+    timer: &Timer,
+    packed: &[u8],
+    read: impl FnOnce(&[u8]) -> R,
+) -> R {
     let Some(dictionary) = dictionary_of(codecs, packed) else {
         return read(&[]);
     };
-    let plain = CONTEXTS.with_borrow_mut(|contexts| {
+    let plain = timer.time(|| decompressed(dictionary, packed));
+    let result = read(&plain);
+    CONTEXTS.with_borrow_mut(|contexts| contexts.plain = plain);
+    result
+}
+
+/// The value of a packed one that is sound, in the thread's own buffer.
+fn decompressed(dictionary: &Dictionary, packed: &[u8]) -> Vec<u8> {
+    CONTEXTS.with_borrow_mut(|contexts| {
         contexts.frame.clear();
         contexts.frame.extend_from_slice(&MAGIC);
         contexts.frame.extend_from_slice(&packed[FRONT_BYTES..]);
@@ -223,10 +260,7 @@ pub(crate) fn unpack<R>(codecs: &Codecs, packed: &[u8], read: impl FnOnce(&[u8])
             plain.clear();
         }
         plain
-    });
-    let result = read(&plain);
-    CONTEXTS.with_borrow_mut(|contexts| contexts.plain = plain);
-    result
+    })
 }
 
 #[cfg(all(test, not(miri)))]
@@ -256,12 +290,12 @@ mod tests {
     #[test]
     fn a_packed_value_is_shorter_and_comes_back() {
         let codecs = codecs();
-        let (number, dictionary) = codecs.of_family(3).expect("it has a dictionary");
+        let (known, timer) = (codecs.of_family(3).expect("it has one"), Timer::default());
         let (mut packed, mut bytes, mut packed_bytes) = (Vec::new(), 0, 0);
         for value in values() {
-            if pack(number, dictionary, &value, &mut packed) {
+            if pack(known, &timer, &value, &mut packed) {
                 assert_eq!(plain_bytes(&packed), value.len());
-                unpack(&codecs, &packed, |plain| assert_eq!(plain, value));
+                unpack(&codecs, &timer, &packed, |plain| assert_eq!(plain, value));
                 packed_bytes += packed.len();
             } else {
                 packed_bytes += value.len();
@@ -269,22 +303,25 @@ mod tests {
             bytes += value.len();
         }
         assert!(packed_bytes * 3 < bytes, "{packed_bytes} of {bytes}");
+        assert!(timer.ns() > 0);
         assert!(codecs.of_family(4).is_none());
     }
 
     #[test]
     fn a_value_within_a_value_is_read_while_the_other_is() {
         let codecs = codecs();
-        let (number, dictionary) = codecs.of_family(3).expect("it has a dictionary");
+        let (known, timer) = (codecs.of_family(3).expect("it has one"), Timer::default());
         let values = values();
         let packed = |value: &[u8]| {
             let mut packed = Vec::new();
-            assert!(pack(number, dictionary, value, &mut packed));
+            assert!(pack(known, &timer, value, &mut packed));
             packed
         };
         let (one, other) = (packed(&values[101]), packed(&values[202]));
-        unpack(&codecs, &one, |first| {
-            unpack(&codecs, &other, |second| assert_eq!(second, values[202]));
+        unpack(&codecs, &timer, &one, |first| {
+            unpack(&codecs, &timer, &other, |second| {
+                assert_eq!(second, values[202])
+            });
             assert_eq!(first, values[101]);
         });
     }
@@ -292,9 +329,9 @@ mod tests {
     #[test]
     fn each_changed_byte_is_noticed_before_zstd_sees_it() {
         let codecs = codecs();
-        let (number, dictionary) = codecs.of_family(3).expect("it has a dictionary");
+        let (known, timer) = (codecs.of_family(3).expect("it has one"), Timer::default());
         let mut packed = Vec::new();
-        assert!(pack(number, dictionary, &values()[77], &mut packed));
+        assert!(pack(known, &timer, &values()[77], &mut packed));
         for at in 0..packed.len() {
             let mut changed = packed.clone();
             changed[at] ^= 0x10;
@@ -305,7 +342,7 @@ mod tests {
     #[test]
     fn random_bytes_stay_plain() {
         let codecs = codecs();
-        let (number, dictionary) = codecs.of_family(3).expect("it has a dictionary");
+        let (known, timer) = (codecs.of_family(3).expect("it has one"), Timer::default());
         let mut state = 1_u64;
         let mut random = || {
             state = state
@@ -316,22 +353,7 @@ mod tests {
         let mut packed = Vec::new();
         for bytes in [128, 200, 1_000, 16_383] {
             let value: Vec<u8> = (0..bytes).map(|_| random()).collect();
-            assert!(!pack(number, dictionary, &value, &mut packed));
+            assert!(!pack(known, &timer, &value, &mut packed));
         }
-    }
-
-    #[test]
-    fn a_prefix_ends_at_the_first_separator() {
-        for (key, prefix) in [
-            ("user:1", "user"),
-            ("page/a:b", "page"),
-            ("a:", "a"),
-            (":a", ""),
-            ("plain", ""),
-            ("", ""),
-        ] {
-            assert_eq!(prefix_of(key.as_bytes()), prefix.as_bytes(), "{key}");
-        }
-        assert_eq!(prefix_of(&[b'a'; 100]), b"");
     }
 }

@@ -119,6 +119,9 @@ pub struct Stats {
     pub decompressed: u64,
     /// Reads of compressed values.
     pub compressed_gets: u64,
+    /// Nanoseconds of processor time that values were compressed and decompressed, and dictionaries
+    /// trained; an estimate.
+    pub compression_ns: u64,
     /// Dictionaries now.
     pub dictionaries: u64,
     /// Bytes of memory that they take now, with their bookkeeping; a part of `overhead_bytes`.

@@ -274,6 +274,77 @@ fn families_of_other_spaces_and_prefixes_have_dictionaries_of_their_own() {
     timed.cache.audit().unwrap();
 }
 
+/// The prefixes whose values are compressed, in order.
+fn compressed_prefixes(timed: &Timed) -> Vec<String> {
+    let families = timed.cache.families().into_iter();
+    let packed = families.filter(|family| family.is_packed);
+    let mut prefixes: Vec<String> = packed
+        .map(|family| String::from_utf8(family.prefix).unwrap())
+        .collect();
+    prefixes.sort();
+    prefixes
+}
+
+#[test]
+fn keys_of_a_private_prefix_share_no_dictionary_with_others() {
+    // Room for several dictionaries.
+    let timed = Timed::with(Config {
+        shards: Some(2),
+        seed: Some(5),
+        ..Config::with_memory(4 * MEMORY_BYTES)
+    });
+    timed.cache.set_compress(true);
+    let mut stored = fill(&timed, "app:a", 0..30_000);
+    stored.extend(fill(&timed, "app:b", 0..30_000));
+    train(&timed, 1);
+    assert_eq!(compressed_prefixes(&timed), ["app"]);
+    stored.extend(fill(&timed, "app:b", 30_000..60_000));
+    assert!(timed.cache.stats().compressed > 1_000);
+    let private = || [b"app:a:".as_slice().into()];
+    timed.cache.set_private_prefixes(private());
+    assert_eq!(
+        compressed_prefixes(&timed),
+        [""; 0],
+        "it had values of both"
+    );
+    check_all(&timed, &stored);
+    for round in 1..3 {
+        stored.extend(fill(&timed, "app:a", round * 30_000..(round + 1) * 30_000));
+        stored.extend(fill(&timed, "app:b", round * 30_000..(round + 1) * 30_000));
+        steps(&timed, 600);
+        // The same again changes nothing.
+        timed.cache.set_private_prefixes(private());
+    }
+    assert_eq!(compressed_prefixes(&timed), ["app", "app:a:"]);
+    assert!(check_all(&timed, &stored) > 30_000);
+    timed.cache.audit().unwrap();
+}
+
+#[test]
+fn a_prefix_without_values_loses_its_dictionary() {
+    let timed = cache();
+    timed.cache.set_compress(true);
+    let stored = fill(&timed, "monday", 0..18_000);
+    train(&timed, 1);
+    rest(&timed, 20_000);
+    timed.clock.advance_ms(1_300_000);
+    steps(&timed, 10);
+    assert_eq!(timed.cache.stats().dictionaries, 1, "items need it");
+    check_all(&timed, &stored);
+    timed.cache.flush();
+    rest(&timed, 5_000);
+    steps(&timed, 10);
+    assert_eq!(
+        timed.cache.stats().dictionaries,
+        1,
+        "there may be values again"
+    );
+    timed.clock.advance_ms(1_300_000);
+    steps(&timed, 10);
+    assert_eq!(timed.cache.stats().dictionaries, 0);
+    timed.cache.audit().unwrap();
+}
+
 /// Random operations beside a map.
 struct Pair {
     timed: Timed,

@@ -31,13 +31,22 @@ impl Place {
     }
 
     fn on(&self, dir: StateDir, change: impl FnOnce(&mut StateOptions)) -> Cache {
+        self.sized(MEMORY_BYTES, dir, change)
+    }
+
+    fn sized(
+        &self,
+        memory_bytes: usize,
+        dir: StateDir,
+        change: impl FnOnce(&mut StateOptions),
+    ) -> Cache {
         let mut state = StateOptions::of(dir);
         change(&mut state);
         let cache = Cache::new(Config {
             shards: Some(2),
             clock: Arc::<ManualClock>::clone(&self.clock),
             state: Some(state),
-            ..Config::with_memory(MEMORY_BYTES)
+            ..Config::with_memory(memory_bytes)
         });
         let cache = cache.unwrap();
         cache.set_compress(true);
@@ -153,6 +162,36 @@ fn compressed_values_come_back_after_a_stop_and_after_a_kill() {
     let cache = place.open();
     assert!(compresses_on(&cache));
     cache.audit().unwrap();
+}
+
+#[test]
+fn compressed_values_come_back_into_less_memory_and_more() {
+    let place = Place::new("resized");
+    let cache = place.open();
+    fill(&cache);
+    let before = there(&cache);
+    cache.checkpoint().unwrap().leave();
+    drop(cache);
+    let mut least = 0;
+    // In half of the memory a dictionary would get no room; those that values need stay.
+    for memory_bytes in [MEMORY_BYTES / 2, MEMORY_BYTES / 2, 2 * MEMORY_BYTES] {
+        let dir = StateDir::open(&place.path).unwrap();
+        let cache = place.sized(memory_bytes, dir, |_| {});
+        assert_eq!(cache.restored().unwrap().empty_because, None);
+        while cache.tick() {}
+        cache.audit().unwrap();
+        let (documents, _) = there(&cache);
+        assert!(
+            (before.0 / 4..=before.0).contains(&documents),
+            "{documents} of {before:?}"
+        );
+        assert!(
+            least == 0 || documents == least,
+            "{documents} after {least}"
+        );
+        least = documents;
+        cache.checkpoint().unwrap().leave();
+    }
 }
 
 #[test]

@@ -180,6 +180,7 @@ fn statistics_have_names() {
         (b"settings", Some(Stats::Settings)),
         (b"reset", Some(Stats::Reset)),
         (b"hotkeys", Some(Stats::HotKeys)),
+        (b"compression", Some(Stats::Compression)),
         (b"cachedump", None),
     ] {
         let input = whole(code::STAT, b"", name, b"");

@@ -4,6 +4,7 @@
 
 pub mod names; // with --state: stores names of databases and content types
 pub mod databases; // numbered databases of SELECT
+pub mod compression; // what compression saves, by key prefix
 pub mod watching; // WATCH
 pub(crate) mod deadlines; // keys whose expiry must be reported
 pub mod observer; // notifies tracking, WATCH and blocked clients of changes

@@ -3,6 +3,7 @@
 
 use crate::support::{daemon, http, resp};
 
+use std::io::{Read, Write};
 use std::time::Duration;
 
 use cellar::pages::status::Status;
@@ -121,6 +122,21 @@ fn operators_see_what_compression_saves_and_switch_it_off() {
     };
     let info = String::from_utf8(info).unwrap();
     assert!(info.contains("number_of_dictionaries:1\r\n"), "{info}");
+    let line = "compressed_prefix1:prefix=doc,database=0,compressed=1,ratio=0.";
+    assert!(info.contains(line), "{info}");
+    assert!(daemon.stat("compression_usec") > 0);
+    let mut stream = daemon.connect();
+    stream.write_all(b"stats compression\r\nquit\r\n").unwrap();
+    let mut ratio = String::new();
+    stream.read_to_string(&mut ratio).unwrap();
+    assert!(
+        ratio.contains("STAT compression:1:prefix doc\r\n"),
+        "{ratio}"
+    );
+    assert!(
+        ratio.contains("STAT compression:1:compressed 1\r\n"),
+        "{ratio}"
+    );
     let response = Http::to(&daemon).get("/v1/console/status");
     let status: Status = serde_json::from_slice(&response.body).unwrap();
     let shown = status.compression;
@@ -132,6 +148,7 @@ fn operators_see_what_compression_saves_and_switch_it_off() {
     assert_eq!((prefix.database, &*prefix.prefix), (0, "doc"));
     let ratio = prefix.ratio.unwrap();
     assert!(prefix.compressed && (0.01..0.5).contains(&ratio), "{ratio}");
+    assert!(shown.cpu_us > 0);
     let metrics = Http::to(&daemon).get("/metrics").body;
     let metrics = String::from_utf8(metrics).unwrap();
     let name = "cellar_compression_ratio{database=\"0\",prefix=\"doc\"} 0.";

@@ -247,6 +247,7 @@ const MEMCACHED_OTHERS: &[&str] = &[
     "stats mrc",
     "stats misses",
     "stats hotkeys",
+    "stats compression",
     "config get cluster",
     "stats cachedump",
     "lru_crawler metadump",

@@ -833,6 +833,7 @@ fn listings_show_a_user_its_own_keys() {
         "lru_crawler mgdump all",
         "stats cachedump 1 0",
         "stats hotkeys",
+        "stats compression",
         "stats",
         "stats items",
         "stats settings",

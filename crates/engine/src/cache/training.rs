@@ -12,13 +12,14 @@
 //! Why: docs/decisions/0084. Tests: tests/compress.rs.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::{COLLECTIONS_MAX, Cache};
-use crate::clock::Instant;
+use crate::clock::{Instant, thread_cpu_ns};
 use crate::compress::{
-    Codecs, Dictionary, SAMPLE_BYTES, SAMPLE_BYTES_MIN, SAVED_PERCENT_MIN, Trained, train,
+    Codecs, Dictionary, PrivatePrefixes, SAMPLE_BYTES, SAMPLE_BYTES_MIN, SAVED_PERCENT_MIN,
+    Trained, train,
 };
 use crate::key::Hasher;
 use crate::space::Space;
@@ -47,6 +48,8 @@ const FEW_MS: u64 = 60_000;
 const PLAIN_MS: u64 = 600_000;
 const PLAIN_MS_MAX: u64 = 24 * 3_600_000;
 const REVIEW_MS: u64 = 600_000;
+/// A family of which no value was seen for so long loses its dictionary, if no item needs it.
+const UNSEEN_MS: u64 = 1_200_000;
 /// A new dictionary replaces one that leaves this part more of a fresh sample, in percent.
 const REPLACED_PERCENT: usize = 10;
 
@@ -55,6 +58,8 @@ const REPLACED_PERCENT: usize = 10;
 pub(super) struct Training {
     // Relaxed: a step hears of a change a moment later, and nothing else hangs on it.
     is_on: AtomicBool,
+    /// Processor time of all steps.
+    spent_ns: AtomicU64,
     /// Held while a dictionary is made; who asks for figures has those of the last step.
     state: Mutex<State>,
     shown: Mutex<Shown>,
@@ -73,6 +78,7 @@ pub(super) struct State {
     /// By number, at most [`DICTIONARIES_MAX`].
     pub(super) slots: Vec<Option<Slot>>,
     pub(super) families: HashMap<u64, Family>,
+    private: Arc<PrivatePrefixes>,
     /// That of the last dictionary.
     pub(super) order: u64,
     scan: FamilyScan,
@@ -101,6 +107,8 @@ pub(super) struct Family {
     /// The number of its dictionary.
     number: Option<u8>,
     look_at: Instant,
+    /// When a plain value of it was seen, or that items need its dictionary.
+    seen_at: Instant,
     /// How long it is left alone the next time.
     pause_ms: u64,
     /// What its last sample had, plain and packed.
@@ -190,6 +198,25 @@ impl Cache {
         self.training.is_on()
     }
 
+    /// Key prefixes of users that may use no other keys: from here on no dictionary is made of
+    /// values within and without one of them. Replaces those that were given before.
+    pub fn set_private_prefixes(&self, prefixes: impl IntoIterator<Item = Box<[u8]>>) {
+        let private = PrivatePrefixes::new(prefixes);
+        let mut state = self.training.lock();
+        if *state.private == private {
+            return;
+        }
+        state.scan = FamilyScan::default();
+        state.gathering = None;
+        let before = Arc::clone(&state.private);
+        state
+            .families
+            .retain(|_, family| !private.divide(&before, &family.prefix));
+        state.private = Arc::new(private);
+        state.is_changed |= state.generation > 0;
+        self.publish(&mut state);
+    }
+
     /// A piece of the search for families that are worth compressing; whether more of it is
     /// waiting.
     ///
@@ -197,12 +224,25 @@ impl Cache {
     /// while more is waiting. Holds a shard's lock for a look at 512 items; a step that makes a
     /// dictionary takes some 30 ms without any lock.
     pub fn train(&self) -> bool {
+        let before_ns = thread_cpu_ns();
+        let is_waiting = self.train_step();
+        let spent_ns = thread_cpu_ns() - before_ns;
+        // Relaxed: a figure to look at.
+        self.training
+            .spent_ns
+            .fetch_add(spent_ns, Ordering::Relaxed);
+        is_waiting
+    }
+
+    fn train_step(&self) -> bool {
         let mut state = self.training.lock();
         let now = self.now();
         if self.is_handed_over() {
             return false;
         }
+        // A step frees what no shard has used since an earlier one.
         self.free_dictionaries(&mut state);
+        self.forget_unseen(&mut state, now);
         if !self.compresses() {
             state.leave_all();
             self.publish(&mut state);
@@ -277,6 +317,7 @@ impl Cache {
                 shard.store.sample_values(
                     segment,
                     ENTRIES_PER_SHARD,
+                    &state.private,
                     |space, prefix, family, value| {
                         if copied < COPY_BYTES_PER_SHARD {
                             copied += each(space, prefix, family, value);
@@ -372,6 +413,33 @@ impl Cache {
             .sum()
     }
 
+    /// Takes the dictionaries from families that have no values any more.
+    fn forget_unseen(&self, state: &mut State, now: Instant) {
+        let is_unseen =
+            |family: &Family| family.number.is_some() && family.seen_at.0 + UNSEEN_MS <= now.0;
+        if !state.families.values().any(is_unseen) {
+            return;
+        }
+        let used = self.dictionaries_in_use();
+        let before = state.families.len();
+        state.families.retain(|_, family| {
+            let is_needed = family.number.is_some_and(|number| used & 1 << number != 0);
+            if is_unseen(family) && is_needed {
+                family.seen_at = now;
+            }
+            is_needed || !is_unseen(family)
+        });
+        state.is_changed |= state.families.len() < before;
+    }
+
+    /// The dictionaries that items need, a bit each.
+    fn dictionaries_in_use(&self) -> u64 {
+        let cells = self.shards.iter();
+        cells.fold(0, |used, cell| {
+            used | self.lock_beside_claims(cell).store.dictionaries_in_use()
+        })
+    }
+
     /// Frees dictionaries that no family uses and no item needs.
     fn free_dictionaries(&self, state: &mut State) {
         let active = state.active();
@@ -379,10 +447,7 @@ impl Cache {
         if !slots.any(|(number, slot)| slot.is_some() && active & 1 << number == 0) {
             return;
         }
-        let cells = self.shards.iter();
-        let used = cells.fold(active, |used, cell| {
-            used | self.lock_beside_claims(cell).store.dictionaries_in_use()
-        });
+        let used = active | self.dictionaries_in_use();
         for (number, slot) in state.slots.iter_mut().enumerate() {
             if used & 1 << number == 0
                 && let Some(slot) = slot.take()
@@ -418,6 +483,8 @@ impl Cache {
         stats.dictionaries = shown.dictionaries as u64;
         stats.dictionary_bytes = shown.bytes as u64;
         stats.overhead_bytes += shown.bytes as u64;
+        // Relaxed: a figure to look at.
+        stats.compression_ns += self.training.spent_ns.load(Ordering::Relaxed);
     }
 
     /// The families that were looked at.
@@ -469,6 +536,7 @@ impl State {
     pub(super) fn codecs(&self) -> Codecs {
         let mut codecs = Codecs {
             generation: self.generation,
+            private: Arc::clone(&self.private),
             ..Codecs::default()
         };
         for (to, slot) in codecs.dictionaries.iter_mut().zip(&self.slots) {
@@ -484,6 +552,11 @@ impl State {
     /// The family of which most was seen among those that are to be looked at.
     fn choose(&mut self, scan: FamilyScan, now: Instant) -> Option<u64> {
         let least = scan.bytes / FAMILY_SHARE;
+        for hash in scan.families.keys() {
+            if let Some(family) = self.families.get_mut(hash) {
+                family.seen_at = now;
+            }
+        }
         let is_due = |hash: &u64| {
             let known = self.families.get(hash);
             known.is_none_or(|family| family.look_at <= now)
@@ -501,6 +574,7 @@ impl State {
             prefix: seen.prefix,
             number: None,
             look_at: now,
+            seen_at: now,
             pause_ms: PLAIN_MS,
             sample: (0, 0),
         });
@@ -522,6 +596,7 @@ impl Family {
             prefix: prefix.into(),
             number: Some(number),
             look_at: Instant(now.0 + REVIEW_MS),
+            seen_at: now,
             pause_ms: PLAIN_MS,
             sample,
         }

@@ -5,7 +5,7 @@
 //!
 //! Why: docs/decisions/0084. Tests: those of `compress.rs`, tests/compress.rs.
 
-use super::{Dictionary, pack};
+use super::{Dictionary, Timer, pack};
 
 /// Bytes of a family's sample: as many as are gathered, and as there must be.
 pub(crate) const SAMPLE_BYTES: usize = 512 << 10;
@@ -44,11 +44,14 @@ pub(crate) fn train(values: &[Vec<u8>], before: Option<&Dictionary>) -> Option<T
     let dictionary = Dictionary::of(&bytes)?;
     let shown = || values.iter().enumerate().filter(|one| is_shown(one.0));
     let left = |dictionary: &Dictionary| {
-        let mut packed = Vec::new();
-        let stored = shown().map(|(_, value)| match pack(0, dictionary, value, &mut packed) {
-            true => packed.len(),
-            false => value.len(),
-        });
+        let (mut packed, timer) = (Vec::new(), Timer::default());
+        let stored =
+            shown().map(
+                |(_, value)| match pack((0, dictionary), &timer, value, &mut packed) {
+                    true => packed.len(),
+                    false => value.len(),
+                },
+            );
         stored.sum::<usize>()
     };
     let plain_bytes = shown().map(|(_, value)| value.len()).sum();

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use super::{Located, Store};
 use crate::arena::Pinner;
 use crate::clock::Instant;
-use crate::compress::{self, Codecs, family_of, may_pack, prefix_of};
+use crate::compress::{self, Codecs, PrivatePrefixes, Timer, may_pack};
 use crate::item::{Entry, Layout, Spec};
 use crate::outcome::Item;
 use crate::segment::Use;
@@ -51,6 +51,7 @@ pub(super) struct Packing {
     is_hot: Cell<bool>,
     counts: PackingCounts,
     reads: Cell<u64>,
+    timer: Timer,
 }
 
 /// What was done to values, since the shard was made.
@@ -133,6 +134,7 @@ impl Store {
         stats.compressed_to_bytes += packing.counts.packed_to_bytes;
         stats.decompressed += packing.counts.unpacked;
         stats.compressed_gets += packing.reads.get();
+        stats.compression_ns += packing.timer.ns();
     }
 
     /// Bytes of bookkeeping for compressed values, once there are dictionaries.
@@ -170,8 +172,8 @@ impl Store {
 
     #[inline(never)]
     fn with_unpacked<R>(&self, located: &Located, read: impl FnOnce(Item<'_>) -> R) -> R {
-        let item = self.item(located);
-        compress::unpack(&self.packing().codecs, item.value, |value| {
+        let (item, packing) = (self.item(located), self.packing());
+        compress::unpack(&packing.codecs, &packing.timer, item.value, |value| {
             read(Item {
                 value,
                 pinner: Pinner::Copied,
@@ -235,7 +237,8 @@ impl Store {
             return None;
         }
         let codecs = Arc::clone(&self.packing().codecs);
-        let family = family_of(&self.hasher, spec.space, self.key_of(&located.layout));
+        let key = self.key_of(&located.layout);
+        let family = codecs.private.family_of(&self.hasher, spec.space, key);
         let (number, dictionary) = codecs.of_family(family)?;
         if spec.is_packed
             && (self.log.arena().byte(located.layout.value_at()) == number
@@ -246,7 +249,8 @@ impl Store {
         let mut packed = std::mem::take(&mut self.packing_mut().packed);
         let plain_bytes = self.plain_bytes(located);
         let is_packed = self.with_item(located, |item| {
-            compress::pack(number, dictionary, item.value, &mut packed)
+            let timer = &self.packing().timer;
+            compress::pack((number, dictionary), timer, item.value, &mut packed)
         });
         let value_bytes = packed.len();
         let packing = self.packing_mut();
@@ -286,9 +290,11 @@ impl Store {
         let (mut bytes, mut packable) = (0, 0);
         self.each_of_first(segment, ENTRIES_SHOWN, |store, layout| {
             bytes += layout.total_bytes();
-            let family = family_of(&store.hasher, layout.space(), store.key_of(layout));
+            let codecs = &store.packing().codecs;
+            let (key, space) = (store.key_of(layout), layout.space());
+            let family = codecs.private.family_of(&store.hasher, space, key);
             let is_plain = !layout.is_packed() && may_pack(layout.value_bytes);
-            if is_plain && store.packing().codecs.of_family(family).is_some() {
+            if is_plain && codecs.of_family(family).is_some() {
                 packable += layout.total_bytes();
             }
         });
@@ -317,14 +323,15 @@ impl Store {
         &self,
         segment: u32,
         entries: usize,
+        private: &PrivatePrefixes,
         mut each: impl FnMut(Space, &[u8], u64, &[u8]),
     ) {
         self.each_of_first(segment, entries, |store, layout| {
             if !layout.is_packed() && may_pack(layout.value_bytes) {
                 let key = store.key_of(layout);
-                let family = family_of(&store.hasher, layout.space(), key);
+                let family = private.family_of(&store.hasher, layout.space(), key);
                 let value = store.log.bytes(layout.value_at(), layout.value_bytes);
-                each(layout.space(), prefix_of(key), family, value);
+                each(layout.space(), private.prefix_of(key), family, value);
             }
         });
     }

@@ -81,6 +81,7 @@ pub const COMMANDS: &[Command] = commands! {
     "stats mrc" "" "0.1": "Shows how many reads would miss with 1/4 to 4 times the memory.";
     "stats misses" "" "0.1": "Shows why reads missed: never stored, expired, evicted, deleted.";
     "stats hotkeys" "" "0.1": "Lists the most frequently read keys of about the last minute.";
+    "stats compression" "" "0.1": "Shows what compression saves, by database and key prefix.";
     "stats cachedump" "<class> <limit>" "0.1":
         "Lists keys, with limit 0 all; one slab class, 1, is shown.";
     "lru_crawler metadump" "all|hash|<class>,..." "0.1": "Lists all keys with their metadata.";

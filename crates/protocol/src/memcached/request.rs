@@ -119,6 +119,8 @@ pub enum Stats {
     Misses,
     /// stats hotkeys
     HotKeys,
+    /// stats compression
+    Compression,
     /// stats reset
     Reset,
     /// stats cachedump

@@ -231,7 +231,8 @@ impl Users {
         Arc::clone(&roster)
     }
 
-    fn generation(&self) -> u64 {
+    /// Grows when the users change.
+    pub(crate) fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire)
     }
 

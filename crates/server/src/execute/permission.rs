@@ -140,7 +140,8 @@ pub fn of_memcached(request: &memcached::Request<'_>) -> Need {
         Request::FlushAll { .. } | Request::MemoryLimit { .. } | Request::Stats(Stats::Reset) => {
             Need::Everything
         }
-        Request::List { .. } | Request::Stats(Stats::HotKeys | Stats::CacheDump { .. }) => {
+        Request::List { .. }
+        | Request::Stats(Stats::HotKeys | Stats::Compression | Stats::CacheDump { .. }) => {
             Need::Read
         }
         Request::MetaNoop

@@ -10,6 +10,7 @@ use crate::auth::users::UserCounts;
 use crate::clients::exclusive_lock::ExclusiveReason;
 use crate::config::logging;
 use crate::config::protocol::Protocol;
+use crate::keyspace::compression;
 use crate::observe::counters::load::{BOUNDS_US, LoadTotals};
 use crate::observe::counters::pulse::Pulse;
 
@@ -291,21 +292,28 @@ pub const FAMILIES: &[Family] = &[
         },
     },
     Family {
+        name: "cellar_compression_cpu_seconds_total",
+        kind: MetricType::Count,
+        labels: "",
+        help: "Processor time to compress and decompress values and to train dictionaries; an \
+               estimate.",
+        write: |facts, samples| samples.one(seconds(facts.engine.compression_ns, 1e9)),
+    },
+    Family {
         name: "cellar_compression_ratio",
         kind: MetricType::Gauge,
         labels: "database,prefix",
         help: "Compressed over plain bytes of the last sample of a key prefix whose values are \
                compressed, 0 to 1; an estimate.",
         write: |facts, samples| {
-            for family in facts.state.cache.families() {
-                let database = facts.state.databases.database_of(family.space);
+            let state = facts.state;
+            for one in compression::prefixes(&state.cache, &state.databases, None) {
                 // Two prefixes that are no text could get the same label.
-                if let Some(database) = database.filter(|_| family.is_packed)
-                    && let Ok(prefix) = str::from_utf8(&family.prefix)
-                    && let Some(ratio) = family.ratio()
+                if let (true, Some(ratio)) = (one.is_compressed, one.ratio)
+                    && let Ok(prefix) = str::from_utf8(&one.prefix)
                 {
-                    let labels = [("database", &*database.to_string()), ("prefix", prefix)];
-                    samples.with(&labels, ratio);
+                    let database = one.database.to_string();
+                    samples.with(&[("database", &database), ("prefix", prefix)], ratio);
                 }
             }
         },

@@ -16,6 +16,7 @@ use crate::auth::users::{Role, User};
 use crate::config::protocol::ByProtocol;
 use crate::config::settings::TABLE;
 use crate::config::settings::address::Address;
+use crate::keyspace::compression::prefixes;
 use crate::metrics::facts::{Facts, lag_bounds_ms};
 use crate::observe::counters::Totals;
 use crate::observe::counters::load::{BOUNDS_US, Latencies, PerProtocol};
@@ -212,6 +213,8 @@ pub struct Compression {
     pub compressed_bytes: u64,
     /// Reads that had to decompress a value.
     pub reads: u64,
+    /// Processor time to compress, decompress and train, in microseconds; an estimate.
+    pub cpu_us: u64,
     /// Dictionaries.
     pub dictionaries: u64,
     /// Bytes of memory that the dictionaries take.
@@ -533,18 +536,13 @@ fn memory(facts: &Facts<'_>) -> Memory {
 
 fn compression(facts: &Facts<'_>) -> Compression {
     let (engine, state) = (&facts.engine, facts.state);
-    let mut families = state.cache.families();
-    families
-        .sort_by_key(|one| std::cmp::Reverse(one.sample_bytes.saturating_sub(one.packed_bytes)));
-    let prefixes = families.into_iter().take(PREFIXES_MAX).filter_map(|one| {
-        Some(CompressedPrefix {
-            // Keys of a database that was flushed belong to none.
-            database: state.databases.database_of(one.space)?,
-            prefix: text_of(&one.prefix),
-            prefix_percent: query::encode(&one.prefix),
-            compressed: one.is_packed,
-            ratio: one.ratio(),
-        })
+    let prefixes = prefixes(&state.cache, &state.databases, None).take(PREFIXES_MAX);
+    let prefixes = prefixes.map(|one| CompressedPrefix {
+        database: one.database,
+        prefix: text_of(&one.prefix),
+        prefix_percent: query::encode(&one.prefix),
+        compressed: one.is_compressed,
+        ratio: one.ratio,
     });
     Compression {
         enabled: state.cache.compresses(),
@@ -552,6 +550,7 @@ fn compression(facts: &Facts<'_>) -> Compression {
         plain_bytes: engine.compressed_from_bytes,
         compressed_bytes: engine.compressed_to_bytes,
         reads: engine.compressed_gets,
+        cpu_us: engine.compression_ns / 1_000,
         dictionaries: engine.dictionaries,
         dictionary_bytes: engine.dictionary_bytes,
         prefixes: prefixes.collect(),

@@ -23,8 +23,16 @@ const REST_TIMES: u32 = 9;
 /// # Errors
 /// The system's, when it is out of threads.
 pub(crate) fn start(state: Arc<State>) -> io::Result<Ticker> {
+    let mut users_seen = None;
     Ticker::start("cellar-trainer", PAUSE, move || {
         let stopwatch = Stopwatch::start();
+        if let Some(users) = &state.users
+            && users_seen.replace(users.generation()) != Some(users.generation())
+        {
+            let all = users.all();
+            let prefixes = all.iter().flat_map(|user| user.prefixes.iter().cloned());
+            state.cache.set_private_prefixes(prefixes);
+        }
         if !state.cache.train() {
             return PAUSE;
         }

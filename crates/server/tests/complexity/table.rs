@@ -394,6 +394,8 @@ pub(crate) const MEMCACHED: &[Row] = rows! {
     "stats mrc": "the curve", "none", "a constant number of points", ["stats mrc"];
     "stats misses": "the counts", "none", "a constant number of counts", ["stats misses"];
     "stats hotkeys": "its keys", "none", "a constant number of keys", ["stats hotkeys"];
+    "stats compression": "its prefixes", "none", "a constant number of prefixes",
+        ["stats compression"];
     "stats cachedump": "one pass over all keys", "a million keys",
         "16 KiB of reply or 4,096 buckets per step", ["stats cachedump 1 0"];
     "lru_crawler metadump": "one pass over all keys", "a million keys",

@@ -236,6 +236,7 @@ fn stats(name: &[u8]) -> Option<Stats> {
         b"mrc" => Stats::MissRatioCurve,
         b"misses" => Stats::Misses,
         b"hotkeys" => Stats::HotKeys,
+        b"compression" => Stats::Compression,
         _ if name.starts_with(b"reset") => Stats::Reset,
         _ if name.starts_with(b"settings") => Stats::Settings,
         _ => return None,

@@ -48,6 +48,7 @@ pub(super) fn stats(mut tokens: Tokens<'_>) -> Result<Request<'_>, Refused> {
             b"mrc" => Stats::MissRatioCurve,
             b"misses" => Stats::Misses,
             b"hotkeys" => Stats::HotKeys,
+            b"compression" => Stats::Compression,
             _ => return Err(Refused::line(UNKNOWN)),
         }
     };

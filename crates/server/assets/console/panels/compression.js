@@ -24,12 +24,14 @@ export class Compression {
   }
 }
 
-function inWords({ values, plain_bytes, compressed_bytes, reads, dictionary_bytes }, { gets }) {
+function inWords(figures, { gets }) {
+  const { values, plain_bytes, compressed_bytes, reads, cpu_us, dictionary_bytes } = figures;
   if (values === 0) return "No value was compressed";
   const share = gets > 0 ? percent(reads / gets) : percent(0);
   return (
     `${count(values)} values compressed from ${bytes(plain_bytes)} to ${bytes(compressed_bytes)}, ` +
-    `${share} of reads decompressed a value, dictionaries take ${bytes(dictionary_bytes)}`
+    `${share} of reads decompressed a value, dictionaries take ${bytes(dictionary_bytes)}, ` +
+    `${(cpu_us / 1e6).toFixed(1)} s of processor time`
   );
 }
 

@@ -92,6 +92,7 @@ pub(super) fn append(
         Stats::MissRatioCurve => insights::curve(context, out),
         Stats::Misses => insights::misses(&Figures::of(context), out),
         Stats::HotKeys => insights::hot_keys(user, context, out),
+        Stats::Compression => insights::compression(user, context, out),
         // Keys are listed in pieces, see list.rs.
         Stats::Connections | Stats::Empty | Stats::CacheDump { .. } => {}
         Stats::Reset => context.state.reset_stats(),

@@ -173,6 +173,7 @@ fn items(figures: &Figures, out: &mut Vec<u8>) {
         ("value_bytes_after_compression", engine.compressed_to_bytes),
         ("values_decompressed", engine.decompressed),
         ("get_compressed", engine.compressed_gets),
+        ("compression_usec", engine.compression_ns / 1_000),
         ("dictionaries", engine.dictionaries),
         ("dictionary_bytes", engine.dictionary_bytes),
         ("segments", engine.segments),

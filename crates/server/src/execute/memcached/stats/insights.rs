@@ -1,4 +1,5 @@
-//! `stats mrc`, `stats misses` and `stats hotkeys`: what the engine knows about its requests.
+//! `stats mrc`, `stats misses`, `stats hotkeys` and `stats compression`: what the engine knows of
+//! requests and values.
 
 use std::sync::Arc;
 
@@ -8,6 +9,7 @@ use cellar_protocol::memcached::reply::{self, stat};
 use super::Figures;
 use crate::auth::users::User;
 use crate::execute::context::Context;
+use crate::keyspace::compression;
 
 /// Keys that `stats hotkeys` shows.
 const HOT_KEYS_MAX: usize = 20;
@@ -63,5 +65,29 @@ pub(super) fn hot_keys(user: Option<&Arc<User>>, context: Context<'_>, out: &mut
         stat(out, &format!("hotkeys:{place}:gets_per_s"), per_s);
         let share = format_args!("{:.4}", hot.share);
         stat(out, &format!("hotkeys:{place}:share"), share);
+    }
+}
+
+/// stats compression: the key prefixes that were looked at, percent-encoded, those that save the
+/// most first. A limited user sees those of which it may use all keys.
+pub(super) fn compression(user: Option<&Arc<User>>, context: Context<'_>, out: &mut Vec<u8>) {
+    let (cache, databases) = (context.cache(), &context.state.databases);
+    let prefixes = compression::prefixes(cache, databases, user.map(|user| &**user));
+    for (place, one) in (1..).zip(prefixes) {
+        let mut prefix = Vec::new();
+        reply::percent_escaped(&mut prefix, &one.prefix);
+        let prefix = String::from_utf8_lossy(&prefix);
+        stat(out, &format!("compression:{place}:prefix"), prefix);
+        stat(out, &format!("compression:{place}:database"), one.database);
+        let is_compressed = u8::from(one.is_compressed);
+        stat(
+            out,
+            &format!("compression:{place}:compressed"),
+            is_compressed,
+        );
+        if let Some(ratio) = one.ratio {
+            let ratio = format_args!("{ratio:.4}");
+            stat(out, &format!("compression:{place}:ratio"), ratio);
+        }
     }
 }

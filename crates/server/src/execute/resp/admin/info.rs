@@ -11,6 +11,7 @@ use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
 use cellar_engine::Stats;
+use cellar_protocol::memcached::reply::percent_escaped;
 use cellar_protocol::resp::Verb;
 use cellar_protocol::resp::command::TABLE;
 
@@ -20,10 +21,13 @@ use crate::config::memory;
 use crate::config::parameters::REDIS_VERSION;
 use crate::config::settings::address::Address;
 use crate::execute::resp::call::{Call, DONE, Outcome};
+use crate::keyspace::compression;
 use crate::observe::counters::Totals;
 use crate::observe::counters::times::CommandTimes;
 use crate::system::process;
 
+/// Key prefixes shown of those that compression looked at.
+const PREFIXES_MAX: usize = 64;
 /// Most figures that one answer holds space for at first.
 const TEXT_BYTES: usize = 8 << 10;
 
@@ -256,6 +260,8 @@ fn memory_section(facts: &InfoFacts<'_>, text: &mut InfoText) {
     text.field("compressed_to_bytes_total", engine.compressed_to_bytes);
     text.field("compressed_reads_total", engine.compressed_gets);
     text.field("decompressed_values_total", engine.decompressed);
+    text.field("compression_usec_total", engine.compression_ns / 1_000);
+    compressed_prefixes(facts, text);
     text.field("used_memory_dictionaries", engine.dictionary_bytes);
     text.field("number_of_dictionaries", engine.dictionaries);
     text.field("allocator_allocated", used);
@@ -427,6 +433,26 @@ fn cpu(facts: &InfoFacts<'_>, text: &mut InfoText) {
         text.field(name, time);
     }
     recent::cpu(facts, text);
+}
+
+/// What compression saves of the values of each key prefix, the most first.
+fn compressed_prefixes(facts: &InfoFacts<'_>, text: &mut InfoText) {
+    let state = facts.call.context.state;
+    let user = facts.call.session.identity.last_user();
+    let user = user.map(|user| &**user);
+    let prefixes = compression::prefixes(&state.cache, &state.databases, user);
+    for (place, one) in (1..=PREFIXES_MAX).zip(prefixes) {
+        let mut prefix = Vec::new();
+        percent_escaped(&mut prefix, &one.prefix);
+        let prefix = String::from_utf8_lossy(&prefix);
+        let (database, is_compressed) = (one.database, u8::from(one.is_compressed));
+        // Without a sample nothing is saved yet.
+        let ratio = one.ratio.unwrap_or(1.0);
+        let figures = format_args!(
+            "prefix={prefix},database={database},compressed={is_compressed},ratio={ratio:.4}"
+        );
+        text.field(&format!("compressed_prefix{place}"), figures);
+    }
 }
 
 /// Calls, how long they take and how they fail, of each command that was asked for.
