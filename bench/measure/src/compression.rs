@@ -16,6 +16,7 @@ use crate::families::Family;
 use crate::measurement::Measurement;
 use crate::memory::REDIS_POLICY;
 use crate::peers::{CpuArgs, PeerArgs, some};
+use crate::spread::Spread;
 use cellar_load::{
     Client, Error, Event, Latencies, NS_PER_S, Picker, Popularity, Random, Recipe, Scatter, Server,
     Wire, now_ns, parse_count,
@@ -59,7 +60,11 @@ pub(crate) struct CompressionArgs {
     /// Bytes of all values of the load, as a multiple of the memory
     #[arg(long, default_value_t = 5)]
     loaded: u64,
-    /// Requests of the load at each depth, after ten times as many
+    /// Rounds of the load, in which the servers take turns
+    #[arg(long, default_value_t = 5)]
+    #[arg(default_value_if("quick", "true", "1"))]
+    rounds: u64,
+    /// Requests of the load at each depth, in all rounds, after ten times as many
     #[arg(long, default_value = "300k", value_parser = parse_count)]
     #[arg(default_value_if("quick", "true", "5k"))]
     requests: u64,
@@ -79,53 +84,50 @@ impl Measurement for CompressionArgs {
         let mut rows = Vec::new();
         for file in &self.files {
             let family = Family::read(file)?;
-            for recipe in &recipes {
-                rows.push(self.row(&family, recipe)?);
-            }
+            rows.extend(self.family(&family, &recipes)?);
         }
         Ok(json!({ "rows": rows }))
     }
 }
 
 impl CompressionArgs {
-    fn row(&self, family: &Family, recipe: &Recipe) -> Result<Value, Error> {
-        let (held, held_bytes, rss_bytes, version) = self.held(family, recipe)?;
-        let mut loads = Vec::new();
+    /// A row for each server: what it holds, and what the load found.
+    fn family(&self, family: &Family, recipes: &[Recipe]) -> Result<Vec<Value>, Error> {
+        let mut rows = Vec::new();
+        let mut sides = Vec::new();
+        for recipe in recipes {
+            let (name, row) = (&recipe.name, self.held(family, recipe)?);
+            eprintln!("{:16} {name:26} {}", family.name, row["items_held"]);
+            rows.push(row);
+            sides.push(self.warmed(family, recipe)?);
+        }
+        // In turns, so that the machine is the same for all.
+        for _ in 0..self.rounds {
+            for side in &mut sides {
+                side.round(self.requests / self.rounds)?;
+            }
+        }
+        for (row, side) in rows.iter_mut().zip(sides) {
+            let loads: Vec<Value> = side.found.iter().map(Findings::summary).collect();
+            row["loads"] = loads.into();
+            row["load_rss_bytes"] = side.server.rss_bytes()?.into();
+        }
+        Ok(rows)
+    }
+
+    /// A server that the load has warmed.
+    fn warmed<'f>(&self, family: &'f Family, recipe: &Recipe) -> Result<Side<'f>, Error> {
         let server = recipe.start(self.cpus.serving(self.memory_mib))?;
         let mut load = Load::on(&server, family, self.keys(family, self.loaded))?;
         for _ in 0..PARTS {
             load.run(WARMING * self.requests / PARTS, DEPTH)?;
             server.rest(now_ns() + REST_S_MAX * NS_PER_S)?;
         }
-        for depth in DEPTHS {
-            let cpu_ns = server.cpu_ns()?;
-            let found = load.run(self.requests, depth)?;
-            let cpu_ns = server.cpu_ns()? - cpu_ns;
-            loads.push(json!({
-                "depth": depth,
-                "miss_ratio": found.misses as f64 / self.requests as f64,
-                "cpu_us": cpu_ns as f64 / 1e3 / (self.requests + found.misses) as f64,
-                "p999_us": found.latencies.quantile_ms(0.999).map(|ms| ms * 1e3),
-            }));
-        }
-        let name = &recipe.name;
-        eprintln!(
-            "{:16} {name:26} {held} items in {} MiB",
-            family.name,
-            rss_bytes >> 20
-        );
-        Ok(json!({
-            "family": family.name,
-            "mean_bytes": family.mean_bytes(),
-            "values": family.values.len(),
-            "server": name,
-            "version": version,
-            "items_held": held,
-            "value_bytes_held": held_bytes,
-            "rss_bytes": rss_bytes,
-            "load_rss_bytes": server.rss_bytes()?,
-            "loads": loads,
-        }))
+        Ok(Side {
+            server,
+            load,
+            found: DEPTHS.map(Findings::at),
+        })
     }
 
     /// Values of so many times the memory.
@@ -134,7 +136,7 @@ impl CompressionArgs {
     }
 
     /// Items and bytes of values that a server has in the end of those that it got.
-    fn held(&self, family: &Family, recipe: &Recipe) -> Result<(u64, u64, u64, String), Error> {
+    fn held(&self, family: &Family, recipe: &Recipe) -> Result<Value, Error> {
         let server = recipe.start(self.cpus.serving(self.memory_mib))?;
         let keys = self.keys(family, self.stored);
         let mut client = connect(&server)?;
@@ -172,12 +174,77 @@ impl CompressionArgs {
                 recipe.name
             )));
         }
-        Ok((items, bytes, rss_bytes, server.version()?))
+        Ok(json!({
+            "family": family.name,
+            "mean_bytes": family.mean_bytes(),
+            "values": family.values.len(),
+            "server": recipe.name,
+            "version": server.version()?,
+            "items_held": items,
+            "value_bytes_held": bytes,
+            "rss_bytes": rss_bytes,
+        }))
     }
 }
 
 fn connect(server: &Server) -> Result<Client, Error> {
     Client::connect(server.address(), server.wire(), TIMEOUT)
+}
+
+/// A server under load, and what was found.
+struct Side<'f> {
+    server: Server,
+    load: Load<'f>,
+    found: [Findings; DEPTHS.len()],
+}
+
+impl Side<'_> {
+    /// So many requests at each depth.
+    fn round(&mut self, requests: u64) -> Result<(), Error> {
+        for findings in &mut self.found {
+            let cpu_ns = self.server.cpu_ns()?;
+            let found = self.load.run(requests, findings.depth)?;
+            let cpu_ns = self.server.cpu_ns()? - cpu_ns;
+            let asked = requests + found.misses;
+            findings.cpu_us.push(cpu_ns as f64 / 1e3 / asked as f64);
+            findings.requests += requests;
+            findings.misses += found.misses;
+            findings.latencies.merge(&found.latencies);
+        }
+        Ok(())
+    }
+}
+
+/// What all rounds at one depth have found.
+struct Findings {
+    depth: usize,
+    requests: u64,
+    misses: u64,
+    /// Of a request, stores of misses included, by round.
+    cpu_us: Vec<f64>,
+    latencies: Latencies,
+}
+
+impl Findings {
+    fn at(depth: usize) -> Findings {
+        Findings {
+            depth,
+            requests: 0,
+            misses: 0,
+            cpu_us: Vec::new(),
+            latencies: Latencies::new(),
+        }
+    }
+
+    fn summary(&self) -> Value {
+        let p999_ms = self.latencies.quantile_ms(0.999);
+        json!({
+            "depth": self.depth,
+            "miss_ratio": self.misses as f64 / self.requests as f64,
+            "cpu_us": Spread::of(self.cpu_us.clone()),
+            "p999_us": p999_ms.map(|ms| ms * 1e3),
+        })
+    }
 }
 
 /// Gets by Zipf's law; what is missed is stored.
