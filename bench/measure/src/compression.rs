@@ -31,6 +31,8 @@ const BATCH_BYTES: usize = 64 << 10;
 const PARTS: u64 = 8;
 /// So many times the measured requests warm a server.
 const WARMING: u64 = 10;
+/// At a greater depth at most so many times the requests are measured.
+const DEEPER_MAX: u64 = 8;
 /// Time in which a server comes to rest.
 const REST_S_MAX: u64 = 60;
 const EXPONENT: f64 = 0.99;
@@ -64,7 +66,7 @@ pub(crate) struct CompressionArgs {
     #[arg(long, default_value_t = 5)]
     #[arg(default_value_if("quick", "true", "1"))]
     rounds: u64,
-    /// Requests of the load at each depth, in all rounds, after ten times as many
+    /// Requests of the load at depth 1 in all rounds, after ten times as many
     #[arg(long, default_value = "300k", value_parser = parse_count)]
     #[arg(default_value_if("quick", "true", "5k"))]
     requests: u64,
@@ -199,9 +201,10 @@ struct Side<'f> {
 }
 
 impl Side<'_> {
-    /// So many requests at each depth.
+    /// So many requests at depth 1, and more at others, which take less time.
     fn round(&mut self, requests: u64) -> Result<(), Error> {
         for findings in &mut self.found {
+            let requests = requests * (findings.depth as u64).min(DEEPER_MAX);
             let cpu_ns = self.server.cpu_ns()?;
             let found = self.load.run(requests, findings.depth)?;
             let cpu_ns = self.server.cpu_ns()? - cpu_ns;
