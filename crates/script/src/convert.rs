@@ -15,7 +15,7 @@ use std::rc::Rc;
 
 use cellar_protocol::resp::value::{self, Value as Part};
 use cellar_protocol::resp::{Proto, Reply};
-use mlua::{Error, Lua, Result, Table, Value};
+use mlua::{Either, Error, IntoLua, Lua, Result, Table, Value};
 
 use super::given::cut;
 use super::limit::Limit;
@@ -229,19 +229,21 @@ impl Reader<'_> {
     }
 
     fn array(&self, count: usize, input: &mut &[u8], depth: usize) -> Result<Value> {
-        let table = self.lua.create_table_with_capacity(count, 0)?;
-        for place in 1..=count {
-            let part = self.part(input, depth + 1)?;
-            match part {
-                // Text goes into the table without a reference of its own, which costs less.
-                Part::Bulk(bytes) if let Ok(text) = std::str::from_utf8(bytes) => {
-                    self.shared.check_room(self.lua, text.len())?;
-                    table.raw_set(place, text)?;
-                }
-                part => table.raw_set(place, self.value_of(part, input, depth + 1)?)?,
-            }
+        let elements = (0..count).map(|_| self.element(input, depth + 1));
+        sequence(self.lua, elements).map(Value::Table)
+    }
+
+    /// The next element of an array. Text goes into the table without a reference of its own, which
+    /// costs less.
+    fn element<'i>(&self, input: &mut &'i [u8], depth: usize) -> Result<Either<&'i str, Value>> {
+        let part = self.part(input, depth)?;
+        if let Part::Bulk(bytes) = part
+            && let Ok(text) = std::str::from_utf8(bytes)
+        {
+            self.shared.check_room(self.lua, text.len())?;
+            return Ok(Either::Left(text));
         }
-        Ok(Value::Table(table))
+        self.value_of(part, input, depth).map(Either::Right)
     }
 
     fn map(&self, count: usize, input: &mut &[u8], depth: usize) -> Result<Value> {
@@ -259,5 +261,41 @@ impl Reader<'_> {
             table.raw_set(self.value(input, depth + 1)?, true)?;
         }
         self.field("set", Value::Table(table))
+    }
+}
+
+/// A table of these values from 1 on. It is made in its size, so its memory does not move.
+///
+/// # Errors
+/// The first one of the values; those behind it are not asked for.
+pub(super) fn sequence<V: IntoLua>(
+    lua: &Lua,
+    values: impl ExactSizeIterator<Item = Result<V>>,
+) -> Result<Table> {
+    let mut failed = Ok(());
+    let values = UpToError {
+        values,
+        failed: &mut failed,
+    };
+    let table = lua.create_sequence_from(values)?;
+    failed.map(|()| table)
+}
+
+/// Values up to the first error, which is kept.
+struct UpToError<'f, I> {
+    values: I,
+    failed: &'f mut Result<()>,
+}
+
+impl<V, I: Iterator<Item = Result<V>>> Iterator for UpToError<'_, I> {
+    type Item = V;
+
+    fn next(&mut self) -> Option<V> {
+        let value = self.values.next()?;
+        value.map_err(|error| *self.failed = Err(error)).ok()
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.values.size_hint()
     }
 }

@@ -16,7 +16,7 @@ use rapidhash::RapidHashMap;
 
 use self::libraries::Libraries;
 use super::cache::{Script, SourceDigest};
-use super::convert::{Answer, COUNTED};
+use super::convert::{Answer, COUNTED, sequence};
 use super::functions::{FoundFunction, Functions, LibraryFunction};
 use super::library::{self, SCRIPT_CHUNK, compile};
 use super::shared::{MEMORY_BYTES_MAX, Shared, Unlimited};
@@ -314,16 +314,13 @@ impl Machine {
 
     /// A Lua table that lists strings.
     fn list(&self, values: &[&[u8]]) -> Result<Table> {
-        let limit = &self.shared.limit;
         // The binding copies a `str` to Lua's stack directly; any other bytes go by a `BString`.
-        let texts = values.iter().map_while(|&value| {
-            limit.tick().ok()?;
+        let texts = values.iter().map(|&value| -> Result<_> {
+            self.shared.limit.tick()?;
             let text = std::str::from_utf8(value);
-            Some(text.map_or_else(|_| Either::Right(BString::from(value)), Either::Left))
+            Ok(text.map_or_else(|_| Either::Right(BString::from(value)), Either::Left))
         });
-        let list = self.lua.create_sequence_from(texts)?;
-        limit.check()?;
-        Ok(list)
+        sequence(&self.lua, texts)
     }
 
     /// Calls a program with its arguments, with `redis.call` leading to `host`.

@@ -7,7 +7,7 @@
 use std::rc::Rc;
 
 use cellar_protocol::resp::number::write_float;
-use mlua::{Error, Function, Lua, Result, Value, Variadic};
+use mlua::{Error, Function, Lua, MultiValue, Result, Value};
 use scoped_tls_hkt::scoped_thread_local;
 use smallvec::SmallVec;
 
@@ -39,13 +39,13 @@ pub(super) fn with_host<R>(host: &mut dyn Host, run: impl FnOnce() -> R) -> R {
 /// whether the command may be run.
 pub(super) fn function(lua: &Lua, shared: &Rc<Shared>) -> Result<Function> {
     let (shared, mut words) = (Rc::clone(shared), Words::default());
-    lua.create_function_mut(move |lua, args: Variadic<Value>| {
+    lua.create_function_mut(move |lua, mut args: MultiValue| {
         let unlimited = Unlimited::begin(lua)?;
         let call = Call {
             lua,
             shared: &shared,
         };
-        let reply = call.run(&args, &mut words);
+        let reply = call.run(args.make_contiguous(), &mut words);
         words.shrink();
         let reply = reply?;
         drop(unlimited);
