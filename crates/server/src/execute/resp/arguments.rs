@@ -2,19 +2,22 @@
 
 use std::ops::Range;
 
+use smallvec::SmallVec;
+
 /// Arguments that are kept while a command waits, or is worked off in several turns.
 #[derive(Debug, Default)]
 pub(super) struct Arguments {
     bytes: Vec<u8>,
-    ends: Vec<u32>,
+    /// Without an allocation for a few, which most commands take.
+    ends: SmallVec<[u32; 4]>,
 }
 
 impl Arguments {
-    /// A copy. Cost: one pass, two allocations.
+    /// A copy. Cost: one pass, two allocations at most.
     pub(super) fn of(args: &[&[u8]]) -> Arguments {
         let mut kept = Arguments {
             bytes: Vec::with_capacity(args.iter().map(|arg| arg.len()).sum()),
-            ends: Vec::with_capacity(args.len()),
+            ends: SmallVec::with_capacity(args.len()),
         };
         kept.extend(args);
         kept

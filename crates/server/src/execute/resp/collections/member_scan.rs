@@ -170,6 +170,10 @@ pub(in crate::execute::resp) fn answer_taken(
     mut append: impl FnMut(&mut Reply<'_>, usize, &[u8]) + Send + 'static,
 ) -> Outcome {
     let (proto, mut next) = (call.session.proto, 0);
+    if members.len() == 1 {
+        append(&mut call.reply(), 0, members.get(0));
+        return DONE;
+    }
     call.in_steps(move |_, output| {
         let mut reply = Reply::new(output.bytes(), proto);
         let full = reply.out.len() + STEP_BYTES;
