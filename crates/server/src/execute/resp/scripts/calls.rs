@@ -16,6 +16,9 @@ use crate::execute::resp::session::Session;
 use crate::execute::section::KeySection;
 use crate::net::output::Output;
 
+/// Memory for replies that most commands do not exceed.
+const SHORT_REPLY_BYTES: usize = 128;
+
 /// Runs commands for a script.
 pub(in crate::execute::resp) struct Caller<'c> {
     session: Session,
@@ -31,11 +34,14 @@ impl<'c> Caller<'c> {
         context: Context<'c>,
         may_write: bool,
     ) -> Caller<'c> {
+        let mut output = Output::default();
+        // Without it the first reply would grow in several steps.
+        output.bytes().reserve(SHORT_REPLY_BYTES);
         Caller {
             session: of.for_script(context.state),
             context,
             may_write,
-            output: Output::default(),
+            output,
         }
     }
 
