@@ -44,6 +44,8 @@ const SPARSE: u8 = 1;
 const COUNT_AT: usize = 8;
 const STALE_AT: usize = 15;
 const STALE_BIT: u8 = 0x80;
+/// The head of a dense HyperLogLog that tells no count.
+const UNCOUNTED_HEAD: [u8; HEAD_BYTES] = *b"HYLL\0\0\0\0\0\0\0\0\0\0\0\x80";
 /// The seed of the elements' hash.
 const SEED: u64 = 0xadc8_3b19;
 
@@ -133,21 +135,22 @@ pub fn merge(bytes: &[u8], dense: &mut [u8]) -> Result<(), Flaw> {
         return Ok(());
     }
     let mut at = 0;
-    for run in sparse::runs(&bytes[HEAD_BYTES..]) {
-        let run = run?;
+    sparse::each_run(&bytes[HEAD_BYTES..], |run| {
         if run.value > 0 {
             for index in at..at + run.length {
-                raise_register(&mut dense[register_bytes(index)], index, run.value);
+                raise_dense(dense, index, run.value);
             }
         }
         at += run.length;
-    }
-    Ok(())
+    })
 }
 
-/// Takes over the registers of a dense HyperLogLog, but not its count.
-pub fn copy_registers(bytes: &[u8], dense: &mut [u8]) {
-    dense[HEAD_BYTES..].copy_from_slice(&bytes[HEAD_BYTES..]);
+/// A dense HyperLogLog with the registers of another, which tells no count.
+#[must_use]
+pub fn uncounted(dense: &[u8]) -> Vec<u8> {
+    let mut bytes = dense.to_vec();
+    bytes[..HEAD_BYTES].copy_from_slice(&UNCOUNTED_HEAD);
+    bytes
 }
 
 /// Takes over the count of a string with such a head, and says that it is out of date: so does a
@@ -160,10 +163,8 @@ pub fn copy_count(bytes: &[u8], dense: &mut [u8]) {
 /// A dense HyperLogLog without elements, which tells no count.
 #[must_use]
 pub fn no_elements() -> Vec<u8> {
-    let mut bytes = MAGIC.to_vec();
-    bytes.push(DENSE);
-    bytes.resize(DENSE_BYTES, 0);
-    bytes[STALE_AT] = STALE_BIT;
+    let mut bytes = vec![0; DENSE_BYTES];
+    bytes[..HEAD_BYTES].copy_from_slice(&UNCOUNTED_HEAD);
     bytes
 }
 
@@ -176,10 +177,9 @@ pub fn count(bytes: &[u8]) -> Result<u64, Flaw> {
     if is_dense(bytes) {
         histogram = histogram_of(bytes);
     } else {
-        for run in sparse::runs(&bytes[HEAD_BYTES..]) {
-            let Stretch { value, length } = run?;
-            histogram[usize::from(value)] += length;
-        }
+        sparse::each_run(&bytes[HEAD_BYTES..], |run| {
+            histogram[usize::from(run.value)] += run.length;
+        })?;
     }
     Ok(estimate(&histogram))
 }
@@ -332,6 +332,20 @@ fn set_register(bytes: &mut [u8], bit: usize, value: u8) {
     bytes[0] = both as u8;
     if let Some(second) = bytes.get_mut(1) {
         *second = (both >> 8) as u8;
+    }
+}
+
+/// Raises a register of a dense HyperLogLog to a value, if it is lower.
+#[inline]
+fn raise_dense(bytes: &mut [u8], index: usize, value: u8) {
+    let (at, bit) = dense_place(index);
+    let Some(pair) = bytes[at..].first_chunk_mut() else {
+        return raise_register(&mut bytes[at..], index, value);
+    };
+    let both = u16::from_le_bytes(*pair);
+    let register = both >> bit & 63;
+    if register < u16::from(value) {
+        *pair = (both ^ (register ^ u16::from(value & 63)) << bit).to_le_bytes();
     }
 }
 
@@ -719,9 +733,7 @@ mod tests {
             if encoding == SPARSE {
                 // Most are about as long as they should be.
                 let mut at = 0;
-                for run in sparse::runs(&rest).map_while(Result::ok) {
-                    at += run.length;
-                }
+                let _ = sparse::each_run(&rest, |run| at += run.length);
                 if at < REGISTERS {
                     sparse::push(&mut bytes, Stretch { value: 0, length: REGISTERS - at });
                 }

@@ -68,23 +68,20 @@ pub(super) fn push(out: &mut impl Extend<u8>, run: Stretch) {
     }
 }
 
-/// The runs of a HyperLogLog, at most as many as there are registers. An error at the end if they
-/// are not as long as all registers, or if more bytes follow.
-pub(super) fn runs(bytes: &[u8]) -> impl Iterator<Item = Result<Stretch, Flaw>> {
-    let (mut bytes, mut left, mut is_over) = (bytes, REGISTERS, false);
-    std::iter::from_fn(move || {
-        if is_over || left == 0 && bytes.is_empty() {
-            return None;
-        }
-        let run = Stretch::read(bytes).filter(|(run, _)| run.length <= left);
-        let Some((run, taken)) = run else {
-            is_over = true;
-            return Some(Err(Flaw::Corrupted));
-        };
-        left -= run.length;
-        bytes = &bytes[taken..];
-        Some(Ok(run))
-    })
+/// Shows the runs of a HyperLogLog, at most as many as there are registers.
+///
+/// # Errors
+/// At the end if they are not as long as all registers, or if more bytes follow.
+#[inline]
+pub(super) fn each_run(bytes: &[u8], mut show: impl FnMut(Stretch)) -> Result<(), Flaw> {
+    let (mut rest, mut left) = (bytes, REGISTERS);
+    while let Some((run, taken)) = Stretch::read(rest) {
+        left = left.checked_sub(run.length).ok_or(Flaw::Corrupted)?;
+        rest = &rest[taken..];
+        show(run);
+    }
+    let is_whole = left == 0 && rest.is_empty();
+    is_whole.then_some(()).ok_or(Flaw::Corrupted)
 }
 
 /// Where the run is that has a register.

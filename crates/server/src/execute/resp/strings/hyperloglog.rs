@@ -189,24 +189,21 @@ impl Merging {
             count_read(call, found.is_some());
             sources.extend(found.transpose()?.flatten());
         }
+        let first = sources.first().filter(|first| hyperloglog::is_dense(first));
+        let dense = first.map(|first| hyperloglog::uncounted(first));
         Ok(Merging {
             is_dense: sources.iter().any(|source| hyperloglog::is_dense(source)),
             sources,
-            merged: 0,
-            dense: hyperloglog::no_elements(),
+            merged: dense.is_some().into(),
+            dense: dense.unwrap_or_else(hyperloglog::no_elements),
         })
     }
 
     /// Merges some more.
     fn step(&mut self) -> Result<Progress, Failure> {
         let end = self.sources.len().min(self.merged + MERGED_MAX);
-        for (at, source) in self.sources.iter().enumerate().take(end).skip(self.merged) {
-            // Nothing is merged yet.
-            if at == 0 && hyperloglog::is_dense(source) {
-                hyperloglog::copy_registers(source, &mut self.dense);
-            } else {
-                hyperloglog::merge(source, &mut self.dense)?;
-            }
+        for source in &self.sources[self.merged..end] {
+            hyperloglog::merge(source, &mut self.dense)?;
         }
         self.merged = end;
         Ok(if end < self.sources.len() {
@@ -266,6 +263,8 @@ pub(in crate::execute::resp) fn pfmerge(call: &mut Call<'_>) -> Outcome {
         if merging.step()? == Progress::More {
             return Ok(Some(merging));
         }
+        // The key's value is one of them, and is overwritten where it lies if nobody uses it.
+        merging.sources.clear();
         store(call, key, &merging, true)?;
         Ok::<_, Failure>(None)
     })?;
