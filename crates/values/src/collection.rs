@@ -189,11 +189,11 @@ impl<'v, S: Rules> Members<'v, S> {
         }
     }
 
-    /// Looks a member up if the value has pages of its own: where it is, or would be.
-    pub(crate) fn look_up_built(&self, member: &[u8]) -> Option<Place> {
-        match self {
-            Members::Built(_) => self.look_up(member),
-            _ => None,
+    /// Where a member is, or would be, in the pages, if nothing is pending for it.
+    pub(crate) fn place_of(&self, member: &[u8]) -> Option<Place> {
+        match self.pending().and_then(|pending| pending.find(member)) {
+            None => self.look_up(member),
+            Some(_) => None,
         }
     }
 
@@ -222,8 +222,11 @@ impl<'v, S: Rules> Members<'v, S> {
             Members::Packed(_) => {}
             Members::Paged(_, pending) if op.kind == OpKind::RemoveRange => pending.push(op),
             Members::Paged(view, pending) => {
-                let place = Some(pending.look_up(view, op.member));
-                pending.push(&Op { place, ..*op });
+                let place = op.place.unwrap_or_else(|| pending.look_up(view, op.member));
+                pending.push(&Op {
+                    place: Some(place),
+                    ..*op
+                });
             }
             Members::Built(value) => {
                 let forms = S::forms(value);
@@ -288,14 +291,14 @@ impl<'v, S: Rules> Members<'v, S> {
 
     /// What the cache is to do with members that are not packed.
     pub(crate) fn finish_paged(
-        self,
+        &mut self,
         kind: Kind,
         deadline: Deadline,
         scratch: &mut Vec<u8>,
     ) -> Change {
         match self {
             Members::Paged(view, pending) => {
-                let more = pending.bytes(&view, S::key_of);
+                let more = pending.bytes(view, S::key_of);
                 pending.write(scratch);
                 Change::Edit {
                     more,
@@ -304,7 +307,7 @@ impl<'v, S: Rules> Members<'v, S> {
                 }
             }
             Members::Built(value) => {
-                *scratch = value;
+                *scratch = std::mem::take(value);
                 store(kind, deadline)
             }
             Members::Packed(packed) => {
@@ -322,7 +325,7 @@ pub(crate) fn apply_all<S: Rules>(value: &mut dyn cellar_engine::ValueBytes, ops
         let (mut op, behind) = Op::read(rest);
         if rest.len() < ops.len() {
             // What came before it may have moved it.
-            op.place = None;
+            (op.place, op.keyed) = (None, None);
         }
         let forms = S::forms(value.bytes());
         S::apply(&mut Edit::of(value, forms), &op);

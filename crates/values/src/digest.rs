@@ -5,9 +5,14 @@ use std::fmt;
 
 use rapidhash::v3::{RapidSecrets, rapidhash_v3_seeded};
 
+/// How many seeds a thread knows the secrets of.
+const SEEDS: usize = 8;
+
 thread_local! {
-    /// The secrets of the last seed: to make them takes as long as to hash a short member.
-    static LAST: Cell<(u64, RapidSecrets)> = const { Cell::new((0, RapidSecrets::seed(0))) };
+    /// The secrets of the last seeds, each at the remainder of its seed: to make them takes as long
+    /// as to hash a short member.
+    static LAST: [Cell<(u64, RapidSecrets)>; SEEDS] =
+        const { [const { Cell::new((0, RapidSecrets::seed(0))) }; SEEDS] };
 }
 
 /// The hash of a member in a value with this seed.
@@ -35,12 +40,18 @@ impl Hasher {
     #[inline]
     #[must_use]
     pub fn of(seed: u64) -> Hasher {
-        let (last, secrets) = LAST.get();
-        if last == seed {
-            return Hasher { seed, secrets };
+        let (known, secrets) = LAST.with(|last| last[seed as usize % SEEDS].get());
+        match known == seed {
+            true => Hasher { seed, secrets },
+            false => Hasher::remembered(seed),
         }
+    }
+
+    /// A hasher whose secrets this thread knows from now on.
+    #[cold]
+    fn remembered(seed: u64) -> Hasher {
         let secrets = RapidSecrets::seed(seed);
-        LAST.set((seed, secrets));
+        LAST.with(|last| last[seed as usize % SEEDS].set((seed, secrets)));
         Hasher { seed, secrets }
     }
 

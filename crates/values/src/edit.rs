@@ -4,18 +4,27 @@
 //! node but a root is empty; pages have no gaps between them.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use crate::PAGE_BYTES;
 use cellar_engine::ValueBytes;
 use smallvec::SmallVec;
 
-use crate::bytes::u64_at;
+use crate::bytes::{put, u64_at};
 use crate::entry::{Form, NewEntry, SHORT_BYTES};
 use crate::page::{CHILD_SLOT_BYTES, COUNT_AT, FRONT_BYTES, Front, Kind, NONE, Page};
 use crate::view::{COUNTS_AT, Spot, Tree, View, new_head, page_at};
 
-/// Up to this many bytes of slots are moved without an allocation: those of most nodes.
-const SLOTS_BYTES: usize = 1024;
+/// Slots are moved in pieces of so many bytes: longer ones are slower to write.
+const SLOTS_BYTES: usize = 480;
+/// Bytes of the longest slot.
+const SLOT_BYTES_MAX: usize = 4;
+/// Most bytes that are moved at once.
+const MOVED_BYTES_MAX: usize = 512;
+const _: () = assert!(
+    SLOTS_BYTES + SLOT_BYTES_MAX <= MOVED_BYTES_MAX,
+    "they need no allocation"
+);
 
 /// Two members have the same hash of 64 bits and too many bytes for one page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -333,30 +342,60 @@ impl<'v, V: ValueBytes + ?Sized> Edit<'v, V> {
 
     /// Puts an entry into a node that has space for it.
     pub(crate) fn put_in(&mut self, page: u32, index: usize, bytes: &[u8], tag: u16) {
-        let slot = self.slot_of(self.view().page(page));
-        let front = self.view().page(page).front();
+        let mut node = self.view().page(page);
+        let (slot, mut front) = (self.slot_of(node), node.front());
         if front.heap - FRONT_BYTES < (front.entries + 1) * slot + bytes.len() {
             self.compact(page);
+            node = self.view().page(page);
+            front = node.front();
         }
-        let node = self.view().page(page);
-        let mut front = node.front();
+        let at = page_at(page);
         let (begin, end) = (
-            FRONT_BYTES + index * slot,
-            FRONT_BYTES + front.entries * slot,
+            at + FRONT_BYTES + index * slot,
+            at + FRONT_BYTES + front.entries * slot,
         );
         front.heap -= bytes.len();
         front.entries += 1;
-        // With the slots behind it.
-        let mut slots: SmallVec<[u8; SLOTS_BYTES]> = SmallVec::new();
-        slots.extend_from_slice(&(front.heap as u16).to_le_bytes());
-        if slot == 4 {
-            slots.extend_from_slice(&tag.to_le_bytes());
-        }
-        slots.extend_from_slice(&node.0[begin..end]);
-        let at = page_at(page);
+        let mut new = [0; SLOT_BYTES_MAX];
+        put(&mut new, 0, (front.heap as u16).to_le_bytes());
+        put(&mut new, 2, tag.to_le_bytes());
         self.write(at + front.heap, bytes);
-        self.write(at + begin, &slots);
+        self.insert_slot(begin..end, &new[..slot]);
         self.write(at, &front.bytes());
+    }
+
+    /// Writes a slot before others, which move behind it: the last ones first, so that none is
+    /// overwritten before it has moved.
+    fn insert_slot(&mut self, others: Range<usize>, new: &[u8]) {
+        let mut end = others.end;
+        loop {
+            let begin = others.start.max(end.saturating_sub(SLOTS_BYTES));
+            // With what is before them, in whose place they come.
+            let mut moved = self.copied(begin - new.len()..end);
+            if begin == others.start {
+                moved[..new.len()].copy_from_slice(new);
+                return self.write(begin, &moved);
+            }
+            self.write(begin, &moved);
+            end = begin - new.len();
+        }
+    }
+
+    /// Moves slots over so many bytes before them.
+    fn move_slots(&mut self, slots: Range<usize>, bytes: usize) {
+        let mut begin = slots.start;
+        while begin < slots.end {
+            let end = slots.end.min(begin + SLOTS_BYTES);
+            let moved = self.copied(begin..end);
+            self.write(begin - bytes, &moved);
+            begin = end;
+        }
+    }
+
+    /// A copy of some bytes of the value, without an allocation.
+    #[inline]
+    fn copied(&self, bytes: Range<usize>) -> SmallVec<[u8; MOVED_BYTES_MAX]> {
+        SmallVec::from_slice(&self.value.bytes()[bytes])
     }
 
     /// Takes an entry out of a node.
@@ -365,12 +404,11 @@ impl<'v, V: ValueBytes + ?Sized> Edit<'v, V> {
         let (mut front, slot) = (node.front(), self.slot_of(node));
         let form = self.forms[usize::from(node.0[1])];
         let (bytes, begin_of) = (node.entry_bytes(index, form), node.begin(index, slot));
+        let at = page_at(page);
         let (begin, end) = (
-            FRONT_BYTES + index * slot,
-            FRONT_BYTES + front.entries * slot,
+            at + FRONT_BYTES + (index + 1) * slot,
+            at + FRONT_BYTES + front.entries * slot,
         );
-        let mut slots: SmallVec<[u8; SLOTS_BYTES]> = SmallVec::new();
-        slots.extend_from_slice(&node.0[begin + slot..end]);
         front.entries -= 1;
         if begin_of == front.heap {
             front.heap += bytes;
@@ -380,8 +418,7 @@ impl<'v, V: ValueBytes + ?Sized> Edit<'v, V> {
         if front.entries == 0 {
             (front.heap, front.unused) = (PAGE_BYTES, 0);
         }
-        let at = page_at(page);
-        self.write(at + begin, &slots);
+        self.move_slots(begin..end, slot);
         self.write(at, &front.bytes());
     }
 

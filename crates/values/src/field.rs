@@ -62,7 +62,7 @@ impl Rules for Fields {
                 edit.take_keyed(old.to_be_bytes(), op.member);
             }
             if let Some(new) = op.tail {
-                edit.add_keyed(new.to_be_bytes(), op.member);
+                edit.add_keyed_at(op.keyed, new.to_be_bytes(), op.member);
             }
         }
     }

@@ -383,6 +383,7 @@ impl<'v> Hash<'v> {
             tail: tail_of(deadline),
             added: 0,
             place: None,
+            keyed: None,
         });
     }
 
@@ -535,7 +536,7 @@ impl<'v> Collection<'v> for Hash<'v> {
         self.members.is_heavy()
     }
 
-    fn finish(self, scratch: &mut Vec<u8>) -> Change {
+    fn finish(mut self, scratch: &mut Vec<u8>) -> Change {
         let repacked = self.repacked();
         let packed = match (&repacked, &self.members) {
             (Some(packed), _) => packed,

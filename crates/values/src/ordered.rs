@@ -123,7 +123,12 @@ impl<'a> View<'a> {
 impl<V: ValueBytes + ?Sized> Edit<'_, V> {
     /// Adds a member that is not there to the second tree.
     pub fn add_keyed(&mut self, key: [u8; 8], member: &[u8]) {
-        let spot = self.view().spot_of(key, member);
+        self.add_keyed_at(None, key, member);
+    }
+
+    /// The same of a member whose spot may be known.
+    pub(crate) fn add_keyed_at(&mut self, spot: Option<Spot>, key: [u8; 8], member: &[u8]) {
+        let spot = spot.unwrap_or_else(|| self.view().spot_of(key, member));
         let stored = Stored {
             lead: &key,
             texts: [member, &[]],
@@ -154,12 +159,12 @@ impl<V: ValueBytes + ?Sized> Edit<'_, V> {
         if is_behind && is_ahead {
             return self.set_lead(spot, new);
         }
-        if self.view().entry(spot).text().page.is_some() {
+        let entry = node.entry(spot.index, Form::KEYED);
+        if entry.text().page.is_some() {
             self.remove(Tree::Second, spot);
             return self.add_keyed(new, member);
         }
-        let mut bytes: SmallVec<[u8; SHORT_BYTES]> =
-            SmallVec::from_slice(self.view().entry(spot).bytes);
+        let mut bytes: SmallVec<[u8; SHORT_BYTES]> = SmallVec::from_slice(entry.bytes);
         bytes[..new.len()].copy_from_slice(&new);
         self.remove(Tree::Second, spot);
         let spot = self.view().spot_of(new, member);

@@ -1,9 +1,10 @@
 //! Pending: operations of one command on a value in pages, which it sees before they are applied.
 //!
 //! ```text
-//! operation  [kind 1][has tail 1][tail 8][member bytes 4][second bytes 4][place 22]
-//!            [member][second]
+//! operation  [kind 1][0, or 1 with a tail, or 2 with a keyed spot as well][tail 8]
+//!            [member bytes 4][second bytes 4][place 22][keyed 8][member][second]
 //! place      [page 4][index + 1, or 0 if it is not there, 4][end 4][child 2][hash 8], of the first
+//! keyed      [page 4][index 2][child 2], of an operation that is alone
 //! ```
 
 use std::cell::Cell;
@@ -19,9 +20,13 @@ use crate::plan::Plan;
 use crate::table::Place;
 use crate::view::{Spot, Tree, View};
 
-const FRONT_BYTES: usize = 40;
+const FRONT_BYTES: usize = 48;
 /// Where the place stands.
 const PLACE_AT: usize = 18;
+/// Where the spot in the second tree stands.
+const KEYED_AT: usize = 40;
+/// The second byte of an operation that has one.
+const HAS_KEYED: u8 = 2;
 /// From so many operations on they are found by a table.
 const TABLE_FROM: usize = 16;
 
@@ -49,6 +54,8 @@ pub(crate) struct Op<'a> {
     pub(crate) added: isize,
     /// Where its member is in the value before anything is changed.
     pub(crate) place: Option<Place>,
+    /// Where a new member will be in the second tree, if it is known.
+    pub(crate) keyed: Option<Spot>,
 }
 
 impl<'a> Op<'a> {
@@ -65,6 +72,7 @@ impl<'a> Op<'a> {
             tail,
             added: is_new.into(),
             place: None,
+            keyed: None,
         }
     }
 
@@ -76,24 +84,25 @@ impl<'a> Op<'a> {
             tail: None,
             added: -1,
             place: None,
+            keyed: None,
         }
     }
 
-    /// The bytes of the operation before its texts.
-    fn front(&self) -> [u8; FRONT_BYTES] {
-        let mut front = [0; FRONT_BYTES];
+    /// Writes the bytes of the operation before its texts over zeros.
+    fn write_front(&self, front: &mut [u8; FRONT_BYTES]) {
         (front[0], front[1]) = (self.kind as u8, self.tail.is_some().into());
-        put(&mut front, 2, self.tail.unwrap_or(0).to_le_bytes());
-        put(&mut front, 10, (self.member.len() as u32).to_le_bytes());
-        put(&mut front, 14, (self.second.len() as u32).to_le_bytes());
+        put(front, 2, self.tail.unwrap_or(0).to_le_bytes());
+        put(front, 10, (self.member.len() as u32).to_le_bytes());
+        put(front, 14, (self.second.len() as u32).to_le_bytes());
         if let Some(place) = &self.place {
             write_place(place, &mut front[PLACE_AT..]);
         }
-        front
     }
 
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.front());
+        let mut front = [0; FRONT_BYTES];
+        self.write_front(&mut front);
+        out.extend_from_slice(&front);
         out.extend_from_slice(self.member);
         out.extend_from_slice(self.second);
     }
@@ -118,7 +127,8 @@ impl<'a> Op<'a> {
             second: &texts[member..],
             tail: (bytes[1] != 0).then(|| u64_at(bytes, 2)),
             added: 0,
-            place: read_place(&bytes[PLACE_AT..FRONT_BYTES]),
+            place: read_place(&bytes[PLACE_AT..KEYED_AT]),
+            keyed: (bytes[1] == HAS_KEYED).then(|| read_keyed(&bytes[KEYED_AT..])),
         };
         (op, rest)
     }
@@ -147,6 +157,22 @@ fn read_place(bytes: &[u8]) -> Option<Place> {
         end: spot(end),
         hash: u64_at(bytes, 14),
     })
+}
+
+/// Writes a spot into the front of an operation.
+fn write_keyed(spot: Spot, front: &mut [u8]) {
+    front[1] = HAS_KEYED;
+    put(front, KEYED_AT, spot.page.to_le_bytes());
+    put(front, KEYED_AT + 4, (spot.index as u16).to_le_bytes());
+    put(front, KEYED_AT + 6, spot.child.to_le_bytes());
+}
+
+fn read_keyed(bytes: &[u8]) -> Spot {
+    Spot {
+        page: u32_at(bytes, 0),
+        index: u16_at(bytes, 4),
+        child: u16_at(bytes, 6) as u16,
+    }
 }
 
 /// Operations that are to be applied, the last one of each member.
@@ -220,11 +246,7 @@ impl Pending {
                 .write(&mut bytes);
                 self.bytes.extend_from_slice(&bytes);
             }
-            _ => {
-                self.bytes.extend_from_slice(&op.front());
-                self.bytes.extend_from_slice(op.member);
-                self.bytes.extend_from_slice(op.second);
-            }
+            _ => self.append(op),
         }
         let range = start..self.bytes.len();
         self.added += op.added;
@@ -237,6 +259,22 @@ impl Pending {
                 self.note_in_table(op.member);
             }
         }
+    }
+
+    fn append(&mut self, op: &Op<'_>) {
+        let mut bytes = [0; SHORT_BYTES];
+        let (front, texts) = bytes.split_first_chunk_mut().expect("a front is short");
+        op.write_front(front);
+        let (member, second) = (op.member.len(), op.second.len());
+        if self.bytes.is_empty() && member + second <= texts.len() {
+            texts[..member].copy_from_slice(op.member);
+            texts[member..member + second].copy_from_slice(op.second);
+            self.bytes = SmallVec::from_buf_and_len(bytes, FRONT_BYTES + member + second);
+            return;
+        }
+        self.bytes.extend_from_slice(front);
+        self.bytes.extend_from_slice(op.member);
+        self.bytes.extend_from_slice(op.second);
     }
 
     fn find_at(&self, place: usize) -> Option<Op<'_>> {
@@ -270,14 +308,15 @@ impl Pending {
 
     /// Bytes that the operations need behind the value's end, where tails have these keys in the
     /// second tree.
-    pub(crate) fn bytes(&self, view: &View<'_>, key_of: fn(u64) -> [u8; 8]) -> usize {
+    pub(crate) fn bytes(&mut self, view: &View<'_>, key_of: fn(u64) -> [u8; 8]) -> usize {
         match self.may_grow {
             true => self.plan(view, key_of).bytes(view),
             false => 0,
         }
     }
 
-    fn plan(&self, view: &View<'_>, key_of: fn(u64) -> [u8; 8]) -> Plan {
+    fn plan(&mut self, view: &View<'_>, key_of: fn(u64) -> [u8; 8]) -> Plan {
+        let mut keyed = None;
         let mut plan = match self.ops.len() {
             1 => Plan::single(),
             _ => Plan::default(),
@@ -310,7 +349,12 @@ impl Pending {
                 let spot = view.spot_of(key_of(tail), op.member);
                 let at = (Tree::Second, spot, false);
                 plan.add(view, at, [op.member, &[]], false);
+                keyed = Some(spot).filter(|_| place.found.is_none());
             }
+        }
+        if let ([op], Some(spot)) = (&self.ops[..], keyed) {
+            // A new member makes no page of the second tree move before it gets there.
+            write_keyed(spot, &mut self.bytes[op.start..]);
         }
         plan
     }

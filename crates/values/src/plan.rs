@@ -96,7 +96,15 @@ impl Plan {
 
     /// Bytes that the value needs behind its end.
     #[must_use]
+    #[inline]
     pub fn bytes(self, view: &View<'_>) -> usize {
+        match self.nodes.is_empty() {
+            true => self.parts * PAGE_BYTES,
+            false => self.bytes_of_nodes(view),
+        }
+    }
+
+    fn bytes_of_nodes(self, view: &View<'_>) -> usize {
         let mut pages = self.parts;
         let mut level = self.nodes;
         while !level.is_empty() {

@@ -286,8 +286,8 @@ impl<'v> Set<'v> {
 
     /// Adds a member; whether it is new. One that is there keeps its deadline.
     pub fn add(&mut self, member: &[u8]) -> bool {
-        let built = self.place_built(member);
-        let is_there = match built {
+        let place = self.place_of(member);
+        let is_there = match place {
             Some(place) => place.found.is_some(),
             None => self.has(member),
         };
@@ -305,17 +305,17 @@ impl<'v> Set<'v> {
         match members {
             Members::Packed(packed) => packed.push(member, &[&[]; 3]),
             members => members.apply(&Op {
-                place: built,
+                place,
                 ..Op::put(member, &[], None, true)
             }),
         }
         true
     }
 
-    /// Where a member is, or would be, in pages that are made anew.
-    fn place_built(&self, member: &[u8]) -> Option<Place> {
+    /// Where a member is, or would be, in pages, if nothing is pending for it.
+    fn place_of(&self, member: &[u8]) -> Option<Place> {
         match &self.held {
-            Held::Plain(members) => members.look_up_built(member),
+            Held::Plain(members) => members.place_of(member),
             Held::Timed(_) => None,
         }
     }
@@ -474,9 +474,9 @@ impl<'v> Collection<'v> for Set<'v> {
         }
     }
 
-    fn finish(self, scratch: &mut Vec<u8>) -> Change {
+    fn finish(mut self, scratch: &mut Vec<u8>) -> Change {
         let members = match self.held {
-            Held::Plain(members) => members,
+            Held::Plain(ref mut members) => members,
             Held::Timed(hash) => return finish_timed(hash, scratch),
         };
         if let Some(copy) = members.bytes_to_repack() {

@@ -7,11 +7,12 @@ use std::cmp::Ordering;
 use std::ops::Range;
 
 use cellar_engine::{Apply, Change, Deadline, Instant, Kind, ValueBytes};
+use smallvec::SmallVec;
 
 use crate::bytes::u64_at;
 use crate::collection::{Collection, Family, Members, Rules, SORTED_SET, apply_all, store};
 use crate::edit::Edit;
-use crate::entry::{Entry, Form};
+use crate::entry::{Entry, Form, SHORT_BYTES};
 use crate::ordered::{key_score, score_key};
 use crate::packed::{self, Packed, Shape};
 use crate::pending::{Op, OpKind};
@@ -53,7 +54,7 @@ impl Rules for Scored {
         match (old, new) {
             (Some(old), Some(new)) if old != new => edit.rekey(old, new, op.member),
             (Some(old), None) => edit.take_keyed(old, op.member),
-            (None, Some(new)) => edit.add_keyed(new, op.member),
+            (None, Some(new)) => edit.add_keyed_at(op.keyed, new, op.member),
             _ => {}
         }
     }
@@ -67,7 +68,8 @@ fn remove_ranks(edit: &mut Edit<'_, dyn ValueBytes + '_>, op: &Op<'_>) {
     for _ in 0..u64::from_le_bytes(count) {
         let view = edit.view();
         let spot = view.at(Tree::Second, first);
-        let member = view.bytes_of(view.entry(spot).text()).into_owned();
+        let member = view.bytes_of(view.entry(spot).text());
+        let member: SmallVec<[u8; SHORT_BYTES]> = SmallVec::from_slice(&member);
         edit.take(Tree::Second, spot);
         if let Some(spot) = edit.view().find(&member).found {
             edit.take(Tree::First, spot);
@@ -319,6 +321,7 @@ impl<'v> SortedSet<'v> {
             tail: Some(ranks.start as u64),
             added: -(count as isize),
             place: None,
+            keyed: None,
         });
     }
 }
@@ -366,7 +369,7 @@ impl<'v> Collection<'v> for SortedSet<'v> {
         self.members.is_heavy()
     }
 
-    fn finish(self, scratch: &mut Vec<u8>) -> Change {
+    fn finish(mut self, scratch: &mut Vec<u8>) -> Change {
         if let Some(copy) = self.members.bytes_to_repack() {
             let copy = View::of(&copy, Scored::FORMS);
             let mut packed: Packed<'_, Scored> = Packed::empty();

@@ -111,6 +111,7 @@ impl<'a> View<'a> {
     }
 
     /// The hash of a member in a leaf.
+    #[inline]
     fn hash_at(&self, node: Page<'a>, index: usize, hasher: &Hasher) -> u64 {
         match node.text(index, self.form(Tree::First)) {
             text if text.page.is_none() => hasher.hash(text.inline),
@@ -130,8 +131,9 @@ impl<'a> View<'a> {
         while low < high {
             let between = high - low;
             let guess = if steps < INTERPOLATIONS_MAX {
-                let share = hash.saturating_sub(least) as f64 / (most - least).max(1) as f64;
-                (share * between as f64) as usize
+                // The upper halves are precise enough, and their product fits.
+                let (part, whole) = (hash.saturating_sub(least) >> 32, (most - least) >> 32);
+                (part * between as u64 / (whole + 1)) as usize
             } else {
                 between / 2
             };
