@@ -118,6 +118,8 @@ class Maker:
         self.members = MEMBERS + names
         self.fields = FIELDS + names
         self.unix_s = int(time.time())
+        # Whether the other server is a Valkey.
+        self.beside_valkey = False
 
     def often(self, usual, odd, share=0.12):
         return self.choice(odd if self.random.random() < share else usual)
@@ -388,6 +390,83 @@ class Maker:
                     *self.some("WITHVALUES"),
                 ],
                 lambda: ["hscan", k(), "0", "COUNT", "1000", *self.match()],
+            ]
+        )()
+
+    def newer(self):
+        """Commands that Redis 7.0 lacks and Valkey 9.1 has."""
+        k, f, s = lambda: self.key("h"), lambda: self.choice(self.fields), lambda: self.key("s")
+        count = lambda words: self.often([str(words)], ["0", "-1", "x", str(words + 1)], 0.05)
+        conditions = lambda *words: [self.choice(words)] if self.random.random() < 0.4 else []
+
+        def fields(least=1):
+            named = [f() for _ in range(self.random.randint(least, 4))]
+            return ["FIELDS", count(len(named)), *named]
+
+        def pairs(named):
+            return [word for name in named for word in (name, self.value())]
+
+        def set_fields():
+            named = [f() for _ in range(self.random.randint(1, 3))]
+            return ["FIELDS", count(len(named)), *pairs(named)]
+
+        def set_keys():
+            named = self.keys("s")
+            return ["msetex", count(len(named)), *pairs(named)]
+
+        def polygon():
+            # Valkey finds only some of the members in an outline around half of the world.
+            corners = self.often([3, 4, 5], [2], 0.05)
+            middle = self.choice([place for place in PLACES if max(map(abs, place)) < 60])
+            shifts = [[self.random.uniform(-9, 9) for _ in range(2)] for _ in range(corners)]
+            places = ((middle[0] + east, middle[1] + north) for east, north in shifts)
+            return [count(corners), *(f"{angle:.4f}" for place in places for angle in place)]
+
+        retime = lambda: self.choice(["hexpire", "hpexpire", "hexpireat", "hpexpireat"])
+        unit = {"hexpire": "EX", "hpexpire": "PX", "hexpireat": "EXAT", "hpexpireat": "PXAT"}
+        times = ["httl", "hpttl", "hexpiretime", "hpexpiretime"]
+        expiry = lambda *extra: self.expiry(extra) if self.random.random() < 0.6 else []
+
+        def retimed():
+            name = retime()
+            condition, ttl = conditions("NX", "XX", "GT", "LT"), self.ttl(unit[name])
+            if condition in (["GT"], ["LT"]):
+                # No two are equal but for the moment at which they are counted from.
+                ttl = str(self.random.randrange(10**8, 10**9))
+            return [name, k(), ttl, *condition, *fields()]
+
+        return self.choice(
+            [
+                lambda: ["hset", k(), *pairs([f(), f(), f()])],
+                lambda: ["hset", k(), *pairs([f(), f(), f()])],
+                retimed,
+                retimed,
+                lambda: [self.choice(times), k(), *fields()],
+                lambda: [self.choice(times), k(), *fields()],
+                lambda: ["hpersist", k(), *fields()],
+                lambda: ["hgetex", k(), *expiry("PERSIST"), *fields()],
+                lambda: [
+                    *["hsetex", k(), *conditions("NX", "XX"), *conditions("FNX", "FXX")],
+                    *[*expiry("KEEPTTL"), *set_fields()],
+                ],
+                lambda: ["hgetdel", k(), *fields()],
+                lambda: ["hdel", k(), f()],
+                lambda: ["hincrby", k(), "n", self.integer()],
+                lambda: ["hgetall", k()],
+                lambda: ["hlen", k()],
+                lambda: ["set", s(), self.value()],
+                lambda: ["set", s(), self.value(), "IFEQ", self.value(), *self.some("GET")],
+                lambda: ["set", s(), self.value(), *self.expiry(), "IFEQ", self.value()],
+                lambda: ["delifeq", s(), self.value()],
+                lambda: [*set_keys(), *conditions("NX", "XX"), *expiry("KEEPTTL")],
+                lambda: [*set_keys()],
+                lambda: ["get", s()],
+                lambda: ["geoadd", self.key("g"), *self.placed(), *self.placed()],
+                lambda: [
+                    *["geosearch", self.key("g"), "BYPOLYGON", *polygon()],
+                    *self.some("WITHDIST", "WITHCOORD", "WITHHASH"),
+                ],
+                lambda: ["clusterscan", "0"],
             ]
         )()
 
@@ -986,7 +1065,7 @@ class Maker:
                 commands.append(["discard"])
             else:
                 commands.append(self.command(family))
-        commands = [fixed(args) for args in commands]
+        commands = [fixed(args, self.beside_valkey) for args in commands]
         return [sized(args) for args in commands] if self.elements else commands
 
     def fill(self, family):
@@ -1021,9 +1100,23 @@ def sized(args):
     return args
 
 
-def fixed(args):
+def fixed(args, beside_valkey):
     """The command without what chance alone would decide or what is another server's."""
     name = args[0].lower()
+    if beside_valkey and name == "lset" and args[2:3] and args[2].strip("-").isdigit() and len(args[2]) > 9:
+        # Valkey cuts the index to 32 bits.
+        return ["ping"]
+    words = {arg.upper() for arg in args}
+    reads_others = name in ("sort", "sort_ro") and bool({"BY", "GET"} & words) and "ALPHA" not in words
+    if beside_valkey and (reads_others or name in ("lpush", "rpush") and "" in args[2:]):
+        # SORT counts empty strings as zero; in Valkey they are errors.
+        return ["ping"]
+    if beside_valkey and name == "function" and "\r\n" in args:
+        # Valkey repeats it in an error, whose line it ends.
+        return ["ping"]
+    if beside_valkey and name == "lrem" and args[2:3] == ["-9223372036854775808"]:
+        # It is refused there.
+        return ["ping"]
     if name in ("zrank", "zrevrank") and len(args) != 3:
         # Later versions take WITHSCORE.
         return args[:2]
@@ -1062,6 +1155,10 @@ def fixed(args):
     if name == "zadd" and args[1:2] and args[1][:1] == "q" and set(args[2::2]) != {"0"}:
         return ["ping"]
     if name == "config" and ("*" in args or args[1:3] == ["get", ""]):
+        return ["ping"]
+    if name[:1] == "h" and "FIELDS" in args and (args[-1] in OPTIONS or args[1] == "FIELDS"):
+        # As in Redis 8.6 options may stand behind the fields; in Valkey they may not. And Valkey
+        # takes the word for a key as well as for itself.
         return ["ping"]
     if name == "shutdown" and args[1:2] != ["nosuch"]:
         return ["ping"]
