@@ -33,27 +33,29 @@ pub(crate) fn state(clock: Arc<dyn Clock>, memory_bytes: usize, unix_ms_at_zero:
 
 /// The same with these settings.
 pub(crate) fn state_of(settings: Settings, clock: Arc<dyn Clock>, unix_ms_at_zero: u64) -> State {
-    let cache = cache_of(&settings, clock);
+    let cache = cache_of(&settings, clock, None);
     let state = State::new(cache, settings, unix_ms_at_zero);
     state.connections.store(1, Ordering::Relaxed);
     state
 }
 
-/// A state with one thread and a small memory that runs by the clock of event loops.
+/// A state with one thread and a small memory that runs by the clock of event loops, and whose
+/// cache tells of changes.
 pub(crate) fn state_over(clock: LoopClock) -> State {
     let settings = Settings {
         memory_bytes: 8 << 20,
         threads: 1,
         ..Settings::default()
     };
-    let cache = cache_of(&settings, clock.engine());
     let observer = Arc::new(Observer::new(&settings));
+    let cache = cache_of(&settings, clock.engine(), Some(Arc::clone(&observer)));
     State::observed(cache, settings, clock, observer)
 }
 
-fn cache_of(settings: &Settings, clock: Arc<dyn Clock>) -> Cache {
+fn cache_of(settings: &Settings, clock: Arc<dyn Clock>, observer: Option<Arc<Observer>>) -> Cache {
     let config = Config {
         clock,
+        observer: observer.map(|observer| observer as Arc<dyn cellar_engine::Observer>),
         seed: Some(7),
         lease_ms: settings.lease_ms,
         keep: settings
