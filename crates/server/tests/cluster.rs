@@ -151,7 +151,8 @@ fn a_command_is_for_keys_of_one_slot() {
     assert!(reply.starts_with(script), "{reply}");
     nodes.client(0).check(&format!(
         "MGET {one} {other} => {cross}\nMSET {one} 1 {other} 2 => {cross}\n\
-         RENAME {one} {other} => {cross}\nSUNION {one} {other} => {cross}\n\
+         RENAME {one} {other} => {cross}\nZMOVE {one} {other} MIN => {cross}\n\
+         SUNION {one} {other} => {cross}\n\
          EVAL return(1) 2 {one} {other} => {cross}\nSSUBSCRIBE {one} {other} => {cross}\n\
          MSET {{{one}}}a 1 {{{one}}}b 2 => +OK\nMGET {{{one}}}a {{{one}}}b => [1, 2]\n\
          SORT {one} BY w_* => -ERR BY option of SORT denied in cluster mode.\n\

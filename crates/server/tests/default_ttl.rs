@@ -104,6 +104,9 @@ const RESP_STORES: &[(&str, Again)] = &[
     ("SADD x m;SDIFFSTORE k x y", Renews),
     ("ZADD k 1 m", Keeps),
     ("ZINCRBY k 1 m", Keeps),
+    ("ZADD x 1 m;ZMOVE x k MIN", Keeps),
+    ("ZADD x 1 m;ZMOVEMEMBER x k MEMBERS 1 m", Keeps),
+    ("ZADD x 1 m;BZMOVE x k MIN 0", Keeps),
 ];
 
 /// Commands that name the time to live of `k`, and what it has then; `None` is for ever.

@@ -1,4 +1,4 @@
-//! Several sorted sets at once over RESP: unions, intersections, differences, and ZMPOP.
+//! Several sorted sets at once over RESP: unions, intersections, differences, ZMPOP and ZMOVE.
 
 use crate::support::{daemon, resp};
 
@@ -87,6 +87,124 @@ fn the_first_set_that_has_members_gives_some() {
     let popped = Value::Array(vec![resp::bulk("z"), Value::Array(vec![pair])]);
     assert_eq!(client.run("ZMPOP 1 z MIN"), popped);
     assert_eq!(client.run("ZMPOP 1 z MIN"), Value::Null);
+}
+
+#[test]
+fn members_move_to_another_sorted_set_with_their_scores() {
+    check_alone(
+        "ZADD z 1 a 2 b 3 c 4 d 5 e => :5
+        ZADD to 9 a 7 x => :2
+        EXPIRE to 100 => :1
+        ZMOVE z to MIN => [[a, 1]]
+        ZMOVE z to MAX COUNT 2 => [[e, 5], [d, 4]]
+        ZRANGE to 0 -1 WITHSCORES => [a, 1, d, 4, e, 5, x, 7]
+        TTL to => :100
+        ZMOVE to z BYSCORE 4 (7 => [[d, 4], [e, 5]]
+        ZMOVE to z BYSCORE -inf +inf COUNT 1 => [[a, 1]]
+        ZMOVE to z BYSCORE 8 9 => nil
+        ZMOVE to z byscore -inf +inf => [[x, 7]]
+        EXISTS to => :0
+        ZRANGE z 0 -1 => [a, b, c, d, e, x]
+        ZMOVE z z MIN => nil
+        ZMOVE none z MIN => nil
+        BZMOVE z to MAX 0 COUNT 9 => [[x, 7], [e, 5], [d, 4], [c, 3], [b, 2], [a, 1]]
+        BZMOVE to to MIN 0 => nil
+        BZMOVE none none MIN 0 => nil
+        EXISTS z => :0
+        TTL to => :-1
+        MULTI => +OK
+        BZMOVE z to MIN 0 => +QUEUED
+        EXEC => [nil]",
+    );
+    check_alone(
+        "ZADD z 1 a 2 b 3 c 4 d => :4
+        ZADD to 9 a 7 x => :2
+        ZMOVEMEMBER z to NX MEMBERS 4 b nobody a b => [[b, 2]]
+        ZMOVEMEMBER z to xx members 3 d a x => [[a, 1]]
+        ZRANGE to 0 -1 WITHSCORES => [a, 1, b, 2, x, 7]
+        ZMOVEMEMBER z to XX MEMBERS 1 c => nil
+        ZMOVEMEMBER z z MEMBERS 1 c => nil
+        ZMOVEMEMBER none to MEMBERS 1 c => nil
+        ZMOVEMEMBER z new MEMBERS 3 d c d => [[d, 4], [c, 3]]
+        EXISTS z => :0
+        ZRANGE new 0 -1 => [c, d]",
+    );
+}
+
+#[test]
+fn a_move_that_is_asked_wrongly_or_too_large_changes_nothing() {
+    let wrong = "-WRONGTYPE Operation against a key holding the wrong kind of value";
+    let daemon = Daemon::start(&[]);
+    let mut client = Client::connect(&daemon);
+    client.check(&format!(
+        "ZADD z 1 a => :1
+        SET s text => +OK
+        ZMOVE z s MIN => {wrong}
+        ZMOVE s z MIN => {wrong}
+        ZMOVE s s MIN => {wrong}
+        ZMOVE none s MIN => nil
+        ZMOVEMEMBER z s MEMBERS 1 a => {wrong}
+        ZMOVEMEMBER s z MEMBERS 1 a => {wrong}
+        ZMOVE z to MID => -ERR syntax error
+        ZMOVE z to MIN COUNT => -ERR syntax error
+        ZMOVE z to MIN COUNT 1 COUNT 1 => -ERR syntax error
+        ZMOVE z to MIN COUNT 0 => -ERR count should be greater than 0
+        ZMOVE z to MIN COUNT -1 => -ERR count should be greater than 0
+        ZMOVE z to BYSCORE 1 => -ERR syntax error
+        ZMOVE z to BYSCORE x 1 => -ERR min or max is not a float
+        ZMOVE z to => -ERR wrong number of arguments for 'zmove' command
+        ZMOVEMEMBER z to MEMBERS 2 a => \
+         -ERR The `nummembers` parameter must match the number of arguments
+        ZMOVEMEMBER z to MEMBERS 0 a => -ERR Number of members must be a positive integer
+        ZMOVEMEMBER z to GT MEMBERS 1 a => \
+         -ERR Mandatory argument MEMBERS is missing or not at the right position
+        ZRANGE z 0 -1 => [a]"
+    ));
+    for member in 0..1_024 {
+        client.run(&format!("ZADD many {member} m{member}"));
+    }
+    let moved = client.run("ZMOVE many more MIN COUNT 1024");
+    assert!(matches!(moved, Value::Array(all) if all.len() == 1_024));
+    client.check(
+        "ZADD more 9 one => :1
+        ZMOVE more many BYSCORE -inf +inf => -ERR more than 1024 members cannot be moved at once
+        ZMOVE more many MAX COUNT 5000 => -ERR more than 1024 members cannot be moved at once
+        EXISTS many => :0
+        ZCARD more => :1025",
+    );
+}
+
+#[test]
+fn moves_are_published_and_answered_with_doubles_in_resp3() {
+    let daemon = Daemon::start(&["--notify-keyspace-events", "AKE"]);
+    let mut listener = Client::connect(&daemon);
+    listener.run("PSUBSCRIBE __keyevent@0__:*");
+    let mut client = Client::connect(&daemon);
+    for (command, events) in [
+        ("ZADD z 1 a 2 b 3 c 4 d 5 e", "zadd z"),
+        ("ZMOVE z to MIN", "zpopmin z, zadd to"),
+        ("ZMOVE z to MAX", "zpopmax z, zadd to"),
+        ("ZMOVE z to BYSCORE 2 2", "zrem z, zadd to"),
+        ("ZADD to 4 d", "zadd to"),
+        // The destination has it with this score.
+        ("ZMOVEMEMBER z to MEMBERS 1 d", "zrem z"),
+        ("ZMOVE z to BYSCORE 8 9", ""),
+        ("BZMOVE z to MIN 0", "zpopmin z, zadd to, del z"),
+    ] {
+        client.run(command);
+        for event in events.split(", ").filter(|event| !event.is_empty()) {
+            let Value::Array(message) = listener.read() else {
+                panic!("a message is an array");
+            };
+            let (channel, key) = (message[2].shown(), message[3].shown());
+            let channel = channel.strip_prefix("__keyevent@0__:").unwrap();
+            assert_eq!(format!("{channel} {key}"), event, "{command}");
+        }
+    }
+    client.run("HELLO 3");
+    let pair = Value::Array(vec![resp::bulk("a"), Value::Double("1".to_owned())]);
+    assert_eq!(client.run("ZMOVE to z MIN"), Value::Array(vec![pair]));
+    assert_eq!(client.run("ZMOVE none z MIN"), Value::Null);
 }
 
 #[test]

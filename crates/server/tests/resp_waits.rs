@@ -125,6 +125,11 @@ fn what_is_asked_wrongly_is_refused_as_redis_does() {
          BLMPOP 0 1 l UP => -ERR syntax error
          BLMPOP 0 1 l LEFT COUNT 0 => -ERR count should be greater than 0
          BZMPOP 0 1 z UP => -ERR syntax error
+         BZMOVE s z MIN 0 => -{WRONG}
+         BZMOVE none z UP 0 => -ERR syntax error
+         BZMOVE none z MIN x => -ERR timeout is not a float or out of range
+         BZMOVE none z BYSCORE 0 1 => -ERR syntax error
+         BZMOVE none z MIN 0 COUNT 0 => -ERR count should be greater than 0
          BLPOP l => -ERR wrong number of arguments for 'blpop' command"
     ));
     room.expect_nobody();
@@ -143,6 +148,7 @@ fn nothing_comes_and_each_form_of_nothing_is_redis_s() {
         "BZPOPMIN n 0.01",
         "BZPOPMAX n 0.01",
         "BZMPOP 0.01 1 n MIN",
+        "BZMOVE n m MIN 0.01",
     ];
     let mut stream = room.daemon.connect_resp();
     for (hello, expected) in [("", "*-1\r\n"), ("HELLO 3", "_\r\n")] {
@@ -194,65 +200,75 @@ fn the_oldest_comes_first_whatever_loop_it_is_on() {
     assert_eq!(room.host.run("LRANGE q 0 -1"), bulks(&["a", "b"]));
 }
 
+/// What fills `q`, who waits for it, and what that client gets.
+const FILLINGS: &[(&str, &str, &str)] = &[
+    ("LPUSH q x", "BLPOP q 0", "[q, x]"),
+    ("RPUSH q x", "BRPOP q 0", "[q, x]"),
+    ("RPUSH s x ; RENAME s q", "BLPOP q 0", "[q, x]"),
+    ("RPUSH s x ; RENAMENX s q", "BLPOP q 0", "[q, x]"),
+    ("RPUSH s x ; COPY s q", "BLPOP q 0", "[q, x]"),
+    ("RPUSH s x ; LMOVE s q LEFT LEFT", "BLPOP q 0", "[q, x]"),
+    ("RPUSH s x ; RPOPLPUSH s q", "BLPOP q 0", "[q, x]"),
+    ("RPUSH s x ; BLMOVE s q LEFT LEFT 0", "BLPOP q 0", "[q, x]"),
+    ("RPUSH s x ; BRPOPLPUSH s q 0", "BLPOP q 0", "[q, x]"),
+    ("MULTI ; RPUSH q x ; EXEC", "BLPOP q 0", "[q, x]"),
+    (
+        "EVAL redis.call('rpush','q','x') 0",
+        "BLMPOP 0 1 q LEFT",
+        "[q, [x]]",
+    ),
+    ("SELECT 2 ; RPUSH q x ; MOVE q 0", "BLPOP q 0", "[q, x]"),
+    (
+        "SELECT 2 ; RPUSH q x ; COPY q q DB 0",
+        "BLPOP q 0",
+        "[q, x]",
+    ),
+    ("SELECT 2 ; RPUSH q x ; SWAPDB 0 2", "BLPOP q 0", "[q, x]"),
+    ("RPUSH q x", "BLMOVE q to LEFT LEFT 0", "x"),
+    ("RPUSH q x", "BRPOPLPUSH q to 0", "x"),
+    ("ZADD q 1 x", "BZPOPMIN q 0", "[q, x, 1]"),
+    ("ZADD q 1 x", "BZMOVE q to MIN 0", "[[x, 1]]"),
+    ("ZADD s 1 x ; ZMOVE s q MIN", "BZPOPMIN q 0", "[q, x, 1]"),
+    ("ZADD s 1 x ; BZMOVE s q MAX 0", "BZPOPMIN q 0", "[q, x, 1]"),
+    (
+        "ZADD s 1 x ; ZMOVEMEMBER s q MEMBERS 1 x",
+        "BZPOPMIN q 0",
+        "[q, x, 1]",
+    ),
+    ("ZINCRBY q 1 x", "BZPOPMAX q 0", "[q, x, 1]"),
+    (
+        "ZADD s 1 x ; ZUNIONSTORE q 1 s",
+        "BZPOPMIN q 0",
+        "[q, x, 1]",
+    ),
+    (
+        "ZADD s 1 x ; ZINTERSTORE q 1 s",
+        "BZPOPMIN q 0",
+        "[q, x, 1]",
+    ),
+    ("ZADD s 1 x ; ZDIFFSTORE q 1 s", "BZPOPMIN q 0", "[q, x, 1]"),
+    (
+        "ZADD s 1 x ; ZRANGESTORE q s 0 -1",
+        "BZMPOP 0 1 q MAX",
+        "[q, [[x, 1]]]",
+    ),
+    ("ZADD s 1 x ; RENAME s q", "BZPOPMIN q 0", "[q, x, 1]"),
+    (
+        "GEOADD q 0 0 x",
+        "BZMPOP 0 1 q MIN",
+        "[q, [[x, 3377699720527872]]]",
+    ),
+    (
+        "GEOADD s 0 0 x ; GEOSEARCHSTORE q s FROMLONLAT 0 0 BYRADIUS 1 m",
+        "BZPOPMIN q 0",
+        "[q, x, 3377699720527872]",
+    ),
+];
+
 #[test]
 fn every_command_that_fills_a_key_wakes() {
-    let fillings = [
-        ("LPUSH q x", "BLPOP q 0", "[q, x]"),
-        ("RPUSH q x", "BRPOP q 0", "[q, x]"),
-        ("RPUSH s x ; RENAME s q", "BLPOP q 0", "[q, x]"),
-        ("RPUSH s x ; RENAMENX s q", "BLPOP q 0", "[q, x]"),
-        ("RPUSH s x ; COPY s q", "BLPOP q 0", "[q, x]"),
-        ("RPUSH s x ; LMOVE s q LEFT LEFT", "BLPOP q 0", "[q, x]"),
-        ("RPUSH s x ; RPOPLPUSH s q", "BLPOP q 0", "[q, x]"),
-        ("RPUSH s x ; BLMOVE s q LEFT LEFT 0", "BLPOP q 0", "[q, x]"),
-        ("RPUSH s x ; BRPOPLPUSH s q 0", "BLPOP q 0", "[q, x]"),
-        ("MULTI ; RPUSH q x ; EXEC", "BLPOP q 0", "[q, x]"),
-        (
-            "EVAL redis.call('rpush','q','x') 0",
-            "BLMPOP 0 1 q LEFT",
-            "[q, [x]]",
-        ),
-        ("SELECT 2 ; RPUSH q x ; MOVE q 0", "BLPOP q 0", "[q, x]"),
-        (
-            "SELECT 2 ; RPUSH q x ; COPY q q DB 0",
-            "BLPOP q 0",
-            "[q, x]",
-        ),
-        ("SELECT 2 ; RPUSH q x ; SWAPDB 0 2", "BLPOP q 0", "[q, x]"),
-        ("RPUSH q x", "BLMOVE q to LEFT LEFT 0", "x"),
-        ("RPUSH q x", "BRPOPLPUSH q to 0", "x"),
-        ("ZADD q 1 x", "BZPOPMIN q 0", "[q, x, 1]"),
-        ("ZINCRBY q 1 x", "BZPOPMAX q 0", "[q, x, 1]"),
-        (
-            "ZADD s 1 x ; ZUNIONSTORE q 1 s",
-            "BZPOPMIN q 0",
-            "[q, x, 1]",
-        ),
-        (
-            "ZADD s 1 x ; ZINTERSTORE q 1 s",
-            "BZPOPMIN q 0",
-            "[q, x, 1]",
-        ),
-        ("ZADD s 1 x ; ZDIFFSTORE q 1 s", "BZPOPMIN q 0", "[q, x, 1]"),
-        (
-            "ZADD s 1 x ; ZRANGESTORE q s 0 -1",
-            "BZMPOP 0 1 q MAX",
-            "[q, [[x, 1]]]",
-        ),
-        ("ZADD s 1 x ; RENAME s q", "BZPOPMIN q 0", "[q, x, 1]"),
-        (
-            "GEOADD q 0 0 x",
-            "BZMPOP 0 1 q MIN",
-            "[q, [[x, 3377699720527872]]]",
-        ),
-        (
-            "GEOADD s 0 0 x ; GEOSEARCHSTORE q s FROMLONLAT 0 0 BYRADIUS 1 m",
-            "BZPOPMIN q 0",
-            "[q, x, 3377699720527872]",
-        ),
-    ];
     let mut room = Room::open(&[]);
-    for (filling, waiting, expected) in fillings {
+    for &(filling, waiting, expected) in FILLINGS {
         assert_eq!(room.host.run("FLUSHALL"), ok());
         let mut waiter = room.wait(waiting);
         let mut writer = Client::connect(&room.daemon);

@@ -337,6 +337,8 @@ fn waits_of_changed_values() -> usize {
         "SADD set one => :",
         "SMOVE set set2 one => :",
         "LMOVE list list2 LEFT RIGHT => $",
+        "ZMOVE sorted sorted2 MAX COUNT 9 => *",
+        "ZMOVEMEMBER sorted sorted2 MEMBERS 1 one => *",
         "LMOVE list list RIGHT LEFT => $",
     ];
     let mut waited = 0;

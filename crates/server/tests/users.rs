@@ -246,6 +246,8 @@ fn a_user_of_some_keys_uses_no_others() {
          ZINTERSTORE app:z 2 app:y other => {KEY}
          ZRANGESTORE app:z other 0 -1 => {KEY}
          ZMPOP 2 app:z other MIN => {KEY}
+         ZMOVE app:z other MIN => {KEY}
+         ZMOVEMEMBER other app:z MEMBERS 1 a => {KEY}
          GEORADIUS app:g 1 1 1 m STORE other => {KEY}
          GEORADIUSBYMEMBER app:g m 1 m COUNT 1 StoreDist other => {KEY}
          GEOSEARCHSTORE other app:g FROMLONLAT 1 1 BYRADIUS 1 m => {KEY}

@@ -97,11 +97,11 @@ needs! {
         Hset Hmset Hsetnx Hdel Hincrby Hincrbyfloat Hexpire Hpexpire Hexpireat Hpexpireat
         Hpersist Hgetex Hsetex Hgetdel
         Lpush Rpush Lpushx Rpushx Lpop Rpop Ltrim Lset Linsert Lrem Lmove Lmovem Rpoplpush Lmpop
-        Blpop Brpop Blmove Blmovem Brpoplpush Blmpop Bzpopmin Bzpopmax Bzmpop
+        Blpop Brpop Blmove Blmovem Brpoplpush Blmpop Bzpopmin Bzpopmax Bzmpop Bzmove
         Sadd Srem Spop Smove Sunionstore Sinterstore Sdiffstore
         Sexpire Spexpire Sexpireat Spexpireat Spersist Saddex
         Zadd Zrem Zincrby Zremrangebyscore Zremrangebyrank Zremrangebylex Zpopmin Zpopmax
-        Zmpop Zrangestore Zunionstore Zinterstore Zdiffstore
+        Zmpop Zmove Zmovemember Zrangestore Zunionstore Zinterstore Zdiffstore
         Geoadd Geosearchstore Georadius Georadiusbymember;
     Hear: Subscribe Psubscribe Ssubscribe PubsubNumsub PubsubShardnumsub;
     Send: Publish Spublish;

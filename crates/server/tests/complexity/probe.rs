@@ -588,6 +588,7 @@ impl Bench {
                 "{keys9k}" => many(args.min(9_600), &|place| format!("key:{place}")),
                 "{missing9k}" => many(args.min(9_600), &|place| format!("no:{place}")),
                 "{fields8k}" => many(16_000, &|place| format!("m{}", place / 2 * 13)),
+                "{members1k}" => many(1_024, &|place| format!("m{}", place * 7)),
                 "{fields16k}" => many(16_000, &|place| format!("m{}", place * 7)),
                 "{4k}" => many(4_000, &|place| format!("no:{place}")),
                 "{pairs15k}" => many(args.min(15_800), &|place| format!("key:{place}")),

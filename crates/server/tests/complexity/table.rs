@@ -274,6 +274,12 @@ pub(crate) const RESP: &[Row] = resp_rows! {
     "blmove blmovem brpoplpush": "two lists that somebody reads whole meanwhile",
         "one copy of each; one step",
         ["BLMOVE copy:list moved LEFT RIGHT 0"];
+    "zmove zmovemember bzmove": "1,024 members of a large sorted set",
+        "more are refused; 64 KiB of reply per step",
+        ["COPY sorted zfrom REPLACE ; ZMOVE zfrom zto MIN COUNT 1024",
+         "COPY sorted zfrom REPLACE ; ZMOVE zfrom copy:sorted MAX COUNT 1024",
+         "ZMOVE copy:sorted zto BYSCORE -inf +inf", "BZMOVE copy:sorted zto MIN 0 COUNT 1024",
+         "COPY sorted zfrom REPLACE ; ZMOVEMEMBER zfrom zto MEMBERS 1024 {members1k}"];
     "subscribe unsubscribe psubscribe punsubscribe ssubscribe sunsubscribe":
         "names until they are too many",
         "4 MiB a client, 512 bytes, its name and what a pattern becomes for each; 4,095 patterns \

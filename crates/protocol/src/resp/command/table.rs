@@ -370,6 +370,11 @@ commands! {
     Zmpop "zmpop" -4 [WRITE MOVABLEKEYS] COUNTED SortedSet "7.0.0"
         "Removes and returns members of the first non-empty sorted set."
         "O(N)+O(M*log(K)) for N keys and M members removed from a set of K";
+    Zmove "zmove" -4 [WRITE DENYOOM] TWO SortedSet "8.12.0"
+        "Moves members with the lowest or highest scores, or by score, to another sorted set."
+        "O(log(N)) for each member moved";
+    Zmovemember "zmovemember" -6 [WRITE DENYOOM] TWO SortedSet "8.12.0"
+        "Moves members to another sorted set." "O(log(N)) for each member moved";
     Bzpopmin "bzpopmin" -3 [WRITE FAST BLOCKING] ALL_BUT_LAST SortedSet "5.0.0"
         "Removes and returns the lowest member of the first non-empty sorted set, or blocks."
         "O(N*log(N)) for N keys, and O(log(M)) for each element returned";
@@ -379,6 +384,9 @@ commands! {
     Bzmpop "bzmpop" -5 [WRITE BLOCKING MOVABLEKEYS] COUNTED_SECOND SortedSet "7.0.0"
         "Removes and returns members of the first non-empty sorted set, or blocks."
         "O(N*log(N)) for N keys, and O(log(M)) for each element returned";
+    Bzmove "bzmove" -5 [WRITE DENYOOM BLOCKING] TWO SortedSet "8.12.0"
+        "Moves members with the lowest or highest scores to another sorted set, or blocks."
+        "O(log(N)) for each member moved";
     Zunion "zunion" -3 [READONLY MOVABLEKEYS] COUNTED SortedSet "6.2.0"
         "Lists the members of any of the sorted sets."
         "O(N*M) for N members and M sets, and O(K*log(K)) for the K members of the result";

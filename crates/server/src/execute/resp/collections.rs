@@ -15,6 +15,7 @@ pub(super) mod sorted_ranges;
 mod sorted_store; // results on their way into a sorted set
 pub(super) mod sorted_algebra;
 pub(super) mod sorted_sets;
+pub(super) mod sorted_moves;
 pub(super) mod geo;
 mod geo_request; // what a search asks for
 pub(super) mod geo_search;

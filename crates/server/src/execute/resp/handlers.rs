@@ -7,10 +7,12 @@ use super::call::{Call, Outcome};
 use super::client::{self, connection, echo, tracking};
 use super::collections::{
     geo, geo_search, hash_expiry, hashes, list_moves, lists, set_algebra, set_expiry, sets,
-    sorted_algebra, sorted_ranges, sorted_sets,
+    sorted_algebra, sorted_moves, sorted_ranges, sorted_sets,
 };
 use super::dumps::{self, restore};
-use super::keys::{self, cluster_scan, deadlines, flush, listing, object, rename, scan, sort};
+use super::keys::{
+    self, cluster_scan, deadlines, flush, listing, object, rename, scan, sort,
+};
 use super::strings::{
     self, bit_counts, bit_fields, bit_operations, bits, digest, getex, hyperloglog, increx, lcs,
     leases, mset, numbers, ranges, setex,
@@ -152,6 +154,8 @@ handlers! {
     Zrangestore => sorted_algebra::zrangestore;
     Zintercard => sorted_algebra::zintercard;
     Zmpop => sorted_ranges::zmpop;
+    Zmove => sorted_moves::zmove;
+    Zmovemember => sorted_moves::zmovemember;
     Zpopmin Zpopmax => sorted_ranges::zpop;
     Zcount Zlexcount => sorted_ranges::zcount;
     Zrange Zrevrange Zrangebyscore Zrevrangebyscore Zrangebylex Zrevrangebylex
@@ -176,7 +180,7 @@ handlers! {
     Lmove Rpoplpush => list_moves::lmove;
     Lmovem => list_moves::lmovem;
     Lmpop => list_moves::lmpop;
-    Blpop Brpop Blmove Blmovem Brpoplpush Blmpop Bzpopmin Bzpopmax Bzmpop
+    Blpop Brpop Blmove Blmovem Brpoplpush Blmpop Bzpopmin Bzpopmax Bzmpop Bzmove
         => waiting::wait_for;
     Subscribe => channels::subscribe;
     Unsubscribe => channels::unsubscribe;

@@ -16,6 +16,7 @@ use super::call::{Call, Outcome};
 use super::collections::list_moves::{
     HowMany, Several, several, sides, try_move, try_move_several, try_pop_several,
 };
+use super::collections::sorted_moves::{Selection, try_move_sorted};
 use super::collections::sorted_ranges::{
     SeveralSorted, several_sorted, try_pop_one, try_pop_sorted,
 };
@@ -41,6 +42,8 @@ enum Aim {
     Member { is_max: bool },
     /// Some of a sorted set.
     Members(SeveralSorted),
+    /// The same, for another one.
+    MemberMoves(Selection<'static>),
 }
 
 /// What a command asks for.
@@ -86,6 +89,14 @@ impl Errand {
                     timeout_ms,
                 });
             }
+            Verb::Bzmove => {
+                let timeout_ms = timeout_ms(call, args[4])?;
+                return Ok(Errand {
+                    keys: 1..2,
+                    aim: Aim::MemberMoves(Selection::of_end(args[3], &args[5..])?),
+                    timeout_ms,
+                });
+            }
             verb => {
                 let last = args.len() - 1;
                 let aim = match verb {
@@ -108,7 +119,7 @@ impl Errand {
     fn kind(&self) -> WantedKind {
         match self.aim {
             Aim::Element(_) | Aim::Move | Aim::Moves(_) | Aim::Elements(_) => WantedKind::List,
-            Aim::Member { .. } | Aim::Members(_) => WantedKind::SortedSet,
+            Aim::Member { .. } | Aim::Members(_) | Aim::MemberMoves(_) => WantedKind::SortedSet,
         }
     }
 
@@ -124,6 +135,7 @@ impl Errand {
             Aim::Elements(several) => return try_pop_several(call, place, &several)?.transpose(),
             Aim::Member { is_max } => try_pop_one(call, place, is_max)?,
             Aim::Members(several) => return try_pop_sorted(call, place, &several)?.transpose(),
+            Aim::MemberMoves(selection) => return try_move_sorted(call, selection)?.transpose(),
         };
         Ok(is_done.then_some(Flow::Continue))
     }
@@ -172,10 +184,11 @@ fn timeout_ms(call: &Call<'_>, text: &[u8]) -> Result<Option<u64>, Failure> {
     Ok((ms > 0.0).then_some(ms as u64))
 }
 
-/// BLPOP, BRPOP, BLMOVE, BLMOVEM, BRPOPLPUSH, BLMPOP, BZPOPMIN, BZPOPMAX, BZMPOP.
+/// BLPOP, BRPOP, BLMOVE, BLMOVEM, BRPOPLPUSH, BLMPOP, BZPOPMIN, BZPOPMAX, BZMPOP, BZMOVE.
 pub(super) fn wait_for(call: &mut Call<'_>) -> Outcome {
     let errand = Errand::parse(call)?;
-    if matches!(errand.aim, Aim::Move | Aim::Moves(_)) || errand.keys.len() > 1 {
+    let moves = matches!(errand.aim, Aim::Move | Aim::Moves(_) | Aim::MemberMoves(_));
+    if moves || errand.keys.len() > 1 {
         // What others store in several of the keys as one step is seen so.
         return call.as_step(|call| look_or_wait(call, &errand));
     }

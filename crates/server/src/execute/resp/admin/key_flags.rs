@@ -53,7 +53,10 @@ pub(super) fn of_command(row: &Command) -> KeyFlags {
         | Verb::Rpoplpush
         | Verb::Blmove
         | Verb::Blmovem
-        | Verb::Brpoplpush => (TAKES, Some(PUTS_IN)),
+        | Verb::Brpoplpush
+        | Verb::Zmove
+        | Verb::Zmovemember
+        | Verb::Bzmove => (TAKES, Some(PUTS_IN)),
         _ => (of_all_keys(row), None),
     };
     KeyFlags { first, others }

@@ -28,11 +28,11 @@ impl Parts {
     pub(super) fn of(verb: Verb) -> Parts {
         use Verb::{
             Saddex, Sexpire, Sexpireat, Sexpiretime, Spersist, Spexpire, Spexpireat, Spexpiretime,
-            Spttl, Sttl,
+            Spttl, Sttl, Zmovemember,
         };
         match verb {
             Sexpire | Spexpire | Sexpireat | Spexpireat | Saddex | Sttl | Spttl | Sexpiretime
-            | Spexpiretime | Spersist => Parts::Members,
+            | Spexpiretime | Spersist | Zmovemember => Parts::Members,
             _ => Parts::Fields,
         }
     }
@@ -53,13 +53,18 @@ impl Parts {
 /// The parts of a command that has nothing but FIELDS or MEMBERS, their number and them behind its
 /// key.
 pub(super) fn names_only<'a>(call: &Call<'a>) -> Result<&'a [&'a [u8]], Failure> {
+    names_at(call, 2)
+}
+
+/// The parts of a command that has nothing else from an argument on.
+pub(super) fn names_at<'a>(call: &Call<'a>, at: usize) -> Result<&'a [&'a [u8]], Failure> {
     let parts = Parts::of(call.command.verb);
     let word = parts.word();
     let missing = || {
         let text = format!("ERR Mandatory argument {word} is missing or not at the right position");
         Failure::Text(text.into())
     };
-    let [_, _, said, number, names @ ..] = call.args else {
+    let [said, number, names @ ..] = &call.args[at..] else {
         return Err(missing());
     };
     if !said.eq_ignore_ascii_case(word.as_bytes()) {

@@ -18,7 +18,7 @@ use cellar_values::{SortedSet, SortedSets};
 
 /// What a range goes by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum By {
+pub(super) enum By {
     Rank,
     Score,
     Name,
@@ -26,7 +26,7 @@ enum By {
 
 /// One end of a range of scores or names.
 #[derive(Clone, Copy, Debug)]
-struct Bound<T> {
+pub(super) struct Bound<T> {
     at: T,
     /// Whether `at` itself lies outside.
     is_open: bool,
@@ -34,7 +34,7 @@ struct Bound<T> {
 
 /// The end of a range of names.
 #[derive(Clone, Copy, Debug)]
-enum Name<'a> {
+pub(super) enum Name<'a> {
     /// Before all names.
     First,
     /// Behind all names.
@@ -44,7 +44,7 @@ enum Name<'a> {
 
 /// A range, the lower end first.
 #[derive(Clone, Copy, Debug)]
-enum Ends<'a> {
+pub(super) enum Ends<'a> {
     /// Places; negative ones count from the end.
     Rank(i64, i64),
     Score(Bound<f64>, Bound<f64>),
@@ -52,7 +52,7 @@ enum Ends<'a> {
 }
 
 impl<'a> Ends<'a> {
-    fn parse(by: By, low: &'a [u8], high: &'a [u8]) -> Result<Ends<'a>, Failure> {
+    pub(super) fn parse(by: By, low: &'a [u8], high: &'a [u8]) -> Result<Ends<'a>, Failure> {
         Ok(match by {
             By::Rank => {
                 let place = |text| parse_integer(text).ok_or(Failure::NotInteger);
@@ -64,7 +64,7 @@ impl<'a> Ends<'a> {
     }
 
     /// The places of the members in the range.
-    fn places(self, set: &SortedSet<'_>, is_reverse: bool) -> Range<usize> {
+    pub(super) fn places(self, set: &SortedSet<'_>, is_reverse: bool) -> Range<usize> {
         let (start, end) = match self {
             Ends::Rank(first, last) => return places_by_rank(first, last, set.len(), is_reverse),
             Ends::Score(low, high) => (
@@ -393,36 +393,44 @@ pub(in crate::execute::resp) fn several_sorted(
     args: &[&[u8]],
     at: usize,
 ) -> Result<SeveralSorted, Failure> {
-    let positive = |text: &[u8], bad| {
-        let number = parse_integer(text).filter(|number| *number > 0);
-        let number = number.and_then(|number| usize::try_from(number).ok());
-        number.ok_or(Failure::text(bad))
-    };
     let keys = positive(args[at], "ERR numkeys should be greater than 0")?;
     let end_of_keys = (at + 1).saturating_add(keys);
     let rest = args.get(end_of_keys..).unwrap_or_default();
     let (end, options) = rest.split_first().ok_or(Failure::Syntax)?;
-    let is_max = match end.to_ascii_uppercase().as_slice() {
-        b"MIN" => false,
-        b"MAX" => true,
-        _ => return Err(Failure::Syntax),
-    };
-    let count = match options {
-        [] => 1,
-        [name, count, rest @ ..] if name.eq_ignore_ascii_case(b"COUNT") => {
-            let count = positive(count, "ERR count should be greater than 0")?;
-            if !rest.is_empty() {
-                return Err(Failure::Syntax);
-            }
-            count
-        }
-        _ => return Err(Failure::Syntax),
-    };
     Ok(SeveralSorted {
         keys: (at + 1, end_of_keys),
-        is_max,
-        count,
+        is_max: is_max(end)?,
+        count: count_option(options)?.unwrap_or(1),
     })
+}
+
+fn positive(text: &[u8], bad: &'static str) -> Result<usize, Failure> {
+    let number = parse_integer(text).filter(|number| *number > 0);
+    let number = number.and_then(|number| usize::try_from(number).ok());
+    number.ok_or(Failure::text(bad))
+}
+
+/// Reads MIN or MAX.
+pub(super) fn is_max(end: &[u8]) -> Result<bool, Failure> {
+    match end.to_ascii_uppercase().as_slice() {
+        b"MIN" => Ok(false),
+        b"MAX" => Ok(true),
+        _ => Err(Failure::Syntax),
+    }
+}
+
+/// Reads `[COUNT count]`, the last arguments.
+pub(super) fn count_option(options: &[&[u8]]) -> Result<Option<usize>, Failure> {
+    match options {
+        [] => Ok(None),
+        [name, count, rest @ ..] if name.eq_ignore_ascii_case(b"COUNT") => {
+            let count = positive(count, "ERR count should be greater than 0")?;
+            rest.is_empty()
+                .then_some(Some(count))
+                .ok_or(Failure::Syntax)
+        }
+        _ => Err(Failure::Syntax),
+    }
 }
 
 /// Takes members from the sorted set of a key and answers them with the key; none if there is none.
