@@ -187,6 +187,8 @@ const RESP_OTHERS: &[&str] = &[
     "bzpopmax",
     "bzmpop",
     "zpopmax",
+    // BLESS.
+    "clear",
     "flush",
     // Libraries of functions.
     "load",

@@ -255,6 +255,46 @@ fn first_word(command: &str) -> String {
 }
 
 #[test]
+fn bless_tells_which_databases_evict_nothing() {
+    let refused = "-ERR keys of this database may be evicted: store the key in a database of \
+                   --noeviction-databases\r\n";
+    let mut server = Server::new("3:1MiB");
+    let syntax = "-ERR syntax error\r\n";
+    let absent = "-ERR no such key\r\n";
+    for (command, answer) in [
+        ("SET k v", "+OK\r\n"),
+        ("BLESS GET k", "*0\r\n"),
+        ("BLESS GET none", absent),
+        ("BLESS SET k NO-EVICT", refused),
+        ("BLESS SET none NO-EVICT", absent),
+        ("BLESS SET k NONE", syntax),
+        ("BLESS CLEAR k no-evict", ":0\r\n"),
+        ("BLESS CLEAR none NO-EVICT", absent),
+        ("BLESS CLEAR k NONE", syntax),
+        ("BLESS SCAN 0 NO-EVICT", "*2\r\n$1\r\n0\r\n*0\r\n"),
+        ("SELECT 3", "+OK\r\n"),
+        ("SADD s a", ":1\r\n"),
+        ("BLESS SET s no-evict", ":0\r\n"),
+        ("BLESS GET s", "*1\r\n$8\r\nNO-EVICT\r\n"),
+        (
+            "BLESS CLEAR s NO-EVICT",
+            "-ERR a database of --noeviction-databases evicts no key\r\n",
+        ),
+        (
+            "BLESS SCAN 0 NO-EVICT COUNT 9",
+            "*2\r\n$1\r\n0\r\n*1\r\n$1\r\ns\r\n",
+        ),
+        ("BLESS SCAN 0 NO-EVICT COUNT", syntax),
+        ("BLESS SCAN 0 NONE", syntax),
+        ("BLESS SCAN x NO-EVICT", "-ERR invalid cursor\r\n"),
+    ] {
+        assert_eq!(server.send(command), answer, "{command}");
+    }
+    let stats = server.send("INFO stats");
+    assert!(stats.contains("\r\nblessed_keys:1\r\n"), "{stats}");
+}
+
+#[test]
 fn every_command_that_may_store_is_below() {
     let known: HashSet<String> = STORES.iter().map(|line| first_word(line)).collect();
     // Libraries of functions lie in no database.

@@ -72,14 +72,14 @@ needs! {
         CommandList
         MemoryDoctor MemoryStats
         Object Pubsub Script Function Client Acl Cluster Config Latency Memory Slowlog Module
-        Commandlog Hotkeys
+        Commandlog Hotkeys Bless
         ObjectHelp PubsubHelp ScriptHelp FunctionHelp ClientHelp AclHelp ClusterHelp CommandHelp
         ConfigHelp LatencyHelp MemoryHelp SlowlogHelp ModuleHelp CommandlogHelp
         HotkeysHelp;
     Read: Get Mget Strlen Getrange Substr Lcs Digest Getbit Bitcount Bitpos BitfieldRo Pfcount
         Exists Touch Ttl Pttl Expiretime Pexpiretime Type Randomkey Keys Scan Clusterscan Dbsize
         Watch SortRo Dump
-        ObjectEncoding ObjectFreq ObjectIdletime ObjectRefcount MemoryUsage
+        ObjectEncoding ObjectFreq ObjectIdletime ObjectRefcount MemoryUsage BlessGet BlessScan
         Hget Hmget Hgetall Hkeys Hvals Hexists Hlen Hstrlen Hrandfield Hscan
         Httl Hpttl Hexpiretime Hpexpiretime
         Smembers Sismember Smismember Scard Srandmember Sscan Sunion Sinter Sdiff Sintercard
@@ -93,7 +93,7 @@ needs! {
         Incr Decr Incrby Decrby Incrbyfloat Increx Delifeq Delex Getlease Setbit Bitop Bitfield
         Pfadd Pfmerge
         Del Unlink Expire Pexpire Expireat Pexpireat Persist Invalidate Rename Renamenx Copy Move
-        Sort Restore
+        Sort Restore BlessSet BlessClear
         Hset Hmset Hsetnx Hdel Hincrby Hincrbyfloat Hexpire Hpexpire Hexpireat Hpexpireat
         Hpersist Hgetex Hsetex Hgetdel
         Lpush Rpush Lpushx Rpushx Lpop Rpop Ltrim Lset Linsert Lrem Lmove Lmovem Rpoplpush Lmpop

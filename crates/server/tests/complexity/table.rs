@@ -132,6 +132,8 @@ pub(crate) const RESP: &[Row] = resp_rows! {
     "object object|encoding object|freq object|idletime object|refcount object|help":
         "a set of 128 members", "one pass over at most 512 members",
         ["OBJECT ENCODING set"];
+    "bless bless|set bless|clear bless|get bless|scan": "BLESS SCAN with COUNT 1000000000",
+        "16,384 keys a call", ["BLESS SCAN 0 NO-EVICT COUNT 1000000000"];
     "rename renamenx copy move": "a value of 24 MiB",
         "longer values are refused; copied 2 MiB per iteration before, then one step",
         ["COPY long copy REPLACE", "RENAME copy copied"];

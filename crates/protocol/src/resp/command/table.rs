@@ -138,6 +138,17 @@ commands! {
             "Returns 1 for a key that exists." "O(1)";
         ObjectHelp "help" 2 [LOADING STALE] NONE Generic "6.2.0" "Lists the subcommands." "O(1)";
     };
+    Bless "bless" -2 [] NONE Generic "8.12.0" "Tells which keys are never evicted." "O(1)" {
+        BlessSet "set" 4 [WRITE DENYOOM FAST DANGEROUS] SECOND Generic "8.12.0"
+            "Returns 0, or an error in a database that evicts." "O(1)";
+        BlessClear "clear" 4 [WRITE FAST DANGEROUS] SECOND Generic "8.12.0"
+            "Returns 0, or an error in a database that evicts nothing." "O(1)";
+        BlessGet "get" 3 [FAST] SECOND Generic "8.12.0"
+            "Returns NO-EVICT for a key of a database that evicts nothing." "O(1)";
+        BlessScan "scan" -4 [] NONE Generic "8.12.0"
+            "Lists the keys of a database that evicts nothing in steps."
+            "O(1) for each call, O(N) for all N keys";
+    };
     Hset "hset" -4 [WRITE DENYOOM FAST] ONE Hash "2.0.0" "Stores fields of a hash."
         "O(log(N)) for each member, in a collection of N";
     Hmset "hmset" -4 [WRITE DENYOOM FAST] ONE Hash "2.0.0"

@@ -11,7 +11,7 @@ use super::collections::{
 };
 use super::dumps::{self, restore};
 use super::keys::{
-    self, cluster_scan, deadlines, flush, listing, object, rename, scan, sort,
+    self, bless, cluster_scan, deadlines, flush, listing, object, rename, scan, sort,
 };
 use super::strings::{
     self, bit_counts, bit_fields, bit_operations, bits, digest, getex, hyperloglog, increx, lcs,
@@ -100,6 +100,10 @@ handlers! {
     ObjectFreq => object::freq;
     ObjectIdletime => object::idletime;
     ObjectRefcount => object::refcount;
+    BlessSet => bless::set;
+    BlessClear => bless::clear;
+    BlessGet => bless::get;
+    BlessScan => bless::scan;
     Dump => dumps::dump;
     Restore => restore::restore;
     Sort SortRo => sort::sort;
@@ -303,7 +307,7 @@ handlers! {
     ConfigHelp LatencyHelp MemoryHelp SlowlogHelp ModuleHelp CommandlogHelp HotkeysHelp
         => help::help;
     Object Pubsub Script Function Client Acl Cluster Config Latency Memory Slowlog Module Commandlog
-    Hotkeys
+    Hotkeys Bless
         => container;
 }
 

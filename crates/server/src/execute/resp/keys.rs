@@ -7,6 +7,7 @@ pub(super) mod deadlines; // when a key goes: EXPIRE, TTL
 pub(super) mod scan; // how keys are listed: SCAN, KEYS
 pub(super) mod cluster_scan; // CLUSTERSCAN: the keys of all nodes
 pub(super) mod listing;
+pub(super) mod bless; // keys that are never evicted
 pub(super) mod rename;
 pub(super) mod flush;
 pub(super) mod sort;

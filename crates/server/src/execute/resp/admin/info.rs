@@ -354,6 +354,8 @@ fn stats(facts: &InfoFacts<'_>, text: &mut InfoText) {
     let (channels, patterns) = (wide(channels), wide(patterns));
     let (keys, items, prefixes) = (wide(keys), wide(items), wide(prefixes));
     let errors: u64 = state.errors.counts().map(|(_, count)| count).sum();
+    let kept = state.cache.no_eviction_stats();
+    let blessed: u64 = kept.iter().map(|share| share.items).sum();
     text.fields([
         ("total_connections_received", totals.connections_total),
         ("total_commands_processed", commands),
@@ -383,6 +385,7 @@ fn stats(facts: &InfoFacts<'_>, text: &mut InfoText) {
     text.fields([
         ("expired_time_cap_reached_count", 0),
         ("evicted_keys", engine.evicted),
+        ("blessed_keys", blessed),
         ("evicted_clients", totals.connections_slow_closed),
         ("keyspace_hits", totals.get_hits),
         ("keyspace_misses", totals.get_misses),

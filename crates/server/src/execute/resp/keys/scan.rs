@@ -111,6 +111,7 @@ impl<'a> ScanRequest<'a> {
 }
 
 /// The part of a scan that one call shows.
+#[derive(Default)]
 pub(super) struct ScanPart {
     /// How many keys are shown.
     pub(super) shown: usize,
@@ -172,7 +173,7 @@ pub(super) fn part_of(call: &Call<'_>, cursor: ScanCursor, request: &ScanRequest
 }
 
 /// The cursor that a client sends; nothing is the beginning, as in Redis.
-fn cursor_of(text: &[u8]) -> Result<ScanCursor, Failure> {
+pub(super) fn cursor_of(text: &[u8]) -> Result<ScanCursor, Failure> {
     if text.is_empty() {
         return Ok(ScanCursor::START);
     }
