@@ -537,6 +537,53 @@ fn replies_of_transactions_whose_clients_have_gone_count_until_they_are_freed() 
     assert!(most <= 128 * MIB + 32 * MIB, "{}", most / MIB);
 }
 
+#[test]
+fn transactions_whose_replies_nobody_reads_stay_within_the_client_memory() {
+    let daemon = Daemon::spawn(&[
+        "--threads",
+        "2",
+        "--memory",
+        "64MiB",
+        "--client-memory",
+        "64MiB",
+    ]);
+    let mut owner = Client::connect(&daemon);
+    for number in 0..80 {
+        let key = format!("filler:{number}");
+        owner.call(&[b"SET", key.as_bytes(), &pattern(1, 1_000_000)]);
+    }
+    let fields: Vec<String> = (0..20_000).map(|one| format!("{one:040}")).collect();
+    for fields in fields.chunks(5_000) {
+        let words = fields.iter().flat_map(|one| [one.as_bytes(), b"value"]);
+        let added: Vec<&[u8]> = [&b"HSET"[..], b"h"].into_iter().chain(words).collect();
+        assert_eq!(owner.call(&added), Value::Integer(5_000));
+    }
+    let mut request = daemon::frame(&[b"MULTI"]);
+    request.extend(daemon::frame(&[b"HGETALL", b"h"]).repeat(40));
+    request.extend(daemon::frame(&[b"INCR", b"n"]));
+    request.extend(daemon::frame(&[b"EXEC"]));
+    forget_peak(daemon.id());
+    let mut unread: Vec<Client> = (0..60).map(|_| Client::connect(&daemon)).collect();
+    for (sent, pair) in unread.chunks_mut(2).enumerate() {
+        pair.iter_mut().for_each(|client| client.send_raw(&request));
+        let count = resp::bulk(&(2 * sent + 2).to_string());
+        wait_until("both are executed", || owner.run("GET n") == count);
+    }
+    let most = occupied_bytes(&daemon, "VmHWM");
+    assert!(most <= 160 * MIB, "{} MiB", most / MIB);
+    // Whoever reads gets as many as one transaction may have, as soon as others were closed for it.
+    let mut answered = || {
+        owner.send_raw(&request);
+        let replies: Vec<Value> = (0..43).map(|_| owner.read()).collect();
+        let Some(Value::Array(replies)) = replies.last() else {
+            panic!("no array");
+        };
+        let has_reply = |one: &&Value| matches!(one, Value::Array(_));
+        replies.iter().filter(has_reply).count()
+    };
+    wait_until("there is memory for the replies", || answered() >= 20);
+}
+
 /// Waits until so many clients are in blocking commands.
 fn wait_for_blocked(client: &mut Client, count: usize) {
     let line = format!("blocked_clients:{count}\r\n");

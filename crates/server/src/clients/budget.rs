@@ -7,6 +7,9 @@
 //! own ([`UNAUTHENTICATED_EIGHTHS`]); beyond it, and above the limit, they go before anybody else,
 //! on every loop.
 //!
+//! A reply that is made in one step counts while it grows ([`Budget::admits_reply`]); one that finds
+//! no memory has connections closed until the next one would.
+//!
 //! Invariant: inboxes alone never hold more than half of the limit.
 //! Tests: at the end of this file, tests/client_memory.rs.
 
@@ -15,8 +18,12 @@ use std::sync::{Mutex, PoisonError};
 
 use cellar_engine::exclude_from_heap_count;
 
+use crate::config::limits::{REPLY_BYTES_MAX, TURN_REPLY_BYTES_MAX};
+
 /// What stays when connections are closed for their memory, in eighths of the limit.
 const KEPT_EIGHTHS: usize = 7;
+/// What one turn may add before the next look at the limit, in eighths of it.
+const TURN_EIGHTHS: usize = 1;
 /// What unauthenticated connections may hold together, in eighths of the limit.
 const UNAUTHENTICATED_EIGHTHS: usize = 1;
 
@@ -40,6 +47,9 @@ struct LoopShare {
     connections: AtomicUsize,
     // Relaxed: a sum that orders nothing; a part of the one above.
     unauthenticated: AtomicUsize,
+    /// What the reply that is being made holds; no part of the connections' bytes yet.
+    // Relaxed: a sum that orders nothing.
+    growing: AtomicUsize,
     // Relaxed: a sum that orders nothing.
     inboxes: AtomicUsize,
     /// What clients have left behind that is not freed yet.
@@ -95,6 +105,9 @@ pub struct Budget {
     /// What was held at the last look for a fall.
     // Relaxed: as the peak.
     seen: AtomicUsize,
+    /// What has to be free for the next reply like one that found too little, until it is.
+    // Relaxed: a figure to compare with, which orders nothing.
+    wanted: AtomicUsize,
     /// Whether a client with much to read was sent more.
     // Relaxed: a hint, which orders nothing.
     has_slow_reader: AtomicBool,
@@ -119,6 +132,7 @@ impl Budget {
             parts: (0..loops).map(|_| LoopShare::default()).collect(),
             peak: AtomicUsize::new(0),
             seen: AtomicUsize::new(0),
+            wanted: AtomicUsize::new(0),
             has_slow_reader: AtomicBool::new(false),
             largest_ahead: Mutex::new(None),
         }
@@ -156,11 +170,12 @@ impl Budget {
     }
 
     /// Notes what the connections of a loop hold beside their inboxes, and how much of it
-    /// unauthenticated connections hold.
+    /// unauthenticated connections hold. A reply that was being made is a part of it.
     #[inline]
     pub fn set_connections(&self, index: usize, bytes: usize, of_unauthenticated: usize) {
         let part = &self.parts[index];
         part.connections.store(bytes, Ordering::Relaxed);
+        part.growing.store(0, Ordering::Relaxed);
         part.unauthenticated
             .store(of_unauthenticated, Ordering::Relaxed);
     }
@@ -214,6 +229,50 @@ impl Budget {
         largest.unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Notes what a reply holds that a loop is making; whether there is memory for it. If not, from
+    /// here on connections are closed until the next one finds some.
+    #[must_use]
+    pub fn admits_reply(&self, index: usize, bytes: usize) -> bool {
+        // Relaxed, here and below: sums that order nothing.
+        self.parts[index].growing.store(bytes, Ordering::Relaxed);
+        let growing = |part: &LoopShare| part.growing.load(Ordering::Relaxed);
+        let all_growing: usize = self.parts.iter().map(growing).sum();
+        let is_admitted = self.bytes() + all_growing <= self.bytes_max;
+        if !is_admitted {
+            let wanted = REPLY_BYTES_MAX.min(self.bytes_max / 2);
+            self.wanted.store(wanted, Ordering::Relaxed);
+        }
+        is_admitted
+    }
+
+    /// Notes that a loop makes no reply any more: it is written, or its connection holds it.
+    #[inline]
+    pub fn end_reply(&self, index: usize) {
+        let growing = &self.parts[index].growing;
+        if growing.load(Ordering::Relaxed) > 0 {
+            growing.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether a reply found too little memory, and the next one like it still would.
+    #[inline]
+    #[must_use]
+    pub fn is_wanting(&self) -> bool {
+        self.wanted.load(Ordering::Relaxed) > 0
+    }
+
+    /// What connections of one loop may come to hold before connections are closed for it.
+    #[inline]
+    #[must_use]
+    pub fn turn_bytes_max(&self) -> usize {
+        TURN_REPLY_BYTES_MAX.min(self.bytes_max / 8 * TURN_EIGHTHS)
+    }
+
+    /// What connections may hold at present.
+    fn connection_bytes_max(&self) -> usize {
+        self.bytes_max - self.wanted.load(Ordering::Relaxed)
+    }
+
     /// What a loop's clients may have left behind: what is more becomes no more than that and what
     /// was held when they left.
     #[must_use]
@@ -225,8 +284,11 @@ impl Budget {
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.peak.fetch_max(self.bytes(), Ordering::Relaxed);
-        self.present_bytes() > self.bytes_max
-            || self.unauthenticated_bytes() > self.unauthenticated_bytes_max()
+        let is_over = self.present_bytes() > self.connection_bytes_max();
+        if !is_over {
+            self.wanted.store(0, Ordering::Relaxed);
+        }
+        is_over || self.unauthenticated_bytes() > self.unauthenticated_bytes_max()
     }
 
     /// How many bytes of unauthenticated connections a loop has to let go now: what they hold above
@@ -238,8 +300,9 @@ impl Budget {
             self.parts[index].unauthenticated_bytes(),
         );
         let mut excess = 0;
-        if all > self.bytes_max {
-            excess = own.min(all - kept_of(self.bytes_max));
+        let bytes_max = self.connection_bytes_max();
+        if all > bytes_max {
+            excess = own.min(all - kept_of(bytes_max));
         }
         let (unauthenticated, most) = (
             self.unauthenticated_bytes(),
@@ -258,10 +321,11 @@ impl Budget {
     #[must_use]
     pub fn excess_of(&self, index: usize) -> usize {
         let all: usize = self.parts.iter().map(LoopShare::known_bytes).sum();
-        if all <= self.bytes_max {
+        let bytes_max = self.connection_bytes_max();
+        if all <= bytes_max {
             return 0;
         }
-        let kept = kept_of(self.bytes_max);
+        let kept = kept_of(bytes_max);
         let own = self.parts[index].known_bytes();
         let above_part = own.saturating_sub(kept / self.parts.len());
         above_part.min(all - kept)
@@ -411,6 +475,28 @@ mod tests {
         budget.release_ahead(first);
         hold(1, 40 * MIB);
         assert_eq!(budget.grant_ahead(second), AheadGrant::Now);
+    }
+
+    #[test]
+    fn a_reply_that_finds_no_memory_has_connections_closed_until_the_next_one_would() {
+        let budget = Budget::new(800, 2);
+        budget.set_connections(0, 300, 0);
+        budget.set_connections(1, 300, 0);
+        assert!(budget.admits_reply(0, 100) && budget.admits_reply(1, 100));
+        // Both together hold too much, though each alone would not.
+        assert!(!budget.admits_reply(0, 101));
+        budget.set_connections(0, 400, 0);
+        budget.set_connections(1, 300, 0);
+        assert!(budget.is_over());
+        assert!(budget.excess_of(0) > 0 && budget.excess_of(1) > 0);
+        budget.set_connections(0, 200, 0);
+        budget.set_connections(1, 200, 0);
+        assert!(!budget.is_over());
+        assert!(budget.admits_reply(0, 400));
+        assert!(!budget.admits_reply(1, 1));
+        // One that its client has read is no connection's.
+        budget.end_reply(0);
+        assert!(budget.admits_reply(1, 1));
     }
 
     #[test]

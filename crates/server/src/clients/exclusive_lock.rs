@@ -325,6 +325,12 @@ fn wait_until_outside(marks: &[LoopMark]) {
 }
 
 impl Pass<'_> {
+    /// Its event loop.
+    #[must_use]
+    pub fn index(&self) -> usize {
+        self.index
+    }
+
     /// Notes that a request of otherwise constant time had much to do, with a long value or with
     /// many keys: its time counts against its connection's share of the turn.
     #[inline]

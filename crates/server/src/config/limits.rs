@@ -45,6 +45,8 @@ pub const TURN_REPLY_BYTES_MAX: usize = 8 << 20;
 /// Longest reply that a command makes in one piece where the client chooses its length, and all
 /// replies of a transaction together.
 pub const REPLY_BYTES_MAX: usize = 32 << 20;
+/// A transaction whose replies take more needs free client memory for them.
+pub const CHECKED_REPLY_BYTES_MIN: usize = 1 << 20;
 /// Bytes that the arguments of a script or function may have together: they are copied to where it
 /// runs while nobody else is served, some 0.7 ms for each MiB.
 pub const SCRIPT_ARGUMENT_BYTES_MAX: usize = 4 << 20;

@@ -62,6 +62,10 @@ a reply and has received nothing of it gets an error first. All unauthenticated 
 may use an eighth of the limit. Each event loop logs this once a minute. Freed memory is returned to
 the operating system.
 
+The replies of a transaction above 1 MiB use what the limit has free. A command whose reply finds no
+memory returns an error in the transaction's reply, and its changes remain. The server then closes
+connections until the next transaction finds memory for its replies.
+
 Large values are received into, and sent from, the cache's own memory. Values that are being
 received use at most half of it. The server closes slow connections after `--write-timeout`, or
 after a second while such transfers use a quarter of the cache.

@@ -119,11 +119,21 @@ impl Worker {
         budget.set_ahead(self.index, self.ahead_bytes);
     }
 
-    /// Looks at the budget if the loop's connections hold more than at the last look.
+    /// Whether the loop's connections hold so much more than at the last look at the budget that no
+    /// further one is served before the next.
+    #[inline]
+    pub(super) fn has_grown_much(&self) -> bool {
+        self.held_bytes >= self.looked_at_bytes + self.common.state.budget.turn_bytes_max()
+    }
+
+    /// Looks at the budget if the loop's connections hold more than at the last look, or a reply
+    /// has found too little memory.
     #[inline]
     pub(super) fn check_budget(&mut self) {
+        self.common.state.budget.end_reply(self.index);
         self.looked_at_bytes = self.looked_at_bytes.min(self.held_bytes);
-        if self.held_bytes >= self.looked_at_bytes + LOOK_BYTES {
+        let has_grown = self.held_bytes >= self.looked_at_bytes + LOOK_BYTES;
+        if has_grown || self.common.state.budget.is_wanting() {
             self.looked_at_bytes = self.held_bytes;
             self.keep_to_budget();
         }

@@ -25,7 +25,7 @@ use super::run_queue::Turn;
 use super::share::{Shares, TimeSlice};
 use super::steps::{decode_spans, fetch_ahead, run};
 use crate::clients::client::Delivery;
-use crate::config::limits::{LONG_REQUEST_BYTES_MIN, TURN_REPLY_BYTES_MAX, WAITING_BYTES_MAX};
+use crate::config::limits::{LONG_REQUEST_BYTES_MIN, WAITING_BYTES_MAX};
 use crate::event_loop::connection::Input;
 use crate::execute::Context;
 use crate::net::mailbox::Home;
@@ -81,6 +81,9 @@ impl Worker {
                 self.receive(slot);
             }
             taken += 1;
+            if self.has_grown_much() {
+                break;
+            }
         }
         let served = match self.batch.spans.is_empty() {
             true => 0,
@@ -122,6 +125,7 @@ impl Worker {
         let now = Instant(self.now_ms);
         let mut paused = pause.in_force(now);
         let mut shares = Shares::new(time_slice, self.common.clock.us());
+        let most = self.common.state.budget.turn_bytes_max();
         let (mut next, mut replied_bytes) = (0, 0);
         loop {
             next = decode_spans(arena, spans, next, &self.common.state, &mut steps);
@@ -167,8 +171,10 @@ impl Worker {
                     paused = pause.in_force(now);
                 }
                 if span.stopped {
+                    // What is gathered for a reply counts as well.
                     replied_bytes += connection.output.waiting_bytes();
-                    if replied_bytes >= TURN_REPLY_BYTES_MAX {
+                    replied_bytes += connection.unfinished_bytes;
+                    if replied_bytes >= most {
                         served = step.span + 1;
                         spans.iter_mut().for_each(|span| span.stopped = true);
                         break;

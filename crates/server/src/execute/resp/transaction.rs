@@ -16,7 +16,8 @@ use super::session::{Session, note_queued};
 use super::session::queue::Transaction;
 use super::{run, scripts, slots};
 use crate::clients::exclusive_lock::ExclusiveReason;
-use crate::config::limits::REPLY_BYTES_MAX;
+use crate::config::limits::{CHECKED_REPLY_BYTES_MIN, REPLY_BYTES_MAX};
+use crate::execute::context::Context;
 use crate::execute::section::{Reach, Wish, keys_of};
 use crate::state::State;
 use crate::system::clock::Stopwatch;
@@ -170,13 +171,19 @@ impl<'t> KeysAhead<'t> {
     }
 }
 
-/// Runs all commands and answers as many as fit into one reply. The others are run as well, and
-/// their places in the answer say that theirs is left out. Nobody else is served meanwhile, so all
-/// of them have as long as one script; those behind are not run, and their places say so.
+/// Why a transaction answers no further commands.
+const TOO_LONG: &str = "ERR the replies before are too long";
+const TOO_LITTLE_MEMORY: &str =
+    "ERR the replies before need more memory than --client-memory has free";
+
+/// Runs all commands and answers as many as fit into one reply and into free client memory. The
+/// others are run as well, and their places in the answer say that theirs is left out. Nobody else
+/// is served meanwhile, so all of them have as long as one script; those behind are not run, and
+/// their places say so.
 fn run_queued(call: &mut Call<'_>, transaction: &Transaction) {
+    let first = call.output.bytes().len();
     call.reply().array(transaction.len());
-    let most = call.output.bytes().len() + REPLY_BYTES_MAX;
-    let (mut is_full, mut args) = (false, Vec::new());
+    let (mut left_out, mut args) = (None, Vec::new());
     let mut keys = KeysAhead::of(transaction, call);
     for place in 0..transaction.len() {
         let command = transaction.command(place, &mut args);
@@ -186,16 +193,32 @@ fn run_queued(call: &mut Call<'_>, transaction: &Transaction) {
             call.reply().error("ERR the commands before took too long");
             continue;
         }
-        if !(is_full && only_reads(command)) {
+        if left_out.is_none() || !only_reads(command) {
             let (session, context) = (&mut *call.session, call.context);
             run(command, &args, key, session, context, call.output);
-            is_full |= call.output.bytes().len() > most;
+            let bytes = call.output.bytes().len() - first;
+            left_out = left_out.or_else(|| why_left_out(call.context, bytes));
         }
-        if is_full {
+        if let Some(reason) = left_out {
             call.output.truncate(start);
-            call.reply().error("ERR the replies before are too long");
+            call.reply().error(reason);
         }
     }
+    if left_out.is_some() {
+        // What the last reply took counts for nobody.
+        call.output.bytes().shrink_to_fit();
+    }
+}
+
+/// Why a transaction whose replies have so many bytes answers no further commands, if so.
+fn why_left_out(context: Context<'_>, bytes: usize) -> Option<&'static str> {
+    if bytes > REPLY_BYTES_MAX {
+        return Some(TOO_LONG);
+    }
+    let budget = &context.state.budget;
+    let is_admitted =
+        bytes <= CHECKED_REPLY_BYTES_MIN || budget.admits_reply(context.pass.index(), bytes);
+    (!is_admitted).then_some(TOO_LITTLE_MEMORY)
 }
 
 /// Whether a command changes nothing that lasts.
