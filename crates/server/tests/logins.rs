@@ -350,20 +350,24 @@ const RIGHT_LOGINS: u64 = 20;
 /// Time in which a right login is let in.
 const LET_IN_US_MAX: u64 = 2_000_000;
 
-/// Has passwords guessed over and over, each from the next network, until all time is over; how
-/// many it were.
-fn guess_from_many_networks(address: SocketAddr) -> u64 {
+/// An address of a network from which passwords are guessed.
+fn guesser(number: u64) -> [u8; 4] {
+    let network = number % GUESSING_NETWORKS;
+    [127, 10 + (network / 200) as u8, (network % 200) as u8, 1]
+}
+
+/// Has passwords of so many users guessed over and over, each from the next network, until all time
+/// is over; how many it were.
+fn guess_from_many_networks(address: SocketAddr, users: u64) -> u64 {
     let (watch, mut open) = (Stopwatch::start(), VecDeque::new());
     let mut guesses = 0;
     while watch.us() < GUESSING_S * 1_000_000 {
-        let network = guesses % GUESSING_NETWORKS;
-        let from = [127, 10 + (network / 200) as u8, (network % 200) as u8, 1];
-        let password = format!("guess {guesses}");
+        let (name, password) = (format!("u{}", guesses % users), format!("guess {guesses}"));
         open.push_back(Visitor::at_address(
             address,
             Door::Resp,
-            from,
-            ("u0", &password),
+            guesser(guesses),
+            (&name, &password),
         ));
         // They wait for their answers for a while.
         if open.len() as u64 > GUESSING_NETWORKS {
@@ -378,7 +382,25 @@ fn guess_from_many_networks(address: SocketAddr) -> u64 {
 }
 
 #[test]
-fn right_logins_get_in_soon_while_hundreds_of_networks_guess_passwords() {
+fn right_logins_get_in_soon_while_hundreds_of_networks_guess_one_users_passwords() {
+    check_right_logins(1, |_| ());
+}
+
+#[test]
+fn right_logins_get_in_soon_while_networks_that_were_wrong_guess_everybodys_passwords() {
+    // Names that nobody can have are wrong at once, and count as any other.
+    let long = "n".repeat(65);
+    check_right_logins(RIGHT_LOGINS + 1, |daemon| {
+        for number in 0..GUESSING_NETWORKS {
+            let mut visitor = Visitor::at(daemon, Door::Resp, guesser(number), (&long, "x"));
+            assert_eq!(visitor.told().0, Told::Wrong);
+        }
+    });
+}
+
+/// Checks that each of many users gets in soon at its first login, while passwords of so many of
+/// them are guessed; `prepare` is done before.
+fn check_right_logins(guessed: u64, prepare: impl FnOnce(&Daemon)) {
     let users: Vec<String> = (0..=RIGHT_LOGINS)
         .map(|number| {
             let hash = cellar::auth::users::hash(format!("right {number}").as_bytes()).unwrap();
@@ -389,23 +411,17 @@ fn right_logins_get_in_soon_while_hundreds_of_networks_guess_passwords() {
     let [flag, path] = file.flags();
     let daemon = Daemon::spawn(&[&flag, &path, "--threads", "1"]);
     let address = Door::Resp.address(&daemon);
+    prepare(&daemon);
     let before = processor_time(daemon.id());
     let (guesses, waits_us) = std::thread::scope(|scope| {
-        let guessing = scope.spawn(|| guess_from_many_networks(address));
+        let guessing = scope.spawn(|| guess_from_many_networks(address, guessed));
         let mut waits_us = Vec::new();
         for number in 1..=RIGHT_LOGINS {
             // paced: right logins come all the while.
             std::thread::sleep(Duration::from_millis(
                 GUESSING_S * 1_000 / (RIGHT_LOGINS + 4),
             ));
-            let (watch, used) = (Stopwatch::start(), processor_time(daemon.id()));
-            let from = [127, 200, number as u8, 1];
-            let (name, password) = (format!("u{number}"), format!("right {number}"));
-            let mut visitor = Visitor::at(&daemon, Door::Resp, from, (&name, &password));
-            assert_eq!(visitor.told().0, Told::Right);
-            // What a busy machine gives to others does not count.
-            let used = processor_time(daemon.id()).saturating_sub(used);
-            waits_us.push(watch.us().min(used.as_micros() as u64));
+            waits_us.push(wait_of_right_login(&daemon, number));
         }
         (guessing.join().unwrap(), waits_us)
     });
@@ -417,6 +433,18 @@ fn right_logins_get_in_soon_while_hundreds_of_networks_guess_passwords() {
     assert!(longest_us < LET_IN_US_MAX, "{waits_us:?}");
     // One thread compares.
     assert!(processor.as_secs() <= GUESSING_S + 2, "{processor:?}");
+}
+
+/// How long the server lets a user wait at its first login, from a network of its own. What a busy
+/// machine gives to others does not count.
+fn wait_of_right_login(daemon: &Daemon, number: u64) -> u64 {
+    let (watch, used) = (Stopwatch::start(), processor_time(daemon.id()));
+    let from = [127, 200, number as u8, 1];
+    let (name, password) = (format!("u{number}"), format!("right {number}"));
+    let mut visitor = Visitor::at(daemon, Door::Resp, from, (&name, &password));
+    assert_eq!(visitor.told().0, Told::Right);
+    let used = processor_time(daemon.id()).saturating_sub(used);
+    watch.us().min(used.as_micros() as u64)
 }
 
 #[test]
