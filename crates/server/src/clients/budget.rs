@@ -7,8 +7,8 @@
 //! own ([`UNAUTHENTICATED_EIGHTHS`]); beyond it, and above the limit, they go before anybody else,
 //! on every loop.
 //!
-//! A reply that is made in one step counts while it grows ([`Budget::admits_reply`]); one that finds
-//! no memory has connections closed until the next one would.
+//! A reply that is made in one step counts while it grows ([`Budget::admits_reply`]); one that
+//! finds no memory has connections closed until the next one would.
 //!
 //! Invariant: inboxes alone never hold more than half of the limit.
 //! Tests: at the end of this file, tests/client_memory.rs.

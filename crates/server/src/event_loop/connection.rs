@@ -181,6 +181,11 @@ impl Connection {
         leftover.max(self.leftover.len()) + self.output.buffer_bytes()
     }
 
+    /// Bytes of replies that wait, and of what is gathered for one.
+    pub(crate) fn replied_bytes(&self) -> usize {
+        self.output.waiting_bytes() + self.unfinished_bytes
+    }
+
     /// Bytes that it has the server hold outside of the cache's memory.
     #[inline]
     pub(crate) fn held_beside(&self) -> usize {

@@ -171,9 +171,7 @@ impl Worker {
                     paused = pause.in_force(now);
                 }
                 if span.stopped {
-                    // What is gathered for a reply counts as well.
-                    replied_bytes += connection.output.waiting_bytes();
-                    replied_bytes += connection.unfinished_bytes;
+                    replied_bytes += connection.replied_bytes();
                     if replied_bytes >= most {
                         served = step.span + 1;
                         spans.iter_mut().for_each(|span| span.stopped = true);
