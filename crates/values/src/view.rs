@@ -7,6 +7,7 @@
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
+use std::ops::Range;
 
 use crate::bytes::{u32_at, u64_at};
 use crate::entry::{Entry, Form, Text};
@@ -387,18 +388,30 @@ impl<'a> View<'a> {
         if spot.page == NONE {
             return 0;
         }
-        let (mut rank, mut page) = (spot.index, spot.page);
+        let (mut rank, mut at) = (spot.index, spot);
         loop {
-            let up = self.page(page).up();
+            let up = self.page(at.page).up();
             if up == NONE {
                 return rank;
             }
-            let node = self.page(up);
-            let index = self.index_of(up, page);
-            let counts = (0..index).map(|index| node.count(index));
-            rank += counts.sum::<usize>();
-            page = up;
+            rank += self.count_before(up, self.index_in(up, at));
+            at = Spot::at(up, 0);
         }
+    }
+
+    /// How many entries are below the children of a node before this one; counted from the nearer
+    /// end.
+    fn count_before(&self, page: u32, index: usize) -> usize {
+        let node = self.page(page);
+        let count = |children: Range<usize>| children.map(|child| node.count(child)).sum::<usize>();
+        if index <= node.len() / 2 {
+            return count(0..index);
+        }
+        let total = match node.up() {
+            NONE => self.len(Tree::of(node.0[1])),
+            up => self.page(up).count(self.index_of(up, page)),
+        };
+        total - count(index..node.len())
     }
 
     /// The spot of the entry with a rank, or the spot after the last entry. Cost: O(log n), least

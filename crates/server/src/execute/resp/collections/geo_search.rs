@@ -221,9 +221,11 @@ impl Search {
         let most = (LOOKS_MAX / self.region.outline.cost()).max(1);
         let (mut run, mut left) = (Vec::new(), most);
         while let Some(range) = self.ranges.last_mut() {
-            for rank in range.by_ref().take(left) {
+            let members = set.iter_from(range.start).zip(range.clone());
+            for ((_, score), rank) in members.take(left) {
                 left -= 1;
-                let position = Position::of_score(set.at(rank).1);
+                range.start = rank + 1;
+                let position = Position::of_score(score);
                 if let Some(metres) = self.region.distance_m(position) {
                     // A value is shorter than 4 GiB.
                     let rank = rank as u32;

@@ -1,5 +1,6 @@
 //! Sorted ranges: members of a sorted set from one place, score or name to another.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use cellar_engine::{Handle, Key};
@@ -226,23 +227,31 @@ pub(in crate::execute::resp) fn zrange(call: &mut Call<'_>) -> Outcome {
     call.reply().array(if is_flat { shown * 2 } else { shown });
     let proto = call.session.proto;
     let mut indexes = skipped..skipped.saturating_add(shown);
+    if indexes.is_empty() {
+        return DONE;
+    }
     call.in_steps(move |_, output| {
         let set = SortedSet::view(&value);
         let mut reply = Reply::new(output.bytes(), proto);
         let full = reply.out.len() + STEP_BYTES;
-        for index in indexes.by_ref() {
-            let place = if options.is_reverse {
-                places.end - 1 - index
-            } else {
-                places.start + index
-            };
-            let (member, score) = set.at(place);
+        let (first, left) = (indexes.start, indexes.len());
+        let mut show = |(member, score): (Cow<'_, [u8]>, f64)| {
             append_member(&mut reply, &member, options.with_scores.then_some(score));
-            if reply.out.len() >= full {
-                return Progress::More;
-            }
+            indexes.start += 1;
+            reply.out.len() < full
+        };
+        // Whether all are shown is seen by how many are left.
+        let _ = if options.is_reverse {
+            let members = set.iter_back(places.end - first);
+            members.take(left).all(&mut show)
+        } else {
+            let members = set.iter_from(places.start + first);
+            members.take(left).all(&mut show)
+        };
+        match indexes.is_empty() {
+            true => Progress::Last,
+            false => Progress::More,
         }
-        Progress::Last
     })
 }
 
