@@ -25,6 +25,7 @@ mod crash;
 mod default_ttl;
 mod docs;
 mod drain;
+mod every_command;
 mod gathering;
 mod healthcheck;
 mod heir;

@@ -40,7 +40,7 @@ const TYPES: [(&str, &str); 4] = [
     ("sorted", "ZADD"),
 ];
 /// What stands behind a command's name where it is to answer all of a key.
-const FORMS: [&str; 14] = [
+pub(crate) const FORMS: [&str; 14] = [
     "KEY",
     "KEY none",
     "1 KEY",

@@ -91,6 +91,24 @@ pub(crate) fn rows(dialect: Dialect) -> Vec<Row> {
 }
 
 impl Row {
+    /// The request as its table asks for it.
+    pub(crate) fn plain(&self) -> Vec<u8> {
+        match &self.make {
+            Make::Resp(words, _) => {
+                let words: Vec<&[u8]> = words.iter().map(String::as_bytes).collect();
+                frame(&words)
+            }
+            Make::Inline => b"PING\r\n".to_vec(),
+            Make::Memcached(words, has_value) => {
+                let words = words.iter().map(|word| word.replace("<bytes>", "1"));
+                let words: Vec<String> = [self.name.clone()].into_iter().chain(words).collect();
+                let value = if *has_value { "1\r\n" } else { "" };
+                format!("{}\r\n{value}", words.join(" ")).into_bytes()
+            }
+            Make::Packet(_) | Make::Http(..) => self.request(Part::Last, Size::Bytes(1), b'1'),
+        }
+    }
+
     /// The request whose `part` consists of `size` bytes of `filler`.
     pub(crate) fn request(&self, part: Part, size: Size, filler: u8) -> Vec<u8> {
         match &self.make {
