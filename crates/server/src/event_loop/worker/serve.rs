@@ -122,8 +122,7 @@ impl Worker {
         let pass = self.common.state.exclusive_lock.enter(self.index);
         let context = Context::new(&self.common.state, &self.counters, &pass);
         let (cache, pause) = (&self.common.state.cache, &self.common.state.pause);
-        let now = Instant(self.now_ms);
-        let mut paused = pause.in_force(now);
+        let mut paused = pause.in_force(Instant(self.now_ms));
         let mut shares = Shares::new(time_slice, self.common.clock.us());
         let most = self.common.state.budget.turn_bytes_max();
         let (mut next, mut replied_bytes) = (0, 0);
@@ -168,7 +167,7 @@ impl Worker {
                 if !is_quick && (pass.take_heavy() | step.task.is_heavy()) {
                     span.stopped |= shares.note(step.span, self.common.clock.us());
                     // It may have begun a pause, or ended one.
-                    paused = pause.in_force(now);
+                    paused = pause.in_force(Instant(self.now_ms));
                 }
                 if span.stopped {
                     replied_bytes += connection.replied_bytes();
