@@ -280,7 +280,7 @@ pub(crate) const RESP: &[Row] = resp_rows! {
         "more are refused; 64 KiB of reply per step",
         ["COPY sorted zfrom REPLACE ; ZMOVE zfrom zto MIN COUNT 1024",
          "COPY sorted zfrom REPLACE ; ZMOVE zfrom copy:sorted MAX COUNT 1024",
-         "ZMOVE copy:sorted zto BYSCORE -inf +inf", "BZMOVE copy:sorted zto MIN 0 COUNT 1024",
+         "ZMOVE copy:sorted zto BYSCORE -inf +inf", "BZMOVE copy:sorted zto MIN 0.001 COUNT 1024",
          "COPY sorted zfrom REPLACE ; ZMOVEMEMBER zfrom zto MEMBERS 1024 {members1k}"];
     "subscribe unsubscribe psubscribe punsubscribe ssubscribe sunsubscribe":
         "names until they are too many",
