@@ -222,6 +222,10 @@ fn longest(client: &mut Client, row: &Row) -> Vec<u8> {
         return plain;
     }
     let blocks = command_of(row).is_some_and(|row| row.flags.has(Flags::BLOCKING));
+    // Commands before may have emptied what this one would wait for.
+    for (key, _) in KEYS {
+        client.run(&format!("COPY spare:{key} {key} REPLACE"));
+    }
     let mut best = (0, plain.clone());
     let mut try_one = |key: &str, request: Vec<u8>| {
         client.run(&format!("COPY spare:{key} {key} REPLACE"));
