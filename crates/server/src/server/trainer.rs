@@ -27,8 +27,10 @@ pub(crate) fn start(state: Arc<State>) -> io::Result<Ticker> {
     Ticker::start("cellar-trainer", PAUSE, move || {
         let stopwatch = Stopwatch::start();
         if let Some(users) = &state.users
-            && users_seen.replace(users.generation()) != Some(users.generation())
+            && let generation = users.generation()
+            && users_seen != Some(generation)
         {
+            users_seen = Some(generation);
             let all = users.all();
             let prefixes = all.iter().flat_map(|user| user.prefixes.iter().cloned());
             state.cache.set_private_prefixes(prefixes);
