@@ -57,6 +57,15 @@ impl Place {
         self.on(StateDir::open(&self.path).unwrap(), |_| {})
     }
 
+    /// Fills a cache and stops it; how many documents and other values it left.
+    fn leave_filled(&self) -> (usize, usize) {
+        let cache = self.open();
+        fill(&cache);
+        let before = there(&cache);
+        cache.checkpoint().unwrap().leave();
+        before
+    }
+
     /// The dictionaries' files.
     fn dictionaries(&self) -> Vec<PathBuf> {
         let entries = std::fs::read_dir(&self.path).unwrap();
@@ -141,12 +150,8 @@ fn compresses_on(cache: &Cache) -> bool {
 #[test]
 fn compressed_values_come_back_after_a_stop_and_after_a_kill() {
     let place = Place::new("stop");
-    let cache = place.open();
-    fill(&cache);
-    let before = there(&cache);
+    let before = place.leave_filled();
     assert!(before.0 > DOCUMENTS as usize / 2 && before.1 == OTHERS as usize);
-    cache.checkpoint().unwrap().leave();
-    drop(cache);
     for is_clean in [true, false, true, false] {
         let cache = place.open();
         let restored = cache.restored().unwrap();
@@ -167,11 +172,7 @@ fn compressed_values_come_back_after_a_stop_and_after_a_kill() {
 #[test]
 fn compressed_values_come_back_into_less_memory_and_more() {
     let place = Place::new("resized");
-    let cache = place.open();
-    fill(&cache);
-    let before = there(&cache);
-    cache.checkpoint().unwrap().leave();
-    drop(cache);
+    let before = place.leave_filled();
     let mut least = 0;
     // In half of the memory a dictionary would get no room; those that values need stay.
     for memory_bytes in [MEMORY_BYTES / 2, MEMORY_BYTES / 2, 2 * MEMORY_BYTES] {

@@ -506,16 +506,21 @@ fn who_sets_up_and_goes_on_and_on_leaves_no_more_than_may_be_left() {
     assert!(occupied_bytes(&daemon, "VmHWM") < 8 * limit);
 }
 
-#[test]
-fn replies_of_transactions_whose_clients_have_gone_count_until_they_are_freed() {
-    let daemon = Daemon::spawn(&[
+/// A server with two loops, 64 MiB of memory, and as much for clients.
+fn two_loops() -> Daemon {
+    Daemon::spawn(&[
         "--threads",
         "2",
         "--memory",
         "64MiB",
         "--client-memory",
         "64MiB",
-    ]);
+    ])
+}
+
+#[test]
+fn replies_of_transactions_whose_clients_have_gone_count_until_they_are_freed() {
+    let daemon = two_loops();
     let mut owner = Client::connect(&daemon);
     let members: Vec<String> = (0..20_000).map(|one| format!("{one:060}")).collect();
     for members in members.chunks(5_000) {
@@ -539,14 +544,7 @@ fn replies_of_transactions_whose_clients_have_gone_count_until_they_are_freed() 
 
 #[test]
 fn transactions_whose_replies_nobody_reads_stay_within_the_client_memory() {
-    let daemon = Daemon::spawn(&[
-        "--threads",
-        "2",
-        "--memory",
-        "64MiB",
-        "--client-memory",
-        "64MiB",
-    ]);
+    let daemon = two_loops();
     let mut owner = Client::connect(&daemon);
     for number in 0..80 {
         let key = format!("filler:{number}");
