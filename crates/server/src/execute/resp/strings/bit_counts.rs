@@ -102,13 +102,24 @@ fn count_ones(value: &[u8], bits: Range<usize>) -> i64 {
         return i64::from((value[first] & head & tail).count_ones());
     }
     let edges = (value[first] & head).count_ones() + (value[last] & tail).count_ones();
-    let (blocks, rest) = value[first + 1..last].as_chunks::<BLOCK_BYTES>();
-    let rest: u32 = rest.iter().map(|byte| byte.count_ones()).sum();
-    let blocks = match Wide::of_processor() {
-        Some(wide) => wide.run(|| count_blocks(blocks)),
-        None => count_blocks(blocks),
+    let between = &value[first + 1..last];
+    let between = match Wide::of_processor() {
+        Some(wide) => wide.run(|| count_bytes(between)),
+        None => count_bytes(between),
     };
-    blocks as i64 + i64::from(rest + edges)
+    between as i64 + i64::from(edges)
+}
+
+/// How many bits are set in bytes.
+#[inline(always)]
+fn count_bytes(bytes: &[u8]) -> u64 {
+    let (blocks, rest) = bytes.as_chunks::<BLOCK_BYTES>();
+    let (words, rest) = rest.as_chunks::<8>();
+    let words = words
+        .iter()
+        .map(|&word| u64::from_ne_bytes(word).count_ones());
+    let rest = rest.iter().map(|byte| byte.count_ones());
+    count_blocks(blocks) + u64::from(words.chain(rest).sum::<u32>())
 }
 
 /// Words that are added bit by bit, side by side: as many as two registers of any processor hold.
