@@ -200,6 +200,36 @@ fn many_members_are_searched_in_steps_and_come_in_order() {
 }
 
 #[test]
+fn a_search_of_any_size_finds_what_is_within() {
+    let daemon = Daemon::start(&[]);
+    let mut client = Client::connect(&daemon);
+    raster(&mut client, 20_000);
+    for middle in ["3 4", "-179.5 50", "179.99 -60"] {
+        let all = format!("GEOSEARCH earth FROMLONLAT {middle} BYRADIUS 30000 km ASC WITHDIST");
+        let Value::Array(all) = client.run(&all) else {
+            panic!("no array")
+        };
+        let places = all.iter().map(|one| match one {
+            Value::Array(pair) => (pair[0].shown(), pair[1].shown().parse::<f64>().unwrap()),
+            other => panic!("{other:?}"),
+        });
+        let places: Vec<(String, f64)> = places.collect();
+        for radius in [100, 400, 900, 2_000, 3_500] {
+            let search = format!("GEOSEARCH earth FROMLONLAT {middle} BYRADIUS {radius} km");
+            let within = places.iter().filter(|(_, km)| *km <= f64::from(radius));
+            let within: Vec<&str> = within.map(|(name, _)| &**name).collect();
+            let found = members(client.run(&format!("{search} ASC")));
+            assert_eq!(found, within, "{search}");
+            let mut unsorted = members(client.run(&search));
+            unsorted.sort_unstable();
+            let mut within = within;
+            within.sort_unstable();
+            assert_eq!(unsorted, within, "{search}");
+        }
+    }
+}
+
+#[test]
 fn searches_end_at_poles_and_go_over_the_date_line() {
     check_alone(
         "GEOADD g 179.9 0 east -179.9 0 west 0 85.05 north 0 -85.05 south => :4

@@ -134,6 +134,14 @@ pub(crate) enum Members<'v, S> {
     Built(Vec<u8>),
 }
 
+/// A member as a command sees it.
+pub(crate) struct Seen {
+    /// What stands behind its texts, if it is there.
+    pub(crate) tail: Option<Option<u64>>,
+    /// Where it is, or would be, in the pages, if nothing is pending for it.
+    pub(crate) place: Option<Place>,
+}
+
 /// How a type applies an operation, and what its trees are made of.
 pub(crate) trait Rules: Shape {
     const FORMS: [Form; 2];
@@ -197,6 +205,23 @@ impl<'v, S: Rules> Members<'v, S> {
         }
     }
 
+    /// A member of what is not packed, as the operations before this see it.
+    pub(crate) fn seen(&self, member: &[u8]) -> Seen {
+        if let Some(op) = self.pending().and_then(|pending| pending.find(member)) {
+            return Seen {
+                tail: (op.kind != OpKind::Remove).then_some(op.tail),
+                place: None,
+            };
+        }
+        let place = self.look_up(member);
+        let found = place.and_then(|place| place.found);
+        let tail = found.zip(self.view());
+        Seen {
+            tail: tail.map(|(spot, view)| view.entry(spot).tail()),
+            place,
+        }
+    }
+
     pub(crate) fn len(&self) -> usize {
         match self {
             Members::Packed(packed) => packed.len(),
@@ -236,10 +261,13 @@ impl<'v, S: Rules> Members<'v, S> {
         }
     }
 
-    /// Removes a member that is there.
-    pub(crate) fn remove(&mut self, member: &[u8]) {
+    /// Removes a member that is there, at this place if it is known.
+    pub(crate) fn remove(&mut self, member: &[u8], place: Option<Place>) {
         let Members::Packed(packed) = self else {
-            return self.apply(&Op::remove(member));
+            return self.apply(&Op {
+                place,
+                ..Op::remove(member)
+            });
         };
         if let Some(at) = packed.find(member).map(|entry| entry.at) {
             packed.remove(at);

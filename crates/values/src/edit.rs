@@ -268,12 +268,17 @@ impl<'v, V: ValueBytes + ?Sized> Edit<'v, V> {
         entry.bytes
     }
 
+    /// Whether a leaf has space for an entry of so many bytes.
+    pub(crate) fn has_space(&self, page: u32, bytes: usize) -> bool {
+        let node = self.view().page(page);
+        let slot = self.slot_of(node);
+        node.front().free_bytes(slot) >= bytes + slot
+    }
+
     /// Puts an entry into a leaf, which is split if it is full. The counts of its parents do not
     /// know of the entry yet unless the leaf was split; then they are one too small.
     fn place(&mut self, tree: Tree, spot: Spot, bytes: &[u8], tag: u16) -> Result<(), Collision> {
-        let form = self.forms[tree as usize];
-        let front = self.view().page(spot.page).front();
-        if front.free_bytes(form.slot) >= bytes.len() + form.slot {
+        if self.has_space(spot.page, bytes.len()) {
             self.put_in(spot.page, spot.index, bytes, tag);
             return Ok(());
         }
@@ -424,8 +429,7 @@ impl<'v, V: ValueBytes + ?Sized> Edit<'v, V> {
 
     /// Moves the entries of a node together.
     fn compact(&mut self, page: u32) {
-        let mut copy = [0; PAGE_BYTES];
-        copy.copy_from_slice(self.view().page(page).0);
+        let copy = self.view().page(page).copied();
         let node = Page(&copy);
         let items = items_of(node, self.forms[usize::from(node.0[1])]);
         self.write_node(
@@ -435,26 +439,32 @@ impl<'v, V: ValueBytes + ?Sized> Edit<'v, V> {
         );
     }
 
-    /// Writes a node with these entries.
+    /// Writes a node with these entries. What is free in it keeps the bytes that it has.
     pub(crate) fn write_node(&mut self, page: u32, front: Front, items: &[Item<'_>]) {
         let slot = match front.kind {
             Kind::Inner => CHILD_SLOT_BYTES,
             _ => self.forms[usize::from(front.tree)].slot,
         };
         let mut front = front;
-        let mut bytes = [0; PAGE_BYTES];
-        for (index, item) in items.iter().enumerate() {
+        front.entries = items.len();
+        let mut slots = vec![0; FRONT_BYTES + items.len() * slot];
+        for (item, bytes) in items
+            .iter()
+            .zip(slots[FRONT_BYTES..].chunks_exact_mut(slot))
+        {
             front.heap -= item.bytes.len();
-            bytes[front.heap..front.heap + item.bytes.len()].copy_from_slice(&item.bytes);
-            let at = FRONT_BYTES + index * slot;
-            bytes[at..at + 2].copy_from_slice(&(front.heap as u16).to_le_bytes());
-            if slot == 4 {
-                bytes[at + 2..at + 4].copy_from_slice(&item.tag.to_le_bytes());
+            put(bytes, 0, (front.heap as u16).to_le_bytes());
+            if slot == SLOT_BYTES_MAX {
+                put(bytes, 2, item.tag.to_le_bytes());
             }
         }
-        front.entries = items.len();
-        bytes[..FRONT_BYTES].copy_from_slice(&front.bytes());
-        self.write(page_at(page), &bytes);
+        slots[..FRONT_BYTES].copy_from_slice(&front.bytes());
+        let mut heap = Vec::with_capacity(PAGE_BYTES - front.heap);
+        for item in items.iter().rev() {
+            heap.extend_from_slice(&item.bytes);
+        }
+        self.write(page_at(page), &slots);
+        self.write(page_at(page) + front.heap, &heap);
     }
 }
 

@@ -15,7 +15,7 @@ use crate::bytes::{Varint, u32_at, u64_at, varint};
 /// that is too full by one entry into two.
 pub(crate) const INLINE_BYTES_MAX: usize = 2000;
 /// Entries up to this length are made without an allocation.
-pub(crate) const SHORT_BYTES: usize = 128;
+pub(crate) const SHORT_BYTES: usize = 256;
 /// Bytes of the page number that stands for a long text.
 const PAGE_NUMBER_BYTES: usize = 4;
 

@@ -57,13 +57,14 @@ impl Rules for Fields {
             }
             _ => return,
         }
-        if old != op.tail {
-            if let Some(old) = old {
-                edit.take_keyed(old.to_be_bytes(), op.member);
-            }
-            if let Some(new) = op.tail {
-                edit.add_keyed_at(op.keyed, new.to_be_bytes(), op.member);
-            }
+        // Long texts that were freed may have moved pages.
+        let keeps_pages = op.kind == OpKind::SetTail || place.found.is_none();
+        let keyed = op.keyed.filter(|_| keeps_pages);
+        match (old.map(Fields::key_of), op.tail.map(Fields::key_of)) {
+            (Some(old), Some(new)) if old != new => edit.rekey(old, new, keyed, op.member),
+            (Some(old), None) => edit.take_keyed(old, op.member),
+            (None, Some(new)) => edit.add_keyed_at(keyed, new, op.member),
+            _ => {}
         }
     }
 }

@@ -39,7 +39,7 @@ pub struct Position {
 
 /// A rectangle of the map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Cell {
+pub struct Cell {
     bits: u64,
     steps: u32,
 }
@@ -170,8 +170,23 @@ impl Cell {
         half & own & used | other
     }
 
+    /// Whether it has quarters: it is not a member's cell.
+    #[must_use]
+    pub fn is_divisible(self) -> bool {
+        self.steps < STEPS_MAX
+    }
+
+    /// Its four quarters in the order of their scores.
+    fn quarters(self) -> impl Iterator<Item = Cell> {
+        (0..4).map(move |quarter| Cell {
+            bits: self.bits << 2 | quarter,
+            steps: self.steps + 1,
+        })
+    }
+
     /// The scores of its members: from the first one on, below the second one.
-    fn scores(self) -> (f64, f64) {
+    #[must_use]
+    pub fn scores(self) -> (f64, f64) {
         let shift = 2 * (STEPS_MAX - self.steps);
         (
             (self.bits << shift) as f64,

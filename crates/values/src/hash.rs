@@ -23,7 +23,7 @@ pub use self::stored::{
     expired_with, first_deadline, first_living, item_deadline, names, own_deadline,
     own_deadline_place,
 };
-use crate::collection::{Collection, Expiring, Family, HASH, Members, Rules, store};
+use crate::collection::{Collection, Expiring, Family, HASH, Members, Rules, Seen, store};
 use crate::entry::Form;
 pub use crate::field::{Field, raw};
 use crate::field::{
@@ -212,13 +212,7 @@ impl<'v> Hash<'v> {
         if let Members::Packed(packed) = &self.members {
             return packed.find(name).map(|entry| Field::of(entry).deadline);
         }
-        let pending = self.members.pending();
-        if let Some(op) = pending.and_then(|pending| pending.find(name)) {
-            return (op.kind != OpKind::Remove).then(|| deadline_of(op.tail));
-        }
-        let view = self.members.view()?;
-        let spot = self.members.look_up(name)?.found?;
-        Some(deadline_of(view.entry(spot).tail()))
+        self.members.seen(name).tail.map(deadline_of)
     }
 
     /// All fields, without what is pending.
@@ -340,10 +334,12 @@ impl<'v> Hash<'v> {
             }
             found.map(|(_, deadline)| deadline)
         } else {
-            let old = self.stored_deadline(name);
-            let op = Op::put(name, value, tail_of(deadline), old.is_none());
-            self.members.apply(&op);
-            old
+            let Seen { tail, place } = self.members.seen(name);
+            self.members.apply(&Op {
+                place,
+                ..Op::put(name, value, tail_of(deadline), tail.is_none())
+            });
+            tail.map(deadline_of)
         };
         old.is_none_or(|deadline| self.is_over(deadline))
     }
@@ -389,11 +385,18 @@ impl<'v> Hash<'v> {
 
     /// Removes a field; whether it was there.
     pub fn remove(&mut self, name: &[u8]) -> bool {
-        if self.deadline(name).is_none() {
+        let (deadline, place) = match &self.members {
+            Members::Packed(_) => (self.stored_deadline(name), None),
+            members => {
+                let seen = members.seen(name);
+                (seen.tail.map(deadline_of), seen.place)
+            }
+        };
+        if deadline.is_none_or(|deadline| self.is_over(deadline)) {
             return false;
         }
         self.is_changed = true;
-        self.members.remove(name);
+        self.members.remove(name, place);
         true
     }
 
@@ -420,7 +423,7 @@ impl<'v> Hash<'v> {
         self.expired = over.len();
         self.is_purged = over.len() < DROPPED_MAX;
         for name in &over {
-            self.members.remove(name);
+            self.members.remove(name, None);
         }
         self.expired_names = over;
         if let Members::Packed(packed) = &self.members {

@@ -33,6 +33,39 @@ pub(crate) fn key_score(flipped: u64) -> f64 {
     f64::from_bits(bits)
 }
 
+/// Bytes of a key.
+const KEY_BYTES: usize = 8;
+
+/// What a condition is asked about.
+#[derive(Clone, Copy)]
+enum Asked<'a> {
+    /// The entry of a leaf at an index.
+    Entry(Page<'a>, usize),
+    /// The begin of a key and member that are behind all entries of one leaf, and not behind those
+    /// of the next. If a condition holds for it, it holds for the former as well; if not, for none
+    /// of the latter.
+    Separator(&'a [u8]),
+}
+
+/// Entries beside each other in a tree.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Entries {
+    pub(crate) first: Spot,
+    /// How many come before the first.
+    pub(crate) rank: usize,
+    pub(crate) len: usize,
+}
+
+impl Entries {
+    fn none() -> Entries {
+        Entries {
+            first: Spot::at(NONE, 0),
+            rank: 0,
+            len: 0,
+        }
+    }
+}
+
 impl<'a> View<'a> {
     /// Where a member with a key is, or would be, in the second tree. Cost: O(log n).
     #[must_use]
@@ -68,26 +101,87 @@ impl<'a> View<'a> {
     }
 
     /// The first spot of the second tree whose key is not `before`; those that are stand before all
-    /// others. Cost: O(log n), each step down to a leaf.
+    /// others. Cost: O(log n).
     #[must_use]
     pub fn partition_point_by_key(&self, before: impl Fn(u64) -> bool) -> Spot {
+        self.partition_point(&self.keys_that(before))
+    }
+
+    /// The entries of the second tree whose keys are not `before`, up to the first that is not
+    /// `within`; what is before the others is within as well. Cost: O(log n).
+    pub(crate) fn run_of_keys(
+        &self,
+        before: impl Fn(u64) -> bool,
+        within: impl Fn(u64) -> bool,
+    ) -> Entries {
+        self.run(&self.keys_that(before), &self.keys_that(within))
+    }
+
+    /// The same where the members, which are in order, say it.
+    pub(crate) fn run_of_members(
+        &self,
+        before: impl Fn(&[u8]) -> bool,
+        within: impl Fn(&[u8]) -> bool,
+    ) -> Entries {
+        self.run(&self.members_that(before), &self.members_that(within))
+    }
+
+    /// A condition on the keys of entries.
+    fn keys_that(&self, are: impl Fn(u64) -> bool) -> impl Fn(Asked<'a>) -> bool {
         let slot = self.form(Tree::Second).slot;
-        self.partition_point(|leaf, index| before(leaf.lead(index, slot)))
+        move |asked| match asked {
+            Asked::Entry(leaf, index) => are(leaf.lead(index, slot)),
+            Asked::Separator(bytes) => {
+                let (mut key, len) = ([0; KEY_BYTES], bytes.len().min(KEY_BYTES));
+                key[..len].copy_from_slice(&bytes[..len]);
+                are(u64::from_be_bytes(key))
+            }
+        }
     }
 
-    /// The same where the members, which are in order, say which entries are `before`.
-    pub(crate) fn partition_point_by_member(&self, before: impl Fn(&[u8]) -> bool) -> Spot {
-        let form = self.form(Tree::Second);
-        self.partition_point(|leaf, index| before(&self.bytes_of(leaf.text(index, form))))
+    /// A condition on the members of entries that all have one key.
+    fn members_that(&self, are: impl Fn(&[u8]) -> bool) -> impl Fn(Asked<'a>) -> bool {
+        let (view, form) = (*self, self.form(Tree::Second));
+        move |asked| match asked {
+            Asked::Entry(leaf, index) => are(&view.bytes_of(leaf.text(index, form))),
+            Asked::Separator(bytes) => are(bytes.get(KEY_BYTES..).unwrap_or_default()),
+        }
     }
 
-    fn partition_point(&self, before: impl Fn(Page<'a>, usize) -> bool) -> Spot {
-        let is_before = |node: Page<'a>, index| {
-            let leaf = self.first_leaf(node.child_page(index));
-            before(self.page(leaf), 0)
+    fn run(
+        &self,
+        before: &impl Fn(Asked<'a>) -> bool,
+        within: &impl Fn(Asked<'a>) -> bool,
+    ) -> Entries {
+        let first = self.partition_point(before);
+        let Some(first) = self.settled(first) else {
+            return Entries::none();
         };
-        let leaf = self.leaf_by(Tree::Second, is_before);
-        self.spot_in(leaf, before)
+        let leaf = self.page(first.page);
+        if !within(Asked::Entry(leaf, first.index)) {
+            return Entries::none();
+        }
+        let rank = self.rank(first);
+        // Most runs end in the leaf where they begin.
+        let len = if within(Asked::Entry(leaf, leaf.len() - 1)) {
+            self.rank(self.partition_point(within)).saturating_sub(rank)
+        } else {
+            let behind = self.spot_in(first, |leaf, index| within(Asked::Entry(leaf, index)));
+            behind.index.saturating_sub(first.index)
+        };
+        Entries { first, rank, len }
+    }
+
+    /// The first spot whose entry is not `before`, or the end of the leaf that ends before it.
+    fn partition_point(&self, before: &impl Fn(Asked<'a>) -> bool) -> Spot {
+        let leaf = self.leaf_by(Tree::Second, |node, index| {
+            let child = node.child(index);
+            before(match child.separator {
+                Some(separator) => Asked::Separator(separator),
+                None => Asked::Entry(self.page(self.first_leaf(child.page)), 0),
+            })
+        });
+        self.spot_in(leaf, |leaf, index| before(Asked::Entry(leaf, index)))
     }
 
     #[inline]
@@ -139,9 +233,10 @@ impl<V: ValueBytes + ?Sized> Edit<'_, V> {
         debug_assert_eq!(added, Ok(()), "only hashes collide");
     }
 
-    /// Gives a member of the second tree another key. Cost: O(log n), twice if it gets other
-    /// neighbours.
-    pub fn rekey(&mut self, old: [u8; 8], new: [u8; 8], member: &[u8]) {
+    /// Gives a member of the second tree another key, by which its spot may be known. Cost:
+    /// O(log n), twice if it gets other neighbours.
+    pub fn rekey(&mut self, old: [u8; 8], new: [u8; 8], known: Option<Spot>, member: &[u8]) {
+        let tree = Tree::Second;
         let view = self.view();
         let spot = view.spot_of(old, member);
         let (node, number) = (view.page(spot.page), u64::from_be_bytes(new));
@@ -161,14 +256,32 @@ impl<V: ValueBytes + ?Sized> Edit<'_, V> {
         }
         let entry = node.entry(spot.index, Form::KEYED);
         if entry.text().page.is_some() {
-            self.remove(Tree::Second, spot);
+            self.remove(tree, spot);
             return self.add_keyed(new, member);
         }
         let mut bytes: SmallVec<[u8; SHORT_BYTES]> = SmallVec::from_slice(entry.bytes);
         bytes[..new.len()].copy_from_slice(&new);
-        self.remove(Tree::Second, spot);
-        let spot = self.view().spot_of(new, member);
-        let added = self.insert_bytes(Tree::Second, spot, &bytes, 0);
+        match known {
+            Some(to) if to.page == spot.page => {
+                let index = to.index - usize::from(to.index > spot.index);
+                self.take_out(spot.page, spot.index);
+                self.put_in(spot.page, index, &bytes, 0);
+            }
+            Some(to) if self.has_space(to.page, bytes.len()) => {
+                self.insert_sure(to, &bytes);
+                self.remove(tree, spot);
+            }
+            _ => {
+                self.remove(tree, spot);
+                let spot = self.view().spot_of(new, member);
+                self.insert_sure(spot, &bytes);
+            }
+        }
+    }
+
+    /// Inserts an entry with these bytes before the one at a spot of the second tree.
+    fn insert_sure(&mut self, spot: Spot, bytes: &[u8]) {
+        let added = self.insert_bytes(Tree::Second, spot, bytes, 0);
         debug_assert_eq!(added, Ok(()), "only hashes collide");
     }
 

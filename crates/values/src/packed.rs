@@ -152,14 +152,15 @@ impl<'v, S: Shape> Packed<'v, S> {
         self.live -= 1;
     }
 
+    /// Where the entry of a rank begins; the end if there is none.
+    pub(crate) fn offset_of(&self, rank: usize) -> usize {
+        let found = self.iter().nth(rank);
+        found.map_or(self.entries.len(), |entry| entry.at)
+    }
+
     /// Removes the entries of these ranks.
     pub(crate) fn remove_range(&mut self, ranks: Range<usize>) {
-        let offset = |rank| {
-            self.iter()
-                .nth(rank)
-                .map_or(self.entries.len(), |entry| entry.at)
-        };
-        let (start, end) = (offset(ranks.start), offset(ranks.end));
+        let (start, end) = (self.offset_of(ranks.start), self.offset_of(ranks.end));
         self.exchange(start..end, &[]);
         self.live -= ranks.len();
     }

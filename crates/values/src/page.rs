@@ -97,6 +97,11 @@ impl Front {
 pub(crate) struct Page<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Page<'a> {
+    /// A copy of its bytes.
+    pub(crate) fn copied(self) -> [u8; PAGE_BYTES] {
+        *self.0.first_chunk().expect("a page has so many bytes")
+    }
+
     #[inline]
     pub(crate) fn kind(self) -> Kind {
         match self.0[0] {

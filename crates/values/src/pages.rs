@@ -35,8 +35,7 @@ impl<V: ValueBytes + ?Sized> Edit<'_, V> {
 
     /// Copies a page and has all that named it name the copy.
     fn move_page(&mut self, from: u32, to: u32) {
-        let mut bytes = [0; PAGE_BYTES];
-        bytes.copy_from_slice(self.view().page(from).0);
+        let bytes = self.view().page(from).copied();
         self.write(page_at(to), &bytes);
         let page = Page(&bytes);
         let up = page.up();

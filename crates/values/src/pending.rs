@@ -54,7 +54,8 @@ pub(crate) struct Op<'a> {
     pub(crate) added: isize,
     /// Where its member is in the value before anything is changed.
     pub(crate) place: Option<Place>,
-    /// Where a new member will be in the second tree, if it is known.
+    /// Where the member will be in the second tree, or where the first that is removed is, if it is
+    /// known and the second tree is as it was.
     pub(crate) keyed: Option<Spot>,
 }
 
@@ -96,6 +97,9 @@ impl<'a> Op<'a> {
         put(front, 14, (self.second.len() as u32).to_le_bytes());
         if let Some(place) = &self.place {
             write_place(place, &mut front[PLACE_AT..]);
+        }
+        if let Some(spot) = self.keyed {
+            write_keyed(spot, front);
         }
     }
 
@@ -349,11 +353,11 @@ impl Pending {
                 let spot = view.spot_of(key_of(tail), op.member);
                 let at = (Tree::Second, spot, false);
                 plan.add(view, at, [op.member, &[]], false);
-                keyed = Some(spot).filter(|_| place.found.is_none());
+                keyed = Some(spot);
             }
         }
         if let ([op], Some(spot)) = (&self.ops[..], keyed) {
-            // A new member makes no page of the second tree move before it gets there.
+            // Where the change of the first tree frees pages, the type does not use it.
             write_keyed(spot, &mut self.bytes[op.start..]);
         }
         plan

@@ -367,12 +367,17 @@ impl<'v> Set<'v> {
 
     /// Removes a member; whether it was there.
     pub fn remove(&mut self, member: &[u8]) -> bool {
-        if !self.has(member) {
+        let place = self.place_of(member);
+        let is_there = match place {
+            Some(place) => place.found.is_some(),
+            None => self.has(member),
+        };
+        if !is_there {
             return false;
         }
         self.is_changed = true;
         match &mut self.held {
-            Held::Plain(members) => members.remove(member),
+            Held::Plain(members) => members.remove(member, place),
             Held::Timed(hash) => _ = hash.remove(member),
         }
         true

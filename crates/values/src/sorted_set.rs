@@ -4,19 +4,20 @@
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
+use std::convert::Infallible;
 use std::ops::Range;
 
 use cellar_engine::{Apply, Change, Deadline, Instant, Kind, ValueBytes};
 use smallvec::SmallVec;
 
 use crate::bytes::u64_at;
-use crate::collection::{Collection, Family, Members, Rules, SORTED_SET, apply_all, store};
+use crate::collection::{Collection, Family, Members, Rules, SORTED_SET, Seen, apply_all, store};
 use crate::edit::Edit;
 use crate::entry::{Entry, Form, SHORT_BYTES};
-use crate::ordered::{key_score, score_key};
+use crate::ordered::{Entries, key_score, score_key};
 use crate::packed::{self, Packed, Shape};
 use crate::pending::{Op, OpKind};
-use crate::view::{Tree, View};
+use crate::view::{Spot, Tree, View};
 
 /// A score.
 #[derive(Debug)]
@@ -52,7 +53,7 @@ impl Rules for Scored {
         let old = old.map(Scored::key_of);
         let new = op.tail.map(Scored::key_of);
         match (old, new) {
-            (Some(old), Some(new)) if old != new => edit.rekey(old, new, op.member),
+            (Some(old), Some(new)) if old != new => edit.rekey(old, new, op.keyed, op.member),
             (Some(old), None) => edit.take_keyed(old, op.member),
             (None, Some(new)) => edit.add_keyed_at(op.keyed, new, op.member),
             _ => {}
@@ -65,9 +66,11 @@ fn remove_ranks(edit: &mut Edit<'_, dyn ValueBytes + '_>, op: &Op<'_>) {
     let first = op.tail.unwrap_or(0) as usize;
     let mut count = [0; 8];
     count.copy_from_slice(op.second);
+    let mut known = op.keyed;
     for _ in 0..u64::from_le_bytes(count) {
         let view = edit.view();
-        let spot = view.at(Tree::Second, first);
+        let spot = known.take();
+        let spot = spot.unwrap_or_else(|| view.at(Tree::Second, first));
         let member = view.bytes_of(view.entry(spot).text());
         let member: SmallVec<[u8; SHORT_BYTES]> = SmallVec::from_slice(&member);
         edit.take(Tree::Second, spot);
@@ -83,6 +86,36 @@ pub struct SortedSets;
 
 impl Family for SortedSets {
     type Of<'v> = SortedSet<'v>;
+}
+
+/// Members beside each other in the order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Run {
+    /// The position of the first, as in [`SortedSet::member_at`].
+    pub position: usize,
+    /// How many members come before it.
+    pub rank: usize,
+    /// How many they are.
+    pub len: usize,
+}
+
+impl Run {
+    fn of(entries: Entries) -> Run {
+        match entries.len {
+            0 => Run::default(),
+            len => Run {
+                position: entries.first.to_number(),
+                rank: entries.rank,
+                len,
+            },
+        }
+    }
+
+    /// The ranks of the members.
+    #[must_use]
+    pub fn ranks(self) -> Range<usize> {
+        self.rank..self.rank + self.len
+    }
 }
 
 /// A sorted set. No score is NaN.
@@ -119,19 +152,10 @@ impl<'v> SortedSet<'v> {
     /// A member's score. Cost: O(log n).
     #[must_use]
     pub fn score(&self, member: &[u8]) -> Option<f64> {
-        if let Some(op) = self
-            .members
-            .pending()
-            .and_then(|pending| pending.find(member))
-        {
-            return op.tail.map(f64::from_bits);
-        }
         if let Members::Packed(packed) = &self.members {
             return packed.find(member).map(|entry| score(entry));
         }
-        let view = self.members.view()?;
-        let spot = self.members.look_up(member)?.found?;
-        view.entry(spot).tail().map(f64::from_bits)
+        self.members.seen(member).score()
     }
 
     /// A member's place in the order, and its score; of what is stored. Cost: O(log n).
@@ -207,29 +231,41 @@ impl<'v> SortedSet<'v> {
         packed.chain(paged.into_iter().flatten())
     }
 
-    /// The first place whose score is not `before`; those that are stand before all others. Of what
-    /// is stored. Cost: O(log n).
+    /// The members whose scores are not `before`, up to the first that is not `within`. Scores that
+    /// are `before` stand before all others, and are `within` as well. Of what is stored. Cost:
+    /// O(log n).
     #[must_use]
-    pub fn partition_point_by_score(&self, before: impl Fn(f64) -> bool) -> usize {
+    pub fn run_of_scores(&self, before: impl Fn(f64) -> bool, within: impl Fn(f64) -> bool) -> Run {
         if let Members::Packed(packed) = &self.members {
-            let entries = packed.iter();
-            return entries.take_while(|entry| before(score(*entry))).count();
+            return run_of_packed(
+                packed,
+                |entry| before(score(entry)),
+                |entry| within(score(entry)),
+            );
         }
-        self.members.view().map_or(0, |view| {
-            view.rank(view.partition_point_by_key(|key| before(key_score(key))))
-        })
+        let run = self.members.view().map(|view| {
+            view.run_of_keys(|key| before(key_score(key)), |key| within(key_score(key)))
+        });
+        run.map_or(Run::default(), Run::of)
     }
 
-    /// The same of members that all have one score.
+    /// The same of members that all have one score, by their names.
     #[must_use]
-    pub fn partition_point_by_member(&self, before: impl Fn(&[u8]) -> bool) -> usize {
+    pub fn run_of_members(
+        &self,
+        before: impl Fn(&[u8]) -> bool,
+        within: impl Fn(&[u8]) -> bool,
+    ) -> Run {
         if let Members::Packed(packed) = &self.members {
-            let entries = packed.iter();
-            return entries.take_while(|entry| before(entry.member)).count();
+            return run_of_packed(
+                packed,
+                |entry| before(entry.member),
+                |entry| within(entry.member),
+            );
         }
-        self.members
-            .view()
-            .map_or(0, |view| view.rank(view.partition_point_by_member(before)))
+        let view = self.members.view();
+        let run = view.map(|view| view.run_of_members(before, within));
+        run.map_or(Run::default(), Run::of)
     }
 
     /// Shows about `count` members whose hashes are not before `cursor`, and says where to go on;
@@ -252,26 +288,40 @@ impl<'v> SortedSet<'v> {
 
     /// Gives a member a score; whether it is new.
     pub fn set(&mut self, member: &[u8], score: f64) -> bool {
-        let old = self.score(member);
+        let Ok((old, _)) = self.update::<Infallible>(member, |_| Ok(Some(score)));
+        old.is_none()
+    }
+
+    /// Gives a member the score that `decide` makes of the one that it has, if it makes one; both.
+    ///
+    /// # Errors
+    /// Those of `decide`; then nothing is changed.
+    pub fn update<E>(
+        &mut self,
+        member: &[u8],
+        decide: impl FnOnce(Option<f64>) -> Result<Option<f64>, E>,
+    ) -> Result<(Option<f64>, Option<f64>), E> {
+        let (old, place) = match &self.members {
+            Members::Packed(_) => (self.score(member), None),
+            members => {
+                let seen = members.seen(member);
+                (seen.score(), seen.place)
+            }
+        };
+        let decided = decide(old)?;
+        let Some(score) = decided.filter(|_| decided != old) else {
+            return Ok((old, decided));
+        };
         self.is_changed = true;
         self.unpack_if_large(member.len() + 8);
-        if let Members::Packed(packed) = &mut self.members {
-            if old.is_some()
-                && let Some(at) = packed.find(member).map(|entry| entry.at)
-            {
-                packed.remove(at);
-            }
-            let is_before = |entry: &packed::Entry<'_>| {
-                compare((entry.member, self::score(*entry)), (member, score)).is_lt()
-            };
-            let before = packed.iter().take_while(is_before).last();
-            let at = before.map_or(0, |entry| entry.end);
-            packed.insert(at, member, &[&score.to_le_bytes(), &[], &[]]);
-        } else {
-            let op = Op::put(member, &[], Some(score.to_bits()), old.is_none());
-            self.members.apply(&op);
+        match &mut self.members {
+            Members::Packed(packed) => place_in(packed, (member, score), old.is_some()),
+            members => members.apply(&Op {
+                place,
+                ..Op::put(member, &[], Some(score.to_bits()), old.is_none())
+            }),
         }
-        old.is_none()
+        Ok((old, decided))
     }
 
     /// Adds a member that is not there and belongs behind all others.
@@ -296,33 +346,106 @@ impl<'v> SortedSet<'v> {
 
     /// Removes a member; whether it was there.
     pub fn remove(&mut self, member: &[u8]) -> bool {
-        if self.score(member).is_none() {
-            return false;
+        let (is_there, place) = match &self.members {
+            Members::Packed(packed) => (packed.find(member).is_some(), None),
+            members => {
+                let seen = members.seen(member);
+                (seen.tail.is_some(), seen.place)
+            }
+        };
+        if is_there {
+            self.is_changed = true;
+            self.members.remove(member, place);
         }
-        self.is_changed = true;
-        self.members.remove(member);
-        true
+        is_there
     }
 
-    /// Removes the members at these places; nothing else is pending.
-    pub fn remove_range(&mut self, ranks: Range<usize>) {
-        if ranks.is_empty() {
+    /// The members of these ranks, of which there are so many. Of what is stored. Cost: O(log n).
+    #[must_use]
+    pub fn run_of_ranks(&self, ranks: Range<usize>) -> Run {
+        let position = match (&self.members, self.members.view()) {
+            (Members::Packed(packed), _) => packed.offset_of(ranks.start),
+            (_, Some(view)) => view.at(Tree::Second, ranks.start).to_number(),
+            (_, None) => 0,
+        };
+        Run {
+            position,
+            rank: ranks.start,
+            len: ranks.len(),
+        }
+    }
+
+    /// The members of a run, with their scores; of what is stored.
+    pub fn iter_run(&self, run: Run) -> impl Iterator<Item = (Cow<'_, [u8]>, f64)> {
+        let mut at = run.position;
+        let members = std::iter::from_fn(move || {
+            let (member, score, next) = self.member_at(at)?;
+            at = next;
+            Some((member, score))
+        });
+        members.take(run.len)
+    }
+
+    /// Removes the members of a run; nothing else is pending.
+    pub fn remove_run(&mut self, run: Run) {
+        if run.len == 0 {
             return;
         }
         self.is_changed = true;
         if let Members::Packed(packed) = &mut self.members {
-            return packed.remove_range(ranks);
+            return packed.remove_range(run.ranks());
         }
-        let count = ranks.len();
         self.members.apply(&Op {
             kind: OpKind::RemoveRange,
             member: &[],
-            second: &(count as u64).to_le_bytes(),
-            tail: Some(ranks.start as u64),
-            added: -(count as isize),
+            second: &(run.len as u64).to_le_bytes(),
+            tail: Some(run.rank as u64),
+            added: -(run.len as isize),
             place: None,
-            keyed: None,
+            keyed: Some(Spot::of_number(run.position)),
         });
+    }
+}
+
+impl Seen {
+    fn score(&self) -> Option<f64> {
+        self.tail.flatten().map(f64::from_bits)
+    }
+}
+
+/// Puts a member into its place among others, and takes it out of the one where it was.
+fn place_in(packed: &mut Packed<'_, Scored>, (member, score): (&[u8], f64), is_there: bool) {
+    if is_there && let Some(at) = packed.find(member).map(|entry| entry.at) {
+        packed.remove(at);
+    }
+    let is_before = |entry: &packed::Entry<'_>| {
+        compare((entry.member, self::score(*entry)), (member, score)).is_lt()
+    };
+    let before = packed.iter().take_while(is_before).last();
+    let at = before.map_or(0, |entry| entry.end);
+    packed.insert(at, member, &[&score.to_le_bytes(), &[], &[]]);
+}
+
+fn run_of_packed(
+    packed: &Packed<'_, Scored>,
+    before: impl Fn(packed::Entry<'_>) -> bool,
+    within: impl Fn(packed::Entry<'_>) -> bool,
+) -> Run {
+    let mut entries = packed.iter();
+    let Some((rank, first)) = entries
+        .by_ref()
+        .enumerate()
+        .find(|(_, entry)| !before(*entry))
+    else {
+        return Run::default();
+    };
+    if !within(first) {
+        return Run::default();
+    }
+    Run {
+        position: first.at,
+        rank,
+        len: 1 + entries.take_while(|entry| within(*entry)).count(),
     }
 }
 

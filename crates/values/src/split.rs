@@ -8,7 +8,6 @@ use std::borrow::Cow;
 
 use cellar_engine::ValueBytes;
 
-use crate::PAGE_BYTES;
 use crate::digest::Hasher;
 use crate::edit::{Collision, Edit, Item, items_of};
 use crate::entry::{Entry, Form};
@@ -30,8 +29,7 @@ impl<V: ValueBytes + ?Sized> Edit<'_, V> {
         bytes: &[u8],
         tag: u16,
     ) -> Result<(), Collision> {
-        let mut copy = [0; PAGE_BYTES];
-        copy.copy_from_slice(self.view().page(spot.page).0);
+        let copy = self.view().page(spot.page).copied();
         let node = Page(&copy);
         let form = self.forms[tree as usize];
         let mut items = items_of(node, form);
@@ -176,8 +174,7 @@ impl<V: ValueBytes + ?Sized> Edit<'_, V> {
 
     /// Splits an inner node that gets one child more.
     fn split_inner(&mut self, tree: Tree, page: u32, index: usize, new: Item<'_>) {
-        let mut copy = [0; PAGE_BYTES];
-        copy.copy_from_slice(self.view().page(page).0);
+        let copy = self.view().page(page).copied();
         let node = Page(&copy);
         let mut items = items_of(node, self.forms[tree as usize]);
         items.insert(index, new);
@@ -236,9 +233,10 @@ impl<V: ValueBytes + ?Sized> Edit<'_, V> {
     /// Moves the entries of a node to the one before it, under the same parent, where the second
     /// one is the child at `index`.
     fn merge(&mut self, left: u32, right: u32, index: usize) {
-        let (mut copy, mut other) = ([0; PAGE_BYTES], [0; PAGE_BYTES]);
-        copy.copy_from_slice(self.view().page(left).0);
-        other.copy_from_slice(self.view().page(right).0);
+        let (copy, other) = (
+            self.view().page(left).copied(),
+            self.view().page(right).copied(),
+        );
         let (node, next) = (Page(&copy), Page(&other));
         let form = self.forms[usize::from(node.0[1])];
         let (mut items, mut behind) = (items_of(node, form), items_of(next, form));

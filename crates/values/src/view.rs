@@ -89,13 +89,17 @@ impl Spot {
     /// The spot as a number that is not zero.
     #[must_use]
     pub fn to_number(self) -> usize {
-        (self.page as usize) << 16 | (self.index + 1)
+        usize::from(self.child) << 48 | (self.page as usize) << 16 | (self.index + 1)
     }
 
     /// The spot of a number.
     #[must_use]
     pub fn of_number(number: usize) -> Spot {
-        Spot::at((number >> 16) as u32, (number & 0xffff) - 1)
+        Spot {
+            page: (number >> 16) as u32,
+            index: (number & 0xffff) - 1,
+            child: (number >> 48) as u16,
+        }
     }
 }
 

@@ -323,7 +323,7 @@ fn a_sorted_set_is_in_order_and_knows_its_members() {
                     for rank in ranks.clone() {
                         model.remove(&*set.at(rank).0);
                     }
-                    set.remove_range(ranks);
+                    set.remove_run(set.run_of_ranks(ranks));
                 });
             }
             let Some((bytes, _)) = &value else {
@@ -350,7 +350,16 @@ fn a_sorted_set_is_in_order_and_knows_its_members() {
             });
             assert_eq!(shown, model.len());
             let below = order.iter().filter(|(score, _)| *score < 3).count();
-            assert_eq!(set.partition_point_by_score(|score| score < 3.0), below);
+            let run = set.run_of_scores(|score| score < -2.0, |score| score < 3.0);
+            let before = order.iter().filter(|(score, _)| *score < -2).count();
+            let expected = if before == below { 0..0 } else { before..below };
+            assert_eq!(run.ranks(), expected);
+            let mut at = run.position;
+            for rank in run.ranks() {
+                let (member, score, next) = set.member_at(at).unwrap();
+                assert_eq!((member, score), set.at(rank));
+                at = next;
+            }
         }
     }
 }

@@ -1,12 +1,13 @@
-//! Region: a circle, a box or a polygon around a place, and the ranges of scores that cover it.
+//! Region: a circle, a box or a polygon around a place, and the cells that cover it.
 //!
 //! The cells are so large that one and its neighbours cover the region: its middle lies in the one,
 //! and the neighbours that it cannot reach are left out. What is in a cell need not be in the
-//! region.
+//! region. Of a cell with many members only the quarters that the region reaches need a look.
 
+use std::f64::consts::FRAC_PI_2;
 use std::sync::Arc;
 
-use super::{Borders, Cell, EARTH_RADIUS_M, LATITUDE_MAX, Position, STEPS_MAX};
+use super::{Borders, Cell, EARTH_RADIUS_M, LATITUDE_MAX, LONGITUDE_MAX, Position, STEPS_MAX};
 
 /// Half of the map's width in metres: below so much a cell's steps are counted.
 const MAP_M: f64 = 20_037_726.37;
@@ -108,9 +109,9 @@ impl Region {
         (!is_outside).then_some(distance_m)
     }
 
-    /// The ranges of scores in which all its members are, each without its end; no score is in two.
+    /// The cells in which all its members are: one and its neighbours, none twice.
     #[must_use]
-    pub fn scores(&self) -> Vec<(f64, f64)> {
+    pub fn cells(&self) -> Vec<Cell> {
         let bounds = self.bounds();
         let mut steps = self.steps();
         let is_polygon = matches!(self.outline, Outline::Polygon(_));
@@ -138,7 +139,55 @@ impl Region {
                 cells.push(cell);
             }
         }
-        cells.into_iter().map(Cell::scores).collect()
+        cells
+    }
+
+    /// The quarters of a divisible cell that the region may reach, in the order of their scores.
+    pub fn quarters(&self, cell: Cell) -> impl Iterator<Item = Cell> {
+        let reach = self.reach();
+        cell.quarters().filter(move |quarter| {
+            let borders = quarter.borders();
+            borders.north >= reach.south
+                && borders.south <= reach.north
+                && borders.east >= reach.west
+                && borders.west <= reach.east
+        })
+    }
+
+    /// Borders outside of which no place is in the region, by [`Region::distance_m`]. A region that
+    /// goes round a pole, or over the east or west end of the map, has all longitudes.
+    fn reach(&self) -> Borders {
+        // More than what rounding changes.
+        const SPARE_DEGREES: f64 = 1e-6;
+        let Position {
+            longitude,
+            latitude,
+        } = self.middle;
+        let (sideways_m, upwards_m) = match &self.outline {
+            Outline::Circle(radius_m) => (*radius_m, *radius_m),
+            Outline::Box(width_m, height_m) => (width_m / 2.0, height_m / 2.0),
+            Outline::Polygon(vertices) => return around(vertices).wider(SPARE_DEGREES),
+        };
+        let upwards = (upwards_m / EARTH_RADIUS_M).to_degrees();
+        let (south, north) = (latitude - upwards, latitude + upwards);
+        // Half of the angle to the farthest place to the side, on the shortest circle of latitude.
+        let shrunk = south.abs().max(north.abs()).min(90.0).to_radians().cos();
+        let half = (sideways_m / EARTH_RADIUS_M / 2.0).min(FRAC_PI_2).sin() / shrunk;
+        let sideways = (2.0 * half.min(1.0).asin()).to_degrees();
+        let (west, east) = (longitude - sideways, longitude + sideways);
+        let goes_round = half >= 1.0 || west < -LONGITUDE_MAX || east > LONGITUDE_MAX;
+        let (west, east) = if goes_round {
+            (-LONGITUDE_MAX, LONGITUDE_MAX)
+        } else {
+            (west, east)
+        };
+        Borders {
+            west,
+            east,
+            south,
+            north,
+        }
+        .wider(SPARE_DEGREES)
     }
 
     /// The place whose cell is the middle one: of a polygon that of the box around it, since the
@@ -223,6 +272,18 @@ impl Region {
     }
 }
 
+impl Borders {
+    /// The same, so many degrees farther on each side.
+    fn wider(self, degrees: f64) -> Borders {
+        Borders {
+            west: self.west - degrees,
+            east: self.east + degrees,
+            south: self.south - degrees,
+            north: self.north + degrees,
+        }
+    }
+}
+
 /// The borders of a box around some places.
 fn around(places: &[Position]) -> Borders {
     let longitudes = || places.iter().map(|place| place.longitude);
@@ -239,22 +300,70 @@ fn around(places: &[Position]) -> Borders {
 mod tests {
     use super::*;
 
-    /// Whether the ranges have all places of a raster that are in the region.
+    /// In how many of these cells a place is.
+    fn count_with(cells: &[Cell], place: Position) -> usize {
+        let is_in = |cell: &&Cell| {
+            let (low, high) = cell.scores();
+            (low..high).contains(&place.score())
+        };
+        cells.iter().filter(is_in).count()
+    }
+
+    /// The places of a raster of so many degrees that are in a region.
+    fn places_in(region: &Region, step: usize) -> Vec<Position> {
+        let easts = (-180..=180).step_by(step);
+        let norths = move || (-85..=85).step_by(step);
+        let raster = easts.flat_map(|east| norths().map(move |north| (east, north)));
+        let places = raster.map(|(east, north)| {
+            let place = Position::of(f64::from(east), f64::from(north)).unwrap();
+            Position::of_score(place.score())
+        });
+        let is_in = |place: &Position| region.distance_m(*place).is_some();
+        places.filter(is_in).collect()
+    }
+
+    /// Whether each place of a region is in one of its cells.
     fn check(region: &Region) {
-        let ranges = region.scores();
-        for east in -180..=180 {
-            for north in -85..=85 {
-                let place = Position::of(f64::from(east), f64::from(north)).unwrap();
-                let place = Position::of_score(place.score());
-                let is_inside = region.distance_m(place).is_some();
-                let score = place.score();
-                let ranges = ranges.iter();
-                let times = ranges.filter(|(low, high)| (*low..*high).contains(&score));
-                let times = times.count();
-                assert!(
-                    times <= 1 && (times == 1 || !is_inside),
-                    "{region:?} {place:?}"
-                );
+        let cells = region.cells();
+        for place in places_in(region, 1) {
+            assert_eq!(count_with(&cells, place), 1, "{region:?} {place:?}");
+        }
+    }
+
+    /// Whether it is then in one of the quarters as well, and in one of theirs.
+    fn check_quarters(region: &Region) {
+        let cells = region.cells();
+        let mut divided = cells.clone();
+        for _ in 0..3 {
+            let is_divisible = divided.iter().all(|cell| cell.is_divisible());
+            if is_divisible {
+                let quarters = divided.iter().flat_map(|&cell| region.quarters(cell));
+                divided = quarters.collect();
+            }
+        }
+        for place in places_in(region, 4) {
+            let (whole, quarters) = (count_with(&cells, place), count_with(&divided, place));
+            assert_eq!(quarters, whole, "{region:?} {place:?}");
+        }
+    }
+
+    #[test]
+    fn quarters_that_are_left_out_have_no_place_of_a_region() {
+        let outlines = [
+            Outline::Circle(1.0),
+            Outline::Circle(300_000.0),
+            Outline::Circle(1_500_000.0),
+            Outline::Circle(19_000_000.0),
+            Outline::Box(3_000_000.0, 200_000.0),
+            Outline::Box(200_000.0, 6_000_000.0),
+            Outline::Box(39_000_000.0, 39_000_000.0),
+        ];
+        for latitude in [-84.9, -60.0, -10.5, 0.0, 64.0, 80.0] {
+            for longitude in [-179.9, 0.0, 11.3, 179.9] {
+                for outline in outlines.clone() {
+                    let middle = Position::of(longitude, latitude).unwrap();
+                    check_quarters(&Region { middle, outline });
+                }
             }
         }
     }
@@ -307,7 +416,9 @@ mod tests {
                 .collect();
             let middle = mean(&vertices);
             let outline = Outline::Polygon(vertices.into());
-            check(&Region { middle, outline });
+            let region = Region { middle, outline };
+            check(&region);
+            check_quarters(&region);
         }
     }
 }

@@ -1,14 +1,14 @@
 //! Geo search: the members of a sorted set that lie in a circle, a box or a polygon.
 //!
-//! The region is covered by at most nine ranges of scores; only members in these are looked at,
-//! some in each step. What a step finds is put in order by itself, and the lowest of all comes
-//! next.
+//! The region is covered by at most nine cells of the map, and where one has many members by
+//! quarters of it; only members in these are looked at, some in each step. What a step finds is put
+//! in order by itself, and the lowest of all comes next.
 //!
 //! Supply: redis.io/docs/latest/commands/geosearch and its neighbours.
 
+use std::borrow::Cow;
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
-use std::ops::Range;
 
 use cellar_engine::Handle;
 use cellar_protocol::resp::{Proto, Reply, Verb};
@@ -20,11 +20,16 @@ use crate::execute::resp::collections::geo::text_of_distance;
 use crate::execute::resp::collections::geo_request::{Sequence, Wants, read};
 use crate::execute::resp::collections::sorted_store::{self, Supply};
 use crate::net::output::Output;
-use cellar_values::geo::{Position, Region};
-use cellar_values::{SortedSet, SortedSetBuilder};
+use cellar_values::geo::{Cell, Position, Region};
+use cellar_values::{Run, SortedSet, SortedSetBuilder};
 
 /// Members that one step looks at: each takes a few sines.
 const LOOKS_MAX: usize = STEP_ITEMS;
+/// A cell with more members than these is divided. To find those of a quarter takes as long as to
+/// look at some ten.
+const CELL_MEMBERS_MAX: usize = 24;
+/// How many times a cell is divided.
+const DIVISIONS_MAX: u32 = 3;
 
 /// GEOSEARCH, GEORADIUS and their like.
 pub(in crate::execute::resp) fn search(call: &mut Call<'_>) -> Outcome {
@@ -69,11 +74,20 @@ fn store(call: &mut Call<'_>, key: &[u8]) -> Outcome {
     })
 }
 
-/// A member that was found: its place in the set, and metres from the middle.
+/// A member that was found, and metres from the middle.
 #[derive(Clone, Copy, Debug)]
 struct Spot {
     metres: f64,
     rank: u32,
+    /// Its position in the set, as in [`SortedSet::member_at`].
+    position: usize,
+}
+
+/// The member of a spot, and its score.
+fn member_of<'s>(set: &'s SortedSet<'_>, spot: Spot) -> (Cow<'s, [u8]>, f64) {
+    let found = set.member_at(spot.position);
+    let (member, score, _) = found.expect("a set stays as it is during a search");
+    (member, score)
 }
 
 /// The next spot of a run, by what it comes in turn.
@@ -143,7 +157,7 @@ impl Turned {
                 run.sort_by(|&one, &other| self.key(one).total_cmp(&self.key(other)));
             }
             Sequence::Distance => run.sort_by(|&one, &other| {
-                let member = |spot: Spot| set.at(spot.rank as usize).0;
+                let member = |spot: Spot| member_of(set, spot).0;
                 let keys = self.key(one).total_cmp(&self.key(other));
                 keys.then_with(|| member(one).cmp(&member(other)))
             }),
@@ -164,7 +178,7 @@ impl Turned {
             return;
         };
         let member: Box<[u8]> = match self.turn {
-            Sequence::Distance => set.at(spot.rank as usize).0.into(),
+            Sequence::Distance => member_of(set, spot).0.into(),
             _ => Box::default(),
         };
         let number = match self.turn {
@@ -194,20 +208,20 @@ struct Search {
     value: Handle,
     region: Region,
     wants: Wants,
-    /// The places of members that are to be looked at.
-    ranges: Vec<Range<usize>>,
+    /// The members that are to be looked at; the last ones first.
+    runs: Vec<Run>,
     found: Turned,
 }
 
 impl Search {
     fn of(value: Handle, region: Region, wants: Wants) -> Search {
-        let set = SortedSet::view(&value);
-        let place = |score: f64| set.partition_point_by_score(|other| other < score);
-        let ranges = region.scores().into_iter();
-        // The last one is looked at first.
-        let ranges = ranges.rev().map(|(low, high)| place(low)..place(high));
+        let (set, mut runs) = (SortedSet::view(&value), Vec::new());
+        for cell in region.cells() {
+            add_members(&set, &region, (cell, DIVISIONS_MAX), &mut runs);
+        }
+        runs.reverse();
         Search {
-            ranges: ranges.filter(|range| !range.is_empty()).collect(),
+            runs,
             region,
             wants,
             found: Turned::to(wants.turn, wants),
@@ -219,33 +233,36 @@ impl Search {
     fn step(&mut self) -> Progress {
         let set = SortedSet::view(&self.value);
         let most = (LOOKS_MAX / self.region.outline.cost()).max(1);
-        let (mut run, mut left) = (Vec::new(), most);
-        while let Some(range) = self.ranges.last_mut() {
-            let members = set.iter_from(range.start).zip(range.clone());
-            for ((_, score), rank) in members.take(left) {
-                left -= 1;
-                range.start = rank + 1;
-                let position = Position::of_score(score);
-                if let Some(metres) = self.region.distance_m(position) {
+        let (mut found, mut left) = (Vec::new(), most);
+        while left > 0
+            && let Some(run) = self.runs.last_mut()
+        {
+            let Some((_, score, next)) = set.member_at(run.position).filter(|_| run.len > 0) else {
+                self.runs.pop();
+                continue;
+            };
+            left -= 1;
+            let position = Position::of_score(score);
+            if let Some(metres) = self.region.distance_m(position) {
+                found.push(Spot {
+                    metres,
                     // A value is shorter than 4 GiB.
-                    let rank = rank as u32;
-                    run.push(Spot { metres, rank });
-                    if self.wants.takes_any && self.found.count + run.len() >= self.wants.most {
-                        self.found.add(run, &set);
-                        self.ranges = Vec::new();
-                        return Progress::Last;
-                    }
+                    rank: run.rank as u32,
+                    position: run.position,
+                });
+                if self.wants.takes_any && self.found.count + found.len() >= self.wants.most {
+                    self.runs = Vec::new();
+                    break;
                 }
             }
-            if range.start == range.end {
-                self.ranges.pop();
-            }
-            if left == 0 {
-                break;
-            }
+            *run = Run {
+                position: next,
+                rank: run.rank + 1,
+                len: run.len - 1,
+            };
         }
-        self.found.add(run, &set);
-        if self.ranges.is_empty() {
+        self.found.add(found, &set);
+        if self.runs.is_empty() {
             Progress::Last
         } else {
             Progress::More
@@ -258,9 +275,30 @@ impl Search {
     }
 }
 
+/// Adds the members of a cell, or of the quarters that the region reaches, if they are many and the
+/// cell may be divided so many times.
+fn add_members(
+    set: &SortedSet<'_>,
+    region: &Region,
+    (cell, divisions): (Cell, u32),
+    runs: &mut Vec<Run>,
+) {
+    let (low, high) = cell.scores();
+    let run = set.run_of_scores(|score| score < low, |score| score < high);
+    if run.len == 0 {
+        return;
+    }
+    if divisions == 0 || run.len <= CELL_MEMBERS_MAX || !cell.is_divisible() {
+        return runs.push(run);
+    }
+    for quarter in region.quarters(cell) {
+        add_members(set, region, (quarter, divisions - 1), runs);
+    }
+}
+
 /// Answers a member.
 fn append(wants: Wants, reply: &mut Reply<'_>, set: &SortedSet<'_>, spot: Spot) {
-    let (member, score) = set.at(spot.rank as usize);
+    let (member, score) = member_of(set, spot);
     let options = [wants.with_distance, wants.with_score, wants.with_position];
     let options = options.iter().filter(|option| **option).count();
     if options > 0 {
@@ -340,7 +378,7 @@ impl Supply for Selection {
         let Some(search) = &mut self.search else {
             return Progress::Last;
         };
-        if !search.ranges.is_empty() {
+        if !search.runs.is_empty() {
             if search.step() == Progress::More {
                 return Progress::More;
             }
@@ -379,7 +417,7 @@ impl Supply for Selection {
         let Some(spot) = turned.next(&set) else {
             return false;
         };
-        let (member, score) = set.at(spot.rank as usize);
+        let (member, score) = member_of(&set, spot);
         let score = match turned.turn {
             Sequence::Distance => turned.key(spot),
             _ => score,

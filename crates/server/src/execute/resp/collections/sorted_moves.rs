@@ -74,7 +74,7 @@ impl<'a> Selection<'a> {
             Part::Lowest => 0..count,
             Part::Highest => len - count..len,
             Part::Scores(ends) => {
-                let places = ends.places(set, false);
+                let places = ends.members(set, false).ranks();
                 places.start..places.end.min(places.start.saturating_add(count))
             }
         }
@@ -158,9 +158,7 @@ fn transfer(
     // The destination first: it may have no room for them.
     let added = call.edit::<SortedSets, _>(to, |set| {
         for (member, &score) in members.iter().zip(&scores) {
-            if set.score(member) != Some(score) {
-                set.set(member, score);
-            }
+            set.set(member, score);
         }
         Ok(())
     })?;
@@ -209,7 +207,7 @@ pub(in crate::execute::resp) fn try_move_sorted(
         drop(source);
         let event = selection.event();
         Ok(Some(transfer(call, moved, event, |set, _| {
-            set.remove_range(places.clone());
+            set.remove_run(set.run_of_ranks(places.clone()));
         })))
     })
 }

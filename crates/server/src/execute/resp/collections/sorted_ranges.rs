@@ -15,7 +15,7 @@ use crate::execute::resp::collections::member_scan;
 use crate::execute::resp::collections::sorted_members::{append_member, notify_removed};
 use crate::execute::resp::failure::Failure;
 use crate::keyspace::kind;
-use cellar_values::{SortedSet, SortedSets};
+use cellar_values::{Run, SortedSet, SortedSets};
 
 /// What a range goes by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,24 +64,21 @@ impl<'a> Ends<'a> {
         })
     }
 
-    /// The places of the members in the range.
-    pub(super) fn places(self, set: &SortedSet<'_>, is_reverse: bool) -> Range<usize> {
-        let (start, end) = match self {
-            Ends::Rank(first, last) => return places_by_rank(first, last, set.len(), is_reverse),
-            Ends::Score(low, high) => (
-                set.partition_point_by_score(|score| {
-                    score < low.at || low.is_open && score == low.at
-                }),
-                set.partition_point_by_score(|score| {
-                    score < high.at || !high.is_open && score == high.at
-                }),
+    /// The members in the range.
+    pub(super) fn members(self, set: &SortedSet<'_>, is_reverse: bool) -> Run {
+        match self {
+            Ends::Rank(first, last) => {
+                set.run_of_ranks(places_by_rank(first, last, set.len(), is_reverse))
+            }
+            Ends::Score(low, high) => set.run_of_scores(
+                |score| score < low.at || low.is_open && score == low.at,
+                |score| score < high.at || !high.is_open && score == high.at,
             ),
-            Ends::Name(low, high) => (
-                set.partition_point_by_member(|name| is_below(name, low, low.is_open)),
-                set.partition_point_by_member(|name| is_below(name, high, !high.is_open)),
+            Ends::Name(low, high) => set.run_of_members(
+                |name| is_below(name, low, low.is_open),
+                |name| is_below(name, high, !high.is_open),
             ),
-        };
-        start..end.max(start)
+        }
     }
 }
 
@@ -214,7 +211,7 @@ pub(in crate::execute::resp) fn zrange(call: &mut Call<'_>) -> Outcome {
         return DONE;
     };
     let set = SortedSet::view(&value);
-    let places = ends.places(&set, options.is_reverse);
+    let places = ends.members(&set, options.is_reverse).ranks();
     let (skipped, shown) = match options.limit {
         None => (0, places.len()),
         Some((skipped, most)) => (
@@ -270,7 +267,9 @@ pub(in crate::execute::resp) fn part_to_store(
     let Some(value) = call.value(call.key_at(2)?, kind::SORTED_SET)? else {
         return Ok(None);
     };
-    let places = ends.places(&SortedSet::view(&value), options.is_reverse);
+    let places = ends
+        .members(&SortedSet::view(&value), options.is_reverse)
+        .ranks();
     let (skipped, most) = options.limit.unwrap_or((0, -1));
     let skipped = usize::try_from(skipped)
         .unwrap_or(usize::MAX)
@@ -295,7 +294,7 @@ pub(in crate::execute::resp) fn zcount(call: &mut Call<'_>) -> Outcome {
     let ends = Ends::parse(by, call.args[2], call.args[3])?;
     let value = call.value(call.first_key()?, kind::SORTED_SET)?;
     let set = value.as_ref().map(|value| SortedSet::view(value));
-    let count = set.map_or(0, |set| ends.places(&set, false).len());
+    let count = set.map_or(0, |set| ends.members(&set, false).len);
     call.integer(count as i64)
 }
 
@@ -308,9 +307,9 @@ pub(in crate::execute::resp) fn zremrange(call: &mut Call<'_>) -> Outcome {
     };
     let ends = Ends::parse(by, call.args[2], call.args[3])?;
     let edited = call.edit::<SortedSets, _>(call.first_key()?, |set| {
-        let places = ends.places(set, false);
-        set.remove_range(places.clone());
-        Ok(places.len())
+        let members = ends.members(set, false);
+        set.remove_run(members);
+        Ok(members.len)
     })?;
     notify_removed(call, event, edited.is_changed, edited.is_gone);
     call.integer(edited.answer as i64)
@@ -361,18 +360,18 @@ fn pop(
         } else {
             0..taken
         };
+        let run = set.run_of_ranks(places);
         let (mut members, mut scores) = (Arguments::default(), Vec::with_capacity(taken));
-        let mut take = |place: usize| {
-            let (member, score) = set.at(place);
+        let mut take = |(member, score): (Cow<'_, [u8]>, f64)| {
             members.extend(&[&*member]);
             scores.push(score);
         };
-        if is_max {
-            places.clone().rev().for_each(&mut take);
+        if is_max && taken > 1 {
+            set.iter_back(set.len()).take(taken).for_each(&mut take);
         } else {
-            places.clone().for_each(&mut take);
+            set.iter_run(run).for_each(&mut take);
         }
-        set.remove_range(places);
+        set.remove_run(run);
         Ok((members, scores))
     })?;
     if edited.is_changed {

@@ -148,14 +148,18 @@ pub(in crate::execute::resp) fn add_scored(
     let edited = call.edit::<SortedSets, _>(call.first_key()?, |set| {
         let mut added = Added::default();
         for &(score, member) in scored {
-            let old = set.score(member);
-            let Some(new) = options.score(old, score)? else {
+            let (old, new) = set.update(member, |old| {
+                let new = options.score(old, score)?;
+                if new.is_some() && new != old {
+                    longest.check(member.len())?;
+                }
+                Ok::<_, Failure>(new)
+            })?;
+            if new.is_none() {
                 continue;
-            };
-            added.score = Some(new);
-            if old != Some(new) {
-                longest.check(member.len())?;
-                set.set(member, new);
+            }
+            added.score = new;
+            if new != old {
                 added.new += usize::from(old.is_none());
                 added.changed += usize::from(old.is_some());
             }
