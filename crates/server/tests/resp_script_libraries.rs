@@ -167,6 +167,67 @@ fn message_packs_are_read_whole_or_one_by_one() {
 }
 
 #[test]
+fn json_of_tables_of_any_size_and_depth_is_read_as_it_was_written() {
+    check(&[
+        (
+            "return cjson.encode({-0, -0.0, 1e13, 99999999999999, 1e14, 123456789012345, -7, 0.5})",
+            "[-0,-0,10000000000000,99999999999999,1e+14,1.2345678901234e+14,-7,0.5]",
+        ),
+        (
+            "cjson.encode_number_precision(3) return cjson.encode({999, 12345})",
+            "[999,1.23e+04]",
+        ),
+        (
+            "return cjson.encode({[1] = 'a', [2] = 'b', [4] = 'd'}) .. cjson.encode({}) ..
+             cjson.encode({{}, {[1] = {}}})",
+            "[\"a\",\"b\",null,\"d\"]{}[{},[{}]]",
+        ),
+        (
+            "for _, count in ipairs({1, 63, 64, 65, 300}) do
+                local array, object = {}, {}
+                for i = 1, count do array[i] = 'x' .. i object['k' .. i] = array[i] end
+                local read = cjson.decode(cjson.encode({array, object}))
+                for i = 1, count do
+                    if read[1][i] ~= 'x' .. i or read[2]['k' .. i] ~= 'x' .. i then
+                        return 'of ' .. count .. ' not ' .. i
+                    end
+                end
+                if #read[1] ~= count then return 'too many of ' .. count end
+            end
+            return 'all'",
+            "all",
+        ),
+        (
+            "local wide, depth = 60, 100
+            local top = {'leaf'}
+            for level = 1, depth do
+                local next = {top}
+                for i = 2, wide do next[i] = 'v' .. level .. '.' .. i end
+                top = level % 2 == 0 and next or {inner = next, ['other' .. level] = level}
+            end
+            local read = cjson.decode(cjson.encode(top))
+            for level = depth, 1, -1 do
+                if level % 2 == 1 then
+                    if read['other' .. level] ~= level then return 'object ' .. level end
+                    read = read.inner
+                end
+                for i = 2, wide do
+                    if read[i] ~= 'v' .. level .. '.' .. i then return level .. ' ' .. i end
+                end
+                read = read[1]
+            end
+            return read[1]",
+            "leaf",
+        ),
+        (
+            "local long = ('x'):rep(10000) .. '\\n' .. ('y'):rep(5000)
+             return cjson.decode(cjson.encode({long}))[1] == long and 'same' or 'other'",
+            "same",
+        ),
+    ]);
+}
+
+#[test]
 #[allow(clippy::too_many_lines, reason = "one row for each choice")]
 fn json_has_the_choices_of_redis_and_they_end_with_the_script() {
     check(&[

@@ -1,5 +1,7 @@
 //! Decode: values of JSON. What is nested lies on a list of its own, not on the thread's stack.
 
+use std::borrow::Cow;
+
 use mlua::{LuaString, Result, Table, Value};
 
 use crate::choices::{Choices, NESTING_MAX};
@@ -9,12 +11,12 @@ use crate::given::Given;
 const PIECE_BYTES: usize = 4_096;
 
 /// One token, as errors name it.
-enum Token {
+enum Token<'a> {
     ObjectBegin,
     ObjectEnd,
     ArrayBegin,
     ArrayEnd,
-    Text(Vec<u8>),
+    Text(Cow<'a, [u8]>),
     Number(f64),
     Boolean(bool),
     Null,
@@ -24,7 +26,7 @@ enum Token {
     Wrong(&'static str),
 }
 
-impl Token {
+impl Token<'_> {
     fn name(&self) -> &'static str {
         match self {
             Token::ObjectBegin => "T_OBJ_BEGIN",
@@ -85,13 +87,13 @@ struct Decoder<'a> {
     levels: Vec<OpenValue>,
 }
 
-impl Decoder<'_> {
+impl<'a> Decoder<'a> {
     /// The byte so many places ahead; zero behind the end.
     fn ahead(&self, places: usize) -> u8 {
         self.text.get(self.at + places).copied().unwrap_or(0)
     }
 
-    fn expected<R>(&self, what: &str, token: &Token) -> Result<R> {
+    fn expected<R>(&self, what: &str, token: &Token<'_>) -> Result<R> {
         let (found, place) = (token.name(), self.token_at + 1);
         let text = format!("Expected {what} but found {found} at character {place}");
         self.given.fail(text)
@@ -162,7 +164,7 @@ impl Decoder<'_> {
     }
 
     /// Takes a key and its colon, and gives the token behind them.
-    fn key(&mut self, token: Token) -> Result<Token> {
+    fn key(&mut self, token: Token<'_>) -> Result<Token<'a>> {
         let Token::Text(bytes) = token else {
             return self.expected("object key string", &token);
         };
@@ -177,7 +179,7 @@ impl Decoder<'_> {
     }
 
     /// Puts a value where it belongs, and reads what follows.
-    fn put(&mut self, value: Value) -> Result<Placed> {
+    fn put(&mut self, value: Value) -> Result<Placed<'a>> {
         let Some(level) = self.levels.last_mut() else {
             return Ok(Placed::Top(value));
         };
@@ -203,7 +205,7 @@ impl Decoder<'_> {
         }
     }
 
-    fn token(&mut self) -> Result<Token> {
+    fn token(&mut self) -> Result<Token<'a>> {
         self.given.tick()?;
         while matches!(self.ahead(0), b' ' | b'\t' | b'\r' | b'\n') {
             self.at += 1;
@@ -232,7 +234,7 @@ impl Decoder<'_> {
         Ok(single)
     }
 
-    fn word(&mut self) -> Token {
+    fn word(&mut self) -> Token<'a> {
         let rest = &self.text[self.at..];
         for (word, token) in [
             (b"true".as_slice(), Token::Boolean(true)),
@@ -265,7 +267,7 @@ impl Decoder<'_> {
         }
     }
 
-    fn number(&mut self) -> Token {
+    fn number(&mut self) -> Token<'a> {
         let Some((number, bytes)) = super::number::read(&self.text[self.at..]) else {
             return Token::Wrong("invalid number");
         };
@@ -273,20 +275,25 @@ impl Decoder<'_> {
         Token::Number(number)
     }
 
-    fn string(&mut self) -> Result<Token> {
+    fn string(&mut self) -> Result<Token<'a>> {
         self.at += 1;
-        let mut bytes = Vec::new();
+        let text = self.text;
+        let mut bytes = Cow::Borrowed(&text[self.at..self.at]);
         loop {
-            self.given.tick()?;
-            let rest = &self.text[self.at..];
+            let rest = &text[self.at..];
             let piece = &rest[..rest.len().min(PIECE_BYTES)];
             let plain = piece
                 .iter()
                 .position(|byte| matches!(byte, b'"' | b'\\' | 0));
             let plain = plain.unwrap_or(piece.len());
-            bytes.extend_from_slice(&piece[..plain]);
             self.at += plain;
+            if bytes.is_empty() {
+                bytes = Cow::Borrowed(&piece[..plain]);
+            } else {
+                bytes.to_mut().extend_from_slice(&piece[..plain]);
+            }
             if plain == piece.len() && !piece.is_empty() {
+                self.given.tick()?;
                 continue;
             }
             match self.ahead(0) {
@@ -295,7 +302,8 @@ impl Decoder<'_> {
                     return Ok(Token::Text(bytes));
                 }
                 b'\\' => {
-                    if let Some(problem) = self.escape(&mut bytes) {
+                    self.given.tick()?;
+                    if let Some(problem) = self.escape(bytes.to_mut()) {
                         self.token_at = self.at;
                         return Ok(Token::Wrong(problem));
                     }
@@ -359,11 +367,11 @@ impl Decoder<'_> {
 }
 
 /// Where a value went.
-enum Placed {
+enum Placed<'a> {
     /// Nowhere: it is the whole.
     Top(Value),
     /// Into something of which this token is the next.
-    Next(Token),
+    Next(Token<'a>),
     /// Into something that is whole now.
     Closed(Value),
 }

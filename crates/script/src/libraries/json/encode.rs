@@ -1,6 +1,9 @@
 //! Encode: JSON of values. What is nested lies on a list of its own, not on the thread's stack.
 
-use mlua::{Function, LuaString, Result, Table, Value};
+use std::borrow::Borrow;
+use std::io::Write;
+
+use mlua::{Error, Function, LuaString, Result, Table, Value};
 
 use crate::choices::{Choices, NESTING_MAX};
 use crate::given::{Given, cut, kind_of};
@@ -9,6 +12,13 @@ use crate::given::{Given, cut, kind_of};
 const TEXT_BYTES_MAX: usize = 64 << 20;
 /// Bytes of a string that are written at a time.
 const PIECE_BYTES: usize = 4_096;
+/// Most pairs that a table is read with at once, and most that are read and not written yet: each
+/// takes up to two of the 8,000 places that Lua has for values outside of it.
+const PAIRS_MAX: usize = 64;
+const WAITING_PAIRS_MAX: usize = 1_024;
+/// Integers below this have so few digits that the shortest form has them all.
+const SHORT_DIGITS: i32 = 14;
+const SHORT_INTEGER: f64 = 1e14;
 
 /// What encoding takes from Lua: `string.format` and `next`.
 #[derive(Clone, Debug)]
@@ -28,6 +38,12 @@ enum OpenTable {
         table: Table,
         key: Value,
     },
+    /// All pairs of a small table, and whether they are the places of an array.
+    Pairs {
+        pairs: std::vec::IntoIter<(Value, Value)>,
+        is_array: bool,
+        is_first: bool,
+    },
 }
 
 /// `cjson.encode(value)`
@@ -40,6 +56,7 @@ pub(crate) fn encode(given: &Given<'_>, choices: Choices, tools: &Tools) -> Resu
         choices,
         tools,
         levels: Vec::new(),
+        waiting_pairs: 0,
         out: Vec::new(),
     };
     encoder.value(value)?;
@@ -54,6 +71,8 @@ struct Encoder<'a> {
     choices: Choices,
     tools: &'a Tools,
     levels: Vec<OpenTable>,
+    /// Pairs that are read and not written yet.
+    waiting_pairs: usize,
     out: Vec<u8>,
 }
 
@@ -91,6 +110,29 @@ impl Encoder<'_> {
                 }
                 self.key(&key)?;
                 self.levels.push(OpenTable::Object { table, key });
+                self.value(&value)?;
+            }
+            OpenTable::Pairs {
+                mut pairs,
+                is_array,
+                is_first,
+            } => {
+                let Some((key, value)) = pairs.next() else {
+                    self.out.push(if is_array { b']' } else { b'}' });
+                    return Ok(());
+                };
+                self.waiting_pairs -= 1;
+                if !is_first {
+                    self.out.push(b',');
+                }
+                if !is_array {
+                    self.key(&key)?;
+                }
+                self.levels.push(OpenTable::Pairs {
+                    pairs,
+                    is_array,
+                    is_first: false,
+                });
                 self.value(&value)?;
             }
         }
@@ -155,6 +197,10 @@ impl Encoder<'_> {
 
     fn number(&mut self, number: f64) -> Result<()> {
         let text: &[u8] = match self.choices.encodes_invalid {
+            _ if self.is_short_integer(number) => {
+                let _ = write!(self.out, "{}", number as i64);
+                return Ok(());
+            }
             _ if number.is_finite() => {
                 let form = format!("%.{}g", self.choices.digits);
                 let text = self.tools.format.call::<LuaString>((form, number))?;
@@ -179,8 +225,25 @@ impl Encoder<'_> {
             return self.given.fail(text);
         }
         let table = table.clone();
-        let places = self.places(&table)?;
-        if places > 0 {
+        let pairs = self.pairs(&table)?;
+        let keys = pairs.as_ref().map(|pairs| pairs.iter().map(|(key, _)| key));
+        let places = match keys {
+            Some(keys) => self.places(&table, keys.map(Ok))?,
+            None => {
+                let pairs = table.pairs::<Value, Value>();
+                self.places(&table, pairs.map(|pair| pair.map(|(key, _)| key)))?
+            }
+        };
+        let is_array = places > 0;
+        if let Some(pairs) = pairs.filter(|pairs| !is_array || are_places(pairs, places)) {
+            self.out.push(if is_array { b'[' } else { b'{' });
+            self.waiting_pairs += pairs.len();
+            self.levels.push(OpenTable::Pairs {
+                pairs: pairs.into_iter(),
+                is_array,
+                is_first: true,
+            });
+        } else if is_array {
             self.out.push(b'[');
             self.levels.push(OpenTable::Array {
                 table,
@@ -195,14 +258,46 @@ impl Encoder<'_> {
         Ok(())
     }
 
-    /// The places of a table that is an array; zero for one that is an object or empty.
-    fn places(&self, table: &Table) -> Result<i64> {
+    /// Whether the digits of a number are the text that its form makes.
+    fn is_short_integer(&self, number: f64) -> bool {
+        let is_integer = number.abs() < SHORT_INTEGER && number.trunc() == number;
+        // Zero may have a sign.
+        is_integer
+            && self.choices.digits >= SHORT_DIGITS
+            && number.to_bits() != (-0.0_f64).to_bits()
+    }
+
+    /// All pairs of a table, if they are few and few others wait.
+    fn pairs(&self, table: &Table) -> Result<Option<Vec<(Value, Value)>>> {
+        let most = PAIRS_MAX.min(WAITING_PAIRS_MAX - self.waiting_pairs);
+        let (mut pairs, mut are_many) = (Vec::new(), false);
+        let read = table.for_each(|key: Value, value: Value| {
+            if pairs.len() == most {
+                are_many = true;
+                return Err(Error::RuntimeError(String::new()));
+            }
+            pairs.push((key, value));
+            Ok(())
+        });
+        if are_many {
+            return Ok(None);
+        }
+        read.map(|()| Some(pairs))
+    }
+
+    /// The places of a table with these keys that is an array; zero for one that is an object or
+    /// empty.
+    fn places<K: Borrow<Value>>(
+        &self,
+        table: &Table,
+        keys: impl Iterator<Item = Result<K>>,
+    ) -> Result<i64> {
         let (mut count, mut last) = (0_i64, 0_i32);
-        for pair in table.pairs::<Value, Value>() {
+        for key in keys {
             self.given.tick()?;
-            let place = match pair?.0 {
-                Value::Integer(place @ 1..) => place as f64,
-                Value::Number(place) if place >= 1.0 && place.floor() == place => place,
+            let place = match key?.borrow() {
+                Value::Integer(place @ 1..) => *place as f64,
+                Value::Number(place) if *place >= 1.0 && place.floor() == *place => *place,
                 _ => return Ok(0),
             };
             if place > f64::from(last) {
@@ -220,6 +315,17 @@ impl Encoder<'_> {
         }
         Ok(if is_sparse { 0 } else { last })
     }
+}
+
+/// Whether pairs are those of all places from the first one on, in order.
+fn are_places(pairs: &[(Value, Value)], places: i64) -> bool {
+    let mut keys = pairs.iter().zip(1..);
+    let are_in_order = keys.all(|((key, _), place)| match key {
+        Value::Integer(key) => *key == place,
+        Value::Number(key) => *key == place as f64,
+        _ => false,
+    });
+    are_in_order && usize::try_from(places) == Ok(pairs.len())
 }
 
 /// A string's bytes between its quotes; those that are no UTF-8 stay as they are.
