@@ -34,6 +34,13 @@ impl Given<'_> {
         self.shared.string(self.lua, bytes)
     }
 
+    /// Bytes as text if they are UTF-8, after a check of the size: such texts are made a string of
+    /// Lua where they are needed, without a place outside of it.
+    pub(super) fn utf8<'b>(&self, bytes: &'b [u8]) -> Result<Option<&'b str>> {
+        self.shared.check_room(self.lua, bytes.len())?;
+        Ok(std::str::from_utf8(bytes).ok())
+    }
+
     /// Counts a small piece of work; see [`Shared::tick`].
     pub(super) fn tick(&self) -> Result<()> {
         self.shared.tick(self.lua)

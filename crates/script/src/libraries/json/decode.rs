@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use mlua::{LuaString, Result, Table, Value};
+use mlua::{IntoLua, Result, Table, Value};
 
 use crate::choices::{Choices, NESTING_MAX};
 use crate::given::Given;
@@ -45,11 +45,17 @@ impl Token<'_> {
     }
 }
 
+/// A value that is read. A text is in Lua only where it is put: so it takes no place outside of it.
+enum Read<'a> {
+    Text(Cow<'a, [u8]>),
+    Value(Value),
+}
+
 /// An array or object that is not whole; an object has the key of its next value.
-struct OpenValue {
+struct OpenValue<'a> {
     table: Table,
     place: i64,
-    key: Option<LuaString>,
+    key: Option<Cow<'a, [u8]>>,
 }
 
 /// `cjson.decode(text)`
@@ -84,7 +90,7 @@ struct Decoder<'a> {
     at: usize,
     /// Where the last token begins.
     token_at: usize,
-    levels: Vec<OpenValue>,
+    levels: Vec<OpenValue<'a>>,
 }
 
 impl<'a> Decoder<'a> {
@@ -107,7 +113,7 @@ impl<'a> Decoder<'a> {
                 Token::ObjectBegin => {
                     self.descend()?;
                     match self.token()? {
-                        Token::ObjectEnd => self.ascend()?,
+                        Token::ObjectEnd => self.ascend(),
                         first => {
                             token = self.key(first)?;
                             continue;
@@ -117,23 +123,26 @@ impl<'a> Decoder<'a> {
                 Token::ArrayBegin => {
                     self.descend()?;
                     match self.token()? {
-                        Token::ArrayEnd => self.ascend()?,
+                        Token::ArrayEnd => self.ascend(),
                         first => {
                             token = first;
                             continue;
                         }
                     }
                 }
-                Token::Text(bytes) => Value::String(self.given.string(bytes)?),
-                Token::Number(number) => Value::Number(number),
-                Token::Boolean(yes) => Value::Boolean(yes),
-                Token::Null => Value::NULL,
+                Token::Text(bytes) => Read::Text(bytes),
+                Token::Number(number) => Read::Value(Value::Number(number)),
+                Token::Boolean(yes) => Read::Value(Value::Boolean(yes)),
+                Token::Null => Read::Value(Value::NULL),
                 other => return self.expected("value", &other),
             };
             // The value may be the last of what it stands in, and that the last again.
             token = loop {
                 match self.put(value)? {
-                    Placed::Top(value) => return Ok(value),
+                    Placed::Top(Read::Value(value)) => return Ok(value),
+                    Placed::Top(Read::Text(bytes)) => {
+                        return Ok(Value::String(self.given.string(bytes)?));
+                    }
                     Placed::Next(token) => break token,
                     Placed::Closed(table) => value = table,
                 }
@@ -142,6 +151,7 @@ impl<'a> Decoder<'a> {
     }
 
     fn descend(&mut self) -> Result<()> {
+        self.given.tick()?;
         let depth = self.levels.len() + 1;
         let most = self.choices.decode_depth_max.min(NESTING_MAX);
         if depth > usize::try_from(most).unwrap_or(0) {
@@ -156,21 +166,18 @@ impl<'a> Decoder<'a> {
         Ok(())
     }
 
-    fn ascend(&mut self) -> Result<Value> {
-        match self.levels.pop() {
-            Some(level) => Ok(Value::Table(level.table)),
-            None => Ok(Value::Nil),
-        }
+    fn ascend(&mut self) -> Read<'a> {
+        let level = self.levels.pop();
+        Read::Value(level.map_or(Value::Nil, |level| Value::Table(level.table)))
     }
 
     /// Takes a key and its colon, and gives the token behind them.
-    fn key(&mut self, token: Token<'_>) -> Result<Token<'a>> {
+    fn key(&mut self, token: Token<'a>) -> Result<Token<'a>> {
         let Token::Text(bytes) = token else {
             return self.expected("object key string", &token);
         };
-        let key = self.given.string(bytes)?;
         if let Some(level) = self.levels.last_mut() {
-            level.key = Some(key);
+            level.key = Some(bytes);
         }
         match self.token()? {
             Token::Colon => self.token(),
@@ -179,21 +186,25 @@ impl<'a> Decoder<'a> {
     }
 
     /// Puts a value where it belongs, and reads what follows.
-    fn put(&mut self, value: Value) -> Result<Placed<'a>> {
+    fn put(&mut self, value: Read<'a>) -> Result<Placed<'a>> {
+        self.given.tick()?;
         let Some(level) = self.levels.last_mut() else {
             return Ok(Placed::Top(value));
         };
         let is_object = level.key.is_some();
         match level.key.take() {
-            Some(key) => level.table.raw_set(key, value)?,
+            Some(key) => match self.given.utf8(&key)? {
+                Some(text) => set(self.given, &level.table, text, value)?,
+                None => set(self.given, &level.table, self.given.string(key)?, value)?,
+            },
             None => {
-                level.table.raw_set(level.place, value)?;
+                set(self.given, &level.table, level.place, value)?;
                 level.place += 1;
             }
         }
         match (self.token()?, is_object) {
             (Token::ObjectEnd, true) | (Token::ArrayEnd, false) => {
-                Ok(Placed::Closed(self.ascend()?))
+                Ok(Placed::Closed(self.ascend()))
             }
             (Token::Comma, true) => {
                 let token = self.token()?;
@@ -205,8 +216,9 @@ impl<'a> Decoder<'a> {
         }
     }
 
+    /// The next token. There are a few at most between two calls of [`Decoder::put`] or
+    /// [`Decoder::descend`], which look at the clock.
     fn token(&mut self) -> Result<Token<'a>> {
-        self.given.tick()?;
         while matches!(self.ahead(0), b' ' | b'\t' | b'\r' | b'\n') {
             self.at += 1;
             if self.at.is_multiple_of(PIECE_BYTES) {
@@ -366,12 +378,23 @@ impl<'a> Decoder<'a> {
     }
 }
 
+/// Sets a value of a table.
+fn set(given: &Given<'_>, table: &Table, key: impl IntoLua, value: Read<'_>) -> Result<()> {
+    match value {
+        Read::Text(bytes) => match given.utf8(&bytes)? {
+            Some(text) => table.raw_set(key, text),
+            None => table.raw_set(key, given.string(bytes)?),
+        },
+        Read::Value(value) => table.raw_set(key, value),
+    }
+}
+
 /// Where a value went.
 enum Placed<'a> {
     /// Nowhere: it is the whole.
-    Top(Value),
+    Top(Read<'a>),
     /// Into something of which this token is the next.
     Next(Token<'a>),
     /// Into something that is whole now.
-    Closed(Value),
+    Closed(Read<'a>),
 }
