@@ -524,7 +524,8 @@ class Maker:
             return []
         return [
             "LIMIT",
-            self.often(["0", "1", "2"], ["-1", "x"]),
+            # Where a negative one begins depends on how Valkey keeps the sorted set.
+            self.often(["0", "1", "2"], ["x"] if self.beside_valkey else ["-1", "x"]),
             self.often(["1", "2", "-1"], ["x"]),
         ]
 

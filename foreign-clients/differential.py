@@ -26,6 +26,8 @@ Differences that are meant to be (Redis here is Debian's 7.0.15):
   counts from a start alone, and SCAN refuses a TYPE that does not exist, as in Valkey.
 * Empty scores of ranges are refused, as in Valkey 9.2, and INCR reads a number with blanks behind
   it, which memcached's decr leaves. Neither is sent.
+* LIMIT with a negative offset answers nothing, as in Redis; Valkey 9.1 counts from the other end of
+  a large sorted set. It is not sent beside a Valkey.
 * A time to wait for that is too long is "out of range", as in Redis 7.2; in 7.0 it is "negative".
 * A script may call BLPOP and its kin, as in Redis 7.2, and does not wait.
 * Zero has no sign in a stored score; in Redis that depends on how the sorted set is kept.
@@ -657,6 +659,7 @@ def run_large(family, proto, seed, elements, ports):
     """Yields the differences of one family whose first collections have so many elements."""
     maker = Maker(f"{seed} {family} {proto} {elements}", elements)
     pair = Pair(*ports)
+    maker.beside_valkey = pair.is_valkey
     try:
         pair.both("flushall")
         pair.both("hello", str(proto))
