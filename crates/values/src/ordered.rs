@@ -51,8 +51,6 @@ enum Asked<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entries {
     pub(crate) first: Spot,
-    /// How many come before the first.
-    pub(crate) rank: usize,
     pub(crate) len: usize,
 }
 
@@ -60,7 +58,6 @@ impl Entries {
     fn none() -> Entries {
         Entries {
             first: Spot::at(NONE, 0),
-            rank: 0,
             len: 0,
         }
     }
@@ -161,15 +158,15 @@ impl<'a> View<'a> {
         if !within(Asked::Entry(leaf, first.index)) {
             return Entries::none();
         }
-        let rank = self.rank(first);
         // Most runs end in the leaf where they begin.
         let len = if within(Asked::Entry(leaf, leaf.len() - 1)) {
-            self.rank(self.partition_point(within)).saturating_sub(rank)
+            let behind = self.rank(self.partition_point(within));
+            behind.saturating_sub(self.rank(first))
         } else {
             let behind = self.spot_in(first, |leaf, index| within(Asked::Entry(leaf, index)));
             behind.index.saturating_sub(first.index)
         };
-        Entries { first, rank, len }
+        Entries { first, len }
     }
 
     /// The first spot whose entry is not `before`, or the end of the leaf that ends before it.

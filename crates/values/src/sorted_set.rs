@@ -93,8 +93,6 @@ impl Family for SortedSets {
 pub struct Run {
     /// The position of the first, as in [`SortedSet::member_at`].
     pub position: usize,
-    /// How many members come before it.
-    pub rank: usize,
     /// How many they are.
     pub len: usize,
 }
@@ -105,16 +103,9 @@ impl Run {
             0 => Run::default(),
             len => Run {
                 position: entries.first.to_number(),
-                rank: entries.rank,
                 len,
             },
         }
-    }
-
-    /// The ranks of the members.
-    #[must_use]
-    pub fn ranks(self) -> Range<usize> {
-        self.rank..self.rank + self.len
     }
 }
 
@@ -370,9 +361,23 @@ impl<'v> SortedSet<'v> {
         };
         Run {
             position,
-            rank: ranks.start,
             len: ranks.len(),
         }
+    }
+
+    /// The ranks of the members of a run. Cost: O(log n).
+    #[must_use]
+    pub fn ranks(&self, run: Run) -> Range<usize> {
+        let before = match (&self.members, self.members.view()) {
+            _ if run.len == 0 => 0,
+            (Members::Packed(packed), _) => {
+                let entries = packed.iter();
+                entries.take_while(|entry| entry.at < run.position).count()
+            }
+            (_, Some(view)) => view.rank(Spot::of_number(run.position)),
+            (_, None) => 0,
+        };
+        before..before + run.len
     }
 
     /// The members of a run, with their scores; of what is stored.
@@ -392,14 +397,19 @@ impl<'v> SortedSet<'v> {
             return;
         }
         self.is_changed = true;
+        // The first one is known by its position.
+        let ranks = match (&self.members, run.len) {
+            (Members::Paged(..), 1) => 0..1,
+            _ => self.ranks(run),
+        };
         if let Members::Packed(packed) = &mut self.members {
-            return packed.remove_range(run.ranks());
+            return packed.remove_range(ranks);
         }
         self.members.apply(&Op {
             kind: OpKind::RemoveRange,
             member: &[],
             second: &(run.len as u64).to_le_bytes(),
-            tail: Some(run.rank as u64),
+            tail: Some(ranks.start as u64),
             added: -(run.len as isize),
             place: None,
             keyed: Some(Spot::of_number(run.position)),
@@ -432,11 +442,7 @@ fn run_of_packed(
     within: impl Fn(packed::Entry<'_>) -> bool,
 ) -> Run {
     let mut entries = packed.iter();
-    let Some((rank, first)) = entries
-        .by_ref()
-        .enumerate()
-        .find(|(_, entry)| !before(*entry))
-    else {
+    let Some(first) = entries.find(|entry| !before(*entry)) else {
         return Run::default();
     };
     if !within(first) {
@@ -444,7 +450,6 @@ fn run_of_packed(
     }
     Run {
         position: first.at,
-        rank,
         len: 1 + entries.take_while(|entry| within(*entry)).count(),
     }
 }

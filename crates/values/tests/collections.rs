@@ -353,9 +353,9 @@ fn a_sorted_set_is_in_order_and_knows_its_members() {
             let run = set.run_of_scores(|score| score < -2.0, |score| score < 3.0);
             let before = order.iter().filter(|(score, _)| *score < -2).count();
             let expected = if before == below { 0..0 } else { before..below };
-            assert_eq!(run.ranks(), expected);
+            assert_eq!(set.ranks(run), expected);
             let mut at = run.position;
-            for rank in run.ranks() {
+            for rank in set.ranks(run) {
                 let (member, score, next) = set.member_at(at).unwrap();
                 assert_eq!((member, score), set.at(rank));
                 at = next;

@@ -47,7 +47,7 @@ pub(in crate::execute::resp) fn search(call: &mut Call<'_>) -> Outcome {
     };
     let proto = call.session.proto;
     call.work_in_steps(Answering {
-        search: Search::of(value, region, asked.wants),
+        search: Search::of(value, region, asked.wants, false),
         proto,
         left: None,
     })
@@ -68,7 +68,9 @@ fn store(call: &mut Call<'_>, key: &[u8]) -> Outcome {
         };
         Ok(Selection {
             turned: Turned::to(turn, asked.wants),
-            search: found.map(|(value, region)| Search::of(value, region, asked.wants)),
+            search: found.map(|(value, region)| {
+                Search::of(value, region, asked.wants, turn == Sequence::Score)
+            }),
             left: asked.wants.most,
         })
     })
@@ -78,6 +80,7 @@ fn store(call: &mut Call<'_>, key: &[u8]) -> Outcome {
 #[derive(Clone, Copy, Debug)]
 struct Spot {
     metres: f64,
+    /// Its rank, if members come in the order of their scores.
     rank: u32,
     /// Its position in the set, as in [`SortedSet::member_at`].
     position: usize,
@@ -208,20 +211,23 @@ struct Search {
     value: Handle,
     region: Region,
     wants: Wants,
-    /// The members that are to be looked at; the last ones first.
-    runs: Vec<Run>,
+    /// The members that are to be looked at, the last ones first, with the rank of the first if it
+    /// counts.
+    runs: Vec<(Run, usize)>,
     found: Turned,
 }
 
 impl Search {
-    fn of(value: Handle, region: Region, wants: Wants) -> Search {
+    /// `is_ranked` says whether the ranks of what it finds count.
+    fn of(value: Handle, region: Region, wants: Wants, is_ranked: bool) -> Search {
         let (set, mut runs) = (SortedSet::view(&value), Vec::new());
         for cell in region.cells() {
             add_members(&set, &region, (cell, DIVISIONS_MAX), &mut runs);
         }
-        runs.reverse();
+        let rank_of = |run| if is_ranked { set.ranks(run).start } else { 0 };
+        let runs = runs.into_iter().rev().map(|run| (run, rank_of(run)));
         Search {
-            runs,
+            runs: runs.collect(),
             region,
             wants,
             found: Turned::to(wants.turn, wants),
@@ -235,7 +241,7 @@ impl Search {
         let most = (LOOKS_MAX / self.region.outline.cost()).max(1);
         let (mut found, mut left) = (Vec::new(), most);
         while left > 0
-            && let Some(run) = self.runs.last_mut()
+            && let Some((run, rank)) = self.runs.last_mut()
         {
             let Some((_, score, next)) = set.member_at(run.position).filter(|_| run.len > 0) else {
                 self.runs.pop();
@@ -247,7 +253,7 @@ impl Search {
                 found.push(Spot {
                     metres,
                     // A value is shorter than 4 GiB.
-                    rank: run.rank as u32,
+                    rank: *rank as u32,
                     position: run.position,
                 });
                 if self.wants.takes_any && self.found.count + found.len() >= self.wants.most {
@@ -257,9 +263,9 @@ impl Search {
             }
             *run = Run {
                 position: next,
-                rank: run.rank + 1,
                 len: run.len - 1,
             };
+            *rank += 1;
         }
         self.found.add(found, &set);
         if self.runs.is_empty() {

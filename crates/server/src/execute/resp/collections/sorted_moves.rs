@@ -74,7 +74,7 @@ impl<'a> Selection<'a> {
             Part::Lowest => 0..count,
             Part::Highest => len - count..len,
             Part::Scores(ends) => {
-                let places = ends.members(set, false).ranks();
+                let places = ends.places(set, false);
                 places.start..places.end.min(places.start.saturating_add(count))
             }
         }

@@ -64,8 +64,16 @@ impl<'a> Ends<'a> {
         })
     }
 
+    /// The places of the members in the range.
+    pub(super) fn places(self, set: &SortedSet<'_>, is_reverse: bool) -> Range<usize> {
+        match self {
+            Ends::Rank(first, last) => places_by_rank(first, last, set.len(), is_reverse),
+            _ => set.ranks(self.members(set, is_reverse)),
+        }
+    }
+
     /// The members in the range.
-    pub(super) fn members(self, set: &SortedSet<'_>, is_reverse: bool) -> Run {
+    fn members(self, set: &SortedSet<'_>, is_reverse: bool) -> Run {
         match self {
             Ends::Rank(first, last) => {
                 set.run_of_ranks(places_by_rank(first, last, set.len(), is_reverse))
@@ -211,7 +219,7 @@ pub(in crate::execute::resp) fn zrange(call: &mut Call<'_>) -> Outcome {
         return DONE;
     };
     let set = SortedSet::view(&value);
-    let places = ends.members(&set, options.is_reverse).ranks();
+    let places = ends.places(&set, options.is_reverse);
     let (skipped, shown) = match options.limit {
         None => (0, places.len()),
         Some((skipped, most)) => (
@@ -267,9 +275,7 @@ pub(in crate::execute::resp) fn part_to_store(
     let Some(value) = call.value(call.key_at(2)?, kind::SORTED_SET)? else {
         return Ok(None);
     };
-    let places = ends
-        .members(&SortedSet::view(&value), options.is_reverse)
-        .ranks();
+    let places = ends.places(&SortedSet::view(&value), options.is_reverse);
     let (skipped, most) = options.limit.unwrap_or((0, -1));
     let skipped = usize::try_from(skipped)
         .unwrap_or(usize::MAX)
