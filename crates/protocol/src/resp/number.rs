@@ -44,21 +44,35 @@ fn magnitude(digits: &[u8]) -> Option<u64> {
     })
 }
 
+/// Bytes of an integer that any float holds.
+const SHORT_INTEGER_BYTES: usize = 15;
+
 /// Reads a float: infinities by name, hexadecimal digits behind `0x`, no NaN, no spaces.
 #[must_use]
 pub fn parse_float(text: &[u8]) -> Option<f64> {
+    // Most scores are integers of few digits, which a float holds exactly.
+    if text.len() <= SHORT_INTEGER_BYTES
+        && let Some(number) = parse_integer(text)
+    {
+        return Some(number as f64);
+    }
     if let Some(hexadecimal) = Hexadecimal::parse(text) {
         return hexadecimal.float();
     }
     let number: f64 = std::str::from_utf8(text).ok()?.parse().ok()?;
-    let named = text.iter().any(|byte| matches!(byte, b'n' | b'N'));
-    let mantissa = text
-        .iter()
-        .take_while(|byte| !matches!(byte, b'e' | b'E'))
-        .any(|byte| (b'1'..=b'9').contains(byte));
-    let too_large = number.is_infinite() && !named;
-    let too_small = number == 0.0 && mantissa;
-    (!number.is_nan() && !too_large && !too_small).then_some(number)
+    if number.is_nan() {
+        return None;
+    }
+    if number.is_infinite() {
+        let is_named = text.iter().any(|byte| matches!(byte, b'n' | b'N'));
+        return is_named.then_some(number);
+    }
+    if number == 0.0 {
+        let mut mantissa = text.iter().take_while(|byte| !matches!(byte, b'e' | b'E'));
+        let is_too_small = mantissa.any(|byte| (b'1'..=b'9').contains(byte));
+        return (!is_too_small).then_some(number);
+    }
+    Some(number)
 }
 
 /// A hexadecimal number as C's strtod reads it: a number and a power of two.
