@@ -1,8 +1,8 @@
 //! Shared: what the interpreter and the functions of the sandbox share during a run.
 //!
 //! The clock of a run is also looked at every so many instructions. How many depends on the memory
-//! the script has taken: with little memory no single instruction takes long, with much of it one
-//! may work on a string of many megabytes.
+//! that the script has taken, which is looked at more often: with little memory no single
+//! instruction takes long, with much of it one may work on a string of many megabytes.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
@@ -20,9 +20,11 @@ use super::random::Random;
 pub const SCRIPT_REPLY_BYTES_MAX: usize = 64 << 20;
 /// Most memory that the scripts of one event loop may hold.
 pub const MEMORY_BYTES_MAX: usize = 64 << 20;
-/// Instructions between two looks at the clock.
+/// Instructions between two looks at the memory that the script has taken.
 const INSTRUCTIONS_PER_LOOK: u32 = 128;
-/// The same for a script that has taken much memory.
+/// Such looks between two at the clock, which takes longer, while the memory is little.
+const LOOKS_PER_CLOCK: u32 = 8;
+/// Instructions between two looks at the clock for a script that has taken much memory.
 const INSTRUCTIONS_PER_LOOK_LARGE: u32 = 4;
 /// Memory from which on it is much.
 const SMALL_BYTES_MAX: usize = 1 << 20;
@@ -48,6 +50,8 @@ pub(super) struct Shared {
     memory_before: Cell<usize>,
     /// Instructions between two looks at present.
     pace: Cell<u32>,
+    /// Looks since the last one at the clock.
+    looks: Cell<u32>,
 }
 
 /// An error reply in a script.
@@ -151,6 +155,12 @@ impl Shared {
         let shared = Rc::clone(self);
         let triggers = HookTriggers::new().every_nth_instruction(pace);
         lua.set_global_hook(triggers, move |lua, _| {
+            let looks = shared.looks.get() + 1;
+            if looks < LOOKS_PER_CLOCK && shared.is_small(lua) {
+                shared.looks.set(looks);
+                return Ok(VmState::Continue);
+            }
+            shared.looks.set(0);
             shared.limit.check()?;
             shared.keep_pace(lua)?;
             Ok(VmState::Continue)
@@ -238,6 +248,7 @@ impl Default for Shared {
             registered: RefCell::new(None),
             memory_before: Cell::new(0),
             pace: Cell::new(0),
+            looks: Cell::new(0),
         }
     }
 }

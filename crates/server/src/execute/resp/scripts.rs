@@ -171,12 +171,14 @@ fn run_to_end(call: &mut Call<'_>, run: &Run<'_>, may_write: bool) -> Result<(),
         let result = call.on_keys(&wish, |call| {
             let watch = Stopwatch::start();
             let result = run_once(call, run, may_write);
-            ran_ms = watch.us() / 1_000;
             let section = call.context.section;
             if section.is_some_and(KeySection::was_refused) {
                 any_keys.set();
             }
             let is_given_up = section.is_some_and(KeySection::is_given_up);
+            if is_given_up {
+                ran_ms = watch.us() / 1_000;
+            }
             (!is_given_up).then_some(result)
         });
         result.unwrap_or_else(|| {
