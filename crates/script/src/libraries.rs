@@ -13,7 +13,6 @@ use std::rc::Rc;
 
 use mlua::{Function, IntoLuaMulti, Lua, Result, Table, Value, Variadic};
 
-use self::json::encode::Tools;
 use super::choices::Choices;
 use super::given::Given;
 use super::shared::{Shared, Unlimited};
@@ -24,12 +23,8 @@ pub(super) fn add(lua: &Lua, host: &Table, shared: &Rc<Shared>) -> Result<()> {
     host.raw_set("bit", maker.bits()?)?;
     host.raw_set("struct", maker.structs()?)?;
     host.raw_set("cmsgpack", maker.msgpack()?)?;
-    let globals = lua.globals();
-    let tools = Tools {
-        format: globals.raw_get::<Table>("string")?.raw_get("format")?,
-        next: globals.raw_get("next")?,
-    };
-    host.raw_set("cjson", json_library(lua, shared, &shared.json, &tools)?)
+    let next = lua.globals().raw_get("next")?;
+    host.raw_set("cjson", json_library(lua, shared, &shared.json, &next)?)
 }
 
 struct Maker<'a> {
@@ -127,11 +122,11 @@ fn json_library(
     lua: &Lua,
     shared: &Rc<Shared>,
     choices: &Rc<Cell<Choices>>,
-    tools: &Tools,
+    next: &Function,
 ) -> Result<Table> {
     let maker = Maker { lua, shared };
     let table = lua.create_table()?;
-    let (own, with) = (Rc::clone(choices), tools.clone());
+    let (own, with) = (Rc::clone(choices), next.clone());
     maker.put(&table, "encode", move |given| {
         json::encode::encode(given, own.get(), &with)
     })?;
@@ -145,7 +140,7 @@ fn json_library(
             json::choose::choose(given, &own, run)
         })?;
     }
-    let (of, with) = (Rc::clone(shared), tools.clone());
+    let (of, with) = (Rc::clone(shared), next.clone());
     let new = maker.function("new", move |given| {
         json_library(given.lua, &of, &Rc::default(), &with)
     })?;

@@ -167,6 +167,33 @@ fn message_packs_are_read_whole_or_one_by_one() {
 }
 
 #[test]
+fn json_writes_numbers_as_c_formats_them() {
+    check(&[(
+        "local function try(number)
+            for digits = 1, 14 do
+                cjson.encode_number_precision(digits)
+                local written = cjson.encode(number)
+                local expected = string.format('%.' .. digits .. 'g', number)
+                if written ~= expected then return written .. ' for ' .. expected end
+            end
+        end
+        local some = {0, 0.5, 1.5, 2.5, 0.125, 9.5, 99.5, 999999.5, 0.0001, 0.00001, 1e-310,
+            2^-1074, 1.7976931348623157e308, 1e21, 123456789.125, 0.1, 1/3, 2/3, 1e100, 5e-5,
+            99999999999999.5, 9.99999999999995, 100, 1000000, 3.0517578125e-05}
+        for i = 1, 2000 do
+            some[#some + 1] = (math.random() - 0.5) * 2 ^ math.random(-80, 80)
+            some[#some + 1] = math.random(1, 4096) / 2 ^ math.random(0, 30)
+        end
+        for _, number in ipairs(some) do
+            local wrong = try(number) or try(-number)
+            if wrong then return wrong end
+        end
+        return 'same'",
+        "same",
+    )]);
+}
+
+#[test]
 fn json_of_tables_of_any_size_and_depth_is_read_as_it_was_written() {
     check(&[
         (

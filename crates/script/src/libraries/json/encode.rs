@@ -16,16 +16,11 @@ const PIECE_BYTES: usize = 4_096;
 /// takes up to two of the 8,000 places that Lua has for values outside of it.
 const PAIRS_MAX: usize = 64;
 const WAITING_PAIRS_MAX: usize = 1_024;
+/// Pairs that there is space for at first.
+const PAIRS_FIRST: usize = 8;
 /// Integers below this have so few digits that the shortest form has them all.
 const SHORT_DIGITS: i32 = 14;
 const SHORT_INTEGER: f64 = 1e14;
-
-/// What encoding takes from Lua: `string.format` and `next`.
-#[derive(Clone, Debug)]
-pub(crate) struct Tools {
-    pub(crate) format: Function,
-    pub(crate) next: Function,
-}
 
 /// A table of which a part is written.
 enum OpenTable {
@@ -47,14 +42,14 @@ enum OpenTable {
 }
 
 /// `cjson.encode(value)`
-pub(crate) fn encode(given: &Given<'_>, choices: Choices, tools: &Tools) -> Result<LuaString> {
+pub(crate) fn encode(given: &Given<'_>, choices: Choices, next: &Function) -> Result<LuaString> {
     let [value] = given.values else {
         return given.wrong(1, "expected 1 argument");
     };
     let mut encoder = Encoder {
         given,
         choices,
-        tools,
+        next,
         levels: Vec::new(),
         waiting_pairs: 0,
         out: Vec::new(),
@@ -69,7 +64,8 @@ pub(crate) fn encode(given: &Given<'_>, choices: Choices, tools: &Tools) -> Resu
 struct Encoder<'a> {
     given: &'a Given<'a>,
     choices: Choices,
-    tools: &'a Tools,
+    /// Lua's `next`.
+    next: &'a Function,
     levels: Vec<OpenTable>,
     /// Pairs that are read and not written yet.
     waiting_pairs: usize,
@@ -100,7 +96,7 @@ impl Encoder<'_> {
             }
             OpenTable::Object { table, key } => {
                 let is_first = key.is_nil();
-                let (key, value) = self.tools.next.call::<(Value, Value)>((&table, key))?;
+                let (key, value) = self.next.call::<(Value, Value)>((&table, key))?;
                 if key.is_nil() {
                     self.out.push(b'}');
                     return Ok(());
@@ -202,9 +198,8 @@ impl Encoder<'_> {
                 return Ok(());
             }
             _ if number.is_finite() => {
-                let form = format!("%.{}g", self.choices.digits);
-                let text = self.tools.format.call::<LuaString>((form, number))?;
-                self.out.extend_from_slice(&text.as_bytes());
+                let digits = usize::try_from(self.choices.digits).unwrap_or(1).max(1);
+                super::number::write(number, digits, &mut self.out);
                 return Ok(());
             }
             0 => return self.refuse(&Value::Number(number), "must not be NaN or Inf"),
@@ -270,7 +265,7 @@ impl Encoder<'_> {
     /// All pairs of a table, if they are few and few others wait.
     fn pairs(&self, table: &Table) -> Result<Option<Vec<(Value, Value)>>> {
         let most = PAIRS_MAX.min(WAITING_PAIRS_MAX - self.waiting_pairs);
-        let (mut pairs, mut are_many) = (Vec::new(), false);
+        let (mut pairs, mut are_many) = (Vec::with_capacity(most.min(PAIRS_FIRST)), false);
         let read = table.for_each(|key: Value, value: Value| {
             if pairs.len() == most {
                 are_many = true;
@@ -330,16 +325,23 @@ fn are_places(pairs: &[(Value, Value)], places: i64) -> bool {
 
 /// A string's bytes between its quotes; those that are no UTF-8 stay as they are.
 fn escape(text: &[u8], out: &mut Vec<u8>) {
-    for &byte in text {
+    let is_plain = |byte: &u8| !matches!(byte, 0..32 | 127 | b'"' | b'\\' | b'/');
+    let mut rest = text;
+    loop {
+        let plain = rest.iter().take_while(|byte| is_plain(byte)).count();
+        out.extend_from_slice(&rest[..plain]);
+        let Some(&byte) = rest.get(plain) else {
+            return;
+        };
+        rest = &rest[plain + 1..];
         match byte {
-            b'"' | b'\\' | b'/' => out.extend_from_slice(&[b'\\', byte]),
             b'\n' => out.extend_from_slice(b"\\n"),
             b'\r' => out.extend_from_slice(b"\\r"),
             b'\t' => out.extend_from_slice(b"\\t"),
             8 => out.extend_from_slice(b"\\b"),
             12 => out.extend_from_slice(b"\\f"),
-            0..32 | 127 => out.extend_from_slice(format!("\\u{byte:04x}").as_bytes()),
-            _ => out.push(byte),
+            0..32 | 127 => _ = write!(out, "\\u{byte:04x}"),
+            _ => out.extend_from_slice(&[b'\\', byte]),
         }
     }
 }

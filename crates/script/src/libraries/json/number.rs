@@ -1,6 +1,79 @@
-//! Number: the number at the beginning of a text, as C's `strtod` reads it.
+//! Number: the number at the beginning of a text, as C's `strtod` reads it, and the text of a
+//! number, as `printf` writes it.
 //!
-//! Source: ISO C99, 7.20.1.3.
+//! Sources: ISO C99, 7.20.1.3 and 7.19.6.1.
+
+use std::io::Write;
+
+/// Most significant digits that are written: no float has more that count.
+const DIGITS_MAX: usize = 17;
+
+/// Appends a finite number as `%g` with so many significant digits does, from 1 to [`DIGITS_MAX`].
+pub(super) fn write(number: f64, digits: usize, out: &mut Vec<u8>) {
+    let digits = digits.clamp(1, DIGITS_MAX);
+    // A sign, a point, and an exponent of five characters at most.
+    let mut text = [0; DIGITS_MAX + 8];
+    let mut rest = &mut text[..];
+    let _ = write!(rest, "{:.*e}", digits - 1, number);
+    let unused = rest.len();
+    let text = &text[..text.len() - unused];
+    let mark = text.iter().position(|&byte| byte == b'e');
+    let (mantissa, exponent) = text.split_at(mark.unwrap_or(text.len()));
+    let exponent = std::str::from_utf8(exponent.get(1..).unwrap_or_default());
+    let exponent: i32 = exponent
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(0);
+    let (mut shown, mut count) = ([0; DIGITS_MAX], 0);
+    for &byte in mantissa {
+        match byte {
+            b'-' => out.push(byte),
+            b'.' => {}
+            digit => {
+                shown[count] = digit;
+                count += 1;
+            }
+        }
+    }
+    // Zeros behind the point are not shown.
+    let zeros = shown[..count]
+        .iter()
+        .rev()
+        .take_while(|byte| **byte == b'0')
+        .count();
+    let shown = &shown[..count.saturating_sub(zeros).max(1)];
+    if exponent < -4 || exponent >= digits as i32 {
+        append_parts(out, &shown[..1], &shown[1..]);
+        let sign = if exponent < 0 { '-' } else { '+' };
+        let _ = write!(out, "e{sign}{:02}", exponent.abs());
+        return;
+    }
+    let whole = usize::try_from(exponent + 1).unwrap_or(0);
+    if whole == 0 {
+        return append_below_one(out, exponent, shown);
+    }
+    let given = whole.min(shown.len());
+    out.extend_from_slice(&shown[..given]);
+    out.resize(out.len() + whole - given, b'0');
+    append_parts(out, &[], &shown[given..]);
+}
+
+/// Appends a number below one: zeros behind the point, and its digits.
+fn append_below_one(out: &mut Vec<u8>, exponent: i32, shown: &[u8]) {
+    out.extend_from_slice(b"0.");
+    let zeros = usize::try_from(-exponent - 1).unwrap_or(0);
+    out.resize(out.len() + zeros, b'0');
+    out.extend_from_slice(shown);
+}
+
+/// Appends digits, and those behind the point if there are some.
+fn append_parts(out: &mut Vec<u8>, whole: &[u8], behind: &[u8]) {
+    out.extend_from_slice(whole);
+    if !behind.is_empty() {
+        out.push(b'.');
+        out.extend_from_slice(behind);
+    }
+}
 
 /// The number that the text begins with, and its bytes.
 pub(super) fn read(text: &[u8]) -> Option<(f64, usize)> {
