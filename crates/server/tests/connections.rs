@@ -4,7 +4,7 @@ use crate::support::vitals::occupied_bytes;
 use crate::support::wait::wait_until;
 use crate::support::{daemon, resp};
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
@@ -378,6 +378,34 @@ fn a_value_up_to_the_limit_is_stored_and_one_above_is_refused() {
     let mut expected = refused.repeat(2);
     expected.extend_from_slice(b"END\r\n");
     check(&mut stream, &requests, &expected);
+}
+
+#[test]
+fn a_refused_value_is_answered_when_it_has_arrived() {
+    let daemon = Daemon::start(&["--threads", "1"]);
+    let mut other = daemon.connect();
+    let above = pattern(1, (1 << 20) + 1);
+    let refused = b"SERVER_ERROR object too large for cache\r\n".as_slice();
+    let mut set_packet = b"\x80\x01\0\x01\x08\0\0\0".to_vec();
+    set_packet.extend_from_slice(&(9 + (1_u32 << 20) + 1).to_be_bytes());
+    set_packet.extend_from_slice(&[0; 20]);
+    set_packet.push(b'k');
+    set_packet.extend_from_slice(&above);
+    let mut too_large = b"\x81\x01\0\0\0\0\0\x03\0\0\0\x0a".to_vec();
+    too_large.extend_from_slice(&[0; 12]);
+    too_large.extend_from_slice(b"Too large.");
+    for (request, answer) in [(set("k", &above), refused), (set_packet, &too_large)] {
+        let mut stream = daemon.connect();
+        let (first, second) = request.split_at(request.len() / 2);
+        stream.write_all(first).unwrap();
+        // The only loop has read the first half and written what it says when it answers this.
+        check(&mut other, b"mn\r\n", b"MN\r\n");
+        stream.set_nonblocking(true).unwrap();
+        let early = stream.peek(&mut [0]).unwrap_err();
+        assert_eq!(early.kind(), ErrorKind::WouldBlock);
+        stream.set_nonblocking(false).unwrap();
+        check(&mut stream, second, answer);
+    }
 }
 
 #[test]

@@ -293,6 +293,14 @@ impl Connection {
         }
     }
 
+    /// Whether its replies wait until a refused value has arrived.
+    #[inline]
+    pub(crate) fn holds_replies(&self) -> bool {
+        matches!(self.input, Input::Skip(_))
+            && self.ending == Ending::No
+            && !self.link.answers_early()
+    }
+
     /// Goes on as an execution said; whether its next request has to wait.
     pub(crate) fn follow(&mut self, flow: Flow) -> bool {
         match flow {

@@ -208,6 +208,13 @@ impl Link {
         }
     }
 
+    /// Whether a refused value is answered before it has arrived, as HTTP's clients expect. Clients
+    /// of memcached may fail if a reply comes while they write their request.
+    #[inline]
+    pub(crate) fn answers_early(&self) -> bool {
+        matches!(self, Link::Http(_))
+    }
+
     /// How the next bytes are to be decoded.
     #[inline]
     #[must_use]

@@ -234,10 +234,10 @@ impl Worker {
         if connection.stream.has_ended() && connection.is_through() {
             connection.end_after_output();
         }
-        if !connection.blocked {
-            self.flush(slot);
-        } else {
+        if connection.blocked || connection.holds_replies() {
             self.note_transfer(slot);
+        } else {
+            self.flush(slot);
         }
         self.end_if_drained(slot);
         self.park(slot);
