@@ -55,15 +55,15 @@ pub struct Measurement {
 /// What commands cost together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cost {
-    /// Processor time, in microseconds.
-    pub us: u64,
+    /// Processor time, in nanoseconds: most commands take less than a microsecond.
+    pub ns: u64,
     /// Bytes on the network.
     pub bytes: u64,
 }
 
 impl Cost {
     fn add(&mut self, other: Cost) {
-        self.us += other.us;
+        self.ns += other.ns;
         self.bytes += other.bytes;
     }
 
@@ -71,7 +71,7 @@ impl Cost {
     fn each(self, keys: usize) -> Cost {
         let keys = keys.max(1) as u64;
         Cost {
-            us: self.us / keys,
+            ns: self.ns / keys,
             bytes: self.bytes / keys,
         }
     }
@@ -265,7 +265,7 @@ impl Measured {
         let each = cost.each(keys.len());
         for key in keys {
             if self.of.by_time {
-                self.by_time.add(key, each.us);
+                self.by_time.add(key, each.ns);
             }
             if self.of.by_bytes {
                 self.by_bytes.add(key, each.bytes);
@@ -434,6 +434,27 @@ mod tests {
         check_heap(&keys);
         let listed: u64 = keys.entries.iter().map(|entry| entry.weight).sum();
         assert_eq!((listed, keys.total()), (total, total));
+    }
+
+    #[test]
+    fn commands_that_take_less_than_a_microsecond_are_counted() {
+        let hot_keys = HotKeys::default();
+        assert!(hot_keys.start(Measurement {
+            by_time: true,
+            by_bytes: false,
+            keys: 1,
+            sample_ratio: 1,
+            slots: None,
+            begun_ms: 0,
+            begun_unix_ms: 0,
+            until_ms: None,
+            cpu_before: Cpu::default(),
+        }));
+        for _ in 0..10 {
+            assert!(!hot_keys.note(&[b"key"], 0, Cost { ns: 400, bytes: 0 }, 1));
+        }
+        let measured = hot_keys.read(1).expect("it was started");
+        assert_eq!(measured.by_time.heaviest(1), [(&b"key"[..], 4_000)]);
     }
 
     #[test]

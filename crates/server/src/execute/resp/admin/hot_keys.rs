@@ -18,6 +18,8 @@ use crate::system::process;
 const KEYS: usize = 10;
 /// Longest measurement, in seconds.
 const DURATION_S_MAX: u64 = 1_000_000;
+/// Times are measured in nanoseconds and shown in microseconds.
+const NS_PER_US: u64 = 1_000;
 
 /// A number between two bounds, or what is wrong.
 fn number(text: &[u8], least: u64, most: u64, refused: &'static str) -> Result<u64, Failure> {
@@ -237,7 +239,7 @@ pub(in crate::execute::resp) fn get(call: &mut Call<'_>) -> Outcome {
         append_keys(
             &mut reply,
             "by-cpu-time-us",
-            &measured.by_time,
+            (&measured.by_time, NS_PER_US),
             measured.of.keys,
         );
     }
@@ -245,7 +247,7 @@ pub(in crate::execute::resp) fn get(call: &mut Call<'_>) -> Outcome {
         append_keys(
             &mut reply,
             "by-net-bytes",
-            &measured.by_bytes,
+            (&measured.by_bytes, 1),
             measured.of.keys,
         );
     }
@@ -290,12 +292,20 @@ fn append_costs(
         ..
     } = measured;
     if is_sampled {
-        field(reply, "sampled-commands-selected-slots-us", sampled.us);
+        field(
+            reply,
+            "sampled-commands-selected-slots-us",
+            sampled.ns / NS_PER_US,
+        );
     }
     if is_selected {
-        field(reply, "all-commands-selected-slots-us", selected.us);
+        field(
+            reply,
+            "all-commands-selected-slots-us",
+            selected.ns / NS_PER_US,
+        );
     }
-    field(reply, "all-commands-all-slots-us", all.us);
+    field(reply, "all-commands-all-slots-us", all.ns / NS_PER_US);
     if is_sampled {
         field(
             reply,
@@ -313,12 +323,13 @@ fn append_costs(
     field(reply, "net-bytes-all-commands-all-slots", all.bytes);
 }
 
-fn append_keys(reply: &mut Reply<'_>, name: &str, keys: &HeavyKeys, most: usize) {
+/// The heaviest keys, with their weights in units of so many.
+fn append_keys(reply: &mut Reply<'_>, name: &str, (keys, unit): (&HeavyKeys, u64), most: usize) {
     let heaviest = keys.heaviest(most);
     reply.bulk(name);
     reply.array(2 * heaviest.len());
     for (key, weight) in heaviest {
-        field_of_key(reply, key, weight);
+        field_of_key(reply, key, weight / unit);
     }
 }
 

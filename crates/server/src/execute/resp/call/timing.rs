@@ -197,7 +197,7 @@ pub(in crate::execute::resp) fn measure(
     };
     let state = context.state;
     let cost = Cost {
-        us: spent.ns / 1_000,
+        ns: spent.ns,
         bytes: (frame_bytes(args.iter().map(|arg| arg.len())) + spent.reply_bytes) as u64,
     };
     let slot = state.cluster.as_ref().map_or(0, |_| slot_of(first));
