@@ -29,6 +29,7 @@ class Client(NamedTuple):
 
     `install` runs until it has succeeded once. `run` gets the unit as $UNIT and leaves its report in
     the folder $REPORT, or prints it; `read` makes (test, outcome, detail) of that folder and text.
+    `part` tells which tests of the suite these are; a cluster, Sentinel, modules and TLS are left out.
     """
 
     install: str
@@ -37,6 +38,7 @@ class Client(NamedTuple):
     servers: tuple = (REDIS,)
     units: tuple = ("all",)
     seconds_max: int = 900
+    part: str = "all tests"
 
 
 def runner(name, client):
@@ -47,11 +49,11 @@ def runner(name, client):
         for unit in units or client.units:
             real = dict_of(run_once(client, checkout, folder, unit, start.real))
             tests = run_once(client, checkout, folder, unit, start.stand_ins())
-            # What the real server does not pass is as good as skipped.
+            # What the real server does not pass is as good as skipped, but not a run without results.
             yield (
                 f"{name}/{unit}",
                 [
-                    (test, SKIPPED if real.get(test) == FAILED else outcome, detail)
+                    (test, SKIPPED if test != END and real.get(test) == FAILED else outcome, detail)
                     for test, outcome, detail in tests
                 ],
             )
@@ -144,7 +146,7 @@ def pytest(report, _text):
     results = []
     for case in cases(report):
         outer = case.get("classname", "").split(".")
-        name = "::".join([part for part in outer if part.startswith("Test")] + [case.get("name")])
+        name = "::".join([part for part in outer if part.startswith("Test")] + [case.get("name", "")])
         results.append((name, *outcome_of(case)))
     return results
 
@@ -201,6 +203,12 @@ REDIS_PY_UNITS = (
     "test_connection test_asyncio/test_connection test_encoding test_asyncio/test_encoding "
     "test_keyspace_notifications test_multiprocessing"
 ).split()
+CELERY_UNITS = "test_tasks.py test_inspect.py test_canvas.py::test_chain test_canvas.py::test_group".split()
+GLIDE_UNITS = (
+    "sync_tests/test_sync_client sync_tests/test_sync_batch sync_tests/test_sync_scan "
+    "sync_tests/test_sync_client_side_cache sync_tests/test_sync_pubsub sync_tests/test_sync_pool "
+    "async_tests/test_async_client async_tests/test_scan"
+).split()
 # What needs modules, certificates or servers of another kind.
 GO_SKIPS = (
     r"(?i)sentinel|failover|cluster|\bring\b|RediSearch|FT\.HYBRID|JSON|TimeSeries|probabilistic|bloom|"
@@ -209,10 +217,19 @@ GO_SKIPS = (
 VENV = "test -d .venv || python3 -m venv .venv; .venv/bin/pip install -q "
 PYTEST = ".venv/bin/python -m pytest -q -p no:cacheprovider --junitxml=$REPORT/pytest.xml "
 MAVEN = "rm -rf target/*-reports; mvn -q -o -B -Dmaven.test.failure.ignore "
-JAVA_8 = "-Dmaven.compiler.source=8 -Dmaven.compiler.target=8"
+# The plugin of its own choice loses the process that runs the tests.
+SPY_TESTS = (
+    "test-compile org.apache.maven.plugins:maven-surefire-plugin:3.5.6:test -Dmaven.compiler.source=8"
+    " -Dmaven.compiler.target=8 -Dmaven.test.redirectTestOutputToFile=true"
+)
+# A newer compiler finds calls in its tests ambiguous.
+JAVA_7 = "-Dmaven.javadoc.skip=true -Dmaven.compiler.source=7 -Dmaven.compiler.target=7"
 COLLECT = "; cp target/*-reports/TEST-*.xml $REPORT"
 JEDIS_TESTS = (
     "redis.clients.jedis.commands.jedis.*CommandsTest,PipeliningTest,TransactionV2Test,JedisTest"
+)
+LETTUCE_TESTS = ",".join(
+    f"**/core/{part}*IntegrationTests" for part in ("", "commands/**/", "dynamic/", "pubsub/", "support/**/")
 )
 FRED = "cargo test --features i-std,transactions,monitor,metrics --test lib"
 REDIS_RS = (
@@ -220,6 +237,51 @@ REDIS_RS = (
     " --test test_async --test test_cache --test test_script --test test_types --test test_acl"
     " --test test_geospatial --test test_bignum"
 )
+
+# One of the steps of its long test reads a stream, and waits for ever without one. What stands for
+# clusters in the compatibility's tests is a single server; tests of clusters are left out.
+RUEIDIS = """
+sed -i 's/testBlockingXREAD, //; s/127.0.0.1:6355/127.0.0.1:6356/' redis_test.go
+sed -i 's/127.0.0.1:70[01][0-9]/127.0.0.1:6378/' rueidiscompat/adapter_test.go
+case $UNIT in
+client) go test -v -count=1 -timeout 400s -run "^(TestSingleClient.*Integration|TestNegative)" . ;;
+compat)
+    cd rueidiscompat
+    go test -count=1 -timeout 800s -run '^TestAdapter$' . -args \
+        -ginkgo.junit-report=$REPORT/ginkgo.xml "-ginkgo.skip=(?i)cluster|RediSearch"
+    ;;
+*) cd rueidis$UNIT && go test -v -count=1 -timeout 400s . ;;
+esac
+"""
+
+REDISSON_INSTALL = r"""
+# Java 17 instead of 25, without dependencies that are not public.
+sed -i '/<module>redisson-/d; s/\(<maven.compiler.test[A-Za-z]*>\)25/\117/' pom.xml
+perl -0pi -e 's#<dependency>((?!</dependency>).)*<artifactId>(jmockit|jackson-dataformat-(msgpack|ion|avro))'\
+'</artifactId>.*?</dependency>##gs; s#<argLine>.*?</argLine>##; s#<forkCount>6#<forkCount>1#' \
+    pom.xml redisson/pom.xml
+rm -f redisson/src/main/java/org/redisson/codec/{MsgPack,Avro,Ion}Jackson*Codec.java
+(
+    cd redisson/src/test/java/org/redisson
+    grep -rl mockit . | xargs rm -f
+    rm -f Redisson{,Codec,LiveObjectService,TopicPattern,Reference,ReferenceReactive}Test.java
+    # paced: the suite's own sleeps, in the form that Java 17 has.
+    sed -i 's/Thread.sleep(\(Duration.of[A-Za-z]*([0-9]*)\))/Thread.sleep(\1.toMillis())/' *.java
+    sed -i 's/currentThread().threadId()/currentThread().getId()/' *.java
+    perl -0pi -e 's#\@Test\s+public void testLambdaOptimizationByJVM.*?\n    \}\n##s' RedissonTopicTest.java
+    # Every container is the server of this run.
+    perl -pi -e 's#(createContainerByImage\(String imageName, String\.\.\. params\) \{)#$1 if (true) '\
+'return new GenericContainer(imageName) { public void start() {} public void stop() {} public Integer '\
+'getFirstMappedPort() { return 6379; } };#' RedisDockerTest.java
+)
+mvn -q -B test-compile surefire:test $OPTIONS -Dtest=RedissonAtomicLongTest -Dmaven.test.failure.ignore
+"""
+REDISSON_OPTIONS = "-pl redisson -Denforcer.skip -Dmaven.test.skip=false -DargLine="
+REDISSON_TESTS = {
+    "objects": "Map Set ScoredSortedSet List Queue Bucket Buckets AtomicLong HyperLogLog Geo BitSet Script",
+    "locks": "Lock ReadWriteLock Semaphore PermitExpirableSemaphore CountDownLatch RateLimiter Topic",
+    "caches": "MapCache SetCache",
+}
 
 CLIENTS = {
     "redis-py": Client(
@@ -229,6 +291,8 @@ CLIENTS = {
         " -m 'not onlycluster and not redismod and not ssl and not cp_integration'",
         read=pytest,
         units=REDIS_PY_UNITS,
+        part="commands, pipelines, publish and subscribe, scripts, locks, near cache and"
+        " connections, both synchronous and asyncio",
     ),
     "go-redis": Client(
         install="go test -count=1 -run NONE .",
@@ -236,13 +300,17 @@ CLIENTS = {
         f" -args -ginkgo.junit-report=$REPORT/ginkgo.xml '-ginkgo.skip={GO_SKIPS}'",
         read=ginkgo,
         units=("ginkgo",),
+        part="all tests of the root package that one server can answer",
     ),
     "rueidis": Client(
-        install="go test -count=1 -run NONE . ; cd rueidiscompat; go test -count=1 -run NONE .",
-        # One of the steps of its long test reads a stream, and waits for ever without one.
-        run="sed -i 's/testBlockingXREAD, //' redis_test.go;"
-        " go test -v -count=1 -timeout 240s -run '^(TestSingleClientIntegration|TestNegative)' .",
-        read=go,
+        install="for part in . rueidis{lock,aside,compat};"
+        " do (cd $part; go test -count=1 -run NONE .); done",
+        run=RUEIDIS,
+        read=lambda report, text: ginkgo(report, text) or go(report, text),
+        # Its compatibility with go-redis asks a server for each version and each protocol.
+        servers=tuple(REDIS.replace("6379", port) for port in "6379 6378 6356 6381 6382".split()),
+        units=("client", "compat", "lock", "aside"),
+        part="one server in RESP2 and RESP3, the compatibility with go-redis, locks, cache-aside",
     ),
     "node-redis": Client(
         install="npm ci --no-audit --no-fund; npx tsc --build",
@@ -252,6 +320,7 @@ CLIENTS = {
         " npx mocha --no-config -r tsx --exit --timeout 20000 --reporter xunit"
         " --reporter-option output=$REPORT/mocha.xml 'lib/commands/*.spec.ts'",
         read=mocha,
+        part="commands of the package `client`",
     ),
     "ioredis": Client(
         install="npm ci --no-audit --no-fund",
@@ -259,6 +328,7 @@ CLIENTS = {
         " --reporter xunit --reporter-option output=$REPORT/mocha.xml"
         " 'test/helpers/*.ts' 'test/functional/*.ts'",
         read=mocha,
+        part="`test/functional` and `test/helpers`",
     ),
     "jedis": Client(
         # One test runs, so that Maven has all that the others need without a network.
@@ -266,40 +336,74 @@ CLIENTS = {
         run=MAVEN + f"test -DexcludedGroupsForUnitTests=none '-Dtest={JEDIS_TESTS}'" + COLLECT,
         read=junit,
         servers=(f"{REDIS} --requirepass foobared",),
+        part="commands, pipelines and transactions of `Jedis`",
     ),
     "lettuce": Client(
-        install="mvn -q -B test-compile failsafe:integration-test -Dit.test=NoneIntegrationTests"
-        " -Dfailsafe.failIfNoSpecifiedTests=false",
-        run=MAVEN + "failsafe:integration-test -Dit.test='*Command*IntegrationTests'" + COLLECT,
+        # One test runs, without a server, so that Maven has what runs tests.
+        install="mvn -q -B test-compile -Dmaven.gitcommitid.skip; mvn -q -B failsafe:integration-test"
+        " -DskipITs=false -Dit.test=SocketOptionsIntegrationTests",
+        run=MAVEN + f"failsafe:integration-test -DskipITs=false '-Dit.test={LETTUCE_TESTS}'" + COLLECT,
         read=junit,
         servers=(REDIS.replace("6379", "6479"),),
+        seconds_max=1200,
+        part="commands, connections, publish and subscribe, with one server",
     ),
     "redis-rs": Client(
         install=f"{REDIS_RS} --no-run",
-        run=f"{REDIS_RS} --offline --no-fail-fast",
+        # One at a time: a test that fails takes those beside it, or the next, along.
+        run=f"{REDIS_RS} --offline --no-fail-fast -- --test-threads 1",
         read=cargo,
         servers=(),
+        part="commands, asynchronous connections with Tokio, near cache, scripts, geospatial"
+        " indexes, ACL",
     ),
     "fred": Client(
         install=f"{FRED} --no-run",
         run="export FRED_REDIS_CENTRALIZED_HOST=127.0.0.1 REDIS_USERNAME=default REDIS_PASSWORD=bar;"
-        f" {FRED} --offline --no-fail-fast -- --test-threads 1 centralized",
+        # A name that no host has takes minutes without a network.
+        f" {FRED} --offline --no-fail-fast -- --test-threads 1 --skip bad_host centralized",
         read=cargo,
         servers=(f"{REDIS} --requirepass bar",),
+        part="all tests with one server",
     ),
     "celery": Client(
         install=VENV + "-r requirements/test.txt -r requirements/default.txt -e .[redis]"
         " pytest-rerunfailures",
-        run="TEST_BROKER=redis:// TEST_BACKEND=redis:// " + PYTEST + "t/integration/test_canvas.py"
-        " t/integration/test_tasks.py t/integration/test_inspect.py",
+        run="TEST_BROKER=redis:// TEST_BACKEND=redis:// " + PYTEST + "t/integration/$UNIT",
         read=pytest,
-        seconds_max=1800,
+        units=CELERY_UNITS,
+        part="tasks, inspection, chains and groups, with Redis as broker and result store",
+    ),
+    "valkey-glide": Client(
+        install=VENV + "valkey-glide valkey-glide-sync -r python/dev_requirements.txt",
+        # `addopts` leaves out publish and subscribe. Some tests start servers in a way of their own.
+        run="cd python; " + PYTEST.replace(".venv", "../.venv") + "tests/$UNIT.py -o addopts="
+        " --timeout=60 --async-backend asyncio --standalone-endpoints=127.0.0.1:6379"
+        " -k 'not migrate_success and not failover'",
+        read=pytest,
+        units=GLIDE_UNITS,
+        part="the Python clients, both synchronous and asyncio, with one server",
+    ),
+    "redisson": Client(
+        install=REDISSON_INSTALL.replace("$OPTIONS", REDISSON_OPTIONS),
+        run="rm -rf redisson/target/*-reports; case $UNIT in "
+        + "".join(
+            f"{unit}) tests={','.join(f'Redisson{name}Test' for name in names.split())} ;; "
+            for unit, names in REDISSON_TESTS.items()
+        )
+        + f"esac; mvn -q -o -B -Dmaven.test.failure.ignore surefire:test {REDISSON_OPTIONS} -Dtest=$tests"
+        "; cp redisson/target/*-reports/TEST-*.xml $REPORT",
+        read=junit,
+        units=tuple(REDISSON_TESTS),
+        seconds_max=1500,
+        part="objects, locks and caches with one server, on Java 17 instead of 25",
     ),
     "pymemcache": Client(
         install=VENV + "-r test-requirements.txt -e .",
         run=PYTEST + "-o addopts= -m integration pymemcache/test --server 127.0.0.1 --port 11211",
         read=pytest,
         servers=(MEMCACHED,),
+        part="integration tests",
     ),
     "pylibmc": Client(
         install=VENV + "pytest setuptools .",
@@ -321,6 +425,7 @@ CLIENTS = {
         + "tests/acceptance -o asyncio_mode=auto -k 'not unix_client'",
         read=pytest,
         servers=(MEMCACHED, "memcached -p 11212"),
+        part="acceptance tests",
     ),
     "bmemcached": Client(
         install=VENV + "'pytest<8' mock pytest-cov trustme -e .",
@@ -335,14 +440,16 @@ CLIENTS = {
         servers=(MEMCACHED,),
     ),
     "xmemcached": Client(
-        install="mvn -q -B verify -Dtest=None -Dit.test=None -DfailIfNoTests=false " + JAVA_8,
-        run=MAVEN + "verify -Dtest=None -DfailIfNoTests=false " + JAVA_8 + COLLECT,
+        # One test runs, so that Maven has what runs tests.
+        install="mvn -q -B verify -Dtest=None -Dit.test=AddrUtilTest -DfailIfNoTests=false " + JAVA_7,
+        run=MAVEN + "verify -Dtest=None -DfailIfNoTests=false " + JAVA_7 + COLLECT,
         read=junit,
         servers=(MEMCACHED,),
+        part="integration tests",
     ),
     "spymemcached": Client(
-        install="mvn -q -B test -Dtest=StringUtilsTest " + JAVA_8,
-        run=MAVEN + "test " + JAVA_8 + COLLECT,
+        install=f"mvn -q -B {SPY_TESTS} -Dtest=StringUtilsTest",
+        run=MAVEN + SPY_TESTS + COLLECT,
         read=junit,
         servers=(MEMCACHED,),
     ),
