@@ -269,28 +269,33 @@ pub enum Plain<'a> {
     },
 }
 
-/// The beginning of a GET up to the length of its key, in capitals.
-const GET_HEAD: [u8; 13] = *b"*2\r\n$3\r\nGET\r\n";
-/// The same of a SET.
-const SET_HEAD: [u8; 13] = *b"*3\r\n$3\r\nSET\r\n";
+/// The beginnings of plain requests as words, without the length of the key; letters in capitals.
+const TWO_WORDS: u64 = u64::from_le_bytes(*b"*2\r\n$3\r\n");
+const THREE_WORDS: u64 = u64::from_le_bytes(*b"*3\r\n$3\r\n");
+const GET: u64 = u64::from_le_bytes(*b"GET\r\n\0\0\0");
+const SET: u64 = u64::from_le_bytes(*b"SET\r\n\0\0\0");
+/// Makes capitals of letters, and nothing of what follows the name.
+const NAME: u64 = u64::from_le_bytes([0xdf, 0xdf, 0xdf, 0xff, 0xff, 0, 0, 0]);
+/// Bytes before the length of the key.
+const HEAD_BYTES: usize = 13;
 
 /// Decodes the first request of `input` if it is a plain one; what is not goes to [`decode`].
 ///
 /// It costs a third of what [`decode`] costs, and says the same.
-#[inline]
+#[inline(always)]
 #[must_use]
 pub fn decode_plain<'a>(input: &'a [u8], limits: &Limits) -> Option<Plain<'a>> {
-    let mut head: [u8; 13] = *input.first_chunk()?;
-    for byte in &mut head[8..11] {
-        *byte &= !0x20;
-    }
-    let (is_get, is_set) = (head == GET_HEAD, head == SET_HEAD);
-    if !is_get && !is_set || limits.args_max < 3 {
+    // No plain request is shorter than two words.
+    let words: &[u8; 16] = input.first_chunk()?;
+    let (words, _) = words.as_chunks();
+    let (begin, name) = (u64::from_le_bytes(words[0]), u64::from_le_bytes(words[1]));
+    let is_get = begin == TWO_WORDS && name & NAME == GET;
+    if !is_get && (begin != THREE_WORDS || name & NAME != SET) || limits.args_max < 3 {
         return None;
     }
     let bytes_max = limits.plain_bytes_max();
-    let key = short_bulk(&input[head.len()..], bytes_max)?;
-    let used = head.len() + key.used;
+    let key = short_bulk(&input[HEAD_BYTES..], bytes_max)?;
+    let used = HEAD_BYTES + key.used;
     if is_get {
         return Some(Plain::Get {
             key: key.bytes,
@@ -373,19 +378,29 @@ struct Bulk<'a> {
 /// A whole bulk string of at most 999 bytes.
 #[inline]
 fn short_bulk(input: &[u8], bytes_max: usize) -> Option<Bulk<'_>> {
-    // So no form is missed.
+    let value = |digit: u8| u32::from(digit.wrapping_sub(b'0'));
+    // So no form is missed. Of two digits most are.
     let (length, head) = match *input.first_chunk::<BULK_BYTES_MIN>()? {
-        [b'$', a, b'\r', _, _, _] => (short([b'0', b'0', a])?, 4),
-        [b'$', a @ b'1'..=b'9', b, b'\r', _, _] => (short([b'0', a, b])?, 5),
-        [b'$', a @ b'1'..=b'9', b, c, b'\r', _] => (short([a, b, c])?, 6),
+        [b'$', a @ b'1'..=b'9', b @ b'0'..=b'9', b'\r', _, _] => (value(a) * 10 + value(b), 5),
+        [
+            b'$',
+            a @ b'1'..=b'9',
+            b @ b'0'..=b'9',
+            c @ b'0'..=b'9',
+            b'\r',
+            _,
+        ] => (value(a) * 100 + value(b) * 10 + value(c), 6),
+        [b'$', a @ b'0'..=b'9', b'\r', _, _, _] => (value(a), 4),
         _ => return None,
     };
-    let used = head + length + LINE_END.len();
-    if length > bytes_max || input.get(head + length..used)? != LINE_END {
+    let length = length as usize;
+    // With the line end, which is looked at and left out.
+    let line = input.get(head..head + length + LINE_END.len())?;
+    let [bytes @ .., b'\r', b'\n'] = line else {
         return None;
-    }
-    let bytes = &input[head..head + length];
-    Some(Bulk { bytes, used })
+    };
+    let used = head + line.len();
+    (length <= bytes_max).then_some(Bulk { bytes, used })
 }
 
 /// The same at an offset of a command of any length, which must not become too long with it.
@@ -393,14 +408,6 @@ fn short_bulk(input: &[u8], bytes_max: usize) -> Option<Bulk<'_>> {
 fn short_bulk_at<'a>(at: usize, input: &'a [u8], limits: &Limits) -> Option<Bulk<'a>> {
     let arg = short_bulk(input.get(at..)?, limits.plain_bytes_max())?;
     (at + arg.used <= limits.command_bytes_max).then_some(arg)
-}
-
-/// The number of three digits.
-#[inline]
-fn short(digits: [u8; 3]) -> Option<usize> {
-    let value = |digit: u8| usize::from(digit.wrapping_sub(b'0'));
-    let (a, b, c) = (value(digits[0]), value(digits[1]), value(digits[2]));
-    (a < 10 && b < 10 && c < 10).then_some(a * 100 + b * 10 + c)
 }
 
 /// An array of any length with arguments of any length, whole or not.

@@ -220,23 +220,29 @@ impl<'a> Reply<'a> {
     #[inline]
     fn head(&mut self, mark: u8, length: usize) {
         // Most are short: these take no formatting.
-        match length as u8 {
-            one @ 0..10 if length < 10 => {
+        let digit = |number: u32| b'0' + number as u8;
+        match length as u32 {
+            short @ 100..1000 if length < 1000 => {
+                let (hundreds, rest) = (short / 100, short % 100);
+                let (tens, ones) = (digit(rest / 10), digit(rest % 10));
+                let line = [mark, digit(hundreds), tens, ones, b'\r', b'\n'];
+                self.out.extend_from_slice(&line);
+            }
+            short @ 10..100 if length < 100 => {
+                let line = [mark, digit(short / 10), digit(short % 10), b'\r', b'\n'];
+                self.out.extend_from_slice(&line);
+            }
+            short @ 0..10 if length < 10 => {
                 self.out
-                    .extend_from_slice(&[mark, b'0' + one, b'\r', b'\n']);
+                    .extend_from_slice(&[mark, digit(short), b'\r', b'\n']);
             }
-            two @ 10..100 if length < 100 => {
-                let digits = [b'0' + two / 10, b'0' + two % 10];
-                let line = [mark, digits[0], digits[1], b'\r', b'\n'];
-                self.out.extend_from_slice(&line);
-            }
-            _ if (100..1000).contains(&length) => {
-                let digit = |place: usize| b'0' + (length / place % 10) as u8;
-                let line = [mark, digit(100), digit(10), digit(1), b'\r', b'\n'];
-                self.out.extend_from_slice(&line);
-            }
-            _ => self.line(mark, itoa::Buffer::new().format(length).as_bytes()),
+            _ => self.long_head(mark, length),
         }
+    }
+
+    #[inline(never)]
+    fn long_head(&mut self, mark: u8, length: usize) {
+        self.line(mark, itoa::Buffer::new().format(length).as_bytes());
     }
 
     fn head_around(&mut self, mark: u8, start: usize, length: usize) {
