@@ -161,6 +161,67 @@ fn a_set_in_its_usual_form_is_read_as_in_any_other() {
 }
 
 #[test]
+fn reads_in_their_usual_form_are_read_as_in_any_other() {
+    let seen = |line: &str| {
+        let decoded = format!("{:?}", decode(line.as_bytes(), &Limits::default()));
+        // How long it is: the forms differ by a space.
+        let end = decoded.find("used: ").unwrap_or(decoded.len());
+        decoded[..end].to_owned()
+    };
+    let rests = [
+        "",
+        " ",
+        " v",
+        " v q",
+        " q v k t s f",
+        " v v",
+        " v q v",
+        " vq",
+        "  v",
+        " v ",
+        " O1 v",
+        " v O1",
+        " b",
+        " v b",
+        " T30 v",
+        " N0 v",
+        " Q",
+        " 7",
+        " ?",
+        "\tv",
+        " l h c u x",
+        " second",
+        " v\t",
+    ];
+    for command in ["get", "mg", "gets", "mn", "gat"] {
+        for key in [
+            "k",
+            "a_key:0123456789",
+            "k\tk",
+            "k\u{7f}",
+            "k\r",
+            "\u{e9}\u{e9}",
+            &"k".repeat(250),
+            &"k".repeat(251),
+            "",
+        ] {
+            for rest in rests {
+                for end in ["\r\n", "\n", "\r\r\n"] {
+                    let line = format!("{key}{rest}{end}");
+                    let of = |space: &str| seen(&format!("{command}{space}{line}"));
+                    assert_eq!(of(" "), of("  "), "{command} {line:?}");
+                }
+            }
+        }
+    }
+    let whole = "mg key v q\r\n";
+    for cut in 0..whole.len() {
+        let decoded = decode(&whole.as_bytes()[..cut], &Limits::default());
+        assert!(matches!(decoded, Decoded::Incomplete), "{cut}");
+    }
+}
+
+#[test]
 fn a_line_that_never_ends_is_given_up() {
     let limits = Limits {
         keys_line_bytes_max: 5_000,

@@ -15,7 +15,7 @@ use super::meta::Meta;
 use super::number;
 use super::refusal::{BAD_DATA, BAD_EXPTIME, BAD_FORMAT, LINE_TOO_LONG, Refused, UNKNOWN};
 use super::request::{Get, Request, Storage, Store, Verb};
-use super::token::{Tokens, Words, position};
+use super::token::{Tokens, Words, position, visible};
 
 mod admin;
 mod storage;
@@ -94,6 +94,58 @@ type Parsed<'a> = Result<Line<'a>, Refused>;
 #[inline]
 #[must_use]
 pub fn decode<'a>(input: &'a [u8], limits: &Limits) -> Decoded<'a> {
+    match plain(input) {
+        Some((Line::Whole(request), used)) => return Decoded::Request { request, used },
+        Some((Line::Valued(storage, value_bytes), used)) => {
+            return with_value(input, storage, used, value_bytes, limits);
+        }
+        None => {}
+    }
+    decode_any(input, limits)
+}
+
+/// The most frequent lines in their usual form, read in one way through: get of one key, set, and
+/// mg with flags that take no argument; one space between words, and a line end of two bytes. Also
+/// the line's length. None of any other form, nor of one that is not whole.
+#[inline]
+fn plain(input: &[u8]) -> Option<(Line<'_>, usize)> {
+    let (line, used) = match input {
+        [b'g', b'e', b't', b' ', rest @ ..] => {
+            let (first, end) = plain_key(rest)?;
+            let get = Get {
+                first,
+                keys: first,
+                with_version: false,
+                touch: None,
+            };
+            (Line::Whole(Request::Get(get)), input.len() - end.len())
+        }
+        [b's', b'e', b't', b' ', rest @ ..] => {
+            let (key, rest) = plain_key(rest)?;
+            let (line, end) = storage::plain_set(key, rest)?;
+            (line, input.len() - end.len())
+        }
+        [b'm', b'g', b' ', rest @ ..] => {
+            let (key, rest) = plain_key(rest)?;
+            let (meta, end) = Meta::plain(key, rest)?;
+            (Line::Whole(Request::MetaGet(meta)), input.len() - end.len())
+        }
+        _ => return None,
+    };
+    input[used..]
+        .starts_with(b"\r\n")
+        .then_some((line, used + 2))
+}
+
+/// The key at the beginning of a text, and what follows it.
+#[inline]
+fn plain_key(text: &[u8]) -> Option<(&[u8], &[u8])> {
+    let bytes = visible(text, KEY_BYTES_MAX)?;
+    (bytes > 0).then(|| text.split_at(bytes))
+}
+
+/// The same of a request of any form.
+fn decode_any<'a>(input: &'a [u8], limits: &Limits) -> Decoded<'a> {
     let Some(newline) = position(b'\n', input) else {
         return endless(input, limits);
     };
@@ -216,8 +268,7 @@ fn parse(line: &[u8]) -> Parsed<'_> {
     match line {
         [b'g', b'e', b't', b' ', keys @ ..] => return get(keys, false, None),
         [b's', b'e', b't', b' ', rest @ ..] => {
-            let plain = storage::plain_set(rest).map(Ok);
-            return plain.unwrap_or_else(|| storage::classic(Tokens::of(rest).after(1), Verb::Set));
+            return storage::classic(Tokens::of(rest).after(1), Verb::Set);
         }
         [b'm', letter, b' ', rest @ ..] => {
             let tokens = Tokens::of(rest).after(1);

@@ -58,6 +58,17 @@ const fn bit(flag: u8) -> u64 {
     1 << (flag.wrapping_sub(b'A') & 63)
 }
 
+/// The bits of some flag letters.
+#[inline(always)]
+const fn bits(letters: &[u8]) -> u64 {
+    let (mut all, mut position) = (0, 0);
+    while position < letters.len() {
+        all |= bit(letters[position]);
+        position += 1;
+    }
+    all
+}
+
 /// Whether a token may stand where flags stand at all.
 #[inline]
 fn starts_like_a_flag(token: &[u8]) -> bool {
@@ -67,6 +78,23 @@ fn starts_like_a_flag(token: &[u8]) -> bool {
 }
 
 impl<'a> Meta<'a> {
+    /// A key and the flags at the beginning of a text, each a letter that takes no argument, behind
+    /// one space and unlike all before; and what follows them.
+    #[inline]
+    pub(crate) fn plain(key: &'a [u8], text: &'a [u8]) -> Option<(Meta<'a>, &'a [u8])> {
+        const BARE: u64 = bits(b"cfhklqstuvx");
+        let (mut rest, mut seen) = (text, 0);
+        while let [b' ', flag, next @ ..] = rest {
+            if !flag.is_ascii_lowercase() || BARE & !seen & bit(*flag) == 0 {
+                return None;
+            }
+            seen |= bit(*flag);
+            rest = next;
+        }
+        let flags = &text[..text.len() - rest.len()];
+        Some((Meta { key, flags, seen }, rest))
+    }
+
     /// Reads key and flags; `tokens` stands before the first flag, `taken` tokens are behind it.
     ///
     /// # Errors
@@ -211,11 +239,10 @@ impl<'a> Meta<'a> {
     }
 
     /// Whether there is no flag but some of `letters`.
-    #[inline]
+    #[inline(always)]
     #[must_use]
     pub fn has_only(&self, letters: &[u8]) -> bool {
-        let allowed = letters.iter().fold(0, |all, &letter| all | bit(letter));
-        self.seen & !allowed == 0
+        self.seen & !bits(letters) == 0
     }
 
     /// The flags in request order, each a letter with its argument.

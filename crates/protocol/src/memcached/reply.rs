@@ -77,11 +77,16 @@ impl Code {
 #[inline]
 pub fn number(out: &mut Vec<u8>, number: u64) {
     // Most are short: these take no formatting.
-    let digit = |place: u64| b'0' + (number / place % 10) as u8;
-    match number {
-        0..10 => out.push(digit(1)),
-        10..100 => out.extend_from_slice(&[digit(10), digit(1)]),
-        100..1000 => out.extend_from_slice(&[digit(100), digit(10), digit(1)]),
+    let digit = |number: u32| b'0' + number as u8;
+    match number as u32 {
+        short @ 0..10 if number < 10 => out.push(digit(short)),
+        short @ 10..100 if number < 100 => {
+            out.extend_from_slice(&[digit(short / 10), digit(short % 10)]);
+        }
+        short @ 100..1000 if number < 1000 => {
+            let (hundreds, rest) = (short / 100, short % 100);
+            out.extend_from_slice(&[digit(hundreds), digit(rest / 10), digit(rest % 10)]);
+        }
         _ => out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes()),
     }
 }

@@ -37,6 +37,27 @@ pub(super) fn position(wanted: u8, text: &[u8]) -> Option<usize> {
     }
 }
 
+/// How many of the first bytes are no space and no control character, if another one follows them
+/// and they are at most `most`.
+#[inline]
+pub(super) fn visible(text: &[u8], most: usize) -> Option<usize> {
+    let near = &text[..text.len().min(most + 1)];
+    let (words, rest) = near.as_chunks::<WORD_BYTES>();
+    let mut at = 0;
+    for word in words {
+        let word = u64::from_le_bytes(*word);
+        // The highest bit of each byte below the first visible one; above the first perhaps of
+        // others.
+        let low = word.wrapping_sub(ONES * u64::from(b'!')) & !word & (ONES << 7);
+        if low != 0 {
+            return Some(at + low.trailing_zeros() as usize / 8);
+        }
+        at += WORD_BYTES;
+    }
+    let found = rest.iter().position(|byte| *byte < b'!')?;
+    Some(at + found)
+}
+
 /// The position of the first space, or the length if there is none.
 #[inline]
 fn first_space(text: &[u8]) -> usize {
@@ -146,6 +167,27 @@ mod tests {
             for at in (0..len).rev() {
                 text[at] = b' ';
                 assert_eq!(position(b' ', &text), Some(at), "{at} of {len}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_visible_ends_at_spaces_and_controls() {
+        for len in 0..40 {
+            let mut text = vec![0xa0; len];
+            assert_eq!(visible(&text, 100), None, "{len}");
+            for at in 0..len {
+                for (end, is_end) in [(b' ', true), (b'\n', true), (0, true), (b'!', false)] {
+                    text[at] = end;
+                    let expected = is_end.then_some(at);
+                    assert_eq!(visible(&text, 100), expected, "{end} at {at} of {len}");
+                    assert_eq!(visible(&text, at), expected);
+                    assert_eq!(
+                        visible(&text, at.saturating_sub(1)),
+                        expected.filter(|_| at == 0)
+                    );
+                }
+                text[at] = 0xa0;
             }
         }
     }

@@ -8,7 +8,7 @@ use super::super::meta::Meta;
 use super::super::number;
 use super::super::refusal::{BAD_FORMAT, Refused};
 use super::super::request::{Storage, Store, Verb};
-use super::super::token::{Tokens, position};
+use super::super::token::Tokens;
 use super::{Line, Parsed, wants_silence};
 
 /// Longest value that a line may announce.
@@ -25,20 +25,15 @@ fn value_bytes(token: &[u8]) -> Result<usize, Refused> {
         .ok_or(Refused::line(BAD_FORMAT))
 }
 
-/// What stands behind `set ` in its usual form: key, flags, exptime and bytes, one space between
-/// them, digits that all of memcached's ways to read a number agree on. None in any other form:
-/// [`classic`] is to be asked.
+/// What stands behind `set` and a key in its usual form: flags, exptime and bytes, one space before
+/// them, digits that all of memcached's ways to read a number agree on; and what follows. None in
+/// any other form: [`classic`] is to be asked.
 #[inline]
-pub(super) fn plain_set(line: &[u8]) -> Option<Line<'_>> {
-    let end = position(b' ', line)?;
-    let (key, rest) = line.split_at(end);
-    if key.is_empty() || key.len() > KEY_BYTES_MAX {
-        return None;
-    }
-    let (flags, rest) = plain_number(rest)?;
+pub(super) fn plain_set<'a>(key: &'a [u8], text: &'a [u8]) -> Option<(Line<'a>, &'a [u8])> {
+    let (flags, rest) = plain_number(text)?;
     let (exptime, rest) = plain_number(rest)?;
     let (bytes, rest) = plain_number(rest)?;
-    let is_whole = rest.is_empty() && i32::try_from(bytes).is_ok_and(|it| it <= VALUE_BYTES_MAX);
+    let is_right = i32::try_from(bytes).is_ok_and(|it| it <= VALUE_BYTES_MAX);
     let store = Store {
         verb: Verb::Set,
         key,
@@ -48,7 +43,8 @@ pub(super) fn plain_set(line: &[u8]) -> Option<Line<'_>> {
         noreply: false,
         value: b"",
     };
-    is_whole.then_some(Line::Valued(Storage::Classic(store), bytes as usize))
+    let line = Line::Valued(Storage::Classic(store), bytes as usize);
+    is_right.then_some((line, rest))
 }
 
 /// The number behind one space, and what follows its digits.
