@@ -205,7 +205,7 @@ impl Pair {
         let now = self.now_ms();
         let mut seen = vec![false; keys.len()];
         let mut missed = Vec::new();
-        self.cache.get_many(&keys, |place, item| {
+        self.cache.get_many(&keys, None, |place, item| {
             assert!(
                 !std::mem::replace(&mut seen[place], true),
                 "{place} is told twice"

@@ -37,6 +37,7 @@ pub use self::drafts::{Reservation, Reserved};
 pub use self::extent_reservations::ExtentReservation;
 pub use self::maintenance::Maintenance;
 pub use self::no_eviction::NoEvictionStats;
+pub use self::optimistic::Scratch;
 pub use self::reclaim_plan::ReclaimPlan;
 pub use self::timeline::{ExpiryTimeline, Leaving};
 
@@ -59,7 +60,7 @@ use crate::outcome::{Counted, Deleted, Found, Item, Stored};
 use crate::shard::Shard;
 use crate::space::Space;
 use crate::stats::{ReclaimLag, Stats};
-use crate::table::{Hint, Probe};
+use crate::table::{Candidate, Hint, Probe};
 use crate::update::UpdateLimits;
 use attach::AttachedState;
 use cell::{Locked, ShardCell};
@@ -77,6 +78,13 @@ const INDEX_HEADROOM: usize = 2;
 const COLLECTIONS_MAX: usize = 8;
 /// Keys that [`Cache::get_many`] works on together; index lines are loaded one such group ahead.
 const GROUP_KEYS: usize = 32;
+
+/// Where the index lines of a key lie, which are being loaded; for [`Cache::hint_item`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct IndexHint {
+    shard: u32,
+    probe: Probe,
+}
 
 /// A cache of byte strings in a bounded memory; see the crate's documentation. All methods take
 /// `&self` and may be called from any number of threads.
@@ -158,32 +166,35 @@ impl Cache {
     }
 
     /// Starts loading the index lines of `key` and what a change of its item needs besides; worth
-    /// it some 20 requests ahead. Never blocks. Where the lines are is for [`Cache::hint_item_at`].
+    /// it some 20 requests ahead. Never blocks.
     #[inline]
-    pub fn hint_write(&self, key: Key<'_>) -> Probe {
-        let cell = self.cell(key);
-        cell.lock.prefetch();
-        cell.table.probe(key.hash())
+    pub fn hint_write(&self, key: Key<'_>) -> IndexHint {
+        let number = self.number_of(key);
+        self.shards[number].lock.prefetch();
+        self.hint_index(number, key)
     }
 
     /// Starts loading the index lines of `key` for a read; worth it some 20 requests ahead. Never
-    /// blocks. Where the lines are is for [`Cache::hint_item_at`].
+    /// blocks.
     #[inline]
-    pub fn hint_read(&self, key: Key<'_>) -> Probe {
-        self.cell(key).table.probe(key.hash())
+    pub fn hint_read(&self, key: Key<'_>) -> IndexHint {
+        self.hint_index(self.number_of(key), key)
     }
 
-    /// Starts loading the item of `key`, whose index lines are loaded; worth it some 10 requests
-    /// ahead. Never blocks.
     #[inline]
-    pub fn hint_item(&self, key: Key<'_>) {
-        self.cell(key).look_ahead(key);
+    fn hint_index(&self, number: usize, key: Key<'_>) -> IndexHint {
+        IndexHint {
+            shard: number as u32,
+            probe: self.shards[number].table.probe(key.hash()),
+        }
     }
 
-    /// As [`Cache::hint_item`], for whoever kept where the index lines are.
+    /// Starts loading the item of a key whose index lines are loaded; worth it some 10 requests
+    /// ahead. Never blocks. Where it probably lies is for [`Key::hinted_at`].
     #[inline]
-    pub fn hint_item_at(&self, key: Key<'_>, probe: Probe) {
-        self.cell(key).look_ahead_at(probe);
+    pub fn hint_item(&self, hint: IndexHint) -> Option<Candidate> {
+        let cell = self.shards.get(hint.shard as usize)?;
+        cell.look_ahead(hint.probe)
     }
 
     /// The number of the key's shard.
@@ -364,23 +375,6 @@ impl Cache {
         }
     }
 
-    /// Reads an item as [`Cache::get`] does, as part of what `snapshot` is taken of: where the read
-    /// needs the shard's lock, the snapshot knows that nobody else had it.
-    #[inline]
-    pub fn get_in<R>(
-        &self,
-        snapshot: &mut Snapshot<'_>,
-        key: Key<'_>,
-        read: impl FnOnce(Item<'_>) -> R,
-    ) -> Option<R> {
-        let now = self.now();
-        let cell = self.cell(key);
-        match self.read_optimistic(cell, key, now, read) {
-            Ok(answer) => Some(answer),
-            Err(read) => snapshot.lock_to_read(key, |shard| shard.get(key, now, read)),
-        }
-    }
-
     /// A counted handle on a value, readable without any lock; see [`Item::pin`].
     pub fn get_handle(&self, key: Key<'_>) -> Option<Handle> {
         let now = self.now();
@@ -388,69 +382,37 @@ impl Cache {
         shard.get(key, now, |item| item.pin())
     }
 
-    /// Reads many items; `each` gets a key's position and its item, or `None` for a miss, in no
-    /// particular order.
+    /// Reads many items, in the order of their keys; `each` gets a key's position and its item, or
+    /// `None` for a miss. They are part of what a snapshot is taken of, if there is one: where a
+    /// read needs the shard's lock, the snapshot knows that nobody else had it.
     ///
-    /// Memory is loaded ahead, and what needs a shard's lock takes it once for a group of keys: two
-    /// to four times faster than single reads once the cache outgrows the processor's.
-    pub fn get_many(&self, keys: &[Key<'_>], mut each: impl FnMut(usize, Option<Item<'_>>)) {
-        let now = self.now();
-        let probe_group = |first: usize| {
-            let mut probes = [Probe::default(); GROUP_KEYS];
-            let group = keys.iter().skip(first).take(GROUP_KEYS);
-            for (probe, &key) in probes.iter_mut().zip(group) {
-                *probe = self.cell(key).table.probe(key.hash());
-            }
-            probes
-        };
-        let mut probes = probe_group(0);
-        for first in (0..keys.len()).step_by(GROUP_KEYS) {
-            let next = probe_group(first + GROUP_KEYS);
-            let group = &keys[first..keys.len().min(first + GROUP_KEYS)];
-            let left = self.read_group_optimistic(group, &probes, now, |position, item| {
-                each(first + position, Some(item));
-            });
-            if left != 0 {
-                self.get_group(group, left, now, |position, item| {
-                    each(first + position, item)
-                });
-            }
-            probes = next;
-        }
-    }
-
-    /// Reads those of at most [`GROUP_KEYS`] items whose bit is in `left`, each shard's under one
-    /// lock.
-    #[inline(never)]
-    fn get_group(
+    /// Memory is loaded ahead: two to four times faster than single reads once the cache outgrows
+    /// the processor's.
+    pub fn get_many(
         &self,
         keys: &[Key<'_>],
-        mut left: u32,
-        now: Instant,
+        mut snapshot: Option<&mut Snapshot<'_>>,
         mut each: impl FnMut(usize, Option<Item<'_>>),
     ) {
-        while left != 0 {
-            let number = self.number_of(keys[left.trailing_zeros() as usize]);
-            let mut shard = self.shards[number].lock_to_read();
-            let (mut unseen, mut hot) = (left, None);
-            while unseen != 0 {
-                let position = unseen.trailing_zeros() as usize;
-                unseen &= unseen - 1;
-                if self.number_of(keys[position]) == number {
-                    left &= !(1 << position);
-                    let found = shard.get(keys[position], now, |item| each(position, Some(item)));
-                    if found.is_none() {
-                        each(position, None);
-                    }
-                    if shard.store.take_hot() {
-                        hot = Some(keys[position]);
-                    }
-                }
+        let now = self.now();
+        let hint_group = |first: usize| {
+            let mut hints = [IndexHint::default(); GROUP_KEYS];
+            let group = keys.iter().skip(first).take(GROUP_KEYS);
+            for (hint, &key) in hints.iter_mut().zip(group) {
+                *hint = self.hint_read(key);
             }
-            drop(shard);
-            if let Some(key) = hot {
-                self.unpack(key);
+            hints
+        };
+        let mut hints = hint_group(0);
+        for first in (0..keys.len()).step_by(GROUP_KEYS) {
+            let group = &keys[first..keys.len().min(first + GROUP_KEYS)];
+            let mut hinted = [None; GROUP_KEYS];
+            for (hinted, &hint) in hinted.iter_mut().zip(&hints[..group.len()]) {
+                *hinted = self.hint_item(hint);
             }
+            hints = hint_group(first + GROUP_KEYS);
+            let each = |position, item: Option<Item<'_>>| each(first + position, item);
+            self.read_group(group, &hinted, snapshot.as_deref_mut(), now, each);
         }
     }
 
@@ -497,7 +459,8 @@ impl Cache {
         let cell = self.cell(key);
         let sequence = &cell.lock.sequence;
         let seen = sequence.seen();
-        let candidate = cell.look_ahead(key);
+        let hinted = key.hinted();
+        let candidate = hinted.or_else(|| cell.look_ahead(cell.table.probe(key.hash())));
         let result = self.write_in(cell, |shard, now| {
             let is_still = || seen.is_some_and(|seen| sequence.is_first_since(seen));
             let hint = match candidate {

@@ -5,6 +5,7 @@
 
 use crate::error::Error;
 use crate::space::Space;
+use crate::table::Candidate;
 
 /// Longest key in bytes; memcached's protocol allows 1 to 250, the engine leaves room for others.
 pub const KEY_BYTES_MAX: usize = 65_535;
@@ -16,9 +17,24 @@ pub struct Key<'k> {
     bytes: &'k [u8],
     hash: u64,
     space: Space,
+    hinted: Option<Candidate>,
 }
 
 impl<'k> Key<'k> {
+    /// The same key, whose item [`Cache::hint_item`](crate::Cache::hint_item) has found there: a
+    /// read or a store need not search the index if it still lies there.
+    #[inline]
+    #[must_use]
+    pub fn hinted_at(self, hinted: Option<Candidate>) -> Key<'k> {
+        Key { hinted, ..self }
+    }
+
+    /// Where the item probably lies, if that was looked for.
+    #[inline]
+    pub(crate) fn hinted(self) -> Option<Candidate> {
+        self.hinted
+    }
+
     /// The key's bytes.
     #[must_use]
     pub fn bytes(self) -> &'k [u8] {
@@ -82,7 +98,12 @@ impl Hasher {
         } else {
             mix(hash, space)
         };
-        Key { bytes, hash, space }
+        Key {
+            bytes,
+            hash,
+            space,
+            hinted: None,
+        }
     }
 
     /// The hash of bytes in the main space.

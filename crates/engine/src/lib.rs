@@ -11,8 +11,9 @@ pub mod vector; // loops compiled for wide registers
 mod space; // key spaces and kinds of values
 pub mod error; // what the engine refuses, and why
 mod serialize; // the encoding of what a clean stop saves
-pub mod key; // keys and their hash
 mod memory; // where memory comes from, the bound on it
+mod table; // the index's memory, which may be read without the shard's lock
+pub mod key; // keys and their hash
 mod heap; // what a thread has allocated, what the allocator keeps
 mod deadline_encoding; // how deadlines are written in one segment
 mod atomic_memcpy; // copies of bytes that another thread may write meanwhile
@@ -27,7 +28,6 @@ pub mod options; // what a caller may ask of the cache
 pub mod stats; // what a cache tells of itself as a whole
 mod item; // what bytes an item is
 mod compress; // values that are kept compressed
-mod table; // the index's memory, which may be read without the shard's lock
 mod index; // how a key is found, how the index grows
 mod expiry_histogram; // when the bytes of a segment expire
 mod timer_wheel; // how many items have expired at a moment
@@ -62,8 +62,8 @@ pub mod cache; // the engine's public face
 
 pub use arena::{Draft, Handle};
 pub use cache::{
-    Cache, Checkpoint, Claims, ExpiryTimeline, ExtentReservation, Leaving, Maintenance,
-    NoEvictionStats, ReclaimPlan, Reservation, Reserved, Snapshot, WantedShards,
+    Cache, Checkpoint, Claims, ExpiryTimeline, ExtentReservation, IndexHint, Leaving, Maintenance,
+    NoEvictionStats, ReclaimPlan, Reservation, Reserved, Scratch, Snapshot, WantedShards,
 };
 pub use claim::section::Extended;
 pub use claim::{Intent, claim_releases, mark_waits_in};
@@ -84,4 +84,4 @@ pub use stats::{
     CurvePoint, FamilyStats, HotKey, MissRatioCurve, MissReasons, ReclaimLag, SpaceStats, Stats,
 };
 pub use store::{Audit, Inconsistency};
-pub use table::Probe;
+pub use table::Candidate;

@@ -11,6 +11,7 @@
 //!
 //! Why: docs/decisions/0003. Tests: index.rs.
 
+use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::Error;
@@ -106,6 +107,7 @@ impl Table {
     /// # Errors
     /// [`Error::Reserve`].
     pub(crate) fn reserve(level_max: u32, file_range: Option<FileRange>) -> Result<Table, Error> {
+        assert!(level_max < u32::BITS, "a probe has 32 bits for a bucket");
         let level_min = level_max.saturating_sub(GROWTH_BITS).max(4);
         let address_mask = (1 << (level_min + GROWTH_BITS)) - 1;
         let region = Region::reserve_at(file_range, BUCKET_BYTES << level_max)?;
@@ -187,11 +189,12 @@ impl Table {
     }
 }
 
-/// A slot that was found without the lock, and what it held.
+/// A slot of the index that was found without the shard's lock, and what it held: where a key's
+/// item probably lies.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Candidate {
+pub struct Candidate {
     number: usize,
-    word: u64,
+    word: NonZeroU64,
 }
 
 impl Candidate {
@@ -204,7 +207,7 @@ impl Candidate {
     /// The arena offset at which the item probably lies.
     #[inline]
     pub(crate) fn offset(self) -> usize {
-        (self.word & OFFSETS).wrapping_sub(1) as usize
+        (self.word.get() & OFFSETS).wrapping_sub(1) as usize
     }
 }
 
@@ -221,10 +224,10 @@ pub(crate) enum Hint {
 
 /// The buckets of a hash, and what its slot has in the first of them.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Probe {
-    home: usize,
-    partner: usize,
-    wanted: u64,
+pub(crate) struct Probe {
+    home: u32,
+    partner: u32,
+    wanted: u32,
 }
 
 impl Table {
@@ -233,30 +236,34 @@ impl Table {
     pub(crate) fn probe(&self, hash: u64) -> Probe {
         let shape = self.shape();
         let (home, partner) = self.addresses(hash);
-        let probe = Probe {
-            home: shape.bucket(home),
-            partner: shape.bucket(partner),
-            wanted: self.tag(hash) << 1,
-        };
-        self.prefetch_bucket(probe.home);
-        self.prefetch_bucket(probe.partner);
-        probe
+        let (home, partner) = (shape.bucket(home), shape.bucket(partner));
+        self.prefetch_bucket(home);
+        self.prefetch_bucket(partner);
+        // Lossless: a table has fewer than 2^32 buckets, and a tag 24 bits.
+        Probe {
+            home: home as u32,
+            partner: partner as u32,
+            wanted: (self.tag(hash) << 1) as u32,
+        }
     }
 
     /// The first slot that may be that of a probe; needs no lock, so it may be another's, or gone.
     /// If nobody was at work on the shard and there is none, the key has no item.
     #[inline]
     pub(crate) fn candidate(&self, probe: Probe) -> Option<Candidate> {
-        let first = |bucket_number: usize, wanted: u64| {
+        let first = |bucket_number: u32, wanted: u32| {
+            let bucket_number = bucket_number as usize;
             let bucket = self.bucket(bucket_number);
-            let mut matches = matches(bucket, wanted);
+            let mut matches = matches(bucket, u64::from(wanted));
             while matches != 0 {
                 // The mask spares the bounds check: no bit beyond the eighth is ever set.
                 let position = matches.trailing_zeros() as usize & (BUCKET_SLOTS - 1);
                 // Relaxed: a hint, until the shard's sequence says that it was true.
                 let word = bucket[position].load(Ordering::Relaxed);
                 // An empty slot looks like one with a tag of zeros.
-                if word & OFFSETS != 0 {
+                if word & OFFSETS != 0
+                    && let Some(word) = NonZeroU64::new(word)
+                {
                     let number = bucket_number * BUCKET_SLOTS + position;
                     return Some(Candidate { number, word });
                 }
@@ -271,19 +278,21 @@ impl Table {
     #[inline]
     pub(crate) fn is_still(&self, candidate: Candidate) -> bool {
         // Relaxed: the shard's sequence tells whether it was true.
-        self.slots()[candidate.number].load(Ordering::Relaxed) == candidate.word
+        let slot = self.slots().get(candidate.number);
+        slot.is_some_and(|slot| slot.load(Ordering::Relaxed) == candidate.word.get())
     }
 
     /// Counts a use of a candidate's item, unless its slot has changed; needs no lock. Writes
     /// nothing once the count is full.
     #[inline]
     pub(crate) fn mark_used(&self, candidate: Candidate, counts: impl FnOnce() -> bool) {
-        let used = with_use(candidate.word, counts);
-        if used != candidate.word {
+        let word = candidate.word.get();
+        let used = with_use(word, counts);
+        if used != word {
             let slot = &self.slots()[candidate.number];
             // Relaxed: a count that orders nothing. Whoever holds the lock writes slots without an
             // exchange: then this use is lost.
-            let (word, order) = (candidate.word, Ordering::Relaxed);
+            let order = Ordering::Relaxed;
             let _ = slot.compare_exchange(word, used, order, order);
         }
     }

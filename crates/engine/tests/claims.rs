@@ -138,11 +138,9 @@ fn nobody_sees_half_of_a_section() {
                     continue;
                 };
                 let mut seen = Vec::new();
-                for number in 0..4 {
-                    let read = |item: Item<'_>| item.value.to_vec();
-                    let key = fixture.key(number);
-                    seen.push(fixture.cache.get_in(&mut snapshot, key, read).unwrap());
-                }
+                let keys: [Key<'_>; 4] = std::array::from_fn(|number| fixture.key(number));
+                let read = |_, item: Option<Item<'_>>| seen.push(item.unwrap().value.to_vec());
+                fixture.cache.get_many(&keys, Some(&mut snapshot), read);
                 if snapshot.is_still() {
                     assert!(seen.iter().all(|one| *one == seen[0]), "{seen:?}");
                 }
@@ -389,9 +387,10 @@ fn reads_of_a_snapshot_under_the_lock_leave_it_as_it_is_and_changes_of_others_do
     let long = vec![b'x'; 10_000];
     cache.set(first, &long, &SetOptions::default()).unwrap();
     let read = |snapshot: &mut _| {
-        let found = cache.get_in(snapshot, first, |item| item.value.len());
-        let missing = cache.get_in(snapshot, second, |item| item.value.len());
-        assert_eq!((found, missing), (Some(10_000), None));
+        let mut lengths = Vec::new();
+        let length = |_, item: Option<Item<'_>>| lengths.push(item.map(|item| item.value.len()));
+        cache.get_many(&[first, second], Some(snapshot), length);
+        assert_eq!(lengths, [Some(10_000), None]);
     };
     let mut snapshot = cache.snapshot([first, second]).unwrap();
     read(&mut snapshot);

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use cellar_engine::{
-    Cache, Config, Deadline, DeleteOptions, Instant, Item, Maintenance, ManualClock, SetOptions,
-    Space,
+    Cache, Config, Deadline, DeleteOptions, Instant, Item, Key, Maintenance, ManualClock,
+    SetOptions, Snapshot, Space,
 };
 
 const KEYS: u64 = 8;
@@ -76,7 +76,7 @@ fn overwritten(same_length: bool, memory_bytes: usize) {
                     let found = if at.is_multiple_of(3) {
                         let mut found = None;
                         let one = [cache.key(&name).unwrap()];
-                        cache.get_many(&one, |_, item| found = item.map(check));
+                        cache.get_many(&one, None, |_, item| found = item.map(check));
                         found
                     } else {
                         cache.get(cache.key(&name).unwrap(), check)
@@ -239,7 +239,7 @@ fn reads_are_counted_to_the_last_and_hot_keys_are_known() {
         assert!(cache.get(keys[number], |_| ()).is_some());
     }
     let mut found = 0;
-    cache.get_many(&keys, |_, item| found += u64::from(item.is_some()));
+    cache.get_many(&keys, None, |_, item| found += u64::from(item.is_some()));
     assert!(cache.get(cache.key(b"absent").unwrap(), |_| ()).is_none());
     let stats = cache.stats();
     assert_eq!(found, 100);
@@ -276,4 +276,69 @@ fn a_handle_on_a_copied_value_outlives_the_item() {
             assert_eq!(&handle[..], &value[..]);
         }
     }
+}
+
+#[test]
+fn a_hint_that_is_out_of_date_changes_no_answer() {
+    let cache = Cache::new(Config::with_memory(1 << 20)).unwrap();
+    let [first, second] = [b"first", b"secnd"].map(|name| cache.key(name).unwrap());
+    let set = |key, value: &[u8]| cache.set(key, value, &SetOptions::default()).unwrap();
+    let get = |key| cache.get(key, |item| item.value.to_vec());
+    let hint = |key| cache.hint_item(cache.hint_read(key));
+    set(first, b"one");
+    let of_first = hint(first);
+    assert!(of_first.is_some() && hint(second).is_none());
+    assert_eq!(get(first.hinted_at(of_first)).unwrap(), b"one");
+    // A hint of another key, for a read and for a store.
+    assert_eq!(get(second.hinted_at(of_first)), None);
+    set(second.hinted_at(of_first), b"two");
+    assert_eq!(get(first).unwrap(), b"one");
+    assert_eq!(get(second.hinted_at(of_first)).unwrap(), b"two");
+    // An item that has moved, is gone, and is there again.
+    set(first, &[b'x'; 500]);
+    assert_eq!(get(first.hinted_at(of_first)).unwrap(), [b'x'; 500]);
+    let of_long = hint(first);
+    cache.delete(first, &DeleteOptions::default()).unwrap();
+    assert_eq!(get(first.hinted_at(of_long)), None);
+    set(first.hinted_at(of_long), b"again");
+    assert_eq!(get(first.hinted_at(of_long)).unwrap(), b"again");
+    // No hint, though there is an item by now.
+    set(second.hinted_at(None), b"three");
+    assert_eq!(get(second).unwrap(), b"three");
+}
+
+#[test]
+fn many_reads_come_in_the_order_of_their_keys() {
+    let cache = Cache::new(Config::with_memory(4 << 20)).unwrap();
+    let names: Vec<String> = (0..100).map(|number| format!("key {number}")).collect();
+    let keys: Vec<Key<'_>> = names
+        .iter()
+        .map(|name| cache.key(name.as_bytes()).unwrap())
+        .collect();
+    // Misses, and long values, which are read under the lock.
+    let length = |number: usize| match number % 5 {
+        0 => None,
+        1 => Some(5_000 + number),
+        _ => Some(number),
+    };
+    for (number, &key) in keys.iter().enumerate() {
+        if let Some(length) = length(number) {
+            let value = vec![number as u8; length];
+            cache.set(key, &value, &SetOptions::default()).unwrap();
+        }
+    }
+    let expected: Vec<_> = (0..100).map(|number| (number, length(number))).collect();
+    let check = |snapshot: Option<&mut Snapshot<'_>>| {
+        let mut found = Vec::new();
+        cache.get_many(&keys, snapshot, |position, item| {
+            let is_right = |item: &Item<'_>| item.value.iter().all(|&byte| byte == position as u8);
+            assert!(item.as_ref().is_none_or(is_right));
+            found.push((position, item.map(|item| item.value.len())));
+        });
+        assert_eq!(found, expected);
+    };
+    check(None);
+    let mut snapshot = cache.snapshot(keys.iter().copied()).unwrap();
+    check(Some(&mut snapshot));
+    assert!(snapshot.is_still());
 }

@@ -61,8 +61,7 @@ fn run(cache: &Cache, thread: u64) {
                 }
             }
             _ => {
-                cache.hint_read(key);
-                cache.hint_item(key);
+                cache.hint_item(cache.hint_read(key));
                 cache.get(key, |item| check(number, item.value));
             }
         }

@@ -240,7 +240,7 @@ impl Bytes for CellarCache {
                 let key = self.cache.key(&bytes[at * key_bytes..][..key_bytes]);
                 key.expect("the length was checked by Records")
             });
-            self.cache.get_many(&keys, |_, item| {
+            self.cache.get_many(&keys, None, |_, item| {
                 if let Some(item) = item {
                     copy_out(item.value, &mut sink);
                     found += 1;

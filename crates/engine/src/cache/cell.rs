@@ -10,7 +10,6 @@ use crate::arena::Arena;
 use crate::claim::{Claim, Claimant, Mutex, MutexGuard};
 use crate::clock::thread_number;
 use crate::hot::HotList;
-use crate::key::Key;
 use crate::memory::{LINE_BYTES, prefetch};
 use crate::sequence::Sequence;
 use crate::shard::Shard;
@@ -148,15 +147,9 @@ impl ShardCell {
         }
     }
 
-    /// Where the key's item probably lies, which is loaded from here on; needs no lock.
+    /// Where the item of a probe's key probably lies, which is loaded from here on; needs no lock.
     #[inline]
-    pub(super) fn look_ahead(&self, key: Key<'_>) -> Option<Candidate> {
-        self.look_ahead_at(self.table.probe(key.hash()))
-    }
-
-    /// The same with the buckets known.
-    #[inline]
-    pub(super) fn look_ahead_at(&self, probe: Probe) -> Option<Candidate> {
+    pub(super) fn look_ahead(&self, probe: Probe) -> Option<Candidate> {
         let candidate = self.table.candidate(probe)?;
         self.prefetch_item(candidate.offset());
         Some(candidate)

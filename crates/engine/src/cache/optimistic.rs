@@ -19,7 +19,7 @@ use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::cell::ShardCell;
-use super::{Cache, GROUP_KEYS};
+use super::{Cache, GROUP_KEYS, Snapshot};
 use crate::arena::Pinner;
 use crate::clock::{Instant, thread_number};
 use crate::hot::GAP_MEAN;
@@ -27,9 +27,8 @@ use crate::item;
 use crate::key::Key;
 use crate::outcome::Item;
 use crate::sample::part;
-use crate::sequence::Seen;
 use crate::space::{Kind, Space};
-use crate::table::{Candidate, Probe};
+use crate::table::Candidate;
 
 /// Longest value that is copied out without the lock: it lies on the reader's stack.
 const VALUE_BYTES_MAX: usize = 2 << 10;
@@ -42,12 +41,21 @@ const STRIPES_MIN: usize = 16;
 const STRIPES_MAX: usize = 256;
 
 /// Where the values of reads without the lock lie until the caller has seen them.
-struct Scratch([MaybeUninit<u8>; VALUE_BYTES_MAX]);
+#[derive(Debug)]
+pub struct Scratch([MaybeUninit<u8>; VALUE_BYTES_MAX]);
 
 impl Scratch {
-    #[inline]
-    fn new() -> Scratch {
+    /// Room for one value; costs nothing.
+    #[inline(always)]
+    #[must_use]
+    pub fn new() -> Scratch {
         Scratch([MaybeUninit::uninit(); VALUE_BYTES_MAX])
+    }
+}
+
+impl Default for Scratch {
+    fn default() -> Scratch {
+        Scratch::new()
     }
 }
 
@@ -58,13 +66,6 @@ enum OptimisticFailure {
     Disturbed,
     /// There is more to do than to copy.
     NeedsLock,
-}
-
-/// Where an item probably lies, and the shard's sequence number before it was looked for.
-#[derive(Clone, Copy, Debug)]
-struct Spotted {
-    candidate: Candidate,
-    seen: Seen,
 }
 
 /// Hits of reads without the lock.
@@ -121,58 +122,96 @@ impl Cache {
         if !cell.allows_optimistic_read(key) {
             return Err(read);
         }
-        let probe = cell.table.probe(key.hash());
-        let answer = cell.read_optimistic(key, probe, cell.spot(probe), now, read)?;
+        let answer = cell.read_optimistic(key, now, read)?;
         if counts_for_heat(self.hits.add(1)) {
             cell.count_heat(key, now);
         }
         Ok(answer)
     }
 
-    /// Reads at most [`GROUP_KEYS`] items without the lock; `each` gets a key's position and its
-    /// item. Which keys are left, a bit each.
+    /// An item with a short value, copied to `scratch`, if that can be had at once and without the
+    /// lock. Counts as [`Cache::get`] does, which is to be asked if there is none.
     ///
-    /// In three rounds, so that what one of them waits for is loaded for all.
-    pub(super) fn read_group_optimistic(
+    /// It is for the path of most requests: what is done with the item is compiled into it.
+    #[inline(always)]
+    pub fn get_copied<'s>(&self, key: Key<'_>, scratch: &'s mut Scratch) -> Option<Item<'s>> {
+        let (cell, now) = (self.cell(key), self.now());
+        if !cell.allows_optimistic_read(key) {
+            return None;
+        }
+        let item = cell.try_optimistic(key, now, scratch).ok()?;
+        if counts_for_heat(self.hits.add(1)) {
+            cell.count_heat(key, now);
+        }
+        Some(item)
+    }
+
+    /// Reads at most [`GROUP_KEYS`] items, whose keys were hinted, in the order of their keys;
+    /// `each` gets a key's position and its item. Those that need the lock are read under it, as
+    /// part of `snapshot` if there is one.
+    pub(super) fn read_group(
         &self,
         keys: &[Key<'_>],
-        probes: &[Probe; GROUP_KEYS],
+        hinted: &[Option<Candidate>; GROUP_KEYS],
+        mut snapshot: Option<&mut Snapshot<'_>>,
         now: Instant,
-        mut each: impl FnMut(usize, Item<'_>),
-    ) -> u32 {
-        let mut spotted = [Err(OptimisticFailure::NeedsLock); GROUP_KEYS];
-        for (position, &key) in keys.iter().enumerate() {
-            let cell = self.cell(key);
-            if cell.allows_optimistic_read(key) {
-                spotted[position] = cell.spot(probes[position]);
-            }
-            if let Ok(spotted) = spotted[position] {
-                cell.prefetch_item(spotted.candidate.offset());
-            }
-        }
-        let (mut left, mut hits) = (0, 0);
-        for (position, &key) in keys.iter().enumerate() {
-            let (probe, spotted) = (probes[position], spotted[position]);
-            let show = |item: Item<'_>| each(position, item);
-            match self
-                .cell(key)
-                .read_optimistic(key, probe, spotted, now, show)
+        mut each: impl FnMut(usize, Option<Item<'_>>),
+    ) {
+        let mut hit = 0_u32;
+        for (position, (&key, &hinted)) in keys.iter().zip(hinted).enumerate() {
+            let (cell, key) = (self.cell(key), key.hinted_at(hinted));
+            if cell.allows_optimistic_read(key)
+                && let Ok(item) = cell.try_optimistic(key, now, &mut Scratch::new())
             {
-                Ok(()) => hits += 1,
-                Err(_) => left |= 1 << position,
+                hit |= 1 << position;
+                each(position, Some(item));
+                continue;
+            }
+            let mut show = |item: Option<Item<'_>>| each(position, item);
+            if self.read_apart(cell, key, snapshot.as_deref_mut(), now, &mut show) {
+                hit |= 1 << position;
             }
         }
-        if hits > 0 {
-            let before = self.hits.add(hits);
-            // One of the group at most: of a few dozen reads seldom two count.
-            if let Some(nth) = (0..hits).find(|nth| counts_for_heat(before + nth)) {
-                let mut hit = (0..keys.len()).filter(|&position| left >> position & 1 == 0);
-                if let Some(position) = hit.nth(nth as usize) {
-                    self.cell(keys[position]).count_heat(keys[position], now);
-                }
-            }
+        let hits = hit.count_ones();
+        if hits == 0 {
+            return;
         }
-        left
+        let before = self.hits.add(u64::from(hits));
+        // One of the group at most: of a few dozen reads seldom two count.
+        if let Some(nth) = (0..hits).find(|&nth| counts_for_heat(before + u64::from(nth))) {
+            (0..nth).for_each(|_| hit &= hit - 1);
+            let key = keys[hit.trailing_zeros() as usize];
+            self.cell(key).count_heat(key, now);
+        }
+    }
+
+    /// Reads one item of a group that cannot be had at once; whether that took no lock.
+    #[cold]
+    #[inline(never)]
+    fn read_apart(
+        &self,
+        cell: &ShardCell,
+        key: Key<'_>,
+        snapshot: Option<&mut Snapshot<'_>>,
+        now: Instant,
+        show: &mut dyn FnMut(Option<Item<'_>>),
+    ) -> bool {
+        if cell.allows_optimistic_read(key)
+            && cell
+                .read_optimistic(key, now, |item| show(Some(item)))
+                .is_ok()
+        {
+            return true;
+        }
+        let read = |item: Item<'_>| show(Some(item));
+        let found = match snapshot {
+            Some(snapshot) => snapshot.lock_to_read(key, |shard| shard.get(key, now, read)),
+            None => self.get_locked(cell, key, now, read),
+        };
+        if found.is_none() {
+            show(None);
+        }
+        false
     }
 }
 
@@ -199,31 +238,18 @@ impl ShardCell {
         !is_sampled & (key.space() == Space::MAIN)
     }
 
-    /// Where a probe's item probably lies, if nobody is at work on the shard.
-    #[inline(always)]
-    fn spot(&self, probe: Probe) -> Result<Spotted, OptimisticFailure> {
-        let seen = self.lock.sequence.seen();
-        let seen = seen.ok_or(OptimisticFailure::Disturbed)?;
-        let candidate = self.table.candidate(probe);
-        let candidate = candidate.ok_or(OptimisticFailure::NeedsLock)?;
-        Ok(Spotted { candidate, seen })
-    }
-
-    /// Shows the key's item to `read` if some try finds it undisturbed, the first where it was
-    /// spotted; else gives `read` back.
+    /// Shows the key's item to `read` if some try finds it undisturbed; else gives `read` back.
     #[inline]
     fn read_optimistic<R, F: FnOnce(Item<'_>) -> R>(
         &self,
         key: Key<'_>,
-        probe: Probe,
-        spotted: Result<Spotted, OptimisticFailure>,
         now: Instant,
         read: F,
     ) -> Result<R, F> {
-        match self.try_optimistic(key, spotted, now, &mut Scratch::new()) {
+        match self.try_optimistic(key, now, &mut Scratch::new()) {
             Ok(item) => Ok(read(item)),
             Err(OptimisticFailure::NeedsLock) => Err(read),
-            Err(OptimisticFailure::Disturbed) => self.retry_optimistic(key, probe, now, read),
+            Err(OptimisticFailure::Disturbed) => self.retry_optimistic(key, now, read),
         }
     }
 
@@ -233,7 +259,6 @@ impl ShardCell {
     fn retry_optimistic<R, F: FnOnce(Item<'_>) -> R>(
         &self,
         key: Key<'_>,
-        probe: Probe,
         now: Instant,
         read: F,
     ) -> Result<R, F> {
@@ -243,7 +268,7 @@ impl ShardCell {
                 break;
             }
             wait(nth - 1);
-            match self.try_optimistic(key, self.spot(probe), now, &mut Scratch::new()) {
+            match self.try_optimistic(key, now, &mut Scratch::new()) {
                 Ok(item) => return Ok(read(item)),
                 Err(OptimisticFailure::NeedsLock) => break,
                 Err(OptimisticFailure::Disturbed) => {}
@@ -252,16 +277,24 @@ impl ShardCell {
         Err(read)
     }
 
-    /// Copies the value of an item that was spotted into `scratch`, if the item is the key's.
+    /// Copies the value of the key's item into `scratch`. The index is searched unless the slot
+    /// that a hint has found is as it was then; if that is another key's by now, the key tells.
     #[inline(always)]
     fn try_optimistic<'s>(
         &self,
         key: Key<'_>,
-        spotted: Result<Spotted, OptimisticFailure>,
         now: Instant,
         scratch: &'s mut Scratch,
     ) -> Result<Item<'s>, OptimisticFailure> {
-        let Spotted { candidate, seen } = spotted?;
+        let seen = self.lock.sequence.seen();
+        let seen = seen.ok_or(OptimisticFailure::Disturbed)?;
+        let candidate = match key.hinted() {
+            Some(candidate) if self.table.is_still(candidate) => candidate,
+            _ => {
+                let candidate = self.table.candidate(self.table.probe(key.hash()));
+                candidate.ok_or(OptimisticFailure::NeedsLock)?
+            }
+        };
         self.prefetch_rest(candidate.offset());
         let item = self.copy_out(key, candidate, now, scratch);
         if !self.lock.sequence.is_still(seen) {

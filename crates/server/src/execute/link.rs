@@ -18,6 +18,7 @@ use std::ops::{Deref, DerefMut};
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
+use cellar_engine::Candidate;
 use cellar_protocol::http::Scan;
 
 use super::context::{Context, DecodedTask, Flow, Intake, Used};
@@ -226,12 +227,21 @@ impl Link {
         }
     }
 
-    /// Does what a task asks for; its replies go to `output`.
+    /// Does what a task asks for, whose key's item probably lies where a hint has found it; its
+    /// replies go to `output`.
     #[inline]
-    pub fn run(&mut self, task: &Task<'_>, context: Context<'_>, output: &mut Output) -> Flow {
+    pub fn run(
+        &mut self,
+        task: &Task<'_>,
+        hinted: Option<Candidate>,
+        context: Context<'_>,
+        output: &mut Output,
+    ) -> Flow {
         match (self, task) {
-            (Link::Memcached(intake), Task::Memcached(task)) => intake.run(task, context, output),
-            (Link::Resp(intake), Task::Resp(task)) => intake.run(task, context, output),
+            (Link::Memcached(intake), Task::Memcached(task)) => {
+                intake.run(task, hinted, context, output)
+            }
+            (Link::Resp(intake), Task::Resp(task)) => intake.run(task, hinted, context, output),
             (Link::Http(intake), Task::Http(task)) => intake.run(task, context, output),
             // Its bytes were decoded for another protocol than is spoken.
             _ => Flow::Again,

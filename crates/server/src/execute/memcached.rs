@@ -14,7 +14,7 @@
 
 use std::sync::Arc;
 
-use cellar_engine::Key;
+use cellar_engine::{Candidate, Key};
 use cellar_protocol::memcached::binary::{
     self as packets, Packet, PacketDecoded, PacketHead, PacketRefused, PacketStatus, REQUEST_MARK,
 };
@@ -295,14 +295,15 @@ impl Intake {
     pub(in crate::execute) fn run(
         &mut self,
         task: &Task<'_>,
+        hinted: Option<Candidate>,
         context: Context<'_>,
         output: &mut Output,
     ) -> Flow {
         match task {
             Task::Run(prepared) => match &mut self.member {
-                None => execute(prepared, context, output),
+                None => execute(prepared, hinted, context, output),
                 Some(member) => match member.admit(&prepared.request, context, output) {
-                    Ok(None) => execute(prepared, context, output),
+                    Ok(None) => execute(prepared, hinted, context, output),
                     Ok(Some(user)) => execute_limited(&user, prepared, context, output),
                     Err(flow) => flow,
                 },
@@ -491,9 +492,14 @@ fn prepare<'a>(request: Request<'a>, state: &State) -> Prepared<'a> {
     Prepared { request, key }
 }
 
-/// Runs a request and appends its answer.
+/// Runs a request, whose item probably lies where a hint has found it, and appends its answer.
 #[inline]
-fn execute(prepared: &Prepared<'_>, context: Context<'_>, output: &mut Output) -> Flow {
+fn execute(
+    prepared: &Prepared<'_>,
+    hinted: Option<Candidate>,
+    context: Context<'_>,
+    output: &mut Output,
+) -> Flow {
     context.counters.pulse.begin_memcached();
     begin_request();
     let is_node = context.state.cluster.is_some();
@@ -502,7 +508,9 @@ fn execute(prepared: &Prepared<'_>, context: Context<'_>, output: &mut Output) -
     }
     match (
         &prepared.request,
-        prepared.key.map(|key| context.key_now(key)),
+        prepared
+            .key
+            .map(|key| context.key_now(key).hinted_at(hinted)),
     ) {
         (Request::Get(get), Some(key)) => return read::get(get, key, context, output),
         (Request::Store(request), Some(key)) => {
@@ -557,7 +565,7 @@ fn execute_limited(
         request @ (Request::Stats(_) | Request::List { .. }) => {
             execute_for(Some(user), request, None, context, output)
         }
-        _ => execute(prepared, context, output),
+        _ => execute(prepared, None, context, output),
     }
 }
 

@@ -42,7 +42,7 @@ pub use waiting::serve::serve;
 
 use std::sync::Arc;
 
-use cellar_engine::{Cache, Key, Space};
+use cellar_engine::{Cache, Candidate, Key, Space};
 use cellar_protocol::resp::command::{Flags, Group};
 use cellar_protocol::resp::{
     self as wire, Args, Command, Decoded, Limits, Plain, Proto, Reply, Request, Scan, Verb,
@@ -302,13 +302,20 @@ impl Intake {
     pub(in crate::execute) fn run(
         &mut self,
         task: &Task<'_>,
+        hinted: Option<Candidate>,
         context: Context<'_>,
         output: &mut Output,
     ) -> Flow {
         let session = &mut self.session;
         match task {
-            Task::Get(get) => execute_get(get, session, context, output),
-            Task::Set(set) => execute_set(set, session, context, output),
+            Task::Get(get) => {
+                let key = get.key.hinted_at(hinted);
+                execute_get(&PlainGet { key }, session, context, output)
+            }
+            Task::Set(set) => {
+                let key = set.key.hinted_at(hinted);
+                execute_set(&PlainSet { key, ..*set }, session, context, output)
+            }
             Task::Command(prepared) => execute(prepared, session, context, output),
             Task::Quoted(frame) => {
                 let request = Decoded::unquoted(frame);

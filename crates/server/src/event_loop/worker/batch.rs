@@ -4,7 +4,7 @@
 //! decoded requests borrow from it. So a connection needs no read buffer of its own, and memory of
 //! the cache is fetched ahead across requests of different clients.
 
-use cellar_engine::{Key, Probe};
+use cellar_engine::{Cache, Candidate, IndexHint};
 
 use crate::config::limits::ARENA_BYTES;
 use crate::execute::{Codec, DecodedTask, Task};
@@ -45,25 +45,32 @@ pub(super) struct Step<'a> {
     pub(super) end: usize,
     /// What is to be done.
     pub(super) task: Task<'a>,
-    /// The key to hint the cache about.
-    pub(super) key: Option<Key<'a>>,
-    /// Where the index has it, once it was hinted.
-    pub(super) probe: Probe,
-    /// Whether it stores under that key.
-    pub(super) stores: bool,
+    /// Where the index has its key, if that is known.
+    pub(super) hint: Option<IndexHint>,
+    /// Where the key's item probably lies, once it was looked for.
+    pub(super) hinted: Option<Candidate>,
 }
 
 impl<'a> Step<'a> {
-    /// The step that a task is, of this span, whose bytes end there.
+    /// The step that a task is, of this span, whose bytes end there; the index lines of its key are
+    /// loaded from here on.
     #[inline]
-    pub(super) fn of(ahead: DecodedTask<'a, Task<'a>>, span: usize, end: usize) -> Step<'a> {
+    pub(super) fn of(
+        ahead: DecodedTask<'a, Task<'a>>,
+        span: usize,
+        end: usize,
+        cache: &Cache,
+    ) -> Step<'a> {
+        let stores = ahead.stores;
         Step {
             span,
             end,
             task: ahead.task,
-            key: ahead.key,
-            probe: Probe::default(),
-            stores: ahead.stores,
+            hint: ahead.key.map(|key| match stores {
+                true => cache.hint_write(key),
+                false => cache.hint_read(key),
+            }),
+            hinted: None,
         }
     }
 }

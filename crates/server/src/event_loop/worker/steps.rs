@@ -7,8 +7,6 @@ use crate::event_loop::connection::{Connection, Ending, Input};
 use crate::execute::{Codec, Context, DecodedTask, Flow, Task};
 use crate::state::State;
 
-/// How far ahead of execution index lines are fetched.
-const INDEX_AHEAD: usize = 20;
 /// How far ahead of execution items are fetched.
 const ITEM_AHEAD: usize = 10;
 
@@ -28,11 +26,11 @@ pub(super) fn decode_spans<'a>(
             }
             let decoded = steps.len();
             decode_next(arena, span, state, |ahead, end| {
-                steps.push(Step::of(ahead, next, end));
+                steps.push(Step::of(ahead, next, end, &state.cache));
             });
             match steps.last() {
                 Some(step) if steps.len() > decoded => {
-                    if step.key.is_none() && step.task.ends_decoding() {
+                    if step.hint.is_none() && step.task.ends_decoding() {
                         break;
                     }
                 }
@@ -80,44 +78,28 @@ fn decode_next<'a>(
 fn only_step<'a>(arena: &'a [u8], span: &mut Span, state: &State) -> Option<Step<'a>> {
     let mut step = None;
     decode_next(arena, span, state, |ahead, end| {
-        step = Some(Step::of(ahead, 0, end));
+        step = Some(Step::of(ahead, 0, end, &state.cache));
     });
     step
 }
 
-/// Starts loading what later steps will touch.
+/// Starts loading the items that later steps will touch.
 #[inline]
 pub(super) fn fetch_ahead(cache: &Cache, steps: &mut [Step<'_>], index: usize) {
     if index == 0 {
-        for step in steps.iter_mut().take(INDEX_AHEAD) {
-            hint_index(cache, step);
-        }
-        for step in steps.iter().take(ITEM_AHEAD) {
+        for step in steps.iter_mut().take(ITEM_AHEAD) {
             hint_item(cache, step);
         }
     }
-    if let Some(step) = steps.get_mut(index + INDEX_AHEAD) {
-        hint_index(cache, step);
-    }
-    if let Some(step) = steps.get(index + ITEM_AHEAD) {
+    if let Some(step) = steps.get_mut(index + ITEM_AHEAD) {
         hint_item(cache, step);
     }
 }
 
 #[inline]
-fn hint_index(cache: &Cache, step: &mut Step<'_>) {
-    if let Some(key) = step.key {
-        step.probe = match step.stores {
-            true => cache.hint_write(key),
-            false => cache.hint_read(key),
-        };
-    }
-}
-
-#[inline]
-fn hint_item(cache: &Cache, step: &Step<'_>) {
-    if let Some(key) = step.key {
-        cache.hint_item_at(key, step.probe);
+fn hint_item(cache: &Cache, step: &mut Step<'_>) {
+    if let Some(hint) = step.hint {
+        step.hinted = cache.hint_item(hint);
     }
 }
 
@@ -137,11 +119,11 @@ pub(super) fn run(
     let start = connection.mark_start();
     match connection
         .link
-        .run(&step.task, context, &mut connection.output)
+        .run(&step.task, step.hinted, context, &mut connection.output)
     {
         Flow::Continue => {
             // What follows a task that ends decoding waits for the next turn.
-            let is_last = step.key.is_none() && step.task.ends_decoding();
+            let is_last = step.hint.is_none() && step.task.ends_decoding();
             span.stopped |= is_last || connection.output.is_full();
         }
         Flow::Feed => {

@@ -1,15 +1,20 @@
 //! Classic reads: get, gets, gat, gats.
 
-use cellar_engine::{Deadline, Found, Handle, Intent, Item, Key, Kind, Lookup, Snapshot};
+use cellar_engine::{
+    Deadline, Found, Handle, IndexHint, Intent, Item, Key, Kind, Lookup, Snapshot,
+};
 use cellar_protocol::memcached::token::Words;
 use cellar_protocol::memcached::{Get, reply};
+use smallvec::SmallVec;
 
 use crate::execute::context::{Context, Flow, Unfinished};
 use crate::execute::section::Wish;
 use crate::net::output::{Output, PINNED_VALUE_BYTES_MIN};
 
-/// Keys that are hinted and read together.
-const KEYS_TOGETHER_MAX: usize = 16;
+/// Keys that are read together.
+const KEYS_TOGETHER_MAX: usize = 32;
+/// Most keys of a read that are hashed once for all that is done with them.
+const KEYS_HASHED_MAX: usize = 128;
 /// Answer bytes, pinned values included, after which a read with many keys pauses.
 const ANSWER_BYTES_MAX: usize = 64 << 10;
 /// What a key counts for at least, as bytes of an answer: misses take time, too.
@@ -55,7 +60,7 @@ pub(super) fn get(
         return as_step(get.keys, how, context, output);
     }
     if get.touch.is_none() && !get.with_version {
-        plain(first, (context, None), output);
+        plain(first, context, output);
     } else {
         let touch = get.touch.map(|exptime| context.deadline(exptime));
         special(
@@ -78,21 +83,62 @@ fn as_step(keys: &[u8], how: How, context: Context<'_>, output: &mut Output) -> 
     if context.is_in_step() || !cache.has_claims() {
         return resume(keys, how, (context, None), output);
     }
-    let hashed = || Words::of(keys).map(|word| context.key(word));
     let changes = how.touch.is_some() || how.with_version;
-    let snapshot = (!changes).then(|| cache.snapshot(hashed())).flatten();
-    if let Some(mut snapshot) = snapshot {
+    if !changes {
         let before = context.counters.reads();
-        let flow = resume(keys, how, (context, Some(&mut snapshot)), output);
-        if snapshot.is_still() {
+        if let Some(flow) = undisturbed(keys, how, context, output) {
             return flow;
         }
         context.counters.take_back_reads(before);
         output.truncate(start);
     }
     let mut wish = Wish::of(if changes { Intent::Write } else { Intent::Read });
-    hashed().for_each(|key| cache.want(&mut wish.shards, key));
+    let hashed = Words::of(keys).map(|word| context.key(word));
+    hashed.for_each(|key| cache.want(&mut wish.shards, key));
     context.on_keys(&wish, |context| resume(keys, how, (context, None), output))
+}
+
+/// Reads keys, unless somebody changes one of their shards meanwhile.
+fn undisturbed(keys: &[u8], how: How, context: Context<'_>, output: &mut Output) -> Option<Flow> {
+    let cache = context.cache();
+    let mut words = Words::of(keys);
+    let mut hashed = Vec::with_capacity(KEYS_HASHED_MAX);
+    while hashed.len() < KEYS_HASHED_MAX
+        && let Some(word) = words.next()
+    {
+        hashed.push(context.key(word));
+    }
+    let rest = words.map(|word| context.key(word));
+    let mut snapshot = cache.snapshot(hashed.iter().copied().chain(rest))?;
+    let within = (context, Some(&mut snapshot));
+    let flow = match words.rest().is_empty() {
+        true => read_hashed(keys, &hashed, how, within, output),
+        false => resume(keys, how, within, output),
+    };
+    snapshot.is_still().then_some(flow)
+}
+
+/// Reads all keys of `keys`, which are `hashed`, until the answer is long enough for one call.
+fn read_hashed(
+    keys: &[u8],
+    hashed: &[Key<'_>],
+    how: How,
+    (context, mut snapshot): (Context<'_>, Option<&mut Snapshot<'_>>),
+    output: &mut Output,
+) -> Flow {
+    let (mut answered, mut read) = (0, 0);
+    for group in hashed.chunks(KEYS_TOGETHER_MAX) {
+        if answered >= ANSWER_BYTES_MAX {
+            let mut words = Words::of(keys);
+            words.by_ref().take(read).for_each(drop);
+            let keys = words.rest().into();
+            return Flow::Unfinished(Box::new(ReadRest { keys, how }));
+        }
+        answered += read_some(group, how, (context, snapshot.as_deref_mut()), output);
+        read += group.len();
+    }
+    output.bytes().extend_from_slice(reply::line::END);
+    Flow::Continue
 }
 
 /// Reads the keys of `keys` until the answer is long enough for one call.
@@ -105,7 +151,10 @@ fn resume(
     let mut words = Words::of(keys);
     let mut answered = 0;
     loop {
-        answered += read_some(&mut words, how, (context, snapshot.as_deref_mut()), output);
+        let group = words.by_ref().take(KEYS_TOGETHER_MAX);
+        let group: SmallVec<[Key<'_>; KEYS_TOGETHER_MAX]> =
+            group.map(|word| context.key(word)).collect();
+        answered += read_some(&group, how, (context, snapshot.as_deref_mut()), output);
         let mut rest = words;
         if rest.next().is_none() {
             output.bytes().extend_from_slice(reply::line::END);
@@ -118,60 +167,68 @@ fn resume(
     }
 }
 
-/// Reads the next few keys; returns the bytes of the answer.
+/// Reads at most [`KEYS_TOGETHER_MAX`] keys; returns the bytes of the answer.
 fn read_some(
-    words: &mut Words<'_>,
+    keys: &[Key<'_>],
     how: How,
-    (context, mut snapshot): (Context<'_>, Option<&mut Snapshot<'_>>),
-    output: &mut Output,
-) -> usize {
-    let cache = context.cache();
-    let mut keys: [Option<Key<'_>>; KEYS_TOGETHER_MAX] = [None; KEYS_TOGETHER_MAX];
-    for (slot, word) in keys.iter_mut().zip(words) {
-        let key = context.key(word);
-        cache.hint_read(key);
-        *slot = Some(key);
-    }
-    keys.iter().flatten().for_each(|key| cache.hint_item(*key));
-    let mut answered = 0;
-    for key in keys.into_iter().flatten() {
-        answered += KEY_BYTES_MIN;
-        answered += if how.touch.is_none() && !how.with_version {
-            plain(key, (context, snapshot.as_deref_mut()), output)
-        } else {
-            special(key, how, context, output)
-        };
-    }
-    answered
-}
-
-/// One key of get; returns the bytes of the answer.
-#[inline]
-fn plain(
-    key: Key<'_>,
     (context, snapshot): (Context<'_>, Option<&mut Snapshot<'_>>),
     output: &mut Output,
 ) -> usize {
+    let cache = context.cache();
+    let answered = keys.len() * KEY_BYTES_MIN;
+    if how.touch.is_some() || how.with_version {
+        let hints: SmallVec<[IndexHint; KEYS_TOGETHER_MAX]> =
+            keys.iter().map(|key| cache.hint_read(*key)).collect();
+        hints.into_iter().for_each(|hint| {
+            cache.hint_item(hint);
+        });
+        let bytes = keys.iter().map(|key| special(*key, how, context, output));
+        return answered + bytes.sum::<usize>();
+    }
+    // Of a key that another node serves nothing is known.
+    let served: SmallVec<[Key<'_>; KEYS_TOGETHER_MAX]>;
+    let known = match &context.state.cluster {
+        None => keys,
+        Some(_) => {
+            let is_served = |key: &Key<'_>| context.serves(key.bytes());
+            served = keys.iter().copied().filter(is_served).collect();
+            &served
+        }
+    };
+    let (mut hits, mut bytes) = (0, 0);
+    cache.get_many(known, snapshot, |position, item| {
+        // What is no string does not exist for this protocol.
+        if let Some(item) = item.filter(|item| item.kind == Kind::STRING) {
+            let (appended, pinned) = append(output.bytes(), known[position], item, None);
+            output.push_line(pinned);
+            hits += 1;
+            bytes += appended;
+        }
+    });
+    let counters = context.counters;
+    counters.cmd_get.add(keys.len() as u64);
+    counters.get_hits.add(hits);
+    counters.get_misses.add(keys.len() as u64 - hits);
+    answered + bytes
+}
+
+/// get of one key.
+#[inline]
+fn plain(key: Key<'_>, context: Context<'_>, output: &mut Output) {
     let counters = context.counters;
     counters.cmd_get.add(1);
-    if !context.serves(key.bytes()) {
-        counters.get_misses.add(1);
-        return 0;
-    }
     let out = output.bytes();
     // What is no string does not exist for this protocol.
     let read = |item: Item<'_>| (item.kind == Kind::STRING).then(|| append(out, key, item, None));
-    let found = match snapshot {
-        Some(snapshot) => context.cache().get_in(snapshot, key, read),
-        None => context.cache().get(key, read),
+    let found = match context.serves(key.bytes()) {
+        true => context.cache().get(key, read),
+        false => None,
     };
-    let Some((bytes, pinned)) = found.flatten() else {
-        counters.get_misses.add(1);
-        return 0;
+    let Some((_, pinned)) = found.flatten() else {
+        return counters.get_misses.add(1);
     };
     counters.get_hits.add(1);
     output.push_line(pinned);
-    bytes
 }
 
 /// One key of gets, gat or gats; returns the bytes of the answer.

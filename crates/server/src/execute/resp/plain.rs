@@ -35,7 +35,7 @@ pub struct PlainGet<'a> {
 pub struct PlainSet<'a> {
     /// The key.
     pub key: Key<'a>,
-    value: &'a [u8],
+    pub(in crate::execute::resp) value: &'a [u8],
 }
 
 impl<'a> PlainGet<'a> {

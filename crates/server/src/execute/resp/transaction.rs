@@ -5,7 +5,7 @@
 //!
 //! Source: redis.io/docs/latest/develop/interact/transactions.
 
-use cellar_engine::{Cache, Intent, Key, Space};
+use cellar_engine::{Cache, IndexHint, Intent, Key, Space};
 use cellar_protocol::resp::command::Flags;
 use cellar_protocol::resp::{Command, Verb};
 
@@ -133,7 +133,7 @@ const ITEMS_AHEAD: usize = 8;
 struct KeysAhead<'t> {
     transaction: &'t Transaction,
     space: Space,
-    ring: [Option<Key<'t>>; KEYS_AHEAD],
+    ring: [Option<(Key<'t>, IndexHint)>; KEYS_AHEAD],
 }
 
 impl<'t> KeysAhead<'t> {
@@ -151,15 +151,12 @@ impl<'t> KeysAhead<'t> {
     fn look_at(&mut self, place: usize, cache: &Cache) {
         let key = self.transaction.first_key(place);
         let key = key.and_then(|key| cache.key_in(self.space, key).ok());
-        if let Some(key) = key {
-            cache.hint_read(key);
-        }
-        self.ring[place % KEYS_AHEAD] = key;
+        self.ring[place % KEYS_AHEAD] = key.map(|key| (key, cache.hint_read(key)));
     }
 
     fn hint_item(&self, place: usize, cache: &Cache) {
-        if let Some(key) = self.ring[place % KEYS_AHEAD] {
-            cache.hint_item(key);
+        if let Some((_, hint)) = self.ring[place % KEYS_AHEAD] {
+            cache.hint_item(hint);
         }
     }
 
@@ -167,7 +164,7 @@ impl<'t> KeysAhead<'t> {
     fn next(&mut self, place: usize, cache: &Cache) -> Option<Key<'t>> {
         self.look_at(place + KEYS_AHEAD - 1, cache);
         self.hint_item(place + ITEMS_AHEAD, cache);
-        self.ring[place % KEYS_AHEAD]
+        self.ring[place % KEYS_AHEAD].map(|(key, _)| key)
     }
 }
 

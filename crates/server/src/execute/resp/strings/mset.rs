@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use cellar_engine::{DeleteOptions, Item, KEY_BYTES_MAX, Key, Kind, SetOptions, Snapshot, Space};
+use cellar_engine::{Cache, DeleteOptions, KEY_BYTES_MAX, Key, Kind, SetOptions, Snapshot, Space};
 use cellar_protocol::resp::number::parse_integer;
 use cellar_protocol::resp::{Proto, Reply};
 
@@ -23,8 +23,8 @@ use crate::execute::resp::strings::options::{Condition, StoreOptions};
 use crate::execute::resp::strings::values::{append_value, deadline_of, notify_set};
 use crate::net::output::Output;
 
-/// Keys that are hinted and read together.
-const KEYS_TOGETHER_MAX: usize = 16;
+/// Keys that are read together.
+const KEYS_TOGETHER_MAX: usize = 32;
 /// Answer bytes, pinned values included, after which a read of many keys pauses.
 const ANSWER_BYTES_MAX: usize = 64 << 10;
 
@@ -46,37 +46,52 @@ pub(in crate::execute::resp) fn mget(call: &mut Call<'_>) -> Outcome {
     if keys.len() > 1 && !call.context.is_in_step() {
         return mget_as_step(call, &how);
     }
-    answer(call, &how, None)
+    let first = first_keys(call, &how)?;
+    answer(call, &how, &first, None)
+}
+
+/// The keys of the first step.
+fn first_keys<'a>(call: &Call<'a>, how: &MgetHow) -> Result<Vec<Key<'a>>, Failure> {
+    let keys = &call.args[1..];
+    how.keys(&keys[..keys.len().min(how.step_items())], call.cache())
 }
 
 /// Answers what all keys hold at one moment, as far as one step reads them.
 fn mget_as_step(call: &mut Call<'_>, how: &MgetHow) -> Outcome {
     let (cache, start) = (call.cache(), call.output.bytes().len());
-    let first = call.args[1..].iter().take(how.step_items());
-    let first = first.filter_map(|key| cache.key_in(how.space, key).ok());
-    if let Some(mut snapshot) = cache.snapshot(first) {
+    let first = first_keys(call, how)?;
+    if let Some(mut snapshot) = cache.snapshot(first.iter().copied()) {
         let counters = call.context.counters;
         let before = counters.reads();
-        let outcome = answer(call, how, Some(&mut snapshot))?;
+        let outcome = answer(call, how, &first, Some(&mut snapshot))?;
         if snapshot.is_still() {
             return Ok(outcome);
         }
         counters.take_back_reads(before);
         call.output.truncate(start);
     }
-    call.as_step(|call| answer(call, how, None))
+    call.as_step(|call| answer(call, how, &first, None))
 }
 
-/// Answers all keys, those of the first step as part of a snapshot.
-fn answer(call: &mut Call<'_>, how: &MgetHow, mut snapshot: Option<&mut Snapshot<'_>>) -> Outcome {
+/// Answers all keys, `first` ones as part of a snapshot.
+fn answer(
+    call: &mut Call<'_>,
+    how: &MgetHow,
+    first: &[Key<'_>],
+    mut snapshot: Option<&mut Snapshot<'_>>,
+) -> Outcome {
     let keys = &call.args[1..];
     let start = call.output.bytes().len();
     let mut read = 0;
     while read < keys.len() {
         let end = keys.len().min(read + how.step_items());
-        let next = &keys[read..end];
         let within = (call.context, snapshot.as_deref_mut());
-        read += read_some(next, how, ANSWER_BYTES_MAX, within, call.output)?;
+        read += if read < first.len() {
+            read_some(&first[read..], how, within, call.output)
+        } else {
+            let next = how.keys(&keys[read..end], call.cache())?;
+            read_some(&next, how, within, call.output)
+        };
         call.check_reply(start)?;
         if !call.session.answers_whole && read < keys.len() {
             return read_rest(call, how.clone(), &keys[read..]);
@@ -101,6 +116,15 @@ impl MgetHow {
             Some(_) => TRACKED_STEP_ITEMS,
             None => STEP_ITEMS,
         }
+    }
+
+    /// Some keys, hashed.
+    fn keys<'a>(&self, keys: &[&'a [u8]], cache: &Cache) -> Result<Vec<Key<'a>>, Failure> {
+        let mut hashed = Vec::with_capacity(keys.len());
+        for key in keys {
+            hashed.push(cache.key_in(self.space, key)?);
+        }
+        Ok(hashed)
     }
 }
 
@@ -132,9 +156,11 @@ impl Unfinished for MgetRest {
         let keys: Vec<&[u8]> = (self.answered..end)
             .map(|place| self.keys.get(place))
             .collect();
-        let read = read_some(&keys, &self.how, ANSWER_BYTES_MAX, (context, None), output);
         // A key that is too long ended the command before the first piece.
-        self.answered += read.unwrap_or(keys.len());
+        self.answered += match self.how.keys(&keys, context.cache()) {
+            Ok(keys) => read_some(&keys, &self.how, (context, None), output),
+            Err(_) => keys.len(),
+        };
         if self.is_silent {
             output.truncate(start);
         }
@@ -149,75 +175,45 @@ impl Unfinished for MgetRest {
     }
 }
 
-/// Reads keys until the answer has so many bytes; returns how many keys.
-fn read_some<K: AsRef<[u8]>>(
-    keys: &[K],
+/// Reads keys until the answer is long enough for one step; returns how many keys.
+fn read_some(
+    keys: &[Key<'_>],
     how: &MgetHow,
-    bytes_max: usize,
     (context, mut snapshot): (Context<'_>, Option<&mut Snapshot<'_>>),
     output: &mut Output,
-) -> Result<usize, Failure> {
-    let cache = context.cache();
+) -> usize {
+    let (cache, observer) = (context.cache(), &context.state.observer);
     let (mut read, mut answered) = (0, 0);
     for group in keys.chunks(KEYS_TOGETHER_MAX) {
         // Before they are read, so that no change falls in between.
         if let Some(client) = &how.reader {
-            let tracking = &context.state.observer.tracking;
-            group
-                .iter()
-                .for_each(|key| tracking.remember(key.as_ref(), client));
-        }
-        let mut hashed: [Option<Key<'_>>; KEYS_TOGETHER_MAX] = [None; KEYS_TOGETHER_MAX];
-        for (place, key) in hashed.iter_mut().zip(group) {
-            let key = cache.key_in(how.space, key.as_ref())?;
-            cache.hint_read(key);
-            if how.reader.is_some() {
-                context.state.observer.note_read(key, cache);
+            for key in group {
+                observer.tracking.remember(key.bytes(), client);
+                observer.note_read(*key, cache);
             }
-            *place = Some(key);
         }
-        let hashed = hashed.into_iter().flatten();
-        hashed.clone().for_each(|key| cache.hint_item(key));
-        for key in hashed {
-            answered += read_one(key, how.proto, (context, snapshot.as_deref_mut()), output);
-        }
+        let mut hits = 0;
+        cache.get_many(group, snapshot.as_deref_mut(), |_, item| {
+            let mut reply = Reply::new(output.bytes(), how.proto);
+            // What is no string is null, too.
+            let Some(item) = item.filter(|item| item.kind == Kind::STRING) else {
+                return reply.null();
+            };
+            hits += 1;
+            answered += item.value.len();
+            let pinned = append_value(&mut reply, item);
+            output.push_line(pinned);
+        });
+        let counters = context.counters;
+        counters.cmd_get.add(group.len() as u64);
+        counters.get_hits.add(hits);
+        counters.get_misses.add(group.len() as u64 - hits);
         read += group.len();
-        if answered >= bytes_max {
+        if answered >= ANSWER_BYTES_MAX {
             break;
         }
     }
-    Ok(read)
-}
-
-/// Answers one key's value, null for another kind too; returns its bytes.
-fn read_one(
-    key: Key<'_>,
-    proto: Proto,
-    (context, snapshot): (Context<'_>, Option<&mut Snapshot<'_>>),
-    output: &mut Output,
-) -> usize {
-    let counters = context.counters;
-    counters.cmd_get.add(1);
-    let mut reply = Reply::new(output.bytes(), proto);
-    let read = |item: Item<'_>| {
-        (item.kind == Kind::STRING).then(|| (item.value.len(), append_value(&mut reply, item)))
-    };
-    let found = match snapshot {
-        Some(snapshot) => context.cache().get_in(snapshot, key, read),
-        None => context.cache().get(key, read),
-    };
-    match found.flatten() {
-        Some((bytes, pinned)) => {
-            counters.get_hits.add(1);
-            output.push_line(pinned);
-            bytes
-        }
-        None => {
-            counters.get_misses.add(1);
-            reply.null();
-            0
-        }
-    }
+    read
 }
 
 /// The keys and values of MSET and its relatives.
