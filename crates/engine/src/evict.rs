@@ -206,6 +206,14 @@ impl Reclaimer {
         }
     }
 
+    /// Takes back that a key enters a queue, which is asked for it once more.
+    #[cold]
+    pub(crate) fn take_back(&mut self, hash: u64, queue: Queue) {
+        if queue == Queue::Main {
+            self.ghosts.insert(hash);
+        }
+    }
+
     /// Does an insertion's share of the work; `bytes` is what the insertion takes.
     #[inline]
     pub(crate) fn step(&mut self, store: &mut Store, bytes: usize, now: Instant) {

@@ -216,7 +216,7 @@ impl Shard {
 
     /// Stores a value if the condition holds.
     ///
-    /// Most stores write over a value of the same length, and do no more.
+    /// Most stores write over a value of the same length, or a new item at the end of the log.
     #[inline]
     pub(crate) fn set(
         &mut self,
@@ -228,14 +228,51 @@ impl Shard {
     ) -> Result<Stored, Error> {
         if options.is_plain()
             && let Hint::At(candidate) = hint
-            && let Some(old) = self.store.plain_at(key, candidate)
+            && let Some(mut old) = self.store.plain_at(key, candidate)
             && !self.store.is_over(&old, now)
-            && let Some(located) = self.store.replace_value(&old, value, options.deadline)
+            && self.store.replace_value(&mut old, value, options.deadline)
         {
             let happened = Happened::of_store(Some(&old));
-            return Ok(self.stored(key, &located, 0, happened, now));
+            return Ok(self.stored(key, &old, 0, happened, now));
+        }
+        if matches!(hint, Hint::Absent) {
+            return self.insert_plain(key, value, options, now);
         }
         self.set_anywhere(key, hint, value, options, now)
+    }
+
+    /// Stores a value under a key that has no item: most are short, and there is room for them at
+    /// once.
+    #[inline(never)]
+    fn insert_plain(
+        &mut self,
+        key: Key<'_>,
+        value: &[u8],
+        options: &SetOptions,
+        now: Instant,
+    ) -> Result<Stored, Error> {
+        let is_plain = options.is_plain()
+            && options.when == When::Always
+            && value.len() < VERSIONED_VALUE_BYTES;
+        if !is_plain || self.reclaimer.offered().is_some() {
+            return self.set_anywhere(key, Hint::Absent, value, options, now);
+        }
+        self.reclaimer.prefetch(key.hash());
+        let spec = Spec::of_key(key, value.len(), options.deadline);
+        let queue = self.reclaimer.queue_for_new(key.hash());
+        let Some(room) = self.store.take_room(queue.into(), &spec, now) else {
+            self.reclaimer.take_back(key.hash(), queue);
+            return self.set_anywhere(key, Hint::Absent, value, options, now);
+        };
+        let layout = self.store.write_item(room, &spec, key.bytes());
+        self.store.fill(&layout, None, Content::Bytes(value));
+        self.due_bytes += layout.total_bytes();
+        let located = Located {
+            slot: self.store.link(key, None, &layout, now)?,
+            layout,
+            segment: room.segment,
+        };
+        Ok(self.stored(key, &located, 0, Happened::of_store::<()>(None), now))
     }
 
     /// Stores a value if the condition holds, wherever it has to.

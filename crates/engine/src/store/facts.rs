@@ -151,11 +151,12 @@ impl Store {
         located: &Located,
         deadline: Deadline,
     ) {
-        if self.report.is_any() {
+        if self.report.is_wanted() {
             self.report_with_deadline_now(key, happened, located, deadline);
         }
     }
 
+    #[cold]
     #[inline(never)]
     fn report_with_deadline_now(
         &self,
@@ -164,11 +165,9 @@ impl Store {
         located: &Located,
         deadline: Deadline,
     ) {
-        if self.report.is_wanted() {
-            self.with_item(located, |item| {
-                let item = Item { deadline, ..item };
-                self.report.tell(key, happened, || Some(item));
-            });
-        }
+        self.with_item(located, |item| {
+            let item = Item { deadline, ..item };
+            self.report.tell(key, happened, || Some(item));
+        });
     }
 }

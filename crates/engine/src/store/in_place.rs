@@ -81,27 +81,28 @@ impl Store {
     }
 
     /// Writes a value of the same length over a plain item's, with another deadline: most stores do
-    /// no more. None, and nothing has changed, if that does not do.
+    /// no more. Whether that did; else nothing has changed.
     #[inline]
     pub(crate) fn replace_value(
         &mut self,
-        located: &Located,
+        located: &mut Located,
         value: &[u8],
         deadline: Deadline,
-    ) -> Option<Located> {
-        let mut layout = located.layout;
+    ) -> bool {
+        let layout = &located.layout;
         let is_alike = !layout.is_extended() && layout.value_bytes == value.len();
         if !is_alike || self.log.is_pinned(located.segment) {
-            return None;
+            return false;
         }
         let is_done = self.in_place(located, |store| {
+            let layout = &located.layout;
             let is_done = layout.deadline == deadline || store.set_deadline(located, deadline);
             if is_done {
                 store.log.write(layout.value_at(), value);
             }
             is_done
         });
-        layout.deadline = deadline;
-        is_done.then_some(Located { layout, ..*located })
+        located.layout.deadline = deadline;
+        is_done
     }
 }
