@@ -17,7 +17,7 @@ pub mod resp;
 pub mod http;
 pub mod link; // what a connection speaks, all that a loop knows of it
 
-pub use context::{Context, DecodedTask, Flow, Refusal, Unfinished};
+pub use context::{Context, DecodedTask, Flow, Found, Refusal, Unfinished};
 pub use filling::{Filling, Transfer};
 pub use link::{Codec, Link, Task};
 pub use resp::serve;

@@ -88,10 +88,16 @@ impl Refusal {
     }
 }
 
-/// A decoded request, and what the cache is hinted about before it runs.
+/// Takes the task that a decoder has found.
 ///
-/// Decoders hand it to who asked rather than return it: a task is large, and which kind it is they
-/// know, so that no more of it is moved than it has.
+/// Decoders hand it over rather than return it: a task is large, and which kind it is they know, so
+/// that no more of it is moved than it has. For that, implementations are always inlined.
+pub trait Found<'a, T> {
+    /// Takes a task.
+    fn found(self, ahead: DecodedTask<'a, T>);
+}
+
+/// A decoded request, and what the cache is hinted about before it runs.
 #[derive(Debug)]
 pub struct DecodedTask<'a, T> {
     /// The task.
@@ -117,7 +123,7 @@ impl<'a, T> DecodedTask<'a, T> {
     }
 
     /// The same as a task of all protocols'.
-    #[inline]
+    #[inline(always)]
     pub(super) fn map<U>(self, wrap: impl FnOnce(T) -> U) -> DecodedTask<'a, U> {
         DecodedTask {
             task: wrap(self.task),
@@ -378,7 +384,7 @@ impl<'s> Context<'s> {
 
     /// A key that was hashed when its request was decoded: a request before it may have let
     /// database 0 and another one change places.
-    #[inline]
+    #[inline(always)]
     pub(in crate::execute) fn key_now<'k>(&self, key: Key<'k>) -> Key<'k> {
         if key.space() == self.state.shared_space() {
             return key;
@@ -400,7 +406,7 @@ impl<'s> Context<'s> {
     /// What a store of a whole value is about to replace; none also if nobody wants to hear of it.
     ///
     /// Another event loop may replace it in between: then the event tells of what was there before.
-    #[inline]
+    #[inline(always)]
     pub(in crate::execute) fn replaced_by_store(&self, key: Key<'_>) -> Option<Kind> {
         if !self.state.observer.events().tells_of_overwrites() {
             return None;

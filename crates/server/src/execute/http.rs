@@ -22,7 +22,7 @@ use cellar_protocol::http::{
     self as codec, Body, Decoded, Limits, Mark, Method, Refused, Request, Scan, Status,
 };
 
-use super::context::{self, Context, DecodedTask, Flow, Intake as _, Refusal, Used};
+use super::context::{self, Context, DecodedTask, Flow, Found, Intake as _, Refusal, Used};
 use super::filling::{SMALL_VALUE_BYTES_MAX, Transfer};
 use crate::auth::login_limiter::Source;
 use crate::auth::users::{Login, Users};
@@ -161,7 +161,7 @@ pub(in crate::execute) fn decode<'a>(
     input: &'a [u8],
     scan: &mut Scan,
     state: &State,
-    found: impl FnOnce(DecodedTask<'a, Task<'a>>),
+    found: impl Found<'a, Task<'a>>,
 ) -> Used {
     let (task, used) = match codec::decode(input, std::mem::take(scan), &LIMITS) {
         Decoded::Incomplete(looked_at) => {
@@ -172,7 +172,7 @@ pub(in crate::execute) fn decode<'a>(
         Decoded::Request { request, used } => {
             let mut prepared = prepare(request, state);
             prepared.is_last = used == input.len();
-            found(DecodedTask {
+            found.found(DecodedTask {
                 key: prepared.key(),
                 task: Task::Run(prepared),
                 stores: false,
@@ -190,7 +190,7 @@ pub(in crate::execute) fn decode<'a>(
         }
         Decoded::Refused(refused) => (Task::Refuse(refused), input.len()),
     };
-    found(DecodedTask::keyless(task, used));
+    found.found(DecodedTask::keyless(task, used));
     Some(used)
 }
 

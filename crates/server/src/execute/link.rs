@@ -21,7 +21,7 @@ use std::sync::Arc;
 use cellar_engine::Candidate;
 use cellar_protocol::http::Scan;
 
-use super::context::{Context, DecodedTask, Flow, Intake, Used};
+use super::context::{Context, DecodedTask, Flow, Found, Intake, Used};
 use super::filling::Transfer;
 use super::{http, memcached, resp};
 use crate::clients::client::{Client, Seat};
@@ -92,28 +92,50 @@ impl Codec {
     }
 
     /// Hands the first task in `input` to `found`.
-    #[inline]
+    #[inline(always)]
     pub fn decode<'a>(
         &mut self,
         input: &'a [u8],
         state: &State,
-        found: impl FnOnce(DecodedTask<'a, Task<'a>>),
+        found: impl Found<'a, Task<'a>>,
     ) -> Used {
         match self {
-            Codec::Memcached(codec) => {
-                let found = |ahead: DecodedTask<'a, _>| found(ahead.map(Task::Memcached));
-                codec.decode(input, state, found)
-            }
-            Codec::Resp(codec) => {
-                let found = |ahead: DecodedTask<'a, _>| found(ahead.map(Task::Resp));
-                codec.decode(input, &state.cache, found)
-            }
-            Codec::Http(scan) => {
-                let found = |ahead: DecodedTask<'a, _>| found(ahead.map(Task::Http));
-                http::decode(input, scan, state, found)
-            }
+            Codec::Memcached(codec) => codec.decode(input, state, AsTask(found)),
+            Codec::Resp(codec) => codec.decode(input, &state.cache, AsTask(found)),
+            Codec::Http(scan) => http::decode(input, scan, state, AsTask(found)),
         }
     }
+}
+
+/// Takes a task of one protocol as one of all protocols'.
+struct AsTask<F>(F);
+
+impl<'a, T, F: Found<'a, Task<'a>>> Found<'a, T> for AsTask<F>
+where
+    Task<'a>: From<T>,
+{
+    #[inline(always)]
+    fn found(self, ahead: DecodedTask<'a, T>) {
+        self.0.found(ahead.map(Task::from));
+    }
+}
+
+/// Makes tasks of a protocol tasks of all.
+macro_rules! task_of {
+    ($($protocol:ident: $module:ident;)*) => {
+        $(impl<'a> From<$module::Task<'a>> for Task<'a> {
+            #[inline(always)]
+            fn from(task: $module::Task<'a>) -> Task<'a> {
+                Task::$protocol(task)
+            }
+        })*
+    };
+}
+
+task_of! {
+    Memcached: memcached;
+    Resp: resp;
+    Http: http;
 }
 
 impl Task<'_> {
@@ -229,7 +251,7 @@ impl Link {
 
     /// Does what a task asks for, whose key's item probably lies where a hint has found it; its
     /// replies go to `output`.
-    #[inline]
+    #[inline(always)]
     pub fn run(
         &mut self,
         task: &Task<'_>,

@@ -22,7 +22,7 @@ use cellar_protocol::memcached::{
     self as codec, Decoded, Limits, Refused, Request, Stats, Storage, reply,
 };
 
-use super::context::{self, Context, DecodedTask, Flow, Intake as _, Refusal, Used};
+use super::context::{self, Context, DecodedTask, Flow, Found, Intake as _, Refusal, Used};
 use super::filling::{LINE_END, SMALL_VALUE_BYTES_MAX, Transfer};
 use super::permission::{of_memcached, of_packet};
 use crate::auth::users::{Login, User, Users};
@@ -155,12 +155,12 @@ pub struct Codec {
 impl Codec {
     /// Hands the first task in `input` to `found`. The first byte of a connection decides what it
     /// speaks.
-    #[inline]
+    #[inline(always)]
     pub(in crate::execute) fn decode<'a>(
         &mut self,
         input: &'a [u8],
         state: &State,
-        found: impl FnOnce(DecodedTask<'a, Task<'a>>),
+        found: impl Found<'a, Task<'a>>,
     ) -> Used {
         if self.dialect == Dialect::Unknown {
             let is_binary = *input.first()? == REQUEST_MARK;
@@ -178,19 +178,19 @@ impl Codec {
 }
 
 /// Hands the first task in `input` to `found`.
-#[inline]
+#[inline(always)]
 fn decode_text<'a>(
     input: &'a [u8],
     limits: &'static Limits,
     state: &State,
-    found: impl FnOnce(DecodedTask<'a, Task<'a>>),
+    found: impl Found<'a, Task<'a>>,
 ) -> Used {
     let (task, used) = match codec::decode(input, limits) {
         Decoded::Incomplete => return None,
         Decoded::Request { request, used } => {
             let stores = matches!(request, codec::Request::Store(_));
             let prepared = prepare(request, state);
-            found(DecodedTask {
+            found.found(DecodedTask {
                 key: prepared.key(),
                 task: Task::Run(prepared),
                 stores,
@@ -215,22 +215,18 @@ fn decode_text<'a>(
             (refuse, used)
         }
     };
-    found(DecodedTask::keyless(task, used));
+    found.found(DecodedTask::keyless(task, used));
     Some(used)
 }
 
 /// The same of a connection that speaks the binary protocol.
-#[inline]
-fn decode_packet<'a>(
-    input: &'a [u8],
-    state: &State,
-    found: impl FnOnce(DecodedTask<'a, Task<'a>>),
-) -> Used {
+#[inline(never)]
+fn decode_packet<'a>(input: &'a [u8], state: &State, found: impl Found<'a, Task<'a>>) -> Used {
     let (task, used) = match packets::decode(input, SMALL_VALUE_BYTES_MAX) {
         PacketDecoded::Incomplete => return None,
         PacketDecoded::Packet { packet, used } => {
             let key = packet.item_key().and_then(|key| state.key(key).ok());
-            found(DecodedTask {
+            found.found(DecodedTask {
                 task: Task::Packet(PreparedPacket { packet, key }),
                 key,
                 stores: false,
@@ -249,7 +245,7 @@ fn decode_packet<'a>(
             (Task::PacketRefused(refused, refused.swallow - there), used)
         }
     };
-    found(DecodedTask::keyless(task, used));
+    found.found(DecodedTask::keyless(task, used));
     Some(used)
 }
 
@@ -538,12 +534,13 @@ fn execute(
         ) => {
             change::touch(key, *exptime, *noreply, context, output);
         }
+        (Request::MetaGet(meta), key) => meta::get(meta, key, context, output),
         (request, key) => return execute_other(request, key, context, output),
     }
     Flow::Continue
 }
 
-/// Meta commands, and commands without a key.
+/// Meta commands other than mg, and commands without a key.
 fn execute_other(
     request: &Request<'_>,
     key: Option<Key<'_>>,
@@ -577,7 +574,6 @@ fn execute_for(
     output: &mut Output,
 ) -> Flow {
     match request {
-        Request::MetaGet(request) => meta::get(request, key, context, output),
         Request::MetaSet { meta, verb, value } => {
             return store::meta((meta, *verb, value), key, context, output);
         }
@@ -603,6 +599,7 @@ fn execute_for(
         Request::Okay { noreply } => answer(reply::line::OK, *noreply, output),
         Request::Quit => return Flow::Close,
         Request::Get(_)
+        | Request::MetaGet(_)
         | Request::Store(_)
         | Request::Delete { .. }
         | Request::Count { .. }

@@ -52,7 +52,9 @@ use crate::auth::users::{Login, Users};
 use crate::clients::client::Client;
 use crate::clients::pause::Effect;
 use crate::clients::tracking::begin_request;
-use crate::execute::context::{self, Context, DecodedTask, Flow, Intake as _, Refusal, Used};
+use crate::execute::context::{
+    self, Context, DecodedTask, Flow, Found, Intake as _, Refusal, Used,
+};
 use crate::execute::filling::Transfer;
 use crate::execute::section::{KeySection, Uncovered};
 use crate::net::mailbox::ClientSetup;
@@ -140,13 +142,13 @@ pub struct Codec {
 }
 
 impl Codec {
-    /// The first task in `input`, as one of all protocols'.
-    #[inline]
+    /// The first task in `input`.
+    #[inline(always)]
     pub(in crate::execute) fn decode<'a>(
         &mut self,
         input: &'a [u8],
         cache: &Cache,
-        found: impl FnOnce(DecodedTask<'a, Task<'a>>),
+        found: impl Found<'a, Task<'a>>,
     ) -> Used {
         if let Some(args) = self.tail {
             return self.decode_tail(input, args, found);
@@ -162,7 +164,7 @@ impl Codec {
         match plain {
             Plain::Get { key, used } => {
                 let get = PlainGet::of(key, self.space, cache);
-                found(DecodedTask {
+                found.found(DecodedTask {
                     key: Some(get.key),
                     task: Task::Get(get),
                     stores: false,
@@ -172,7 +174,7 @@ impl Codec {
             }
             Plain::Set { key, value, used } => {
                 let set = PlainSet::of(key, value, self.space, cache);
-                found(DecodedTask {
+                found.found(DecodedTask {
                     key: Some(set.key),
                     task: Task::Set(set),
                     stores: true,
@@ -184,11 +186,12 @@ impl Codec {
     }
 
     /// The same for what is not plain.
+    #[inline(never)]
     fn decode_any<'a>(
         &mut self,
         input: &'a [u8],
         cache: &Cache,
-        found: impl FnOnce(DecodedTask<'a, Task<'a>>),
+        found: impl Found<'a, Task<'a>>,
     ) -> Used {
         let limits = self.limits;
         let scan = std::mem::take(&mut self.scan);
@@ -222,7 +225,7 @@ impl Codec {
             Decoded::Refused { message, used } => (Task::Refuse { message, limits }, used),
         };
         let stores = false;
-        found(DecodedTask {
+        found.found(DecodedTask {
             task,
             key,
             stores,
@@ -237,7 +240,7 @@ impl Codec {
         &mut self,
         input: &'a [u8],
         args: usize,
-        found: impl FnOnce(DecodedTask<'a, Task<'a>>),
+        found: impl Found<'a, Task<'a>>,
     ) -> Used {
         let limits = self.limits;
         let (task, used) = match wire::decode_tail(input, args, &limits) {
@@ -246,7 +249,7 @@ impl Codec {
             wire::Tail::Refused { message } => (Task::Refuse { message, limits }, input.len()),
         };
         self.tail = None;
-        found(DecodedTask::keyless(task, used));
+        found.found(DecodedTask::keyless(task, used));
         Some(used)
     }
 }
@@ -298,7 +301,7 @@ impl Intake {
     }
 
     /// Does what a task asks for.
-    #[inline]
+    #[inline(always)]
     pub(in crate::execute) fn run(
         &mut self,
         task: &Task<'_>,
@@ -308,14 +311,18 @@ impl Intake {
     ) -> Flow {
         let session = &mut self.session;
         match task {
-            Task::Get(get) => {
-                let key = get.key.hinted_at(hinted);
-                execute_get(&PlainGet { key }, session, context, output)
-            }
-            Task::Set(set) => {
-                let key = set.key.hinted_at(hinted);
-                execute_set(&PlainSet { key, ..*set }, session, context, output)
-            }
+            Task::Get(get) => execute_get((get, hinted), session, context, output),
+            Task::Set(set) => execute_set((set, hinted), session, context, output),
+            _ => self.run_any(task, context, output),
+        }
+    }
+
+    /// The same for what is not plain.
+    #[inline(never)]
+    fn run_any(&mut self, task: &Task<'_>, context: Context<'_>, output: &mut Output) -> Flow {
+        let session = &mut self.session;
+        match task {
+            Task::Get(_) | Task::Set(_) => unreachable!("it is plain"),
             Task::Command(prepared) => execute(prepared, session, context, output),
             Task::Quoted(frame) => {
                 let request = Decoded::unquoted(frame);

@@ -11,7 +11,9 @@ use std::sync::atomic::Ordering;
 
 use cellar::clients::client::{Delivery, Seat};
 use cellar::config::settings::Settings;
-use cellar::execute::{Context, Flow, Link, Unfinished, http, memcached, resp};
+use cellar::execute::{
+    Context, DecodedTask, Flow, Found, Link, Task, Unfinished, http, memcached, resp,
+};
 use cellar::keyspace::observer::Observer;
 use cellar::net::output::Output;
 use cellar::state::State;
@@ -226,7 +228,7 @@ impl Session {
         }
         let mut codec = self.link.codec(state);
         let mut found = None;
-        let used = codec.decode(input, state, |ahead| found = Some(ahead));
+        let used = codec.decode(input, state, Kept(&mut found));
         self.link.settle(&codec, used.is_none(), 0);
         let used = used?;
         if let Some(found) = found {
@@ -252,5 +254,14 @@ impl Session {
             Flow::Again | Flow::Skip(_) => unreachable!("only a task ends so"),
             Flow::Wait(_) => panic!("there are no users here that could be waited for"),
         }
+    }
+}
+
+/// Keeps the task that was decoded.
+struct Kept<'v, 'a>(&'v mut Option<DecodedTask<'a, Task<'a>>>);
+
+impl<'a> Found<'a, Task<'a>> for Kept<'_, 'a> {
+    fn found(self, ahead: DecodedTask<'a, Task<'a>>) {
+        *self.0 = Some(ahead);
     }
 }

@@ -54,7 +54,7 @@ pub(super) struct Step<'a> {
 impl<'a> Step<'a> {
     /// The step that a task is, of this span, whose bytes end there; the index lines of its key are
     /// loaded from here on.
-    #[inline]
+    #[inline(always)]
     pub(super) fn of(
         ahead: DecodedTask<'a, Task<'a>>,
         span: usize,

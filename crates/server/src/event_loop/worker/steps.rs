@@ -4,7 +4,7 @@ use cellar_engine::{Cache, Instant};
 
 use super::batch::{STEPS_MAX, Span, Step};
 use crate::event_loop::connection::{Connection, Ending, Input};
-use crate::execute::{Codec, Context, DecodedTask, Flow, Task};
+use crate::execute::{Codec, Context, DecodedTask, Flow, Found, Task};
 use crate::state::State;
 
 /// How far ahead of execution items are fetched.
@@ -25,9 +25,7 @@ pub(super) fn decode_spans<'a>(
                 return next;
             }
             let decoded = steps.len();
-            decode_next(arena, span, state, |ahead, end| {
-                steps.push(Step::of(ahead, next, end, &state.cache));
-            });
+            decode_next(arena, span, next, state, steps);
             match steps.last() {
                 Some(step) if steps.len() > decoded => {
                     if step.hint.is_none() && step.task.ends_decoding() {
@@ -42,28 +40,48 @@ pub(super) fn decode_spans<'a>(
     next
 }
 
-/// Hands on a span's next task and where it ends, if it is whole.
-#[inline]
+/// Where a span's next task goes.
+struct NextStep<'v, 'a> {
+    steps: &'v mut Vec<Step<'a>>,
+    span: usize,
+    /// Where its bytes begin in the arena.
+    begin: usize,
+    cache: &'v Cache,
+}
+
+impl<'a> Found<'a, Task<'a>> for NextStep<'_, 'a> {
+    #[inline(always)]
+    fn found(self, ahead: DecodedTask<'a, Task<'a>>) {
+        let end = self.begin + ahead.used;
+        self.steps.push(Step::of(ahead, self.span, end, self.cache));
+    }
+}
+
+/// Appends the next task of a span, which has this index, if it is whole.
+#[inline(always)]
 fn decode_next<'a>(
     arena: &'a [u8],
     span: &mut Span,
+    index: usize,
     state: &State,
-    mut found: impl FnMut(DecodedTask<'a, Task<'a>>, usize),
+    steps: &mut Vec<Step<'a>>,
 ) {
+    let before = steps.len();
     while span.decoded < span.end {
-        let (begin, mut is_found) = (span.decoded, false);
-        let input = &arena[begin..span.end];
-        let used = span.codec.decode(input, state, |ahead| {
-            is_found = true;
-            let end = begin + ahead.used;
-            found(ahead, end);
-        });
+        let begin = span.decoded;
+        let next = NextStep {
+            steps,
+            span: index,
+            begin,
+            cache: &state.cache,
+        };
+        let used = span.codec.decode(&arena[begin..span.end], state, next);
         let Some(used) = used else {
             return;
         };
         let is_all_used = span.from == begin;
         span.decoded += used;
-        if is_found {
+        if steps.len() > before {
             span.found = true;
             return;
         }
@@ -76,11 +94,9 @@ fn decode_next<'a>(
 
 /// The first step of a span that is alone.
 fn only_step<'a>(arena: &'a [u8], span: &mut Span, state: &State) -> Option<Step<'a>> {
-    let mut step = None;
-    decode_next(arena, span, state, |ahead, end| {
-        step = Some(Step::of(ahead, 0, end, &state.cache));
-    });
-    step
+    let mut steps = Vec::with_capacity(1);
+    decode_next(arena, span, 0, state, &mut steps);
+    steps.pop()
 }
 
 /// Starts loading the items that later steps will touch.

@@ -4,7 +4,7 @@
 //! in that order: `t` before `T` is the old time to live, after it the new one.
 
 use cellar_engine::{
-    Counted, Deadline, DeleteOptions, Deleted, Found, Handle, Increment, Item, Key, Lookup,
+    Counted, Deadline, DeleteOptions, Deleted, Found, Handle, Increment, Item, Key, Lookup, Scratch,
 };
 use cellar_protocol::memcached::Meta;
 use cellar_protocol::memcached::reply::{self, Code};
@@ -19,14 +19,42 @@ use crate::net::output::Output;
 
 /// Flags of mg that change nothing and ask for no more than a plain item has.
 const PLAIN_FLAGS: &[u8] = b"bfkOqstv";
+/// Those of them to which nothing stands in the answer.
+const SILENT_FLAGS: &[u8] = b"qv";
 
 /// mg
+#[inline]
 pub(super) fn get(
     meta: &Meta<'_>,
     key: Option<Key<'_>>,
     context: Context<'_>,
     output: &mut Output,
 ) {
+    if let Some(key) = key
+        && meta.has_only(PLAIN_FLAGS)
+    {
+        let mut scratch = Scratch::new();
+        if let Some(item) = context.cache().get_copied(key, &mut scratch) {
+            context.counters.cmd_get.add(1);
+            context.counters.get_hits.add(1);
+            let (out, value) = (output.bytes(), item.value);
+            if !(meta.has(b'v') && meta.has_only(SILENT_FLAGS)) {
+                // A short value is copied.
+                hit(meta, &Found::plain(item), context, out);
+                return;
+            }
+            reply::meta_value(out, value.len());
+            out.extend_from_slice(b"\r\n");
+            out.extend_from_slice(value);
+            return out.extend_from_slice(b"\r\n");
+        }
+    }
+    get_any(meta, key, context, output);
+}
+
+/// mg of what may be missing or have more than a plain item.
+#[inline(never)]
+fn get_any(meta: &Meta<'_>, key: Option<Key<'_>>, context: Context<'_>, output: &mut Output) {
     let counters = context.counters;
     let mut encode = |found: Found<'_>| hit(meta, &found, context, output.bytes());
     let found = context.with_key(meta, key, |key| {

@@ -29,6 +29,7 @@ pub(super) struct Order {
 }
 
 impl Order {
+    #[inline(always)]
     pub(super) fn classic(request: &Store<'_>, context: Context<'_>) -> Order {
         let when = match request.verb {
             Verb::Set | Verb::Append | Verb::Prepend => When::Always,
@@ -121,6 +122,7 @@ impl Order {
     }
 
     /// Stores the value, and counts.
+    #[inline(always)]
     pub(super) fn run(
         &self,
         key: Key<'_>,
@@ -151,7 +153,7 @@ impl Order {
     ///
     /// # Errors
     /// [`Error::NoRoomYet`] of such a one; else as [`Order::run`].
-    #[inline]
+    #[inline(always)]
     pub(super) fn run_ahead(
         &self,
         key: Key<'_>,
@@ -180,7 +182,7 @@ impl Order {
     }
 
     /// Counts, and publishes.
-    #[inline]
+    #[inline(always)]
     fn note(&self, key: Key<'_>, result: &Result<Stored, Error>, context: Context<'_>) {
         match result {
             Ok(stored) => {
@@ -245,7 +247,7 @@ impl Order {
         Ok(Stored::NotStored)
     }
 
-    #[inline]
+    #[inline(always)]
     fn notify(&self, key: Key<'_>, context: Context<'_>) {
         if matches!(self.verb, Verb::Append | Verb::Prepend) {
             return context.notify(Class::String, "append", key);
@@ -256,6 +258,7 @@ impl Order {
         }
     }
 
+    #[inline(always)]
     fn count(&self, stored: Stored, context: Context<'_>) {
         let counters = context.counters;
         counters.cmd_set.add(1);
@@ -269,6 +272,8 @@ impl Order {
     }
 
     /// Counts a value that found no room, and removes the old one if the command asks for that.
+    #[cold]
+    #[inline(never)]
     pub(super) fn fail(&self, key: Key<'_>, error: &Error, context: Context<'_>) {
         match error {
             Error::TooLarge { .. } => context.counters.store_too_large.add(1),

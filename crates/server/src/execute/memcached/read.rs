@@ -1,7 +1,7 @@
 //! Classic reads: get, gets, gat, gats.
 
 use cellar_engine::{
-    Deadline, Found, Handle, IndexHint, Intent, Item, Key, Kind, Lookup, Snapshot,
+    Deadline, Found, Handle, IndexHint, Intent, Item, Key, Kind, Lookup, Scratch, Snapshot,
 };
 use cellar_protocol::memcached::token::Words;
 use cellar_protocol::memcached::{Get, reply};
@@ -213,8 +213,26 @@ fn read_some(
 }
 
 /// get of one key.
-#[inline]
+#[inline(always)]
 fn plain(key: Key<'_>, context: Context<'_>, output: &mut Output) {
+    let mut scratch = Scratch::new();
+    if context.serves(key.bytes())
+        // Such an item is a string.
+        && let Some(item) = context.cache().get_copied(key, &mut scratch)
+    {
+        context.counters.cmd_get.add(1);
+        context.counters.get_hits.add(1);
+        let (out, value) = (output.bytes(), item.value);
+        reply::value_head(out, key.bytes(), item.flags, value.len(), None);
+        out.extend_from_slice(value);
+        return out.extend_from_slice(b"\r\n");
+    }
+    plain_any(key, context, output);
+}
+
+/// The same of what is missing, long, or no string.
+#[inline(never)]
+fn plain_any(key: Key<'_>, context: Context<'_>, output: &mut Output) {
     let counters = context.counters;
     counters.cmd_get.add(1);
     let out = output.bytes();
@@ -287,7 +305,7 @@ pub(super) fn find<R>(
 }
 
 /// Appends the head of a value, and the value itself unless it is large enough to be pinned.
-#[inline]
+#[inline(always)]
 fn append(
     out: &mut Vec<u8>,
     key: Key<'_>,

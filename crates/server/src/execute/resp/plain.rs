@@ -3,7 +3,7 @@
 //! They skip what a command of any shape needs. A client that has set up something that such a
 //! command has to look at goes through [`execute`] as any other.
 
-use cellar_engine::{Cache, Key, Kind, SetOptions, Space};
+use cellar_engine::{Cache, Candidate, Key, Kind, SetOptions, Space};
 use cellar_protocol::resp::command::find;
 use cellar_protocol::resp::{Reply, Request, Verb};
 
@@ -35,7 +35,7 @@ pub struct PlainGet<'a> {
 pub struct PlainSet<'a> {
     /// The key.
     pub key: Key<'a>,
-    pub(in crate::execute::resp) value: &'a [u8],
+    value: &'a [u8],
 }
 
 impl<'a> PlainGet<'a> {
@@ -66,20 +66,23 @@ impl<'a> PlainSet<'a> {
 
 /// Whether a key was hashed for the database that the client uses now, and nothing else has to be
 /// looked at.
-#[inline]
+#[inline(always)]
 fn is_still_plain(key: Key<'_>, session: &Session, context: Context<'_>) -> bool {
     let is_plain = session.is_plain() && key.space() == session.space(context.state);
     is_plain && context.serves(key.bytes())
 }
 
 /// Runs a GET and appends its reply.
-#[inline]
+#[inline(never)]
 pub(in crate::execute::resp) fn execute_get(
-    get: &PlainGet<'_>,
+    (get, hinted): (&PlainGet<'_>, Option<Candidate>),
     session: &mut Session,
     context: Context<'_>,
     output: &mut Output,
 ) -> Flow {
+    let get = &PlainGet {
+        key: get.key.hinted_at(hinted),
+    };
     let may = session.may(Need::Read, get.key.bytes(), context.state);
     if !may || !is_still_plain(get.key, session, context) {
         let args = [b"GET".as_slice(), get.key.bytes()];
@@ -88,7 +91,7 @@ pub(in crate::execute::resp) fn execute_get(
     if note(Verb::Get, session, context) {
         let args = [b"GET".as_slice(), get.key.bytes()];
         return look_at(&args, session, context, output, |output| {
-            read(get, session, context, output)
+            read_apart(get, session, context, output)
         });
     }
     let before = timing::reply_bytes(output);
@@ -109,20 +112,36 @@ fn note_large(get: &PlainGet<'_>, session: &Session, context: Context<'_>, bytes
     }
 }
 
-#[inline]
+#[inline(always)]
 fn read(get: &PlainGet<'_>, session: &Session, context: Context<'_>, output: &mut Output) -> Flow {
     let outcome = strings::read(get.key, session.proto, context, output);
     finish(Verb::Get, outcome, session, context, output)
 }
 
+/// The same for a request that is looked at, so that what others take stays short.
+#[cold]
+#[inline(never)]
+fn read_apart(
+    get: &PlainGet<'_>,
+    session: &Session,
+    context: Context<'_>,
+    output: &mut Output,
+) -> Flow {
+    read(get, session, context, output)
+}
+
 /// Runs a SET and appends its reply.
-#[inline]
+#[inline(never)]
 pub(in crate::execute::resp) fn execute_set(
-    set: &PlainSet<'_>,
+    (set, hinted): (&PlainSet<'_>, Option<Candidate>),
     session: &mut Session,
     context: Context<'_>,
     output: &mut Output,
 ) -> Flow {
+    let set = &PlainSet {
+        key: set.key.hinted_at(hinted),
+        value: set.value,
+    };
     let may = session.may(Need::Write, set.key.bytes(), context.state);
     if !may || !is_still_plain(set.key, session, context) {
         let args = [b"SET".as_slice(), set.key.bytes(), set.value];
@@ -131,13 +150,13 @@ pub(in crate::execute::resp) fn execute_set(
     if note(Verb::Set, session, context) {
         let args = [b"SET".as_slice(), set.key.bytes(), set.value];
         return look_at(&args, session, context, output, |output| {
-            store(set, session, context, output)
+            store_apart(set, session, context, output)
         });
     }
     store(set, session, context, output)
 }
 
-#[inline]
+#[inline(always)]
 fn store(set: &PlainSet<'_>, session: &Session, context: Context<'_>, output: &mut Output) -> Flow {
     context.counters.cmd_set.add(1);
     let options = SetOptions {
@@ -157,6 +176,18 @@ fn store(set: &PlainSet<'_>, session: &Session, context: Context<'_>, output: &m
         Err(error) => Err(error.into()),
     };
     finish(Verb::Set, outcome, session, context, output)
+}
+
+/// The same for a request that is looked at, so that what others take stays short.
+#[cold]
+#[inline(never)]
+fn store_apart(
+    set: &PlainSet<'_>,
+    session: &Session,
+    context: Context<'_>,
+    output: &mut Output,
+) -> Flow {
+    store(set, session, context, output)
 }
 
 /// Notes a request; whether it is to be looked at.

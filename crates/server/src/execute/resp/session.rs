@@ -385,7 +385,12 @@ impl Session {
     /// Whether commands run and are answered without any of what can be set up.
     #[inline]
     pub(super) fn is_plain(&self) -> bool {
-        self.takes_uploads() && !self.listens() && !self.touches_nothing
+        // Who is confined listens.
+        self.identity.is_known()
+            && self.transaction.is_none()
+            && self.reply_mode == ReplyMode::On
+            && !self.listens()
+            && !self.touches_nothing
     }
 
     /// Whether a SET runs at once and is answered.

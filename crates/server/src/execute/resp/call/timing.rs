@@ -211,7 +211,11 @@ pub(in crate::execute::resp) fn frame_bytes(
     lengths: impl ExactSizeIterator<Item = usize>,
 ) -> usize {
     // A length stands between a sign and the end of its line.
-    let head = |number: usize| 3 + number.checked_ilog10().unwrap_or(0) as usize + 1;
+    let head = |number: usize| match number {
+        0..10 => 4,
+        10..100 => 5,
+        _ => 3 + number.ilog10() as usize + 1,
+    };
     let count = head(lengths.len());
     count + lengths.map(|bytes| head(bytes) + bytes + 2).sum::<usize>()
 }

@@ -150,7 +150,7 @@ pub(in crate::execute::resp) fn count_read(call: &Call<'_>, hit: bool) {
 
 /// Appends a bulk string of the item's value, or its head and a handle on a large value, to be
 /// handed to [`Output::push_line`].
-#[inline]
+#[inline(always)]
 pub(in crate::execute::resp) fn append_value(
     reply: &mut Reply<'_>,
     item: Item<'_>,
