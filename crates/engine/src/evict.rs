@@ -227,7 +227,7 @@ impl Reclaimer {
                 self.choose(store, now);
             } else if self.ghosts_wanted > 0 {
                 self.enlarge_ghosts(store);
-            } else if store.is_memory_short() && (store.take_rolled() || self.is_tidying) {
+            } else if store.take_rolled() || self.is_tidying {
                 self.keep_tidy(store, now);
             }
         }
@@ -254,10 +254,15 @@ impl Reclaimer {
             && store.available_segments(RESERVE) >= RESERVE
     }
 
-    /// While this shard has free memory but all shards together run short of it, each time it opens
-    /// a segment: empties what is largely dead, so that little is dead when the first shard has to
-    /// evict. A shard that holds much gives back what it can do without.
+    /// While this shard has free memory, each time it opens a segment: empties what is all dead, so
+    /// that its memory is used again before any that has held nothing yet. If all shards together
+    /// run short of memory, empties what is largely dead, so that little is dead when the first
+    /// shard has to evict. A shard that holds much gives back what it can do without.
     fn keep_tidy(&mut self, store: &mut Store, now: Instant) {
+        if !store.is_memory_short() {
+            self.is_tidying = self.compact_all_dead(store, now);
+            return;
+        }
         if store.holds_much() {
             for _ in 0..GIVEN_BACK_PER_SEGMENT {
                 if store.free_segments() > RESERVE {

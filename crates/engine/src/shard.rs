@@ -413,6 +413,7 @@ impl Shard {
             ..*spec
         };
         self.store.begin_rewrite(old.as_ref(), spec);
+        let copied_before = self.store.counts.copied_bytes;
         let room = match self.take_offered(queue, &taken, now) {
             None => self.store.take_room(queue.into(), &taken, now),
             room => room,
@@ -447,7 +448,10 @@ impl Shard {
         let layout = self.store.write_item(room, spec, key.bytes());
         self.store.fill(&layout, old.as_ref(), content);
         self.store.leave_slack(room, &layout, bytes);
-        self.due_bytes += bytes;
+        // Who had to copy for its own room has done its share.
+        if self.store.counts.copied_bytes == copied_before {
+            self.due_bytes += bytes;
+        }
         let slot = self.store.link(key, old.as_ref(), &layout, now)?;
         Ok(Some(Located {
             slot,
