@@ -60,11 +60,9 @@ fn check(mix: &Mix) {
         timed.set(&key, &value[..bytes], ttl_ms).unwrap();
         let after = timed.cache.stats().copied_bytes;
         most = most.max(after - before);
-        // As docs/design/expiry.md has it.
-        let most_allowed = segment_bytes.max(4 * bytes as u64);
         assert!(
-            after - before <= most_allowed,
-            "insert {number} of {bytes} bytes copied {}, more than {most_allowed}",
+            after - before <= segment_bytes,
+            "insert {number} copied {} bytes, more than a segment of {segment_bytes}",
             after - before
         );
         before = after;
