@@ -32,6 +32,7 @@ use crate::field::{
 };
 use crate::packed::Packed;
 use crate::pending::{Op, OpKind, Pending};
+use crate::table::Place;
 use crate::view::{IS_TIMED_AT, Spot, Tree, View, WORDS_AT, is_paged};
 
 /// Bytes before the members of a packed hash with deadlines.
@@ -209,10 +210,17 @@ impl<'v> Hash<'v> {
 
     /// The deadline of a field, expired or not; its value is not looked at.
     fn stored_deadline(&self, name: &[u8]) -> Option<Deadline> {
+        self.seen(name).0
+    }
+
+    /// The same, and where the field is, or would be, in pages, if nothing is pending for it.
+    fn seen(&self, name: &[u8]) -> (Option<Deadline>, Option<Place>) {
         if let Members::Packed(packed) = &self.members {
-            return packed.find(name).map(|entry| Field::of(entry).deadline);
+            let found = packed.find(name);
+            return (found.map(|entry| Field::of(entry).deadline), None);
         }
-        self.members.seen(name).tail.map(deadline_of)
+        let Seen { tail, place } = self.members.seen(name);
+        (tail.map(deadline_of), place)
     }
 
     /// All fields, without what is pending.
@@ -334,12 +342,12 @@ impl<'v> Hash<'v> {
             }
             found.map(|(_, deadline)| deadline)
         } else {
-            let Seen { tail, place } = self.members.seen(name);
+            let (old, place) = self.seen(name);
             self.members.apply(&Op {
                 place,
-                ..Op::put(name, value, tail_of(deadline), tail.is_none())
+                ..Op::put(name, value, tail_of(deadline), old.is_none())
             });
-            tail.map(deadline_of)
+            old
         };
         old.is_none_or(|deadline| self.is_over(deadline))
     }
@@ -385,13 +393,7 @@ impl<'v> Hash<'v> {
 
     /// Removes a field; whether it was there.
     pub fn remove(&mut self, name: &[u8]) -> bool {
-        let (deadline, place) = match &self.members {
-            Members::Packed(_) => (self.stored_deadline(name), None),
-            members => {
-                let seen = members.seen(name);
-                (seen.tail.map(deadline_of), seen.place)
-            }
-        };
+        let (deadline, place) = self.seen(name);
         if deadline.is_none_or(|deadline| self.is_over(deadline)) {
             return false;
         }

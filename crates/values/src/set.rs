@@ -286,11 +286,7 @@ impl<'v> Set<'v> {
 
     /// Adds a member; whether it is new. One that is there keeps its deadline.
     pub fn add(&mut self, member: &[u8]) -> bool {
-        let place = self.place_of(member);
-        let is_there = match place {
-            Some(place) => place.found.is_some(),
-            None => self.has(member),
-        };
+        let (is_there, place) = self.seen(member);
         if is_there {
             return false;
         }
@@ -312,11 +308,16 @@ impl<'v> Set<'v> {
         true
     }
 
-    /// Where a member is, or would be, in pages, if nothing is pending for it.
-    fn place_of(&self, member: &[u8]) -> Option<Place> {
-        match &self.held {
+    /// Whether a member is there, and where it is, or would be, in pages, if nothing is pending for
+    /// it.
+    fn seen(&self, member: &[u8]) -> (bool, Option<Place>) {
+        let place = match &self.held {
             Held::Plain(members) => members.place_of(member),
             Held::Timed(_) => None,
+        };
+        match place {
+            Some(found) => (found.found.is_some(), place),
+            None => (self.has(member), None),
         }
     }
 
@@ -367,11 +368,7 @@ impl<'v> Set<'v> {
 
     /// Removes a member; whether it was there.
     pub fn remove(&mut self, member: &[u8]) -> bool {
-        let place = self.place_of(member);
-        let is_there = match place {
-            Some(place) => place.found.is_some(),
-            None => self.has(member),
-        };
+        let (is_there, place) = self.seen(member);
         if !is_there {
             return false;
         }

@@ -17,6 +17,7 @@ use crate::entry::{Entry, Form, SHORT_BYTES};
 use crate::ordered::{Entries, key_score, score_key};
 use crate::packed::{self, Packed, Shape};
 use crate::pending::{Op, OpKind};
+use crate::table::Place;
 use crate::view::{Spot, Tree, View};
 
 /// A score.
@@ -143,10 +144,16 @@ impl<'v> SortedSet<'v> {
     /// A member's score. Cost: O(log n).
     #[must_use]
     pub fn score(&self, member: &[u8]) -> Option<f64> {
+        self.seen(member).0
+    }
+
+    /// A member's score, and where it is, or would be, in pages, if nothing is pending for it.
+    fn seen(&self, member: &[u8]) -> (Option<f64>, Option<Place>) {
         if let Members::Packed(packed) = &self.members {
-            return packed.find(member).map(|entry| score(entry));
+            return (packed.find(member).map(|entry| score(entry)), None);
         }
-        self.members.seen(member).score()
+        let Seen { tail, place } = self.members.seen(member);
+        (tail.flatten().map(f64::from_bits), place)
     }
 
     /// A member's place in the order, and its score; of what is stored. Cost: O(log n).
@@ -292,13 +299,7 @@ impl<'v> SortedSet<'v> {
         member: &[u8],
         decide: impl FnOnce(Option<f64>) -> Result<Option<f64>, E>,
     ) -> Result<(Option<f64>, Option<f64>), E> {
-        let (old, place) = match &self.members {
-            Members::Packed(_) => (self.score(member), None),
-            members => {
-                let seen = members.seen(member);
-                (seen.score(), seen.place)
-            }
-        };
+        let (old, place) = self.seen(member);
         let decided = decide(old)?;
         let Some(score) = decided.filter(|_| decided != old) else {
             return Ok((old, decided));
@@ -337,18 +338,12 @@ impl<'v> SortedSet<'v> {
 
     /// Removes a member; whether it was there.
     pub fn remove(&mut self, member: &[u8]) -> bool {
-        let (is_there, place) = match &self.members {
-            Members::Packed(packed) => (packed.find(member).is_some(), None),
-            members => {
-                let seen = members.seen(member);
-                (seen.tail.is_some(), seen.place)
-            }
-        };
-        if is_there {
+        let (score, place) = self.seen(member);
+        if score.is_some() {
             self.is_changed = true;
             self.members.remove(member, place);
         }
-        is_there
+        score.is_some()
     }
 
     /// The members of these ranks, of which there are so many. Of what is stored. Cost: O(log n).
@@ -414,12 +409,6 @@ impl<'v> SortedSet<'v> {
             place: None,
             keyed: Some(Spot::of_number(run.position)),
         });
-    }
-}
-
-impl Seen {
-    fn score(&self) -> Option<f64> {
-        self.tail.flatten().map(f64::from_bits)
     }
 }
 
