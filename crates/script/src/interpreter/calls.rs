@@ -47,9 +47,10 @@ pub(super) fn function(lua: &Lua, shared: &Rc<Shared>) -> Result<Function> {
         };
         let reply = call.run(args.make_contiguous(), &mut words);
         words.shrink();
+        // Also if it failed: a script may catch the error and go on.
+        shared.limit.check()?;
         let reply = reply?;
         drop(unlimited);
-        shared.limit.check()?;
         shared.keep_pace(lua)?;
         Ok(reply)
     })
