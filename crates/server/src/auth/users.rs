@@ -34,7 +34,9 @@ pub use self::attempts::{
 pub use self::file::{NAME_BYTES_MAX, USERS_MAX};
 pub use self::identity::{Identity, Login, Proof};
 pub use self::role::{Role, User};
-pub use self::secrets::{HASH_BYTES_MAX, OWN_HASH_BYTES, PASSWORD_BYTES_MAX, hash};
+pub use self::secrets::{
+    HASH_BYTES_MAX, OWN_HASH_BYTES, PASSWORD_BYTES_MAX, PasswordChecker, hash,
+};
 
 use self::attempts::Attempts;
 use self::file::FileError;

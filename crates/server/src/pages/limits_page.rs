@@ -150,7 +150,7 @@ pub fn page() -> String {
         ("libraries of functions", LIBRARY_BYTES_MAX, ""),
         ("tracked key names (CLIENT TRACKING)", TABLE_BYTES_MAX, ""),
         (
-            "checking a password, one at a time",
+            "checking a password, two at a time",
             HASH_BYTES_MAX,
             ", as specified by its hash",
         ),

@@ -49,7 +49,7 @@ impl Helpers {
                 recorder: recorder::start(Arc::clone(state), clock.clone())?,
                 trainer: trainer::start(Arc::clone(state))?,
                 exporter: exporter::start(state)?,
-                login_worker: LoginWorker::start(state, clock.clone())?,
+                login_worker: LoginWorker::start(state, clock)?,
                 watchdog: Watchdog::start(Arc::clone(state), told)?,
                 reload: Reload::start(loaded, Arc::clone(state))?,
                 checker: Checker::start(state)?,

@@ -1,20 +1,21 @@
-//! Login worker: the thread that compares passwords with their hashes and looks at the users' file.
+//! Login worker: the threads that compare passwords with their hashes, of which the first looks at
+//! the users' file.
 //!
-//! It is there only if there is such a file. Once a second it looks whether the file is another, or
-//! SIGHUP has come; a connection of RESP whose login is over, or whose user may do something else
-//! now, is ended, as it may hear of keys without asking.
+//! They are there only if there is such a file. Once a second the first looks whether the file is
+//! another, or SIGHUP has come; a connection of RESP whose login is over, or whose user may do
+//! something else now, is ended, as it may hear of keys without asking.
 //!
 //! Why: docs/decisions/0042. Tests: tests/users.rs.
 
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{Builder, JoinHandle};
+use std::thread::{self, Builder, JoinHandle};
 
 use signal_hook::consts::SIGHUP;
 use signal_hook::flag;
 
-use crate::auth::users::Users;
+use crate::auth::users::{PasswordChecker, Users};
 use crate::state::State;
 use crate::system::clock::LoopClock;
 
@@ -22,54 +23,76 @@ use crate::system::clock::LoopClock;
 const LOOK_MS: u64 = 1_000;
 /// Longest time that it takes to notice that it has to stop.
 const PAUSE_MS: u64 = 100;
+/// How long the memory of a hash is kept for the next one.
+const KEPT_MS: u64 = 1_000;
+/// Most threads that compare passwords: each takes a core and the memory of a hash meanwhile.
+const THREADS_MAX: usize = 2;
 
-/// The running thread.
+/// The running threads.
 #[derive(Debug)]
 pub(crate) struct LoginWorker {
-    // Relaxed: it orders nothing; the thread looks again soon.
+    // Relaxed: it orders nothing; the threads look again soon.
     is_over: Arc<AtomicBool>,
-    thread: JoinHandle<()>,
+    threads: Vec<JoinHandle<()>>,
 }
 
 impl LoginWorker {
-    /// Starts the thread if there are users.
+    /// Starts the threads if there are users: one for each core, [`THREADS_MAX`] at most.
     ///
     /// # Errors
     /// The system's, when it is out of threads.
-    pub(crate) fn start(state: &Arc<State>, clock: LoopClock) -> io::Result<Option<LoginWorker>> {
+    pub(crate) fn start(state: &Arc<State>, clock: &LoopClock) -> io::Result<Option<LoginWorker>> {
         let Some(users) = state.users.clone() else {
             return Ok(None);
         };
         // Relaxed: a request to look, which comes soon or a second later.
         let is_asked = Arc::new(AtomicBool::new(false));
         flag::register(SIGHUP, Arc::clone(&is_asked))?;
-        let is_over = Arc::new(AtomicBool::new(false));
-        let (state, ends) = (Arc::clone(state), Arc::clone(&is_over));
-        let thread = Builder::new().name("cellar-users".to_owned());
-        let thread = thread.spawn(move || {
-            let mut looked_ms = clock.us() / 1_000;
-            // Relaxed: it orders nothing; it is looked at again soon.
-            while !ends.load(Ordering::Relaxed) {
-                let now_ms = clock.us() / 1_000;
-                if let Some(attempt) = users.next_attempt(now_ms, PAUSE_MS) {
-                    users.settle(attempt, &state.login_limiter, now_ms);
+        let mut login_worker = LoginWorker {
+            is_over: Arc::default(),
+            threads: Vec::new(),
+        };
+        let cores = thread::available_parallelism().map_or(1, usize::from);
+        for number in 0..cores.min(THREADS_MAX) {
+            let (state, users, clock) = (Arc::clone(state), Arc::clone(&users), clock.clone());
+            let is_asked = (number == 0).then(|| Arc::clone(&is_asked));
+            let is_over = Arc::clone(&login_worker.is_over);
+            let thread = Builder::new().name("cellar-users".to_owned());
+            let thread = thread.spawn(move || {
+                let mut checker = PasswordChecker::default();
+                let (mut checked_ms, mut looked_ms) = (0, clock.us() / 1_000);
+                // Relaxed: it orders nothing; it is looked at again soon.
+                while !is_over.load(Ordering::Relaxed) {
+                    let now_ms = clock.us() / 1_000;
+                    if let Some(attempt) = users.next_attempt(now_ms, PAUSE_MS) {
+                        users.settle(attempt, &mut checker, &state.login_limiter, now_ms);
+                        checked_ms = now_ms;
+                    } else if now_ms >= checked_ms + KEPT_MS {
+                        checker.rest();
+                    }
+                    let Some(is_asked) = &is_asked else {
+                        continue;
+                    };
+                    // Relaxed: as it says where it is made.
+                    let is_asked = is_asked.swap(false, Ordering::Relaxed);
+                    if is_asked || now_ms >= looked_ms + LOOK_MS {
+                        looked_ms = now_ms;
+                        look(&users, &state, is_asked);
+                    }
                 }
-                // Relaxed: as it says where it is made.
-                let is_asked = is_asked.swap(false, Ordering::Relaxed);
-                if is_asked || now_ms >= looked_ms + LOOK_MS {
-                    looked_ms = now_ms;
-                    look(&users, &state, is_asked);
-                }
-            }
-        })?;
-        Ok(Some(LoginWorker { is_over, thread }))
+            })?;
+            login_worker.threads.push(thread);
+        }
+        Ok(Some(login_worker))
     }
 
-    /// Stops the thread and waits for its end.
+    /// Stops the threads and waits for their ends.
     pub(crate) fn stop(self) {
         self.is_over.store(true, Ordering::Relaxed);
-        // A panic has ended the whole process already.
-        let _ = self.thread.join();
+        for thread in self.threads {
+            // A panic has ended the whole process already.
+            let _ = thread.join();
+        }
     }
 }
 

@@ -11,7 +11,7 @@
 //! wrong slows others from there, so each is looked at anew at its turn. Networks and names take
 //! turns; [`Queue::take`] and [`Queue::make_place`] put back who was wrong of late.
 //!
-//! Invariant: each waiting attempt has a flight, and so has the one that is being compared; at most
+//! Invariant: each waiting attempt has a flight, and so have those that are being compared; at most
 //! [`WAITING_MAX`] wait, [`WAITING_PER_SOURCE_MAX`] of one source. A ticket is a connection's.
 
 use std::collections::{BTreeMap, HashMap};
@@ -24,7 +24,7 @@ use zeroize::Zeroizing;
 
 use super::file::NAME_BYTES_MAX;
 use super::identity::{Login, Proof};
-use super::secrets::{self, Mac256, PASSWORD_BYTES_MAX};
+use super::secrets::{Mac256, PASSWORD_BYTES_MAX, PasswordChecker};
 use super::{DEFAULT_USER, Users};
 use crate::auth::login_limiter::{LoginLimiter, Network, Source, Suspicion, is_same};
 use crate::net::mailbox::Home;
@@ -38,6 +38,9 @@ pub const WAITING_PER_SOURCE_MAX: usize = 64;
 const FREE_SHARE: usize = 8;
 /// One turn of so many is anybody's, so that who was wrong of late gets some, too.
 const ALIKE_TURNS: u64 = 4;
+/// Once one has waited for so long, logins come faster than they are compared: then a new one comes
+/// before those that have waited, so that most do not wait at all.
+const OVERLOADED_MS: u64 = 2_000;
 /// Attempts with one name from which on it takes turns with other names.
 const MANY_WITH_NAME: usize = 8;
 /// Attempts that wait from which on those are not compared whose peers have ended their sides: most
@@ -264,33 +267,42 @@ impl Queue {
         drawn.min().map(|(_, turn)| turn)
     }
 
-    /// Takes the next attempt whose turn has come, the more suspicious only if there is no other:
-    /// of the name that had no turn for longest, if many try it; of these that of the network that
-    /// came last, if any has had none yet, else of the one that had none for longest. So whoever
-    /// has hundreds of networks try one name holds up that name alone, and where they come faster
-    /// than they are compared, a new one waits for those alone that come after it.
+    /// Takes the next attempt whose turn has come, the more suspicious only if there is no other;
+    /// once in [`ALIKE_TURNS`] who was wrong of late is like any.
     ///
-    /// Once in [`ALIKE_TURNS`] who was wrong of late is like any, and who waits for longest is
-    /// next.
+    /// Networks take turns, the one that waits for longest first. While some have waited for
+    /// [`OVERLOADED_MS`], the newest network is first (adaptive LIFO). Before that, names that many
+    /// try take turns: whoever has hundreds of networks try one name holds up that name alone.
+    /// Cost: a look at each that waits.
     fn take(&mut self, now_ms: u64) -> Option<WaitingAttempt> {
         let is_alike = self.turns.is_multiple_of(ALIKE_TURNS);
-        let due = self.waiting.range(..=(now_ms, u64::MAX));
-        let next = due.min_by_key(|(turn, one)| {
+        let due = || self.waiting.range(..=(now_ms, u64::MAX));
+        // Whoever was wrong waits on purpose.
+        let waited = due().filter(|(_, one)| one.suspicion == Suspicion::None);
+        let waited_ms = waited.map(|(_, one)| now_ms.saturating_sub(one.came_ms));
+        let is_overloaded = waited_ms.max() >= Some(OVERLOADED_MS);
+        let waiting = self.waiting.len();
+        let next = due().min_by_key(|(turn, one)| {
             let network = &self.networks[&one.source.network()];
             let name = &self.names[&one.name];
             let of_source = self.lanes[&one.source].turn;
-            let (suspicion, order) = match is_alike {
-                true => {
-                    let latest = network.turn.max(name.turn);
-                    (Suspicion::None, [latest, network.turn, of_source, 0])
-                }
-                false => {
-                    let is_tried_by_many = name.flights >= MANY_WITH_NAME;
-                    let with_name = u64::from(is_tried_by_many) * name.had_turn;
-                    let newest_first = u64::MAX - network.first;
-                    let order = [with_name, network.had_turn, newest_first, of_source];
-                    (one.suspicion, order)
-                }
+            let order = if is_alike {
+                let latest = network.turn.max(name.turn);
+                [latest, network.turn, of_source, 0]
+            } else if is_overloaded {
+                let with_name = u64::from(name.flights >= MANY_WITH_NAME) * name.had_turn;
+                let newest_first = u64::MAX - network.first;
+                [with_name, network.had_turn, newest_first, of_source]
+            } else {
+                // Where several names are tried as often, a turn for each would have some wait for
+                // twice as long as others.
+                let has_most = name.flights * 3 > waiting * 2;
+                let with_name = u64::from(has_most) * name.had_turn;
+                [with_name, network.turn, of_source, 0]
+            };
+            let suspicion = match is_alike {
+                true => Suspicion::None,
+                false => one.suspicion,
             };
             (suspicion, order, **turn)
         });
@@ -505,7 +517,13 @@ impl Users {
 
     /// Settles an attempt whose turn has come, unless its source has become slow since; comparing
     /// takes tens of milliseconds for each hash.
-    pub fn settle(&self, mut attempt: WaitingAttempt, login_limiter: &LoginLimiter, now_ms: u64) {
+    pub fn settle(
+        &self,
+        mut attempt: WaitingAttempt,
+        checker: &mut PasswordChecker,
+        login_limiter: &LoginLimiter,
+        now_ms: u64,
+    ) {
         let mut queue = self.attempts.lock();
         if !queue.is_awaited(&attempt) {
             for ticket in queue.land(&attempt) {
@@ -524,7 +542,7 @@ impl Users {
             }
             Ok(_) => {
                 drop(queue);
-                self.settle_now(&attempt, login_limiter, now_ms);
+                self.settle_now(&attempt, checker, login_limiter, now_ms);
             }
             Err(wait_s) => {
                 for ticket in queue.land(&attempt) {
@@ -535,11 +553,17 @@ impl Users {
         }
     }
 
-    fn settle_now(&self, attempt: &WaitingAttempt, login_limiter: &LoginLimiter, now_ms: u64) {
+    fn settle_now(
+        &self,
+        attempt: &WaitingAttempt,
+        checker: &mut PasswordChecker,
+        login_limiter: &LoginLimiter,
+        now_ms: u64,
+    ) {
         // The same may have been found right meanwhile, from elsewhere.
         let found = || self.known(&attempt.name, &attempt.password, &attempt.hashes);
         let known = attempt.known.clone().or_else(found);
-        let proof = known.or_else(|| self.compare(attempt).map(Proof::Password));
+        let proof = known.or_else(|| self.compare(attempt, checker).map(Proof::Password));
         // The file may have changed since.
         let user = self.by_name(&attempt.name);
         let right = user.zip(proof).filter(|(user, proof)| proof.is_of(user));
@@ -566,13 +590,13 @@ impl Users {
     }
 
     /// The hash that an attempt's password has.
-    fn compare(&self, attempt: &WaitingAttempt) -> Option<Arc<str>> {
+    fn compare(&self, attempt: &WaitingAttempt, checker: &mut PasswordChecker) -> Option<Arc<str>> {
         let WaitingAttempt {
             password, hashes, ..
         } = attempt;
-        let is_right = |hash: &str| {
+        let mut is_right = |hash: &str| {
             count(&self.counts.hashes);
-            secrets::is_right(password, hash)
+            checker.is_right(password, hash)
         };
         let Some(hash) = hashes.iter().find(|hash| is_right(hash)) else {
             // As many hashes for every name, of a user or not: what is wrong takes the time of the
@@ -603,10 +627,11 @@ impl Users {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::auth::users::hash;
     use crate::config::settings::Settings;
 
     fn users() -> Arc<Users> {
-        let hash = secrets::hash(b"pw").unwrap();
+        let hash = hash(b"pw").unwrap();
         users_of(&format!(
             "[[user]]\nname = \"a\"\npasswords = [\"{hash}\"]\nrole = \"admin\"\n"
         ))
@@ -677,6 +702,72 @@ mod tests {
         drop((guessed, other));
     }
 
+    /// Compares the next attempt with no hash: its password says what it is.
+    fn compare_next(users: &Users, login_limiter: &LoginLimiter, at_ms: u64) {
+        let Some(attempt) = users.next_attempt(at_ms, 0) else {
+            return;
+        };
+        let is_right = attempt.password.starts_with(b"right");
+        if !is_right {
+            login_limiter.blame(attempt.source, at_ms);
+        }
+        let mut queue = users.attempts.lock();
+        if !is_right {
+            queue.mark_wrong(attempt.source);
+        }
+        for ticket in queue.land(&attempt) {
+            ticket.settle(LoginResult::Wrong);
+        }
+    }
+
+    /// The longest time that a right login waits while so many networks, none of which was wrong
+    /// before, guess passwords of so many users, 100 a second, and the server compares 77.
+    fn longest_wait_ms(networks: u64, names: u64) -> u64 {
+        const COMPARING_MS: u64 = 13;
+        let (users, login_limiter) = (users(), LoginLimiter::default());
+        let attempt = |name: String, password: String, peer: &str, at_ms: u64| {
+            let secrets = (name.as_bytes(), password.as_bytes());
+            match users.attempt(secrets, peer, &login_limiter, at_ms) {
+                Attempt::Waits(ticket) => ticket,
+                Attempt::Settled(result) => panic!("{result:?}"),
+            }
+        };
+        let (mut guesses, mut logins, mut longest_ms) = (Vec::new(), Vec::new(), 0);
+        for ms in 1_000..21_000_u64 {
+            if ms.is_multiple_of(10) {
+                let number = ms / 10 % networks;
+                let peer = format!("10.{}.{}.1:1", number / 200, number % 200);
+                let name = format!("user {}", ms / 10 % names);
+                if let Ok(0) = login_limiter.delay_ms(Source::of(&peer), ms) {
+                    guesses.push(attempt(name, format!("guess {ms}"), &peer, ms));
+                }
+            }
+            if ms.is_multiple_of(250) {
+                let peer = format!("192.0.{}.1:1", ms / 250);
+                let name = format!("user {}", ms / 250 % names);
+                logins.push((ms, attempt(name, format!("right {ms}"), &peer, ms)));
+            }
+            if ms.is_multiple_of(COMPARING_MS) {
+                compare_next(&users, &login_limiter, ms);
+            }
+            logins.retain(|(came_ms, ticket)| {
+                let waits = ticket.result().is_none();
+                longest_ms = longest_ms.max(ms - came_ms);
+                waits
+            });
+        }
+        longest_ms
+    }
+
+    #[test]
+    fn a_first_login_waits_for_two_seconds_at_most_while_new_networks_guess_passwords() {
+        for names in [1, 2, 20, 400] {
+            let longest_ms = longest_wait_ms(400, names);
+            println!("{names} names: {longest_ms} ms");
+            assert!(longest_ms < 2_000, "{names} names: {longest_ms} ms");
+        }
+    }
+
     #[test]
     fn a_login_from_a_new_network_is_compared_before_the_guesses_that_were_there_first() {
         let names = |count: usize| move |number: usize| format!("user {}", number % count);
@@ -696,7 +787,7 @@ mod tests {
             // Each name has had its turn.
             (0..40).for_each(|_| drop(users.next_attempt(1_000, 0)));
             let login = attempt(7, FRESH);
-            let turns = turns_until(&users, FRESH).unwrap();
+            let turns = turns_until(&users, FRESH, 1_000 + OVERLOADED_MS).unwrap();
             assert!(turns <= most, "{turns} of {most}");
             drop((guesses, login));
         }
@@ -746,9 +837,9 @@ mod tests {
     }
 
     /// How many turns it takes until one of this source has its own.
-    fn turns_until(users: &Users, peer: &str) -> Option<usize> {
+    fn turns_until(users: &Users, peer: &str, now_ms: u64) -> Option<usize> {
         let source = Source::of(peer);
-        let mut turns = (0..=WAITING_MAX).map_while(|_| users.next_attempt(1_000, 0));
+        let mut turns = (0..=WAITING_MAX).map_while(|_| users.next_attempt(now_ms, 0));
         turns.position(|attempt| attempt.source == source)
     }
 
@@ -778,7 +869,7 @@ mod tests {
         assert_eq!(users.attempts.lock().waiting.len(), WAITING_MAX);
         assert_eq!(places(&users, &login_limiter, OTHER, 1), 0);
         // Before those that were wrong.
-        let turns = turns_until(&users, FRESH).unwrap();
+        let turns = turns_until(&users, FRESH, 1_000).unwrap();
         let others = (WAITING_MAX - before) * ALIKE_TURNS as usize;
         assert!(turns <= others + ALIKE_TURNS as usize, "{turns}, {before}");
     }
@@ -818,13 +909,13 @@ mod tests {
         (hosts..2 * hosts).for_each(knock);
         assert_eq!(users.attempts.lock().waiting.len(), WAITING_MAX);
         assert_eq!(users.attempts.lock().count_of(Source::of(FRESH)), 1);
-        let turns = turns_until(&users, FRESH).unwrap();
+        let turns = turns_until(&users, FRESH, 1_000).unwrap();
         assert!(turns <= networks, "{turns}");
     }
 
     #[test]
     fn what_is_wrong_costs_as_many_hashes_whoever_is_named() {
-        let hash = secrets::hash(b"pw").unwrap();
+        let hash = hash(b"pw").unwrap();
         let rows = [("a", 1), ("b", 3), ("c", 0)].map(|(name, count)| {
             let hashes = vec![format!("\"{hash}\""); count].join(", ");
             let rows = format!("passwords = [{hashes}]\nuids = [{count}]\nrole = \"read\"");
@@ -846,7 +937,12 @@ mod tests {
                 panic!("{name} is known without a hash");
             };
             let attempt = users.next_attempt(1_000, 0).unwrap();
-            users.settle(attempt, &login_limiter, 1_000);
+            users.settle(
+                attempt,
+                &mut PasswordChecker::default(),
+                &login_limiter,
+                1_000,
+            );
             assert!(matches!(ticket.result(), Some(LoginResult::Wrong)));
             let hashes = users.counts.hashes.load(Ordering::Relaxed);
             assert_eq!(hashes - before, 3, "{name}");
@@ -859,7 +955,12 @@ mod tests {
         let (users, login_limiter) = (users(), LoginLimiter::default());
         drop(users.attempt((b"a", b"x"), "192.0.2.1:1", &login_limiter, 1_000));
         let attempt = users.next_attempt(1_000, 0).unwrap();
-        users.settle(attempt, &login_limiter, 1_000);
+        users.settle(
+            attempt,
+            &mut PasswordChecker::default(),
+            &login_limiter,
+            1_000,
+        );
         assert_eq!(users.counts.hashes.load(Ordering::Relaxed), 0);
         assert!(users.attempts.lock().lanes.is_empty());
     }
@@ -883,7 +984,7 @@ mod tests {
         }
         assert!(users.attempts.lock().waiting.len() > WAITING_MAX / 2);
         assert_eq!(places(&users, &login_limiter, FRESH, 1), 1);
-        let turns = turns_until(&users, FRESH).unwrap();
+        let turns = turns_until(&users, FRESH, 1_000).unwrap();
         assert!(turns < ALIKE_TURNS as usize, "{turns}");
     }
 
@@ -901,7 +1002,12 @@ mod tests {
             .collect();
         tickets.iter().for_each(|ticket| ticket.leave());
         while let Some(attempt) = users.next_attempt(1_000, 0) {
-            users.settle(attempt, &login_limiter, 1_000);
+            users.settle(
+                attempt,
+                &mut PasswordChecker::default(),
+                &login_limiter,
+                1_000,
+            );
         }
         let hashes = users.counts.hashes.load(Ordering::Relaxed);
         assert_eq!(hashes, LEAVING_MAX as u64);
