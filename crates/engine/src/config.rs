@@ -27,8 +27,9 @@ pub struct Config {
     pub keep: Vec<usize>,
     /// Seed of the key hash; `None` draws a random one.
     pub seed: Option<u64>,
-    /// Whether memory that holds nothing live goes back to the system: background maintenance then
-    /// compacts what is partly dead even when nobody asks for memory.
+    /// Whether memory that holds nothing live goes back to the system within a second: background
+    /// maintenance then compacts what is partly dead even when nobody asks for memory. Else what
+    /// nobody needed for ten seconds goes back, one segment every two milliseconds.
     pub release_memory: bool,
     /// How hard background maintenance looks for items whose time is over while nobody asks for
     /// their memory, 1 to [`Config::EXPIRE_EFFORT_MAX`]: with 1 at most 3 % of what is held is

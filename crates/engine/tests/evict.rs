@@ -276,6 +276,12 @@ fn memory_of_the_dead_goes_back_if_the_configuration_says_so() {
             assert!(after.dead_bytes * 20 < after.live_bytes, "{after:?}");
         } else {
             assert!(held(&after) >= held(&before), "{before:?} {after:?}");
+            for _ in 0..25_000 {
+                timed.cache.tick();
+                timed.clock.advance_ms(1);
+            }
+            let rested = timed.cache.stats();
+            assert!(held(&rested) * 3 < held(&before), "{before:?} {rested:?}");
         }
         let kept = (0..100_000).step_by(4);
         for number in kept {
@@ -286,6 +292,25 @@ fn memory_of_the_dead_goes_back_if_the_configuration_says_so() {
         }
         let full = timed.cache.stats();
         assert_eq!((full.items, full.evicted), (100_000, 0));
+    }
+}
+
+#[test]
+fn memory_that_is_needed_again_within_ten_seconds_stays() {
+    let timed = Timed::new(32 << 20);
+    let held = |stats: &Stats| stats.live_bytes + stats.dead_bytes + stats.free_bytes;
+    for wave in 0..10 {
+        for number in 0..50_000 {
+            let key = format!("{wave}:{number}");
+            timed.set(&key, &[1; 200], Some(1_000)).unwrap();
+        }
+        let most = held(&timed.cache.stats());
+        for _ in 0..8_000 {
+            timed.cache.tick();
+            timed.clock.advance_ms(1);
+        }
+        let rested = held(&timed.cache.stats());
+        assert!(rested * 10 > most * 9, "{wave}: {rested} of {most}");
     }
 }
 

@@ -1,4 +1,7 @@
-//! Memory: the resident bytes of an element over what was sent for it, in a fresh server.
+//! Memory: the resident bytes of an element over what was sent for it, in a fresh server, a while
+//! after the last write.
+
+use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -10,6 +13,9 @@ use cellar_load::{Error, NS_PER_S, Recipe, now_ns};
 
 /// Time that a server has to come to rest after it was filled.
 const REST_NS: u64 = 30 * NS_PER_S;
+/// Time after which memory is looked at: allocators and Cellar give memory back that was free for
+/// ten seconds.
+const SETTLE: Duration = Duration::from_secs(30);
 /// Keys of the small shapes, elements of the large ones.
 const KEYS: u64 = 100_000;
 const ELEMENTS: u64 = 1_000_000;
@@ -78,6 +84,9 @@ pub(crate) fn measure(
             it.server.rest(now_ns() + REST_NS)?;
             let before = it.server.rss_bytes()?;
             request.fill(&shape, &mut it.connection)?;
+            if divisor == 1 {
+                std::thread::sleep(SETTLE);
+            }
             it.server.rest(now_ns() + REST_NS)?;
             let grown = it.server.rss_bytes()?.saturating_sub(before);
             let resident_bytes = grown as f64 / shape.all() as f64;

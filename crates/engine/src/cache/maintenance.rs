@@ -145,6 +145,8 @@ struct Waiting {
     has_sums: bool,
     /// Free segments that are to go back to the system, one in each step.
     surplus: u32,
+    /// Whether they are to go soon.
+    is_releasing: bool,
 }
 
 impl Waiting {
@@ -159,7 +161,8 @@ impl Waiting {
             SHORT_PAUSE
         };
         let gone = (GONE_WITHIN / steps).clamp(HASTY_PAUSE, longest);
-        gone.min((RELEASED_WITHIN / self.surplus.max(1)).max(HASTY_PAUSE))
+        let surplus = u32::from(self.is_releasing) * self.surplus;
+        gone.min((RELEASED_WITHIN / surplus.max(1)).max(HASTY_PAUSE))
     }
 }
 
@@ -194,8 +197,9 @@ impl Cache {
     /// all expired, and others while more than 1.2 % of what is held is overdue, or 4.5 %
     /// reclaimable; shrinks an index that has become too large, touches the memory that a growing
     /// shard needs next, brings deadlines that come near into the counts, makes checksums of memory
-    /// that outlives the process, and with [`Config::release_memory`] compacts what is partly dead
-    /// and gives free memory back to the system. Whether more of it is waiting.
+    /// that outlives the process, and gives memory back to the system that was free for ten
+    /// seconds; with [`Config::release_memory`] half a second, and it compacts what is partly dead
+    /// for that. Whether more of it is waiting.
     ///
     /// To be called as [`Maintenance`] does: ten times a second, and every two milliseconds or
     /// sooner while more is waiting. Holds each shard's lock for some 128 items at most, and every
@@ -214,10 +218,12 @@ impl Cache {
         }
         self.beat(now);
         let effort = self.maintenance_settings.effort(now);
+        waiting.is_releasing = effort.release;
         self.tick_in_turn(effort, now, &mut waiting);
         // One segment in all: giving memory back takes longer than anything else here.
         let mut cells = self.shards.iter();
-        waiting.is_any |= effort.release && cells.any(|cell| self.release_segment(cell));
+        let has_surplus = waiting.surplus > 0;
+        waiting.is_any |= has_surplus && cells.any(|cell| self.release_segment(cell));
         waiting.is_any |= self.resize_step();
         waiting.has_sums = self.attached.is_some() && self.make_sums(waiting.is_any);
         waiting
@@ -299,9 +305,7 @@ impl Cache {
         let is_emptying = shard.is_emptying(now);
         waiting.is_emptying |= is_emptying;
         waiting.overdue += overdue.items;
-        if effort.release {
-            waiting.surplus += shard.store.surplus(now);
-        }
+        waiting.surplus += shard.store.surplus(now, effort.release);
         let (index, log) = shard.store.begin_touch(now);
         let mean_bytes = shard.store.mean_item_bytes();
         drop(shard);

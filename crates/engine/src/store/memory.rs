@@ -112,9 +112,9 @@ impl Store {
         self.log.begin_release()
     }
 
-    /// How many free segments are to go back to the system.
-    pub(crate) fn surplus(&mut self, now: Instant) -> u32 {
-        self.log.surplus(now)
+    /// How many free segments are to go back to the system: see [`Log::surplus`].
+    pub(crate) fn surplus(&mut self, now: Instant, is_soon: bool) -> u32 {
+        self.log.surplus(now, is_soon)
     }
 
     /// Gives up a segment whose memory has gone back.
