@@ -953,10 +953,14 @@ fn a_user_of_some_databases_hears_no_keys_of_others() {
 /// Has a connection of `wa` become one of `wb` between the end of `wa` and that of the connection;
 /// none if it came too late.
 fn outlive(file: &UsersFile, daemon: &Daemon, rest: &str, setup: &[&str]) -> Option<Client> {
+    // A login before the reload would be a wrong one, and delay those of the next tries.
+    let reloads = || metric(daemon, "cellar_users_reloads_total{result=\"done\"}");
+    let before = reloads();
     file.write(&(user("wa", "write", "") + rest));
     daemon.hang_up();
+    wait_until("a reload", || reloads() > before);
     let mut client = Client::connect(daemon);
-    wait_until("a login", || client.run("AUTH wa wa-pw") == ok());
+    client.check("AUTH wa wa-pw => +OK");
     client.run("HELLO 3");
     setup.iter().for_each(|words| drop(client.run(words)));
     file.write(&(user("wa", "write", "enabled = false") + rest));
