@@ -72,6 +72,7 @@ pub use config::Config;
 pub use error::Error;
 pub use heap::{CountingHeap, HeldMark, exclude_from_heap_count, keep_heap_lean, release_heap};
 pub use key::{KEY_BYTES_MAX, Key};
+pub use memory::prefetch::prefetch;
 pub use observer::{Happened, Observer};
 pub use options::{
     Apply, Change, DeleteOptions, End, Increment, Lookup, ScanCursor, SetOptions, Splice,

@@ -104,7 +104,7 @@ impl Edit<'_, Vec<u8>> {
         let separator = match form.slot {
             4 => Some(hash.to_be_bytes().to_vec()),
             _ => {
-                let last = node.entry(node.len() - 1, form).bytes;
+                let last = node.entry(node.len() - 1, form).bytes();
                 let item = |bytes| Item {
                     bytes: Cow::Borrowed(bytes),
                     tag: 0,

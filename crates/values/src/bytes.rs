@@ -65,6 +65,10 @@ pub(crate) fn varint(bytes: &[u8], at: usize) -> (usize, usize) {
     if first < 0x80 {
         return (usize::from(first), at + 1);
     }
+    let second = bytes[at + 1];
+    if second < 0x80 {
+        return (usize::from(first & 0x7f) | usize::from(second) << 7, at + 2);
+    }
     let (mut number, mut shift, mut at) = (usize::from(first & 0x7f), 7, at + 1);
     loop {
         let byte = bytes[at];

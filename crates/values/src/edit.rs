@@ -144,7 +144,7 @@ impl<'v, V: ValueBytes + ?Sized> Edit<'v, V> {
     ) -> Result<(), Collision> {
         let slot = self.forms[tree as usize].slot;
         let node = self.view().page(spot.page);
-        let old_bytes = self.view().entry(spot).bytes.len();
+        let old_bytes = self.view().entry(spot).bytes().len();
         let (front, begin) = (node.front(), node.begin(spot.index, slot));
         let at = page_at(spot.page);
         if bytes.len() <= old_bytes {
@@ -181,7 +181,7 @@ impl<'v, V: ValueBytes + ?Sized> Edit<'v, V> {
     pub fn set_tail(&mut self, spot: Spot, tail: u64) {
         let entry = self.view().entry(spot);
         let node = self.view().page(spot.page);
-        let end = node.begin(spot.index, entry.form.slot) + entry.bytes.len();
+        let end = node.begin(spot.index, entry.form.slot) + entry.bytes().len();
         self.write(page_at(spot.page) + end - 8, &tail.to_le_bytes());
     }
 

@@ -141,34 +141,51 @@ impl<'a> Text<'a> {
 /// An entry of a leaf.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry<'a> {
-    pub(crate) bytes: &'a [u8],
+    /// Its bytes, and those behind it in its page.
+    pub(crate) rest: &'a [u8],
     pub(crate) form: Form,
 }
 
 impl<'a> Entry<'a> {
+    /// Its bytes.
+    pub(crate) fn bytes(&self) -> &'a [u8] {
+        &self.rest[..self.form.entry_bytes(self.rest)]
+    }
+
     /// The bytes before the texts.
     #[must_use]
     pub fn lead(&self) -> &'a [u8] {
-        &self.bytes[..self.form.lead]
+        &self.rest[..self.form.lead]
     }
 
     /// The first text: member, field or element.
     #[inline]
     #[must_use]
     pub fn text(&self) -> Text<'a> {
-        Text::read(self.bytes, TextHead::read(self.bytes, self.form.lead))
-    }
-
-    /// Whether there is a second text.
-    pub(crate) fn has_second(&self) -> bool {
-        self.form.texts == 2
+        Text::read(self.rest, TextHead::read(self.rest, self.form.lead))
     }
 
     /// The second text: a field's value.
     #[must_use]
     pub fn second(&self) -> Text<'a> {
-        let first = TextHead::read(self.bytes, self.form.lead);
-        Text::read(self.bytes, TextHead::read(self.bytes, first.end()))
+        let first = TextHead::read(self.rest, self.form.lead);
+        Text::read(self.rest, TextHead::read(self.rest, first.end()))
+    }
+
+    /// Both texts, the second of which may be missing, and the number behind them.
+    #[inline]
+    pub(crate) fn parts(&self) -> (Text<'a>, Option<Text<'a>>, Option<u64>) {
+        let head = TextHead::read(self.rest, self.form.lead);
+        let first = Text::read(self.rest, head);
+        let (second, last) = match self.form.texts {
+            2 => {
+                let head = TextHead::read(self.rest, head.end());
+                (Some(Text::read(self.rest, head)), head)
+            }
+            _ => (None, head),
+        };
+        let tail = last.has_tail.then(|| u64_at(self.rest, last.end()));
+        (first, second, tail)
     }
 
     /// The bytes of the first text, which is not long.
@@ -188,10 +205,10 @@ impl<'a> Entry<'a> {
         let mut at = self.form.lead;
         let mut has_tail = false;
         for _ in 0..self.form.texts {
-            let head = TextHead::read(self.bytes, at);
+            let head = TextHead::read(self.rest, at);
             (at, has_tail) = (head.end(), head.has_tail);
         }
-        has_tail.then(|| u64_at(self.bytes, at))
+        has_tail.then(|| u64_at(self.rest, at))
     }
 
     /// Its bytes with another number behind the texts, or none.
@@ -199,10 +216,10 @@ impl<'a> Entry<'a> {
         let (mut at, mut last) = (self.form.lead, self.form.lead);
         for _ in 0..self.form.texts {
             last = at;
-            at = TextHead::read(self.bytes, at).end();
+            at = TextHead::read(self.rest, at).end();
         }
         let mut bytes = SmallVec::new();
-        bytes.extend_from_slice(&self.bytes[..at]);
+        bytes.extend_from_slice(&self.rest[..at]);
         // The first byte of a length has its lowest bits.
         bytes[last] = bytes[last] & !2 | u8::from(tail.is_some()) << 1;
         if let Some(tail) = tail {
@@ -213,7 +230,7 @@ impl<'a> Entry<'a> {
 
     /// Where the page numbers of its long texts stand in it, and these.
     pub(crate) fn long_texts(&self) -> impl Iterator<Item = (usize, u32)> + use<'a> {
-        let (bytes, form) = (self.bytes, self.form);
+        let (bytes, form) = (self.rest, self.form);
         let (mut at, mut left) = (form.lead, form.texts);
         std::iter::from_fn(move || {
             while left > 0 {

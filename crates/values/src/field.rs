@@ -97,14 +97,13 @@ impl<'a> Field<'a> {
         }
     }
 
+    #[inline]
     pub(crate) fn of_paged(view: &View<'a>, entry: entry::Entry<'a>) -> Field<'a> {
+        let (name, value, tail) = entry.parts();
         Field {
-            name: view.bytes_of(entry.text()),
-            value: match entry.has_second() {
-                true => view.bytes_of(entry.second()),
-                false => Cow::Borrowed(&[]),
-            },
-            deadline: deadline_of(entry.tail()),
+            name: view.bytes_of(name),
+            value: value.map_or(Cow::Borrowed(&[]), |value| view.bytes_of(value)),
+            deadline: deadline_of(tail),
         }
     }
 }

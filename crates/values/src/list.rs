@@ -184,6 +184,19 @@ impl<'a> List<'a> {
         })
     }
 
+    /// The numbers of the elements that equal this one, from the first on. Cost: a comparison for
+    /// each element.
+    pub fn numbers_of<'b>(&self, element: &'b [u8]) -> impl Iterator<Item = usize> + use<'a, 'b> {
+        let (packed, paged) = match *self {
+            List::Packed(list) => (Some(list), None),
+            List::Paged(view) => (None, Some(view.ranks_of(Tree::First, element))),
+        };
+        let packed = packed.into_iter().flat_map(|list| list.iter().enumerate());
+        let packed = packed.filter(move |(_, (one, _))| *one == element);
+        let packed = packed.map(|(number, _)| number);
+        packed.chain(paged.into_iter().flatten())
+    }
+
     /// The elements from the last on.
     pub fn iter_back(&self) -> impl Iterator<Item = Cow<'a, [u8]>> + use<'a> {
         let list = *self;
@@ -371,9 +384,7 @@ impl<'a> List<'a> {
             let all = all.filter_map(|(number, one)| is_it(one).then_some(number));
             all.take(most).collect()
         } else {
-            let all = (0..len).zip(self.iter());
-            let all = all.filter_map(|(number, one)| is_it(one).then_some(number));
-            let mut found: Vec<usize> = all.take(most).collect();
+            let mut found: Vec<usize> = self.numbers_of(element).take(most).collect();
             found.reverse();
             found
         };

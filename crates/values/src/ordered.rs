@@ -256,7 +256,7 @@ impl<V: ValueBytes + ?Sized> Edit<'_, V> {
             self.remove(tree, spot);
             return self.add_keyed(new, member);
         }
-        let mut bytes: SmallVec<[u8; SHORT_BYTES]> = SmallVec::from_slice(entry.bytes);
+        let mut bytes: SmallVec<[u8; SHORT_BYTES]> = SmallVec::from_slice(entry.bytes());
         bytes[..new.len()].copy_from_slice(&new);
         match known {
             Some(to) if to.page == spot.page => {

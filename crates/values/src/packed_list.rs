@@ -93,7 +93,7 @@ impl<'a> PackedList<'a> {
     }
 
     /// The elements and where they begin, from the first on.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&'a [u8], Range<usize>)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&'a [u8], Range<usize>)> + use<'a> {
         let list = *self;
         let mut at = self.start;
         std::iter::from_fn(move || {

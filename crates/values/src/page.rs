@@ -203,9 +203,10 @@ impl<'a> Page<'a> {
     /// An entry of a leaf.
     #[inline]
     pub(crate) fn entry(self, index: usize, form: Form) -> Entry<'a> {
-        let bytes = &self.0[self.begin(index, form.slot)..];
-        let bytes = &bytes[..form.entry_bytes(bytes)];
-        Entry { bytes, form }
+        Entry {
+            rest: &self.0[self.begin(index, form.slot)..],
+            form,
+        }
     }
 
     /// The first text of an entry of a leaf.
@@ -245,7 +246,7 @@ impl<'a> Page<'a> {
     pub(crate) fn entry_bytes(self, index: usize, form: Form) -> usize {
         match self.kind() {
             Kind::Inner => CHILD_BYTES + self.child(index).separator.map_or(0, <[u8]>::len),
-            _ => self.entry(index, form).bytes.len(),
+            _ => self.entry(index, form).bytes().len(),
         }
     }
 }

@@ -67,7 +67,7 @@ impl Plan {
             }
         }
         let old_bytes = match replaces {
-            true => view.entry(spot).bytes.len() + form.slot,
+            true => view.entry(spot).bytes().len() + form.slot,
             false => 0,
         };
         let bytes = entry_bytes(form, texts, has_tail) + form.slot;

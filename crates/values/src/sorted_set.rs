@@ -448,7 +448,7 @@ fn score(entry: packed::Entry<'_>) -> f64 {
 }
 
 fn keyed_score(entry: Entry<'_>) -> f64 {
-    key_score(u64_at(entry.bytes, 0).swap_bytes())
+    key_score(u64_at(entry.rest, 0).swap_bytes())
 }
 
 fn compare(one: (&[u8], f64), other: (&[u8], f64)) -> Ordering {

@@ -38,8 +38,8 @@ impl<V: ValueBytes + ?Sized> Edit<'_, V> {
             tag,
         };
         items.insert(spot.index, new);
-        let is_at_end = self.view().neighbour(spot.page, true).is_none();
-        let is_at_begin = self.view().neighbour(spot.page, false).is_none();
+        let is_at_end = self.view().neighbour(spot, true).is_none();
+        let is_at_begin = self.view().neighbour(spot, false).is_none();
         let (cut, separator) = if form.slot == 4 {
             self.cut_by_hash(&items, spot.index, is_at_end, form)?
         } else {
@@ -79,7 +79,7 @@ impl<V: ValueBytes + ?Sized> Edit<'_, V> {
         let (view, hasher) = (self.view(), Hasher::of(self.view().seed()));
         let hash_of = |index: usize| {
             let entry = Entry {
-                bytes: &items[index].bytes,
+                rest: &items[index].bytes,
                 form,
             };
             hasher.hash(&view.bytes_of(entry.text()))
@@ -114,7 +114,7 @@ impl<V: ValueBytes + ?Sized> Edit<'_, V> {
         let view = self.view();
         let key = |item: &Item<'_>| {
             let entry = Entry {
-                bytes: &item.bytes,
+                rest: &item.bytes,
                 form,
             };
             [entry.lead(), &view.bytes_of(entry.text())].concat()
@@ -178,7 +178,7 @@ impl<V: ValueBytes + ?Sized> Edit<'_, V> {
         let node = Page(&copy);
         let mut items = items_of(node, self.forms[tree as usize]);
         items.insert(index, new);
-        let is_at_end = self.view().neighbour(page, true).is_none();
+        let is_at_end = self.view().neighbour(Spot::at(page, 0), true).is_none();
         let cut = match is_at_end && index + 1 == items.len() {
             true => index,
             false => middle_of(&items, CHILD_SLOT_BYTES),

@@ -105,7 +105,8 @@ impl<'a> View<'a> {
                 show(node.entry(index, form));
                 (left, index) = (left.saturating_sub(1), index + 1);
             }
-            (leaf, index) = (self.neighbour(leaf, true).unwrap_or(NONE), 0);
+            let next = self.neighbour(Spot::at(leaf, 0), true);
+            (leaf, index) = (next.map_or(NONE, |next| next.page), 0);
         }
         0
     }

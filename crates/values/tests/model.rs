@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
+use cellar_values::list::List;
 use cellar_values::{Edit, Form, HEAD_BYTES, PAGE_BYTES, Plan, Spot, Tree, View, score_key};
 use fastrand::Rng;
 
@@ -159,7 +160,10 @@ fn a_list_is_what_a_vector_is() {
     let (mut value, mut model) = (Vec::new(), Vec::<Vec<u8>>::new());
     Edit::create(&mut value, LIST, 0);
     for round in 0..ROUNDS {
-        let element = text(&mut random, round);
+        let element = match random.choice(&model) {
+            Some(again) if random.u8(..4) == 0 => again.clone(),
+            _ => text(&mut random, round),
+        };
         let count = model.len();
         let index = match random.u8(..3) {
             0 => 0,
@@ -186,6 +190,12 @@ fn a_list_is_what_a_vector_is() {
             assert!(all.eq(model.iter().cloned()));
             let back = view.iter_back(view.end(Tree::First));
             assert_eq!(back.count(), model.len());
+            let absent = b"not there".to_vec();
+            for one in model.iter().step_by(17).chain([&absent]) {
+                let numbers = model.iter().enumerate().filter(|(_, other)| *other == one);
+                let numbers = numbers.map(|(number, _)| number);
+                assert!(List::view(&value).numbers_of(one).eq(numbers));
+            }
         }
     }
 }

@@ -316,7 +316,7 @@ pub(in crate::execute::resp) fn linsert(call: &mut Call<'_>) -> Outcome {
         let Some(list) = list else {
             return Ok((0, Edit::Keep));
         };
-        let Some(number) = list.iter().position(|found| *found == *pivot) else {
+        let Some(number) = list.numbers_of(pivot).next() else {
             return Ok((-1, Edit::Keep));
         };
         longest.check(element.len())?;
@@ -414,14 +414,15 @@ pub(in crate::execute::resp) fn lpos(call: &mut Call<'_>) -> Outcome {
         }
         let count = list.len();
         let most = wanted.count.unwrap_or(1);
-        let is_it = |(number, one): (usize, Cow<'_, [u8]>)| (*one == *element).then_some(number);
         found = if wanted.is_back {
+            let is_it = |(_, one): &(usize, Cow<'_, [u8]>)| **one == *element;
             let all = (0..count).rev().zip(list.iter_back());
-            let all = all.take(wanted.compared).filter_map(is_it);
+            let all = all.take(wanted.compared).filter(is_it);
+            let all = all.map(|(number, _)| number);
             all.skip(wanted.skipped).take(most).collect()
         } else {
-            let all = list.iter().enumerate();
-            let all = all.take(wanted.compared).filter_map(is_it);
+            let all = list.numbers_of(element);
+            let all = all.take_while(|&number| number < wanted.compared);
             all.skip(wanted.skipped).take(most).collect()
         };
     }
