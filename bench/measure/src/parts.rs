@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::earlier::{EARLIER, runs_of};
 use crate::machine::{self, DIRTY, Setting};
@@ -23,6 +23,8 @@ use cellar_load::Error;
 
 /// The folder of the raw results, in that of the repository.
 pub(crate) const RESULTS: &str = "bench/results";
+/// What requests take in instructions, in that folder.
+const INSTRUCTIONS: &str = "requests.tsv";
 /// How many runs before it a raw result keeps.
 const EARLIER_RUNS: usize = 2;
 
@@ -236,9 +238,13 @@ impl Part {
     /// Its page, if there is a raw result.
     /// [`Error`] if the raw result cannot be read or is none of this part.
     pub(crate) fn page(&self, results: &Path) -> Result<Option<Page>, Error> {
-        let raw = self.raw(results)?;
-        raw.map(|raw| Page::of(self.name, self.template, &raw))
-            .transpose()
+        let Some(mut raw) = self.raw(results)? else {
+            return Ok(None);
+        };
+        if self.name == "compare" {
+            raw["instructions"] = instructions(results)?;
+        }
+        Page::of(self.name, self.template, &raw).map(Some)
     }
 
     /// Whether the raw result is of this commit, with no file changed.
@@ -246,6 +252,18 @@ impl Part {
         let raw = self.raw(results).ok().flatten();
         raw.is_some_and(|raw| raw["setting"]["commit"] == commit && !commit.ends_with(DIRTY))
     }
+}
+
+/// The rows of the table that `bench/instructions requests` keeps, of which the first has titles.
+fn instructions(results: &Path) -> Result<Value, Error> {
+    let file = results.join(INSTRUCTIONS);
+    let reading = |error| Error::system(format!("reading {}", file.display()), error);
+    let text = match file.exists() {
+        true => std::fs::read_to_string(&file).map_err(reading)?,
+        false => String::new(),
+    };
+    let rows = text.lines().map(|line| line.split('\t').collect());
+    Ok(json!(rows.collect::<Vec<Vec<&str>>>()))
 }
 
 fn read(file: &Path) -> Result<Value, Error> {
