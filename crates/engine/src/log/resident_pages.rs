@@ -14,9 +14,10 @@ use crate::segment::{HISTOGRAM_BYTES, Queue, Segment, Use};
 
 /// Stretches that one call looks at for a huge page.
 const STRETCHES_LOOKED_AT: usize = 64;
-/// Only segments that stayed free for this long are given back, and one is kept.
+/// Only segments that stayed free for this long are given back.
 const RELEASE_PERIOD_MS: u64 = 10_000;
-/// The same while memory is to go back soon ([`Config::release_memory`](crate::Config)).
+/// The same while memory is to go back soon ([`Config::release_memory`](crate::Config)), and how
+/// many are kept then.
 const RELEASE_SOON_PERIOD_MS: u64 = 500;
 const FREE_KEPT: usize = 1;
 /// Memory of a growing log that is touched ahead of its use: this part of what it has, within
@@ -184,17 +185,16 @@ impl Log {
     }
 
     /// How many free segments are to go back to the system: the fewest that were free at one time
-    /// of the last period, less one. Looks anew every ten seconds, or twice a second if they are to
-    /// go soon.
+    /// of the last ten seconds, or, if they are to go soon, of the last half second, less one.
     pub(crate) fn surplus(&mut self, now: Instant, is_soon: bool) -> u32 {
-        let period_ms = match is_soon {
-            true => RELEASE_SOON_PERIOD_MS,
-            false => RELEASE_PERIOD_MS,
+        let (period_ms, kept) = match is_soon {
+            true => (RELEASE_SOON_PERIOD_MS, FREE_KEPT),
+            false => (RELEASE_PERIOD_MS, 0),
         };
         let until = Instant(now.0 + period_ms);
         self.surplus_known_until = self.surplus_known_until.min(until);
         if now >= self.surplus_known_until {
-            self.surplus = self.free_low.saturating_sub(FREE_KEPT);
+            self.surplus = self.free_low.saturating_sub(kept);
             self.free_low = self.free.len();
             self.surplus_known_until = until;
         }
