@@ -121,6 +121,31 @@ fn values_that_grew_where_they_lie_come_back_and_grow_on() {
 }
 
 #[test]
+fn free_memory_of_a_file_stays_with_the_cache() {
+    let (place, making) = (Place::new("free"), Making::new());
+    let cache = making.open(&place);
+    for number in 0..3_000 {
+        set(&cache, &format!("{number}"), &[1; 1_000]);
+    }
+    let held = |cache: &Cache| {
+        let stats = cache.stats();
+        stats.live_bytes + stats.dead_bytes + stats.free_bytes
+    };
+    let before = held(&cache);
+    for number in 0..3_000 {
+        let key = format!("{number}");
+        let key = cache.key(key.as_bytes()).unwrap();
+        cache.delete(key, &DeleteOptions::default()).unwrap();
+    }
+    for _ in 0..30_000 {
+        cache.tick();
+        making.clock.advance_ms(1);
+    }
+    assert_eq!(cache.stats().items, 0);
+    assert!(held(&cache) >= before, "{} of {before}", held(&cache));
+}
+
+#[test]
 fn every_field_of_an_item_comes_back() {
     let (place, making) = (Place::new("fields"), Making::new());
     let cache = making.open(&place);

@@ -185,8 +185,13 @@ impl Log {
     }
 
     /// How many free segments are to go back to the system: the fewest that were free at one time
-    /// of the last ten seconds, or, if they are to go soon, of the last half second, less one.
+    /// of the last ten seconds, or, if they are to go soon, of the last half second, less one. None
+    /// of a file unless they are to go soon: others could take the memory of its file system, and
+    /// the cache would not get it back.
     pub(crate) fn surplus(&mut self, now: Instant, is_soon: bool) -> u32 {
+        if !is_soon && self.arena.region().is_shared() {
+            return 0;
+        }
         let (period_ms, kept) = match is_soon {
             true => (RELEASE_SOON_PERIOD_MS, FREE_KEPT),
             false => (RELEASE_PERIOD_MS, 0),
