@@ -178,6 +178,19 @@ fn a_client_that_never_reads_is_dropped_while_others_are_served() {
 }
 
 #[test]
+fn the_log_names_a_client_that_stops_amid_a_reply() {
+    let daemon = Daemon::spawn(&["--write-timeout", "1s", "--threads", "1"]);
+    let mut stream = daemon.connect();
+    let large = pattern(2, 1_000_000);
+    check(&mut stream, &set("large", &large), b"STORED\r\n");
+    stream.write_all(&b"get large\r\n".repeat(20)).unwrap();
+    let lines = daemon.log_until("stopped amid a request or a reply");
+    let line = lines.last().unwrap();
+    let peer = stream.local_addr().unwrap().to_string();
+    assert!(line.contains(&peer) && line.contains("closed=1"), "{line}");
+}
+
+#[test]
 fn a_client_that_stops_in_a_large_value_is_dropped() {
     let daemon = Daemon::start(&["--write-timeout", "1s"]);
     let mut stream = daemon.connect();

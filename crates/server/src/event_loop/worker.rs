@@ -95,8 +95,10 @@ pub(crate) struct Worker {
     ahead_bytes: usize,
     /// Connections that wait for memory to read more ahead.
     ahead_queue: read_ahead::AheadQueue,
-    /// Pipelines that were refused, as the log is told.
-    pipeline_report: read_ahead::PipelineReport,
+    /// Pipelines that were refused, and clients that stopped amid a request or a reply, as the log
+    /// is told.
+    pipeline_report: timers::Report,
+    slow_report: timers::Report,
     /// Who was closed for it, as the log is told.
     client_eviction_report: client_eviction::ClientEvictionReport,
     /// Requests answered in this turn.
@@ -138,7 +140,8 @@ impl Worker {
             unauthenticated_bytes: 0,
             ahead_bytes: 0,
             ahead_queue: read_ahead::AheadQueue::default(),
-            pipeline_report: read_ahead::PipelineReport::default(),
+            pipeline_report: timers::Report::default(),
+            slow_report: timers::Report::default(),
             client_eviction_report: client_eviction::ClientEvictionReport::default(),
             answered: PerProtocol::default(),
             now_ms,

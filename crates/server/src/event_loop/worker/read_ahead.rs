@@ -14,13 +14,10 @@
 
 use super::Worker;
 use crate::clients::budget::AheadGrant;
-use crate::event_loop::connection::Connection;
 use crate::execute::Refusal;
 use crate::net::listener::peer_address;
 use crate::net::stream::Received;
 
-/// Shortest time between two log lines.
-const REPORT_MS: u64 = 60_000;
 /// How often connections that wait for memory ask for it again.
 const RETRY_MS: u64 = 10;
 
@@ -38,34 +35,6 @@ impl AheadQueue {
             return u32::MAX;
         }
         u32::try_from(self.retry_ms.saturating_sub(now_ms)).unwrap_or(u32::MAX)
-    }
-}
-
-/// Refused pipelines that the log was not told of yet.
-#[derive(Debug, Default)]
-pub(super) struct PipelineReport {
-    refused: u64,
-    next_ms: u64,
-}
-
-impl PipelineReport {
-    /// Writes a log line about a refused pipeline, at most one a minute.
-    fn note(&mut self, connection: &Connection, kept_bytes: usize, now_ms: u64) {
-        self.refused += 1;
-        if now_ms < self.next_ms {
-            return;
-        }
-        tracing::warn!(
-            refused = self.refused,
-            peer = peer_address(&connection.stream),
-            kept_bytes,
-            "a pipeline was refused: its requests do not fit into --client-memory while its \
-             replies are not read"
-        );
-        *self = PipelineReport {
-            refused: 0,
-            next_ms: now_ms + REPORT_MS,
-        };
     }
 }
 
@@ -144,8 +113,15 @@ impl Worker {
         };
         let kept_bytes = connection.stream.ahead_bytes();
         self.counters.connections_pipeline_closed.add(1);
-        self.pipeline_report
-            .note(connection, kept_bytes, self.now_ms);
+        if let Some(refused) = self.pipeline_report.note(self.now_ms) {
+            tracing::warn!(
+                refused,
+                peer = peer_address(&connection.stream),
+                kept_bytes,
+                "a pipeline was refused: its requests do not fit into --client-memory while its \
+                 replies are not read"
+            );
+        }
         let chunks = connection.stream.take_ahead();
         self.leave_buffers(chunks);
         self.release_ahead(token);

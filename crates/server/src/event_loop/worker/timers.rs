@@ -9,6 +9,7 @@ use std::sync::atomic::Ordering;
 use super::{Common, Worker};
 use crate::event_loop::connection::{Connection, Ending};
 use crate::execute::Context;
+use crate::net::listener::peer_address;
 use crate::observe::rates::Sample;
 
 /// How often the first loop notes how much happens.
@@ -28,6 +29,29 @@ pub(super) const LINGER_MS: u64 = 1_000;
 const DRAIN_READ_MS: u64 = 1_000;
 /// Time-out of transfers while they hold too much of the cache.
 const SHORT_WRITE_TIMEOUT_MS: u64 = 1_000;
+
+/// Shortest time between two log lines of one kind.
+const REPORT_MS: u64 = 60_000;
+
+/// Events of one kind that the log was not told of yet.
+#[derive(Debug, Default)]
+pub(super) struct Report {
+    count: u64,
+    next_ms: u64,
+}
+
+impl Report {
+    /// Counts an event. Returns how many there were since the last log line if another is due: one
+    /// a minute.
+    pub(super) fn note(&mut self, now_ms: u64) -> Option<u64> {
+        self.count += 1;
+        if now_ms < self.next_ms {
+            return None;
+        }
+        self.next_ms = now_ms + REPORT_MS;
+        Some(std::mem::take(&mut self.count))
+    }
+}
 
 /// When what is due.
 #[derive(Debug)]
@@ -202,6 +226,14 @@ impl Worker {
         };
         if connection.is_in_transfer() && connection.progress_ms + patience_ms <= now_ms {
             self.counters.connections_slow_closed.add(1);
+            if let Some(closed) = self.slow_report.note(now_ms) {
+                tracing::warn!(
+                    closed,
+                    peer = peer_address(&connection.stream),
+                    patience_ms,
+                    "closed a connection: its client stopped amid a request or a reply"
+                );
+            }
             return self.give_up(slot);
         }
         if self.is_login_overdue(slot) {
