@@ -152,7 +152,7 @@ pub fn page() -> String {
         (
             "checking a password, two at a time",
             HASH_BYTES_MAX,
-            ", as specified by its hash",
+            " each, as specified by its hash",
         ),
         ("pending log lines", LOG_BYTES_MAX, ""),
         (

@@ -25,6 +25,8 @@ const LOOK_MS: u64 = 1_000;
 const PAUSE_MS: u64 = 100;
 /// How long the memory of a hash is kept for the next one.
 const KEPT_MS: u64 = 1_000;
+/// How much others are preferred to the threads behind the first.
+const NICE: i32 = 10;
 /// Most threads that compare passwords: each takes a core and the memory of a hash meanwhile.
 const THREADS_MAX: usize = 2;
 
@@ -59,6 +61,10 @@ impl LoginWorker {
             let is_over = Arc::clone(&login_worker.is_over);
             let thread = Builder::new().name("cellar-users".to_owned());
             let thread = thread.spawn(move || {
+                if number > 0 {
+                    // Only what the event loops leave; without it checks are as slow as with one.
+                    let _ = rustix::process::nice(NICE);
+                }
                 let mut checker = PasswordChecker::default();
                 let (mut checked_ms, mut looked_ms) = (0, clock.us() / 1_000);
                 // Relaxed: it orders nothing; it is looked at again soon.

@@ -89,6 +89,7 @@ impl PasswordChecker {
         let other = hash.hash.as_ref()?.as_bytes().to_vec();
         let blocks = params.block_count();
         if self.blocks.len() != blocks {
+            self.rest();
             self.blocks = vec![Block::new(); blocks];
         }
         let argon2 = Argon2::new(algorithm, version.unwrap_or_default(), params);
@@ -100,7 +101,7 @@ impl PasswordChecker {
         Some((own, other))
     }
 
-    /// Frees the memory.
+    /// Clears and frees the memory.
     pub fn rest(&mut self) {
         self.blocks.zeroize();
         self.blocks = Vec::new();
@@ -218,6 +219,7 @@ mod tests {
                 assert!(!checker.is_right(b"pw", &text), "{text}");
             }
         }
+        assert_eq!(checker.blocks.capacity(), 19_456);
         assert!(!checker.is_right(b"pw", "$argon2id$"));
         checker.rest();
         assert!(checker.blocks.is_empty());
