@@ -228,6 +228,9 @@ COLLECT = "; cp target/*-reports/TEST-*.xml $REPORT"
 JEDIS_TESTS = (
     "redis.clients.jedis.commands.jedis.*CommandsTest,PipeliningTest,TransactionV2Test,JedisTest"
 )
+# Versions of what its tests use, and the check of Maven's own version.
+SPRING = "-Denforcer.skip -Dwebbeans=4.0.3 -Dmicrometer=1.16.0 -Dmicrometer-tracing=1.6.0"
+SPRING_TESTS = "*Tests,!*UnitTests,!*Cluster*,!*Sentinel*"
 LETTUCE_TESTS = ",".join(
     f"**/core/{part}*IntegrationTests" for part in ("", "commands/**/", "dynamic/", "pubsub/", "support/**/")
 )
@@ -397,6 +400,14 @@ CLIENTS = {
         units=tuple(REDISSON_TESTS),
         seconds_max=1500,
         part="objects, locks and caches with one server, on Java 17 instead of 25",
+    ),
+    "spring-data-redis": Client(
+        # One test runs, without a server, so that Maven has what runs tests.
+        install=f"rm -rf .mvn; mvn -q -B test-compile surefire:test {SPRING} -Dtest=RedisNodeUnitTests",
+        run=MAVEN + f"surefire:test {SPRING} '-Dtest={SPRING_TESTS}'" + COLLECT,
+        read=junit,
+        seconds_max=1500,
+        part="integration tests with Lettuce and Jedis, with one server",
     ),
     "pymemcache": Client(
         install=VENV + "-r test-requirements.txt -e .",
