@@ -283,8 +283,11 @@ mvn -q -B test-compile surefire:test $OPTIONS -Dtest=RedissonAtomicLongTest -Dma
 REDISSON_OPTIONS = "-pl redisson -Denforcer.skip -Dmaven.test.skip=false -DargLine="
 REDISSON_TESTS = {
     "objects": "Map Set ScoredSortedSet List Queue Bucket Buckets AtomicLong HyperLogLog Geo BitSet Script",
-    "locks": "Lock ReadWriteLock Semaphore PermitExpirableSemaphore CountDownLatch RateLimiter Topic",
+    "locks": "Lock FairLock SpinLock FencedLock MultiLock",
+    "semaphores": "ReadWriteLock Semaphore PermitExpirableSemaphore CountDownLatch",
+    "limits": "RateLimiter Topic",
     "caches": "MapCache SetCache",
+    "local-caches": "LocalCachedMap",
 }
 
 CLIENTS = {
@@ -395,12 +398,14 @@ CLIENTS = {
             f"{unit}) tests={','.join(f'Redisson{name}Test' for name in names.split())} ;; "
             for unit, names in REDISSON_TESTS.items()
         )
-        + f"esac; mvn -q -o -B -Dmaven.test.failure.ignore surefire:test {REDISSON_OPTIONS} -Dtest=$tests"
+        # The reports of the classes that ran remain if the time is up.
+        + "esac; timeout 1400 mvn -q -o -B -Dmaven.test.failure.ignore surefire:test"
+        + f" {REDISSON_OPTIONS} -Dtest=$tests"
         "; cp redisson/target/*-reports/TEST-*.xml $REPORT",
         read=junit,
         units=tuple(REDISSON_TESTS),
         seconds_max=1500,
-        part="objects, locks and caches with one server, on Java 17 instead of 25",
+        part="objects, locks, semaphores, limits and caches with one server, on Java 17 instead of 25",
     ),
     "spring-data-redis": Client(
         # One test runs, without a server, so that Maven has what runs tests.
