@@ -697,8 +697,8 @@ fn a_script_has_a_limit_of_bytes_and_of_arguments() {
     ] {
         assert_eq!(client.call(words).shown(), refused);
     }
-    let many = vec![&b"x"[..]; 16_381];
-    for (command, refused) in [("EVAL", ":16381"), ("EVAL_RO", ":16381")] {
+    let many = vec![&b"x"[..]; 262_141];
+    for (command, refused) in [("EVAL", ":262141"), ("EVAL_RO", ":262141")] {
         let most = [&[command.as_bytes(), body.as_bytes(), b"0"], &many[..]].concat();
         assert_eq!(client.call(&most).shown(), refused);
         let more = [&most[..], &[b"x"]].concat();

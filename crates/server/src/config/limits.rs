@@ -89,6 +89,12 @@ pub const fn entry_bytes(name: &[u8]) -> usize {
 /// Most arguments of a command that is not worked off in parts, and most keys of one of which
 /// nobody sees a part done.
 pub const COMMAND_ARGS_MAX: usize = 16_384;
+/// Most arguments of a command that runs a script or a function: each becomes a string of Lua
+/// before it begins.
+pub const SCRIPT_ARGS_MAX: usize = 262_144;
+/// Most arguments of one PSUBSCRIBE: each pattern is compiled, and entered where others look for
+/// those that match.
+pub const PSUBSCRIBE_ARGS_MAX: usize = 4_096;
 /// Most keys of a command whose client is told when one of them changes: they are entered at once,
 /// before any of them is read. MGET, EXISTS and TOUCH take more, for they enter those of each step.
 pub const TRACKED_KEYS_MAX: usize = 2_048;

@@ -435,8 +435,9 @@ pub const TABLE: &[Row] = &[
         value: SWITCH,
         default: "off",
         help: "Returns free memory to the operating system within a second, and compacts partly \
-               free memory for that. By default the server returns memory that was free for ten \
-               seconds, slowly. CONFIG SET release-memory changes it, MEMORY PURGE does it once.",
+               free memory for that. By default, without --state, memory that was free for ten \
+               seconds goes back, slowly. CONFIG SET release-memory changes it, MEMORY PURGE does \
+               it once.",
         set: |s, v| put(&mut s.release_memory, switch(v)),
         show: |s| if s.release_memory { "on" } else { "off" }.to_owned(),
     },

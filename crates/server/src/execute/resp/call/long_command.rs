@@ -11,7 +11,7 @@
 use cellar_protocol::resp::number::parse_integer;
 use cellar_protocol::resp::{Command, Reply, Verb};
 
-use crate::config::limits::COMMAND_ARGS_MAX;
+use crate::config::limits::{COMMAND_ARGS_MAX, PSUBSCRIBE_ARGS_MAX, SCRIPT_ARGS_MAX};
 use crate::execute::context::{Context, Flow, Unfinished};
 use crate::execute::resp::arguments::Arguments;
 use crate::execute::resp::call::steps::{STEP_ITEMS, TRACKED_STEP_ITEMS};
@@ -129,8 +129,9 @@ fn paces_itself(verb: Verb) -> bool {
 /// Most arguments of a command that is one step.
 fn args_max(verb: Verb) -> usize {
     match verb {
-        // Each is compiled, and entered where others look for those that match.
-        Verb::Psubscribe => STEP_ITEMS,
+        Verb::Psubscribe => PSUBSCRIBE_ARGS_MAX,
+        Verb::Eval | Verb::EvalRo | Verb::Evalsha | Verb::EvalshaRo => SCRIPT_ARGS_MAX,
+        Verb::Fcall | Verb::FcallRo => SCRIPT_ARGS_MAX,
         _ => COMMAND_ARGS_MAX,
     }
 }
