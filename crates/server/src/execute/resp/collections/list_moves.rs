@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use cellar_engine::{Handle, Key};
 use cellar_protocol::resp::Verb;
 use cellar_protocol::resp::number::parse_integer;
+use smallvec::SmallVec;
 
 use crate::execute::resp::call::notify::Class;
 use crate::execute::resp::call::{Call, DONE, Outcome};
@@ -16,6 +17,9 @@ use crate::execute::resp::failure::Failure;
 use crate::keyspace::kind;
 use cellar_values::List;
 use cellar_values::list::{Edit, Side};
+
+/// An element up to this length is moved without an allocation.
+const SHORT_ELEMENT_BYTES: usize = 256;
 
 /// Reads an end of a list.
 pub(in crate::execute::resp) fn side(word: &[u8]) -> Result<Side, Failure> {
@@ -59,29 +63,37 @@ pub(in crate::execute::resp) fn try_move(call: &mut Call<'_>) -> Result<bool, Fa
     let (from_side, to_side) = sides(call)?;
     call.as_step(|call| {
         let (from, to) = (call.key_at(1)?, call.key_at(2)?);
-        let Some(source) = source(call, from, to)? else {
-            return Ok(false);
+        let found = call.cache().get(from, |item| {
+            let is_list = item.kind == kind::LIST;
+            is_list.then(|| end_of(List::view(item.value), from_side))
+        });
+        let element = match found {
+            None => return Ok(false),
+            Some(None) => return Err(Failure::WrongType),
+            Some(Some(element)) => element,
         };
-        let list = List::view(&source);
-        let number = if from_side == Side::Left {
-            0
-        } else {
-            list.len() - 1
-        };
-        let element = list.get(number).map_or(Vec::new(), Cow::into_owned);
-        drop(source);
         if from.bytes() == to.bytes() {
             // It may be the only one: then the key stays, as does its deadline.
             rotate(call, (from_side, to_side))?;
         } else {
-            // The target first: it may have no room for the element.
+            // The target first: it may have no room for the element, or another type.
             call.push(to, to_side, &[&element], false)?;
             call.session.preparation.note_begun();
-            call.pop(from, from_side, 1)?;
+            call.drop_end(from, from_side)?;
         }
-        call.reply().bulk(&element);
+        call.reply().bulk(element);
         Ok(true)
     })
+}
+
+/// A copy of the element at an end of a list, which has one.
+fn end_of(list: List<'_>, side: Side) -> SmallVec<[u8; SHORT_ELEMENT_BYTES]> {
+    let number = match side {
+        Side::Left => 0,
+        Side::Right => list.len() - 1,
+    };
+    list.get(number)
+        .map_or(SmallVec::new(), |element| SmallVec::from_slice(&element))
 }
 
 /// Moves an element within a list.

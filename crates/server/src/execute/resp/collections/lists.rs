@@ -150,6 +150,32 @@ impl Call<'_> {
         Ok(popped)
     }
 
+    /// Removes the element at an end of a list that is there, and tells of it.
+    ///
+    /// # Errors
+    /// As [`Call::edit_list`].
+    pub(in crate::execute::resp) fn drop_end(
+        &mut self,
+        key: Key<'_>,
+        side: Side,
+    ) -> Result<(), Failure> {
+        let is_gone = self.edit_list(key, |list, scratch| {
+            let Some(list) = list else {
+                return Ok((None, Edit::Keep));
+            };
+            let kept = match side {
+                Side::Left => 1..list.len(),
+                Side::Right => 0..list.len() - 1,
+            };
+            let edit = list.keep(kept, scratch);
+            Ok((Some(edit == Edit::Remove), edit))
+        })?;
+        if let Some(is_gone) = is_gone {
+            self.notify_popped(key.bytes(), side, is_gone);
+        }
+        Ok(())
+    }
+
     /// Tells that elements went, and perhaps the list.
     pub(in crate::execute::resp) fn notify_popped(
         &mut self,
