@@ -239,6 +239,28 @@ impl<'v> Hash<'v> {
         all.filter(|(field, _)| !self.is_over(field.deadline))
     }
 
+    /// The names of the fields from a place on, each with the place behind it; the first place is
+    /// zero. Where no field has a deadline only the names are read.
+    pub fn names_from(&self, at: usize) -> impl Iterator<Item = (Cow<'_, [u8]>, usize)> {
+        let untimed = self.members.view();
+        let untimed = untimed.filter(|view| view.is_empty(Tree::Second));
+        let mut at = at;
+        std::iter::from_fn(move || {
+            let (name, next) = match &untimed {
+                Some(view) => {
+                    let (entry, next) = view.entry_at(Tree::First, at)?;
+                    (view.bytes_of(entry.text()), next)
+                }
+                None => {
+                    let (field, next) = self.iter_from(at).next()?;
+                    (field.name, next)
+                }
+            };
+            at = next;
+            Some((name, next))
+        })
+    }
+
     /// The field at a place, expired or not, and the place behind it.
     fn field_at(&self, at: usize) -> Option<(Field<'_>, usize)> {
         if let Members::Packed(packed) = &self.members {

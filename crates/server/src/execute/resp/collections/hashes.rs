@@ -103,13 +103,22 @@ pub(in crate::execute::resp) fn hgetall(call: &mut Call<'_>) -> Outcome {
     call.in_steps(move |_, output| {
         let mut reply = Reply::new(output.bytes(), proto);
         let full = reply.out.len() + STEP_BYTES;
-        for (field, next) in Hash::view(&value, now).iter_from(at) {
+        let hash = Hash::view(&value, now);
+        if verb == Verb::Hkeys {
+            for (name, next) in hash.names_from(at) {
+                reply.bulk(name);
+                at = next;
+                if reply.out.len() >= full {
+                    return Progress::More;
+                }
+            }
+            return Progress::Last;
+        }
+        for (field, next) in hash.iter_from(at) {
             if verb != Verb::Hvals {
                 reply.bulk(field.name);
             }
-            if verb != Verb::Hkeys {
-                reply.bulk(field.value);
-            }
+            reply.bulk(field.value);
             at = next;
             if reply.out.len() >= full {
                 return Progress::More;
