@@ -52,7 +52,7 @@ pub use hash::{Hash, Hashes};
 pub use list::List;
 pub use ordered::score_key;
 pub use plan::Plan;
-pub use set::{Lookups, Set, Sets, has_member_deadlines};
+pub use set::{Found, Lookups, Set, Sets, has_member_deadlines};
 pub use sorted_set::{Run, SortedSet, SortedSets};
 pub use table::Place;
 pub use view::{Spot, Tree, View, is_paged};

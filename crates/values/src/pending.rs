@@ -197,6 +197,11 @@ pub(crate) struct Pending {
 }
 
 impl Pending {
+    /// Whether there are none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.ops.is_empty()
+    }
+
     /// Whether they take more than constant time.
     pub(crate) fn is_heavy(&self) -> bool {
         self.ops.len() >= TABLE_FROM || self.added.unsigned_abs() >= TABLE_FROM

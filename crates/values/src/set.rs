@@ -122,6 +122,10 @@ impl<'v> Lookups<'v> {
     }
 }
 
+/// Where a member of a set was found.
+#[derive(Clone, Copy, Debug)]
+pub struct Found(Option<Place>);
+
 impl<'v> Set<'v> {
     /// The set in the bytes of a value, as it is at `now`. Cost: none that depends on its length.
     #[must_use]
@@ -378,6 +382,31 @@ impl<'v> Set<'v> {
             Held::Timed(hash) => _ = hash.remove(member),
         }
         true
+    }
+
+    /// Where a member is; none if it is not there. It can be removed with less work after that
+    /// ([`Set::remove_found`]).
+    #[must_use]
+    pub fn find(&self, member: &[u8]) -> Option<Found> {
+        let (is_there, place) = self.seen(member);
+        is_there.then_some(Found(place))
+    }
+
+    /// Removes a member that was found in the same set before; whether it was there. One that is
+    /// not where it was is looked up.
+    pub fn remove_found(&mut self, member: &[u8], found: Found) -> bool {
+        if let (Held::Plain(Members::Paged(view, pending)), Some(place)) = (&mut self.held, found.0)
+            && pending.is_empty()
+            && view.is_at(place, member)
+        {
+            self.is_changed = true;
+            pending.push(&Op {
+                place: Some(place),
+                ..Op::remove(member)
+            });
+            return true;
+        }
+        self.remove(member)
     }
 
     /// Takes out so many members, any as likely as the others, or all there are, and shows each.

@@ -11,7 +11,7 @@
 use crate::digest::{Hasher, hash};
 use crate::edit::{Collision, Edit, Stored};
 use crate::entry::Entry;
-use crate::page::{NONE, Page};
+use crate::page::{Kind, NONE, Page};
 use crate::view::{Spot, Tree, View};
 use cellar_engine::ValueBytes;
 
@@ -73,6 +73,19 @@ impl<'a> View<'a> {
         }
         place.end.index = node.len();
         place
+    }
+
+    /// Whether a member is where it was found, perhaps in an earlier state of the value.
+    pub(crate) fn is_at(&self, place: Place, member: &[u8]) -> bool {
+        place.found.is_some_and(|spot| {
+            spot.page < self.pages() && {
+                let node = self.page(spot.page);
+                let is_leaf = node.kind() == Kind::Leaf && node.0[1] == Tree::First as u8;
+                is_leaf
+                    && spot.index < node.len()
+                    && self.is_text(node.text(spot.index, self.form(Tree::First)), member)
+            }
+        })
     }
 
     fn leaf_of_hash(&self, hash: u64) -> Spot {

@@ -186,19 +186,19 @@ pub(in crate::execute::resp) fn smove(call: &mut Call<'_>) -> Outcome {
         let now = call.now();
         let found = call.cache().get(from, |item| {
             let is_set = item.kind == kind::SET;
-            is_set.then(|| Set::view(item.value, now).has(member))
+            is_set.then(|| Set::view(item.value, now).find(member))
         });
-        match found {
+        let found = match found {
             None => return Ok(false),
             Some(None) => return Err(Failure::WrongType),
-            Some(Some(false)) => return call.value(to, kind::SET).map(|_| false),
-            Some(Some(true)) if call.args[1] == call.args[2] => return Ok(true),
-            Some(Some(true)) => {}
-        }
+            Some(Some(None)) => return call.value(to, kind::SET).map(|_| false),
+            Some(Some(Some(_))) if call.args[1] == call.args[2] => return Ok(true),
+            Some(Some(Some(found))) => found,
+        };
         // The target first: it may have no room for the member.
         let added = call.edit::<Sets, _>(to, |set| Ok(set.add(member)))?;
         call.session.preparation.note_begun();
-        let removed = call.edit::<Sets, _>(from, |set| Ok(set.remove(member)))?;
+        let removed = call.edit::<Sets, _>(from, |set| Ok(set.remove_found(member, found)))?;
         notify_removed(call, "srem", true, removed.is_gone);
         if added.answer {
             call.notify(Class::Set, "sadd", call.args[2]);
