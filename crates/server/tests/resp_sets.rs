@@ -233,3 +233,52 @@ fn very_many_sets_are_combined() {
         assert_eq!(stored, Value::Integer(members), "{command}");
     }
 }
+
+/// The result may begin as a copy of the large set; a set whose members may have deadlines is no
+/// source of one.
+#[test]
+fn a_large_set_and_small_ones_are_stored_as_they_are_answered() {
+    let daemon = Daemon::start(&[]);
+    let mut client = Client::connect(&daemon);
+    for (members, is_timed) in [(250, false), (300, false), (20_000, false), (300, true)] {
+        client.run("FLUSHALL");
+        let names = |numbers: std::ops::Range<usize>| {
+            let names: Vec<String> = numbers.map(|number| format!("m{number}")).collect();
+            names.join(" ")
+        };
+        client.run(&format!("SADD large {}", names(0..members)));
+        if is_timed {
+            client.run("SEXPIRE large 10000 MEMBERS 1 m7");
+        }
+        client.run(&format!("SADD some {}", names(members - 20..members + 20)));
+        client.run(&format!("SADD few new m1 {}", "long".repeat(2_000)));
+        for keys in [
+            "large some few",
+            "some large few",
+            "large few",
+            "large",
+            "few large",
+        ] {
+            for (answer, store) in [("SUNION", "SUNIONSTORE"), ("SDIFF", "SDIFFSTORE")] {
+                let wanted = sorted(client.run(&format!("{answer} {keys}")));
+                let stored = client.run(&format!("{store} to {keys}"));
+                assert_eq!(
+                    stored,
+                    Value::Integer(wanted.len() as i64),
+                    "{store} {keys}"
+                );
+                let found = sorted(client.run("SMEMBERS to"));
+                assert!(found == wanted, "{store} {keys} of {members}");
+            }
+        }
+        // A copy is a set of its own.
+        client.run("SUNIONSTORE to large few");
+        client.run(&format!("SREM to {}", names(0..members)));
+        client.run("SADD large other");
+        assert_eq!(
+            client.run("SCARD large"),
+            Value::Integer(members as i64 + 1)
+        );
+        assert_eq!(client.run("SCARD to"), Value::Integer(2));
+    }
+}

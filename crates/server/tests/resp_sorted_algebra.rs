@@ -270,3 +270,56 @@ fn many_members_are_joined_in_steps_as_if_at_once() {
         EXEC => [:20000, :20000]",
     );
 }
+
+/// The result may begin as a copy of the large sorted set.
+#[test]
+fn a_large_sorted_set_and_small_ones_are_stored_as_they_are_answered() {
+    let daemon = Daemon::start(&[]);
+    let mut client = Client::connect(&daemon);
+    for members in [250, 300, 20_000] {
+        client.run("FLUSHALL");
+        let scored = |numbers: std::ops::Range<usize>, step: usize| {
+            let scored = numbers.map(|number| format!("{}.25 m{number}", number * step % 991));
+            scored.collect::<Vec<String>>().join(" ")
+        };
+        client.run(&format!("ZADD large {}", scored(0..members, 7)));
+        client.run(&format!(
+            "ZADD some {}",
+            scored(members - 20..members + 20, 3)
+        ));
+        client.run(&format!(
+            "ZADD few -inf m0 0.1 m1 -0.0 new 5 {}",
+            "long".repeat(2_000)
+        ));
+        client.run("ZADD large inf m0");
+        client.run("SADD set m2 m3 other");
+        let unions = [
+            "",
+            " WEIGHTS 1 2 3",
+            " WEIGHTS 2 1 1",
+            " AGGREGATE MIN",
+            " AGGREGATE MAX",
+        ];
+        let mut asked: Vec<(String, String)> = Vec::new();
+        for keys in [
+            "3 large some few",
+            "3 set large few",
+            "3 few some large",
+            "3 large large few",
+        ] {
+            asked.extend(unions.map(|options| ("UNION".into(), format!("{keys}{options}"))));
+            asked.push(("UNION".into(), format!("{keys} AGGREGATE COUNT")));
+            asked.push(("DIFF".into(), keys.into()));
+        }
+        for (name, request) in asked {
+            let wanted = client.run(&format!("Z{name} {request} WITHSCORES"));
+            client.run(&format!("Z{name}STORE to {request}"));
+            let found = client.run("ZRANGE to 0 -1 WITHSCORES");
+            assert!(found == wanted, "{name} {request} of {members}");
+        }
+        client.run("ZDIFFSTORE to 2 large few");
+        client.run("ZADD to 1 m5");
+        assert_ne!(client.run("ZSCORE large m5").shown(), "1");
+        assert_eq!(client.run("ZCARD large"), Value::Integer(members as i64));
+    }
+}

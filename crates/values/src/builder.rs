@@ -103,6 +103,15 @@ impl Default for SortedSetBuilder {
     }
 }
 
+impl From<SortedSet<'static>> for SortedSetBuilder {
+    fn from(set: SortedSet<'static>) -> SortedSetBuilder {
+        SortedSetBuilder {
+            set,
+            ..SortedSetBuilder::default()
+        }
+    }
+}
+
 impl SortedSetBuilder {
     /// A set whose members come by this hash first ([`SortedSetBuilder::push_hashed`]): so many, of
     /// so many bytes together.

@@ -153,6 +153,22 @@ impl<'v> Set<'v> {
         }
     }
 
+    /// Whether the bytes of a stored set can be those of another one: it is large, and its members
+    /// never had deadlines.
+    #[must_use]
+    pub fn can_be_copied(value: &[u8]) -> bool {
+        is_paged(value) && !is_timed(value)
+    }
+
+    /// A set that no key has yet, in a copy of the bytes of one that [can be copied]. Cost: none
+    /// that depends on its length.
+    ///
+    /// [can be copied]: Set::can_be_copied
+    #[must_use]
+    pub fn of_copy(value: Vec<u8>) -> Set<'static> {
+        Set::of_members(Members::Built(value))
+    }
+
     /// How many members there are.
     #[must_use]
     pub fn len(&self) -> usize {

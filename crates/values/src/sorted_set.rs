@@ -129,6 +129,17 @@ impl<'v> SortedSet<'v> {
         }
     }
 
+    /// A sorted set that no key has yet, in a copy of the bytes of a large one, for which
+    /// [`is_paged`](crate::is_paged) holds. Cost: none that depends on its length.
+    #[must_use]
+    pub fn of_copy(value: Vec<u8>) -> SortedSet<'static> {
+        SortedSet {
+            own: Deadline::NEVER,
+            is_changed: false,
+            members: Members::Built(value),
+        }
+    }
+
     /// How many members there are.
     #[must_use]
     pub fn len(&self) -> usize {

@@ -6,6 +6,7 @@ mod field_options; // what stands beside the fields whose deadlines change
 pub(super) mod hash_expiry;
 pub(super) mod hashes;
 mod gathered; // members of several collections, each once
+mod copied; // a result that differs little from one of the collections
 pub(super) mod set_algebra;
 pub(super) mod sets;
 pub(super) mod set_expiry;

@@ -115,6 +115,12 @@ impl<T> Gathered<T> {
 
     /// The members from a place on, each with the place behind it.
     pub(super) fn iter_from(&self, from: Place) -> impl Iterator<Item = (&[u8], Place)> {
+        let members = self.iter_valued(from);
+        members.map(|(member, _, behind)| (member, behind))
+    }
+
+    /// The members from a place on, each with its value and the place behind it.
+    pub(super) fn iter_valued(&self, from: Place) -> impl Iterator<Item = (&[u8], &T, Place)> {
         let parts = self.parts.iter().enumerate().skip(from.part);
         parts.flat_map(move |(number, part)| {
             let skipped = if number == from.part { from.at } else { 0 };
@@ -124,7 +130,7 @@ impl<T> Gathered<T> {
                     part: number,
                     at: at + 1,
                 };
-                (part.bytes_of(member), behind)
+                (part.bytes_of(member), &member.value, behind)
             })
         })
     }

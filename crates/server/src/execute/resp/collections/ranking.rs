@@ -10,10 +10,11 @@ use cellar_engine::{Handle, Instant, Item};
 
 use crate::config::limits::RESULT_BYTES_MAX;
 use crate::execute::resp::call::steps::Progress;
+use crate::execute::resp::collections::copied::{CHANGES, Copied};
 use crate::execute::resp::collections::gathered::{Added, Gathered, Place};
 use crate::execute::resp::failure::Failure;
 use crate::keyspace::kind;
-use cellar_values::{Set, SortedSet, SortedSetBuilder};
+use cellar_values::{Set, SortedSet, SortedSetBuilder, is_paged};
 
 /// Which members are in the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -166,6 +167,18 @@ fn compare(one: (&[u8], &f64), other: (&[u8], &f64)) -> Ordering {
     scores.then_with(|| one.0.cmp(other.0))
 }
 
+/// A copy of one source, to which members of the others are added, or from which they are taken.
+enum Changing {
+    Copying(Copied, Change),
+    Copy(Box<SortedSet<'static>>, Change, Place),
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Change {
+    Add,
+    Remove,
+}
+
 /// A result that is being made, and then shown.
 pub(in crate::execute::resp) struct Ranking {
     operation: Algebra,
@@ -178,6 +191,8 @@ pub(in crate::execute::resp) struct Ranking {
     /// The sorted set that it becomes, if it is to become one, and how far that has its members.
     making: Option<(SortedSetBuilder, Place)>,
     makes_set: bool,
+    /// The copy of one of the sources that becomes the result, if one does.
+    changing: Option<Changing>,
     sorted: usize,
     /// Of each part that has members left the lowest one: a heap, the lowest of all first.
     heads: Vec<Head>,
@@ -222,6 +237,7 @@ impl Ranking {
             gathered: Gathered::new(most),
             making: None,
             makes_set: false,
+            changing: None,
             sorted: 0,
             heads: Vec::new(),
             counts_only: false,
@@ -240,10 +256,80 @@ impl Ranking {
     /// It becomes a sorted set.
     pub(in crate::execute::resp) fn make_set(&mut self) {
         self.makes_set = true;
+        self.copy_if_similar();
+    }
+
+    /// Makes the result of a copy of one of the sources, if the others have few members beside it:
+    /// then only theirs are gathered.
+    fn copy_if_similar(&mut self) {
+        let (copied, change) = match self.operation {
+            // The last one is the longest, and its scores are joined to those of the others last.
+            Algebra::Union if self.aggregate != Aggregate::Count => {
+                (self.sources.len().saturating_sub(1), Change::Add)
+            }
+            Algebra::Difference => (0, Change::Remove),
+            _ => return,
+        };
+        let Some((Operand::Sorted(value), 1.0)) = self.sources.get(copied) else {
+            return;
+        };
+        let length = SortedSet::view(value).len();
+        let lengths = self.sources.iter().map(|(source, _)| source.view().len());
+        let others = lengths.sum::<usize>() - length;
+        if !is_paged(value) || !Copied::is_better(length, others) {
+            return;
+        }
+        if let (Operand::Sorted(value), _) = self.sources.remove(copied) {
+            self.changing = Some(Changing::Copying(Copied::of(value), change));
+            self.operation = Algebra::Union;
+            self.left = 0..self.sources.len();
+            self.gathered = Gathered::new(others);
+            self.bytes_max = usize::MAX;
+        }
+    }
+
+    /// Copies some bytes more, or changes some members of the copy.
+    fn change(&mut self) -> Progress {
+        if let Some(Changing::Copying(copied, change)) = &mut self.changing {
+            let Some(value) = copied.step() else {
+                return Progress::More;
+            };
+            let set = Box::new(SortedSet::of_copy(value));
+            self.changing = Some(Changing::Copy(set, *change, Place::default()));
+        }
+        let Some(Changing::Copy(set, change, at)) = &mut self.changing else {
+            return Progress::Last;
+        };
+        let mut changes = 0;
+        for (member, score, next) in self.gathered.iter_valued(*at) {
+            if changes == CHANGES {
+                return Progress::More;
+            }
+            match change {
+                Change::Remove => _ = set.remove(member),
+                Change::Add => {
+                    let its = set.score(member);
+                    let score = its.map_or(*score, |its| self.aggregate.join(*score, its));
+                    // What is stored has no negative zero.
+                    set.set(member, score + 0.0);
+                }
+            }
+            (*at, changes) = (next, changes + 1);
+        }
+        self.count = set.len();
+        Progress::Last
+    }
+
+    /// Whether it begins as a copy that takes several steps.
+    pub(in crate::execute::resp) fn is_large_copy(&self) -> bool {
+        matches!(&self.changing, Some(Changing::Copying(copied, _)) if copied.is_large())
     }
 
     /// The sorted set to which its members are pushed by their scores; all steps are done.
     pub(in crate::execute::resp) fn take_set(&mut self) -> SortedSetBuilder {
+        if let Some(Changing::Copy(set, ..)) = self.changing.take() {
+            return (*set).into();
+        }
         let made = self.making.take();
         made.map_or_else(SortedSetBuilder::default, |(builder, _)| builder)
     }
@@ -268,6 +354,9 @@ impl Ranking {
         }
         if self.counts_only {
             return Progress::Last;
+        }
+        if self.changing.is_some() {
+            return self.change();
         }
         if self.makes_set && self.sorted == 0 {
             let gathered = &mut self.gathered;

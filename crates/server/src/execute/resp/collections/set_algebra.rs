@@ -16,6 +16,7 @@ use crate::execute::resp::append_failure;
 use crate::execute::resp::call::notify::Class;
 use crate::execute::resp::call::steps::{Progress, STEP_BYTES, STEP_ITEMS, TRACKED_STEP_ITEMS};
 use crate::execute::resp::call::{Call, DONE, Outcome};
+use crate::execute::resp::collections::copied::{CHANGES, Copied};
 use crate::execute::resp::collections::gathered::{Added, Gathered, Place};
 use crate::execute::resp::collections::{Made, too_long};
 use crate::execute::resp::failure::Failure;
@@ -73,6 +74,7 @@ pub(in crate::execute::resp) fn store(call: &mut Call<'_>) -> Outcome {
         let mut result = Combining::of(call, verb, keys)?;
         result.makes_set = true;
         result.bytes_max = call.cache().collection_bytes_max();
+        result.copy_if_similar();
         if result.step() == Progress::More {
             return Ok(Some(result));
         }
@@ -234,6 +236,14 @@ struct Combining {
     /// Whether they become a set, and that set.
     makes_set: bool,
     making: Option<(SetBuilder, Place)>,
+    /// The copy of one of the sets that becomes the result, if one does.
+    changing: Option<Changing>,
+}
+
+/// A copy of one set, to which the members of the others are added, or from which they are taken.
+enum Changing {
+    Copying(Copied),
+    Copy(Box<Set<'static>>, Place),
 }
 
 impl Combining {
@@ -276,7 +286,37 @@ impl Combining {
             counts_only: false,
             makes_set: false,
             making: None,
+            changing: None,
         })
+    }
+
+    /// Makes the result of a copy of one of the sets, if the others have few members beside it:
+    /// then only theirs are gathered.
+    fn copy_if_similar(&mut self) {
+        let length = |set: &Option<Handle>| {
+            let set = set.as_ref().map(|value| Set::view(value, self.now));
+            set.map_or(0, |set| set.len())
+        };
+        let lengths: Vec<usize> = self.sets.iter().map(length).collect();
+        let copied = match self.verb {
+            Verb::Sunion => (0..lengths.len()).max_by_key(|&index| lengths[index]),
+            Verb::Sdiff => Some(0),
+            _ => None,
+        };
+        let Some(copied) = copied else {
+            return;
+        };
+        let others = lengths.iter().sum::<usize>() - lengths[copied];
+        if !Copied::is_better(lengths[copied], others) {
+            return;
+        }
+        if let Some(value) = self.sets[copied].take_if(|value| Set::can_be_copied(value)) {
+            self.changing = Some(Changing::Copying(Copied::of(value)));
+            self.sources = 0..self.sets.len();
+            self.others = Vec::new();
+            self.gathered = Gathered::new(others);
+            self.bytes_max = usize::MAX;
+        }
     }
 
     /// Whether the members found so far are more than there may be.
@@ -286,6 +326,9 @@ impl Combining {
 
     /// The set that it has come to.
     fn made(self) -> Made {
+        if let Some(Changing::Copy(set, _)) = self.changing {
+            return Made::of(*set, self.count);
+        }
         let (builder, _) = self.making.unwrap_or_else(|| begin_set(&self.gathered));
         Made::of(builder.finish(), self.count)
     }
@@ -300,6 +343,9 @@ impl Combining {
                 return Progress::Last;
             }
         }
+        if self.changing.is_some() {
+            return self.change();
+        }
         let gathered = &mut self.gathered;
         let (builder, next) = self.making.get_or_insert_with(|| begin_set(gathered));
         if builder.is_packed() {
@@ -310,6 +356,33 @@ impl Combining {
         gathered.show_by_hash(next, STEP_ITEMS, |member, (), hash| {
             builder.push(member, hash)
         })
+    }
+
+    /// Copies some bytes more, or changes some members of the copy.
+    fn change(&mut self) -> Progress {
+        if let Some(Changing::Copying(copied)) = &mut self.changing {
+            let Some(value) = copied.step() else {
+                return Progress::More;
+            };
+            let set = Box::new(Set::of_copy(value));
+            self.changing = Some(Changing::Copy(set, Place::default()));
+        }
+        let Some(Changing::Copy(set, at)) = &mut self.changing else {
+            return Progress::Last;
+        };
+        let mut changes = 0;
+        for (member, next) in self.gathered.iter_from(*at) {
+            if changes == CHANGES {
+                return Progress::More;
+            }
+            match self.verb {
+                Verb::Sunion => set.add(member),
+                _ => set.remove(member),
+            };
+            (*at, changes) = (next, changes + 1);
+        }
+        self.count = set.len();
+        Progress::Last
     }
 
     /// Looks at some members more.

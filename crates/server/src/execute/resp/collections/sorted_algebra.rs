@@ -179,6 +179,10 @@ impl Supply for Ranking {
         self.count
     }
 
+    fn is_large(&self) -> bool {
+        self.is_large_copy()
+    }
+
     fn begin(&mut self) -> SortedSetBuilder {
         self.take_set()
     }

@@ -20,6 +20,11 @@ pub(in crate::execute::resp) trait Supply: Send + 'static {
     /// How many members there are, once that is done.
     fn count(&self) -> usize;
 
+    /// Whether the first event-loop iteration is to do one step alone.
+    fn is_large(&self) -> bool {
+        false
+    }
+
     /// The set that its members are added to, once that is done.
     fn begin(&mut self) -> SortedSetBuilder {
         SortedSetBuilder::default()
@@ -85,7 +90,7 @@ pub(in crate::execute::resp) fn store<S: Supply>(
         };
         let stopwatch = Stopwatch::start();
         while storing.step() == Progress::More {
-            if stopwatch.us() >= FIRST_TURN_US {
+            if stopwatch.us() >= FIRST_TURN_US || storing.source.is_large() {
                 return Ok(Some(storing));
             }
         }
