@@ -674,3 +674,35 @@ fn a_partition_of_which_nothing_leaves_holds_more_documents() {
     }
     assert!(counts[1] >= 2 * counts[0], "{counts:?}");
 }
+
+#[test]
+fn values_are_compressed_in_the_spaces_that_are_asked_for() {
+    let timed = cache();
+    timed.cache.set_compress(true);
+    let mut random = Random::from_seed(9);
+    let options = SetOptions::default();
+    let mut fill = |space: u32| {
+        for number in 0..4_000 {
+            let (key, value) = (format!("doc:{number}"), document(&mut random, number, 0));
+            let key = timed.cache.key_in(Space(space), key.as_bytes()).unwrap();
+            timed.cache.set(key, &value, &options).unwrap();
+        }
+    };
+    fill(0);
+    fill(3);
+    let spaces = |timed: &Timed| {
+        let families = timed.cache.families().into_iter();
+        let packed = families.filter(|family| family.is_packed);
+        packed.map(|family| family.space.0).collect::<Vec<u32>>()
+    };
+    (0..STEPS).for_each(|_| _ = timed.cache.train_in(|space| space == Space(3)));
+    assert_eq!(spaces(&timed), [3]);
+    timed.cache.train_in(|space| space == Space(0));
+    assert!(spaces(&timed).is_empty());
+    train(&timed, 2);
+    (0..STEPS).for_each(|_| _ = timed.cache.train());
+    let mut both = spaces(&timed);
+    both.sort_unstable();
+    assert_eq!(both, [0, 3]);
+    timed.cache.audit().unwrap();
+}

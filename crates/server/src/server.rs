@@ -503,7 +503,7 @@ fn make_cache(
         cellar_engine::Error::State(why) => Error::State(why),
         error => Error::Memory(error.to_string()),
     })?;
-    cache.set_compress(settings.compress);
+    cache.set_compress(settings.compress.is_on());
     let longest = cache.value_bytes_max();
     if settings
         .max_value_bytes

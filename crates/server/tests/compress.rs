@@ -180,7 +180,45 @@ fn compression_is_off_unless_it_is_asked_for() {
         client.run("CONFIG GET compress"),
         bulks(&["compress", "auto"])
     );
-    let wrong = "ERR CONFIG SET failed (possibly related to argument 'compress') - argument must \
-                 be 'auto' or 'off'";
+    let wrong = "ERR CONFIG SET failed (possibly related to argument 'compress') - \"yes\" is \
+                 neither auto nor off nor numbers of databases like 0,3";
     assert_eq!(client.run("CONFIG SET compress yes"), error(wrong));
+}
+
+#[test]
+fn values_are_compressed_in_the_databases_that_are_named() {
+    let daemon = Daemon::start(&["--memory", "16MiB", "--compress", "1"]);
+    let mut client = Client::connect(&daemon);
+    let mut fill = |database: u32| {
+        client.run(&format!("SELECT {database}"));
+        for number in 0..KEYS / 2 {
+            let (key, value) = (format!("doc{database}:{number}"), document(number));
+            let stored = client.call(&[b"SET", key.as_bytes(), value.as_bytes()]);
+            assert_eq!(stored, ok());
+        }
+    };
+    fill(0);
+    fill(1);
+    daemon.advance_until("a dictionary is there", STEP, || {
+        daemon.stat("dictionaries") == 1
+    });
+    daemon.advance_until("values are compressed", STEP, || {
+        daemon.stat("values_compressed") > 1_000
+    });
+    assert_eq!(daemon.stat("dictionaries"), 1);
+    let mut client = Client::connect(&daemon);
+    let is_smaller = |client: &mut Client, database: u32| {
+        client.run(&format!("SELECT {database}"));
+        (0..KEYS / 2).any(|number| {
+            let usage = client.run(&format!("MEMORY USAGE doc{database}:{number}"));
+            matches!(usage, Value::Integer(bytes) if (bytes as usize) < document(number).len())
+        })
+    };
+    assert!(!is_smaller(&mut client, 0) && is_smaller(&mut client, 1));
+    client.check(
+        "CONFIG GET compress => [compress, 1]
+        CONFIG SET compress 99 => -ERR CONFIG SET failed (possibly related to argument 'compress') - database 99 does not exist; --databases is 16
+        CONFIG SET compress 2,0,2 => +OK
+        CONFIG GET compress => [compress, 0,2]",
+    );
 }

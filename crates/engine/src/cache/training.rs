@@ -224,8 +224,14 @@ impl Cache {
     /// while more is waiting. Holds a shard's lock for a look at 512 items; a step that makes a
     /// dictionary takes some 30 ms without any lock.
     pub fn train(&self) -> bool {
+        self.train_in(|_| true)
+    }
+
+    /// The same, if values are to be compressed in some spaces alone: those for which this is true.
+    /// Families in others lose their dictionaries for new values.
+    pub fn train_in(&self, is_compressed: impl Fn(Space) -> bool) -> bool {
         let before_ns = thread_cpu_ns();
-        let is_waiting = self.train_step();
+        let is_waiting = self.train_step(&is_compressed);
         let spent_ns = thread_cpu_ns() - before_ns;
         // Relaxed: a figure to look at.
         self.training
@@ -234,7 +240,7 @@ impl Cache {
         is_waiting
     }
 
-    fn train_step(&self) -> bool {
+    fn train_step(&self, is_compressed: &dyn Fn(Space) -> bool) -> bool {
         let mut state = self.training.lock();
         let now = self.now();
         if self.is_handed_over() {
@@ -248,19 +254,22 @@ impl Cache {
             self.publish(&mut state);
             return false;
         }
+        state.leave_others(is_compressed);
         let is_waiting = match state.gathering.take() {
             Some(gathering) => self.go_on_gathering(&mut state, gathering, now),
-            None => self.scan(&mut state, now),
+            None => self.scan(&mut state, is_compressed, now),
         };
         self.publish(&mut state);
         is_waiting
     }
 
     /// Looks at some values; chooses a family when enough were seen. Whether to go on at once.
-    fn scan(&self, state: &mut State, now: Instant) -> bool {
+    fn scan(&self, state: &mut State, is_compressed: &dyn Fn(Space) -> bool, now: Instant) -> bool {
         let mut scan = std::mem::take(&mut state.scan);
         self.look(state, |space, prefix, family, value| {
-            scan.note(space, prefix, family, value.len());
+            if is_compressed(space) {
+                scan.note(space, prefix, family, value.len());
+            }
             0
         });
         scan.steps += 1;
@@ -531,6 +540,17 @@ impl State {
         self.scan = FamilyScan::default();
         self.is_changed |= self.active() != 0;
         self.families.clear();
+    }
+
+    /// Compresses no family any more whose space is none of these.
+    fn leave_others(&mut self, is_compressed: &dyn Fn(Space) -> bool) {
+        let before = self.active();
+        self.families
+            .retain(|_, family| is_compressed(family.space));
+        self.is_changed |= self.active() != before;
+        let families = &self.families;
+        self.gathering
+            .take_if(|gathering| !families.contains_key(&gathering.family));
     }
 
     pub(super) fn codecs(&self) -> Codecs {

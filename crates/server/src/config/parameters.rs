@@ -16,6 +16,7 @@ use cellar_protocol::resp::number::parse_integer;
 
 use crate::config::limits::COMMAND_LOG_ENTRIES_MAX;
 use crate::config::settings::address::Address;
+use crate::config::settings::compressed_databases::CompressedDatabases;
 use crate::config::settings::default_ttl::DefaultTtl;
 use crate::config::settings::letters;
 use crate::config::settings::{EXPIRE_EFFORT_MAX, Settings, least_memory_bytes};
@@ -45,7 +46,7 @@ enum Form {
     Events,
     /// What items live that are stored without a time to live.
     DefaultTtl,
-    /// `auto` or `off`: whether values are compressed.
+    /// `auto`, `off` or databases: whose values are compressed.
     Compress,
 }
 
@@ -352,7 +353,9 @@ impl Parameters {
                     settings.expire_effort = value.parse().unwrap_or(EXPIRE_EFFORT_MAX);
                 }
                 "release-memory" => settings.release_memory = value == "yes",
-                "compress" => settings.compress = value == "auto",
+                "compress" => {
+                    settings.compress = CompressedDatabases::parse(value).unwrap_or_default();
+                }
                 "maxmemory" => {
                     settings.memory_bytes = value.parse().unwrap_or(settings.memory_bytes);
                 }
@@ -455,7 +458,7 @@ pub fn of_settings(name: &str, settings: &Settings) -> String {
         "io-threads" => settings.threads.to_string(),
         "active-expire-effort" => settings.expire_effort.to_string(),
         "release-memory" => yes_or_no(settings.release_memory),
-        "compress" => if settings.compress { "auto" } else { "off" }.to_owned(),
+        "compress" => settings.compress.to_string(),
         "default-ttl" => settings.default_ttl.to_string(),
         "noeviction-databases" | "keep" => settings.keep.to_string(),
         _ => String::new(),
@@ -477,8 +480,6 @@ impl Form {
             Form::Unused => Err("Cellar does not implement this parameter"),
             Form::Switch if ["yes", "no"].contains(&text) => Ok(()),
             Form::Switch => Err("argument must be 'yes' or 'no'"),
-            Form::Compress if ["auto", "off"].contains(&text) => Ok(()),
-            Form::Compress => Err("argument must be 'auto' or 'off'"),
             Form::Number(least, most) => {
                 return number(text, least, most);
             }
@@ -486,6 +487,7 @@ impl Form {
             Form::Policy => return policy(text),
             Form::Events => return events(text),
             Form::DefaultTtl => return default_ttl(text, databases),
+            Form::Compress => return compress(text, databases),
         };
         is_right.map(|()| text.to_owned()).map_err(Cow::Borrowed)
     }
@@ -554,6 +556,12 @@ fn default_ttl(text: &str, databases: usize) -> Result<String, Cow<'static, str>
     let ttl = DefaultTtl::parse(text)?;
     ttl.check(databases)?;
     Ok(ttl.to_string())
+}
+
+fn compress(text: &str, databases: usize) -> Result<String, Cow<'static, str>> {
+    let compressed = CompressedDatabases::parse(text)?;
+    compressed.check(databases)?;
+    Ok(compressed.to_string())
 }
 
 /// Classes of events in the order in which Redis shows them.
@@ -628,6 +636,7 @@ mod tests {
         check(Form::Unused, "OLD", Some("old"));
         check(Form::Unused, "new", None);
         check(Form::Compress, "auto", Some("auto"));
+        check(Form::Compress, "1,0", Some("0,1"));
         check(Form::Compress, "on", None);
         check(Form::Switch, "on", None);
         check(Form::Switch, "no", Some("no"));

@@ -14,6 +14,7 @@ pub mod letters;
 pub mod hosts;
 pub mod collector; // where figures are sent, as an operator writes it
 pub mod default_ttl; // how --default-ttl is written
+pub mod compressed_databases; // how --compress is written
 pub mod keep; // how --noeviction-databases is written
 mod secret; // how a password or token is written
 mod values; // how the other values are written
@@ -36,6 +37,7 @@ use tracing::level_filters::LevelFilter;
 use self::address::Address;
 use self::announced::Announced;
 use self::collector::Collector;
+use self::compressed_databases::CompressedDatabases;
 use self::default_ttl::DefaultTtl;
 use self::hosts::Hosts;
 use self::keep::Keep;
@@ -152,8 +154,8 @@ pub struct Settings {
     pub otlp_interval_ms: u64,
     /// Whether memory that holds nothing live goes back to the system.
     pub release_memory: bool,
-    /// Whether values that look alike are compressed.
-    pub compress: bool,
+    /// The databases in which values that look alike are compressed.
+    pub compress: CompressedDatabases,
     /// How hard background maintenance looks for what is overdue, 1 to 10.
     pub expire_effort: u8,
     /// How long items live that are stored without a time to live.
@@ -217,6 +219,8 @@ impl Settings {
         };
         let ttl = self.default_ttl.check(self.databases);
         ttl.map_err(fail("default-ttl"))?;
+        let compress = self.compress.check(self.databases);
+        compress.map_err(fail("compress"))?;
         let keep = self.keep.check(self.databases, self.memory_bytes);
         keep.map_err(fail("noeviction-databases"))?;
         match self.contradiction() {
@@ -418,7 +422,7 @@ impl Default for Settings {
             otlp: None,
             otlp_interval_ms: 60_000,
             release_memory: false,
-            compress: false,
+            compress: CompressedDatabases::Off,
             expire_effort: 1,
             default_ttl: DefaultTtl::default(),
             lease_ms: 30_000,

@@ -8,6 +8,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::config::settings::compressed_databases::CompressedDatabases;
 use crate::state::State;
 use crate::system::clock::Stopwatch;
 use crate::system::ticker::Ticker;
@@ -35,7 +36,14 @@ pub(crate) fn start(state: Arc<State>) -> io::Result<Ticker> {
             let prefixes = all.iter().flat_map(|user| user.prefixes.iter().cloned());
             state.cache.set_private_prefixes(prefixes);
         }
-        if !state.cache.train() {
+        let compressed = state.parameters.value("compress");
+        // The parameter has checked the text.
+        let compressed = CompressedDatabases::parse(&compressed).unwrap_or_default();
+        let is_compressed = |space| {
+            let database = state.databases.database_of(space);
+            database.is_some_and(|database| compressed.includes(database))
+        };
+        if !state.cache.train_in(is_compressed) {
             return PAUSE;
         }
         let took = Duration::from_nanos(stopwatch.ns());

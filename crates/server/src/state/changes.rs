@@ -76,7 +76,7 @@ fn take_effect(name: &str, value: &str, state: &State) {
             state.idle_timeout_s.store(seconds, Ordering::Relaxed);
         }
         "release-memory" => state.cache.set_release_memory(value == "yes"),
-        "compress" => state.cache.set_compress(value == "auto"),
+        "compress" => state.cache.set_compress(value != "off"),
         "notify-keyspace-events" => {
             // The parameter has checked the letters.
             let _ = state.observer.set_events(value);

@@ -8,14 +8,15 @@ use std::path::PathBuf;
 
 use super::address::Address;
 use super::collector::{Collector, interval};
+use super::compressed_databases::CompressedDatabases;
 use super::default_ttl::DefaultTtl;
 use super::hosts::Hosts;
 use super::keep::Keep;
 use super::secret::{password, show_secret, token};
 use super::units::{parse_duration_ms, parse_size, show_duration_ms, show_size};
 use super::values::{
-    automatic, client_memory, effort, level, log_format, mode, non_zero_duration, number, path,
-    paths, show_path, show_paths, switch, value_limit,
+    client_memory, effort, level, log_format, mode, non_zero_duration, number, path, paths,
+    show_path, show_paths, switch, value_limit,
 };
 use super::{CONNECTIONS_MAX, DATABASES_MAX, LogFormat, SWITCH, THREADS_MAX, letters};
 
@@ -444,16 +445,16 @@ pub const TABLE: &[Row] = &[
     Row {
         name: "compress",
         parameter: Some("compress"),
-        value: "auto|off",
+        value: "auto|off|DATABASES",
         default: "off",
         help: "Compresses values of 128 B to 16 KiB that look alike, so that more items fit into \
-               --memory. A store writes its value plain; the server compresses it when it moves \
+               --memory: auto in all databases, a list such as 0,3 in these. A store writes its value plain; the server compresses it when it moves \
                the item, or before a full cache evicts. Keys with the same database and the same \
                text before the first : or / share a dictionary, which the server trains. Values \
                that are read often, and those that do not compress, stay plain. \
                CONFIG SET compress changes it.",
-        set: |s, v| put(&mut s.compress, automatic(v)),
-        show: |s| if s.compress { "auto" } else { "off" }.to_owned(),
+        set: |s, v| put(&mut s.compress, CompressedDatabases::parse(v)),
+        show: |s| s.compress.to_string(),
     },
     Row {
         name: "expire-effort",

@@ -103,15 +103,6 @@ pub(super) fn effort(text: &str) -> Result<u8, String> {
     Ok(effort as u8)
 }
 
-/// `auto` or `off`.
-pub(super) fn automatic(text: &str) -> Result<bool, String> {
-    match text {
-        "auto" => Ok(true),
-        "off" => Ok(false),
-        _ => Err(format!("{text:?} is neither auto nor off")),
-    }
-}
-
 /// `on` or `off`.
 pub(super) fn switch(text: &str) -> Result<bool, String> {
     match text {
