@@ -105,13 +105,18 @@ impl CompressionArgs {
         }
         // In turns, so that the machine is the same for all.
         for _ in 0..self.rounds {
+            // At half of the rate that the first server reaches.
+            let mut every_ns = None;
             for side in &mut sides {
-                side.round(self.requests / self.rounds)?;
+                let batch_ns = side.round(self.requests / self.rounds)?;
+                let every_ns = *every_ns.get_or_insert(2 * batch_ns);
+                side.paced_round(self.requests / self.rounds * DEEPER_MAX, every_ns)?;
             }
         }
         for (row, side) in rows.iter_mut().zip(sides) {
             let loads: Vec<Value> = side.found.iter().map(Findings::summary).collect();
             row["loads"] = loads.into();
+            row["paced_p999_us"] = json!(side.paced.quantile_ms(0.999).map(|ms| ms * 1e3));
             row["load_rss_bytes"] = side.server.rss_bytes()?.into();
         }
         Ok(rows)
@@ -122,13 +127,14 @@ impl CompressionArgs {
         let server = recipe.start(self.cpus.serving(self.memory_mib))?;
         let mut load = Load::on(&server, family, self.keys(family, self.loaded))?;
         for _ in 0..PARTS {
-            load.run(WARMING * self.requests / PARTS, DEPTH)?;
+            load.run(WARMING * self.requests / PARTS, DEPTH, None)?;
             server.rest(now_ns() + REST_S_MAX * NS_PER_S)?;
         }
         Ok(Side {
             server,
             load,
             found: DEPTHS.map(Findings::at),
+            paced: Latencies::new(),
         })
     }
 
@@ -198,15 +204,20 @@ struct Side<'f> {
     server: Server,
     load: Load<'f>,
     found: [Findings; DEPTHS.len()],
+    /// Latencies of batches that begin at fixed times.
+    paced: Latencies,
 }
 
 impl Side<'_> {
-    /// So many requests at depth 1, and more at others, which take less time.
-    fn round(&mut self, requests: u64) -> Result<(), Error> {
+    /// So many requests at depth 1, and more at others, which take less time. The mean nanoseconds
+    /// of a batch at the greatest depth.
+    fn round(&mut self, requests: u64) -> Result<u64, Error> {
+        let mut batch_ns = 0;
         for findings in &mut self.found {
             let requests = requests * (findings.depth as u64).min(DEEPER_MAX);
-            let cpu_ns = self.server.cpu_ns()?;
-            let found = self.load.run(requests, findings.depth)?;
+            let (cpu_ns, started_ns) = (self.server.cpu_ns()?, now_ns());
+            let found = self.load.run(requests, findings.depth, None)?;
+            batch_ns = (now_ns() - started_ns) / requests.div_ceil(findings.depth as u64);
             let cpu_ns = self.server.cpu_ns()? - cpu_ns;
             let asked = requests + found.misses;
             findings.cpu_us.push(cpu_ns as f64 / 1e3 / asked as f64);
@@ -214,6 +225,13 @@ impl Side<'_> {
             findings.misses += found.misses;
             findings.latencies.merge(&found.latencies);
         }
+        Ok(batch_ns)
+    }
+
+    /// So many requests in batches of the greatest depth, one in so many nanoseconds.
+    fn paced_round(&mut self, requests: u64, every_ns: u64) -> Result<(), Error> {
+        let found = self.load.run(requests, DEPTH, Some(every_ns))?;
+        self.paced.merge(&found.latencies);
         Ok(())
     }
 }
@@ -276,28 +294,39 @@ impl<'f> Load<'f> {
         })
     }
 
-    /// So many gets, `depth` at a time.
-    fn run(&mut self, requests: u64, depth: usize) -> Result<Found, Error> {
+    /// So many gets, `depth` at a time: one batch after the other, or one in so many nanoseconds.
+    /// Then its latency counts from the time at which it was to begin.
+    fn run(&mut self, requests: u64, depth: usize, every_ns: Option<u64>) -> Result<Found, Error> {
         let mut found = Found {
             misses: 0,
             latencies: Latencies::new(),
         };
         let (mut numbers, mut missed) = (Vec::new(), Vec::new());
+        let mut due_ns = now_ns();
         for _ in 0..requests.div_ceil(depth as u64) {
+            if let Some(every_ns) = every_ns {
+                due_ns += every_ns;
+                while now_ns() < due_ns {
+                    std::hint::spin_loop();
+                }
+            }
             numbers.clear();
             for _ in 0..depth {
                 let number = self.scatter.place(self.picker.pick(&mut self.random));
                 numbers.push(number);
                 self.client.get(&self.family.key(number));
             }
-            let (mut asked, started_ns) = (numbers.iter(), now_ns());
+            if every_ns.is_none() {
+                due_ns = now_ns();
+            }
+            let mut asked = numbers.iter();
             self.client.exchange(|_, value| {
                 if let (Some(&number), None) = (asked.next(), value) {
                     missed.push(number);
                 }
                 Ok(())
             })?;
-            found.latencies.record(now_ns() - started_ns);
+            found.latencies.record(now_ns() - due_ns);
             found.misses += missed.len() as u64;
             for number in missed.drain(..) {
                 let value = self.family.value(number);
