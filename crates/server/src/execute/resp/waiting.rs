@@ -1,10 +1,11 @@
 //! Waiting: commands that take something from the first of several keys that has some, or wait
 //! until one has.
 //!
-//! Source: redis.io/docs/latest/commands/blpop and its neighbours. Who is served when: serve.rs.
+//! Source: redis.io/docs/latest/commands/blpop and its neighbours. serve.rs defines the order in
+//! which waiting clients are served.
 //! Why: docs/decisions/0046. Tests: tests/resp_waits.rs.
 
-pub(super) mod serve; // who waits is served by whoever has stored something
+pub(super) mod serve; // stores serve waiting clients
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -49,7 +50,7 @@ enum Aim {
 /// What a command asks for.
 #[derive(Clone, Debug)]
 struct Errand {
-    /// Where the keys stand among its arguments.
+    /// The positions of the keys among its arguments.
     keys: Range<usize>,
     aim: Aim,
     /// How long it waits; none for ever.
@@ -156,14 +157,14 @@ impl Errand {
 
 /// Takes an element from an end of a list, and answers it with the key; whether there was one.
 fn pop_element(call: &mut Call<'_>, place: usize, side: Side) -> Result<bool, Failure> {
-    let Some(popped) = call.pop(call.key_at(place)?, side, 1)? else {
+    let Some(element) = call.pop_one(call.key_at(place)?, side)? else {
         return Ok(false);
     };
     let name = call.args[place];
     let mut reply = call.reply();
     reply.array(2);
     reply.bulk(name);
-    reply.bulk(popped.elements.get(0));
+    reply.bulk(element);
     Ok(true)
 }
 

@@ -8,18 +8,14 @@ use std::borrow::Cow;
 use cellar_engine::{Handle, Key};
 use cellar_protocol::resp::Verb;
 use cellar_protocol::resp::number::parse_integer;
-use smallvec::SmallVec;
 
 use crate::execute::resp::call::notify::Class;
 use crate::execute::resp::call::{Call, DONE, Outcome};
-use crate::execute::resp::collections::lists::{self, push_event};
+use crate::execute::resp::collections::lists::{self, element_at, push_event};
 use crate::execute::resp::failure::Failure;
 use crate::keyspace::kind;
 use cellar_values::List;
 use cellar_values::list::{Edit, Side};
-
-/// An element up to this length is moved without an allocation.
-const SHORT_ELEMENT_BYTES: usize = 256;
 
 /// Reads an end of a list.
 pub(in crate::execute::resp) fn side(word: &[u8]) -> Result<Side, Failure> {
@@ -65,7 +61,7 @@ pub(in crate::execute::resp) fn try_move(call: &mut Call<'_>) -> Result<bool, Fa
         let (from, to) = (call.key_at(1)?, call.key_at(2)?);
         let found = call.cache().get(from, |item| {
             let is_list = item.kind == kind::LIST;
-            is_list.then(|| end_of(List::view(item.value), from_side))
+            is_list.then(|| element_at(List::view(item.value), from_side))
         });
         let element = match found {
             None => return Ok(false),
@@ -79,21 +75,11 @@ pub(in crate::execute::resp) fn try_move(call: &mut Call<'_>) -> Result<bool, Fa
             // The target first: it may have no room for the element, or another type.
             call.push(to, to_side, &[&element], false)?;
             call.session.preparation.note_begun();
-            call.drop_end(from, from_side)?;
+            call.pop_one(from, from_side)?;
         }
         call.reply().bulk(element);
         Ok(true)
     })
-}
-
-/// A copy of the element at an end of a list, which has one.
-fn end_of(list: List<'_>, side: Side) -> SmallVec<[u8; SHORT_ELEMENT_BYTES]> {
-    let number = match side {
-        Side::Left => 0,
-        Side::Right => list.len() - 1,
-    };
-    list.get(number)
-        .map_or(SmallVec::new(), |element| SmallVec::from_slice(&element))
 }
 
 /// Moves an element within a list.
@@ -194,7 +180,7 @@ pub(in crate::execute::resp) fn try_move_several(
             Side::Left => 0,
             Side::Right => list.len() - count,
         };
-        // As they stand in the source, which is how they will stand in the target.
+        // In the order of the source, which the target keeps.
         let elements = list.iter().skip(first).take(count);
         let mut moved: Vec<Vec<u8>> = elements.map(Cow::into_owned).collect();
         drop(source);
@@ -202,7 +188,7 @@ pub(in crate::execute::resp) fn try_move_several(
             moved.reverse();
         }
         if !stays {
-            // Each goes to the end, so the one that ends up there is the last.
+            // LPUSH reverses its arguments.
             let mut pushed: Vec<&[u8]> = moved.iter().map(Vec::as_slice).collect();
             if to_side == Side::Left {
                 pushed.reverse();
@@ -237,7 +223,7 @@ pub(in crate::execute::resp) struct Several {
     pub(in crate::execute::resp) count: usize,
 }
 
-/// Reads the number of keys at an argument, and what stands behind the keys.
+/// Reads the number of keys at an argument, and the options after the keys.
 ///
 /// # Errors
 /// As Redis.

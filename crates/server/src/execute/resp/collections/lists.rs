@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use cellar_engine::{Change, Key};
 use cellar_protocol::resp::number::parse_integer;
 use cellar_protocol::resp::{Reply, Verb};
+use smallvec::SmallVec;
 
 use crate::execute::resp::arguments::Arguments;
 use crate::execute::resp::call::notify::Class;
@@ -36,6 +37,19 @@ pub(in crate::execute::resp) fn pop_event(side: Side) -> &'static str {
         Side::Left => "lpop",
         Side::Right => "rpop",
     }
+}
+
+/// A copy of an element, without an allocation if it is short.
+pub(in crate::execute::resp) type ShortElement = SmallVec<[u8; 256]>;
+
+/// A copy of the element at an end of a list, which has one.
+pub(in crate::execute::resp) fn element_at(list: List<'_>, side: Side) -> ShortElement {
+    let number = match side {
+        Side::Left => 0,
+        Side::Right => list.len() - 1,
+    };
+    list.get(number)
+        .map_or(SmallVec::new(), |element| SmallVec::from_slice(&element))
 }
 
 /// What was taken from a list.
@@ -150,16 +164,16 @@ impl Call<'_> {
         Ok(popped)
     }
 
-    /// Removes the element at an end of a list that is there, and tells of it.
+    /// Takes the element from an end of a list, and tells of it; none if there is no list.
     ///
     /// # Errors
     /// As [`Call::edit_list`].
-    pub(in crate::execute::resp) fn drop_end(
+    pub(in crate::execute::resp) fn pop_one(
         &mut self,
         key: Key<'_>,
         side: Side,
-    ) -> Result<(), Failure> {
-        let is_gone = self.edit_list(key, |list, scratch| {
+    ) -> Result<Option<ShortElement>, Failure> {
+        let popped = self.edit_list(key, |list, scratch| {
             let Some(list) = list else {
                 return Ok((None, Edit::Keep));
             };
@@ -167,13 +181,14 @@ impl Call<'_> {
                 Side::Left => 1..list.len(),
                 Side::Right => 0..list.len() - 1,
             };
+            let element = element_at(list, side);
             let edit = list.keep(kept, scratch);
-            Ok((Some(edit == Edit::Remove), edit))
+            Ok((Some((element, edit == Edit::Remove)), edit))
         })?;
-        if let Some(is_gone) = is_gone {
+        Ok(popped.map(|(element, is_gone)| {
             self.notify_popped(key.bytes(), side, is_gone);
-        }
-        Ok(())
+            element
+        }))
     }
 
     /// Tells that elements went, and perhaps the list.
@@ -216,18 +231,20 @@ pub(in crate::execute::resp) fn pop(call: &mut Call<'_>) -> Outcome {
         _ => return Err(crate::execute::resp::wrong_arity(call.command, call.args)),
     };
     let key = call.first_key()?;
-    let popped = call.pop(key, side, count.unwrap_or(1))?;
-    let mut reply = call.reply();
-    match (popped, count) {
-        (None, None) => reply.null(),
-        (None, Some(_)) => reply.null_array(),
-        (Some(popped), None) => reply.bulk(popped.elements.get(0)),
-        (Some(popped), Some(_)) => {
-            reply.array(popped.elements.len());
-            return answer_elements(call, popped.elements);
+    let Some(count) = count else {
+        let popped = call.pop_one(key, side)?;
+        match popped {
+            Some(element) => call.reply().bulk(element),
+            None => call.reply().null(),
         }
-    }
-    DONE
+        return DONE;
+    };
+    let Some(popped) = call.pop(key, side, count)? else {
+        call.reply().null_array();
+        return DONE;
+    };
+    call.reply().array(popped.elements.len());
+    answer_elements(call, popped.elements)
 }
 
 /// Answers elements that were taken out.
