@@ -73,7 +73,7 @@ pub(crate) fn start(
     let told = Arc::clone(&state);
     let mut full = FullState::default();
     let mut since_release = Stopwatch::start();
-    let ticker = Ticker::start("cellar-upkeep", Duration::ZERO, move || {
+    let ticker = Ticker::start("cellar-maint", Duration::ZERO, move || {
         clock.refresh();
         if old.take_if(|old| is_over(old)).is_some() {
             state.cache.release_read_before();
