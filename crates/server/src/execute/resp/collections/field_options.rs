@@ -1,4 +1,4 @@
-//! Field options: what stands beside the fields or members of commands that change their deadlines.
+//! Field options: the options of commands that change deadlines of fields or members.
 //!
 //! FIELDS or MEMBERS, its number and the fields are one block, which may stand before the options,
 //! behind them or between them. As in Valkey an option may be said again: the last operand counts.
@@ -24,7 +24,7 @@ pub(super) enum Parts {
 }
 
 impl Parts {
-    /// Those of a command.
+    /// The options of a command.
     pub(super) fn of(verb: Verb) -> Parts {
         use Verb::{
             Saddex, Sexpire, Sexpireat, Sexpiretime, Spersist, Spexpire, Spexpireat, Spexpiretime,
@@ -221,7 +221,7 @@ pub(super) enum Time {
     Word,
 }
 
-/// Whether something is to be missing or there before.
+/// Whether a key or field has to exist, or must not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Presence {
     #[default]

@@ -1,7 +1,7 @@
-//! Gathered: members that a command finds in several collections, each of them once.
+//! Gathered: the distinct members that a command finds in several collections.
 //!
-//! Members lie in parts by their hash, the lower hashes first, so that no table takes long to grow
-//! and no part long to sort. The hash is that of the set or sorted set which they may become.
+//! Members are partitioned by their hash, lower hashes first, so that no table takes long to grow
+//! and no partition long to sort. The hash is that of the set or sorted set that they may become.
 
 use std::cmp::Ordering;
 
@@ -19,7 +19,7 @@ const PARTS_MAX: usize = 1 << 10;
 pub(super) struct Gathered<T> {
     hasher: Hasher,
     parts: Vec<Part<T>>,
-    /// Bits of a hash behind those that say which part a member belongs to.
+    /// How far a hash is shifted to the right to give the number of its part.
     part_shift: u32,
     bytes: usize,
 }
@@ -53,7 +53,7 @@ impl<T> Part<T> {
 }
 
 impl<T> Gathered<T> {
-    /// None yet, of collections that have so many members together.
+    /// An empty table for collections that have `most` members together.
     pub(super) fn new(most: usize) -> Gathered<T> {
         let parts = (most / PART_MEMBERS).next_power_of_two().min(PARTS_MAX);
         let part = || Part {

@@ -206,7 +206,7 @@ impl Turned {
     }
 }
 
-/// A search that goes on.
+/// A search that takes several steps.
 struct Search {
     value: Handle,
     region: Region,

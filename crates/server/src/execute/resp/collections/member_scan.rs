@@ -1,4 +1,4 @@
-//! Member scan: what HSCAN, SSCAN and ZSCAN have in common, and how members are drawn by lot.
+//! Member scan: what HSCAN, SSCAN and ZSCAN have in common, and how random members are chosen.
 
 use std::collections::HashSet;
 

@@ -179,7 +179,7 @@ enum Change {
     Remove,
 }
 
-/// A result that is being made, and then shown.
+/// A result: built in steps, then read in order.
 pub(in crate::execute::resp) struct Ranking {
     operation: Algebra,
     aggregate: Aggregate,
@@ -201,12 +201,12 @@ pub(in crate::execute::resp) struct Ranking {
     /// Members found, and their bytes.
     pub(in crate::execute::resp) count: usize,
     pub(in crate::execute::resp) bytes: usize,
-    /// With more bytes it is given up.
+    /// The result is abandoned above so many bytes.
     pub(in crate::execute::resp) bytes_max: usize,
 }
 
 impl Ranking {
-    /// Nothing yet, of these sources with their weights.
+    /// An empty result of these sources with their weights.
     pub(in crate::execute::resp) fn of(
         operation: Algebra,
         aggregate: Aggregate,
@@ -221,7 +221,7 @@ impl Ranking {
             _ => 0..1,
         };
         let most = match sources.is_empty() {
-            // Of what comes one by one nobody knows how much it will be.
+            // Without sources, members are added one by one, and their number is unknown.
             true => usize::MAX,
             false => {
                 let lengths = sources[left.clone()].iter().map(|one| one.0.view().len());
@@ -248,12 +248,12 @@ impl Ranking {
         }
     }
 
-    /// Nobody asks which members they are, or for more than so many.
+    /// Only counts members, up to `most`.
     pub(in crate::execute::resp) fn count_only(&mut self, most: usize) {
         (self.counts_only, self.most) = (true, most);
     }
 
-    /// It becomes a sorted set.
+    /// Builds a sorted set of the result.
     pub(in crate::execute::resp) fn make_set(&mut self) {
         self.makes_set = true;
         self.copy_if_similar();

@@ -231,7 +231,7 @@ struct Combining {
     count: usize,
     most: usize,
     bytes_max: usize,
-    /// Whether nobody asks which members they are.
+    /// Whether only the number of members is asked for.
     counts_only: bool,
     /// Whether they become a set, and that set.
     makes_set: bool,

@@ -18,10 +18,10 @@ use crate::execute::resp::failure::Failure;
 use crate::keyspace::kind;
 use cellar_values::{SortedSet, SortedSets};
 
-/// Members that move at once at most: they move in one step, which is to be a short one.
+/// Most members of one command: it moves them in one step, which has to be short.
 const MOVED_MAX: usize = 1 << 10;
 
-/// Where the members of a selection stand.
+/// The positions of the selected members.
 #[derive(Clone, Copy, Debug)]
 enum Part<'a> {
     Lowest,
@@ -98,7 +98,7 @@ impl<'a> Selection<'a> {
         Ok((moved, places))
     }
 
-    /// The event of the sorted set that they leave.
+    /// The event of the source.
     fn event(self) -> &'static str {
         match self.part {
             Part::Lowest => "zpopmin",
@@ -224,9 +224,9 @@ pub(in crate::execute::resp) fn zmove(call: &mut Call<'_>) -> Outcome {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Condition {
     Always,
-    /// NX: those that the destination does not have.
+    /// NX: members that the destination does not have.
     Absent,
-    /// XX: those that it has.
+    /// XX: members that it has.
     Present,
 }
 

@@ -17,7 +17,7 @@ use crate::execute::resp::failure::Failure;
 use crate::keyspace::kind;
 use cellar_values::{Run, SortedSet, SortedSets};
 
-/// What a range goes by.
+/// Whether a range is by rank, by score or by member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum By {
     Rank,
@@ -147,7 +147,7 @@ struct RangeOptions {
     by: By,
     is_reverse: bool,
     with_scores: bool,
-    /// How many to leave out, and how many to show at most; negative numbers are none and all.
+    /// How many members to skip, and how many to return at most; negative: skip none, return all.
     limit: Option<(i64, i64)>,
 }
 
@@ -399,7 +399,7 @@ pub(in crate::execute::resp) struct SeveralSorted {
     count: usize,
 }
 
-/// Reads the number of keys at an argument, and what stands behind the keys.
+/// Reads the number of keys at an argument, and the options after the keys.
 ///
 /// # Errors
 /// As Redis.
